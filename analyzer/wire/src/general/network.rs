@@ -1,0 +1,188 @@
+//! IP, its options and extension headers, fragments, UDP.
+
+use super::walk::{Next, Walk};
+use crate::network::ipv4::Ipv4;
+use crate::network::ipv6::{Ipv6, Ipv6Fragment};
+use crate::network::udp::{self, Udp};
+use crate::{Carrier, Content, Layer, Other, Stop, Through};
+use etherparse::err::ip_auth::HeaderSliceError;
+use etherparse::{IpAuthHeaderSlice, Ipv6RawExtHeaderSlice};
+
+/// Protocol numbers (IANA).
+const IPV4_IN_IP: u8 = 4;
+const UDP: u8 = 17;
+const IPV6_IN_IP: u8 = 41;
+const GRE: u8 = 47;
+const MPLS_IN_IP: u8 = 137;
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const DESTINATION_OPTIONS: u8 = 60;
+const MOBILITY: u8 = 135;
+const HOST_IDENTITY: u8 = 139;
+const SHIM6: u8 = 140;
+
+impl Walk<'_> {
+    pub(super) fn ip(&mut self) -> Result<Next, Stop> {
+        match self.peek(0) {
+            None => Err(self.stop(Layer::Ipv4, self.at, Ipv4::BYTES)),
+            Some([first]) => Ok(match first >> 4 {
+                4 => Next::Ipv4,
+                6 => Next::Ipv6,
+                _ => Next::Done,
+            }),
+        }
+    }
+
+    pub(super) fn ipv4(&mut self) -> Result<Next, Stop> {
+        let start = self.at;
+        let ip = Ipv4(self.take(Layer::Ipv4)?);
+        let header = usize::from(ip.header_bytes());
+        let Some(options) = header.checked_sub(Ipv4::BYTES).filter(|_| ip.version() == 4) else {
+            return Ok(Next::Done);
+        };
+        if options > 0 {
+            self.skip(options, Layer::Ipv4, start)?;
+            self.roce.through = self.roce.through.and(Through::IPV4_OPTIONS);
+        }
+        self.limit(Layer::Ipv4, start, usize::from(ip.total_length()));
+        self.roce.network_offset = self.offset(Layer::Ipv4, start, header)?;
+        self.roce.source = ip.source();
+        self.roce.destination = ip.destination();
+        self.roce.ip_id = ip.identification();
+        self.roce.traffic_class = ip.traffic_class();
+        self.roce.hop_limit = ip.ttl();
+        self.roce.carrier = Carrier::RoceV2Ipv4;
+        if ip.fragment_offset() > 0 {
+            return Ok(self.later_fragment(ip.protocol()));
+        }
+        self.fragmented = ip.more_fragments();
+        Ok(Next::Protocol(ip.protocol()))
+    }
+
+    pub(super) fn ipv6(&mut self) -> Result<Next, Stop> {
+        let start = self.at;
+        let ip = Ipv6(self.take(Layer::Ipv6)?);
+        if ip.version() != 6 {
+            return Ok(Next::Done);
+        }
+        let payload = usize::from(ip.payload_length());
+        self.limit(
+            Layer::Ipv6,
+            start,
+            if payload == 0 { 0 } else { Ipv6::BYTES + payload },
+        );
+        self.roce.network_offset = self.offset(Layer::Ipv6, start, Ipv6::BYTES)?;
+        self.roce.source = ip.source();
+        self.roce.destination = ip.destination();
+        self.roce.ip_id = 0;
+        self.roce.traffic_class = ip.traffic_class();
+        self.roce.hop_limit = ip.hop_limit();
+        self.roce.carrier = Carrier::RoceV2Ipv6;
+        self.fragmented = false;
+        self.extensions(ip.next_header())
+    }
+
+    /// The extension headers of IPv6, one after the other. etherparse reads each of them by its checked constructor;
+    /// its iterator over a whole chain (0.21) reads beyond the end of one that was cut, and is not for captures.
+    fn extensions(&mut self, first: u8) -> Result<Next, Stop> {
+        let mut protocol = first;
+        loop {
+            let start = self.at;
+            let length = match protocol {
+                HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HOST_IDENTITY | SHIM6 => {
+                    let header = Ipv6RawExtHeaderSlice::from_slice(self.rest())
+                        .map_err(|cut| self.stop(Layer::Ipv6Extension, start, cut.required_len))?;
+                    protocol = header.next_header().0;
+                    header.slice().len()
+                }
+                AUTHENTICATION => match IpAuthHeaderSlice::from_slice(self.rest()) {
+                    Ok(header) => {
+                        protocol = header.next_header().0;
+                        header.slice().len()
+                    }
+                    Err(HeaderSliceError::Len(cut)) => {
+                        return Err(self.stop(Layer::Ipv6Extension, start, cut.required_len));
+                    }
+                    // A length of zero, which is none.
+                    Err(HeaderSliceError::Content(_)) => return Ok(Next::Done),
+                },
+                FRAGMENT => {
+                    let fragment = Ipv6Fragment(self.take(Layer::Ipv6Extension)?);
+                    self.roce.through = self.roce.through.and(Through::IPV6_EXTENSION);
+                    protocol = fragment.next_header();
+                    if fragment.fragment_offset() > 0 {
+                        return Ok(self.later_fragment(protocol));
+                    }
+                    self.fragmented |= fragment.more_fragments();
+                    continue;
+                }
+                _ => return Ok(Next::Protocol(protocol)),
+            };
+            self.skip(length, Layer::Ipv6Extension, start)?;
+            self.roce.through = self.roce.through.and(Through::IPV6_EXTENSION);
+        }
+    }
+
+    /// A fragment that is not the first has no UDP header: what it belongs to cannot be told.
+    fn later_fragment(&mut self, protocol: u8) -> Next {
+        if protocol == UDP {
+            self.content = Content::Fragment;
+        }
+        Next::Done
+    }
+
+    pub(super) fn protocol(&mut self, protocol: u8) -> Result<Next, Stop> {
+        match protocol {
+            UDP => self.udp(),
+            GRE => self.gre(),
+            MPLS_IN_IP => self.mpls(),
+            IPV4_IN_IP => {
+                self.enter(Layer::Ipv4, Ipv4::BYTES, Through::IP_IN_IP)?;
+                Ok(Next::Ipv4)
+            }
+            IPV6_IN_IP => {
+                self.enter(Layer::Ipv6, Ipv6::BYTES, Through::IP_IN_IP)?;
+                Ok(Next::Ipv6)
+            }
+            _ => Ok(Next::Done),
+        }
+    }
+
+    fn udp(&mut self) -> Result<Next, Stop> {
+        let start = self.at;
+        // The ports may be there when the header is cut.
+        if self.peek(2).map(|port| u16::from_be_bytes(*port)) == Some(udp::ROCE_V2) {
+            self.content = Content::Other(Other::Undecodable);
+        }
+        let udp = Udp(self.take(Layer::Udp)?);
+        let length = usize::from(udp.length());
+        match udp.destination_port() {
+            udp::ROCE_V2 => {
+                self.roce.udp_source_port = udp.source_port();
+                let known = self.limit(Layer::Udp, start, length);
+                let whole = if length == 0 {
+                    self.end.saturating_sub(start)
+                } else {
+                    length
+                };
+                let transport = if known {
+                    whole.checked_sub(Udp::BYTES)
+                } else {
+                    None
+                };
+                self.transport(transport)
+            }
+            udp::VXLAN => {
+                self.limit(Layer::Udp, start, length);
+                self.vxlan()
+            }
+            udp::GENEVE => {
+                self.limit(Layer::Udp, start, length);
+                self.geneve()
+            }
+            _ => Ok(Next::Done),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Management datagrams: what the connection manager says on queue pair 1.
+
+pub mod cm;
+pub mod cm_req;
+pub mod mad;

@@ -1,0 +1,131 @@
+//! Why decoding stopped before the end of a packet.
+
+use core::fmt;
+
+/// A layer of a frame, for saying where something happened.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "each variant is the layer it names")]
+pub enum Layer {
+    Link,
+    Ethernet,
+    LinuxSll,
+    LinuxSll2,
+    Erf,
+    Vlan,
+    Mpls,
+    MacControl,
+    Ipv4,
+    Ipv6,
+    Ipv6Extension,
+    Udp,
+    Vxlan,
+    Geneve,
+    Gre,
+    Erspan,
+    Lrh,
+    Grh,
+    Bth,
+    Rdeth,
+    Deth,
+    Xrceth,
+    Reth,
+    AtomicEth,
+    Aeth,
+    AtomicAckEth,
+    ImmDt,
+    Ieth,
+    Feth,
+    Payload,
+    Icrc,
+    Mad,
+    Cm,
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Link => "link header",
+            Self::Ethernet => "Ethernet",
+            Self::LinuxSll => "Linux cooked header",
+            Self::LinuxSll2 => "Linux cooked header v2",
+            Self::Erf => "ERF",
+            Self::Vlan => "802.1Q",
+            Self::Mpls => "MPLS",
+            Self::MacControl => "MAC control",
+            Self::Ipv4 => "IPv4",
+            Self::Ipv6 => "IPv6",
+            Self::Ipv6Extension => "IPv6 extension",
+            Self::Udp => "UDP",
+            Self::Vxlan => "VXLAN",
+            Self::Geneve => "Geneve",
+            Self::Gre => "GRE",
+            Self::Erspan => "ERSPAN",
+            Self::Lrh => "LRH",
+            Self::Grh => "GRH",
+            Self::Bth => "BTH",
+            Self::Rdeth => "RDETH",
+            Self::Deth => "DETH",
+            Self::Xrceth => "XRCETH",
+            Self::Reth => "RETH",
+            Self::AtomicEth => "AtomicETH",
+            Self::Aeth => "AETH",
+            Self::AtomicAckEth => "AtomicAckETH",
+            Self::ImmDt => "ImmDt",
+            Self::Ieth => "IETH",
+            Self::Feth => "FETH",
+            Self::Payload => "payload",
+            Self::Icrc => "ICRC",
+            Self::Mad => "MAD",
+            Self::Cm => "CM message",
+        })
+    }
+}
+
+/// What ended the bytes too early.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Cut {
+    /// The capture kept fewer bytes than the frame had (the snaplen).
+    Snaplen,
+    /// A length field of this layer claims less than the layer inside it needs, or more than the frame has.
+    Length(Layer),
+    /// The frame itself ended.
+    Frame,
+    /// More layers than the decoder follows.
+    Depth,
+}
+
+/// Decoding stopped in `layer`, which begins at `offset` of the captured frame: it needs `needed` bytes and
+/// had `had`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Stop {
+    /// The layer that could not be read.
+    pub layer: Layer,
+    /// Where it begins, in bytes from the start of the frame.
+    pub offset: u32,
+    /// How many bytes it needs.
+    pub needed: u32,
+    /// How many there were.
+    pub had: u32,
+    /// Who cut it.
+    pub cut: Cut,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            layer,
+            offset,
+            needed,
+            had,
+            cut,
+        } = self;
+        write!(f, "{layer} at byte {offset} needs {needed} bytes, has {had}: ")?;
+        match cut {
+            Cut::Snaplen => f.write_str("cut by the snaplen"),
+            Cut::Length(by) => write!(f, "cut by the length in {by}"),
+            Cut::Frame => f.write_str("the frame ends"),
+            Cut::Depth => f.write_str("too many layers"),
+        }
+    }
+}
