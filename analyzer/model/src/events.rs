@@ -1,0 +1,100 @@
+//! The table `events`: things that happened at one time.
+
+use std::borrow::Cow;
+
+use crate::table::table;
+use crate::{FlowId, Nanos, TapId};
+
+table! {
+    #[derive(Clone, Debug, Default, PartialEq)]
+    EventRow, EventColumns, "events", "One thing that happened at one time; a run of packets is one event.";
+    time: Nanos, "ns", "When it happened; for a run, when it began.";
+    kind: EventKind, "", "What happened.";
+    tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
+    flow_id: Option<FlowId>, "", "The flow that it belongs to.";
+    source: EventSource, "", "Who says so: capture, ebpf, counter.";
+    psn: Option<u32>, "", "The PSN that it is about.";
+    value: Option<u64>, "", "How much, in the kind's own unit.";
+    detail: Option<Cow<'static, str>>, "", "The rest, for people.";
+}
+
+macro_rules! names {
+    ($(#[$attribute:meta])* $type:ident { $( $(#[$meta:meta])* $variant:ident = $name:literal, )+ }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+        pub enum $type { $( $(#[$meta])* $variant, )+ }
+
+        impl $type {
+            /// The name, as written in tables.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$variant => $name, )+ }
+            }
+
+            /// Every variant.
+            pub const ALL: &'static [Self] = &[ $( Self::$variant, )+ ];
+        }
+
+        impl crate::Value for $type {
+            type Stored = Cow<'static, str>;
+            const KIND: crate::ColumnType = crate::ColumnType::Text;
+
+            fn store(&self, column: &mut crate::Values<Self::Stored>) {
+                column.push(Cow::Borrowed(self.name()));
+            }
+
+            fn cell(&self) -> crate::Cell<'_> {
+                crate::Cell::Text(self.name())
+            }
+
+            fn data<'a>(column: &'a crate::Values<Self::Stored>) -> crate::Data<'a> {
+                crate::Data::Text(column)
+            }
+        }
+    };
+}
+
+names! {
+    /// The kinds of events. `value` and `psn` of an event are as said for each.
+    EventKind {
+        /// PSNs were jumped over: `psn` the first of them, `value` how many.
+        #[default]
+        Gap = "gap",
+        /// The sender fell back and sent again: `psn` the first one, `value` packets in the run.
+        ResendRun = "resend_run",
+        /// A packet came late and filled a hole: `psn`.
+        Late = "late",
+        /// A NAK: `psn` the one it asks for, `value` the syndrome.
+        Nak = "nak",
+        /// An RNR NAK: `psn`, `value` its timer in ns.
+        RnrNak = "rnr_nak",
+        /// Congestion notifications for one queue pair in one bin: `value` how many.
+        Cnp = "cnp",
+        /// READ responses missing: `psn` the first of them, `value` how many.
+        ResponseGap = "response_gap",
+        /// The flow's PSNs began anew: `psn` the first of the new epoch, `value` its number.
+        Epoch = "epoch",
+        /// A connection manager's message: `value` the local QPN it names, `psn` the starting PSN it names.
+        Connection = "connection",
+        /// A PFC or pause frame: `value` the longest of its times, in quanta of 512 bit times.
+        Pause = "pause",
+        /// The capture lost records: `value` how many.
+        CaptureLost = "capture_lost",
+        /// A mirror session lost frames: `value` how many.
+        MirrorLost = "mirror_lost",
+        /// More flows were live than allowed, and one was closed early: `value` its packets.
+        Evicted = "evicted",
+    }
+}
+
+names! {
+    /// Who reports an event.
+    EventSource {
+        /// The captured packets.
+        #[default]
+        Capture = "capture",
+        /// The eBPF probe.
+        Ebpf = "ebpf",
+        /// A polled counter.
+        Counter = "counter",
+    }
+}

@@ -1,0 +1,420 @@
+//! The language of `--flow`: which packets to look at.
+//!
+//! ```text
+//! expr    = and { "or" and }            qpn 0x11 or qpn 0x12
+//! and     = not { "and" not }           host 10.0.0.1 and dscp 26
+//! not     = [ "not" ] ( "(" expr ")" | test )
+//! test    = [ "host" | "src" | "dst" ] prefix        10.0.0.1   2001:db8::/32
+//!         | prefix ( "->" | "<->" ) prefix           one direction, both directions
+//!         | "qpn" number | "dscp" number | "vlan" number | "vni" number
+//!         | "service" ( rc | uc | rd | ud | xrc | cnp | vendor )
+//! ```
+
+use std::fmt;
+use std::net::IpAddr;
+
+use roce_wire::{Address, Roce, Service, VlanTag};
+
+/// A compiled `--flow` expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    text: String,
+    root: Node,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Node {
+    Or(Box<Node>, Box<Node>),
+    And(Box<Node>, Box<Node>),
+    Not(Box<Node>),
+    Source(Prefix),
+    Destination(Prefix),
+    Qpn(u32),
+    Dscp(u8),
+    Vlan(u16),
+    Vni(u32),
+    Service(Service),
+}
+
+impl Node {
+    fn or(self, other: Self) -> Self {
+        Self::Or(Box::new(self), Box::new(other))
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self::And(Box::new(self), Box::new(other))
+    }
+
+    fn matches(&self, packet: &Roce) -> bool {
+        match self {
+            Self::Or(a, b) => a.matches(packet) || b.matches(packet),
+            Self::And(a, b) => a.matches(packet) && b.matches(packet),
+            Self::Not(inner) => !inner.matches(packet),
+            Self::Source(prefix) => prefix.contains(packet.source),
+            Self::Destination(prefix) => prefix.contains(packet.destination),
+            Self::Qpn(qpn) => packet.bth.destination_qpn().value() == *qpn,
+            Self::Dscp(dscp) => packet.carrier.has_ip() && packet.dscp() == *dscp,
+            Self::Vlan(id) => packet.vlan.map(VlanTag::id) == Some(*id),
+            Self::Vni(vni) => packet.vni == Some(*vni),
+            Self::Service(service) => packet.service() == *service,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Prefix {
+    address: u128,
+    mask: u128,
+}
+
+impl Prefix {
+    fn contains(self, address: Address) -> bool {
+        u128::from_be_bytes(*address.octets()) & self.mask == self.address
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
+            None => (text, None),
+        };
+        let ip: IpAddr = address.parse().map_err(|_| format!("'{address}' is not an IP address"))?;
+        let whole: u32 = if ip.is_ipv4() { 32 } else { 128 };
+        let length = match length {
+            None => whole,
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|length| *length <= whole)
+                .ok_or_else(|| format!("'/{text}' is not a prefix length of 0 to {whole}"))?,
+        };
+        let mask = match whole - length {
+            128 => 0,
+            // An IPv4 address stands in its mapped form: the 96 bits before it always count.
+            host_bits => u128::MAX << host_bits,
+        };
+        let address = u128::from_be_bytes(*Address::from(ip).octets()) & mask;
+        Ok(Self { address, mask })
+    }
+}
+
+/// What is wrong with an expression, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    text: String,
+    /// Where, in bytes from the start of the expression.
+    pub at: usize,
+    /// What was expected.
+    pub message: String,
+}
+
+impl std::error::Error for FilterError {}
+
+impl fmt::Display for FilterError {
+    /// The message, the expression, and a caret under the place.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let column = self.text.get(..self.at).map_or(0, |before| before.chars().count());
+        write!(f, "{}\n  {}\n  {:column$}^", self.message, self.text, "")
+    }
+}
+
+impl Filter {
+    /// Nesting of parentheses and `not` that is taken.
+    const DEPTH: usize = 64;
+
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// [`FilterError`] with the place and what was expected there.
+    pub fn parse(text: &str) -> Result<Self, FilterError> {
+        let mut parser = Parser { text, words: words(text), next: 0, depth: 0 };
+        let root = parser.or()?;
+        match parser.peek() {
+            None => Ok(Self { text: text.to_owned(), root }),
+            Some(_) => Err(parser.expected("'and', 'or' or the end")),
+        }
+    }
+
+    /// Whether the packet is one to look at.
+    pub fn matches(&self, packet: &Roce) -> bool {
+        self.root.matches(packet)
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Word<'a> {
+    at: usize,
+    text: &'a str,
+}
+
+/// Splits at white space; parentheses and arrows are words of their own.
+fn words(text: &str) -> Vec<Word<'_>> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let at = text.len() - rest.len();
+        let length = match rest {
+            _ if rest.starts_with("<->") => 3,
+            _ if rest.starts_with("->") => 2,
+            _ if rest.starts_with(['(', ')']) => 1,
+            _ => rest
+                .char_indices()
+                .find(|(at, c)| {
+                    c.is_whitespace()
+                        || matches!(c, '(' | ')')
+                        || rest[*at..].starts_with("->")
+                        || rest[*at..].starts_with("<->")
+                })
+                .map_or(rest.len(), |(at, _)| at),
+        };
+        let (word, after) = rest.split_at(length.max(rest.chars().next().map_or(1, char::len_utf8)));
+        if !word.trim().is_empty() {
+            words.push(Word { at, text: word });
+        }
+        rest = after;
+    }
+    words
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    words: Vec<Word<'a>>,
+    next: usize,
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&'a str> {
+        self.words.get(self.next).map(|word| word.text)
+    }
+
+    /// Takes the next word when it is `word`, in any case.
+    fn take(&mut self, word: &str) -> bool {
+        let taken = self.peek().is_some_and(|next| next.eq_ignore_ascii_case(word));
+        self.next += usize::from(taken);
+        taken
+    }
+
+    fn expected(&self, what: &str) -> FilterError {
+        let found = self.peek().map_or("the expression ends".to_owned(), |word| format!("found '{word}'"));
+        self.error(self.next, format!("expected {what}, {found}"))
+    }
+
+    fn error(&self, word: usize, message: String) -> FilterError {
+        let at = self.words.get(word).map_or(self.text.len(), |word| word.at);
+        FilterError { text: self.text.to_owned(), at, message }
+    }
+
+    fn or(&mut self) -> Result<Node, FilterError> {
+        let mut node = self.and()?;
+        while self.take("or") {
+            node = node.or(self.and()?);
+        }
+        Ok(node)
+    }
+
+    fn and(&mut self) -> Result<Node, FilterError> {
+        let mut node = self.not()?;
+        while self.take("and") {
+            node = node.and(self.not()?);
+        }
+        Ok(node)
+    }
+
+    fn not(&mut self) -> Result<Node, FilterError> {
+        self.depth += 1;
+        if self.depth > Filter::DEPTH {
+            return Err(self.error(self.next, format!("nested deeper than {} levels", Filter::DEPTH)));
+        }
+        let node = if self.take("not") {
+            Node::Not(Box::new(self.not()?))
+        } else if self.take("(") {
+            let node = self.or()?;
+            if !self.take(")") {
+                return Err(self.expected("')'"));
+            }
+            node
+        } else {
+            self.test()?
+        };
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    fn test(&mut self) -> Result<Node, FilterError> {
+        const TESTS: &str =
+            "an address, 'host', 'src', 'dst', 'qpn', 'service', 'dscp', 'vlan', 'vni', 'not' or '('";
+        let Some(word) = self.peek() else { return Err(self.expected(TESTS)) };
+        self.next += 1;
+        Ok(match word.to_ascii_lowercase().as_str() {
+            "host" => {
+                let prefix = self.prefix()?;
+                Node::Source(prefix).or(Node::Destination(prefix))
+            }
+            "src" => Node::Source(self.prefix()?),
+            "dst" => Node::Destination(self.prefix()?),
+            "qpn" => Node::Qpn(self.number("a queue pair number", 0x00ff_ffff)?),
+            "dscp" => Node::Dscp(self.number("a DSCP", 63)?),
+            "vlan" => Node::Vlan(self.number("a VLAN identifier", 4095)?),
+            "vni" => Node::Vni(self.number("a network identifier", 0x00ff_ffff)?),
+            "service" => self.service()?,
+            _ if word.contains(['.', ':']) => {
+                self.next -= 1;
+                self.addresses()?
+            }
+            _ => {
+                self.next -= 1;
+                return Err(self.expected(TESTS));
+            }
+        })
+    }
+
+    fn addresses(&mut self) -> Result<Node, FilterError> {
+        let a = self.prefix()?;
+        if self.take("->") {
+            let b = self.prefix()?;
+            Ok(Node::Source(a).and(Node::Destination(b)))
+        } else if self.take("<->") {
+            let b = self.prefix()?;
+            let there = Node::Source(a).and(Node::Destination(b));
+            Ok(there.or(Node::Source(b).and(Node::Destination(a))))
+        } else {
+            Ok(Node::Source(a).or(Node::Destination(a)))
+        }
+    }
+
+    fn prefix(&mut self) -> Result<Prefix, FilterError> {
+        let Some(word) = self.peek() else { return Err(self.expected("an address")) };
+        let prefix = Prefix::parse(word).map_err(|message| self.error(self.next, message))?;
+        self.next += 1;
+        Ok(prefix)
+    }
+
+    fn number<T: TryFrom<u32>>(&mut self, what: &str, max: u32) -> Result<T, FilterError> {
+        let Some(word) = self.peek() else { return Err(self.expected(what)) };
+        let number = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+            Some(hex) => u32::from_str_radix(hex, 16).ok(),
+            None => word.parse().ok(),
+        };
+        let number = number.filter(|number| *number <= max).and_then(|number| T::try_from(number).ok());
+        let number = number
+            .ok_or_else(|| self.error(self.next, format!("'{word}' is not {what} of 0 to {max} (decimal or 0x hex)")))?;
+        self.next += 1;
+        Ok(number)
+    }
+
+    fn service(&mut self) -> Result<Node, FilterError> {
+        const SERVICES: [Service; 7] =
+            [Service::Rc, Service::Uc, Service::Rd, Service::Ud, Service::Xrc, Service::Cnp, Service::Vendor];
+        for service in SERVICES {
+            if self.take(service.name()) {
+                return Ok(Node::Service(service));
+            }
+        }
+        Err(self.expected("a service: rc, uc, rd, ud, xrc, cnp or vendor"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roce_wire::{Bth, Carrier};
+
+    /// RC WRITE Only from 10.0.0.1 to 10.0.0.2, QPN 0x11, DSCP 26.
+    fn packet() -> Roce {
+        Roce {
+            source: Address::v4([10, 0, 0, 1]),
+            destination: Address::v4([10, 0, 0, 2]),
+            bth: Bth([0x0a, 0, 0xff, 0xff, 0, 0, 0, 0x11, 0, 0, 0, 1]),
+            traffic_class: 26 << 2 | 2,
+            carrier: Carrier::RoceV2Ipv4,
+            vlan: Some(VlanTag(3 << 13 | 100)),
+            ..Roce::default()
+        }
+    }
+
+    fn matches(expression: &str) -> bool {
+        Filter::parse(expression).unwrap_or_else(|error| panic!("{error}")).matches(&packet())
+    }
+
+    #[test]
+    fn each_test_both_ways() {
+        for yes in [
+            "10.0.0.1",
+            "host 10.0.0.2",
+            "src 10.0.0.0/30",
+            "dst 10.0.0.2",
+            "10.0.0.1 -> 10.0.0.2",
+            "10.0.0.1->10.0.0.2",
+            "10.0.0.2 <-> 10.0.0.1",
+            "qpn 17",
+            "qpn 0x11",
+            "service RC",
+            "dscp 26",
+            "vlan 100",
+            "0.0.0.0/0",
+            "not qpn 18",
+            "qpn 18 or qpn 17 and dscp 26",
+            "NOT (qpn 18 or dscp 0)",
+        ] {
+            assert!(matches(yes), "{yes}");
+        }
+        for no in [
+            "10.0.0.3",
+            "src 10.0.0.2",
+            "dst 10.0.0.1",
+            "10.0.0.2 -> 10.0.0.1",
+            "10.0.0.1 <-> 10.0.0.3",
+            "qpn 18",
+            "service ud",
+            "dscp 0",
+            "vlan 101",
+            "vni 1",
+            "2001:db8::/32",
+            "not service rc",
+            "(qpn 18 or qpn 17) and dscp 25",
+        ] {
+            assert!(!matches(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn an_ipv4_prefix_of_zero_is_not_ipv6() {
+        let v6 = Roce { source: Address::v6([0x20; 16]), destination: Address::v6([0x21; 16]), ..packet() };
+        assert!(!Filter::parse("0.0.0.0/0").unwrap().matches(&v6));
+        assert!(Filter::parse("::/0").unwrap().matches(&v6));
+    }
+
+    #[test]
+    fn errors_point_at_the_character() {
+        let cases = [
+            ("qpn", 3, "expected a queue pair number, the expression ends"),
+            ("qpn 99999999", 4, "'99999999' is not a queue pair number of 0 to 16777215 (decimal or 0x hex)"),
+            ("10.0.0.1 and", 12, ""),
+            ("10.0.0.300", 0, "'10.0.0.300' is not an IP address"),
+            ("dst 10.0.0.1/33", 4, "'/33' is not a prefix length of 0 to 32"),
+            ("(qpn 1", 6, "expected ')', the expression ends"),
+            ("qpn 1 qpn 2", 6, "expected 'and', 'or' or the end, found 'qpn'"),
+            ("service tcp", 8, "expected a service: rc, uc, rd, ud, xrc, cnp or vendor, found 'tcp'"),
+            ("", 0, ""),
+        ];
+        for (expression, at, message) in cases {
+            let error = Filter::parse(expression).unwrap_err();
+            assert_eq!(error.at, at, "{expression}");
+            assert!(message.is_empty() || error.message == message, "{expression}: {}", error.message);
+        }
+        let shown = Filter::parse("qpn 1 xor qpn 2").unwrap_err().to_string();
+        assert_eq!(shown, "expected 'and', 'or' or the end, found 'xor'\n  qpn 1 xor qpn 2\n        ^");
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_not_recursed() {
+        assert!(Filter::parse(&"not ".repeat(100_000)).is_err());
+        assert!(Filter::parse(&"(".repeat(100_000)).is_err());
+    }
+}

@@ -1,0 +1,33 @@
+//! What flows between the parts of roce-analyze: packets, rows, events, and the sinks that take them.
+//!
+//! Every column of every table is described once, by the macro in [`table`]: its name, unit, type and meaning.
+//! Parquet, JSON, the terminal and the schema page read that description, so they cannot drift apart.
+
+mod events;
+mod filter;
+mod flows;
+mod identity;
+mod packet;
+mod run;
+mod sink;
+mod table;
+mod taps;
+mod time;
+mod timeline;
+mod totals;
+
+pub use events::{EventColumns, EventKind, EventRow, EventSource};
+pub use filter::{Filter, FilterError};
+pub use flows::{FlowColumns, FlowRow};
+pub use identity::{FlowId, FlowKey, TapId};
+pub use packet::{LostRecords, Management, Packet, PacketBatch, PauseFrame};
+pub use run::{InputSummary, RunColumns, RunRow};
+pub use sink::{RunSummary, Sink, SinkError};
+pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values};
+pub use taps::{CnpReceiver, TapColumns, TapRow};
+pub use time::{Nanos, Span};
+pub use timeline::{TimelineColumns, TimelineRow};
+pub use totals::{OpcodeCounts, Totals};
+
+// What rows are made of, for those who see the packets only through this crate.
+pub use roce_wire::{Address, Cut, Layer, Opcode, Qpn};

@@ -1,0 +1,78 @@
+//! Where results go.
+
+use crate::{
+    CnpReceiver, EventColumns, FlowRow, InputSummary, Nanos, Span, TapRow, TimelineColumns, Totals,
+};
+
+/// What a sink failed with; it says which file or stream.
+pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The whole of a run, at its end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunSummary {
+    /// Version of the program.
+    pub version: String,
+    /// When the run began.
+    pub started: Nanos,
+    /// How long it took.
+    pub elapsed: Nanos,
+    /// Width of a timeline bin.
+    pub bin: Nanos,
+    /// The options that shape the results: name and value.
+    pub options: Vec<(String, String)>,
+    /// The inputs, in the order given.
+    pub inputs: Vec<InputSummary>,
+    /// First and last captured frame.
+    pub span: Option<Span>,
+    /// All counts.
+    pub totals: Totals,
+    /// The points of observation.
+    pub taps: Vec<TapRow>,
+    /// Who was told to slow down, the most often first.
+    pub cnp_receivers: Vec<CnpReceiver>,
+}
+
+/// Takes rows as they come and the summary at the end.
+///
+/// Rows of one bin come together, bins in time order. After an error nothing more is sent.
+pub trait Sink {
+    /// Before the first row: the width of a bin.
+    ///
+    /// # Errors
+    /// When the sink cannot begin.
+    fn begin(&mut self, _bin: Nanos) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// Rows of the timeline.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn timeline(&mut self, _rows: &TimelineColumns) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// Events.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn events(&mut self, _rows: &EventColumns) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// Flows that are complete.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn flows_closed(&mut self, _rows: &[FlowRow]) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// The end.
+    ///
+    /// # Errors
+    /// When the result cannot be completed.
+    fn finish(&mut self, _run: &RunSummary) -> Result<(), SinkError> {
+        Ok(())
+    }
+}

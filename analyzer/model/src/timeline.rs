@@ -1,0 +1,39 @@
+//! The table `timeline`: what a flow did in one bin of time.
+
+use crate::table::table;
+use crate::{FlowId, Nanos, TapId};
+
+table! {
+    #[derive(Clone, Debug, Default, PartialEq)]
+    TimelineRow, TimelineColumns, "timeline", "One flow, at one tap, in one bin of time in which it was active.";
+    time: Nanos, "ns", "Begin of the bin.";
+    flow_id: FlowId, "", "The flow.";
+    tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
+    epoch: u32, "", "The flow's epoch: `flows.epoch`.";
+    packets: u32, "packets", "RoCE packets of the flow, every kind.";
+    wire_bytes: u64, "bytes", "Their frames on the wire, without FCS.";
+    payload_bytes: u64, "bytes", "Application data in them.";
+    data_packets: u32, "packets", "Packets of operations that carry data: SEND and WRITE requests, READ responses, UD, UC.";
+    not_ect: u32, "packets", "Data packets whose sender did not offer ECN.";
+    ect0: u32, "packets", "Data packets with ECT(0).";
+    ect1: u32, "packets", "Data packets with ECT(1).";
+    ce: u32, "packets", "Data packets marked Congestion Experienced.";
+    cnp: Option<u32>, "packets", "Congestion notifications that told this flow to slow down. Absent while nothing says which flow a CNP means.";
+    retransmitted_packets: u32, "packets", "Request packets sent again.";
+    retransmitted_bytes: u64, "bytes", "Application data in them.";
+    missing: u32, "packets", "PSNs jumped over when the flow's highest request PSN advanced.";
+    late: u32, "packets", "Request packets that filled a hole outside of any resend run: reordering.";
+    lost_downstream: Option<u32>, "packets", "Packets seen here that the receiver asked for again. Absent: needs the other direction.";
+    naks: u32, "packets", "NAKs in this flow's packets, RNR NAKs not counted.";
+    rnr_naks: u32, "packets", "RNR NAKs in this flow's packets.";
+    acks: u32, "packets", "ACKs in this flow's packets.";
+    ack_rtt_p50_ns: Option<u64>, "ns", "Median time from a request to the response that covers it. Absent: needs the other direction.";
+    ack_rtt_max_ns: Option<u64>, "ns", "Longest such time.";
+    messages: u32, "messages", "Messages whose last packet was seen for the first time; for READ and atomics: requests.";
+    message_time_p50_ns: Option<u64>, "ns", "Median time from a message's first packet to its acknowledgement. Absent: needs the other direction.";
+    message_time_max_ns: Option<u64>, "ns", "Longest such time.";
+    inflight_bytes_max: Option<u64>, "bytes", "Most bytes sent and not yet acknowledged. Absent: needs the other direction.";
+    senders_to_destination: u32, "hosts", "Distinct sources that sent application data to this flow's destination in this bin, at this tap: the incast degree.";
+    pause_ns: Option<u64>, "ns", "How long this flow's priority was paused. Absent: needs the link's speed.";
+    dcqcn_rate_bps: Option<u64>, "bit/s", "Upper bound of the sender's rate under DCQCN. Absent: needs CNPs charged to flows.";
+}

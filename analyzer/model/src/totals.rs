@@ -1,0 +1,106 @@
+//! What a whole run counted.
+
+use std::collections::BTreeMap;
+
+use roce_wire::{Cut, Layer, Opcode};
+
+/// Packets by opcode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpcodeCounts(Box<[u64; 256]>);
+
+impl Default for OpcodeCounts {
+    fn default() -> Self {
+        Self(Box::new([0; 256]))
+    }
+}
+
+impl OpcodeCounts {
+    /// Counts one packet.
+    #[inline]
+    pub fn count(&mut self, opcode: Opcode) {
+        self.0[usize::from(opcode.0)] += 1;
+    }
+
+    /// How many packets had `opcode`.
+    pub fn of(&self, opcode: Opcode) -> u64 {
+        self.0[usize::from(opcode.0)]
+    }
+
+    /// The opcodes that were seen, in order.
+    pub fn seen(&self) -> impl Iterator<Item = (Opcode, u64)> {
+        (0..=u8::MAX).map(Opcode).map(|opcode| (opcode, self.of(opcode))).filter(|(_, packets)| *packets > 0)
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (sum, more) in self.0.iter_mut().zip(other.0.iter()) {
+            *sum += more;
+        }
+    }
+}
+
+macro_rules! totals {
+    ($( $field:ident, $meaning:literal; )+) => {
+        /// What a whole run counted.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Totals {
+            $( #[doc = $meaning] pub $field: u64, )+
+            /// Packets by opcode, CNPs and management datagrams included.
+            pub opcodes: OpcodeCounts,
+            /// Frames whose decoding stopped early, by layer and cause.
+            pub stops: BTreeMap<(Layer, Cut), u64>,
+        }
+
+        impl Totals {
+            /// Adds the counts of another part of the run.
+            pub fn add(&mut self, other: &Self) {
+                $( self.$field += other.$field; )+
+                self.opcodes.add(&other.opcodes);
+                for (stop, frames) in &other.stops {
+                    *self.stops.entry(*stop).or_default() += frames;
+                }
+            }
+
+            /// Each plain count: name, value, meaning.
+            pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64, &'static str)> {
+                [ $( (stringify!($field), self.$field, $meaning), )+ ].into_iter()
+            }
+        }
+    };
+}
+
+totals! {
+    frames, "Records read.";
+    frames_lost, "Records that the captures say they lost.";
+    copies, "Exact copies of RoCE packets seen within 1 ms before: dropped, in no other count.";
+    roce_packets, "RoCE packets, with CNPs, ACKs and management datagrams.";
+    wire_bytes, "Their frames on the wire, without FCS.";
+    payload_bytes, "Application data in them.";
+    roce_v1, "RoCEv1 packets.";
+    roce_v2, "RoCEv2 packets.";
+    infiniband, "Native InfiniBand packets.";
+    undecodable, "Frames that lead to RoCE but whose BTH could not be read.";
+    fragments, "Later fragments of UDP datagrams: what they carry cannot be told.";
+    not_roce, "Frames of other traffic.";
+    filtered, "RoCE packets left out by --flow.";
+    cut_by_snaplen, "RoCE packets of which a header was cut by the snaplen.";
+    not_ect, "RoCE packets over IP, CNPs left out, with Not-ECT.";
+    ect1, "The same with ECT(1).";
+    ect0, "The same with ECT(0).";
+    ce, "The same with CE.";
+    data_packets, "Packets of operations that carry data.";
+    data_ce, "Data packets with CE.";
+    acks, "ACKs.";
+    cnp, "Congestion notifications.";
+    naks, "NAKs of every kind but RNR.";
+    rnr_naks, "RNR NAKs.";
+    retransmitted_packets, "Request packets sent again.";
+    retransmitted_bytes, "Application data in them.";
+    missing, "PSNs jumped over when a request stream's highest PSN advanced.";
+    late, "Request packets that filled a hole outside of any resend run.";
+    response_missing, "READ responses missing inside a response message.";
+    pause_frames, "PFC and pause frames.";
+    icrc_checked, "Packets captured whole whose ICRC was checked.";
+    icrc_bad, "Of these, with a wrong ICRC.";
+    flows, "Flows seen, counted per tap and epoch.";
+    evicted, "Flows closed early for --max-flows.";
+}
