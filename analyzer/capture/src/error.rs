@@ -1,0 +1,191 @@
+//! Everything that can go wrong with a capture file, each with the file, the offset, and what was expected.
+
+use std::fmt;
+use std::io;
+
+use crate::summary::Compression;
+
+/// Why a capture cannot be read, or not any further.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It cannot be opened.
+    #[error("{file}: cannot be opened")]
+    Open {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system failed to read it.
+    #[error("{file}: cannot be read at byte {offset}")]
+    Read {
+        /// The file.
+        file: String,
+        /// Bytes read before.
+        offset: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Its compression is broken or cut off. What could be decompressed before was delivered.
+    #[error(
+        "{file}: {compression} stream fails after {offset} decompressed bytes (about byte {stored} of the file)"
+    )]
+    Decompress {
+        /// The file.
+        file: String,
+        /// The compression.
+        compression: Compression,
+        /// Bytes decompressed before.
+        offset: u64,
+        /// Bytes of the file read before, which is a little further than where it fails.
+        stored: u64,
+        /// What the decompressor says.
+        source: io::Error,
+    },
+    /// There is nothing in it.
+    #[error("{file}: empty{}; expected a capture (pcap or pcapng)", within(*.compression))]
+    Empty {
+        /// The file.
+        file: String,
+        /// The compression it is empty inside of.
+        compression: Option<Compression>,
+    },
+    /// It begins like none of the formats.
+    #[error(
+        "{file}: not a capture file: begins with {begins}{}; expected {}",
+        within(*.compression),
+        if compression.is_some() { "pcap or pcapng" } else { "pcap, pcapng, gzip or zstd" }
+    )]
+    NotCapture {
+        /// The file.
+        file: String,
+        /// How it begins.
+        begins: Begins,
+        /// The compression it begins like that inside of.
+        compression: Option<Compression>,
+    },
+    /// A record or a block makes no sense. Everything before it was delivered.
+    #[error("{file}: byte {offset}{}: {fault}", within(*.compression))]
+    Corrupt {
+        /// The file.
+        file: String,
+        /// Where the record or block begins, in bytes of the decompressed file.
+        offset: u64,
+        /// The compression around it, if any.
+        compression: Option<Compression>,
+        /// What is wrong.
+        fault: Fault,
+    },
+}
+
+/// " (inside of gzip)", where there is a compression.
+fn within(compression: Option<Compression>) -> String {
+    compression.map_or_else(String::new, |compression| {
+        format!(" of the data inside of {compression}")
+    })
+}
+
+/// The first bytes of a file, up to four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begins {
+    bytes: [u8; 4],
+    count: usize,
+}
+
+impl Begins {
+    pub(crate) fn new(prefix: &[u8]) -> Self {
+        let mut bytes = [0; 4];
+        let count = prefix.len().min(bytes.len());
+        for (to, from) in bytes.iter_mut().zip(prefix) {
+            *to = *from;
+        }
+        Self { bytes, count }
+    }
+}
+
+impl fmt::Display for Begins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("0x")?;
+        self.bytes
+            .iter()
+            .take(self.count)
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// What is wrong with a record or a block.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A version that is not known.
+    #[error("{format} version {major}.{minor}; expected {expected}")]
+    Version {
+        /// `pcap` or `pcapng`.
+        format: &'static str,
+        /// Its major number.
+        major: u16,
+        /// Its minor number.
+        minor: u16,
+        /// Which ones are known.
+        expected: &'static str,
+    },
+    /// A record that claims more bytes than a frame can have.
+    #[error("record of {found} captured bytes; expected at most {limit}")]
+    CapturedLength {
+        /// What it claims.
+        found: u32,
+        /// The most it may claim.
+        limit: u32,
+    },
+    /// A block that is too short or too long for its kind.
+    #[error("block of type 0x{kind:x} is {found} bytes long; expected {least} to {most}")]
+    BlockLength {
+        /// The block's type.
+        kind: u32,
+        /// Its length as it says.
+        found: u32,
+        /// The least for its kind.
+        least: u32,
+        /// The most for its kind.
+        most: u32,
+    },
+    /// A block whose two lengths differ.
+    #[error("block of type 0x{kind:x} ends with the length {found}; expected {expected} as at its start")]
+    Trailer {
+        /// The block's type.
+        kind: u32,
+        /// The length at its end.
+        found: u32,
+        /// The length at its start.
+        expected: u32,
+    },
+    /// A section without its byte order.
+    #[error("section with the byte-order magic 0x{found:08x}; expected 0x1a2b3c4d in either byte order")]
+    ByteOrder {
+        /// What stands there, read as big endian.
+        found: u32,
+    },
+    /// A block about an interface that its section did not describe.
+    #[error("block of type 0x{kind:x} is about interface {found}; its section has described {known} so far")]
+    Interface {
+        /// The block's type.
+        kind: u32,
+        /// The interface's number inside the section.
+        found: u32,
+        /// Interfaces described in the section so far.
+        known: u32,
+    },
+    /// An option that is longer than what is left of its block.
+    #[error("block of type 0x{kind:x} has an option {code} of {found} bytes; expected at most {room}")]
+    Option {
+        /// The block's type.
+        kind: u32,
+        /// The option's code.
+        code: u16,
+        /// The option's length.
+        found: u16,
+        /// Bytes left in the block.
+        room: usize,
+    },
+}

@@ -1,0 +1,154 @@
+//! What reading yields: frames in batches, the interfaces they came through, and the records that were lost.
+//!
+//! Leaves to others where the bytes come from (`blocks`) and how records are told apart (`pcap`, `pcapng`).
+
+use bytes::Bytes;
+use roce_model::Nanos;
+use roce_wire::LinkType;
+
+/// An interface that a file describes. A pcap file has exactly one, a pcapng file has any number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// How its frames begin.
+    pub link: LinkType,
+    /// Its name at the capturing host (`if_name`), such as `eth0`.
+    pub name: Option<String>,
+    /// What the capturing program says about it (`if_description`).
+    pub description: Option<String>,
+    /// Bytes kept of each frame at most; 0 means no limit.
+    pub snaplen: u32,
+    /// Bytes of frame check sequence at the end of each whole frame; 0 when there is none or the file does not
+    /// say. A frame's own [`Frame::fcs_bytes`] already takes it into account.
+    pub fcs_bytes: u8,
+    /// Resolution of the time stamps, in nanoseconds; 1 also for anything finer, which is cut off.
+    pub quantum_ns: u64,
+    /// Records that this interface lost, as far as the file says so: the sum of the packets' drop counts, or
+    /// the interface's statistics where they say more. `None` when the file says nothing.
+    pub dropped: Option<u64>,
+}
+
+/// Which way a frame went past the capturing host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Direction {
+    /// The file does not say.
+    #[default]
+    Unknown,
+    /// Received by the capturing host.
+    Inbound,
+    /// Sent by the capturing host.
+    Outbound,
+}
+
+/// One record of a capture: when, how long, and where in its batch the bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// When it was captured, in ns since the Unix epoch. A record without a time of its own has that of the
+    /// record before it.
+    pub time: Nanos,
+    /// Where its bytes begin in the batch's data.
+    pub offset: u32,
+    /// Bytes there are of it.
+    pub captured: u32,
+    /// Bytes it had on the wire, as the file says (a careless writer may say less than `captured`).
+    pub original: u32,
+    /// Index into [`Reader::interfaces`](crate::Reader::interfaces).
+    pub interface: u32,
+    /// Bytes of frame check sequence that the frame had on the wire and that are part of `original`; 0 when
+    /// there are none or the file does not say. Where the frame was cut they may be cut off, too.
+    pub fcs_bytes: u8,
+    /// Which way it went.
+    pub direction: Direction,
+}
+
+/// Records that the capturing side lost, as a file says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Index, in the batch, of the frame that they were lost before; the number of frames when nothing follows
+    /// in this batch.
+    pub before: u32,
+    /// The interface that lost them: an index into [`Reader::interfaces`](crate::Reader::interfaces).
+    pub interface: u32,
+    /// How many were lost.
+    pub records: u64,
+}
+
+/// Some consecutive records of one capture, in the order of the file, over one shared buffer.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub(crate) data: Bytes,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) lost: Vec<Lost>,
+}
+
+impl Batch {
+    /// A batch of `frames` whose offsets point into `data`, for sources other than [`Reader`](crate::Reader).
+    pub fn new(data: Bytes, frames: Vec<Frame>, lost: Vec<Lost>) -> Self {
+        Self { data, frames, lost }
+    }
+
+    /// The frames, in the order of the file.
+    #[inline]
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// The captured bytes of a frame of this batch (some other bytes, or none, for a frame of another one).
+    #[inline]
+    pub fn bytes(&self, frame: &Frame) -> &[u8] {
+        let from = frame.offset as usize;
+        self.data
+            .get(from..from + frame.captured as usize)
+            .unwrap_or_default()
+    }
+
+    /// The buffer that the frames' offsets point into. It also holds what lies between the frames; a clone of
+    /// it keeps the buffer from being used again.
+    #[inline]
+    pub fn data(&self) -> &Bytes {
+        &self.data
+    }
+
+    /// Where records were lost, ascending by `before`.
+    #[inline]
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
+    }
+}
+
+/// `usize` to `u32` for places inside buffers, which are far below 4 GiB.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "buffers are far below 4 GiB")]
+pub(crate) fn place(at: usize) -> u32 {
+    at as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_stay_small() {
+        // 8 (time) + 4 * 4 + 1 + 1, padded to the alignment of 8.
+        assert_eq!(size_of::<Frame>(), 32);
+    }
+
+    #[test]
+    fn a_foreign_frame_has_no_bytes() {
+        let batch = Batch::new(Bytes::from_static(b"abcdef"), Vec::new(), Vec::new());
+        let mut frame = Frame {
+            time: Nanos(0),
+            offset: 2,
+            captured: 3,
+            original: 3,
+            interface: 0,
+            fcs_bytes: 0,
+            direction: Direction::Unknown,
+        };
+        assert_eq!(batch.bytes(&frame), b"cde");
+        frame.captured = 5;
+        assert_eq!(batch.bytes(&frame), b"");
+        (frame.offset, frame.captured) = (u32::MAX, u32::MAX);
+        assert_eq!(batch.bytes(&frame), b"");
+    }
+}

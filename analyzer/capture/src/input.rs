@@ -1,0 +1,191 @@
+//! Opening what is read: files, standard input, and what they are wrapped in, told by the first bytes.
+//!
+//! Leaves reading in big blocks to `blocks` and records to the walkers.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::gzip::Gzip;
+use crate::summary::Compression;
+use crate::zstandard::Zstandard;
+
+/// Bytes looked at before anything is decided: a pcap file header.
+pub(crate) const PREFIX: usize = 24;
+/// Compressed bytes read at once.
+const COMPRESSED_BLOCK: usize = 256 << 10;
+
+/// A stream of bytes from anywhere.
+pub(crate) type Stream = Box<dyn Read + Send>;
+
+/// A stream of decompressed bytes, and what is known of it.
+pub(crate) struct Input {
+    /// All of it but the prefix.
+    pub(crate) stream: Stream,
+    /// Its first bytes; fewer than [`PREFIX`] only where it has no more.
+    pub(crate) prefix: Vec<u8>,
+    /// What was unwrapped.
+    pub(crate) compression: Option<Compression>,
+}
+
+/// A file to read, its size where that is known, and whether it can be opened a second time.
+pub(crate) struct Opened {
+    pub(crate) stream: Stream,
+    pub(crate) size: Option<u64>,
+    pub(crate) again: bool,
+}
+
+/// Opens a path; `-` is standard input.
+pub(crate) fn open(path: &Path) -> io::Result<Opened> {
+    if path == Path::new("-") {
+        return Ok(Opened {
+            stream: Box::new(io::stdin()),
+            size: None,
+            again: false,
+        });
+    }
+    let file = File::open(path)?;
+    let about = file.metadata()?;
+    let plain = about.is_file();
+    Ok(Opened {
+        stream: Box::new(file),
+        size: plain.then_some(about.len()),
+        again: plain,
+    })
+}
+
+/// Counts what is read, and reads on where a signal interrupts it.
+struct Counted {
+    stream: Stream,
+    count: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.read(buffer) {
+                Ok(read) => {
+                    self.count.fetch_add(read as u64, Ordering::Relaxed);
+                    return Ok(read);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// A stream with some of its bytes put back.
+struct Prefixed {
+    prefix: Vec<u8>,
+    at: usize,
+    stream: Stream,
+}
+
+impl Read for Prefixed {
+    #[inline]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at < self.prefix.len() {
+            let read = self.prefix.get(self.at..).unwrap_or_default().read(buffer)?;
+            self.at += read;
+            return Ok(read);
+        }
+        self.stream.read(buffer)
+    }
+}
+
+/// A stream that fails once, and then has ended.
+pub(crate) struct Failed(pub(crate) Option<io::Error>);
+
+impl Read for Failed {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
+/// Looks at the first bytes and unwraps the compression, if there is any.
+pub(crate) fn unwrap(file: &str, stream: Stream, count: &Arc<AtomicU64>) -> Result<Input, Error> {
+    let mut stream: Stream = Box::new(Counted {
+        stream,
+        count: Arc::clone(count),
+    });
+    let mut prefix = Vec::new();
+    if let Err(source) = fill_prefix(&mut stream, &mut prefix) {
+        return Err(Error::Read {
+            file: file.to_owned(),
+            offset: prefix.len() as u64,
+            source,
+        });
+    }
+    let Some(compression) = recognise(&prefix) else {
+        if prefix.is_empty() {
+            return Err(Error::Empty {
+                file: file.to_owned(),
+                compression: None,
+            });
+        }
+        if prefix.len() < PREFIX {
+            // It has ended, and stays so even where somebody writes more to it by now.
+            stream = Box::new(Failed(None));
+        }
+        return Ok(Input {
+            stream,
+            prefix,
+            compression: None,
+        });
+    };
+    let failed = |offset: usize, source| Error::Decompress {
+        file: file.to_owned(),
+        compression,
+        offset: offset as u64,
+        stored: count.load(Ordering::Relaxed),
+        source,
+    };
+    let whole = Prefixed {
+        prefix,
+        at: 0,
+        stream,
+    };
+    let buffered = BufReader::with_capacity(COMPRESSED_BLOCK, whole);
+    let mut stream: Stream = match compression {
+        Compression::Gzip => Box::new(Gzip::new(buffered)),
+        Compression::Zstd => Box::new(Zstandard::new(buffered).map_err(|source| failed(0, source))?),
+    };
+    let mut prefix = Vec::new();
+    if let Err(error) = fill_prefix(&mut stream, &mut prefix) {
+        if prefix.len() < 4 {
+            return Err(failed(prefix.len(), error));
+        }
+        // Enough to tell the format: the error is told where the reading comes to it.
+        stream = Box::new(Failed(Some(error)));
+    }
+    if prefix.is_empty() {
+        return Err(Error::Empty {
+            file: file.to_owned(),
+            compression: Some(compression),
+        });
+    }
+    Ok(Input {
+        stream,
+        prefix,
+        compression: Some(compression),
+    })
+}
+
+/// Reads up to [`PREFIX`] bytes; an error leaves those before it.
+fn fill_prefix(stream: &mut Stream, prefix: &mut Vec<u8>) -> io::Result<()> {
+    stream.take(PREFIX as u64).read_to_end(prefix).map(drop)
+}
+
+/// Tells a compression by its first bytes: RFC 1952 section 2.3.1, RFC 8878 sections 3.1.1 and 3.1.2 (a
+/// skippable frame may come first).
+fn recognise(prefix: &[u8]) -> Option<Compression> {
+    match *prefix {
+        [0x1f, 0x8b, ..] => Some(Compression::Gzip),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Compression::Zstd),
+        _ => None,
+    }
+}

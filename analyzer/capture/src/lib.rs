@@ -1,0 +1,28 @@
+//! Capture files and streams, read as frames in time order.
+//!
+//! A [`Reader`] yields the frames of one pcap or pcapng file, compressed or not, in batches over one shared
+//! buffer. A [`Merge`] brings the frames of several into one order of time. [`mod@write`] makes such files.
+//! What the bytes of a frame mean is `roce-wire`'s business.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
+
+mod blocks;
+mod error;
+mod frame;
+mod gzip;
+mod input;
+mod merge;
+mod pcap;
+mod pcapng;
+mod reader;
+mod summary;
+mod underway;
+mod walk;
+pub mod write;
+mod zstandard;
+
+pub use error::{Begins, Error, Fault};
+pub use frame::{Batch, Direction, Frame, Interface, Lost};
+pub use merge::{Merge, Run};
+pub use reader::{Options, Reader};
+pub use summary::{Compression, Container, Disorder, Format, Progress, Summary, Truncation};

@@ -1,0 +1,211 @@
+//! Several captures in one order of time.
+//!
+//! Leaves reading each of them to its `Reader`; a file whose own times go backwards is not sorted, its frames
+//! keep the order of the file.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use roce_model::Nanos;
+
+use crate::error::Error;
+use crate::frame::{Batch, Frame, Lost};
+use crate::reader::Reader;
+
+/// From this many inputs on, those whose time has not come are closed where they can be.
+const MANY: usize = 64;
+
+/// Merges captures by the time of the frame that is next in each; at equal times the input with the lower
+/// index comes first.
+///
+/// It holds one batch of each input that is open. With 64 inputs or more, plain files are looked into once and
+/// then [parked](Reader::park) until their time comes; a caller with thousands of them parks each after opening
+/// it, so that they are never all open.
+#[derive(Debug)]
+pub struct Merge {
+    readers: Vec<Reader>,
+    current: Vec<Option<Current>>,
+    /// The time of each input's next frame, and the input.
+    heads: BinaryHeap<Reverse<(Nanos, usize)>>,
+    /// The input whose batch was used up by the last run.
+    exhausted: Option<usize>,
+    primed: bool,
+    ended: Vec<usize>,
+    errors: Vec<(usize, Error)>,
+}
+
+/// What is left of an input's batch: `batch.frames()[next..]`.
+#[derive(Debug)]
+struct Current {
+    batch: Arc<Batch>,
+    next: usize,
+}
+
+/// Consecutive frames of one input, next in the order of time.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The input's index.
+    pub input: usize,
+    /// The batch that they are part of.
+    pub batch: Arc<Batch>,
+    /// Which of the batch's frames they are; none where a batch only tells losses.
+    pub range: Range<usize>,
+}
+
+impl Run {
+    /// The frames.
+    pub fn frames(&self) -> &[Frame] {
+        self.batch.frames().get(self.range.clone()).unwrap_or_default()
+    }
+
+    /// The losses to be told before each of these frames and, at the batch's end, after the last one. Every loss
+    /// of a batch is in exactly one of its runs.
+    pub fn lost(&self) -> &[Lost] {
+        let lost = self.batch.lost();
+        let from = lost.partition_point(|lost| (lost.before as usize) < self.range.start);
+        let at_end = self.range.end == self.batch.frames().len();
+        let to = if at_end {
+            lost.len()
+        } else {
+            lost.partition_point(|lost| (lost.before as usize) < self.range.end)
+        };
+        lost.get(from..to).unwrap_or_default()
+    }
+}
+
+impl Merge {
+    /// Merges these captures.
+    pub fn new(readers: Vec<Reader>) -> Self {
+        let current = readers.iter().map(|_| None).collect();
+        Self {
+            readers,
+            current,
+            heads: BinaryHeap::new(),
+            exhausted: None,
+            primed: false,
+            ended: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// The next frames; `None` when all inputs have ended. An input that fails ends alone: see
+    /// [`take_errors`](Self::take_errors).
+    pub fn next_run(&mut self) -> Option<Run> {
+        self.prime();
+        if let Some(input) = self.exhausted.take() {
+            self.load(input);
+        }
+        loop {
+            let Reverse((_, input)) = self.heads.pop()?;
+            let Some(Current { batch, next }) = self.current.get_mut(input).and_then(Option::take) else {
+                // Parked, and its time has come as far as was known: now its head is found anew.
+                self.load(input);
+                continue;
+            };
+            let frames = batch.frames();
+            let end = match self.heads.peek() {
+                None => frames.len(),
+                Some(Reverse(other)) => {
+                    let rest = frames.get(next + 1..).unwrap_or_default();
+                    let later = rest.iter().position(|frame| (frame.time, input) > *other);
+                    later.map_or(frames.len(), |later| next + 1 + later)
+                }
+            };
+            if let Some(head) = frames.get(end) {
+                self.heads.push(Reverse((head.time, input)));
+                if let Some(current) = self.current.get_mut(input) {
+                    *current = Some(Current {
+                        batch: Arc::clone(&batch),
+                        next: end,
+                    });
+                }
+            } else {
+                self.exhausted = Some(input);
+            }
+            return Some(Run {
+                input,
+                batch,
+                range: next..end,
+            });
+        }
+    }
+
+    /// Takes back a run that is not used any more: see [`Reader::recycle`].
+    pub fn recycle(&mut self, run: Run) {
+        if let (Some(batch), Some(reader)) = (Arc::into_inner(run.batch), self.readers.get_mut(run.input)) {
+            reader.recycle(batch);
+        }
+    }
+
+    /// The inputs that have no more frames (they have ended, or failed) since the last call.
+    pub fn take_ended(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// The time of the first frame of all.
+    pub fn first_time(&mut self) -> Option<Nanos> {
+        self.prime();
+        self.heads.peek().map(|Reverse((time, _))| *time)
+    }
+
+    /// The captures, in the order they were given in.
+    pub fn readers(&self) -> &[Reader] {
+        &self.readers
+    }
+
+    /// The errors since the last call, each with the index of the input that it ended.
+    pub fn take_errors(&mut self) -> Vec<(usize, Error)> {
+        std::mem::take(&mut self.errors)
+    }
+
+    fn prime(&mut self) {
+        if !self.primed {
+            self.primed = true;
+            for input in 0..self.readers.len() {
+                self.peek(input);
+            }
+        }
+    }
+
+    /// Gets an input's first batch, and closes it again where there are many.
+    fn peek(&mut self, input: usize) {
+        self.load(input);
+        let many = self.readers.len() >= MANY;
+        if let (true, Some(reader), Some(current)) =
+            (many, self.readers.get_mut(input), self.current.get_mut(input))
+            && current.is_some()
+            && reader.park()
+        {
+            *current = None;
+        }
+    }
+
+    /// Gets an input's next batch.
+    fn load(&mut self, input: usize) {
+        let (Some(reader), Some(current)) = (self.readers.get_mut(input), self.current.get_mut(input)) else {
+            return;
+        };
+        match reader.next_batch() {
+            Ok(Some(batch)) => {
+                // A batch that only tells losses comes where its input stands.
+                let head = batch.frames().first().map(|frame| frame.time);
+                let head = head.or(reader.summary().last_time).unwrap_or_default();
+                self.heads.push(Reverse((head, input)));
+                *current = Some(Current {
+                    batch: Arc::new(batch),
+                    next: 0,
+                });
+            }
+            Ok(None) => self.ended.push(input),
+            Err(error) => {
+                self.ended.push(input);
+                self.errors.push((input, error));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,352 @@
+//! pcapng files: the walk over the blocks of all sections.
+//!
+//! ```text
+//! block: type(4) length(4) body.. padding length(4)      SHB  magic(4) major(2) minor(2) section length(8) options
+//! EPB  interface(4) time(8) captured(4) original(4) data options     IDB  link(2) reserved(2) snaplen(4) options
+//! PB   interface(2) drops(2) time(8) captured(4) original(4) data options      SPB  original(4) data
+//! ISB  interface(4) time(8) options
+//! ```
+//! draft-ietf-opsawg-pcapng, section 4 (the Packet Block: its appendix). Every other block is skipped.
+//! Leaves options and time units to the files beside it, and where the bytes come from to `blocks`.
+
+mod clock;
+pub(crate) mod options;
+mod packets;
+
+use roce_wire::LinkType;
+
+use crate::error::Fault;
+use crate::frame::{Interface, Lost, place};
+use crate::walk::{Found, Stop, Walked, captured_limit, u16_of, u32_of};
+use clock::Clock;
+use options::Options;
+
+/// The type of a Section Header Block: the same in either byte order.
+pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
+/// The shortest one.
+pub(crate) const SECTION_BYTES: usize = 28;
+pub(crate) const INTERFACE: u32 = 1;
+pub(crate) const PACKET: u32 = 2;
+pub(crate) const SIMPLE: u32 = 3;
+pub(crate) const STATISTICS: u32 = 5;
+pub(crate) const ENHANCED: u32 = 6;
+/// The byte-order magic of a section.
+pub(crate) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+
+/// The longest block that is held in memory: a frame of the largest snaplen and as much of options.
+const MOST_BLOCK: u32 = 32 << 20;
+/// Longer blocks that are of no interest are not held in memory to be skipped.
+const MOST_HELD: u32 = 64 << 10;
+/// Type, length, and the length again.
+const AROUND: u32 = 12;
+
+/// What the walk needs of an interface for each of its packets.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    clock: Clock,
+    limit: u32,
+    snaplen: u32,
+    fcs_bytes: u8,
+    /// Records it has lost, as packets and statistics say so far.
+    dropped: u64,
+}
+
+/// The end of a long block that is skipped, still to be checked.
+#[derive(Clone, Copy, Debug)]
+struct Trailer {
+    kind: u32,
+    length: u32,
+    offset: u64,
+}
+
+/// Walks the blocks of one pcapng file.
+#[derive(Debug, Default)]
+pub(crate) struct Pcapng {
+    big: bool,
+    /// Number, through all sections, of the first interface of this section.
+    base: usize,
+    /// The interfaces of this section.
+    sources: Vec<Source>,
+    trailer: Option<Trailer>,
+}
+
+/// Why the walk over a section's blocks ended.
+enum Left {
+    Stop(Stop),
+    NewOrder,
+}
+
+impl From<Fault> for Left {
+    fn from(fault: Fault) -> Self {
+        Self::Stop(Stop::Fault(fault))
+    }
+}
+
+/// One whole block, in the parts that every kind has.
+struct Block<'a> {
+    kind: u32,
+    body: &'a [u8],
+    /// Where the body begins in the batch's data.
+    place: usize,
+}
+
+impl Pcapng {
+    /// Offset and length of a skipped block whose end has not been seen.
+    pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
+        self.trailer
+            .map(|trailer| (trailer.offset, u64::from(trailer.length).next_multiple_of(4)))
+    }
+
+    /// Walks the blocks of `data[from..]`, the first byte of which has the offset `offset` in the file.
+    pub(crate) fn walk(&mut self, data: &[u8], from: usize, offset: u64, found: &mut Found) -> Walked {
+        let mut at = from;
+        loop {
+            let left = if self.big {
+                self.blocks::<true>(data, &mut at, from, offset, found)
+            } else {
+                self.blocks::<false>(data, &mut at, from, offset, found)
+            };
+            if let Left::Stop(stop) = left {
+                return Walked { at, stop };
+            }
+        }
+    }
+
+    /// Walks blocks while the byte order stays.
+    fn blocks<const BIG: bool>(
+        &mut self,
+        data: &[u8],
+        at: &mut usize,
+        from: usize,
+        offset: u64,
+        found: &mut Found,
+    ) -> Left {
+        loop {
+            let rest = data.get(*at..).unwrap_or_default();
+            if let Some(Trailer { kind, length, .. }) = self.trailer {
+                let Some(end) = rest.first_chunk::<4>() else {
+                    return Left::Stop(Stop::Need(4));
+                };
+                self.trailer = None;
+                if u32_of::<BIG>(*end) != length {
+                    return Fault::Trailer {
+                        kind,
+                        found: u32_of::<BIG>(*end),
+                        expected: length,
+                    }
+                    .into();
+                }
+                *at += 4;
+                continue;
+            }
+            let rest = self.plain_packets::<BIG>(rest, data.len(), found);
+            *at = data.len() - rest.len();
+            let Some(head) = rest.first_chunk::<12>() else {
+                return Left::Stop(Stop::Need(12));
+            };
+            let [t0, t1, t2, t3, l0, l1, l2, l3, m0, m1, m2, m3] = *head;
+            let (kind, length) = (u32_of::<BIG>([t0, t1, t2, t3]), u32_of::<BIG>([l0, l1, l2, l3]));
+            if kind == SECTION {
+                let magic = [m0, m1, m2, m3];
+                if u32_of::<BIG>(magic) != BYTE_ORDER {
+                    if u32_of::<BIG>(magic) != BYTE_ORDER.swap_bytes() {
+                        return Fault::ByteOrder {
+                            found: u32::from_be_bytes(magic),
+                        }
+                        .into();
+                    }
+                    self.big = !BIG;
+                    return Left::NewOrder;
+                }
+            }
+            let (least, most) = match kind {
+                SECTION => (AROUND + 16, MOST_BLOCK),
+                INTERFACE => (AROUND + 8, MOST_BLOCK),
+                PACKET | ENHANCED => (AROUND + 20, MOST_BLOCK),
+                SIMPLE => (AROUND + 4, MOST_BLOCK),
+                STATISTICS => (AROUND + 12, MOST_BLOCK),
+                _ => (AROUND, u32::MAX - 3),
+            };
+            if length < least || length > most {
+                return Fault::BlockLength {
+                    kind,
+                    found: length,
+                    least,
+                    most,
+                }
+                .into();
+            }
+            // Some writers forget the padding in the length (libpcap's sf-pcapng.c allows for it).
+            let whole = length.next_multiple_of(4) as usize;
+            let Some((body, end)) = rest.get(8..whole).and_then(<[u8]>::split_last_chunk::<4>) else {
+                if whole <= MOST_HELD as usize || most == MOST_BLOCK {
+                    return Left::Stop(Stop::Need(whole));
+                }
+                self.trailer = Some(Trailer {
+                    kind,
+                    length,
+                    offset: offset + (*at - from) as u64,
+                });
+                return Left::Stop(Stop::Skip(whole as u64 - 4));
+            };
+            if u32_of::<BIG>(*end) != length {
+                return Fault::Trailer {
+                    kind,
+                    found: u32_of::<BIG>(*end),
+                    expected: length,
+                }
+                .into();
+            }
+            let block = Block {
+                kind,
+                body,
+                place: *at + 8,
+            };
+            let fault = match kind {
+                ENHANCED => self.enhanced::<BIG>(&block, found),
+                SECTION => self.section::<BIG>(&block, found),
+                INTERFACE => self.interface::<BIG>(&block, found),
+                PACKET => self.packet::<BIG>(&block, found),
+                SIMPLE => self.simple::<BIG>(&block, found),
+                STATISTICS => self.statistics::<BIG>(&block, found),
+                _ => Ok(()),
+            };
+            if let Err(fault) = fault {
+                return fault.into();
+            }
+            *at += whole;
+        }
+    }
+
+    fn section<const BIG: bool>(&mut self, block: &Block<'_>, found: &Found) -> Result<(), Fault> {
+        let (major, minor) = (block.half::<BIG>(4), block.half::<BIG>(6));
+        // Minor 2 differs in nothing that is read here (some writers use it; the specification says so).
+        if major != 1 || !matches!(minor, 0 | 2) {
+            return Err(Fault::Version {
+                format: "pcapng",
+                major,
+                minor,
+                expected: "1.0",
+            });
+        }
+        self.base = found.interfaces.len();
+        self.sources.clear();
+        Ok(())
+    }
+
+    fn interface<const BIG: bool>(&mut self, block: &Block<'_>, found: &mut Found) -> Result<(), Fault> {
+        let snaplen = block.word::<BIG>(4);
+        let (mut resolution, mut offset, mut fcs_bytes) = (clock::MICROSECONDS, 0, 0);
+        let (mut name, mut description) = (None, None);
+        for option in Options::<BIG>::new(block.kind, block.body.get(8..)) {
+            let option = option?;
+            match option.code {
+                options::IF_NAME => name = option.text(),
+                options::IF_DESCRIPTION => description = option.text(),
+                options::IF_TSRESOL => resolution = option.byte().unwrap_or(resolution),
+                options::IF_TSOFFSET => offset = option.signed().unwrap_or(offset),
+                options::IF_FCSLEN => fcs_bytes = option.byte().map_or(fcs_bytes, fcs_length),
+                _ => {}
+            }
+        }
+        let clock = Clock::new(resolution, offset);
+        found.interfaces.push(Interface {
+            link: LinkType(block.half::<BIG>(0)),
+            name,
+            description,
+            snaplen,
+            fcs_bytes,
+            quantum_ns: clock.quantum_ns(),
+            dropped: None,
+        });
+        let limit = captured_limit(snaplen);
+        self.sources.push(Source {
+            clock,
+            limit,
+            snaplen,
+            fcs_bytes,
+            dropped: 0,
+        });
+        Ok(())
+    }
+
+    /// Statistics count from the start of the capture: what they say beyond what is known was lost by now.
+    fn statistics<const BIG: bool>(&mut self, block: &Block<'_>, found: &mut Found) -> Result<(), Fault> {
+        let number = block.word::<BIG>(0);
+        let source = self.source(block.kind, number)?;
+        let (mut interface, mut system) = (None, None);
+        for option in Options::<BIG>::new(block.kind, block.body.get(12..)) {
+            let option = option?;
+            match option.code {
+                options::ISB_IFDROP => interface = option.long(),
+                options::ISB_OSDROP => system = option.long(),
+                _ => {}
+            }
+        }
+        if interface.is_some() || system.is_some() {
+            let total = interface.unwrap_or(0).saturating_add(system.unwrap_or(0));
+            self.lose(number, total.saturating_sub(source.dropped), found);
+        }
+        Ok(())
+    }
+
+    /// The interface `number` of this section.
+    #[inline]
+    fn source(&self, kind: u32, number: u32) -> Result<Source, Fault> {
+        let known = place(self.sources.len());
+        self.sources
+            .get(number as usize)
+            .copied()
+            .ok_or(Fault::Interface {
+                kind,
+                found: number,
+                known,
+            })
+    }
+
+    /// Notes that an interface lost records (also none: then it is known that it lost none).
+    #[cold]
+    fn lose(&mut self, number: u32, records: u64, found: &mut Found) {
+        let interface = self.base + number as usize;
+        let Some(source) = self.sources.get_mut(number as usize) else {
+            return;
+        };
+        source.dropped = source.dropped.saturating_add(records);
+        if let Some(interface) = found.interfaces.get_mut(interface) {
+            interface.dropped = Some(source.dropped);
+        }
+        if records > 0 {
+            let before = place(found.frames.len());
+            found.lost.push(Lost {
+                before,
+                interface: place(interface),
+                records,
+            });
+        }
+    }
+}
+
+impl Block<'_> {
+    /// The number of 32 bits at `at` of the body.
+    #[inline]
+    fn word<const BIG: bool>(&self, at: usize) -> u32 {
+        let bytes = self.body.get(at..).and_then(<[u8]>::first_chunk::<4>);
+        bytes.map_or(0, |bytes| u32_of::<BIG>(*bytes))
+    }
+
+    /// The number of 16 bits at `at` of the body.
+    #[inline]
+    fn half<const BIG: bool>(&self, at: usize) -> u16 {
+        let bytes = self.body.get(at..).and_then(<[u8]>::first_chunk::<2>);
+        bytes.map_or(0, |bytes| u16_of::<BIG>(*bytes))
+    }
+}
+
+/// Bytes of FCS in `if_fcslen`. The specification counts bits, but some writers (and its own example, 4) count
+/// bytes: below 8 it cannot be bits.
+fn fcs_length(value: u8) -> u8 {
+    if value < 8 { value } else { value / 8 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! The blocks that carry packets.
+//!
+//! Leaves telling blocks apart, and all others of them, to the walk.
+
+use roce_model::Nanos;
+
+use super::{Block, ENHANCED, Options, Pcapng, options};
+use crate::error::Fault;
+use crate::frame::{Direction, Frame, place};
+use crate::walk::{Found, u32_of};
+
+impl Pcapng {
+    /// Walks Enhanced Packet Blocks without options, which nearly all blocks are, up to the first block that is
+    /// anything else, or not whole, or wrong in any way. `rest` ends where the data of `length` bytes ends.
+    pub(super) fn plain_packets<'a, const BIG: bool>(
+        &self,
+        mut rest: &'a [u8],
+        length: usize,
+        found: &mut Found,
+    ) -> &'a [u8] {
+        while let Some((head, body)) = rest.split_first_chunk::<28>() {
+            let word = |at: usize| u32_of::<BIG>([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+            let (number, captured) = (word(8), word(20));
+            if word(0) != ENHANCED {
+                break;
+            }
+            let Some(source) = self.sources.get(number as usize) else {
+                break;
+            };
+            let Some(tick_ns) = source.clock.plain() else {
+                break;
+            };
+            if captured > source.limit || word(4) != 32 + captured.next_multiple_of(4) {
+                break;
+            }
+            let Some((packet, next)) = body.split_at_checked(captured.next_multiple_of(4) as usize + 4)
+            else {
+                break;
+            };
+            if packet.last_chunk().copied().map(u32_of::<BIG>) != Some(word(4)) {
+                break;
+            }
+            let ticks = (u64::from(word(12)) << 32) | u64::from(word(16));
+            let time = ticks.saturating_mul(tick_ns);
+            found.times.note(time);
+            found.frames.push(Frame {
+                time: Nanos(time),
+                offset: place(length - body.len()),
+                captured,
+                original: word(24),
+                interface: place(self.base) + number,
+                fcs_bytes: source.fcs_bytes,
+                direction: Direction::Unknown,
+            });
+            rest = next;
+        }
+        rest
+    }
+
+    /// The Enhanced Packet Block.
+    pub(super) fn enhanced<const BIG: bool>(
+        &mut self,
+        block: &Block<'_>,
+        found: &mut Found,
+    ) -> Result<(), Fault> {
+        let number = block.word::<BIG>(0);
+        self.record::<BIG>(block, number, found)
+    }
+
+    /// The obsolete Packet Block: an Enhanced one with a drop count inside of its interface number.
+    pub(super) fn packet<const BIG: bool>(
+        &mut self,
+        block: &Block<'_>,
+        found: &mut Found,
+    ) -> Result<(), Fault> {
+        let number = u32::from(block.half::<BIG>(0));
+        let drops = block.half::<BIG>(2);
+        self.source(block.kind, number)?;
+        // All ones: not known.
+        if drops != u16::MAX {
+            self.lose(number, drops.into(), found);
+        }
+        self.record::<BIG>(block, number, found)
+    }
+
+    /// What Enhanced Packet Block and Packet Block share.
+    fn record<const BIG: bool>(
+        &mut self,
+        block: &Block<'_>,
+        number: u32,
+        found: &mut Found,
+    ) -> Result<(), Fault> {
+        let source = self.source(block.kind, number)?;
+        let ticks = u64::from(block.word::<BIG>(4)) << 32 | u64::from(block.word::<BIG>(8));
+        let (captured, original) = (block.word::<BIG>(12), block.word::<BIG>(16));
+        let room = block.body.len() - 20;
+        let limit = source.limit.min(place(room));
+        if captured > limit {
+            return Err(Fault::CapturedLength {
+                found: captured,
+                limit,
+            });
+        }
+        let (mut fcs_bytes, mut direction) = (source.fcs_bytes, Direction::Unknown);
+        let options = block
+            .body
+            .get(20 + (captured as usize).next_multiple_of(4)..)
+            .unwrap_or_default();
+        if !options.is_empty() {
+            for option in Options::<BIG>::new(block.kind, Some(options)) {
+                let option = option?;
+                match option.code {
+                    options::EPB_FLAGS => {
+                        let flags = option.word().unwrap_or(0);
+                        direction = options::direction(flags);
+                        fcs_bytes = options::fcs_bytes(flags).unwrap_or(fcs_bytes);
+                    }
+                    options::EPB_DROPCOUNT if block.kind == ENHANCED => {
+                        self.lose(number, option.long().unwrap_or(0), found);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let time = source.clock.nanos(ticks);
+        found.times.note(time);
+        found.frames.push(Frame {
+            time: Nanos(time),
+            offset: place(block.place + 20),
+            captured,
+            original,
+            interface: place(self.base) + number,
+            fcs_bytes,
+            direction,
+        });
+        Ok(())
+    }
+
+    /// The Simple Packet Block: of the section's first interface, and without a time.
+    pub(super) fn simple<const BIG: bool>(
+        &mut self,
+        block: &Block<'_>,
+        found: &mut Found,
+    ) -> Result<(), Fault> {
+        let source = self.source(block.kind, 0)?;
+        let original = block.word::<BIG>(0);
+        let cut = if source.snaplen == 0 {
+            original
+        } else {
+            original.min(source.snaplen)
+        };
+        let captured = cut.min(place(block.body.len() - 4));
+        if captured > source.limit {
+            return Err(Fault::CapturedLength {
+                found: captured,
+                limit: source.limit,
+            });
+        }
+        found.untimed += 1;
+        found.frames.push(Frame {
+            time: found.times.last(),
+            offset: place(block.place + 4),
+            captured,
+            original,
+            interface: place(self.base),
+            fcs_bytes: source.fcs_bytes,
+            direction: Direction::Unknown,
+        });
+        Ok(())
+    }
+}

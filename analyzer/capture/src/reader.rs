@@ -1,0 +1,250 @@
+//! Reads one capture, a batch of frames at a time.
+//!
+//! Leaves the file that is open to `underway`, and order between files to `merge`; its own is what lasts:
+//! the summary, the memory that is used again, and whether there is a file open at all.
+
+use std::fmt;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::frame::{Batch, Frame, Interface, Lost};
+use crate::input::{self, Opened, Stream};
+use crate::summary::{Disorder, Progress, Summary};
+use crate::underway::Underway;
+use crate::walk::Found;
+
+/// How to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes read at once, and at most of frames and what is between them in a batch (a record that is longer
+    /// than this makes its own batch). Kept between 1 B and 64 MiB.
+    pub block_bytes: usize,
+    /// Whether files that are not compressed are read on a thread of its own, too. Compressed ones always are.
+    pub read_ahead: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        // Blocks and the frames found in them stay in the second-level cache; larger ones are slower.
+        Self {
+            block_bytes: 256 << 10,
+            read_ahead: false,
+        }
+    }
+}
+
+/// Reads one capture: a file, a named pipe, standard input, or any stream of bytes.
+///
+/// Formats and compressions are told by the content. A file that is still written to is read to its current
+/// end.
+pub struct Reader {
+    name: String,
+    options: Options,
+    /// The plain file it can be opened from again.
+    path: Option<PathBuf>,
+    size: Option<u64>,
+    stored: Arc<AtomicU64>,
+    state: State,
+    found: Found,
+    summary: Summary,
+    /// Batches' vectors to be used again.
+    spare: Vec<(Vec<Frame>, Vec<Lost>)>,
+}
+
+/// Where a reader stands.
+enum State {
+    Open(Box<Underway>),
+    /// Closed, to be opened again from the start.
+    Parked,
+    Ended,
+}
+
+impl Reader {
+    /// Opens a file and recognises its format; `-` is standard input. Blocks until a pipe has brought the first
+    /// few bytes.
+    ///
+    /// # Errors
+    /// When it cannot be opened or read, is empty, or is no capture.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, Error> {
+        let name = if path == Path::new("-") {
+            "standard input".to_owned()
+        } else {
+            path.display().to_string()
+        };
+        let Opened { stream, size, again } = match input::open(path) {
+            Ok(opened) => opened,
+            Err(source) => return Err(Error::Open { file: name, source }),
+        };
+        let mut reader = Self::start(name, stream, options)?;
+        reader.size = size;
+        reader.path = again.then(|| path.to_owned());
+        Ok(reader)
+    }
+
+    /// Reads a stream of bytes; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// When it cannot be read, is empty, or is no capture.
+    pub fn from_read(name: impl Into<String>, stream: Stream, options: &Options) -> Result<Self, Error> {
+        Self::start(name.into(), stream, options)
+    }
+
+    fn start(name: String, stream: Stream, options: &Options) -> Result<Self, Error> {
+        let options = Options {
+            block_bytes: options.block_bytes.clamp(1, 64 << 20),
+            ..*options
+        };
+        let stored = Arc::new(AtomicU64::new(0));
+        let mut found = Found::default();
+        let (underway, format) = Underway::begin(&name, stream, &stored, &options, &mut found)?;
+        let summary = Summary {
+            format,
+            frames: 0,
+            first_time: None,
+            last_time: None,
+            untimed: 0,
+            lost_records: 0,
+            disorder: Disorder::default(),
+            truncation: None,
+        };
+        let state = State::Open(Box::new(underway));
+        Ok(Self {
+            name,
+            options,
+            path: None,
+            size: None,
+            stored,
+            state,
+            found,
+            summary,
+            spare: Vec::new(),
+        })
+    }
+
+    /// The next frames in the order of the file; `None` at its end. A batch may have no frames where it has
+    /// losses to tell.
+    ///
+    /// # Errors
+    /// When the file cannot be read any further. Everything before that was delivered, and the file has ended.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
+        if matches!(self.state, State::Parked) {
+            self.unpark()?;
+        }
+        loop {
+            let State::Open(underway) = &mut self.state else {
+                return Ok(None);
+            };
+            let piece = match underway.next() {
+                Ok(Some(piece)) => piece,
+                Ok(None) => {
+                    self.summary.truncation = underway.truncation();
+                    self.state = State::Ended;
+                    return Ok(None);
+                }
+                Err(error) => {
+                    self.state = State::Ended;
+                    return Err(error);
+                }
+            };
+            (self.found.frames, self.found.lost) = self.spare.pop().unwrap_or_default();
+            underway.walk(&piece, &mut self.found);
+            let batch = Batch {
+                data: piece.buffer.freeze(),
+                frames: mem::take(&mut self.found.frames),
+                lost: mem::take(&mut self.found.lost),
+            };
+            if batch.frames.is_empty() && batch.lost.is_empty() {
+                self.recycle(batch);
+                continue;
+            }
+            self.count(&batch);
+            return Ok(Some(batch));
+        }
+    }
+
+    fn count(&mut self, batch: &Batch) {
+        self.summary.frames += batch.frames.len() as u64;
+        self.summary.untimed = self.found.untimed;
+        self.summary.lost_records += batch.lost.iter().map(|lost| lost.records).sum::<u64>();
+        self.found.times.report(&mut self.summary);
+    }
+
+    /// Takes back a batch that is not used any more, so that its memory is used for the next ones. Without it,
+    /// and for batches whose data was cloned, memory is allocated anew.
+    pub fn recycle(&mut self, batch: Batch) {
+        let Batch {
+            data,
+            mut frames,
+            mut lost,
+        } = batch;
+        if let (State::Open(underway), Ok(buffer)) = (&mut self.state, data.try_into_mut()) {
+            underway.blocks.give_back(buffer);
+        }
+        if self.spare.len() < 4 {
+            frames.clear();
+            lost.clear();
+            self.spare.push((frames, lost));
+        }
+    }
+
+    /// Closes the file until the next call of [`next_batch`](Self::next_batch), which then opens it again and
+    /// begins with the first frame. Only plain files can be parked; others stay as they are, and false is
+    /// returned. What was known (interfaces, summary) stays known until then.
+    ///
+    /// This is for many files that follow each other in time, of which the system would not let all be open.
+    pub fn park(&mut self) -> bool {
+        if self.path.is_some() {
+            self.state = State::Parked;
+        }
+        self.path.is_some()
+    }
+
+    fn unpark(&mut self) -> Result<(), Error> {
+        self.state = State::Ended;
+        if let Some(path) = self.path.take() {
+            let spare = mem::take(&mut self.spare);
+            *self = Self::open(&path, &self.options)?;
+            self.spare = spare;
+        }
+        Ok(())
+    }
+
+    /// What errors call it: its path, or `standard input`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The interfaces seen so far, numbered through all sections of a file: frames' `interface` is an index
+    /// into them. It grows while reading.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.found.interfaces
+    }
+
+    /// How far reading has come.
+    pub fn progress(&self) -> Progress {
+        Progress {
+            bytes: self.stored.load(Ordering::Relaxed),
+            total: self.size,
+        }
+    }
+
+    /// What was found so far.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("name", &self.name)
+            .field("summary", &self.summary)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

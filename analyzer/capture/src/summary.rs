@@ -1,0 +1,210 @@
+//! What is known of a file besides its frames: its format, its times, what was lost, where it was cut.
+//!
+//! Leaves filling it in to the walkers and the reader.
+
+use std::fmt;
+
+use roce_model::Nanos;
+
+/// How records follow each other in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Container {
+    /// pcap with microseconds.
+    Pcap,
+    /// pcap with nanoseconds.
+    PcapNanos,
+    /// pcap with the longer record headers of patched Linux libpcaps (Kuznetzov's), with microseconds.
+    PcapModified,
+    /// pcapng.
+    Pcapng,
+}
+
+/// What a whole file is wrapped in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip, any number of members.
+    Gzip,
+    /// Zstandard, any number of frames.
+    Zstd,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        })
+    }
+}
+
+/// The format of a file, told by its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// How records follow each other.
+    pub container: Container,
+    /// What they are wrapped in.
+    pub compression: Option<Compression>,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.container {
+            Container::Pcap => "pcap (microseconds)",
+            Container::PcapNanos => "pcap (nanoseconds)",
+            Container::PcapModified => "pcap (modified, microseconds)",
+            Container::Pcapng => "pcapng",
+        })?;
+        match self.compression {
+            Some(compression) => write!(f, " in {compression}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Records of one file whose time goes backwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Disorder {
+    /// Records stamped earlier than the one directly before them.
+    pub records: u64,
+    /// The largest such step back, in nanoseconds.
+    pub max_back_ns: u64,
+}
+
+/// A file that ends inside a record: everything before that record was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncation {
+    /// Where the incomplete record (or file header) begins, in bytes of the (decompressed) file.
+    pub offset: u64,
+    /// Bytes that it needs; where not even its header is whole, those of the header.
+    pub needed: u64,
+    /// Bytes that there are of it.
+    pub had: u64,
+}
+
+impl fmt::Display for Truncation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offset, needed, had } = self;
+        write!(
+            f,
+            "the last record, at byte {offset}, is cut off: it needs {needed} bytes and has {had}"
+        )
+    }
+}
+
+/// How far reading has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes read of the file as it is stored (compressed ones, when it is compressed).
+    pub bytes: u64,
+    /// Its size in bytes when it was opened, if it is a plain file.
+    pub total: Option<u64>,
+}
+
+/// What was found in a file as far as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Its format.
+    pub format: Format,
+    /// Frames delivered.
+    pub frames: u64,
+    /// The earliest time stamp.
+    pub first_time: Option<Nanos>,
+    /// The latest time stamp.
+    pub last_time: Option<Nanos>,
+    /// Frames without a time of their own (pcapng's Simple Packet Blocks); they carry the time of the record
+    /// before them, 0 when there is none.
+    pub untimed: u64,
+    /// Records that the file says the capturing side lost, over all interfaces.
+    pub lost_records: u64,
+    /// Records whose time goes backwards.
+    pub disorder: Disorder,
+    /// Set when the file ends inside a record.
+    pub truncation: Option<Truncation>,
+}
+
+/// The running order of time stamps: what the walkers' inner loops keep of [`Summary`].
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    /// The time of the last record, 0 before the first.
+    last: u64,
+    /// The extremes, but for the times since the last step back, which end at `last`.
+    least: Option<u64>,
+    most: u64,
+    disorder: Disorder,
+}
+
+impl Times {
+    /// The time of the last record.
+    pub(crate) fn last(&self) -> Nanos {
+        Nanos(self.last)
+    }
+
+    /// Takes the time of one more record.
+    #[inline]
+    pub(crate) fn note(&mut self, time: u64) {
+        if self.least.is_none() || time < self.last {
+            self.note_odd(time);
+        }
+        self.last = time;
+    }
+
+    /// The first record, and every one that steps back.
+    #[cold]
+    fn note_odd(&mut self, time: u64) {
+        if let Some(least) = &mut self.least {
+            *least = time.min(*least);
+            self.most = self.most.max(self.last);
+            self.disorder.records += 1;
+            self.disorder.max_back_ns = self.disorder.max_back_ns.max(self.last - time);
+        } else {
+            self.least = Some(time);
+        }
+    }
+
+    /// Brings a summary up to date.
+    pub(crate) fn report(&self, summary: &mut Summary) {
+        summary.first_time = self.least.map(Nanos);
+        summary.last_time = self.least.map(|_| Nanos(self.most.max(self.last)));
+        summary.disorder = self.disorder;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_back_are_counted_against_the_record_before() {
+        let mut times = Times::default();
+        for time in [100, 300, 250, 260, 50, 60] {
+            times.note(time);
+        }
+        let mut summary = Summary {
+            format: Format {
+                container: Container::Pcap,
+                compression: Some(Compression::Gzip),
+            },
+            frames: 0,
+            first_time: None,
+            last_time: None,
+            untimed: 0,
+            lost_records: 0,
+            disorder: Disorder::default(),
+            truncation: None,
+        };
+        times.report(&mut summary);
+        // 300 -> 250 (50) and 260 -> 50 (210).
+        assert_eq!(
+            summary.disorder,
+            Disorder {
+                records: 2,
+                max_back_ns: 210
+            }
+        );
+        assert_eq!(
+            (summary.first_time, summary.last_time),
+            (Some(Nanos(50)), Some(Nanos(300)))
+        );
+        assert_eq!(summary.format.to_string(), "pcap (microseconds) in gzip");
+    }
+}

@@ -1,0 +1,93 @@
+//! What the walkers of all formats share: where they put what they find, and how they say why they stopped.
+//!
+//! Leaves the formats to `pcap` and `pcapng`, and getting bytes to `blocks`.
+
+use crate::error::Fault;
+use crate::frame::{Frame, Interface, Lost};
+use crate::pcap::Pcap;
+use crate::pcapng::Pcapng;
+use crate::summary::Times;
+
+/// Captured bytes that a record may always claim: libpcap's MAXIMUM_SNAPLEN.
+pub(crate) const USUAL_LIMIT: u32 = 256 << 10;
+/// Captured bytes that a record may claim where the file declares such a snaplen.
+pub(crate) const MOST_LIMIT: u32 = 16 << 20;
+
+/// The captured bytes that a record may claim under a declared snaplen.
+pub(crate) fn captured_limit(snaplen: u32) -> u32 {
+    snaplen.clamp(USUAL_LIMIT, MOST_LIMIT)
+}
+
+/// What a walker fills.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) lost: Vec<Lost>,
+    pub(crate) interfaces: Vec<Interface>,
+    pub(crate) times: Times,
+    pub(crate) untimed: u64,
+}
+
+/// Why a walker stopped.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The next record needs so many bytes as a whole (or to tell how many it needs); there are fewer.
+    Need(usize),
+    /// So many bytes, more than there are, are of no interest.
+    Skip(u64),
+    /// The next record makes no sense.
+    Fault(Fault),
+}
+
+/// How far a walker came.
+#[derive(Debug)]
+pub(crate) struct Walked {
+    /// Everything before this place in the data is done with.
+    pub(crate) at: usize,
+    pub(crate) stop: Stop,
+}
+
+/// A walker of either format.
+#[derive(Debug)]
+pub(crate) enum Walker {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+impl Walker {
+    /// Walks the records of `data[from..]`, the first byte of which has the offset `offset` in the file.
+    pub(crate) fn walk(&mut self, data: &[u8], from: usize, offset: u64, found: &mut Found) -> Walked {
+        match self {
+            Self::Pcap(pcap) => pcap.walk(data, from, found),
+            Self::Pcapng(pcapng) => pcapng.walk(data, from, offset, found),
+        }
+    }
+
+    /// Offset and length of a block whose end has not been seen although nothing is left of it to be read.
+    pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Pcap(_) => None,
+            Self::Pcapng(pcapng) => pcapng.unfinished(),
+        }
+    }
+}
+
+/// Four bytes as a number.
+#[inline]
+pub(crate) fn u32_of<const BIG: bool>(bytes: [u8; 4]) -> u32 {
+    if BIG {
+        u32::from_be_bytes(bytes)
+    } else {
+        u32::from_le_bytes(bytes)
+    }
+}
+
+/// Two bytes as a number.
+#[inline]
+pub(crate) fn u16_of<const BIG: bool>(bytes: [u8; 2]) -> u16 {
+    if BIG {
+        u16::from_be_bytes(bytes)
+    } else {
+        u16::from_le_bytes(bytes)
+    }
+}

@@ -1,0 +1,158 @@
+//! Zstandard streams of any number of frames (RFC 8878).
+//!
+//! The zstd crate's own reader drops what a failing call had decompressed before it failed; this one hands the
+//! decoder one block at a time, so that nothing is lost. Leaves the decoding to libzstd.
+
+use std::io::{self, BufRead, Read};
+
+use zstd::stream::raw::{Decoder, Operation};
+
+/// Bytes of a block header. The decoder asks for the next one together with a block, but gets it alone.
+const BLOCK_HEADER: usize = 3;
+/// Bytes that the decoder needs to begin a frame.
+const FRAME_HEADER: usize = 5;
+
+/// Decompresses frames one after the other.
+pub(crate) struct Zstandard<R> {
+    input: R,
+    decoder: Decoder<'static>,
+    /// Bytes that the decoder wants next; 0 between two frames.
+    wants: usize,
+    failed: bool,
+}
+
+impl<R: BufRead> Zstandard<R> {
+    pub(crate) fn new(input: R) -> io::Result<Self> {
+        Ok(Self {
+            input,
+            decoder: Decoder::new()?,
+            wants: 0,
+            failed: false,
+        })
+    }
+
+    /// Decompresses one block, or what of it fits; none at the end.
+    fn block(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let input = self.input.fill_buf()?;
+            let ended = input.is_empty();
+            if self.wants == 0 {
+                if ended {
+                    return Ok(0);
+                }
+                self.decoder.reinit()?;
+                self.wants = FRAME_HEADER + BLOCK_HEADER;
+            }
+            let give = self
+                .wants
+                .checked_sub(BLOCK_HEADER)
+                .filter(|give| *give > 0)
+                .unwrap_or(self.wants);
+            let input = input.get(..give).unwrap_or(input);
+            let status = self.decoder.run_on_buffers(input, buffer)?;
+            self.input.consume(status.bytes_read);
+            self.wants = status.remaining;
+            if status.bytes_written > 0 {
+                return Ok(status.bytes_written);
+            }
+            if ended && self.wants > 0 {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "it ends inside of a frame",
+                ));
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Read for Zstandard<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() || self.failed {
+            return Ok(0);
+        }
+        self.block(buffer).inspect_err(|_| self.failed = true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What can be read before the end or an error.
+    fn read(stored: &[u8]) -> (Vec<u8>, io::Result<usize>) {
+        let mut data = Vec::new();
+        let end = Zstandard::new(stored).unwrap().read_to_end(&mut data);
+        (data, end)
+    }
+
+    /// Bytes that hardly compress (a xorshift generator's).
+    fn noise(bytes: usize) -> Vec<u8> {
+        let mut state = 1_u32;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state.to_le_bytes()[0] & 0x3f
+        };
+        (0..bytes).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn frames_follow_each_other() {
+        let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0][..], b"skip"].concat();
+        let frame = |data: &[u8]| zstd::encode_all(data, 3).unwrap();
+        let text = noise(300_000);
+        let stored = [
+            skippable.clone(),
+            frame(&text),
+            frame(b""),
+            skippable,
+            frame(b"abc"),
+        ]
+        .concat();
+        let (data, end) = read(&stored);
+        assert_eq!(end.unwrap(), text.len() + 3);
+        assert_eq!(data, [&text[..], b"abc"].concat());
+    }
+
+    #[test]
+    fn a_cut_stream_keeps_its_whole_blocks() {
+        // Blocks hold at most 128 KiB (RFC 8878, 3.1.1.2.4): this makes at least three of them.
+        let text = noise(300_000);
+        let stored = zstd::encode_all(&text[..], 3).unwrap();
+        let (data, end) = read(&stored[..stored.len() - 1]);
+        assert!(
+            data.len() >= 2 * (128 << 10) && text.starts_with(&data),
+            "{}",
+            data.len()
+        );
+        assert_eq!(end.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        for cut in 1..stored.len().min(40) {
+            assert!(read(&stored[..cut]).1.is_err(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn garbage_after_a_frame_keeps_the_frame() {
+        let text = noise(1_000);
+        let stored = [zstd::encode_all(&text[..], 3).unwrap(), vec![0; 20]].concat();
+        let (data, end) = read(&stored);
+        assert_eq!(data, text);
+        assert!(end.is_err());
+    }
+
+    #[test]
+    fn a_small_buffer_is_enough() {
+        let text = noise(200_000);
+        let stored = zstd::encode_all(&text[..], 3).unwrap();
+        let mut reader = Zstandard::new(&stored[..]).unwrap();
+        let (mut data, mut some) = (Vec::new(), [0; 777]);
+        loop {
+            match reader.read(&mut some).unwrap() {
+                0 => break,
+                read => data.extend_from_slice(&some[..read]),
+            }
+        }
+        assert!(data == text);
+    }
+}
