@@ -1,0 +1,194 @@
+//! Bins of time: which rows are open, which can still change, which are done.
+
+use std::collections::{HashMap, VecDeque};
+
+use roce_model::{EventRow, FlowId, Nanos, TapId};
+
+use crate::counts::Counts;
+
+/// Bins that stay changeable after time has passed them: at least so many, ...
+const LEAST_BINS: u64 = 4;
+/// ... and at least as many as this time has, ...
+const LEAST_TIME: Nanos = Nanos(10_000_000);
+/// ... but no more than this.
+const MOST_BINS: u64 = 128;
+
+/// One flow in one bin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) flow_id: FlowId,
+    pub(crate) tap: TapId,
+    pub(crate) epoch: u32,
+    /// A hash of tap and destination.
+    pub(crate) destination: u64,
+    /// A hash of tap, source and destination.
+    pub(crate) pair: u64,
+    pub(crate) counts: Counts,
+}
+
+/// A bin with its rows and with the events that became known in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bin {
+    pub(crate) number: u64,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) events: Vec<EventRow>,
+    /// Where a flow's row is; made when first needed.
+    places: Option<HashMap<(FlowId, TapId, u32), usize>>,
+    /// Flows with packets in this bin that are neither late nor sent again yet.
+    undecided: Vec<u32>,
+}
+
+impl Bin {
+    fn new(number: u64) -> Self {
+        Self { number, ..Self::default() }
+    }
+
+    /// The counts of the flow of `like`; a new row when it has none.
+    fn counts(&mut self, like: &Row) -> &mut Counts {
+        let rows = &mut self.rows;
+        let places = self.places.get_or_insert_with(|| {
+            rows.iter().enumerate().map(|(at, row)| ((row.flow_id, row.tap, row.epoch), at)).collect()
+        });
+        let at = *places.entry((like.flow_id, like.tap, like.epoch)).or_insert_with(|| {
+            rows.push(Row { counts: Counts::default(), ..*like });
+            rows.len() - 1
+        });
+        &mut rows[at].counts
+    }
+}
+
+/// The bins of a run.
+#[derive(Debug)]
+pub(crate) struct Bins {
+    width: u64,
+    window: u64,
+    /// The bin that time is in: number, begin and end.
+    current: u64,
+    begin: u64,
+    end: u64,
+    /// Closed but changeable bins, in order.
+    pending: VecDeque<Bin>,
+    /// Flows with counts in the current bin, in the order of their first packet in it.
+    pub(crate) active: Vec<u32>,
+    /// Rows of the current bin that closed before its end.
+    pub(crate) rows: Vec<Row>,
+    /// What became known in the current bin.
+    pub(crate) events: Vec<EventRow>,
+    /// Flows that became undecided in the current bin.
+    undecided: Vec<u32>,
+}
+
+/// Where in time a packet falls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// In the current bin.
+    Current,
+    /// In a later one: the current one is to be closed first.
+    Later(u64),
+    /// In an earlier one: its stamp is out of order.
+    Earlier(u64),
+}
+
+impl Bins {
+    pub(crate) fn new(width: Nanos) -> Self {
+        let width = width.0.max(1);
+        Self {
+            width,
+            window: LEAST_TIME.0.div_ceil(width).clamp(LEAST_BINS, MOST_BINS),
+            current: 0,
+            begin: 0,
+            end: 0,
+            pending: VecDeque::new(),
+            active: Vec::new(),
+            rows: Vec::new(),
+            events: Vec::new(),
+            undecided: Vec::new(),
+        }
+    }
+
+    /// The number of the current bin.
+    #[inline]
+    pub(crate) fn current(&self) -> u64 {
+        self.current
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, time: Nanos) -> Place {
+        if time.0 >= self.begin && time.0 < self.end {
+            return Place::Current;
+        }
+        let number = time.0 / self.width;
+        if time.0 >= self.end { Place::Later(number) } else { Place::Earlier(number) }
+    }
+
+    /// Ends the current bin with its rows and moves on to bin `number`.
+    pub(crate) fn advance(&mut self, number: u64, rows: Vec<Row>) {
+        if !rows.is_empty() || !self.events.is_empty() || !self.undecided.is_empty() {
+            let bin = Bin {
+                number: self.current,
+                rows,
+                events: core::mem::take(&mut self.events),
+                places: None,
+                undecided: core::mem::take(&mut self.undecided),
+            };
+            self.pending.push_back(bin);
+        }
+        self.current = number;
+        self.begin = number.saturating_mul(self.width);
+        self.end = self.begin.saturating_add(self.width);
+    }
+
+    /// The counts of the flow of `like` in an earlier bin; `None` when that bin has been handed on.
+    pub(crate) fn earlier(&mut self, number: u64, like: &Row) -> Option<&mut Counts> {
+        if number + self.window < self.current {
+            return None;
+        }
+        let at = match self.pending.binary_search_by_key(&number, |bin| bin.number) {
+            Ok(at) => at,
+            Err(at) => {
+                self.pending.insert(at, Bin::new(number));
+                at
+            }
+        };
+        self.pending.get_mut(at).map(|bin| bin.counts(like))
+    }
+
+    /// The oldest bin, once it can no longer change; with `all`, every bin.
+    pub(crate) fn take_done(&mut self, all: bool) -> Option<Bin> {
+        let oldest = self.pending.front()?;
+        (all || oldest.number + self.window < self.current).then(|| self.pending.pop_front()).flatten()
+    }
+
+    /// Flows that are undecided in the bin that [`Bins::take_done`] hands on next.
+    pub(crate) fn undecided_in_done(&mut self, all: bool) -> Vec<u32> {
+        match self.pending.front_mut() {
+            Some(oldest) if all || oldest.number + self.window < self.current => {
+                core::mem::take(&mut oldest.undecided)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The flow at `flow` has undecided packets in bin `number`.
+    pub(crate) fn undecided_at(&mut self, number: u64, flow: u32) {
+        match self.pending.binary_search_by_key(&number, |bin| bin.number) {
+            Ok(at) if number != self.current => self.pending[at].undecided.push(flow),
+            _ => self.undecided.push(flow),
+        }
+    }
+
+    /// A bin of its own for counts of a time that has been handed on.
+    pub(crate) fn overdue(number: u64, row: Row) -> Bin {
+        Bin { rows: vec![row], ..Bin::new(number) }
+    }
+
+    /// Every bin before this one has been handed on.
+    pub(crate) fn done_before(&self) -> u64 {
+        self.current.saturating_sub(self.window)
+    }
+
+    /// The begin of bin `number`.
+    pub(crate) fn time(&self, number: u64) -> Nanos {
+        Nanos(number.saturating_mul(self.width))
+    }
+}

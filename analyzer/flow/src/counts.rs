@@ -1,0 +1,150 @@
+//! What is counted of a flow: in one bin, and in all.
+
+use roce_model::{FlowRow, TimelineRow, Totals};
+use roce_wire::Ecn;
+
+/// Counts of one flow in one bin of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Counts {
+    pub(crate) packets: u32,
+    pub(crate) data_packets: u32,
+    /// Data packets by ECN field, indexed by its value.
+    pub(crate) ecn: [u32; 4],
+    pub(crate) acks: u32,
+    pub(crate) naks: u32,
+    pub(crate) rnr_naks: u32,
+    pub(crate) messages: u32,
+    pub(crate) missing: u32,
+    pub(crate) late: u32,
+    pub(crate) retransmitted_packets: u32,
+    pub(crate) wire_bytes: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) retransmitted_bytes: u64,
+}
+
+impl Counts {
+    /// Adds `other`, for rows that come in parts.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.data_packets += other.data_packets;
+        for (sum, more) in self.ecn.iter_mut().zip(other.ecn) {
+            *sum += more;
+        }
+        self.acks += other.acks;
+        self.naks += other.naks;
+        self.rnr_naks += other.rnr_naks;
+        self.messages += other.messages;
+        self.missing += other.missing;
+        self.late += other.late;
+        self.retransmitted_packets += other.retransmitted_packets;
+        self.wire_bytes += other.wire_bytes;
+        self.payload_bytes += other.payload_bytes;
+        self.retransmitted_bytes += other.retransmitted_bytes;
+    }
+
+    /// Its first word, for who wants it in the cache.
+    #[inline]
+    pub(crate) const fn first(&self) -> u32 {
+        self.packets
+    }
+
+    const fn of_ecn(&self, ecn: Ecn) -> u32 {
+        self.ecn[ecn as usize]
+    }
+
+    /// Fills in the counts of a timeline row.
+    pub(crate) fn write_timeline(&self, row: &mut TimelineRow) {
+        row.packets = self.packets;
+        row.wire_bytes = self.wire_bytes;
+        row.payload_bytes = self.payload_bytes;
+        row.data_packets = self.data_packets;
+        row.not_ect = self.of_ecn(Ecn::NotEct);
+        row.ect0 = self.of_ecn(Ecn::Ect0);
+        row.ect1 = self.of_ecn(Ecn::Ect1);
+        row.ce = self.of_ecn(Ecn::Ce);
+        row.retransmitted_packets = self.retransmitted_packets;
+        row.retransmitted_bytes = self.retransmitted_bytes;
+        row.missing = self.missing;
+        row.late = self.late;
+        row.naks = self.naks;
+        row.rnr_naks = self.rnr_naks;
+        row.acks = self.acks;
+        row.messages = self.messages;
+    }
+}
+
+/// Counts of one flow in all: the sum of its [`Counts`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct FlowTotals {
+    pub(crate) packets: u64,
+    data_packets: u64,
+    ecn: [u64; 4],
+    acks: u64,
+    naks: u64,
+    rnr_naks: u64,
+    messages: u64,
+    missing: u64,
+    late: u64,
+    retransmitted_packets: u64,
+    wire_bytes: u64,
+    payload_bytes: u64,
+    retransmitted_bytes: u64,
+}
+
+impl FlowTotals {
+    /// Adds the counts of one bin: so the sum of a flow's timeline rows is its row in `flows`.
+    pub(crate) fn add(&mut self, counts: &Counts) {
+        self.packets += u64::from(counts.packets);
+        self.data_packets += u64::from(counts.data_packets);
+        for (sum, more) in self.ecn.iter_mut().zip(counts.ecn) {
+            *sum += u64::from(more);
+        }
+        self.acks += u64::from(counts.acks);
+        self.naks += u64::from(counts.naks);
+        self.rnr_naks += u64::from(counts.rnr_naks);
+        self.messages += u64::from(counts.messages);
+        self.missing += u64::from(counts.missing);
+        self.late += u64::from(counts.late);
+        self.retransmitted_packets += u64::from(counts.retransmitted_packets);
+        self.wire_bytes += counts.wire_bytes;
+        self.payload_bytes += counts.payload_bytes;
+        self.retransmitted_bytes += counts.retransmitted_bytes;
+    }
+
+    /// Fills in the counts of a flow's row.
+    pub(crate) fn write_flow(&self, row: &mut FlowRow) {
+        row.packets = self.packets;
+        row.wire_bytes = self.wire_bytes;
+        row.payload_bytes = self.payload_bytes;
+        row.data_packets = self.data_packets;
+        row.not_ect = self.ecn[Ecn::NotEct as usize];
+        row.ect0 = self.ecn[Ecn::Ect0 as usize];
+        row.ect1 = self.ecn[Ecn::Ect1 as usize];
+        row.ce = self.ecn[Ecn::Ce as usize];
+        row.retransmitted_packets = self.retransmitted_packets;
+        row.retransmitted_bytes = self.retransmitted_bytes;
+        row.missing = self.missing;
+        row.late = self.late;
+        row.naks = self.naks;
+        row.rnr_naks = self.rnr_naks;
+        row.acks = self.acks;
+        row.messages = self.messages;
+    }
+
+    /// Adds a closed flow to the run.
+    pub(crate) fn add_to_run(&self, totals: &mut Totals) {
+        totals.flows += 1;
+        totals.roce_packets += self.packets;
+        totals.wire_bytes += self.wire_bytes;
+        totals.payload_bytes += self.payload_bytes;
+        totals.data_packets += self.data_packets;
+        totals.data_ce += self.ecn[Ecn::Ce as usize];
+        totals.retransmitted_packets += self.retransmitted_packets;
+        totals.retransmitted_bytes += self.retransmitted_bytes;
+        totals.missing += self.missing;
+        totals.late += self.late;
+        totals.naks += self.naks;
+        totals.rnr_naks += self.rnr_naks;
+        totals.acks += self.acks;
+    }
+}

@@ -1,0 +1,299 @@
+//! The table of live flows: found by key, bounded in number.
+//!
+//! Finding a flow is most of the analysis' time once flows outgrow the caches, all of it waiting for memory. So
+//! packets are looked up many at a time ([`FlowTable::find_all`]): first every index entry is read, then every
+//! flow's key, and the waits overlap. A library's hash table takes one key at a time.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use roce_model::{FlowKey, Packet, TapId};
+use roce_wire::{Address, Qpn, Roce, VlanTag};
+
+use crate::state::{Cold, Hot};
+
+/// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Key([u64; 6]);
+
+impl PartialEq for Key {
+    /// Without a branch for each word, and without the call that arrays are compared with.
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
+    }
+}
+
+fn halves(address: &Address) -> [u64; 2] {
+    let [a @ .., _, _, _, _, _, _, _, _] = *address.octets();
+    let [_, _, _, _, _, _, _, _, b @ ..] = *address.octets();
+    [u64::from_le_bytes(a), u64::from_le_bytes(b)]
+}
+
+/// A 24-bit VNI, or a bit that says there is none.
+const NO_VNI: u32 = 1 << 24;
+/// A 12-bit VLAN identifier, or a bit that says there is none.
+const NO_VLAN: u16 = 1 << 12;
+
+impl Key {
+    /// Every field has bits of its own: 24 + 24 + 3 of QPNs and service, 25 + 13 of networks, 32 of the tap.
+    #[inline]
+    fn new(tap: TapId, source: &Address, destination: &Address, qpns: [Qpn; 2], service: u8, nets: (u32, u16)) -> Self {
+        let [a, b] = halves(source);
+        let [c, d] = halves(destination);
+        let tap = u64::from(tap.0);
+        let ends = u64::from(qpns[0].value()) | u64::from(qpns[1].value()) << 24 | u64::from(service) << 48;
+        let nets = u64::from(nets.0) | u64::from(nets.1) << 25;
+        Self([a, b, c, d, ends | tap << 56, nets | tap >> 8 << 40])
+    }
+
+    #[inline]
+    pub(crate) fn of_packet(packet: &Packet) -> Self {
+        let roce: &Roce = &packet.roce;
+        Self::new(
+            packet.tap,
+            &roce.source,
+            &roce.destination,
+            [roce.bth.destination_qpn(), Qpn::new(roce.source_qpn)],
+            roce.service() as u8,
+            (roce.vni.unwrap_or(NO_VNI), roce.vlan.map_or(NO_VLAN, VlanTag::id)),
+        )
+    }
+
+    fn of_flow(tap: TapId, key: &FlowKey) -> Self {
+        Self::new(
+            tap,
+            &key.source,
+            &key.destination,
+            [key.destination_qpn, key.source_qpn],
+            key.service as u8,
+            (key.vni.unwrap_or(NO_VNI), key.vlan.unwrap_or(NO_VLAN)),
+        )
+    }
+}
+
+/// Random numbers that make hashes unpredictable: keys come from captures that nobody vouches for.
+#[derive(Clone, Copy, Debug)]
+struct Seeds([u64; 6]);
+
+impl Seeds {
+    fn random() -> Self {
+        Self(core::array::from_fn(|i| {
+            let mut hasher = RandomState::new().build_hasher();
+            hasher.write_usize(i);
+            hasher.finish()
+        }))
+    }
+
+    #[inline]
+    fn hash(&self, Key([a, b, c, d, e, f]): &Key) -> u64 {
+        let Self([s, t, u, v, w, x]) = self;
+        let source = fold(a ^ s, b ^ t);
+        let destination = fold(c ^ u, d ^ v);
+        fold(source ^ e ^ w, destination.rotate_left(32) ^ f ^ x)
+    }
+}
+
+/// The two halves of a product, folded into one.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the two halves are what is wanted")]
+pub(crate) fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Packets looked up together.
+pub(crate) const TOGETHER: usize = 64;
+
+/// A looked-up packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) key: Key,
+    pub(crate) hash: u64,
+    /// The flow's place; [`Found::NONE`] when there is none yet.
+    pub(crate) at: u32,
+}
+
+impl Found {
+    pub(crate) const NONE: u32 = u32::MAX;
+}
+
+/// Live flows. A flow's place stays the same while it lives.
+#[derive(Debug)]
+pub(crate) struct FlowTable {
+    seeds: Seeds,
+    /// Open addressing, linear probing, at most half full. An entry: the high half of the hash, and the place plus
+    /// one; 0 is free.
+    index: Vec<u64>,
+    len: usize,
+    pub(crate) hot: Vec<Hot>,
+    pub(crate) cold: Vec<Cold>,
+    free: Vec<u32>,
+    most: usize,
+    hand: usize,
+}
+
+const LOW: u64 = 0xffff_ffff;
+
+impl FlowTable {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            seeds: Seeds::random(),
+            index: vec![0; 64],
+            len: 0,
+            hot: Vec::new(),
+            cold: Vec::new(),
+            free: Vec::new(),
+            most: most.clamp(1, u32::MAX as usize / 4),
+            hand: 0,
+        }
+    }
+
+    /// Where the search for a hash begins: by the half of it that the entry holds, so that the index can grow by itself.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the index has at most 2^32 entries")]
+    fn slot(&self, entry_or_hash: u64) -> usize {
+        // The high bits, as many as the index has.
+        ((entry_or_hash >> 32) * self.index.len() as u64 >> 32) as usize
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the low half of an entry is a place plus one")]
+    fn place(entry: u64) -> usize {
+        ((entry & LOW) as usize).wrapping_sub(1)
+    }
+
+    /// Looks up the flows of `packets`.
+    #[inline]
+    pub(crate) fn find_all(&self, packets: &[Packet], found: &mut [Found; TOGETHER]) {
+        let mut entries = [0; TOGETHER];
+        for ((packet, found), entry) in packets.iter().zip(found.iter_mut()).zip(&mut entries) {
+            found.key = Key::of_packet(packet);
+            found.hash = self.seeds.hash(&found.key);
+            *entry = self.index[self.slot(found.hash)];
+        }
+        // Reading a word of each line of a flow's state brings it into the cache before its packet is counted.
+        let mut touched = 0;
+        for ((_, found), entry) in packets.iter().zip(found.iter_mut()).zip(&entries) {
+            // Nearly always the first entry is the one.
+            let at = Self::place(*entry);
+            let hot = self.hot.get(at);
+            touched ^= hot.map_or(0, Hot::touch);
+            let hit = (entry ^ found.hash) >> 32 == 0 && hot.is_some_and(|hot| hot.packed == found.key);
+            #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits")]
+            let place = at as u32;
+            found.at = if hit { place } else { self.find(found.hash, &found.key).unwrap_or(Found::NONE) };
+        }
+        core::hint::black_box(touched);
+    }
+
+    /// The place of a flow.
+    pub(crate) fn find(&self, hash: u64, key: &Key) -> Option<u32> {
+        let mut slot = self.slot(hash);
+        loop {
+            let entry = *self.index.get(slot)?;
+            if entry == 0 {
+                return None;
+            }
+            let at = Self::place(entry);
+            if (entry ^ hash) >> 32 == 0 && self.hot.get(at).is_some_and(|hot| hot.packed == *key) {
+                return u32::try_from(at).ok();
+            }
+            slot = self.after(slot);
+        }
+    }
+
+    #[inline]
+    fn after(&self, slot: usize) -> usize {
+        if slot + 1 == self.index.len() { 0 } else { slot + 1 }
+    }
+
+    /// The flow with this key at this tap.
+    pub(crate) fn find_key(&self, tap: TapId, key: &FlowKey) -> Option<u32> {
+        let key = Key::of_flow(tap, key);
+        self.find(self.seeds.hash(&key), &key)
+    }
+
+    /// Whether another flow would be one too many.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len >= self.most
+    }
+
+    /// Adds a flow.
+    pub(crate) fn insert(&mut self, hash: u64, hot: Hot, cold: Cold) -> u32 {
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.hot[at as usize] = hot;
+                self.cold[at as usize] = cold;
+                at
+            }
+            None => {
+                self.hot.push(hot);
+                self.cold.push(cold);
+                u32::try_from(self.hot.len() - 1).unwrap_or(Found::NONE)
+            }
+        };
+        if (self.len + 1) * 2 > self.index.len() {
+            let larger = vec![0; self.index.len() * 2];
+            let smaller = std::mem::replace(&mut self.index, larger);
+            for entry in smaller.into_iter().filter(|entry| *entry != 0) {
+                self.enter(entry);
+            }
+        }
+        self.enter(hash & !LOW | u64::from(at) + 1);
+        self.len += 1;
+        at
+    }
+
+    fn enter(&mut self, entry: u64) {
+        let mut slot = self.slot(entry);
+        while self.index[slot] != 0 {
+            slot = self.after(slot);
+        }
+        self.index[slot] = entry;
+    }
+
+    /// A flow that can go: the next one under the clock hand that was not seen since the hand last passed.
+    pub(crate) fn idle(&mut self) -> Option<u32> {
+        for _ in 0..self.hot.len() * 2 {
+            self.hand = (self.hand + 1) % self.hot.len();
+            let hot = &mut self.hot[self.hand];
+            if hot.live && !core::mem::take(&mut hot.referenced) {
+                return u32::try_from(self.hand).ok();
+            }
+        }
+        None
+    }
+
+    /// Takes a flow out of the table; its place can be given away.
+    pub(crate) fn remove(&mut self, at: u32) {
+        let hot = &mut self.hot[at as usize];
+        hot.live = false;
+        let hash = self.seeds.hash(&hot.packed);
+        let mut hole = self.slot(hash);
+        while Self::place(self.index[hole]) != at as usize {
+            if self.index[hole] == 0 {
+                return;
+            }
+            hole = self.after(hole);
+        }
+        // Later entries of the same stretch move up, unless they would come before the slot they belong to.
+        let mut slot = self.after(hole);
+        while self.index[slot] != 0 {
+            let home = self.slot(self.index[slot]);
+            let distance = |from: usize| (slot + self.index.len() - from) % self.index.len();
+            if distance(home) >= distance(hole) {
+                self.index[hole] = self.index[slot];
+                hole = slot;
+            }
+            slot = self.after(slot);
+        }
+        self.index[hole] = 0;
+        self.len -= 1;
+        self.free.push(at);
+    }
+
+    /// The places of all live flows.
+    pub(crate) fn live(&self) -> Vec<u32> {
+        (0..).zip(&self.hot).filter(|(_, hot)| hot.live).map(|(at, _)| at).collect()
+    }
+}
