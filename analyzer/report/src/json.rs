@@ -1,0 +1,352 @@
+//! The JSON document of a run: what `--format json` prints and `run.json` holds.
+//!
+//! One object with stable keys. People read it too: the upper levels are laid out over lines, each flow is one
+//! line. How it is laid out is left to `layout`.
+
+mod layout;
+
+use std::io::{self, Write};
+
+use roce_model::{
+    Cell, CnpReceiver, Columns, Cut, FlowColumns, FlowRow, InputSummary, Layer, Nanos, RunSummary, Sink,
+    SinkError, TapColumns, TapRow,
+};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::Error;
+use layout::Layout;
+
+/// Rises when a key changes its meaning.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The counts of `totals` in their order. Those that nothing computes yet are null.
+const TOTALS: [&str; 40] = [
+    "frames",
+    "frames_lost",
+    "copies",
+    "roce_packets",
+    "wire_bytes",
+    "payload_bytes",
+    "roce_v1",
+    "roce_v2",
+    "infiniband",
+    "undecodable",
+    "cut_by_snaplen",
+    "fragments",
+    "not_roce",
+    "filtered",
+    "not_ect",
+    "ect1",
+    "ect0",
+    "ce",
+    "data_packets",
+    "data_ce",
+    "acks",
+    "cnp",
+    "cnp_unattributed",
+    "naks",
+    "rnr_naks",
+    "retransmitted_packets",
+    "retransmitted_bytes",
+    "missing",
+    "reordered",
+    "network_lost",
+    "capture_lost",
+    "ambiguous",
+    "unresolved",
+    "lost_downstream",
+    "late",
+    "response_missing",
+    "pause_frames",
+    "icrc_checked",
+    "icrc_bad",
+    "flows",
+];
+
+/// Writes the JSON document when the run ends; until then it keeps the flows' rows, one copy of each.
+#[derive(Debug)]
+pub struct JsonReport<W> {
+    out: W,
+    flows: Vec<FlowRow>,
+}
+
+impl<W: Write> JsonReport<W> {
+    /// Will write to `out`, which should be buffered.
+    pub fn new(out: W) -> Self {
+        Self {
+            out,
+            flows: Vec::new(),
+        }
+    }
+
+    /// Where it wrote to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+}
+
+impl<W: Write> Sink for JsonReport<W> {
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        self.flows.extend_from_slice(rows);
+        Ok(())
+    }
+
+    fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        self.flows
+            .sort_by_key(|row| (row.flow_id, row.tap, row.epoch, row.first_time));
+        Ok(document(run, &self.flows, &mut self.out)?)
+    }
+}
+
+/// Writes the document of a run, flows in the order given, and a line feed after it.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn document(run: &RunSummary, flows: &[FlowRow], mut out: impl Write) -> Result<(), Error> {
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, Layout::default());
+    Document { run, flows }
+        .serialize(&mut serializer)
+        .map_err(io::Error::from)
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush())
+        .map_err(Error::Json)
+}
+
+struct Document<'a> {
+    run: &'a RunSummary,
+    flows: &'a [FlowRow],
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("schema_version", &SCHEMA_VERSION)?;
+        map.serialize_entry("run", &Run(self.run))?;
+        map.serialize_entry("totals", &Counts(self.run))?;
+        map.serialize_entry(
+            "taps",
+            &List(|| self.run.taps.iter().map(|tap| Tap { tap, run: self.run })),
+        )?;
+        map.serialize_entry("flows", &List(|| self.flows.iter().map(Row::<'_, FlowColumns>)))?;
+        // Nothing computes these yet. An empty list would read as "there were none".
+        for absent in ["episodes", "steps", "findings"] {
+            map.serialize_entry(absent, &())?;
+        }
+        map.end()
+    }
+}
+
+struct Run<'a>(&'a RunSummary);
+
+impl Serialize for Run<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let run = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("version", &run.version)?;
+        map.serialize_entry("started", &Value(Cell::Time(run.started)))?;
+        map.serialize_entry("elapsed_ns", &run.elapsed.0)?;
+        map.serialize_entry("bin_ns", &run.bin.0)?;
+        map.serialize_entry("first_time", &run.span.map(|span| Value(Cell::Time(span.first))))?;
+        map.serialize_entry("last_time", &run.span.map(|span| Value(Cell::Time(span.last))))?;
+        map.serialize_entry("options", &Pairs(&run.options))?;
+        map.serialize_entry("inputs", &List(|| run.inputs.iter().map(Input)))?;
+        map.end()
+    }
+}
+
+struct Pairs<'a>(&'a [(String, String)]);
+
+impl Serialize for Pairs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+struct Input<'a>(&'a InputSummary);
+
+impl Serialize for Input<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let input = self.0;
+        let time = |time: Option<Nanos>| time.map(|time| Value(Cell::Time(time)));
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("path", &input.path)?;
+        map.serialize_entry("format", &input.format)?;
+        map.serialize_entry("bytes", &input.bytes)?;
+        map.serialize_entry("sha256", &input.sha256)?;
+        map.serialize_entry("frames", &input.frames)?;
+        map.serialize_entry("first_time", &time(input.first_time))?;
+        map.serialize_entry("last_time", &time(input.last_time))?;
+        map.serialize_entry("truncated", &input.truncated)?;
+        map.serialize_entry("error", &input.error)?;
+        map.serialize_entry("warnings", &input.warnings)?;
+        map.end()
+    }
+}
+
+struct Counts<'a>(&'a RunSummary);
+
+impl Serialize for Counts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let totals = &self.0.totals;
+        let mut map = serializer.serialize_map(None)?;
+        for name in TOTALS {
+            let count = totals
+                .counts()
+                .find(|(found, ..)| *found == name)
+                .map(|(_, count, _)| count);
+            map.serialize_entry(name, &count)?;
+        }
+        for (name, count, _) in totals.counts().filter(|(name, ..)| !TOTALS.contains(name)) {
+            map.serialize_entry(name, &count)?;
+        }
+        map.serialize_entry("stops", &List(|| totals.stops.iter().map(Stop)))?;
+        map.serialize_entry("opcodes", &Opcodes(self.0))?;
+        map.end()
+    }
+}
+
+struct Stop<'a>((&'a (Layer, Cut), &'a u64));
+
+impl Serialize for Stop<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ((layer, cut), frames) = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("layer", &layer.to_string())?;
+        map.serialize_entry("cut", &cut_name(*cut))?;
+        map.serialize_entry("cut_by", &cut_by(*cut))?;
+        map.serialize_entry("frames", frames)?;
+        map.end()
+    }
+}
+
+/// What ended the bytes of a frame too early.
+fn cut_name(cut: Cut) -> &'static str {
+    match cut {
+        Cut::Snaplen => "snaplen",
+        Cut::Length(_) => "length",
+        Cut::Frame => "frame",
+        Cut::Depth => "depth",
+    }
+}
+
+/// The layer whose length ended them.
+fn cut_by(cut: Cut) -> Option<String> {
+    match cut {
+        Cut::Length(layer) => Some(layer.to_string()),
+        Cut::Snaplen | Cut::Frame | Cut::Depth => None,
+    }
+}
+
+struct Opcodes<'a>(&'a RunSummary);
+
+impl Serialize for Opcodes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Entry {
+            name: String,
+            packets: u64,
+        }
+        serializer.collect_map(self.0.totals.opcodes.seen().map(|(opcode, packets)| {
+            (
+                format!("{:#04x}", opcode.0),
+                Entry {
+                    name: opcode.to_string(),
+                    packets,
+                },
+            )
+        }))
+    }
+}
+
+struct Tap<'a> {
+    tap: &'a TapRow,
+    run: &'a RunSummary,
+}
+
+impl Serialize for Tap<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        entries::<TapColumns, S::SerializeMap>(self.tap, &mut map)?;
+        let of_tap = || {
+            self.run
+                .cnp_receivers
+                .iter()
+                .filter(|receiver| receiver.tap == self.tap.tap)
+        };
+        map.serialize_entry("cnp_receivers", &List(|| of_tap().map(Receiver)))?;
+        map.end()
+    }
+}
+
+struct Receiver<'a>(&'a CnpReceiver);
+
+impl Serialize for Receiver<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let receiver = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("source", &Value(Cell::Address(receiver.source)))?;
+        map.serialize_entry("destination", &Value(Cell::Address(receiver.destination)))?;
+        map.serialize_entry("qpn", &receiver.qpn.value())?;
+        map.serialize_entry("cnp", &receiver.cnp)?;
+        map.serialize_entry("first_time", &Value(Cell::Time(receiver.first_time)))?;
+        map.serialize_entry("last_time", &Value(Cell::Time(receiver.last_time)))?;
+        map.end()
+    }
+}
+
+/// A row of a table: every column under its name.
+struct Row<'a, C: Columns>(&'a C::Row);
+
+impl<C: Columns> Serialize for Row<'_, C> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        entries::<C, S::SerializeMap>(self.0, &mut map)?;
+        map.end()
+    }
+}
+
+fn entries<C: Columns, M: SerializeMap>(row: &C::Row, map: &mut M) -> Result<(), M::Error> {
+    let mut result = Ok(());
+    C::cells(row, |column, cell| {
+        if result.is_ok() {
+            result = map.serialize_entry(column.name, &Value(cell));
+        }
+    });
+    result
+}
+
+/// A cell: epoch times and identifiers as text, since they are beyond what a browser's numbers hold.
+struct Value<'a>(Cell<'a>);
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Cell::Null => serializer.serialize_none(),
+            Cell::U32(value) => serializer.serialize_u32(value),
+            Cell::U64(value) => serializer.serialize_u64(value),
+            Cell::F64(value) => serializer.serialize_f64(value),
+            Cell::Bool(value) => serializer.serialize_bool(value),
+            Cell::Text(value) => serializer.serialize_str(value),
+            Cell::Time(value) => serializer.collect_str(&value.0),
+            Cell::Id(value) => serializer.collect_str(&value),
+            Cell::Address(value) => serializer.collect_str(&value),
+        }
+    }
+}
+
+/// A list made anew for each reading.
+struct List<F>(F);
+
+impl<F, I> Serialize for List<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item: Serialize>,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! How the document is laid out: the upper levels over lines, each object in a list on one line.
+//! What is written is left to the document.
+
+use std::io::{self, Write};
+
+use serde_json::ser::Formatter;
+
+/// Objects deeper than this are on one line wherever they are.
+const DEEPEST: usize = 3;
+
+/// Lays out over lines down to the objects of lists, these on one line each.
+#[derive(Default)]
+pub(super) struct Layout {
+    /// For each open container, whether it is an array.
+    open: Vec<bool>,
+    /// How many containers were open when the one-line part began.
+    line: Option<usize>,
+    /// Whether the container being closed has had a value.
+    filled: bool,
+}
+
+impl Layout {
+    fn begin(&mut self, array: bool) {
+        let in_list = self.open.last() == Some(&true);
+        if self.line.is_none() && (in_list || self.open.len() >= DEEPEST) {
+            self.line = Some(self.open.len());
+        }
+        self.open.push(array);
+        self.filled = false;
+    }
+
+    fn end<W: ?Sized + Write>(&mut self, out: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.open.pop();
+        if self.line.is_none() {
+            if self.filled {
+                self.indent(out)?;
+            }
+        } else if self.line == Some(self.open.len()) {
+            self.line = None;
+        }
+        self.filled = true;
+        out.write_all(bracket)
+    }
+
+    fn next<W: ?Sized + Write>(&self, out: &mut W, first: bool) -> io::Result<()> {
+        match (self.line, first) {
+            (Some(_), true) => Ok(()),
+            (Some(_), false) => out.write_all(b", "),
+            (None, true) => self.indent(out),
+            (None, false) => {
+                out.write_all(b",")?;
+                self.indent(out)
+            }
+        }
+    }
+
+    fn indent<W: ?Sized + Write>(&self, out: &mut W) -> io::Result<()> {
+        out.write_all(b"\n")?;
+        for _ in 0..self.open.len() {
+            out.write_all(b"  ")?;
+        }
+        Ok(())
+    }
+}
+
+impl Formatter for Layout {
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.begin(true);
+        out.write_all(b"[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.end(out, b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.next(out, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, _out: &mut W) -> io::Result<()> {
+        self.filled = true;
+        Ok(())
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.begin(false);
+        out.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.end(out, b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.next(out, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, _out: &mut W) -> io::Result<()> {
+        self.filled = true;
+        Ok(())
+    }
+}

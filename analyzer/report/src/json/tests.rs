@@ -1,0 +1,150 @@
+//! The document parsed back and compared with the rows it was made from.
+
+use roce_model::{Cell, Columns, FlowColumns, FlowRow, Sink};
+use serde_json::Value;
+
+use super::{JsonReport, TOTALS, document};
+use crate::fixture::{Made, START, incast, nothing, trouble};
+
+fn text(made: &Made) -> String {
+    let mut report = JsonReport::new(Vec::new());
+    made.feed(&mut report);
+    String::from_utf8(report.into_inner()).unwrap()
+}
+
+fn compare(row: &FlowRow, value: &Value) {
+    let object = value.as_object().unwrap();
+    assert_eq!(object.len(), FlowColumns::TABLE.columns.len());
+    FlowColumns::cells(row, |column, cell| {
+        let found = &object[column.name];
+        match cell {
+            Cell::Null => assert!(found.is_null(), "{}: {found}", column.name),
+            Cell::U32(expected) => assert_eq!(found.as_u64(), Some(u64::from(expected)), "{}", column.name),
+            Cell::U64(expected) => assert_eq!(found.as_u64(), Some(expected), "{}", column.name),
+            Cell::F64(expected) => assert_eq!(found.as_f64(), Some(expected), "{}", column.name),
+            Cell::Bool(expected) => assert_eq!(found.as_bool(), Some(expected), "{}", column.name),
+            Cell::Text(expected) => assert_eq!(found.as_str(), Some(expected), "{}", column.name),
+            Cell::Time(expected) => {
+                assert_eq!(found.as_str(), Some(&*expected.0.to_string()), "{}", column.name);
+            }
+            Cell::Id(expected) => assert_eq!(found.as_str(), Some(&*expected.to_string()), "{}", column.name),
+            Cell::Address(expected) => {
+                assert_eq!(found.as_str(), Some(&*expected.to_string()), "{}", column.name);
+            }
+        }
+    });
+}
+
+#[test]
+fn flows_are_their_rows_in_order_of_id() {
+    for made in [incast(), trouble(), nothing()] {
+        let parsed: Value = serde_json::from_str(&text(&made)).unwrap();
+        let flows = parsed["flows"].as_array().unwrap();
+        let mut rows = made.flows.clone();
+        rows.sort_by_key(|row| (row.flow_id, row.tap, row.epoch));
+        assert_eq!(flows.len(), rows.len());
+        for (row, flow) in rows.iter().zip(flows) {
+            compare(row, flow);
+        }
+    }
+}
+
+#[test]
+fn the_head_of_the_document() {
+    let made = incast();
+    let parsed: Value = serde_json::from_str(&text(&made)).unwrap();
+    let keys: Vec<&String> = parsed.as_object().unwrap().keys().collect();
+    // serde_json without preserve_order sorts; the order in the text is held by the snapshot.
+    assert_eq!(keys.len(), 8);
+    assert_eq!(parsed["schema_version"], 1);
+    assert_eq!(parsed["run"]["version"], "0.1.0");
+    assert_eq!(parsed["run"]["first_time"], START.to_string());
+    assert_eq!(parsed["run"]["elapsed_ns"], 12_000_000);
+    assert_eq!(parsed["run"]["bin_ns"], 1_000_000);
+    assert_eq!(parsed["run"]["options"]["bin"], "1ms");
+    assert_eq!(parsed["run"]["inputs"][0]["sha256"], Value::Null);
+    assert_eq!(parsed["run"]["inputs"][0]["bytes"], 181_000_000);
+    for absent in ["episodes", "steps", "findings"] {
+        assert!(parsed[absent].is_null(), "{absent}");
+    }
+}
+
+#[test]
+fn totals_hold_every_count() {
+    let made = trouble();
+    let parsed: Value = serde_json::from_str(&text(&made)).unwrap();
+    for (name, count, _) in made.run.totals.counts() {
+        assert_eq!(parsed["totals"][name], count, "{name}");
+    }
+    for name in [
+        "cnp_unattributed",
+        "reordered",
+        "network_lost",
+        "capture_lost",
+        "ambiguous",
+        "unresolved",
+        "lost_downstream",
+    ] {
+        assert!(TOTALS.contains(&name));
+        assert!(parsed["totals"][name].is_null(), "{name}");
+    }
+    assert_eq!(parsed["totals"]["stops"][0]["layer"], "IPv4");
+    assert_eq!(parsed["totals"]["stops"][0]["cut_by"], "Ethernet");
+    assert_eq!(parsed["totals"]["stops"][1]["cut"], "snaplen");
+    assert_eq!(parsed["totals"]["stops"][1]["frames"], 9);
+}
+
+#[test]
+fn taps_hold_who_received_cnps() {
+    let made = incast();
+    let parsed: Value = serde_json::from_str(&text(&made)).unwrap();
+    let tap = &parsed["taps"][0];
+    assert_eq!(tap["interface"], "eth0");
+    let receivers = tap["cnp_receivers"].as_array().unwrap();
+    assert_eq!(receivers.len(), 5);
+    assert_eq!(receivers[0]["destination"], "10.0.0.1");
+    assert_eq!(receivers[0]["qpn"], 0x201);
+    assert_eq!(receivers[0]["cnp"], 250);
+    assert_eq!(receivers[0]["first_time"], (START + 40_000_000).to_string());
+    assert_eq!(parsed["totals"]["opcodes"]["0x0a"]["packets"], 10);
+}
+
+#[test]
+fn the_layout() {
+    let mut made = incast();
+    made.flows.truncate(2);
+    let text = text(&made);
+    assert_eq!(
+        text.lines()
+            .filter(|line| line.trim_start().starts_with("{\"flow_id\""))
+            .count(),
+        2
+    );
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_document_alone_is_the_same() {
+    let made = nothing();
+    let mut out = Vec::new();
+    document(&made.run, &[], &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), text(&made));
+}
+
+#[test]
+fn writers_that_fail_are_told() {
+    struct Full;
+    impl std::io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let made = incast();
+    let error = JsonReport::new(Full).finish(&made.run).unwrap_err();
+    assert_eq!(error.to_string(), "cannot write the JSON document");
+    let source = error.source().unwrap().downcast_ref::<std::io::Error>().unwrap();
+    assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
+}

@@ -1,0 +1,17 @@
+//! The results for people and programs: the terminal's one screen, the JSON document, and the page that describes
+//! every table.
+//!
+//! [`TerminalReport`] and [`JsonReport`] are sinks: they keep what they need while rows come and write at the end,
+//! to where they are told. What the numbers mean is decided in `roce-flow`; names and meanings of columns come
+//! from the descriptions in `roce-model`.
+
+mod error;
+#[cfg(test)]
+mod fixture;
+pub mod json;
+pub mod schema;
+pub mod terminal;
+
+pub use error::Error;
+pub use json::JsonReport;
+pub use terminal::{Style, TerminalReport};

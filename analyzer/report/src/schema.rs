@@ -1,0 +1,122 @@
+//! The page that describes every table and column, made from the descriptions that the outputs use themselves.
+
+use std::fmt::Write as _;
+
+use roce_model::{
+    ColumnType, Columns, EventColumns, FlowColumns, RunColumns, Table, TapColumns, TimelineColumns,
+};
+
+/// Every table, in the order of the page.
+pub const TABLES: [Table; 5] = [
+    FlowColumns::TABLE,
+    TimelineColumns::TABLE,
+    EventColumns::TABLE,
+    TapColumns::TABLE,
+    RunColumns::TABLE,
+];
+
+const BEGIN: &str = "\
+# Tables and columns
+
+This page is made from the column descriptions in the program: `cargo xtask schema` writes it anew.
+
+The same names are used in the Parquet dataset (`DIR/TABLE/part-N.parquet`), in the JSON document and in the
+terminal. An absent value is null in Parquet and JSON, `-` in the terminal; it is never 0.
+
+| Type | in Parquet | in JSON |
+|---|---|---|
+";
+
+const END: &str = "
+To join the dataset with the JSON document: `printf('%016x', flow_id)` in DuckDB, `format(flow_id, '016x')` in Python.
+";
+
+/// A column's type as the page says it, with its forms in Parquet and JSON.
+fn forms(kind: ColumnType) -> (&'static str, &'static str, &'static str) {
+    match kind {
+        ColumnType::U32 => ("u32", "unsigned, 32 bits", "number"),
+        ColumnType::U64 => ("u64", "unsigned, 64 bits", "number"),
+        ColumnType::F64 => ("f64", "floating point, 64 bits", "number"),
+        ColumnType::Bool => ("bool", "boolean", "true or false"),
+        ColumnType::Text => ("text", "UTF-8", "text"),
+        ColumnType::Time => (
+            "time",
+            "timestamp in nanoseconds, UTC",
+            "nanoseconds since the Unix epoch, as text",
+        ),
+        ColumnType::Id => ("id", "unsigned, 64 bits", "text of 16 hex digits"),
+        ColumnType::Address => ("address", "UTF-8", "text"),
+    }
+}
+
+/// The page, as Markdown.
+pub fn markdown() -> String {
+    const KINDS: [ColumnType; 8] = [
+        ColumnType::U32,
+        ColumnType::U64,
+        ColumnType::F64,
+        ColumnType::Bool,
+        ColumnType::Text,
+        ColumnType::Time,
+        ColumnType::Id,
+        ColumnType::Address,
+    ];
+    let mut page = String::from(BEGIN);
+    // Writing to a string cannot fail.
+    for (name, parquet, json) in KINDS.map(forms) {
+        let _ = writeln!(page, "| {name} | {parquet} | {json} |");
+    }
+    page.push_str(END);
+    for table in TABLES {
+        let _ = write!(
+            page,
+            "\n## {}\n\n{}\n\n| Column | Type | Unit | May be absent | Meaning |\n|---|---|---|---|---|\n",
+            table.name,
+            escape(table.row),
+        );
+        for column in table.columns {
+            let _ = writeln!(
+                page,
+                "| `{}` | {} | {} | {} | {} |",
+                column.name,
+                forms(column.kind).0,
+                escape(column.unit),
+                if column.nullable { "yes" } else { "" },
+                escape(column.meaning),
+            );
+        }
+    }
+    page
+}
+
+/// Keeps text inside its table cell.
+fn escape(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_has_a_line() {
+        let page = markdown();
+        let columns: usize = TABLES.iter().map(|table| table.columns.len()).sum();
+        assert_eq!(
+            page.lines().filter(|line| line.starts_with("| `")).count(),
+            columns
+        );
+        assert!(page.contains("| `ce` | u32 | packets |  | Data packets marked Congestion Experienced. |"));
+        assert!(page.contains("| `peer_flow_id` | id |  | yes |"));
+    }
+
+    #[test]
+    fn the_committed_page_is_the_generated_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../reports/SCHEMA.md");
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            committed == markdown(),
+            "reports/SCHEMA.md differs from the columns in analyzer/model: run `cargo xtask schema`"
+        );
+    }
+}

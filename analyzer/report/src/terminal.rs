@@ -1,0 +1,146 @@
+//! The terminal report: one screen that says what was captured, how much congestion and loss there was, when, and
+//! in which flows.
+//!
+//! This file is the sink: it keeps sums, the largest flows and strips of fixed size while rows come. The order of
+//! the screen is in `summary`, the table of flows in `table`; nothing is coloured before all is laid out (`ink`).
+
+mod about;
+mod counts;
+mod draw;
+mod field;
+mod ink;
+mod number;
+mod strip;
+mod summary;
+mod table;
+mod top;
+
+use std::io::Write;
+
+use roce_model::{FlowId, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId, TimelineColumns};
+
+use crate::Error;
+use strip::{Activity, FlowStrips, WholeStrip};
+use top::TopFlows;
+
+/// How the report looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Style {
+    /// Columns of the terminal; no line is longer, unless it is narrower than 60.
+    pub width: usize,
+    /// Colours, as ANSI escape sequences.
+    pub color: bool,
+    /// Blocks and other characters beyond ASCII.
+    pub unicode: bool,
+    /// How many flows to show.
+    pub top: usize,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self {
+            width: 80,
+            color: false,
+            unicode: true,
+            top: 10,
+        }
+    }
+}
+
+/// The narrowest screen that the report is laid out for.
+const NARROWEST: usize = 60;
+
+/// Writes one screen about the run when it ends.
+#[derive(Debug)]
+pub struct TerminalReport<W> {
+    out: W,
+    style: Style,
+    bin: u64,
+    whole: WholeStrip,
+    strips: FlowStrips,
+    top: TopFlows,
+}
+
+impl<W: Write> TerminalReport<W> {
+    /// Will write to `out`.
+    pub fn new(out: W, style: Style) -> Self {
+        let style = Style {
+            width: style.width.max(NARROWEST),
+            ..style
+        };
+        Self {
+            out,
+            style,
+            bin: 1,
+            whole: WholeStrip::default(),
+            strips: FlowStrips::default(),
+            top: TopFlows::new(style.top),
+        }
+    }
+
+    /// Where it wrote to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// The screen for a run of which the rows have come.
+    fn render(&mut self, run: &RunSummary) -> String {
+        let view = summary::View {
+            run,
+            style: &self.style,
+            sums: self.top.sums,
+            whole: &self.whole,
+        };
+        let mut lines = summary::lines(&view);
+        lines.extend(summary::flows(&view, &mut self.top, &self.strips));
+        lines.extend(summary::troubles(&view));
+        ink::paint(&lines.join("\n"), self.style.color)
+    }
+}
+
+impl<W: Write> Sink for TerminalReport<W> {
+    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+        self.bin = bin.0.max(1);
+        Ok(())
+    }
+
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        for row in 0..rows.time.len() {
+            let (Some(time), Some(flow), Some(tap)) =
+                (rows.time.at(row), rows.flow_id.at(row), rows.tap.at(row))
+            else {
+                continue;
+            };
+            let number = |values: &roce_model::Values<u32>| values.at(row).copied().unwrap_or(0);
+            let activity = Activity {
+                volume: rows.payload_bytes.at(row).copied().unwrap_or(0),
+                data: number(&rows.data_packets),
+                ce: number(&rows.ce),
+                trouble: number(&rows.retransmitted_packets).saturating_add(number(&rows.missing)),
+            };
+            self.whole.add(*time, self.bin, activity);
+            self.strips
+                .add(FlowId(*flow), TapId(*tap), *time, self.bin, activity);
+        }
+        Ok(())
+    }
+
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        for row in rows {
+            self.top.add(row);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        let screen = self.render(run);
+        Ok(self
+            .out
+            .write_all(screen.as_bytes())
+            .and_then(|()| self.out.flush())
+            .map_err(Error::Text)?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! What was read: inputs, taps, time, frames, and how far the capture can be trusted.
+
+use jiff::Timestamp;
+use roce_model::Nanos;
+
+use super::field::{NAME, NAMED, field, more};
+use super::ink::{Ink, clean, shorten, width};
+use super::number::{bytes, count, plural};
+use super::summary::View;
+
+/// What was read.
+pub(super) fn about(view: &View<'_>) -> Vec<String> {
+    let View { run, style, .. } = view;
+    let totals = &run.totals;
+    let mut lines = Vec::new();
+    let name = if run.inputs.len() == 1 { "input" } else { "inputs" };
+    for (index, input) in run.inputs.iter().take(NAMED).enumerate() {
+        let facts: Vec<String> = std::iter::once(clean(&input.format))
+            .chain(input.bytes.map(bytes))
+            .chain([plural(input.frames, "frame", "frames")])
+            .filter(|fact| !fact.is_empty())
+            .collect();
+        let facts = facts.join(", ");
+        let room = style.width.saturating_sub(NAME + 3 + width(&facts));
+        let path = shorten(&clean(&input.path), room.max(12), style.unicode);
+        lines.extend(field(
+            if index == 0 { name } else { "" },
+            &[format!("{} ({facts})", Ink::Bold.of(&path))],
+            style,
+        ));
+    }
+    if let Some(more) = more(run.inputs.len(), "input", "inputs") {
+        lines.extend(field("", &[more], style));
+    }
+    lines.extend(taps(view));
+    let time = run.span.map(|span| {
+        let length = span.length();
+        vec![
+            stamp(span.first),
+            format!("{length} long"),
+            format!("bins of {}", run.bin),
+        ]
+    });
+    lines.extend(field(
+        "time",
+        &time.unwrap_or_else(|| vec!["no frame".to_owned()]),
+        style,
+    ));
+    let mut frames = vec![format!("{} read", count(totals.frames))];
+    let carriers = [
+        ("RoCEv2", totals.roce_v2),
+        ("RoCEv1", totals.roce_v1),
+        ("InfiniBand", totals.infiniband),
+    ];
+    let carriers: Vec<String> = carriers
+        .iter()
+        .filter(|(_, packets)| *packets > 0)
+        .map(|(name, packets)| {
+            if *packets == totals.roce_packets {
+                (*name).to_owned()
+            } else {
+                format!("{} {name}", count(*packets))
+            }
+        })
+        .collect();
+    frames.push(if carriers.is_empty() {
+        format!("{} RoCE", count(totals.roce_packets))
+    } else {
+        format!("{} RoCE ({})", count(totals.roce_packets), carriers.join(", "))
+    });
+    if totals.not_roce > 0 {
+        frames.push(format!("{} of other traffic", count(totals.not_roce)));
+    }
+    lines.extend(field("frames", &frames, style));
+    lines.extend(field("capture", &quality(view), style));
+    lines
+}
+
+/// The taps: a line for each when there are several, else what the input line does not say.
+fn taps(view: &View<'_>) -> Vec<String> {
+    let View { run, style, .. } = view;
+    let several = run.taps.len() > 1;
+    let mut lines = Vec::new();
+    for (index, tap) in run.taps.iter().take(2 * NAMED).enumerate() {
+        let mut items = Vec::new();
+        let number = if several {
+            format!("{}: ", tap.tap.0)
+        } else {
+            String::new()
+        };
+        items.push(format!("{number}{}", clean(&tap.link)));
+        items.extend(
+            tap.interface
+                .as_deref()
+                .map(|name| format!("interface {}", clean(name))),
+        );
+        items.extend(
+            tap.mirror
+                .as_deref()
+                .map(|name| format!("mirror {}", clean(name))),
+        );
+        items.extend(tap.vantage.map(|vantage| format!("vantage {vantage}")));
+        if several {
+            items.push(plural(tap.roce_packets, "RoCE packet", "RoCE packets"));
+            items.push(shorten(&clean(&tap.input), style.width / 3, style.unicode));
+        }
+        lines.extend(field(
+            if index > 0 {
+                ""
+            } else if several {
+                "taps"
+            } else {
+                "link"
+            },
+            &items,
+            style,
+        ));
+    }
+    if let Some(left) = run.taps.len().checked_sub(2 * NAMED).filter(|left| *left > 0) {
+        lines.extend(field("", &[format!("and {left} more")], style));
+    }
+    lines
+}
+
+/// `2026-11-20 14:03:11.123456 UTC`.
+fn stamp(time: Nanos) -> String {
+    Timestamp::from_nanosecond(i128::from(time.0)).map_or_else(
+        |_| format!("{} ns", time.0),
+        |time| time.strftime("%Y-%m-%d %H:%M:%S%.6f UTC").to_string(),
+    )
+}
+
+/// How far the capture can be trusted.
+fn quality(view: &View<'_>) -> Vec<String> {
+    let run = view.run;
+    let sum = |of: fn(&roce_model::TapRow) -> u64| run.taps.iter().map(of).sum::<u64>();
+    let bad = |value: u64, one: &str, many: &str| (value > 0).then(|| Ink::Bad.of(&plural(value, one, many)));
+    let warn =
+        |value: u64, one: &str, many: &str| (value > 0).then(|| Ink::Warn.of(&plural(value, one, many)));
+    let mut items = Vec::new();
+    let truncated = run.inputs.iter().filter(|input| input.truncated).count() as u64;
+    let lost = bad(
+        run.totals.frames_lost,
+        "frame lost by the capture",
+        "frames lost by the capture",
+    );
+    let mirror = bad(
+        sum(|tap| tap.mirror_lost),
+        "frame lost by the mirror",
+        "frames lost by the mirror",
+    );
+    if lost.is_none() && mirror.is_none() {
+        items.push("no loss reported".to_owned());
+    }
+    items.extend(lost);
+    items.extend(mirror);
+    items.extend(warn(
+        truncated,
+        "input ends inside a record",
+        "inputs end inside a record",
+    ));
+    items.extend(warn(
+        sum(|tap| tap.cut_frames),
+        "frame cut short",
+        "frames cut short",
+    ));
+    let step = run
+        .taps
+        .iter()
+        .map(|tap| tap.out_of_order_max_ns)
+        .max()
+        .unwrap_or(0);
+    items.extend(
+        warn(
+            sum(|tap| tap.out_of_order),
+            "stamp out of order",
+            "stamps out of order",
+        )
+        .map(|item| format!("{item} (by up to {})", Nanos(step))),
+    );
+    if run.totals.copies > 0 {
+        items.push(format!("{} dropped", plural(run.totals.copies, "copy", "copies")));
+    }
+    items
+}

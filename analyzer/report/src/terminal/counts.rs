@@ -1,0 +1,192 @@
+//! The counts of the run. What there was none of is said once, at the end.
+
+use roce_model::Totals;
+
+use super::field::{NAMED, field};
+use super::ink::{Ink, shorten};
+use super::number::{bytes, count, percent, plural, rate};
+use super::summary::View;
+
+/// The counts.
+pub(super) fn totals(view: &View<'_>) -> Vec<String> {
+    let View { run, style, .. } = view;
+    let totals = &run.totals;
+    let length = run.span.map(roce_model::Span::length).unwrap_or_default();
+    if totals.roce_packets == 0 {
+        return field("data", &["no RoCE packet".to_owned()], style);
+    }
+    let mut lines = Vec::new();
+    let mut data = vec![format!("{} payload", bytes(totals.payload_bytes))];
+    data.extend(rate(totals.payload_bytes, length));
+    data.push(format!("{} on the wire", bytes(totals.wire_bytes)));
+    data.extend(rate(totals.wire_bytes, length));
+    if run.taps.len() > 1 {
+        data.push("all taps together".to_owned());
+    }
+    lines.extend(field("data", &data, style));
+    lines.extend(field("ECN", &ecn(view), style));
+    lines.extend(field("CNP", &cnp(view), style));
+    lines.extend(field("replies", &replies(view), style));
+    lines.extend(field("resent", &resent(view), style));
+    lines.extend(field("missing", &missing(totals), style));
+    if totals.pause_frames > 0 {
+        lines.extend(field(
+            "pause",
+            &[Ink::Warn.of(&plural(totals.pause_frames, "pause frame", "pause frames"))],
+            style,
+        ));
+    }
+    lines.extend(field("ICRC", &icrc(totals), style));
+    lines.extend(field("not seen", &not_seen(totals), style));
+    lines
+}
+
+fn ecn(view: &View<'_>) -> Vec<String> {
+    let (sums, all) = (view.sums, view.run.totals.data_packets);
+    let mut items = vec![plural(all, "data packet", "data packets")];
+    let mut add = |name: &str, packets: u64, ink: Option<Ink>| {
+        if packets > 0 {
+            let share = percent(packets, all).unwrap_or_default();
+            let item = format!("{name} {} ({share})", count(packets));
+            items.push(ink.map_or(item.clone(), |ink| ink.of(&item)));
+        }
+    };
+    add("CE", sums.ce, Some(Ink::Warn));
+    add("ECT(0)", sums.ect0, None);
+    add("ECT(1)", sums.ect1, None);
+    add("Not-ECT", sums.not_ect, None);
+    add(
+        "without ECN field",
+        all.saturating_sub(sums.ce + sums.ect0 + sums.ect1 + sums.not_ect),
+        None,
+    );
+    items
+}
+
+fn cnp(view: &View<'_>) -> Vec<String> {
+    let (run, total) = (view.run, view.run.totals.cnp);
+    if total == 0 {
+        return Vec::new();
+    }
+    let mut items = vec![Ink::Warn.of(&plural(total, "CNP", "CNPs"))];
+    let named = NAMED - 1;
+    for receiver in run.cnp_receivers.iter().take(named) {
+        let to = shorten(
+            &receiver.destination.to_string(),
+            view.style.width / 3,
+            view.style.unicode,
+        );
+        items.push(format!(
+            "{} to {to} QPN {:#x}",
+            count(receiver.cnp),
+            receiver.qpn.value()
+        ));
+    }
+    let left = run.cnp_receivers.len().saturating_sub(named) as u64;
+    if left > 0 {
+        items.push(format!("the rest to {}", plural(left, "other QP", "other QPs")));
+    }
+    items
+}
+
+fn replies(view: &View<'_>) -> Vec<String> {
+    let (totals, sums) = (&view.run.totals, view.sums);
+    let mut items = Vec::new();
+    if totals.acks > 0 {
+        items.push(plural(totals.acks, "ACK", "ACKs"));
+    }
+    if totals.naks > 0 {
+        let kinds = [
+            ("sequence", sums.nak_sequence),
+            ("invalid request", sums.nak_invalid_request),
+            ("remote access", sums.nak_remote_access),
+            ("remote operational", sums.nak_remote_operational),
+            ("other", sums.nak_other),
+        ];
+        let kinds: Vec<String> = kinds
+            .iter()
+            .filter(|(_, naks)| *naks > 0)
+            .map(|(kind, naks)| format!("{} {kind}", count(*naks)))
+            .collect();
+        let kinds = if kinds.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", kinds.join(", "))
+        };
+        items.push(Ink::Bad.of(&format!("{}{kinds}", plural(totals.naks, "NAK", "NAKs"))));
+    }
+    if totals.rnr_naks > 0 {
+        items.push(Ink::Bad.of(&plural(totals.rnr_naks, "RNR NAK", "RNR NAKs")));
+    }
+    items
+}
+
+fn resent(view: &View<'_>) -> Vec<String> {
+    let totals = &view.run.totals;
+    if totals.retransmitted_packets == 0 {
+        return Vec::new();
+    }
+    let share = percent(totals.retransmitted_packets, totals.roce_packets).unwrap_or_default();
+    let packets = plural(totals.retransmitted_packets, "packet", "packets");
+    let mut items = vec![
+        Ink::Bad.of(&format!("{packets} ({share} of all)")),
+        format!("{} payload", bytes(totals.retransmitted_bytes)),
+    ];
+    if view.sums.resend_runs > 0 {
+        items.push(format!("in {}", plural(view.sums.resend_runs, "run", "runs")));
+    }
+    items
+}
+
+fn missing(totals: &Totals) -> Vec<String> {
+    let mut items = Vec::new();
+    if totals.missing > 0 {
+        items.push(Ink::Bad.of(&format!("{} jumped over", plural(totals.missing, "PSN", "PSNs"))));
+    }
+    if totals.late > 0 {
+        items.push(format!("{} came late", count(totals.late)));
+    }
+    if totals.response_missing > 0 {
+        items.push(Ink::Bad.of(&format!(
+            "{} or more READ responses",
+            count(totals.response_missing)
+        )));
+    }
+    items
+}
+
+fn icrc(totals: &Totals) -> Vec<String> {
+    if totals.icrc_checked == 0 {
+        return vec!["not checked".to_owned()];
+    }
+    let checked = format!("{} checked", count(totals.icrc_checked));
+    let bad = format!("{} bad", count(totals.icrc_bad));
+    vec![
+        checked,
+        if totals.icrc_bad > 0 {
+            Ink::Bad.of(&bad)
+        } else {
+            bad
+        },
+    ]
+}
+
+/// What there was none of, said once. A capture point that never sees pause frames says nothing about them.
+fn not_seen(totals: &Totals) -> Vec<String> {
+    let counts = [
+        ("CNP", totals.cnp),
+        ("ACK", totals.acks),
+        ("NAK", totals.naks),
+        ("RNR NAK", totals.rnr_naks),
+        ("resent packet", totals.retransmitted_packets),
+        ("missing PSN", totals.missing),
+        ("late packet", totals.late),
+        ("missing READ response", totals.response_missing),
+        ("pause frame (few capture points see them)", totals.pause_frames),
+    ];
+    counts
+        .iter()
+        .filter(|(_, value)| *value == 0)
+        .map(|(name, _)| (*name).to_owned())
+        .collect()
+}

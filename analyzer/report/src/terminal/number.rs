@@ -1,0 +1,147 @@
+//! Numbers for people: three digits where they say enough, all of them where they are counted.
+
+use roce_model::Nanos;
+
+/// What stands for a value that is not known.
+pub(super) const ABSENT: &str = "-";
+
+/// All digits, in groups of three.
+pub(super) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A count in few columns: all digits below a million, three of them from there.
+pub(super) fn short_count(value: u64) -> String {
+    if value < 1_000_000 {
+        count(value)
+    } else {
+        scaled(float(value), 1e3, ["", " k", " M", " G", " T", " P", " E"])
+    }
+}
+
+/// `1.41 MB`.
+pub(super) fn bytes(value: u64) -> String {
+    if value < 1_000 {
+        return format!("{value} B");
+    }
+    scaled(
+        float(value),
+        1e3,
+        [" B", " kB", " MB", " GB", " TB", " PB", " EB"],
+    )
+}
+
+/// `5.88 Gbit/s` for `bytes` in a time; `None` when it took none.
+pub(super) fn rate(bytes: u64, time: Nanos) -> Option<String> {
+    (time.0 > 0).then(|| rate_of(float(bytes) * 8.0 / time.seconds()))
+}
+
+/// A rate in bits in a second.
+pub(super) fn rate_of(bits: f64) -> String {
+    let units = [
+        " bit/s", " kbit/s", " Mbit/s", " Gbit/s", " Tbit/s", " Pbit/s", " Ebit/s",
+    ];
+    scaled(bits, 1e3, units)
+}
+
+/// `1.31 %` of a whole; `None` when there is no whole.
+pub(super) fn percent(part: u64, whole: u64) -> Option<String> {
+    share(part, whole).map(|share| format!("{share} %"))
+}
+
+/// The same without its sign. Neither nothing nor everything is said of what is only close to it.
+pub(super) fn share(part: u64, whole: u64) -> Option<String> {
+    if whole == 0 {
+        return None;
+    }
+    let value = float(part) / float(whole) * 100.0;
+    Some(if part == 0 {
+        "0".to_owned()
+    } else if part == whole {
+        "100".to_owned()
+    } else if value < 0.01 {
+        "<0.01".to_owned()
+    } else if value < 10.0 {
+        format!("{value:.2}")
+    } else if value < 99.95 || part > whole {
+        format!("{value:.1}")
+    } else {
+        ">99.9".to_owned()
+    })
+}
+
+/// A word for one or for many.
+pub(super) fn plural(value: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(value), if value == 1 { one } else { many })
+}
+
+/// Three digits and a unit.
+fn scaled(mut value: f64, step: f64, units: [&str; 7]) -> String {
+    let mut unit = 0;
+    // What rounds to 1000 belongs to the next unit.
+    while value >= step - 0.5 && unit + 1 < units.len() {
+        value /= step;
+        unit += 1;
+    }
+    let decimals = if unit == 0 || value >= 99.95 {
+        0
+    } else {
+        usize::from(value < 9.995) + 1
+    };
+    format!("{value:.decimals$}{}", units[unit])
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+pub(super) fn float(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_in_groups() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_204_113), "1,204,113");
+        assert_eq!(short_count(999_999), "999,999");
+        assert_eq!(short_count(1_204_113), "1.20 M");
+        assert_eq!(plural(1, "packet", "packets"), "1 packet");
+    }
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(1_410_000), "1.41 MB");
+        assert_eq!(bytes(14_100), "14.1 kB");
+        assert_eq!(bytes(141_000), "141 kB");
+        assert_eq!(bytes(999_999), "1.00 MB");
+        assert_eq!(bytes(u64::MAX), "18.4 EB");
+        assert_eq!(
+            rate(737_500, Nanos(1_000_000_000)).as_deref(),
+            Some("5.90 Mbit/s")
+        );
+        assert_eq!(rate(1, Nanos(0)), None);
+    }
+
+    #[test]
+    fn shares_never_say_none_or_all_by_rounding() {
+        assert_eq!(percent(0, 10).as_deref(), Some("0 %"));
+        assert_eq!(percent(1, 1_000_000).as_deref(), Some("<0.01 %"));
+        assert_eq!(percent(131, 10_000).as_deref(), Some("1.31 %"));
+        assert_eq!(percent(987, 1_000).as_deref(), Some("98.7 %"));
+        assert_eq!(percent(99_999, 100_000).as_deref(), Some(">99.9 %"));
+        assert_eq!(percent(5, 5).as_deref(), Some("100 %"));
+        assert_eq!(percent(0, 0), None);
+    }
+}

@@ -1,0 +1,216 @@
+//! The order of the screen, the run's timeline, what is said around the table of flows, and what could not be read.
+
+use roce_model::{Cut, Nanos, RunSummary};
+
+use super::about::about;
+use super::counts::totals;
+use super::draw::{Height, peak, strip};
+use super::field::{NAME, NAMED, field, more, padded, sentence, wrapped};
+use super::ink::{Ink, clean, shorten};
+use super::number::{bytes, count, percent, plural, rate_of};
+use super::strip::{FlowStrips, WholeStrip};
+use super::top::{FlowSums, TopFlows};
+use super::{Style, table};
+
+/// What there is to say something of.
+pub(super) struct View<'a> {
+    pub(super) run: &'a RunSummary,
+    pub(super) style: &'a Style,
+    pub(super) sums: FlowSums,
+    pub(super) whole: &'a WholeStrip,
+}
+
+/// The part above the flows.
+pub(super) fn lines(view: &View<'_>) -> Vec<String> {
+    let mut lines = about(view);
+    lines.push(String::new());
+    lines.extend(totals(view));
+    let drawn = timeline(view);
+    if !drawn.is_empty() {
+        lines.push(String::new());
+        lines.extend(drawn);
+    }
+    lines
+}
+
+/// The run as strips: payload, and below it CE and loss when there was any.
+fn timeline(view: &View<'_>) -> Vec<String> {
+    let style = view.style;
+    let length = view.whole.length();
+    let columns = view.whole.columns(style.width.saturating_sub(NAME + 1).min(256));
+    let column_time = super::number::float(length) / super::number::float(columns.len() as u64);
+    if length == 0
+        || columns
+            .iter()
+            .all(|column| column.volume <= 0.0 && !column.has_trouble && !column.has_ce)
+    {
+        return Vec::new();
+    }
+    let named = |name: &str, text: &str| format!(" {}{text}", padded(&Ink::Faint.of(name), NAME - 1));
+    let peak_rate = rate_of(peak(&columns, Height::Volume) * 8e9 / column_time);
+    let mut scales = vec![format!("payload up to {peak_rate}")];
+    let mut lines = vec![named("payload", &strip(&columns, Height::Volume, style))];
+    if columns.iter().any(|column| column.has_ce) {
+        lines.push(named("CE", &strip(&columns, Height::Ce, style)));
+        scales.push(format!(
+            "CE up to {} % of data packets",
+            digits(peak(&columns, Height::Ce) * 100.0)
+        ));
+    }
+    if columns.iter().any(|column| column.has_trouble) {
+        lines.push(named("loss", &strip(&columns, Height::Trouble, style)));
+        scales.push("loss: resent or missing packets".to_owned());
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a length of time, for display"
+    )]
+    let each = Nanos(column_time.round() as u64);
+    scales.push(format!("one column is {each}"));
+    let (begin, end) = ("0 s".to_owned(), Nanos(length).to_string());
+    let axis = format!(
+        "{begin}{end:>room$}",
+        room = columns.len().saturating_sub(begin.len())
+    );
+    lines.push(named("", &Ink::Faint.of(&axis)));
+    lines.extend(field("scale", &scales, style));
+    lines
+}
+
+/// Up to three digits.
+fn digits(value: f64) -> String {
+    let decimals = if value < 9.995 {
+        2
+    } else {
+        usize::from(value < 99.95)
+    };
+    format!("{value:.decimals$}")
+}
+
+/// The table of the largest flows, and how many more there are.
+pub(super) fn flows(view: &View<'_>, top: &mut TopFlows, strips: &FlowStrips) -> Vec<String> {
+    let (style, sums) = (view.style, view.sums);
+    if sums.rows == 0 {
+        return Vec::new();
+    }
+    let sorted = top.sorted();
+    let shown = sorted.get(..style.top.min(sorted.len())).unwrap_or_default();
+    let all = strips
+        .flows()
+        .map_or(sums.first_epochs, |flows| flows as u64)
+        .max(shown.len() as u64);
+    let several = view.run.taps.len() > 1;
+    let mut lines = vec![String::new()];
+    let title = plural(all, "flow", "flows");
+    let facts = [
+        Some(Ink::Bold.of(&title)),
+        several.then(|| "counted at each tap".to_owned()),
+        (all > 1).then(|| "the largest by payload".to_owned()),
+        table::shared(shown, style),
+    ];
+    lines.extend(sentence(facts, style));
+    if !shown.is_empty() {
+        lines.extend(table::table(shown, strips, several, style));
+        let legend = [
+            Some("timeline: scaled to each flow's own peak".to_owned()),
+            style.color.then(|| format!("{}: CE", Ink::Warn.of("yellow"))),
+            style
+                .color
+                .then(|| format!("{}: resent or missing", Ink::Bad.of("red"))),
+        ];
+        lines.extend(sentence(legend, style));
+    }
+    let left = all - shown.len() as u64;
+    if left > 0 {
+        let payload = sums
+            .payload_bytes
+            .saturating_sub(shown.iter().map(|flow| flow.payload_bytes).sum());
+        let share = percent(payload, sums.payload_bytes)
+            .map_or_else(String::new, |share| format!(" ({share} of all payload)"));
+        lines.push(format!(
+            " and {} with {}{share}",
+            plural(left, "more flow", "more flows"),
+            bytes(payload)
+        ));
+    }
+    lines
+}
+
+/// What could not be read, and what the inputs warn of.
+pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
+    let View { run, style, .. } = view;
+    let totals = &run.totals;
+    let mut items = Vec::new();
+    let mut say = |value: u64, one: &str, many: &str| {
+        if value > 0 {
+            items.push(plural(value, one, many));
+        }
+    };
+    say(
+        totals.undecodable,
+        "frame leads to RoCE without a readable BTH",
+        "frames lead to RoCE without a readable BTH",
+    );
+    say(
+        totals.cut_by_snaplen,
+        "RoCE packet with a header cut by the snaplen",
+        "RoCE packets with a header cut by the snaplen",
+    );
+    say(
+        totals.fragments,
+        "later fragment of a datagram",
+        "later fragments of datagrams",
+    );
+    let mut stops: Vec<_> = totals.stops.iter().collect();
+    stops.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+    let named: Vec<String> = stops
+        .iter()
+        .take(NAMED)
+        .map(|((layer, cut), frames)| {
+            let why = match cut {
+                Cut::Snaplen => "cut by the snaplen".to_owned(),
+                Cut::Length(by) => format!("cut by the length in {by}"),
+                Cut::Frame => "beyond the frame's end".to_owned(),
+                Cut::Depth => "under too many layers".to_owned(),
+            };
+            format!("{} {layer} {why}", count(**frames))
+        })
+        .chain(more(stops.len(), "cause", "causes"))
+        .collect();
+    let mut lines = field("undecoded", &items, style);
+    lines.extend(field(
+        if items.is_empty() { "undecoded" } else { "" },
+        &named,
+        style,
+    ));
+    let mut left_out = Vec::new();
+    if totals.filtered > 0 {
+        left_out.push(format!(
+            "{} by --flow",
+            plural(totals.filtered, "RoCE packet", "RoCE packets")
+        ));
+    }
+    if totals.evicted > 0 {
+        left_out.push(Ink::Warn.of(&format!(
+            "{} closed early for --max-flows",
+            plural(totals.evicted, "flow", "flows")
+        )));
+    }
+    lines.extend(field("left out", &left_out, style));
+    for input in &run.inputs {
+        let path = shorten(&clean(&input.path), style.width / 3, style.unicode);
+        let texts = input.warnings.iter().map(|text| (text, Ink::Warn, "warning"));
+        for (text, ink, name) in texts.chain(input.error.iter().map(|text| (text, Ink::Bad, "error"))) {
+            let words: Vec<String> = format!("{path}: {}", clean(text))
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect();
+            lines.extend(wrapped(name, &words, ink, style));
+        }
+    }
+    if !lines.is_empty() {
+        lines.insert(0, String::new());
+    }
+    lines
+}

@@ -1,0 +1,135 @@
+//! The whole screen, as people see it; the numbers in it are known from how the rows were made.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{Style, TerminalReport};
+use crate::fixture::{Made, incast, nothing, trouble};
+
+fn screen(made: &Made, style: Style) -> String {
+    let mut report = TerminalReport::new(Vec::new(), style);
+    made.feed(&mut report);
+    String::from_utf8(report.into_inner()).unwrap()
+}
+
+const PLAIN: Style = Style {
+    width: 80,
+    color: false,
+    unicode: true,
+    top: 10,
+};
+
+#[test]
+fn incast_80() {
+    insta::assert_snapshot!(screen(&incast(), PLAIN));
+}
+
+#[test]
+fn incast_160() {
+    insta::assert_snapshot!(screen(&incast(), Style { width: 160, ..PLAIN }));
+}
+
+#[test]
+fn incast_80_color() {
+    insta::assert_snapshot!(
+        screen(
+            &incast(),
+            Style {
+                color: true,
+                top: 3,
+                ..PLAIN
+            }
+        )
+        .replace('\u{1b}', "ESC")
+    );
+}
+
+#[test]
+fn incast_80_ascii() {
+    let screen = screen(
+        &incast(),
+        Style {
+            unicode: false,
+            ..PLAIN
+        },
+    );
+    assert!(screen.is_ascii());
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn trouble_80() {
+    insta::assert_snapshot!(screen(&trouble(), PLAIN));
+}
+
+#[test]
+fn trouble_160() {
+    insta::assert_snapshot!(screen(&trouble(), Style { width: 160, ..PLAIN }));
+}
+
+#[test]
+fn nothing_80() {
+    insta::assert_snapshot!(screen(&nothing(), PLAIN));
+}
+
+#[test]
+fn no_line_is_wider_than_the_screen() {
+    for made in [incast(), trouble(), nothing()] {
+        for width in 60..200 {
+            for unicode in [true, false] {
+                let screen = screen(
+                    &made,
+                    Style {
+                        width,
+                        unicode,
+                        ..PLAIN
+                    },
+                );
+                for line in screen.lines() {
+                    assert!(line.width() <= width, "{} > {width}: {line}", line.width());
+                }
+                if !unicode {
+                    assert!(screen.is_ascii(), "{screen}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn colors_change_nothing_but_color() {
+    for made in [incast(), trouble(), nothing()] {
+        let colored = screen(&made, Style { color: true, ..PLAIN });
+        let mut plain = String::new();
+        for (index, part) in colored.split('\u{1b}').enumerate() {
+            plain.push_str(if index == 0 {
+                part
+            } else {
+                part.split_once('m').unwrap().1
+            });
+        }
+        // The legend of the colors is there only with them.
+        assert_eq!(
+            plain.replace(", yellow: CE, red: resent or missing", ""),
+            screen(&made, PLAIN)
+        );
+    }
+}
+
+#[test]
+fn the_numbers_are_those_of_the_rows() {
+    let screen = screen(&incast(), Style { width: 160, ..PLAIN });
+    for expected in [
+        // 78,000 packets of 1,024 bytes in 100 ms.
+        "79.9 MB payload, 6.39 Gbit/s",
+        "78,000 data packets, CE 1,560 (2.00 %), ECT(0) 76,440 (98.0 %)",
+        "500 CNPs, 250 to 10.0.0.1 QPN 0x201, 130 to 10.0.0.2 QPN 0x202, 80 to 10.0.0.3 QPN 0x203, the rest to 2 other QPs",
+        "1,499 ACKs, 1 NAK",
+        "5 packets (<0.01 % of all), 5.12 kB payload, in 1 run",
+        "2 PSNs jumped over",
+        "12 flows",
+        // The two smallest: 10 * (1 + 2) * 100 packets.
+        "and 2 more flows with 3.07 MB (3.85 % of all payload)",
+    ] {
+        assert!(screen.contains(expected), "no {expected:?} in\n{screen}");
+    }
+}
