@@ -1,0 +1,204 @@
+//! The sink: a writer for each table, and the rules of when files appear and disappear. How a table is written is
+//! left to `table`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use roce_model::{
+    Columns, EventColumns, FlowColumns, FlowRow, RunColumns, RunRow, RunSummary, Sink, SinkError, TapColumns,
+    TimelineColumns,
+};
+
+use crate::table::{TableWriter, files, is_part, is_unfinished};
+use crate::{Error, TABLES};
+
+/// How to write a dataset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Replace the dataset that the folder holds, once the new one is complete.
+    pub overwrite: bool,
+    /// Encode the columns of a row group on several cores; else no thread but the caller's does any work.
+    pub parallel: bool,
+    /// Rows of a row group of the timeline: so many are held in memory, 100 to 200 bytes each, and as much again
+    /// while they are written. Tables with more columns have fewer.
+    pub row_group: usize,
+    /// Level of zstd, 1 to 22.
+    pub compression_level: i32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            overwrite: false,
+            parallel: false,
+            row_group: 1 << 17,
+            compression_level: 1,
+        }
+    }
+}
+
+/// Flows are turned into columns so many at a time.
+const FLOW_BATCH: usize = 4096;
+
+struct Writers {
+    flows: TableWriter,
+    timeline: TableWriter,
+    events: TableWriter,
+    taps: TableWriter,
+    run: TableWriter,
+}
+
+impl Writers {
+    fn all(&mut self) -> [&mut TableWriter; 5] {
+        [
+            &mut self.flows,
+            &mut self.timeline,
+            &mut self.events,
+            &mut self.taps,
+            &mut self.run,
+        ]
+    }
+}
+
+/// Writes every table of a run to a folder. Files appear at [`Sink::finish`]; dropped before, it leaves none.
+pub struct Dataset {
+    dir: PathBuf,
+    /// None once finished.
+    writers: Option<Writers>,
+    flows: FlowColumns,
+}
+
+impl Dataset {
+    /// Begins a dataset in `dir`, which is made if need be. What an interrupted run left there is removed.
+    ///
+    /// # Errors
+    /// When `dir` holds a dataset and `options.overwrite` is not set, or files cannot be made.
+    pub fn create(dir: &Path, options: &Options) -> Result<Self, Error> {
+        for table in TABLES {
+            let folder = dir.join(table);
+            if !options.overwrite
+                && let Some(found) = files(&folder, is_part)?.pop()
+            {
+                return Err(Error::Exists {
+                    dir: dir.to_path_buf(),
+                    found,
+                });
+            }
+            for left_over in files(&folder, is_unfinished)? {
+                fs::remove_file(&left_over).map_err(Error::io("remove", &left_over))?;
+            }
+        }
+        let writers = Writers {
+            flows: TableWriter::create(dir, &FlowColumns::TABLE, options)?,
+            timeline: TableWriter::create(dir, &TimelineColumns::TABLE, options)?,
+            events: TableWriter::create(dir, &EventColumns::TABLE, options)?,
+            taps: TableWriter::create(dir, &TapColumns::TABLE, options)?,
+            run: TableWriter::create(dir, &RunColumns::TABLE, options)?,
+        };
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            writers: Some(writers),
+            flows: FlowColumns::default(),
+        })
+    }
+
+    fn writers(&mut self) -> Result<&mut Writers, Error> {
+        self.writers.as_mut().ok_or_else(|| Error::Finished {
+            dir: self.dir.clone(),
+        })
+    }
+
+    fn complete(&mut self, run: &RunSummary) -> Result<(), Error> {
+        let mut taps = TapColumns::default();
+        for tap in &run.taps {
+            taps.push(tap);
+        }
+        let mut inputs = RunColumns::default();
+        for row in run_rows(run) {
+            inputs.push(&row);
+        }
+        let writers = self.writers()?;
+        writers.taps.append(&taps)?;
+        writers.run.append(&inputs)?;
+        for table in writers.all() {
+            table.complete()?;
+        }
+        // From here on only renames are left, so that a full disk or a kill before leaves the older dataset whole.
+        for table in writers.all() {
+            table.publish()?;
+        }
+        self.writers = None;
+        Ok(())
+    }
+}
+
+impl Sink for Dataset {
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        Ok(self.writers()?.timeline.append(rows)?)
+    }
+
+    fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
+        Ok(self.writers()?.events.append(rows)?)
+    }
+
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        for batch in rows.chunks(FLOW_BATCH) {
+            let mut flows = std::mem::take(&mut self.flows);
+            flows.clear();
+            for row in batch {
+                flows.push(row);
+            }
+            self.writers()?.flows.append(&flows)?;
+            self.flows = flows;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        Ok(self.complete(run)?)
+    }
+}
+
+impl Drop for Dataset {
+    fn drop(&mut self) {
+        if let Some(writers) = &mut self.writers {
+            for table in writers.all() {
+                table.discard();
+            }
+        }
+    }
+}
+
+/// The rows of the table `run`: one for each input, with the counts of the whole run beside it.
+pub(crate) fn run_rows(run: &RunSummary) -> impl Iterator<Item = RunRow> {
+    let options: Vec<String> = run
+        .options
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let whole = RunRow {
+        version: run.version.clone().into(),
+        started: run.started,
+        elapsed_ns: run.elapsed.0,
+        options: options.join(" ").into(),
+        frames: run.totals.frames,
+        frames_lost: run.totals.frames_lost,
+        copies: run.totals.copies,
+        roce_packets: run.totals.roce_packets,
+        undecodable: run.totals.undecodable,
+        evicted: run.totals.evicted,
+        ..RunRow::default()
+    };
+    run.inputs.iter().map(move |input| RunRow {
+        path: input.path.clone().into(),
+        format: input.format.clone().into(),
+        bytes: input.bytes,
+        sha256: input.sha256.clone().map(Into::into),
+        input_frames: input.frames,
+        first_time: input.first_time,
+        last_time: input.last_time,
+        truncated: input.truncated,
+        error: input.error.clone().map(Into::into),
+        ..whole.clone()
+    })
+}

@@ -1,0 +1,77 @@
+//! What can go wrong with a dataset; each error names the file or folder.
+
+use std::path::{Path, PathBuf};
+
+use polars::prelude::PolarsError;
+
+/// Why a dataset could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder holds a dataset, and it was not asked to be replaced.
+    #[error("{} holds a dataset already ({}); hint: give another folder, or --overwrite", dir.display(), found.display())]
+    Exists {
+        /// The folder.
+        dir: PathBuf,
+        /// A file of the dataset in it.
+        found: PathBuf,
+    },
+    /// A file or folder could not be made, renamed, removed or read.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What failed.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file could not be written or read as Parquet.
+    #[error("cannot {action} {} as Parquet: {reason}", path.display())]
+    Parquet {
+        /// What failed.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The dataset was finished before.
+    #[error("the dataset in {} is finished already", dir.display())]
+    Finished {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The folder has no file of this table.
+    #[error("{} holds no table {table:?}; hint: a dataset has a folder with part-0.parquet for each table", dir.display())]
+    NoTable {
+        /// The folder.
+        dir: PathBuf,
+        /// The table.
+        table: String,
+    },
+    /// A file was written by a newer version, whose columns may mean something else.
+    #[error("{} has schema version {found}, this program reads up to {}", path.display(), crate::SCHEMA_VERSION)]
+    NewerSchema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { action, path, source }
+    }
+
+    pub(crate) fn parquet(action: &'static str, path: &Path) -> impl FnOnce(PolarsError) -> Self {
+        let path = path.to_path_buf();
+        move |error| Self::Parquet {
+            action,
+            path,
+            reason: error.to_string(),
+        }
+    }
+}

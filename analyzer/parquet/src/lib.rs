@@ -1,0 +1,28 @@
+//! The results as a Parquet dataset: `DIR/TABLE/part-0.parquet` for the tables `flows`, `timeline`, `events`, `taps`
+//! and `run`, and a reader of such a dataset.
+//!
+//! [`Dataset`] is the sink. Rows are written while they come, one row group at a time, under a temporary name;
+//! only a run that ends well gives the files their names. The columns come from the descriptions in `roce-model`:
+//! nothing here knows a column by name.
+//!
+//! This is the only crate that knows polars, and no polars type crosses its border. It does not know what the
+//! numbers mean, and prints nothing.
+
+mod column;
+mod dataset;
+mod error;
+mod read;
+mod table;
+
+pub use dataset::{Dataset, Options};
+pub use error::Error;
+pub use read::{ColumnValues, TableData, read_table};
+
+/// Rises when a column changes its meaning or its type; new columns do not raise it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The tables of a dataset, each a folder.
+pub const TABLES: [&str; 5] = ["flows", "timeline", "events", "taps", "run"];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Reads a table of a dataset back: all parts, by column. What the values mean is left to the column descriptions.
+
+use std::fs::File;
+use std::path::Path;
+
+use polars::prelude::{
+    ChunkedArray, Column as PolarsColumn, DataFrame, DataType, ParquetReader, PolarsNumericType,
+    PolarsResult, SerReader,
+};
+
+use crate::table::{files, is_part};
+use crate::{Error, SCHEMA_VERSION};
+
+/// The values of a column, absent ones as `None`.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ColumnValues {
+    /// Unsigned, 32 bits.
+    U32(Vec<Option<u32>>),
+    /// Unsigned, 64 bits; also flow identifiers.
+    U64(Vec<Option<u64>>),
+    /// Floating point, 64 bits.
+    F64(Vec<Option<f64>>),
+    /// True or false.
+    Bool(Vec<Option<bool>>),
+    /// Text; also addresses.
+    Text(Vec<Option<String>>),
+    /// Nanoseconds since the Unix epoch, UTC.
+    Time(Vec<Option<u64>>),
+}
+
+impl ColumnValues {
+    /// How many values there are, absent ones counted.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::U32(values) => values.len(),
+            Self::U64(values) | Self::Time(values) => values.len(),
+            Self::F64(values) => values.len(),
+            Self::Bool(values) => values.len(),
+            Self::Text(values) => values.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds the values of the next part; `false` when they are of another type.
+    fn append(&mut self, next: Self) -> bool {
+        match (self, next) {
+            (Self::U32(to), Self::U32(from)) => to.extend(from),
+            (Self::U64(to), Self::U64(from)) | (Self::Time(to), Self::Time(from)) => to.extend(from),
+            (Self::F64(to), Self::F64(from)) => to.extend(from),
+            (Self::Bool(to), Self::Bool(from)) => to.extend(from),
+            (Self::Text(to), Self::Text(from)) => to.extend(from),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// A table as read.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TableData {
+    /// How many rows it has.
+    pub rows: usize,
+    /// Its columns in the order of the file: name and values.
+    pub columns: Vec<(String, ColumnValues)>,
+}
+
+impl TableData {
+    /// The values of a column.
+    pub fn column(&self, name: &str) -> Option<&ColumnValues> {
+        self.columns
+            .iter()
+            .find(|(found, _)| found == name)
+            .map(|(_, values)| values)
+    }
+}
+
+/// Reads every part of `table` in the dataset `dir` into memory.
+///
+/// # Errors
+/// When there is no such table, or a part cannot be read or is of a newer schema.
+pub fn read_table(dir: &Path, table: &str) -> Result<TableData, Error> {
+    let parts = files(&dir.join(table), is_part)?;
+    let mut whole: Option<TableData> = None;
+    for path in &parts {
+        let frame = read_part(path)?;
+        let mut part = TableData {
+            rows: frame.height(),
+            columns: Vec::with_capacity(frame.width()),
+        };
+        for column in frame.columns() {
+            let values = values(column).map_err(Error::parquet("read", path))?;
+            part.columns.push((column.name().to_string(), values));
+        }
+        match &mut whole {
+            None => whole = Some(part),
+            Some(whole) => append(whole, part).map_err(|reason| Error::Parquet {
+                action: "read",
+                path: path.clone(),
+                reason,
+            })?,
+        }
+    }
+    whole.ok_or_else(|| Error::NoTable {
+        dir: dir.to_path_buf(),
+        table: table.to_owned(),
+    })
+}
+
+fn append(whole: &mut TableData, part: TableData) -> Result<(), String> {
+    if whole.columns.len() != part.columns.len() {
+        return Err(format!(
+            "{} columns, the part before has {}",
+            part.columns.len(),
+            whole.columns.len()
+        ));
+    }
+    whole.rows += part.rows;
+    for ((name, to), (next, from)) in whole.columns.iter_mut().zip(part.columns) {
+        if *name != next || !to.append(from) {
+            return Err(format!(
+                "column {next} is not like column {name} of the part before"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn read_part(path: &Path) -> Result<DataFrame, Error> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let mut reader = ParquetReader::new(file);
+    let metadata = reader.get_metadata().map_err(Error::parquet("read", path))?;
+    let version = metadata
+        .key_value_metadata()
+        .iter()
+        .flatten()
+        .find(|pair| pair.key == "roce-analyze.schema_version")
+        .and_then(|pair| pair.value.clone());
+    if let Some(found) = version
+        && found
+            .parse::<u32>()
+            .map_or(true, |version| version > SCHEMA_VERSION)
+    {
+        return Err(Error::NewerSchema {
+            path: path.to_path_buf(),
+            found,
+        });
+    }
+    reader.finish().map_err(Error::parquet("read", path))
+}
+
+fn values(column: &PolarsColumn) -> PolarsResult<ColumnValues> {
+    Ok(match column.dtype() {
+        DataType::UInt32 => ColumnValues::U32(numbers(column.u32()?)),
+        DataType::UInt64 => ColumnValues::U64(numbers(column.u64()?)),
+        DataType::Float64 => ColumnValues::F64(numbers(column.f64()?)),
+        DataType::Boolean => ColumnValues::Bool(column.bool()?.iter().collect()),
+        DataType::Datetime(_, _) => {
+            let times = column.datetime()?.physical().iter();
+            ColumnValues::Time(
+                times
+                    .map(|time| time.and_then(|time| u64::try_from(time).ok()))
+                    .collect(),
+            )
+        }
+        _ => ColumnValues::Text(column.str()?.iter().map(|text| text.map(str::to_owned)).collect()),
+    })
+}
+
+fn numbers<T: PolarsNumericType>(column: &ChunkedArray<T>) -> Vec<Option<T::Native>> {
+    column.iter().collect()
+}

@@ -1,0 +1,173 @@
+//! One file of one table: collects rows to row groups, writes each group when it is full, under a temporary name
+//! until told to publish. When that is, is left to the dataset.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use polars::polars_utils::compression::ZstdLevel;
+use polars::prelude::{
+    BatchedWriter, DataFrame, Field, KeyValueMetadata, ParquetCompression, ParquetWriter, PlSmallStr, Schema,
+    StatisticsOptions,
+};
+use roce_model::{Columns, Table, TimelineColumns};
+
+use crate::column::{ColumnBuffer, data_type};
+use crate::dataset::Options;
+use crate::{Error, SCHEMA_VERSION};
+
+/// The name of the part that a run writes.
+const PART: &str = "part-0.parquet";
+
+/// Whether a file name is that of a part: `part-N.parquet`.
+pub(crate) fn is_part(name: &str) -> bool {
+    name.strip_prefix("part-")
+        .and_then(|rest| rest.strip_suffix(".parquet"))
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether a file name is that of a part that nobody finished.
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    name.strip_prefix('.')
+        .and_then(|rest| rest.strip_suffix(".tmp"))
+        .is_some_and(is_part)
+}
+
+/// Rows of a row group: wide tables have fewer, so that all take about the same memory.
+fn row_group(table: &Table, options: &Options) -> usize {
+    let (usual, columns) = (TimelineColumns::TABLE.columns.len(), table.columns.len().max(1));
+    (options.row_group / columns)
+        .saturating_mul(usual)
+        .min(options.row_group)
+        .max(1)
+}
+
+/// Writes one part of a table.
+pub(crate) struct TableWriter {
+    folder: PathBuf,
+    temporary: PathBuf,
+    writer: BatchedWriter<BufWriter<File>>,
+    columns: Vec<ColumnBuffer>,
+    rows: usize,
+    row_group: usize,
+}
+
+impl TableWriter {
+    pub(crate) fn create(dir: &Path, table: &Table, options: &Options) -> Result<Self, Error> {
+        let folder = dir.join(table.name);
+        fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
+        let temporary = folder.join(format!(".{PART}.tmp"));
+        let file = File::create(&temporary).map_err(Error::io("create", &temporary))?;
+        let schema: Schema = table
+            .columns
+            .iter()
+            .map(|column| Field::new(PlSmallStr::from_static(column.name), data_type(column.kind)))
+            .collect();
+        let level =
+            ZstdLevel::try_new(options.compression_level).map_err(Error::parquet("write", &temporary))?;
+        let writer = ParquetWriter::new(BufWriter::with_capacity(1 << 20, file))
+            .with_compression(ParquetCompression::Zstd(Some(level)))
+            .with_statistics(StatisticsOptions {
+                min_value: true,
+                max_value: true,
+                distinct_count: false,
+                null_count: true,
+                ..StatisticsOptions::empty()
+            })
+            .with_key_value_metadata(Some(KeyValueMetadata::from_static(vec![
+                (
+                    "roce-analyze.schema_version".to_owned(),
+                    SCHEMA_VERSION.to_string(),
+                ),
+                (
+                    "roce-analyze.version".to_owned(),
+                    env!("CARGO_PKG_VERSION").to_owned(),
+                ),
+                ("roce-analyze.table".to_owned(), table.name.to_owned()),
+            ])))
+            .set_parallel(options.parallel)
+            .batched(&schema)
+            .map_err(Error::parquet("write", &temporary))?;
+        Ok(Self {
+            folder,
+            temporary,
+            writer,
+            columns: table.columns.iter().map(ColumnBuffer::new).collect(),
+            rows: 0,
+            row_group: row_group(table, options),
+        })
+    }
+
+    /// Adds rows, and writes a row group when it is full.
+    pub(crate) fn append<C: Columns>(&mut self, rows: &C) -> Result<(), Error> {
+        let capacity = self.row_group.saturating_add(rows.len());
+        let mut columns = self.columns.iter_mut();
+        rows.for_each(|_, data| {
+            if let Some(column) = columns.next() {
+                column.extend(data, capacity);
+            }
+        });
+        self.rows += rows.len();
+        if self.rows >= self.row_group {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let rows = std::mem::take(&mut self.rows);
+        let columns = self.columns.iter_mut().map(ColumnBuffer::take).collect();
+        let group = DataFrame::new(rows, columns).map_err(Error::parquet("write", &self.temporary))?;
+        self.writer
+            .write_batch(&group)
+            .map_err(Error::parquet("write", &self.temporary))
+    }
+
+    /// Writes what is left and the footer. The file still has its temporary name.
+    pub(crate) fn complete(&mut self) -> Result<(), Error> {
+        if self.rows > 0 {
+            self.flush()?;
+        }
+        self.writer
+            .finish()
+            .map_err(Error::parquet("write", &self.temporary))?;
+        Ok(())
+    }
+
+    /// Gives the complete file its name, in place of an older one, and removes the other parts of an older dataset.
+    pub(crate) fn publish(&self) -> Result<(), Error> {
+        let path = self.folder.join(PART);
+        fs::rename(&self.temporary, &path).map_err(Error::io("rename to", &path))?;
+        for old in files(&self.folder, is_part)? {
+            if old != path {
+                fs::remove_file(&old).map_err(Error::io("remove", &old))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the unfinished file; that it may be gone already is fine.
+    pub(crate) fn discard(&self) {
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// The files of a folder whose names are such, in order of their part numbers; none when there is no folder.
+pub(crate) fn files(folder: &Path, such: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, Error> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound) => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io("read the folder", folder)(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(Error::io("read the folder", folder))?;
+        if entry.file_name().to_str().is_some_and(&such) {
+            found.push(entry.path());
+        }
+    }
+    // A longer name has a larger number.
+    found.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    Ok(found)
+}

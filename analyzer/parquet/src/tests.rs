@@ -1,0 +1,382 @@
+//! Datasets written and read back, and the rules of which files appear and disappear.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use roce_model::{
+    Address, Cell, Columns, EventColumns, EventKind, EventRow, EventSource, FlowColumns, FlowId, FlowRow,
+    InputSummary, Nanos, RunColumns, RunSummary, Sink, TapColumns, TapId, TapRow, TimelineColumns,
+    TimelineRow, Totals,
+};
+
+use crate::{ColumnValues, Dataset, Error, Options, TABLES, TableData, read_table};
+
+const START: u64 = 1_763_700_000_000_000_000;
+
+/// Rows of which some values are absent at first, in between, at the end, and always.
+fn timeline(rows: u64) -> Vec<TimelineRow> {
+    let row = |number: u64| TimelineRow {
+        time: Nanos(START + number / 10 * 1_000_000),
+        flow_id: FlowId(u64::MAX - number % 10),
+        tap: TapId(1),
+        packets: u32::try_from(number % 300).unwrap(),
+        wire_bytes: number * 1_082,
+        cnp: (number >= 5 && !number.is_multiple_of(3)).then_some(7),
+        ack_rtt_p50_ns: (number < 20).then_some(number * 1_000),
+        inflight_bytes_max: (number == 17).then_some(u64::MAX),
+        ..TimelineRow::default()
+    };
+    (0..rows).map(row).collect()
+}
+
+fn events() -> Vec<EventRow> {
+    vec![
+        EventRow {
+            time: Nanos(START),
+            kind: EventKind::Gap,
+            psn: Some(5),
+            value: Some(2),
+            ..EventRow::default()
+        },
+        EventRow {
+            time: Nanos(START + 1),
+            kind: EventKind::Connection,
+            flow_id: Some(FlowId(1)),
+            source: EventSource::Ebpf,
+            detail: Some("REQ, QPN 0x11 \u{fc}ber \u{1f980} and more than a dozen bytes".into()),
+            ..EventRow::default()
+        },
+        EventRow {
+            time: Nanos(u64::MAX),
+            detail: Some("".into()),
+            ..EventRow::default()
+        },
+    ]
+}
+
+fn flows() -> Vec<FlowRow> {
+    let flow = |number: u8| FlowRow {
+        flow_id: FlowId(u64::from(number) << 56),
+        source: Address::v4([10, 0, 0, number]),
+        destination: if number.is_multiple_of(2) {
+            Address::v6([0xfe; 16])
+        } else {
+            Address::lid(u16::from(number))
+        },
+        service: "RC",
+        carrier: "RoCEv2/IPv4",
+        through: "802.1Q".into(),
+        vlan: (number > 3).then_some(100),
+        message_bytes_stddev: number.is_multiple_of(2).then_some(f64::from(number) / 3.0),
+        multipath: number == 2,
+        payload_bytes: u64::MAX,
+        ..FlowRow::default()
+    };
+    (0..9).map(flow).collect()
+}
+
+fn run() -> RunSummary {
+    RunSummary {
+        version: "0.1.0".to_owned(),
+        started: Nanos(START),
+        elapsed: Nanos(1_000),
+        options: vec![
+            ("bin".to_owned(), "1ms".to_owned()),
+            ("top".to_owned(), "10".to_owned()),
+        ],
+        inputs: vec![
+            InputSummary {
+                path: "a.pcap".to_owned(),
+                bytes: Some(24),
+                first_time: Some(Nanos(START)),
+                ..InputSummary::default()
+            },
+            InputSummary {
+                path: "-".to_owned(),
+                error: Some("cut".to_owned()),
+                truncated: true,
+                ..InputSummary::default()
+            },
+        ],
+        totals: Totals {
+            frames: 12,
+            roce_packets: 11,
+            ..Totals::default()
+        },
+        taps: vec![TapRow {
+            link: "Ethernet".into(),
+            interface: Some("eth0".into()),
+            ..TapRow::default()
+        }],
+        ..RunSummary::default()
+    }
+}
+
+fn columns<C: Columns>(rows: &[C::Row]) -> C {
+    let mut columns = C::default();
+    for row in rows {
+        columns.push(row);
+    }
+    columns
+}
+
+fn write(dir: &Path, options: &Options, rows: &[TimelineRow]) -> Result<(), Error> {
+    let mut dataset = Dataset::create(dir, options)?;
+    for batch in rows.chunks(7) {
+        dataset.timeline(&columns(batch)).unwrap();
+    }
+    dataset.events(&columns(&events())).unwrap();
+    dataset.flows_closed(&flows()).unwrap();
+    dataset.finish(&run()).unwrap();
+    Ok(())
+}
+
+/// Holds that a table as read has exactly these rows.
+fn compare<C: Columns>(table: &TableData, rows: &[C::Row]) {
+    assert_eq!(table.rows, rows.len());
+    let names: Vec<&str> = table.columns.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        C::TABLE
+            .columns
+            .iter()
+            .map(|column| column.name)
+            .collect::<Vec<_>>()
+    );
+    for (number, row) in rows.iter().enumerate() {
+        C::cells(row, |column, cell| {
+            let values = table.column(column.name).unwrap();
+            assert_eq!(values.len(), rows.len());
+            let found = match values {
+                ColumnValues::U32(values) => values[number].map(Cell::U32),
+                ColumnValues::U64(values) => values[number].map(Cell::U64),
+                ColumnValues::F64(values) => values[number].map(Cell::F64),
+                ColumnValues::Bool(values) => values[number].map(Cell::Bool),
+                ColumnValues::Text(values) => values[number].as_deref().map(Cell::Text),
+                ColumnValues::Time(values) => values[number].map(|time| Cell::Time(Nanos(time))),
+            };
+            let text;
+            let expected = match cell {
+                Cell::Null => None,
+                Cell::Id(id) => Some(Cell::U64(id.0)),
+                Cell::Address(address) => {
+                    text = address.to_string();
+                    Some(Cell::Text(&text))
+                }
+                // The latest time that the type has a place for.
+                Cell::Time(time) => Some(Cell::Time(time.min(Nanos(i64::MAX.cast_unsigned())))),
+                cell => Some(cell),
+            };
+            assert_eq!(found, expected, "{} of row {number}", column.name);
+        });
+    }
+}
+
+fn names(dir: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = TABLES
+        .iter()
+        .filter_map(|table| fs::read_dir(dir.join(table)).ok())
+        .flatten()
+        .map(|entry| entry.unwrap().path().strip_prefix(dir).unwrap().to_path_buf())
+        .collect();
+    found.sort();
+    found
+}
+
+fn parts() -> Vec<PathBuf> {
+    let mut parts: Vec<PathBuf> = TABLES
+        .iter()
+        .map(|table| Path::new(table).join("part-0.parquet"))
+        .collect();
+    parts.sort();
+    parts
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    let rows = timeline(1_000);
+    for (row_group, parallel) in [
+        (1_000_000, false),
+        (1_000, false),
+        (16, false),
+        (1, true),
+        (0, true),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        write(
+            dir.path(),
+            &Options {
+                parallel,
+                row_group,
+                ..Options::default()
+            },
+            &rows,
+        )
+        .unwrap();
+        compare::<TimelineColumns>(&read_table(dir.path(), "timeline").unwrap(), &rows);
+        compare::<EventColumns>(&read_table(dir.path(), "events").unwrap(), &events());
+        compare::<FlowColumns>(&read_table(dir.path(), "flows").unwrap(), &flows());
+        compare::<TapColumns>(&read_table(dir.path(), "taps").unwrap(), &run().taps);
+        let runs: Vec<_> = crate::dataset::run_rows(&run()).collect();
+        compare::<RunColumns>(&read_table(dir.path(), "run").unwrap(), &runs);
+        assert_eq!(runs.len(), 2);
+        assert_eq!((&*runs[0].options, runs[1].frames), ("bin=1ms top=10", 12));
+        assert_eq!(names(dir.path()), parts());
+    }
+}
+
+#[test]
+fn a_dataset_without_rows_has_all_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let deep = dir.path().join("new/folder");
+    let mut dataset = Dataset::create(&deep, &Options::default()).unwrap();
+    dataset.finish(&RunSummary::default()).unwrap();
+    for table in TABLES {
+        let read = read_table(&deep, table).unwrap();
+        assert_eq!(read.rows, 0, "{table}");
+    }
+    compare::<TimelineColumns>(&read_table(&deep, "timeline").unwrap(), &[]);
+    assert!(
+        dataset
+            .finish(&RunSummary::default())
+            .unwrap_err()
+            .to_string()
+            .contains("finished already")
+    );
+}
+
+#[test]
+fn a_dataset_is_replaced_only_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &Options::default(), &timeline(3)).unwrap();
+    let error = write(dir.path(), &Options::default(), &timeline(5)).unwrap_err();
+    assert!(matches!(&error, Error::Exists { .. }), "{error}");
+    assert!(error.to_string().contains("part-0.parquet"), "{error}");
+    assert_eq!(read_table(dir.path(), "timeline").unwrap().rows, 3);
+
+    // More parts, as a recorded live run leaves them.
+    fs::copy(
+        dir.path().join("timeline/part-0.parquet"),
+        dir.path().join("timeline/part-10.parquet"),
+    )
+    .unwrap();
+    fs::copy(
+        dir.path().join("timeline/part-0.parquet"),
+        dir.path().join("timeline/part-2.parquet"),
+    )
+    .unwrap();
+    assert_eq!(read_table(dir.path(), "timeline").unwrap().rows, 9);
+    let options = Options {
+        overwrite: true,
+        ..Options::default()
+    };
+    let dataset = Dataset::create(dir.path(), &options).unwrap();
+    drop(dataset);
+    assert_eq!(
+        read_table(dir.path(), "timeline").unwrap().rows,
+        9,
+        "an unfinished run replaces nothing"
+    );
+    write(dir.path(), &options, &timeline(5)).unwrap();
+    assert_eq!(read_table(dir.path(), "timeline").unwrap().rows, 5);
+    assert_eq!(names(dir.path()), parts());
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_under_a_final_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dataset = Dataset::create(
+        dir.path(),
+        &Options {
+            row_group: 10,
+            ..Options::default()
+        },
+    )
+    .unwrap();
+    dataset.timeline(&columns(&timeline(100))).unwrap();
+    dataset.flows_closed(&flows()).unwrap();
+    // As killed: nothing is cleaned up.
+    std::mem::forget(dataset);
+    assert!(
+        names(dir.path())
+            .iter()
+            .all(|path| path.to_string_lossy().ends_with(".tmp"))
+    );
+    assert_eq!(names(dir.path()).len(), TABLES.len());
+    assert!(matches!(
+        read_table(dir.path(), "timeline"),
+        Err(Error::NoTable { .. })
+    ));
+
+    // The next run is not refused, and clears up.
+    fs::write(dir.path().join("events/.part-7.parquet.tmp"), "half").unwrap();
+    write(dir.path(), &Options::default(), &timeline(4)).unwrap();
+    assert_eq!(names(dir.path()), parts());
+}
+
+#[test]
+fn a_dropped_run_leaves_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dataset = Dataset::create(dir.path(), &Options::default()).unwrap();
+    dataset.timeline(&columns(&timeline(10))).unwrap();
+    drop(dataset);
+    assert!(names(dir.path()).is_empty());
+}
+
+#[test]
+fn errors_name_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "no folder").unwrap();
+    let error = Dataset::create(&file, &Options::default()).err().unwrap();
+    assert!(error.to_string().contains("file"), "{error}");
+
+    fs::create_dir(dir.path().join("flows")).unwrap();
+    fs::write(dir.path().join("flows/part-0.parquet"), "not Parquet").unwrap();
+    let error = read_table(dir.path(), "flows").unwrap_err();
+    assert!(error.to_string().contains("part-0.parquet"), "{error}");
+
+    let error = Dataset::create(
+        dir.path(),
+        &Options {
+            compression_level: 99,
+            overwrite: true,
+            ..Options::default()
+        },
+    );
+    assert!(error.err().unwrap().to_string().contains(".part-0.parquet.tmp"));
+}
+
+#[test]
+fn the_file_says_its_schema() {
+    use polars::prelude::{DataType, ParquetReader, SerReader, TimeUnit, TimeZone};
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &Options::default(), &timeline(3)).unwrap();
+    let mut reader = ParquetReader::new(fs::File::open(dir.path().join("timeline/part-0.parquet")).unwrap());
+    let pairs = reader
+        .get_metadata()
+        .unwrap()
+        .key_value_metadata()
+        .clone()
+        .unwrap();
+    let value = |key: &str| {
+        pairs
+            .iter()
+            .find(|pair| pair.key == key)
+            .and_then(|pair| pair.value.clone())
+    };
+    assert_eq!(value("roce-analyze.schema_version").as_deref(), Some("1"));
+    assert_eq!(
+        value("roce-analyze.version").as_deref(),
+        Some(env!("CARGO_PKG_VERSION"))
+    );
+    assert_eq!(value("roce-analyze.table").as_deref(), Some("timeline"));
+    let frame = reader.finish().unwrap();
+    let kind = |name: &str| frame.column(name).unwrap().dtype().clone();
+    assert_eq!(
+        kind("time"),
+        DataType::Datetime(TimeUnit::Nanoseconds, Some(TimeZone::UTC))
+    );
+    assert_eq!(kind("flow_id"), DataType::UInt64);
+    assert_eq!(kind("cnp"), DataType::UInt32);
+}
