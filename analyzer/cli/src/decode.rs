@@ -1,0 +1,306 @@
+//! Frames to packets: the decoder's stage of a run, with the taps, the time range and the filter.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use roce_capture::{Frame, Interface, Run};
+use roce_model::{Filter, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Span, TapId, Totals};
+use roce_wire::icrc::{self, Icrc};
+use roce_wire::{Content, Decoded, LinkType, Other, Roce};
+
+use crate::taps::Taps;
+
+/// Which packets a part of a run takes: those of its share of the host pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Which part.
+    pub(crate) index: u32,
+    /// Of how many.
+    pub(crate) of: u32,
+}
+
+impl Share {
+    /// The whole.
+    pub(crate) const ALL: Self = Self { index: 0, of: 1 };
+
+    /// The part counts what belongs to no host pair, too.
+    fn is_first(self) -> bool {
+        self.index == 0
+    }
+
+    /// Both directions between two hosts go to the same part.
+    #[inline]
+    fn takes(self, source: &[u8; 16], destination: &[u8; 16]) -> bool {
+        let both = u128::from_be_bytes(*source) ^ u128::from_be_bytes(*destination);
+        #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
+        let folded = (both >> 64) as u64 ^ both as u64;
+        self.takes_folded(folded)
+    }
+
+    #[inline]
+    fn takes_folded(self, folded: u64) -> bool {
+        let spread = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        (spread * u64::from(self.of)) >> 32 == u64::from(self.index)
+    }
+
+    /// Whether a plain RoCEv2/IPv4 frame is surely another part's: told from its addresses alone.
+    #[inline]
+    fn leaves(self, link: LinkType, frame: &[u8]) -> bool {
+        if self.of == 1 || link != LinkType::ETHERNET {
+            return false;
+        }
+        let Some(head) = frame.first_chunk::<54>() else { return false };
+        // EtherType IPv4, no options, not a fragment, UDP, port 4791.
+        let plain = head[12..15] == [0x08, 0x00, 0x45]
+            && head[20] & 0x3f == 0
+            && head[21] == 0
+            && head[23] == 17
+            && head[36..38] == [0x12, 0xb7];
+        if !plain {
+            return false;
+        }
+        let address = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        !self.takes_folded(u64::from(address(26) ^ address(30)))
+    }
+}
+
+/// What a part of a run decodes and counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    share: Share,
+    filter: Option<Filter>,
+    /// Only frames of this time.
+    range: Range<u64>,
+    pub(crate) taps: Taps,
+    /// Frames, and what is not a flow's.
+    pub(crate) totals: Totals,
+    pub(crate) span: Option<Span>,
+    check_icrc: bool,
+}
+
+/// Consecutive frames on their way to the parts of a run, with what is needed to read them.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    /// The frames.
+    pub(crate) run: Run,
+    /// The interfaces of the input, as far as they are known.
+    pub(crate) interfaces: Arc<Vec<Interface>>,
+    /// Inputs that have ended before this run.
+    pub(crate) ended: Vec<usize>,
+}
+
+impl Decoder {
+    pub(crate) fn new(share: Share, filter: Option<Filter>, range: Range<u64>, check_icrc: bool) -> Self {
+        Self { share, filter, range, taps: Taps::default(), totals: Totals::default(), span: None, check_icrc }
+    }
+
+    /// Decodes the frames `part` of a run into `batch`, which is empty.
+    pub(crate) fn decode(&mut self, work: &Work, part: Range<usize>, batch: &mut PacketBatch) {
+        let run = &work.run;
+        let all = run.batch.frames();
+        let mut lost = run.lost().iter().filter(|lost| (lost.before as usize) >= part.start).peekable();
+        let last_part = part.end >= run.range.end;
+        let mut at = part.start;
+        while let Some(first) = all.get(at).filter(|_| at < part.end) {
+            // Frames of one interface, up to the next loss, go together.
+            let until = lost.peek().map_or(part.end, |lost| (lost.before as usize).clamp(at, part.end));
+            if until == at {
+                if let Some(lost) = lost.next() {
+                    self.lost(work, lost, first.time, batch);
+                }
+                continue;
+            }
+            let same = all[at..until].iter().take_while(|frame| frame.interface == first.interface).count();
+            self.frames(work, &all[at..at + same], batch);
+            at += same;
+        }
+        if last_part {
+            let time = all.last().map_or(Nanos(0), |frame| frame.time);
+            for lost in lost {
+                self.lost(work, lost, time, batch);
+            }
+        }
+    }
+
+    fn lost(&mut self, work: &Work, lost: &roce_capture::Lost, time: Nanos, batch: &mut PacketBatch) {
+        let Some(interface) = work.interfaces.get(lost.interface as usize) else { return };
+        if !self.range.contains(&time.0) {
+            return;
+        }
+        let tap = self.taps.interface(work.run.input, lost.interface, interface, time);
+        batch.lost.push(LostRecords {
+            before: batch.packets.len(),
+            time,
+            tap,
+            // Every part is told, one reports it.
+            records: if self.share.is_first() { lost.records } else { 0 },
+            by_mirror: false,
+        });
+    }
+
+    /// Frames of one interface.
+    fn frames(&mut self, work: &Work, frames: &[Frame], batch: &mut PacketBatch) {
+        let Some(first) = frames.first() else { return };
+        let Some(interface) = work.interfaces.get(first.interface as usize) else { return };
+        let tap = self.taps.interface(work.run.input, first.interface, interface, first.time);
+        let mut cut = 0;
+        let mut taken = 0;
+        let mut span: Option<Span> = None;
+        for frame in frames {
+            if !self.range.contains(&frame.time.0) {
+                continue;
+            }
+            taken += 1;
+            match &mut span {
+                Some(span) => span.include(frame.time),
+                None => span = Some(Span::at(frame.time)),
+            }
+            cut += u64::from(frame.captured < frame.original);
+            let bytes = work.run.batch.bytes(frame);
+            if self.share.leaves(interface.link, bytes) {
+                continue;
+            }
+            self.frame(tap, interface, frame, bytes, batch);
+        }
+        let Some(taken_span) = span else { return };
+        self.taps.frames(tap, taken, cut, taken_span.first, taken_span.last);
+        let span = self.span.get_or_insert(taken_span);
+        span.include(taken_span.first);
+        span.include(taken_span.last);
+        if self.share.is_first() {
+            self.totals.frames += taken;
+        }
+    }
+
+    #[inline]
+    fn frame(&mut self, tap: TapId, interface: &Interface, frame: &Frame, bytes: &[u8], batch: &mut PacketBatch) {
+        // A frame check sequence is no part of the frame.
+        let original = frame.original.max(frame.captured) - u32::from(frame.fcs_bytes).min(frame.original);
+        let bytes = bytes.get(..original as usize).unwrap_or(bytes);
+        match roce_wire::fast::decode(interface.link, bytes, original) {
+            Some(roce) => self.packet(tap, frame, bytes, original, &roce, false, batch),
+            None => self.unusual(tap, interface, frame, bytes, original, batch),
+        }
+    }
+
+    /// A frame that the fast path does not take.
+    fn unusual(
+        &mut self,
+        tap: TapId,
+        interface: &Interface,
+        frame: &Frame,
+        bytes: &[u8],
+        original: u32,
+        batch: &mut PacketBatch,
+    ) {
+        let Decoded { content, mirror, stop } = roce_wire::decode(interface.link, bytes, original);
+        let mut tap = tap;
+        if let Some(mirror) = mirror {
+            let lost;
+            (tap, lost) = self.taps.mirror(tap, interface, &mirror, frame.time);
+            if lost > 0 {
+                batch.lost.push(LostRecords {
+                    before: batch.packets.len(),
+                    time: frame.time,
+                    tap,
+                    records: if self.share.is_first() { lost } else { 0 },
+                    by_mirror: true,
+                });
+            }
+        }
+        if let (Some(stop), true) = (stop, self.share.is_first()) {
+            *self.totals.stops.entry((stop.layer, stop.cut)).or_default() += 1;
+        }
+        match content {
+            Content::Roce(roce) => {
+                if self.share.takes(roce.source.octets(), roce.destination.octets()) {
+                    self.packet(tap, frame, bytes, original, &roce, stop.is_some(), batch);
+                }
+            }
+            _ if !self.share.is_first() => {}
+            Content::Pause(pause) => {
+                self.taps.pause(tap);
+                batch.pauses.push(PauseFrame { before: batch.packets.len(), time: frame.time, tap, pause });
+            }
+            Content::Fragment => self.totals.fragments += 1,
+            Content::Other(Other::Undecodable | Other::UnknownLink) => self.totals.undecodable += 1,
+            Content::Other(Other::NotRoce) => self.totals.not_roce += 1,
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the hot path hands on what it has")]
+    #[inline]
+    fn packet(
+        &mut self,
+        tap: TapId,
+        frame: &Frame,
+        bytes: &[u8],
+        original: u32,
+        roce: &Roce,
+        cut: bool,
+        batch: &mut PacketBatch,
+    ) {
+        if self.filter.as_ref().is_some_and(|filter| !filter.matches(roce)) {
+            self.totals.filtered += 1;
+            return;
+        }
+        self.taps.roce(tap);
+        let icrc = match self.check_icrc.then(|| icrc::check(bytes, roce)) {
+            Some(Icrc::Good) => Some(true),
+            Some(Icrc::Bad) => Some(false),
+            Some(Icrc::NotCheckable) | None => None,
+        };
+        if roce.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES
+            && let Some(message) = connection_message(bytes, roce, batch.packets.len())
+        {
+            batch.management.push(message);
+        }
+        batch.packets.push(Packet {
+            time: frame.time,
+            tap,
+            wire_bytes: original,
+            path: path(bytes, roce),
+            cut,
+            icrc,
+            roce: *roce,
+        });
+    }
+}
+
+/// A hash of the link header (addresses, for a cooked one interface and direction) and the TTL.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the high bits of the product are the hash")]
+fn path(frame: &[u8], roce: &Roce) -> u16 {
+    let head = frame.first_chunk::<16>().map_or(0, |head| u128::from_le_bytes(*head));
+    let folded = head as u64 ^ ((head >> 64) as u64).rotate_left(29) ^ u64::from(roce.hop_limit) << 48;
+    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
+}
+
+fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Management> {
+    use roce_wire::management::{cm::Message, mad::Datagram};
+    let message = Message::of(&Datagram::of(frame, roce)?)?;
+    let (name, local_qpn, starting_psn) = match message {
+        Message::Req(req) => ("REQ", Some(req.local_qpn()), req.detail().map(|detail| detail.starting_psn())),
+        Message::Rep(rep) => ("REP", Some(rep.local_qpn()), Some(rep.starting_psn())),
+        Message::Rtu(_) => ("RTU", None, None),
+        Message::Rej(_) => ("REJ", None, None),
+        Message::Dreq(_) => ("DREQ", None, None),
+        Message::Drep(_) => ("DREP", None, None),
+        Message::Mra(_) => ("MRA", None, None),
+        Message::Other(_) => return None,
+    };
+    Some(Management { packet, name, local_qpn, starting_psn })
+}
+
+impl Decoder {
+    /// How far time has come.
+    pub(crate) fn now(&self) -> Option<Nanos> {
+        self.span.map(|span| span.last)
+    }
+
+    /// Adds what another part of the run counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.totals.add(&other.totals);
+        self.taps.add_counts(&other.taps);
+    }
+}

@@ -1,0 +1,74 @@
+//! The command `roce-analyze`: arguments become a run, a run becomes results.
+
+mod args;
+mod decode;
+mod duration;
+#[cfg(feature = "parquet")]
+mod folder;
+mod inputs;
+mod pipeline;
+mod progress;
+mod run;
+mod taps;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstream::stream::IsTerminal;
+use clap::{CommandFactory, Parser};
+
+use args::{Arguments, Command};
+
+/// Runs the command with the arguments of the process.
+///
+/// Exit codes: 0 done, 2 an error (also when one of several inputs failed). Codes in between are kept for findings.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match &arguments.command {
+        Some(Command::Completions { shell }) => completions(*shell),
+        Some(Command::Man) => man(),
+        None => run::run(&arguments.analyse),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whoever reads our output has seen enough: not an error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// An error on standard error: what failed, and why.
+pub(crate) fn report(error: &anyhow::Error) {
+    let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
+    // That standard error cannot be written is nothing that could be told.
+    let _ = writeln!(anstream::stderr(), "{style}error{style:#}: {error:#}");
+}
+
+fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
+    let mut out = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "roce-analyze", &mut out);
+    std::io::stdout().write_all(&out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn man() -> anyhow::Result<ExitCode> {
+    let mut out = Vec::new();
+    clap_mangen::Man::new(Arguments::command()).render(&mut out)?;
+    std::io::stdout().write_all(&out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether standard error is a terminal, for the progress bar.
+pub(crate) fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}

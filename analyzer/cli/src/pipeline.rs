@@ -1,0 +1,244 @@
+//! The way of the data: frames are read, decoded, analysed and handed to the sinks, on one thread or on several.
+//!
+//! With several, one reads, each of the others takes its share of the host pairs, and the caller's thread brings their
+//! results together in the order of time. Every part sees every frame, so that all number the taps alike and
+//! know how far time has come.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use roce_capture::{Error, Interface, Merge, Run};
+use roce_flow::{Analysis, Collector, Conclusion, Options, Output};
+use roce_model::{PacketBatch, SinkError};
+
+use crate::decode::{Decoder, Share, Work};
+
+/// Frames decoded and analysed together: their packets stay in the first cache levels.
+const TOGETHER: usize = 256;
+/// Frames handed to a thread at once, at least, as long as there are more.
+const HANDED_ON: usize = 4096;
+/// Such portions that wait for a thread, at most.
+const WAITING: usize = 4;
+
+/// What is known at the end besides what the sinks got.
+pub(crate) struct Done {
+    pub(crate) merge: Merge,
+    pub(crate) errors: Vec<(usize, Error)>,
+    pub(crate) decoder: Decoder,
+    pub(crate) conclusion: Conclusion,
+}
+
+/// Makes the decoder of a part of the run.
+pub(crate) type MakeDecoder<'a> = dyn Fn(Share) -> Decoder + Sync + 'a;
+
+/// Runs on the caller's thread alone.
+pub(crate) fn single(
+    merge: Merge,
+    make: &MakeDecoder<'_>,
+    options: Options,
+    collector: &mut Collector<'_>,
+    mut progress: impl FnMut(&Merge),
+) -> Result<Done, SinkError> {
+    let mut source = Source::new(merge);
+    let mut part = Part::new(make(Share::ALL), options);
+    while let Some(work) = source.next() {
+        part.take(&work);
+        if part.analysis.has_output() {
+            collector.push(0, part.analysis.take_output())?;
+        }
+        source.recycle(work);
+        progress(&source.merge);
+    }
+    let (output, decoder, conclusion) = part.finish();
+    collector.push(0, output)?;
+    Ok(Done { errors: source.errors, merge: source.merge, decoder, conclusion })
+}
+
+/// Runs with `parts` threads that analyse, and one that reads.
+pub(crate) fn threaded(
+    merge: Merge,
+    parts: u32,
+    make: &MakeDecoder<'_>,
+    options: Options,
+    collector: &mut Collector<'_>,
+    progress: impl FnMut(&Merge) + Send,
+) -> Result<Done, SinkError> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (results, from_parts) = bounded(parts as usize * 8);
+        let mut to_parts = Vec::new();
+        let mut workers = Vec::new();
+        for index in 0..parts {
+            let (sender, work) = bounded(WAITING);
+            to_parts.push(sender);
+            let results = results.clone();
+            let decoder = make(Share { index, of: parts });
+            workers.push(scope.spawn(move || analyse(index as usize, Part::new(decoder, options), &work, &results)));
+        }
+        drop(results);
+        let stop = &stop;
+        let reader = scope.spawn(move || read(Source::new(merge), to_parts, stop, progress));
+        let mut failed = None;
+        // A failed sink ends the reading; the parts' results are taken all the same, so that they can end.
+        for (part, output) in from_parts {
+            if failed.is_none()
+                && let Err(error) = collector.push(part, output)
+            {
+                stop.store(true, Ordering::Relaxed);
+                failed = Some(error);
+            }
+        }
+        let source = reader.join().map_err(|_| "the reading thread panicked")?;
+        let mut done: Option<Done> = None;
+        let (merge, errors) = (source.merge, source.errors);
+        let mut whole = Some((merge, errors));
+        for worker in workers {
+            let (decoder, conclusion) = worker.join().map_err(|_| "an analysing thread panicked")?;
+            match &mut done {
+                None => {
+                    if let Some((merge, errors)) = whole.take() {
+                        done = Some(Done { merge, errors, decoder, conclusion });
+                    }
+                }
+                Some(done) => {
+                    done.decoder.add(&decoder);
+                    done.conclusion.add(&conclusion);
+                }
+            }
+        }
+        match (failed, done) {
+            (Some(error), _) => Err(error),
+            (None, Some(done)) => Ok(done),
+            (None, None) => Err("no thread was started".into()),
+        }
+    })
+}
+
+/// The reading thread: every part gets every frame.
+fn read(
+    mut source: Source,
+    to_parts: Vec<Sender<Arc<Vec<Work>>>>,
+    stop: &AtomicBool,
+    mut progress: impl FnMut(&Merge),
+) -> Source {
+    let mut handed_on: VecDeque<Arc<Vec<Work>>> = VecDeque::new();
+    let mut portion = Vec::new();
+    let mut frames = 0;
+    loop {
+        let work = source.next();
+        let ended = work.is_none();
+        if let Some(work) = work {
+            frames += work.run.range.len();
+            portion.push(work);
+        }
+        if frames >= HANDED_ON || ended {
+            let all = Arc::new(std::mem::take(&mut portion));
+            frames = 0;
+            for part in &to_parts {
+                // A part that is gone has panicked: joining it tells.
+                let _ = part.send(Arc::clone(&all));
+            }
+            handed_on.push_back(all);
+            progress(&source.merge);
+        }
+        if ended || stop.load(Ordering::Relaxed) {
+            return source;
+        }
+        while handed_on.front().is_some_and(|work| Arc::strong_count(work) == 1) {
+            for work in handed_on.pop_front().and_then(Arc::into_inner).into_iter().flatten() {
+                source.recycle(work);
+            }
+        }
+    }
+}
+
+fn analyse(
+    index: usize,
+    mut part: Part,
+    work: &Receiver<Arc<Vec<Work>>>,
+    results: &Sender<(usize, Output)>,
+) -> (Decoder, Conclusion) {
+    for portion in work {
+        for work in portion.iter() {
+            part.take(work);
+        }
+        drop(portion);
+        // How far this part has come is a result, too: others wait for it.
+        let _ = results.send((index, part.analysis.take_output()));
+    }
+    let (output, decoder, conclusion) = part.finish();
+    let _ = results.send((index, output));
+    (decoder, conclusion)
+}
+
+/// One part of a run: decoder and analysis.
+struct Part {
+    decoder: Decoder,
+    analysis: Analysis,
+    batch: PacketBatch,
+}
+
+impl Part {
+    fn new(decoder: Decoder, options: Options) -> Self {
+        Self { decoder, analysis: Analysis::new(options), batch: PacketBatch::default() }
+    }
+
+    fn take(&mut self, work: &Work) {
+        for input in &work.ended {
+            self.decoder.taps.ended(*input);
+        }
+        let all = work.run.range.clone();
+        let mut from = all.start;
+        loop {
+            let to = (from + TOGETHER).min(all.end);
+            self.batch.clear();
+            self.decoder.decode(work, from..to, &mut self.batch);
+            self.analysis.push(&self.batch);
+            from = to;
+            if from >= all.end {
+                break;
+            }
+        }
+        if let Some(now) = self.decoder.now() {
+            self.analysis.advance_to(now);
+        }
+    }
+
+    fn finish(self) -> (Output, Decoder, Conclusion) {
+        let (output, conclusion) = self.analysis.finish();
+        (output, self.decoder, conclusion)
+    }
+}
+
+/// The merged inputs, with what a decoder has to know of each.
+struct Source {
+    merge: Merge,
+    interfaces: Vec<Arc<Vec<Interface>>>,
+    errors: Vec<(usize, Error)>,
+}
+
+impl Source {
+    fn new(merge: Merge) -> Self {
+        let inputs = merge.readers().len();
+        Self { merge, interfaces: vec![Arc::default(); inputs], errors: Vec::new() }
+    }
+
+    fn next(&mut self) -> Option<Work> {
+        let run = self.merge.next_run();
+        self.errors.extend(self.merge.take_errors());
+        let run: Run = run?;
+        let known = self.interfaces.get_mut(run.input)?;
+        let interfaces = self.merge.readers().get(run.input)?.interfaces();
+        if known.len() != interfaces.len() {
+            *known = Arc::new(interfaces.to_vec());
+        }
+        let ended = self.merge.take_ended();
+        Some(Work { interfaces: Arc::clone(known), run, ended })
+    }
+
+    fn recycle(&mut self, work: Work) {
+        self.merge.recycle(work.run);
+    }
+}

@@ -1,0 +1,275 @@
+//! Taps: which points of observation a run has, and what each one saw.
+
+use std::collections::HashMap;
+
+use roce_capture::Interface;
+use roce_model::{Nanos, TapId, TapRow};
+use roce_wire::{LinkType, Mirror, MirrorKind};
+
+/// A file that begins within this time after the end of another continues it (rotated captures).
+const CONTINUES: Nanos = Nanos(Nanos::SECOND);
+
+/// One tap.
+#[derive(Clone, Debug)]
+struct Tap {
+    input: usize,
+    link: LinkType,
+    name: Option<String>,
+    quantum_ns: u64,
+    mirror: Option<(MirrorKind, u32)>,
+    first: Option<Nanos>,
+    last: Nanos,
+    frames: u64,
+    roce_packets: u64,
+    pause_frames: u64,
+    cut_frames: u64,
+    mirror_lost: u64,
+    /// The mirror's last sequence number.
+    sequence: Option<u32>,
+    /// Its file has ended.
+    ended: bool,
+}
+
+/// The taps of a run, in the order in which they appear in the merged stream: every part of a run that sees the whole
+/// stream numbers them alike.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Taps {
+    taps: Vec<Tap>,
+    /// By input and interface.
+    interfaces: Vec<Vec<Option<TapId>>>,
+    mirrors: HashMap<(TapId, MirrorKind, u32), TapId>,
+}
+
+/// Mirror sessions told apart: a capture could name as many as it has frames.
+const MOST_MIRRORS: usize = 4096;
+
+impl Taps {
+    /// The tap of an interface of an input, of which the next frame comes at `time`.
+    pub(crate) fn interface(&mut self, input: usize, index: u32, of: &Interface, time: Nanos) -> TapId {
+        let index = index as usize;
+        if self.interfaces.len() <= input {
+            self.interfaces.resize(input + 1, Vec::new());
+        }
+        let known = &mut self.interfaces[input];
+        if known.len() <= index {
+            known.resize(index + 1, None);
+        }
+        if let Some(tap) = known[index] {
+            return tap;
+        }
+        let continued = self.taps.iter_mut().enumerate().find(|(_, tap)| {
+            tap.ended
+                && tap.input != input
+                && tap.mirror.is_none()
+                && tap.link == of.link
+                && tap.name == of.name
+                && tap.last <= time
+                && time.since(tap.last) <= CONTINUES
+        });
+        let tap = match continued {
+            Some((at, tap)) => {
+                tap.ended = false;
+                tap.input = input;
+                id(at)
+            }
+            None => self.add(input, of, None),
+        };
+        self.interfaces[input][index] = Some(tap);
+        tap
+    }
+
+    fn add(&mut self, input: usize, of: &Interface, mirror: Option<(MirrorKind, u32)>) -> TapId {
+        self.taps.push(Tap {
+            input,
+            link: of.link,
+            name: of.name.clone(),
+            quantum_ns: of.quantum_ns,
+            mirror,
+            first: None,
+            last: Nanos(0),
+            frames: 0,
+            roce_packets: 0,
+            pause_frames: 0,
+            cut_frames: 0,
+            mirror_lost: 0,
+            sequence: None,
+            ended: false,
+        });
+        id(self.taps.len() - 1)
+    }
+
+    /// The tap of a mirror session behind an interface; its sequence number tells how many frames the mirror lost.
+    pub(crate) fn mirror(&mut self, base: TapId, of: &Interface, mirror: &Mirror, time: Nanos) -> (TapId, u64) {
+        let key = (base, mirror.kind, mirror.session);
+        let tap = match self.mirrors.get(&key) {
+            Some(tap) => *tap,
+            None if self.mirrors.len() >= MOST_MIRRORS => return (base, 0),
+            None => {
+                let input = self.taps.get(base.0 as usize).map_or(0, |tap| tap.input);
+                let tap = self.add(input, of, Some((mirror.kind, mirror.session)));
+                self.mirrors.insert(key, tap);
+                tap
+            }
+        };
+        let mut lost = 0;
+        if let Some(state) = self.taps.get_mut(tap.0 as usize) {
+            state.first.get_or_insert(time);
+            state.last = state.last.max(time);
+            state.frames += 1;
+            if let Some(sequence) = mirror.sequence {
+                let jump = state.sequence.map_or(0, |last| sequence.wrapping_sub(last).wrapping_sub(1));
+                // A step back or a large jump is reordering or a restarted mirror, not a loss.
+                if jump < 1 << 16 {
+                    lost = u64::from(jump);
+                    state.mirror_lost += lost;
+                }
+                state.sequence = Some(sequence);
+            }
+        }
+        (tap, lost)
+    }
+
+    /// Frames of a tap's interface, the first and last of them at these times.
+    pub(crate) fn frames(&mut self, tap: TapId, frames: u64, cut: u64, first: Nanos, last: Nanos) {
+        if let Some(tap) = self.taps.get_mut(tap.0 as usize) {
+            tap.frames += frames;
+            tap.cut_frames += cut;
+            tap.first = Some(tap.first.map_or(first, |old| old.min(first)));
+            tap.last = tap.last.max(last);
+        }
+    }
+
+    /// A RoCE packet at a tap.
+    #[inline]
+    pub(crate) fn roce(&mut self, tap: TapId) {
+        if let Some(tap) = self.taps.get_mut(tap.0 as usize) {
+            tap.roce_packets += 1;
+        }
+    }
+
+    /// A pause frame at a tap.
+    pub(crate) fn pause(&mut self, tap: TapId) {
+        if let Some(tap) = self.taps.get_mut(tap.0 as usize) {
+            tap.pause_frames += 1;
+        }
+    }
+
+    /// An input has no more frames.
+    pub(crate) fn ended(&mut self, input: usize) {
+        for tap in self.taps.iter_mut().filter(|tap| tap.input == input) {
+            tap.ended = true;
+        }
+    }
+
+    /// Adds what another part of the run counted of the same taps; frames are counted by one part alone.
+    pub(crate) fn add_counts(&mut self, other: &Self) {
+        for (tap, other) in self.taps.iter_mut().zip(&other.taps) {
+            tap.roce_packets += other.roce_packets;
+        }
+    }
+
+    /// The taps of one input.
+    pub(crate) fn of_input(&self, input: usize) -> impl Iterator<Item = TapId> {
+        self.interfaces.get(input).into_iter().flatten().filter_map(|tap| *tap)
+    }
+
+    /// Their rows in the table `taps`, as far as the taps know. `name` gives an input's name.
+    pub(crate) fn rows(&self, name: impl Fn(usize) -> String) -> Vec<TapRow> {
+        let first_input = |at: usize| {
+            let mut inputs = self.interfaces.iter().enumerate();
+            inputs.find(|(_, taps)| taps.contains(&Some(id(at)))).map(|(input, _)| input)
+        };
+        self.taps
+            .iter()
+            .enumerate()
+            .map(|(at, tap)| TapRow {
+                tap: id(at),
+                input: name(first_input(at).unwrap_or(tap.input)).into(),
+                interface: tap.name.clone().map(Into::into),
+                link: tap.link.to_string().into(),
+                mirror: tap.mirror.map(|(kind, session)| format!("{} {session}", mirror_name(kind)).into()),
+                first_time: tap.first,
+                last_time: tap.first.map(|_| tap.last),
+                frames: tap.frames,
+                roce_packets: tap.roce_packets,
+                pause_frames: tap.pause_frames,
+                mirror_lost: tap.mirror_lost,
+                stamp_quantum_ns: tap.quantum_ns,
+                cut_frames: tap.cut_frames,
+                ..TapRow::default()
+            })
+            .collect()
+    }
+}
+
+fn id(at: usize) -> TapId {
+    TapId(u32::try_from(at).unwrap_or(u32::MAX))
+}
+
+fn mirror_name(kind: MirrorKind) -> &'static str {
+    match kind {
+        MirrorKind::ErspanI => "ERSPAN I",
+        MirrorKind::ErspanII => "ERSPAN II session",
+        MirrorKind::ErspanIII => "ERSPAN III session",
+        MirrorKind::Vxlan => "VXLAN",
+        MirrorKind::Geneve => "Geneve",
+        MirrorKind::Gre => "GRE",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(name: &str) -> Interface {
+        Interface {
+            link: LinkType::ETHERNET,
+            name: Some(name.to_owned()),
+            description: None,
+            snaplen: 0,
+            fcs_bytes: 0,
+            quantum_ns: 1,
+            dropped: None,
+        }
+    }
+
+    #[test]
+    fn a_rotated_file_continues_its_tap_a_concurrent_one_does_not() {
+        let second = Nanos::SECOND;
+        let mut taps = Taps::default();
+        let a = taps.interface(0, 0, &interface("eth0"), Nanos(0));
+        taps.frames(a, 1, 0, Nanos(0), Nanos(10 * second));
+        let other = taps.interface(1, 0, &interface("eth0"), Nanos(10 * second));
+        assert_ne!(other, a, "the first file has not ended");
+        taps.ended(0);
+        assert_eq!(taps.interface(2, 0, &interface("eth0"), Nanos(11 * second)), a);
+        taps.ended(2);
+        let late = taps.interface(3, 0, &interface("eth0"), Nanos(11 * second + 1));
+        assert_ne!(late, a, "more than a second after");
+        taps.ended(3);
+        assert_ne!(taps.interface(4, 0, &interface("eth1"), Nanos(11 * second + 1)), late);
+    }
+
+    #[test]
+    fn a_mirror_is_a_tap_of_its_own_and_tells_its_losses() {
+        let mut taps = Taps::default();
+        let eth0 = interface("eth0");
+        let base = taps.interface(0, 0, &eth0, Nanos(0));
+        let mirror = |sequence| Mirror {
+            kind: MirrorKind::ErspanII,
+            session: 7,
+            sequence: Some(sequence),
+            truncated: false,
+            timestamp: None,
+            index: 0,
+        };
+        let (tap, lost) = taps.mirror(base, &eth0, &mirror(u32::MAX), Nanos(1));
+        assert_ne!(tap, base);
+        assert_eq!(lost, 0);
+        // 0 follows u32::MAX; 3 leaves out 1 and 2.
+        assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(2)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(3), Nanos(3)), (tap, 2));
+        // A mirror that begins anew lost nothing that could be counted.
+        assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(4)), (tap, 0));
+    }
+}
