@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Checks datasets with a reader that shares no code with what wrote them (DuckDB).
+
+    check_dataset.py --golden DIR FOLDER      FOLDER holds NAME/ (a dataset) and NAME.json (the same run's document)
+
+For each dataset: every table opens and says its schema version; its flows are those of the document, column by
+column; the additive columns of the timeline add up to each flow's row (the sum rule); rows refer to flows and taps
+that exist; the totals are those of the golden file NAME.txt, where there is one.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+
+import duckdb
+
+TABLES = ["flows", "timeline", "events", "taps", "run"]
+
+# Counts and bytes: over a flow's rows they add up to the flow.
+ADDITIVE = (
+    "packets wire_bytes payload_bytes data_packets not_ect ect0 ect1 ce cnp retransmitted_packets "
+    "retransmitted_bytes missing late lost_downstream naks rnr_naks acks messages"
+).split()
+
+# Key of a golden file: keys of the document's totals, added.
+GOLDEN = {
+    "frames": ["frames"],
+    "wire_bytes": ["wire_bytes"],
+    "payload_bytes": ["payload_bytes"],
+    "roce_packets": ["roce_packets"],
+    "not_ect": ["not_ect"],
+    "ect1": ["ect1"],
+    "ect0": ["ect0"],
+    "ce": ["ce"],
+    "data_packets": ["data_packets"],
+    "data_ce": ["data_ce"],
+    "acks": ["acks"],
+    "cnp": ["cnp"],
+    "naks": ["naks"],
+    "rnr_naks": ["rnr_naks"],
+    "skipped": ["missing"],
+    "resends + filled": ["retransmitted_packets", "late"],
+    "icrc_checked": ["icrc_checked"],
+    "icrc_bad": ["icrc_bad"],
+}
+
+
+class Checker:
+    """Counts what was compared, and collects what is wrong."""
+
+    def __init__(self):
+        self.compared, self.wrong = 0, []
+
+    def same(self, what, found, expected):
+        """Takes note of a comparison."""
+        self.compared += 1
+        if found != expected:
+            self.wrong.append(f"{what}: {found!r}, expected {expected!r}")
+
+
+def table(dataset, name):
+    """The rows of a table, as dictionaries; times in ns, ids as 16 hex digits."""
+    parts = (dataset / name).as_posix() + "/*.parquet"
+    relation = duckdb.sql(f"SELECT * FROM read_parquet('{parts}')")
+    columns = []
+    for column, kind in zip(relation.columns, relation.types, strict=True):
+        quoted = f'"{column}"'
+        if str(kind).startswith("TIMESTAMP"):
+            columns.append(f"epoch_ns({quoted}) AS {quoted}")
+        elif column.endswith("flow_id"):
+            columns.append(f"printf('%016x', {quoted}) AS {quoted}" if str(kind) == "UBIGINT" else quoted)
+        else:
+            columns.append(quoted)
+    rows = duckdb.sql(f"SELECT {', '.join(columns)} FROM read_parquet('{parts}')")
+    return [dict(zip(relation.columns, row, strict=True)) for row in rows.fetchall()]
+
+
+def plain(value):
+    """A value of either side in one form: the document writes ids and times as texts."""
+    if isinstance(value, str) and value.isdigit():
+        return int(value)
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def golden(path):
+    """The values of a golden file."""
+    lines = (line.rsplit(" ", 1) for line in path.read_text().splitlines() if line and not line.startswith("#"))
+    return {key: int(value) for key, value in lines}
+
+
+def check(dataset, document, expected, checker):
+    """Everything about one dataset."""
+    tables = {name: table(dataset, name) for name in TABLES}
+    for name in TABLES:
+        parts = (dataset / name).as_posix() + "/*.parquet"
+        keys = duckdb.sql(f"SELECT DISTINCT key::VARCHAR FROM parquet_kv_metadata('{parts}')").fetchall()
+        checker.same(f"{name}: schema version in the metadata", any("schema_version" in key for (key,) in keys), True)
+
+    key = lambda row: (plain(row["flow_id"]), plain(row["tap"]), plain(row["epoch"]))
+    flows = {key(row): row for row in tables["flows"]}
+    checker.same("flows: rows with distinct keys", len(flows), len(tables["flows"]))
+    said = {key(row): row for row in document["flows"]}
+    checker.same("flows: those of the document", sorted(flows), sorted(said))
+    for name, row in flows.items():
+        for column, value in row.items():
+            if name in said:
+                checker.same(f"flow {name}: {column}", plain(value), plain(said[name].get(column)))
+
+    sums = {}
+    for row in tables["timeline"]:
+        checker.same("timeline: flow is known", key(row) in flows, True)
+        checker.same("timeline: a row has packets", row["packets"] > 0, True)
+        sum_row = sums.setdefault(key(row), dict.fromkeys(ADDITIVE, 0))
+        for column in ADDITIVE:
+            sum_row[column] = None if row[column] is None or sum_row[column] is None else sum_row[column] + row[column]
+    for name, row in flows.items():
+        for column in ADDITIVE:
+            checker.same(f"flow {name}: sum of {column}", sums.get(name, {}).get(column), row[column])
+
+    taps = {row["tap"] for row in tables["taps"]}
+    for name in ("flows", "timeline", "events"):
+        checker.same(f"{name}: taps are known", {row["tap"] for row in tables[name]} <= taps, True)
+    ids = {row["flow_id"] for row in tables["flows"]}
+    checker.same("events: flows are known", {row["flow_id"] for row in tables["events"] if row["flow_id"]} <= ids, True)
+
+    totals = document["totals"]
+    checker.same("run: rows", len(tables["run"]), len(document["run"]["inputs"]))
+    checker.same("run: frames", {row["frames"] for row in tables["run"]}, {totals["frames"]})
+    checker.same("flows: packets", sum(row["packets"] for row in tables["flows"]), totals["roce_packets"] - totals["cnp"])
+    for column in "payload_bytes data_packets acks naks rnr_naks retransmitted_packets missing".split():
+        checker.same(f"flows: {column}", sum(row[column] for row in tables["flows"]), totals[column])
+
+    if expected:
+        for keys, names in GOLDEN.items():
+            found, wanted = sum(totals[name] for name in names), sum(expected[part] for part in keys.split(" + "))
+            checker.same(f"totals: {' + '.join(names)}", found, wanted)
+        found = {f"opcode.{opcode}": entry["packets"] for opcode, entry in totals["opcodes"].items()}
+        checker.same("totals: opcodes", found, {k: v for k, v in expected.items() if k.startswith("opcode.")})
+
+
+def main():
+    """Checks everything in the folder."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--golden", type=pathlib.Path, required=True)
+    arguments.add_argument("folder", type=pathlib.Path)
+    given = arguments.parse_args()
+    failed = 0
+    documents = sorted(given.folder.glob("*.json"))
+    for path in documents:
+        checker = Checker()
+        expected = given.golden / f"{path.stem}.txt"
+        expected = golden(expected) if expected.exists() else None
+        try:
+            check(path.with_suffix(""), json.loads(path.read_text()), expected, checker)
+        except (duckdb.Error, KeyError, TypeError, ValueError) as error:
+            checker.wrong.append(f"{type(error).__name__}: {error}")
+        print(f"   {path.stem}: {checker.compared} comparisons, {len(checker.wrong)} wrong")
+        for wrong in checker.wrong[:10]:
+            print(f"      {wrong}")
+        failed += bool(checker.wrong)
+    if not documents or failed:
+        sys.exit(f"{failed} of {len(documents)} datasets are wrong")
+    print(f"   {len(documents)} datasets read by DuckDB {duckdb.__version__}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,575 @@
+//! `cargo xtask bench`: how fast it is, beside what else reads captures, in one run.
+//!
+//! What is measured is data: `FILES` and `rows`; what is to be reached is `targets`. Programs take turns (A B A B)
+//! on one file after the other, pinned to one core, so that what disturbs the machine disturbs them alike; the
+//! median of the rounds counts. Times are of whole processes, start and end included.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{Profile, Workspace, execute, line, on_path, output, step};
+
+pub(crate) const ABOUT: &str = "measure speed and memory, print the table for the README";
+pub(crate) const ARGUMENTS: &str = "[--packets N] [--rounds N] [--only TEXT]... [--no-build]";
+
+/// One generated capture; `bench_capture` says what is in it.
+struct Generated {
+    name: &'static str,
+    about: &'static str,
+    /// Packets, as a share of `--packets` (1 in so many).
+    one_in: u64,
+    flows: &'static str,
+    captured: &'static str,
+    per_row: &'static str,
+}
+
+const F4K_30: &str = "96b-4096-flows-30-a-row";
+const F4K_3: &str = "96b-4096-flows-3-a-row";
+const F100K_30: &str = "96b-100000-flows-30-a-row";
+const F100K_3: &str = "96b-100000-flows-3-a-row";
+const F100K_QUARTER: &str = "96b-100000-flows-3-a-row-quarter";
+const FULL: &str = "full-4096-flows-30-a-row";
+const SHORT: &str = "96b-4096-flows-30-a-row-short";
+
+#[rustfmt::skip]
+const FILES: &[Generated] = &[
+    Generated { name: F4K_30, about: "96 B, 4,096 flows, 30 packets a row", one_in: 1, flows: "4096", captured: "96", per_row: "30" },
+    Generated { name: F4K_3, about: "96 B, 4,096 flows, 3 packets a row", one_in: 1, flows: "4096", captured: "96", per_row: "3" },
+    Generated { name: F100K_30, about: "96 B, 100,000 flows, 30 packets a row", one_in: 1, flows: "100000", captured: "96", per_row: "30" },
+    Generated { name: F100K_3, about: "96 B, 100,000 flows, 3 packets a row", one_in: 1, flows: "100000", captured: "96", per_row: "3" },
+    Generated { name: F100K_QUARTER, about: "the same, a quarter of it", one_in: 4, flows: "100000", captured: "96", per_row: "3" },
+    Generated { name: FULL, about: "full size, 4,096 flows, 30 packets a row", one_in: 8, flows: "4096", captured: "full", per_row: "30" },
+    // tshark takes minutes for what the others read in a second.
+    Generated { name: SHORT, about: "the first 2 % of the first file", one_in: 50, flows: "4096", captured: "96", per_row: "30" },
+];
+
+/// Names of what is measured, as far as ratios and targets speak of them.
+const FLOOR: &str = "read() alone";
+const NO_OUTPUT: &str = "analysis, no output";
+const PARQUET: &str = "analysis, Parquet";
+const CAPINFOS: &str = "capinfos -c";
+const TSHARK: &str = "tshark -T fields";
+
+/// One thing to measure on one file.
+struct Row {
+    file: &'static str,
+    what: &'static str,
+    cores: usize,
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+struct Measured {
+    file: &'static str,
+    what: &'static str,
+    cores: usize,
+    seconds: f64,
+    /// The fastest and the slowest round.
+    span: (f64, f64),
+    peak_megabytes: Option<f64>,
+}
+
+struct Options {
+    packets: u64,
+    rounds: usize,
+    /// Files and rows with one of these texts; empty for all.
+    only: Vec<String>,
+    build: bool,
+}
+
+/// What was generated.
+struct Capture {
+    path: PathBuf,
+    packets: f64,
+    rows: f64,
+}
+
+type Captures = BTreeMap<&'static str, Capture>;
+
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    let options = parse(arguments)?;
+    if on_path("taskset").is_none() {
+        bail!(
+            "taskset is not installed: nothing can be pinned to a core\nhint: install the package util-linux"
+        );
+    }
+    let stages = workspace.root.join("analyzer/cli/examples/stages.rs").is_file();
+    if options.build {
+        step("build", || build(workspace, stages))?;
+    }
+    let captures = step("captures", || generate(workspace, options.packets))?;
+    let rows: Vec<Row> = rows(workspace, &captures, stages)
+        .into_iter()
+        .filter(|row| {
+            let name = format!("{} {}", row.file, row.what);
+            options.only.is_empty() || options.only.iter().any(|only| name.contains(only))
+        })
+        .collect();
+    let mut measured = Vec::new();
+    for file in FILES {
+        let here: Vec<&Row> = rows.iter().filter(|row| row.file == file.name).collect();
+        if !here.is_empty() {
+            step(file.about, || {
+                measure(workspace, &here, options.rounds, &mut measured)
+            })?;
+        }
+    }
+    println!("\n{}", table(&measured, &captures, options.rounds));
+    for target in targets(&measured, &captures) {
+        println!("{target}");
+    }
+    Ok(())
+}
+
+fn parse(arguments: &[String]) -> Result<Options> {
+    let mut options = Options {
+        packets: 10_000_000,
+        rounds: 5,
+        only: None,
+    };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let text = arguments
+            .next()
+            .with_context(|| format!("{argument} needs a value\nhint: {ARGUMENTS}"))?;
+        let wrong = || format!("{argument}: '{text}' is not a number");
+        match argument.as_str() {
+            "--packets" => options.packets = text.parse().with_context(wrong)?,
+            "--rounds" => options.rounds = text.parse::<usize>().with_context(wrong)?.max(1),
+            "--only" => options.only.push(text.clone()),
+            other => bail!("'{other}' is not understood\nhint: {ARGUMENTS}"),
+        }
+    }
+    Ok(options)
+}
+
+fn build(workspace: &Workspace, stages: bool) -> Result<()> {
+    execute(&mut workspace.cargo(["build", "--release", "--locked", "--package", "roce-analyze"]))?;
+    let examples = [
+        "--example",
+        "bench_capture",
+        "--example",
+        "read_alone",
+        "--example",
+        "read_frames",
+    ];
+    let mut build = workspace.cargo(["build", "--release", "--locked", "--package", "roce-capture"]);
+    execute(build.args(examples))?;
+    if stages {
+        let mut build = workspace.cargo(["build", "--release", "--locked", "--package", "roce-analyze"]);
+        execute(build.args(["--example", "stages"]))?;
+    }
+    Ok(())
+}
+
+/// Makes the captures that are not there yet.
+fn generate(workspace: &Workspace, packets: u64) -> Result<Captures> {
+    let folder = workspace.target.join("bench");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let program = workspace.example(Profile::Release, "bench_capture");
+    // A generator that changed makes other files.
+    let source = workspace.root.join("analyzer/capture/examples/bench_capture.rs");
+    let source = fs::read_to_string(&source).with_context(|| format!("cannot read {}", source.display()))?;
+    let mut captures = Captures::new();
+    for file in FILES {
+        let path = folder.join(format!("{}.pcap", file.name));
+        let packets = (packets / file.one_in).to_string();
+        let arguments = [
+            "--packets",
+            &packets,
+            "--flows",
+            file.flows,
+            "--captured",
+            file.captured,
+            "--per-row",
+            file.per_row,
+        ];
+        let stamp = format!("{}\n# {source}", arguments.join(" "));
+        let (stamp_path, counts_path) = (path.with_extension("stamp"), path.with_extension("txt"));
+        let fresh = path.is_file() && fs::read_to_string(&stamp_path).is_ok_and(|stored| stored == stamp);
+        if !fresh {
+            println!("   {}: {packets} packets", workspace.shown(&path));
+            let counts = output(Command::new(&program).arg(&path).args(arguments))?;
+            for (path, text) in [(&counts_path, &counts), (&stamp_path, &stamp)] {
+                fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+        }
+        let counts = fs::read_to_string(&counts_path)
+            .with_context(|| format!("cannot read {}", counts_path.display()))?;
+        let count = |key: &str| {
+            let value = counts
+                .lines()
+                .find_map(|line| line.strip_prefix(key)?.trim().parse::<f64>().ok());
+            value.with_context(|| format!("{}: no '{key}'", counts_path.display()))
+        };
+        captures.insert(
+            file.name,
+            Capture {
+                packets: count("packets")?,
+                rows: count("rows")?,
+                path: path.clone(),
+            },
+        );
+    }
+    Ok(captures)
+}
+
+/// Everything that is measured. What is not installed is left out.
+fn rows(workspace: &Workspace, captures: &Captures, stages: bool) -> Vec<Row> {
+    let analyze = workspace.program(Profile::Release, "roce-analyze");
+    let example = |name: &str| workspace.example(Profile::Release, name);
+    let dataset = workspace
+        .target
+        .join("bench")
+        .join("dataset")
+        .display()
+        .to_string();
+    let mut rows = Vec::new();
+    let mut add = |file: &'static str,
+                   what: &'static str,
+                   cores: usize,
+                   program: Option<PathBuf>,
+                   arguments: &[&str]| {
+        let (Some(program), Some(capture)) = (program, captures.get(file)) else {
+            return;
+        };
+        let capture = capture.path.display().to_string();
+        let arguments = arguments
+            .iter()
+            .map(|text| text.replace("{file}", &capture).replace("{dataset}", &dataset));
+        rows.push(Row {
+            file,
+            what,
+            cores,
+            program,
+            arguments: arguments.collect(),
+        });
+    };
+    let none: &[&str] = &["{file}", "--format", "none"];
+    let parquet: &[&str] = &[
+        "{file}",
+        "--format",
+        "none",
+        "--overwrite",
+        "--output",
+        "{dataset}",
+    ];
+    for file in [F4K_30, F4K_3, F100K_30, F100K_3, FULL] {
+        add(file, FLOOR, 1, Some(example("read_alone")), &["{file}"]);
+        if matches!(file, F4K_30 | FULL) {
+            add(
+                file,
+                "records alone",
+                1,
+                Some(example("read_frames")),
+                &["{file}"],
+            );
+            add(
+                file,
+                "decode alone",
+                1,
+                stages.then(|| example("stages")),
+                &["decode", "{file}"],
+            );
+        }
+        add(file, NO_OUTPUT, 1, Some(analyze.clone()), none);
+        add(file, PARQUET, 1, Some(analyze.clone()), parquet);
+        add(file, NO_OUTPUT, 2, Some(analyze.clone()), none);
+        add(file, PARQUET, 2, Some(analyze.clone()), parquet);
+        if matches!(file, F4K_30 | FULL) {
+            add(file, CAPINFOS, 1, on_path("capinfos"), &["-c", "{file}"]);
+            add(
+                file,
+                "tcpdump -w /dev/null",
+                1,
+                on_path("tcpdump"),
+                &["-r", "{file}", "-w", "/dev/null"],
+            );
+        }
+    }
+    add(F100K_QUARTER, NO_OUTPUT, 1, Some(analyze.clone()), none);
+    add(F100K_QUARTER, PARQUET, 1, Some(analyze.clone()), parquet);
+    add(SHORT, PARQUET, 1, Some(analyze), parquet);
+    let fields = "frame.time_epoch ip.src ip.dst ip.dsfield infiniband.bth.opcode infiniband.bth.destqp infiniband.bth.psn";
+    let mut tshark = vec!["-n", "-r", "{file}", "-T", "fields"];
+    tshark.extend(fields.split(' ').flat_map(|field| ["-e", field]));
+    add(SHORT, TSHARK, 1, on_path("tshark"), &tshark);
+    rows
+}
+
+/// Runs everything once to warm up, and then in turns.
+fn measure(workspace: &Workspace, rows: &[&Row], rounds: usize, measured: &mut Vec<Measured>) -> Result<()> {
+    let mut runs: Vec<Vec<(f64, Option<f64>)>> = rows.iter().map(|_| Vec::new()).collect();
+    for round in 0..=rounds {
+        for (row, runs) in rows.iter().zip(&mut runs) {
+            let run = once(workspace, row).with_context(|| format!("{} on {}", row.what, row.file))?;
+            if round > 0 {
+                runs.push(run);
+            }
+        }
+    }
+    for (row, mut runs) in rows.iter().zip(runs) {
+        runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (Some(first), Some(last), Some(median)) = (runs.first(), runs.last(), runs.get(runs.len() / 2))
+        else {
+            continue;
+        };
+        measured.push(Measured {
+            file: row.file,
+            what: row.what,
+            cores: row.cores,
+            seconds: median.0,
+            span: (first.0, last.0),
+            peak_megabytes: runs.iter().filter_map(|run| run.1).reduce(f64::max),
+        });
+    }
+    Ok(())
+}
+
+/// One run: seconds, and the peak memory in MB where `time` is installed to tell it.
+fn once(workspace: &Workspace, row: &Row) -> Result<(f64, Option<f64>)> {
+    let report = workspace.target.join("bench").join("time.txt");
+    let time = Path::new("/usr/bin/time");
+    let mut command = workspace.command("taskset");
+    command.args(["-c", if row.cores == 1 { "0" } else { "0,1" }]);
+    if time.is_file() {
+        command.arg(time).args(["-f", "%M", "-o"]).arg(&report);
+    }
+    command
+        .arg(&row.program)
+        .args(&row.arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let begun = Instant::now();
+    let done = command
+        .output()
+        .with_context(|| format!("cannot run `{}`", line(&command)))?;
+    let seconds = begun.elapsed().as_secs_f64();
+    if !done.status.success() {
+        bail!(
+            "`{}` failed: {}\n{}",
+            line(&command),
+            done.status,
+            String::from_utf8_lossy(&done.stderr)
+        );
+    }
+    let kilobytes = fs::read_to_string(&report)
+        .ok()
+        .and_then(|text| text.trim().parse::<f64>().ok());
+    Ok((
+        seconds,
+        kilobytes
+            .filter(|_| time.is_file())
+            .map(|kilobytes| kilobytes * 1024.0 / 1e6),
+    ))
+}
+
+fn find<'a>(measured: &'a [Measured], file: &str, what: &str, cores: usize) -> Option<&'a Measured> {
+    measured
+        .iter()
+        .find(|row| row.file == file && row.what == what && row.cores == cores)
+}
+
+/// The Markdown table.
+fn table(measured: &[Measured], captures: &Captures, rounds: usize) -> String {
+    let mut lines = vec![
+        format!("Medians of {rounds} runs, taking turns on warm files; whole processes."),
+        String::new(),
+        "| file | what | cores | Mpkt/s | ns/packet | fastest to slowest | x read() alone | x capinfos -c | peak MB |".to_owned(),
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|".to_owned(),
+    ];
+    for row in measured {
+        let Some(capture) = captures.get(row.file) else {
+            continue;
+        };
+        let about = FILES
+            .iter()
+            .find(|file| file.name == row.file)
+            .map_or(row.file, |file| file.about);
+        let nanos = |seconds: f64| seconds * 1e9 / capture.packets;
+        let floor =
+            find(measured, row.file, FLOOR, 1).map(|floor| format!("{:.1}", row.seconds / floor.seconds));
+        let capinfos =
+            find(measured, row.file, CAPINFOS, 1).map(|other| format!("{:.2}", other.seconds / row.seconds));
+        let peak = row.peak_megabytes.map(|peak| format!("{peak:.0}"));
+        lines.push(format!(
+            "| {about} | {} | {} | {:.2} | {:.1} | {:.1} to {:.1} | {} | {} | {} |",
+            row.what,
+            row.cores,
+            1e3 / nanos(row.seconds),
+            nanos(row.seconds),
+            nanos(row.span.0),
+            nanos(row.span.1),
+            floor.unwrap_or_default(),
+            capinfos.unwrap_or_default(),
+            peak.unwrap_or_default(),
+        ));
+    }
+    lines.push(String::new());
+    lines.push(
+        "x read() alone: time over that of reading alone. x capinfos -c: its time over this one's."
+            .to_owned(),
+    );
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// What is to be reached, and whether it was.
+fn targets(measured: &[Measured], captures: &Captures) -> Vec<String> {
+    let seconds =
+        |file: &str, what: &str, cores: usize| find(measured, file, what, cores).map(|row| row.seconds);
+    // How much longer `a` takes than `b`.
+    let ratio = |a: (&str, &str, usize), b: (&str, &str, usize)| {
+        Some(seconds(a.0, a.1, a.2)? / seconds(b.0, b.1, b.2)?)
+    };
+    let row_cost = |file: &'static str| {
+        let more = seconds(file, PARQUET, 1)? - seconds(file, NO_OUTPUT, 1)?;
+        Some(more * 1e9 / captures.get(file)?.rows)
+    };
+    let per_packet =
+        |file: &'static str| Some(seconds(file, NO_OUTPUT, 1)? * 1e9 / captures.get(file)?.packets);
+    let peak = |file: &str| {
+        let all = measured
+            .iter()
+            .filter(|row| row.file == file && matches!(row.what, NO_OUTPUT | PARQUET));
+        all.filter_map(|row| row.peak_megabytes).reduce(f64::max)
+    };
+    let one_core_peak = |file: &str| find(measured, file, PARQUET, 1)?.peak_megabytes;
+    let growth = one_core_peak(F100K_3)
+        .zip(one_core_peak(F100K_QUARTER))
+        .map(|(whole, quarter)| whole / quarter);
+    let both_peaks = peak(F100K_3).zip(peak(F100K_30)).map(|(a, b)| a.max(b));
+    let slower = |value: Option<f64>, f: fn(f64, f64) -> f64, other: Option<f64>| Some(f(value?, other?));
+
+    [
+        AtLeast.line(
+            "4,096 flows, no output: x capinfos -c",
+            1.5,
+            ratio((F4K_30, CAPINFOS, 1), (F4K_30, NO_OUTPUT, 1)),
+        ),
+        AtMost.line(
+            "4,096 flows, no output: x read() alone",
+            12.0,
+            ratio((F4K_30, NO_OUTPUT, 1), (F4K_30, FLOOR, 1)),
+        ),
+        AtLeast.line(
+            "4,096 flows, Parquet, 30 a row: x capinfos -c",
+            1.2,
+            ratio((F4K_30, CAPINFOS, 1), (F4K_30, PARQUET, 1)),
+        ),
+        AtLeast.line(
+            "4,096 flows, Parquet, 30 a row: x tshark (on 2 % of it)",
+            150.0,
+            ratio((SHORT, TSHARK, 1), (SHORT, PARQUET, 1)),
+        ),
+        AtMost.line(
+            "Parquet, 30 packets a row: ns for each row",
+            300.0,
+            row_cost(F4K_30),
+        ),
+        AtMost.line(
+            "Parquet, 3 packets a row: ns for each row",
+            300.0,
+            row_cost(F4K_3),
+        ),
+        AtMost.line(
+            "100,000 flows, no output: ns/packet (the slower of both)",
+            200.0,
+            slower(per_packet(F100K_3), f64::max, per_packet(F100K_30)),
+        ),
+        AtMost.line(
+            "full size, no output: x read() alone",
+            2.0,
+            ratio((FULL, NO_OUTPUT, 1), (FULL, FLOOR, 1)),
+        ),
+        AtLeast.line(
+            "4,096 flows, no output: two cores x one",
+            1.6,
+            ratio((F4K_30, NO_OUTPUT, 1), (F4K_30, NO_OUTPUT, 2)),
+        ),
+        AtMost.line("100,000 flows: peak MB", 300.0, both_peaks),
+        AtMost.line(
+            "100,000 flows: peak of the whole x peak of a quarter",
+            1.1,
+            growth,
+        ),
+    ]
+    .to_vec()
+}
+
+use Bound::{AtLeast, AtMost};
+
+#[derive(Clone, Copy)]
+enum Bound {
+    AtLeast,
+    AtMost,
+}
+
+impl Bound {
+    fn line(self, what: &str, bound: f64, value: Option<f64>) -> String {
+        let Some(value) = value else {
+            return format!("not measured  {what}");
+        };
+        let (words, reached) = match self {
+            AtLeast => ("at least", value >= bound),
+            AtMost => ("at most", value <= bound),
+        };
+        let reached = if reached { "reached      " } else { "NOT REACHED  " };
+        format!("{reached} {what}: {value:.2}, {words} {bound}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_told() {
+        assert!(AtLeast.line("x", 2.0, Some(2.5)).starts_with("reached "));
+        assert!(AtLeast.line("x", 2.0, Some(1.5)).starts_with("NOT REACHED"));
+        assert!(AtMost.line("x", 2.0, Some(1.5)).starts_with("reached "));
+        assert!(AtMost.line("x", 2.0, None).starts_with("not measured"));
+    }
+
+    #[test]
+    fn every_target_speaks_of_a_row() {
+        let captures: Captures = FILES
+            .iter()
+            .map(|file| {
+                (
+                    file.name,
+                    Capture {
+                        path: file.name.into(),
+                        packets: 10.0,
+                        rows: 5.0,
+                    },
+                )
+            })
+            .collect();
+        let everything: Vec<Measured> = FILES
+            .iter()
+            .flat_map(|file| [FLOOR, NO_OUTPUT, PARQUET, CAPINFOS, TSHARK].map(|what| (file.name, what)))
+            .flat_map(|(file, what)| [1, 2].map(|cores| (file, what, cores)))
+            .map(|(file, what, cores)| Measured {
+                file,
+                what,
+                cores,
+                seconds: 1.0,
+                span: (1.0, 1.0),
+                peak_megabytes: Some(1.0),
+            })
+            .collect();
+        for target in targets(&everything, &captures) {
+            assert!(!target.starts_with("not measured"), "{target}");
+        }
+        assert_eq!(
+            table(&everything, &captures, 5).lines().count(),
+            4 + everything.len() + 2
+        );
+    }
+}

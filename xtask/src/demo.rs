@@ -1,0 +1,38 @@
+//! `cargo xtask demo`: from a fresh clone to what happened in a capture.
+
+use anyhow::Result;
+
+use crate::need::{self, C_COMPILER};
+use crate::workspace::{Profile, Workspace, execute, no_arguments, step};
+
+pub(crate) const ABOUT: &str = "build, analyse a sample capture, write its dataset";
+
+/// The sample: CE marks and CNPs.
+const SAMPLE: &str = "captures/send_bw_ce_synthetic_cnp.pcap";
+
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    no_arguments("demo", arguments)?;
+    need::ensure(&[C_COMPILER])?;
+    step(
+        "build (the first time takes some minutes, most of them for polars)",
+        || execute(&mut workspace.cargo(["build", "--release", "--locked", "--package", "roce-analyze"])),
+    )?;
+
+    let program = workspace.program(Profile::Release, "roce-analyze");
+    let dataset = workspace.target.join("demo");
+    let (shown_program, shown_dataset) = (workspace.shown(&program), workspace.shown(&dataset));
+    println!("\n$ {shown_program} {SAMPLE} --output {shown_dataset} --overwrite\n");
+    execute(
+        workspace
+            .command(&program)
+            .args([SAMPLE, "--overwrite", "--output"])
+            .arg(&dataset),
+    )?;
+
+    println!(
+        "\nThe dataset is in {shown_dataset}: Parquet, a folder for each table (columns: reports/SCHEMA.md)."
+    );
+    println!("More samples, and what to look for in them: captures/README.md");
+    println!("A capture of your own: {shown_program} CAPTURE...");
+    Ok(())
+}

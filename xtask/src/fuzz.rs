@@ -1,0 +1,279 @@
+//! `cargo xtask fuzz`: the fuzz targets of tests/fuzz, with seeds cut from the captures.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::need::{self, CXX_COMPILER};
+use crate::workspace::{Workspace, execute, succeeds};
+
+pub(crate) const ABOUT: &str = "fuzz one target or all, 60 s each unless told";
+pub(crate) const ARGUMENTS: &str = "[TARGET] [--seconds N] [--jobs N]";
+
+/// Each reader of untrusted bytes.
+const TARGETS: [&str; 4] = ["pcap", "pcapng", "decode", "analysis"];
+
+/// Longest input that is tried, in bytes: some records fit.
+const MAX_INPUT: usize = 8192;
+
+struct Options {
+    targets: Vec<String>,
+    seconds: u64,
+    jobs: u64,
+}
+
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    let options = parse(arguments)?;
+    need::ensure(&[CXX_COMPILER])?;
+    let program = workspace.install("cargo-fuzz", "^0.13")?;
+    let folder = workspace.target.join("fuzz");
+    for target in &options.targets {
+        let (seeds, corpus) = (
+            folder.join("seeds").join(target),
+            folder.join("corpus").join(target),
+        );
+        fs::create_dir_all(&corpus).with_context(|| format!("cannot make {}", corpus.display()))?;
+        let count = write_seeds(workspace, target, &seeds)?;
+        println!(
+            "== fuzz {target}: {} s, {count} seeds, corpus in {}",
+            options.seconds,
+            workspace.shown(&corpus)
+        );
+        let mut fuzz = workspace.command(&program);
+        // A path to a toolchain's own cargo, left by the cargo that runs this, would win over the choice below.
+        fuzz.env_remove("CARGO")
+            .env_remove("RUSTC")
+            .env("CARGO_TARGET_DIR", folder.join("target"));
+        if nightly() {
+            fuzz.env("RUSTUP_TOOLCHAIN", "nightly");
+        } else {
+            fuzz.env("RUSTC_BOOTSTRAP", "1");
+        }
+        fuzz.args(["run", "--fuzz-dir", "tests/fuzz", target])
+            .arg(&corpus)
+            .arg(&seeds)
+            .arg("--");
+        fuzz.arg(format!("-max_total_time={}", options.seconds))
+            .arg(format!("-max_len={MAX_INPUT}"));
+        fuzz.args(["-timeout=10", "-print_final_stats=1", "-print_funcs=0"]);
+        if options.jobs > 1 {
+            fuzz.arg(format!("-fork={}", options.jobs));
+        }
+        execute(&mut fuzz)?;
+    }
+    println!(
+        "\nNothing found: {} x {} s.",
+        options.targets.join(", "),
+        options.seconds
+    );
+    Ok(())
+}
+
+fn parse(arguments: &[String]) -> Result<Options> {
+    let mut options = Options {
+        targets: Vec::new(),
+        seconds: 60,
+        jobs: 1,
+    };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let mut number = || -> Result<u64> {
+            let text = arguments
+                .next()
+                .with_context(|| format!("{argument} needs a number"))?;
+            text.parse().with_context(|| format!("'{text}' is not a number"))
+        };
+        match argument.as_str() {
+            "--seconds" => options.seconds = number()?,
+            "--jobs" => options.jobs = number()?,
+            name if TARGETS.contains(&name) => options.targets.push(name.to_owned()),
+            other => bail!(
+                "there is no fuzz target '{other}'\nhint: the targets are {}",
+                TARGETS.join(", ")
+            ),
+        }
+    }
+    if options.targets.is_empty() {
+        options.targets = TARGETS.map(str::to_owned).to_vec();
+    }
+    Ok(options)
+}
+
+/// Whether there is a nightly toolchain that knows the edition.
+fn nightly() -> bool {
+    succeeds(
+        Command::new("rustc")
+            .env("RUSTUP_TOOLCHAIN", "nightly")
+            .args(["--edition=2024", "--version"]),
+    )
+}
+
+/// One record of a capture.
+struct Record {
+    seconds: u32,
+    micros: u32,
+    original: u32,
+    bytes: Vec<u8>,
+}
+
+/// Makes the seeds of a target from the captures, and says how many.
+fn write_seeds(workspace: &Workspace, target: &str, folder: &Path) -> Result<usize> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut count = 0;
+    let mut write = |name: String, bytes: &[u8]| {
+        count += 1;
+        let path = folder.join(name);
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    };
+    for capture in workspace.captures()? {
+        let name = capture.file_stem().unwrap_or_default().to_string_lossy();
+        let file = fs::read(&capture).with_context(|| format!("cannot read {}", capture.display()))?;
+        let records = records(&file);
+        if target == "decode" {
+            // What a capture begins with, where it is in full swing, and where it ends.
+            for at in [0, 1, 2, records.len() / 2, records.len().saturating_sub(1)] {
+                if let Some(record) = records.get(at) {
+                    write(format!("{name}-{at}"), &decode_seed(record))?;
+                }
+            }
+            continue;
+        }
+        let mut some = Vec::new();
+        let mut length = 0;
+        for record in &records {
+            length += record.bytes.len() + 36;
+            if length > MAX_INPUT / 2 {
+                break;
+            }
+            some.push(record);
+        }
+        match target {
+            "pcapng" => write(format!("{name}.pcapng"), &pcapng(&some))?,
+            _ => write(format!("{name}.pcap"), &pcap(&some))?,
+        }
+    }
+    Ok(count)
+}
+
+/// The records of a little-endian pcap file.
+fn records(file: &[u8]) -> Vec<Record> {
+    let mut records = Vec::new();
+    let mut rest = file.get(24..).unwrap_or_default();
+    while let Some((header, after)) = rest.split_at_checked(16) {
+        let word = |at: usize| {
+            header
+                .get(at..at + 4)
+                .and_then(|bytes| bytes.try_into().ok())
+                .map_or(0, u32::from_le_bytes)
+        };
+        let Some((bytes, next)) = after.split_at_checked(word(8) as usize) else {
+            break;
+        };
+        records.push(Record {
+            seconds: word(0),
+            micros: word(4),
+            original: word(12),
+            bytes: bytes.to_vec(),
+        });
+        rest = next;
+    }
+    records
+}
+
+/// What the target `decode` takes: the link type (0 is Ethernet), how much longer the frame was than what was
+/// captured (in 16 bytes), and the frame.
+fn decode_seed(record: &Record) -> Vec<u8> {
+    let more = record
+        .original
+        .saturating_sub(length(&record.bytes))
+        .div_ceil(16)
+        .min(254);
+    let mut seed = vec![0, u8::try_from(more).unwrap_or(254)];
+    seed.extend_from_slice(&record.bytes);
+    seed
+}
+
+fn words(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+fn pcap(records: &[&Record]) -> Vec<u8> {
+    let mut file = words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, 1]);
+    for record in records {
+        file.extend(words(&[
+            record.seconds,
+            record.micros,
+            length(&record.bytes),
+            record.original,
+        ]));
+        file.extend_from_slice(&record.bytes);
+    }
+    file
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "both halves of a time stamp have 32 bits"
+)]
+fn pcapng(records: &[&Record]) -> Vec<u8> {
+    let mut file = words(&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28]);
+    // One Ethernet interface, with if_tsresol 6 and the end of the options.
+    file.extend(words(&[1, 32, 1, 262_144, 0x0001_0009, 6, 0, 32]));
+    for record in records {
+        let ticks = u64::from(record.seconds) * 1_000_000 + u64::from(record.micros);
+        let (high, low) = ((ticks >> 32) as u32, (ticks & u64::from(u32::MAX)) as u32);
+        let mut padded = record.bytes.clone();
+        padded.resize(padded.len().next_multiple_of(4), 0);
+        let block = length(&padded) + 32;
+        file.extend(words(&[
+            6,
+            block,
+            0,
+            high,
+            low,
+            length(&record.bytes),
+            record.original,
+        ]));
+        file.extend(padded);
+        file.extend(words(&[block]));
+    }
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_survive_the_way_through_a_seed() {
+        let record = Record {
+            seconds: 7,
+            micros: 8,
+            original: 90,
+            bytes: vec![1, 2, 3],
+        };
+        let file = pcap(&[&record, &record]);
+        let back = records(&file);
+        assert_eq!(back.len(), 2);
+        assert_eq!((back[1].seconds, back[1].micros, back[1].original), (7, 8, 90));
+        assert_eq!(back[1].bytes, [1, 2, 3]);
+        assert_eq!(pcapng(&[&record]).len(), 28 + 32 + 32 + 4);
+    }
+
+    #[test]
+    fn arguments_are_understood() {
+        let options = parse(&["pcap".to_owned(), "--seconds".to_owned(), "5".to_owned()]).expect("right");
+        assert_eq!(
+            (options.targets.as_slice(), options.seconds),
+            (&["pcap".to_owned()][..], 5)
+        );
+        assert_eq!(parse(&[]).expect("right").targets.len(), 4);
+        assert!(parse(&["nope".to_owned()]).is_err());
+    }
+}

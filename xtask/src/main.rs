@@ -1,0 +1,115 @@
+//! The project's own chores, as `cargo xtask NAME`: one file for each of them.
+//!
+//! What they share lives in `workspace` (where things are, how commands run) and `need` (programs that must be
+//! there). Built in seconds, from the standard library and anyhow.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "these are commands for a person at a terminal"
+)]
+
+mod bench;
+mod demo;
+mod deny;
+mod fuzz;
+mod golden;
+mod need;
+mod schema;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::workspace::Workspace;
+
+/// One subcommand.
+struct Chore {
+    name: &'static str,
+    arguments: &'static str,
+    about: &'static str,
+    run: fn(&Workspace, &[String]) -> Result<()>,
+}
+
+const CHORES: &[Chore] = &[
+    Chore {
+        name: "demo",
+        arguments: "",
+        about: demo::ABOUT,
+        run: demo::run,
+    },
+    Chore {
+        name: "test",
+        arguments: "",
+        about: test::ABOUT,
+        run: test::run,
+    },
+    Chore {
+        name: "deny",
+        arguments: "",
+        about: deny::ABOUT,
+        run: deny::run,
+    },
+    Chore {
+        name: "bench",
+        arguments: bench::ARGUMENTS,
+        about: bench::ABOUT,
+        run: bench::run,
+    },
+    Chore {
+        name: "fuzz",
+        arguments: fuzz::ARGUMENTS,
+        about: fuzz::ABOUT,
+        run: fuzz::run,
+    },
+    Chore {
+        name: "schema",
+        arguments: schema::ARGUMENTS,
+        about: schema::ABOUT,
+        run: schema::run,
+    },
+    Chore {
+        name: "golden",
+        arguments: golden::ARGUMENTS,
+        about: golden::ABOUT,
+        run: golden::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        list();
+        return ExitCode::SUCCESS;
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        list();
+        return ExitCode::SUCCESS;
+    }
+    let Some(chore) = CHORES.iter().find(|chore| chore.name == name) else {
+        eprintln!("error: there is no chore '{name}'\nhint: `cargo xtask` lists them");
+        return ExitCode::from(2);
+    };
+    match Workspace::find().and_then(|workspace| (chore.run)(&workspace, rest)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn list() {
+    println!("cargo xtask NAME\n");
+    for Chore {
+        name,
+        arguments,
+        about,
+        ..
+    } in CHORES
+    {
+        println!("  {:<48} {about}", format!("{name} {arguments}"));
+    }
+}

@@ -1,0 +1,107 @@
+//! Programs that must be there: looked for, and installed through apt where that is possible without asking.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::{execute, on_path, succeeds};
+
+/// Something that is needed, and the Debian packages that bring it.
+pub(crate) struct Need {
+    /// What a person calls it.
+    pub(crate) what: &'static str,
+    /// Whether it is there.
+    pub(crate) there: fn() -> bool,
+    /// Packages of Debian and Ubuntu.
+    pub(crate) packages: &'static [&'static str],
+}
+
+/// Links programs, and compiles the C of zstd.
+pub(crate) const C_COMPILER: Need = Need {
+    what: "a C compiler",
+    there: || ["cc", "gcc", "clang"].iter().any(|name| on_path(name).is_some()),
+    packages: &["gcc", "libc6-dev"],
+};
+
+/// Makes the environment for the independent reader of datasets.
+pub(crate) const PYTHON: Need = Need {
+    what: "python3 with venv",
+    there: || succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])),
+    packages: &["python3", "python3-venv"],
+};
+
+/// Reads captures, for the golden files.
+pub(crate) const TSHARK: Need = Need {
+    what: "tshark",
+    there: || on_path("tshark").is_some(),
+    packages: &["tshark", "python3"],
+};
+
+/// libFuzzer is C++.
+pub(crate) const CXX_COMPILER: Need = Need {
+    what: "a C++ compiler",
+    there: || {
+        ["c++", "g++", "clang++"]
+            .iter()
+            .any(|name| on_path(name).is_some())
+    },
+    packages: &["g++"],
+};
+
+/// Sees to it that everything is there.
+pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !(need.there)()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let what = missing
+        .iter()
+        .map(|need| need.what)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let packages: Vec<&str> = missing.iter().flat_map(|need| need.packages).copied().collect();
+    if on_path("apt-get").is_none() {
+        bail!("missing: {what}\nhint: install them with your system's package manager, then run this again");
+    }
+    let line = format!(
+        "apt-get install -y --no-install-recommends {}",
+        packages.join(" ")
+    );
+    let Some(sudo) = privilege() else {
+        bail!("missing: {what}\nhint: run `sudo {line}`, then this again");
+    };
+    println!("missing: {what}; installing {}", packages.join(" "));
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new(if sudo { "sudo" } else { "apt-get" });
+        if sudo {
+            command.args(["-n", "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+        } else {
+            command.env("DEBIAN_FRONTEND", "noninteractive");
+        }
+        command.args(arguments);
+        command
+    };
+    let mut install = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    install.extend(packages);
+    // The lists of packages may be missing or old: they are fetched only when it does not work without.
+    if !succeeds(&mut apt(&install)) {
+        execute(&mut apt(&["update", "-qq"]))?;
+        execute(&mut apt(&install))?;
+    }
+    if let Some(need) = missing.iter().find(|need| !(need.there)()) {
+        bail!("{} is still missing after `{line}`", need.what);
+    }
+    Ok(())
+}
+
+/// Whether packages can be installed without asking: through sudo (true) or as root (false).
+fn privilege() -> Option<bool> {
+    let root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    if root {
+        return Some(false);
+    }
+    succeeds(Command::new("sudo").args(["-n", "true"])).then_some(true)
+}

@@ -1,0 +1,235 @@
+//! `cargo xtask test`: everything the tests need, then all of them, clippy, format, documents and dependencies.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::need::{self, C_COMPILER, PYTHON};
+use crate::workspace::{Profile, Workspace, execute, line, no_arguments, step, succeeds};
+use crate::{deny, schema};
+
+pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies";
+
+/// What reads datasets independently of polars.
+const READER: &str = "duckdb>=1.3,<3";
+
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    no_arguments("test", arguments)?;
+    let begun = Instant::now();
+    need::ensure(&[C_COMPILER])?;
+    let mut skipped = Vec::new();
+
+    format(workspace, &mut skipped)?;
+    clippy(workspace, &mut skipped)?;
+    let counts = step("tests", || tests(workspace))?;
+    step("documents", || {
+        let mut doc = workspace.cargo(["doc", "--quiet", "--workspace", "--no-deps", "--locked"]);
+        execute(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    step("schema", || schema::run(workspace, &["--check".to_owned()]))?;
+    match workspace.tool("cargo-deny") {
+        Some(program) => step("dependencies", || deny::check(workspace, &program))?,
+        None => skip(
+            &mut skipped,
+            "dependencies",
+            "cargo-deny is not installed (`cargo xtask deny` installs it)",
+        ),
+    }
+    match reader(workspace) {
+        Ok(python) => step("datasets, by an independent reader", || {
+            datasets(workspace, &python)
+        })?,
+        Err(reason) => skip(
+            &mut skipped,
+            "datasets, by an independent reader",
+            &format!("{reason:#}"),
+        ),
+    }
+
+    println!(
+        "\nAll passed in {:.0} s: {} tests ({} ignored) in {} binaries.",
+        begun.elapsed().as_secs_f64(),
+        counts.passed,
+        counts.ignored,
+        counts.binaries,
+    );
+    for what in skipped {
+        println!("Skipped: {what}");
+    }
+    Ok(())
+}
+
+/// Says aloud that something is not done, and remembers it for the end.
+fn skip(skipped: &mut Vec<String>, what: &str, reason: &str) {
+    println!("== {what}: SKIPPED: {reason}");
+    skipped.push(format!("{what}: {}", reason.lines().next().unwrap_or_default()));
+}
+
+fn format(workspace: &Workspace, skipped: &mut Vec<String>) -> Result<()> {
+    if !succeeds(&mut workspace.cargo(["fmt", "--version"])) {
+        skip(
+            skipped,
+            "format",
+            "rustfmt is not installed (`rustup component add rustfmt`)",
+        );
+        return Ok(());
+    }
+    step("format", || {
+        execute(&mut workspace.cargo(["fmt", "--all", "--check"]))?;
+        execute(&mut workspace.cargo(["fmt", "--manifest-path", "tests/fuzz/Cargo.toml", "--check"]))
+    })
+}
+
+fn clippy(workspace: &Workspace, skipped: &mut Vec<String>) -> Result<()> {
+    if !succeeds(&mut workspace.cargo(["clippy", "--version"])) {
+        skip(
+            skipped,
+            "clippy",
+            "it is not installed (`rustup component add clippy`)",
+        );
+        return Ok(());
+    }
+    step("clippy", || {
+        let mut clippy = workspace.cargo(["clippy", "--quiet", "--workspace", "--all-targets", "--locked"]);
+        execute(clippy.args(["--", "-D", "warnings"]))
+    })
+}
+
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Counts {
+    binaries: u64,
+    passed: u64,
+    ignored: u64,
+}
+
+impl Counts {
+    /// Takes note of `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let number = |what: &str| -> u64 {
+            result
+                .split([';', '.'])
+                .find_map(|part| part.trim().strip_suffix(what)?.trim().parse().ok())
+                .unwrap_or(0)
+        };
+        self.binaries += 1;
+        self.passed += number("passed");
+        self.ignored += number("ignored");
+    }
+}
+
+/// Unit, integration and documentation tests; examples are built.
+fn tests(workspace: &Workspace) -> Result<Counts> {
+    let mut cargo = workspace.cargo(["test", "--quiet", "--workspace", "--locked", "--no-fail-fast"]);
+    let mut child = cargo
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run `{}`", line(&cargo)))?;
+    let mut counts = Counts::default();
+    let output = child.stdout.take().context("no output of cargo test")?;
+    for printed in BufReader::new(output).split(b'\n') {
+        let printed = printed.context("cannot read what cargo test prints")?;
+        let printed = String::from_utf8_lossy(&printed);
+        counts.add(&printed);
+        println!("{printed}");
+    }
+    let status = child.wait().context("cannot wait for cargo test")?;
+    if !status.success() {
+        bail!("tests failed: {status}");
+    }
+    Ok(counts)
+}
+
+/// A python that has the reader, in an environment of its own.
+fn reader(workspace: &Workspace) -> Result<PathBuf> {
+    let environment = workspace.target.join("python");
+    let python = environment.join("bin").join("python3");
+    let module = READER.split(['>', '<', '=']).next().unwrap_or(READER);
+    let import = format!("import {module}");
+    if succeeds(Command::new(&python).args(["-c", &import])) {
+        return Ok(python);
+    }
+    need::ensure(&[PYTHON])?;
+    println!(
+        "installing {module} into {} (once)",
+        workspace.shown(&environment)
+    );
+    execute(
+        workspace
+            .command("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&environment),
+    )?;
+    let pip = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        READER,
+    ];
+    execute(workspace.command(&python).args(pip)).context("no independent reader")?;
+    Ok(python)
+}
+
+/// Writes the dataset of every capture, and one of all of them, and has them checked.
+fn datasets(workspace: &Workspace, python: &Path) -> Result<()> {
+    // Built by the tests of the command line.
+    let program = workspace.program(Profile::Dev, "roce-analyze");
+    let folder = workspace.target.join("check");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let captures = workspace.captures()?;
+    let write = |name: &str, inputs: &[PathBuf]| {
+        let json = folder.join(format!("{name}.json"));
+        let document = File::create(&json).with_context(|| format!("cannot write {}", json.display()))?;
+        let mut analyze = workspace.command(&program);
+        analyze
+            .args(inputs)
+            .args(["--format", "json", "--output"])
+            .arg(folder.join(name));
+        execute(analyze.stdout(document))
+    };
+    for capture in &captures {
+        let name = capture.file_stem().unwrap_or_default().to_string_lossy();
+        write(&name, std::slice::from_ref(capture))?;
+    }
+    write("all", &captures)?;
+    execute(
+        workspace
+            .command(python)
+            .args(["tests/independent/check_dataset.py", "--golden", "tests/golden"])
+            .arg(folder),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_counted() {
+        let mut counts = Counts::default();
+        counts.add("running 4 tests");
+        counts.add(
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s",
+        );
+        counts.add("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+        assert_eq!(
+            counts,
+            Counts {
+                binaries: 2,
+                passed: 13,
+                ignored: 1
+            }
+        );
+    }
+}
