@@ -49,9 +49,9 @@ pub struct Format {
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.container {
-            Container::Pcap => "pcap (microseconds)",
-            Container::PcapNanos => "pcap (nanoseconds)",
-            Container::PcapModified => "pcap (modified, microseconds)",
+            Container::Pcap => "pcap, us",
+            Container::PcapNanos => "pcap, ns",
+            Container::PcapModified => "pcap modified, us",
             Container::Pcapng => "pcapng",
         })?;
         match self.compression {
@@ -205,6 +205,6 @@ mod tests {
             (summary.first_time, summary.last_time),
             (Some(Nanos(50)), Some(Nanos(300)))
         );
-        assert_eq!(summary.format.to_string(), "pcap (microseconds) in gzip");
+        assert_eq!(summary.format.to_string(), "pcap, us in gzip");
     }
 }

@@ -77,7 +77,9 @@ impl Prefix {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
         };
-        let ip: IpAddr = address.parse().map_err(|_| format!("'{address}' is not an IP address"))?;
+        let ip: IpAddr = address
+            .parse()
+            .map_err(|_| format!("'{address}' is not an IP address"))?;
         let whole: u32 = if ip.is_ipv4() { 32 } else { 128 };
         let length = match length {
             None => whole,
@@ -112,7 +114,10 @@ impl std::error::Error for FilterError {}
 impl fmt::Display for FilterError {
     /// The message, the expression, and a caret under the place.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let column = self.text.get(..self.at).map_or(0, |before| before.chars().count());
+        let column = self
+            .text
+            .get(..self.at)
+            .map_or(0, |before| before.chars().count());
         write!(f, "{}\n  {}\n  {:column$}^", self.message, self.text, "")
     }
 }
@@ -126,10 +131,18 @@ impl Filter {
     /// # Errors
     /// [`FilterError`] with the place and what was expected there.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
-        let mut parser = Parser { text, words: words(text), next: 0, depth: 0 };
+        let mut parser = Parser {
+            text,
+            words: words(text),
+            next: 0,
+            depth: 0,
+        };
         let root = parser.or()?;
         match parser.peek() {
-            None => Ok(Self { text: text.to_owned(), root }),
+            None => Ok(Self {
+                text: text.to_owned(),
+                root,
+            }),
             Some(_) => Err(parser.expected("'and', 'or' or the end")),
         }
     }
@@ -201,13 +214,19 @@ impl<'a> Parser<'a> {
     }
 
     fn expected(&self, what: &str) -> FilterError {
-        let found = self.peek().map_or("the expression ends".to_owned(), |word| format!("found '{word}'"));
+        let found = self
+            .peek()
+            .map_or("the expression ends".to_owned(), |word| format!("found '{word}'"));
         self.error(self.next, format!("expected {what}, {found}"))
     }
 
     fn error(&self, word: usize, message: String) -> FilterError {
         let at = self.words.get(word).map_or(self.text.len(), |word| word.at);
-        FilterError { text: self.text.to_owned(), at, message }
+        FilterError {
+            text: self.text.to_owned(),
+            at,
+            message,
+        }
     }
 
     fn or(&mut self) -> Result<Node, FilterError> {
@@ -249,7 +268,9 @@ impl<'a> Parser<'a> {
     fn test(&mut self) -> Result<Node, FilterError> {
         const TESTS: &str =
             "an address, 'host', 'src', 'dst', 'qpn', 'service', 'dscp', 'vlan', 'vni', 'not' or '('";
-        let Some(word) = self.peek() else { return Err(self.expected(TESTS)) };
+        let Some(word) = self.peek() else {
+            return Err(self.expected(TESTS));
+        };
         self.next += 1;
         Ok(match word.to_ascii_lowercase().as_str() {
             "host" => {
@@ -289,28 +310,45 @@ impl<'a> Parser<'a> {
     }
 
     fn prefix(&mut self) -> Result<Prefix, FilterError> {
-        let Some(word) = self.peek() else { return Err(self.expected("an address")) };
+        let Some(word) = self.peek() else {
+            return Err(self.expected("an address"));
+        };
         let prefix = Prefix::parse(word).map_err(|message| self.error(self.next, message))?;
         self.next += 1;
         Ok(prefix)
     }
 
     fn number<T: TryFrom<u32>>(&mut self, what: &str, max: u32) -> Result<T, FilterError> {
-        let Some(word) = self.peek() else { return Err(self.expected(what)) };
+        let Some(word) = self.peek() else {
+            return Err(self.expected(what));
+        };
         let number = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
             Some(hex) => u32::from_str_radix(hex, 16).ok(),
             None => word.parse().ok(),
         };
-        let number = number.filter(|number| *number <= max).and_then(|number| T::try_from(number).ok());
         let number = number
-            .ok_or_else(|| self.error(self.next, format!("'{word}' is not {what} of 0 to {max} (decimal or 0x hex)")))?;
+            .filter(|number| *number <= max)
+            .and_then(|number| T::try_from(number).ok());
+        let number = number.ok_or_else(|| {
+            self.error(
+                self.next,
+                format!("'{word}' is not {what} of 0 to {max} (decimal or 0x hex)"),
+            )
+        })?;
         self.next += 1;
         Ok(number)
     }
 
     fn service(&mut self) -> Result<Node, FilterError> {
-        const SERVICES: [Service; 7] =
-            [Service::Rc, Service::Uc, Service::Rd, Service::Ud, Service::Xrc, Service::Cnp, Service::Vendor];
+        const SERVICES: [Service; 7] = [
+            Service::Rc,
+            Service::Uc,
+            Service::Rd,
+            Service::Ud,
+            Service::Xrc,
+            Service::Cnp,
+            Service::Vendor,
+        ];
         for service in SERVICES {
             if self.take(service.name()) {
                 return Ok(Node::Service(service));
@@ -331,15 +369,17 @@ mod tests {
             source: Address::v4([10, 0, 0, 1]),
             destination: Address::v4([10, 0, 0, 2]),
             bth: Bth([0x0a, 0, 0xff, 0xff, 0, 0, 0, 0x11, 0, 0, 0, 1]),
-            traffic_class: 26 << 2 | 2,
+            traffic_class: 0x6a,
             carrier: Carrier::RoceV2Ipv4,
-            vlan: Some(VlanTag(3 << 13 | 100)),
+            vlan: Some(VlanTag(0x6064)),
             ..Roce::default()
         }
     }
 
     fn matches(expression: &str) -> bool {
-        Filter::parse(expression).unwrap_or_else(|error| panic!("{error}")).matches(&packet())
+        Filter::parse(expression)
+            .unwrap_or_else(|error| panic!("{error}"))
+            .matches(&packet())
     }
 
     #[test]
@@ -385,7 +425,11 @@ mod tests {
 
     #[test]
     fn an_ipv4_prefix_of_zero_is_not_ipv6() {
-        let v6 = Roce { source: Address::v6([0x20; 16]), destination: Address::v6([0x21; 16]), ..packet() };
+        let v6 = Roce {
+            source: Address::v6([0x20; 16]),
+            destination: Address::v6([0x21; 16]),
+            ..packet()
+        };
         assert!(!Filter::parse("0.0.0.0/0").unwrap().matches(&v6));
         assert!(Filter::parse("::/0").unwrap().matches(&v6));
     }
@@ -394,22 +438,37 @@ mod tests {
     fn errors_point_at_the_character() {
         let cases = [
             ("qpn", 3, "expected a queue pair number, the expression ends"),
-            ("qpn 99999999", 4, "'99999999' is not a queue pair number of 0 to 16777215 (decimal or 0x hex)"),
+            (
+                "qpn 99999999",
+                4,
+                "'99999999' is not a queue pair number of 0 to 16777215 (decimal or 0x hex)",
+            ),
             ("10.0.0.1 and", 12, ""),
             ("10.0.0.300", 0, "'10.0.0.300' is not an IP address"),
             ("dst 10.0.0.1/33", 4, "'/33' is not a prefix length of 0 to 32"),
             ("(qpn 1", 6, "expected ')', the expression ends"),
             ("qpn 1 qpn 2", 6, "expected 'and', 'or' or the end, found 'qpn'"),
-            ("service tcp", 8, "expected a service: rc, uc, rd, ud, xrc, cnp or vendor, found 'tcp'"),
+            (
+                "service tcp",
+                8,
+                "expected a service: rc, uc, rd, ud, xrc, cnp or vendor, found 'tcp'",
+            ),
             ("", 0, ""),
         ];
         for (expression, at, message) in cases {
             let error = Filter::parse(expression).unwrap_err();
             assert_eq!(error.at, at, "{expression}");
-            assert!(message.is_empty() || error.message == message, "{expression}: {}", error.message);
+            assert!(
+                message.is_empty() || error.message == message,
+                "{expression}: {}",
+                error.message
+            );
         }
         let shown = Filter::parse("qpn 1 xor qpn 2").unwrap_err().to_string();
-        assert_eq!(shown, "expected 'and', 'or' or the end, found 'xor'\n  qpn 1 xor qpn 2\n        ^");
+        assert_eq!(
+            shown,
+            "expected 'and', 'or' or the end, found 'xor'\n  qpn 1 xor qpn 2\n        ^"
+        );
     }
 
     #[test]

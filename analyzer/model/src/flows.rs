@@ -30,7 +30,7 @@ table! {
     wire_bytes: u64, "bytes", "Their frames on the wire, without FCS.";
     payload_bytes: u64, "bytes", "Application data in them.";
     data_packets: u64, "packets", "Packets of operations that carry data: SEND and WRITE requests, READ responses, UD, UC.";
-    not_ect: u64, "packets", "Data packets whose sender did not offer ECN.";
+    not_ect: u64, "packets", "Data packets over IP whose sender did not offer ECN.";
     ect0: u64, "packets", "Data packets with ECT(0).";
     ect1: u64, "packets", "Data packets with ECT(1).";
     ce: u64, "packets", "Data packets marked Congestion Experienced.";
@@ -54,7 +54,7 @@ table! {
     unresolved: Option<u64>, "packets", "Missing ones of which nothing more was seen. Absent: needs the other direction.";
     lost_downstream: Option<u64>, "packets", "Packets seen here that the receiver asked for again. Absent: needs the other direction.";
     late: u64, "packets", "Request packets that filled a hole outside of any resend run: reordering.";
-    stale: u64, "packets", "Request packets 2^22 or more PSNs behind the highest.";
+    stale: u64, "packets", "Request packets 2^22 or more PSNs behind the highest; of UC, all behind it that fill no hole.";
     response_missing: u64, "packets", "READ responses missing inside a response message; a lower bound at its borders.";
     messages: u64, "messages", "Messages whose last packet was seen for the first time; for READ and atomics: requests.";
     message_bytes_min: Option<u64>, "bytes", "Smallest message whose length is known.";

@@ -104,13 +104,31 @@ mod tests {
     fn every_field_counts() {
         let base = key();
         let others = [
-            FlowKey { source: base.destination, ..base },
-            FlowKey { destination: base.source, ..base },
-            FlowKey { destination_qpn: Qpn::new(0x12), ..base },
-            FlowKey { source_qpn: Qpn::new(1), ..base },
-            FlowKey { vlan: Some(0), ..base },
+            FlowKey {
+                source: base.destination,
+                ..base
+            },
+            FlowKey {
+                destination: base.source,
+                ..base
+            },
+            FlowKey {
+                destination_qpn: Qpn::new(0x12),
+                ..base
+            },
+            FlowKey {
+                source_qpn: Qpn::new(1),
+                ..base
+            },
+            FlowKey {
+                vlan: Some(0),
+                ..base
+            },
             FlowKey { vni: Some(7), ..base },
-            FlowKey { service: Service::Uc, ..base },
+            FlowKey {
+                service: Service::Uc,
+                ..base
+            },
         ];
         for other in others {
             assert_ne!(base.id(), other.id(), "{other:?}");

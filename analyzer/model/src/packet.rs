@@ -5,7 +5,7 @@ use roce_wire::{Pause, Psn, Qpn, Roce};
 use crate::{Nanos, TapId};
 
 /// One RoCE packet as one tap saw it.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Packet {
     /// When it was captured.
     pub time: Nanos,

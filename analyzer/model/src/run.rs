@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::table::table;
 use crate::Nanos;
+use crate::table::table;
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]

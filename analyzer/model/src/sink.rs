@@ -1,8 +1,6 @@
 //! Where results go.
 
-use crate::{
-    CnpReceiver, EventColumns, FlowRow, InputSummary, Nanos, Span, TapRow, TimelineColumns, Totals,
-};
+use crate::{CnpReceiver, EventColumns, FlowRow, InputSummary, Nanos, Span, TapRow, TimelineColumns, Totals};
 
 /// What a sink failed with; it says which file or stream.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
@@ -34,7 +32,8 @@ pub struct RunSummary {
 
 /// Takes rows as they come and the summary at the end.
 ///
-/// Rows of one bin come together, bins in time order. After an error nothing more is sent.
+/// Rows of one bin come together, bins in time order; only what was stamped out of order by more than the analysis
+/// waits for comes later, as rows in parts. After an error nothing more is sent.
 pub trait Sink {
     /// Before the first row: the width of a bin.
     ///

@@ -83,14 +83,18 @@ pub enum Cell<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values<T> {
     leading_nulls: usize,
-    values: Vec<T>,
-    /// Empty, or for each of `values` whether it is there.
+    present: Vec<T>,
+    /// Empty, or for each of `present` whether it really is.
     valid: Vec<bool>,
 }
 
 impl<T> Default for Values<T> {
     fn default() -> Self {
-        Self { leading_nulls: 0, values: Vec::new(), valid: Vec::new() }
+        Self {
+            leading_nulls: 0,
+            present: Vec::new(),
+            valid: Vec::new(),
+        }
     }
 }
 
@@ -101,24 +105,24 @@ impl<T: Default> Values<T> {
         if !self.valid.is_empty() {
             self.valid.push(true);
         }
-        self.values.push(value);
+        self.present.push(value);
     }
 
     /// Adds an absent value.
     #[inline]
     pub fn push_null(&mut self) {
-        if self.values.is_empty() {
+        if self.present.is_empty() {
             self.leading_nulls += 1;
             return;
         }
-        self.valid.resize(self.values.len(), true);
+        self.valid.resize(self.present.len(), true);
         self.valid.push(false);
-        self.values.push(T::default());
+        self.present.push(T::default());
     }
 
     /// How many values there are, absent ones counted.
     pub fn len(&self) -> usize {
-        self.leading_nulls + self.values.len()
+        self.leading_nulls + self.present.len()
     }
 
     /// Whether there is none.
@@ -133,7 +137,7 @@ impl<T: Default> Values<T> {
         if self.valid.get(index).is_some_and(|valid| !valid) {
             return None;
         }
-        self.values.get(index)
+        self.present.get(index)
     }
 
     /// All values in order.
@@ -143,25 +147,28 @@ impl<T: Default> Values<T> {
 
     /// The plain values, when none is absent: what can be stored without looking at each.
     pub fn without_nulls(&self) -> Option<&[T]> {
-        (self.leading_nulls == 0 && self.valid.is_empty()).then_some(&self.values)
+        (self.leading_nulls == 0 && self.valid.is_empty()).then_some(&self.present)
     }
 
     /// Whether every value is absent.
     pub fn all_null(&self) -> bool {
-        self.values.is_empty()
+        self.present.is_empty()
     }
 
     /// Empties it, keeping its room.
     pub fn clear(&mut self) {
         self.leading_nulls = 0;
-        self.values.clear();
+        self.present.clear();
         self.valid.clear();
     }
 }
 
 /// A column's values, by type.
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "each variant holds the values of the column type it is named after")]
+#[expect(
+    missing_docs,
+    reason = "each variant holds the values of the column type it is named after"
+)]
 pub enum Data<'a> {
     U32(&'a Values<u32>),
     U64(&'a Values<u64>),
@@ -351,7 +358,10 @@ mod tests {
         assert!(!values.all_null());
         values.push_null();
         values.push(9);
-        assert_eq!(values.iter().collect::<Vec<_>>(), [None, Some(&7), None, Some(&9)]);
+        assert_eq!(
+            values.iter().collect::<Vec<_>>(),
+            [None, Some(&7), None, Some(&9)]
+        );
         assert_eq!(values.len(), 4);
         assert_eq!(values.at(4), None);
         assert!(values.without_nulls().is_none());

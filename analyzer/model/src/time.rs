@@ -17,7 +17,10 @@ impl Nanos {
     }
 
     /// As seconds.
-    #[expect(clippy::cast_precision_loss, reason = "for display and rates: 2^53 ns are 104 days")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "for display and rates: 2^53 ns are 104 days"
+    )]
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -35,10 +38,14 @@ pub struct Span {
 impl Span {
     /// Only this moment.
     pub const fn at(time: Nanos) -> Self {
-        Self { first: time, last: time }
+        Self {
+            first: time,
+            last: time,
+        }
     }
 
     /// Grows to include `time`.
+    #[inline]
     pub fn include(&mut self, time: Nanos) {
         self.first = self.first.min(time);
         self.last = self.last.max(time);
@@ -60,7 +67,11 @@ impl fmt::Display for Nanos {
             _ => ("s", 1e9),
         };
         let value = self.seconds() * 1e9 / scale;
-        let decimals = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+        let decimals = if value < 10.0 {
+            2
+        } else {
+            usize::from(value < 100.0)
+        };
         write!(f, "{value:.decimals$} {unit}")
     }
 }
@@ -83,6 +94,9 @@ mod tests {
         let mut span = Span::at(Nanos(5));
         span.include(Nanos(9));
         span.include(Nanos(2));
-        assert_eq!((span.first, span.last, span.length()), (Nanos(2), Nanos(9), Nanos(7)));
+        assert_eq!(
+            (span.first, span.last, span.length()),
+            (Nanos(2), Nanos(9), Nanos(7))
+        );
     }
 }

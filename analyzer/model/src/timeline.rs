@@ -6,7 +6,7 @@ use crate::{FlowId, Nanos, TapId};
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     TimelineRow, TimelineColumns, "timeline", "One flow, at one tap, in one bin of time in which it was active.";
-    time: Nanos, "ns", "Begin of the bin.";
+    time: Nanos, "ns", "Begin of the bin. A flow has one row for a bin; it comes in parts where stamps are out of order by more than 4 bins and 10 ms.";
     flow_id: FlowId, "", "The flow.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
     epoch: u32, "", "The flow's epoch: `flows.epoch`.";
@@ -14,7 +14,7 @@ table! {
     wire_bytes: u64, "bytes", "Their frames on the wire, without FCS.";
     payload_bytes: u64, "bytes", "Application data in them.";
     data_packets: u32, "packets", "Packets of operations that carry data: SEND and WRITE requests, READ responses, UD, UC.";
-    not_ect: u32, "packets", "Data packets whose sender did not offer ECN.";
+    not_ect: u32, "packets", "Data packets over IP whose sender did not offer ECN.";
     ect0: u32, "packets", "Data packets with ECT(0).";
     ect1: u32, "packets", "Data packets with ECT(1).";
     ce: u32, "packets", "Data packets marked Congestion Experienced.";

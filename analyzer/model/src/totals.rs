@@ -28,7 +28,10 @@ impl OpcodeCounts {
 
     /// The opcodes that were seen, in order.
     pub fn seen(&self) -> impl Iterator<Item = (Opcode, u64)> {
-        (0..=u8::MAX).map(Opcode).map(|opcode| (opcode, self.of(opcode))).filter(|(_, packets)| *packets > 0)
+        (0..=u8::MAX)
+            .map(Opcode)
+            .map(|opcode| (opcode, self.of(opcode)))
+            .filter(|(_, packets)| *packets > 0)
     }
 
     fn add(&mut self, other: &Self) {

@@ -67,7 +67,8 @@ impl Bth {
     /// The queue pair that the packet is for.
     #[inline]
     pub const fn destination_qpn(&self) -> Qpn {
-        Qpn::new(u32::from_be_bytes([0, self.0[5], self.0[6], self.0[7]]))
+        // One load of four bytes; the number keeps its 24 bits.
+        Qpn::new(u32::from_be_bytes([self.0[4], self.0[5], self.0[6], self.0[7]]))
     }
 
     /// Whether the receiver is asked to acknowledge.
@@ -79,7 +80,7 @@ impl Bth {
     /// The packet sequence number.
     #[inline]
     pub const fn psn(&self) -> Psn {
-        Psn::new(u32::from_be_bytes([0, self.0[9], self.0[10], self.0[11]]))
+        Psn::new(u32::from_be_bytes([self.0[8], self.0[9], self.0[10], self.0[11]]))
     }
 }
 

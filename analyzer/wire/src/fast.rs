@@ -22,63 +22,84 @@ const UDP: u8 = 17;
 /// `None`: it is not for the fast path, or not surely whole; the general path decides.
 #[inline]
 pub fn decode(link: LinkType, frame: &[u8], original: u32) -> Option<Roce> {
+    let mut roce = Roce::default();
+    decode_into(link, frame, original, &mut roce).then_some(roce)
+}
+
+/// The same into a place that is there: whether it did. A loop over frames saves two copies of each packet.
+#[inline]
+pub fn decode_into(link: LinkType, frame: &[u8], original: u32, into: &mut Roce) -> bool {
     match link {
-        LinkType::ETHERNET => of_ethernet(frame, original),
+        LinkType::ETHERNET => of_ethernet(frame, original, into).is_some(),
+        _ => of_other(link, frame, original, into).is_some(),
+    }
+}
+
+fn of_other(link: LinkType, frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
+    match link {
         LinkType::LINUX_SLL2 => {
             let sll = LinuxSll2(frame.first_chunk()?);
-            of_cooked::<20>(sll.device_type(), sll.protocol(), frame, original)
+            of_cooked::<20>(sll.device_type(), sll.protocol(), frame, original, into)
         }
         LinkType::LINUX_SLL => {
             let sll = LinuxSll(frame.first_chunk()?);
-            of_cooked::<16>(sll.device_type(), sll.protocol(), frame, original)
+            of_cooked::<16>(sll.device_type(), sll.protocol(), frame, original, into)
         }
-        LinkType::RAW => of_ipv4::<0>(frame, original, None).or_else(|| of_ipv6::<0>(frame, original, None)),
-        LinkType::IPV4 => of_ipv4::<0>(frame, original, None),
-        LinkType::IPV6 => of_ipv6::<0>(frame, original, None),
+        LinkType::RAW => {
+            of_ipv4::<0>(frame, original, None, into).or_else(|| of_ipv6::<0>(frame, original, None, into))
+        }
+        LinkType::IPV4 => of_ipv4::<0>(frame, original, None, into),
+        LinkType::IPV6 => of_ipv6::<0>(frame, original, None, into),
         _ => None,
     }
 }
 
 #[inline]
-fn of_ethernet(frame: &[u8], original: u32) -> Option<Roce> {
+fn of_ethernet(frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
     match Ethernet(frame.first_chunk()?).ether_type() {
-        ethernet::IPV4 => of_ipv4::<14>(frame, original, None),
-        ethernet::IPV6 => of_ipv6::<14>(frame, original, None),
-        ethernet::VLAN | ethernet::SERVICE_VLAN => of_tagged(frame, original),
+        ethernet::IPV4 => of_ipv4::<14>(frame, original, None, into),
+        ethernet::IPV6 => of_ipv6::<14>(frame, original, None, into),
+        ethernet::VLAN | ethernet::SERVICE_VLAN => of_tagged(frame, original, into),
         _ => None,
     }
 }
 
-fn of_tagged(frame: &[u8], original: u32) -> Option<Roce> {
+fn of_tagged(frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
     let outer = Vlan(chunk(frame, 14)?);
     let tag = Some(outer.tag());
     match outer.ether_type() {
-        ethernet::IPV4 => return of_ipv4::<18>(frame, original, tag),
-        ethernet::IPV6 => return of_ipv6::<18>(frame, original, tag),
+        ethernet::IPV4 => return of_ipv4::<18>(frame, original, tag, into),
+        ethernet::IPV6 => return of_ipv6::<18>(frame, original, tag, into),
         ethernet::VLAN | ethernet::SERVICE_VLAN => {}
         _ => return None,
     }
     let inner = Vlan(chunk(frame, 18)?);
     let tag = Some(inner.tag());
     match inner.ether_type() {
-        ethernet::IPV4 => of_ipv4::<22>(frame, original, tag),
-        ethernet::IPV6 => of_ipv6::<22>(frame, original, tag),
+        ethernet::IPV4 => of_ipv4::<22>(frame, original, tag, into),
+        ethernet::IPV6 => of_ipv6::<22>(frame, original, tag, into),
         _ => None,
     }
 }
 
 #[inline]
-fn of_cooked<const AT: u16>(device_type: u16, protocol: u16, frame: &[u8], original: u32) -> Option<Roce> {
+fn of_cooked<const AT: u16>(
+    device_type: u16,
+    protocol: u16,
+    frame: &[u8],
+    original: u32,
+    into: &mut Roce,
+) -> Option<()> {
     match protocol {
-        ethernet::IPV4 if sll::has_ether_type(device_type) => of_ipv4::<AT>(frame, original, None),
-        ethernet::IPV6 if sll::has_ether_type(device_type) => of_ipv6::<AT>(frame, original, None),
+        ethernet::IPV4 if sll::has_ether_type(device_type) => of_ipv4::<AT>(frame, original, None, into),
+        ethernet::IPV6 if sll::has_ether_type(device_type) => of_ipv6::<AT>(frame, original, None, into),
         _ => None,
     }
 }
 
 /// IPv4 at offset `AT`: 20 + 8 + 12 bytes of headers and 4 more, the ICRC of the shortest packet.
 #[inline]
-fn of_ipv4<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>) -> Option<Roce> {
+fn of_ipv4<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, into: &mut Roce) -> Option<()> {
     let head: &[u8; 44] = chunk(frame, usize::from(AT))?;
     let ip = Ipv4(chunk(head, 0)?);
     let udp = Udp(chunk(head, 20)?);
@@ -93,7 +114,7 @@ fn of_ipv4<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>) ->
     }
     let bth = Bth(*chunk(head, 28)?);
     let transport = Transport::of(frame, bth, AT + 28, length, original)?;
-    Some(Roce {
+    *into = Roce {
         source: ip.source(),
         destination: ip.destination(),
         bth,
@@ -112,12 +133,13 @@ fn of_ipv4<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>) ->
         carrier: Carrier::RoceV2Ipv4,
         through: through(vlan),
         seen: transport.seen,
-    })
+    };
+    Some(())
 }
 
 /// IPv6 at offset `AT`: 40 + 8 + 12 + 4 bytes.
 #[inline]
-fn of_ipv6<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>) -> Option<Roce> {
+fn of_ipv6<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, into: &mut Roce) -> Option<()> {
     let head: &[u8; 64] = chunk(frame, usize::from(AT))?;
     let ip = Ipv6(chunk(head, 0)?);
     let udp = Udp(chunk(head, 40)?);
@@ -130,7 +152,7 @@ fn of_ipv6<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>) ->
     }
     let bth = Bth(*chunk(head, 48)?);
     let transport = Transport::of(frame, bth, AT + 48, u32::from(udp.length()), original)?;
-    Some(Roce {
+    *into = Roce {
         source: ip.source(),
         destination: ip.destination(),
         bth,
@@ -149,7 +171,8 @@ fn of_ipv6<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>) ->
         carrier: Carrier::RoceV2Ipv6,
         through: through(vlan),
         seen: transport.seen,
-    })
+    };
+    Some(())
 }
 
 #[inline]
@@ -188,6 +211,16 @@ impl Transport {
         let at = usize::from(at);
         if frame.len() < at + 12 + usize::from(extended_bytes) {
             return None;
+        }
+        if extended_bytes == 0 {
+            // Nearly all data are the middle of a message: nothing follows the BTH.
+            return Some(Self {
+                aeth: Aeth::default(),
+                dma_length: 0,
+                source_qpn: 0,
+                payload_bytes,
+                seen: Extended::NONE,
+            });
         }
         let places = opcode.places();
         // Read without a branch on the opcode: a field that is not there reads bytes of the BTH, and is masked away.

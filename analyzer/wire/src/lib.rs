@@ -36,7 +36,7 @@ pub use aeth::{Aeth, AethKind, Nak, RnrTimer};
 pub use bth::Bth;
 pub use ecn::Ecn;
 pub use link::LinkType;
-pub use opcode::{Extended, Opcode, Operation, Service};
+pub use opcode::{Extended, Opcode, Operation, Service, Traits};
 pub use packet::{Carrier, Content, Decoded, Mirror, MirrorKind, Other, Roce, Through, VlanTag};
 pub use pause::{MacAddress, Pause, PauseKind};
 pub use psn::{Psn, Qpn};

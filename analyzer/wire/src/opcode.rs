@@ -188,6 +188,10 @@ const PAYLOAD: u16 = 1 << 2;
 const FIRST: u16 = 1 << 3;
 const LAST: u16 = 1 << 4;
 const DEFINED: u16 = 1 << 5;
+/// A request of RC, XRC or UC.
+const SEQUENCED: u16 = 1 << 6;
+/// A READ request.
+const READ: u16 = 1 << 7;
 
 const fn entry(code: u8) -> Entry {
     use Operation::{
@@ -257,12 +261,21 @@ const fn entry(code: u8) -> Entry {
         5 if flags & REQUEST != 0 => extended = extended.and(Extended::XRCETH),
         _ => {}
     }
+    let connected = matches!(transport, 0 | 1 | 5);
+    let flags = flags
+        | DEFINED
+        | if connected && flags & REQUEST != 0 {
+            SEQUENCED
+        } else {
+            0
+        }
+        | if low == 0x0c { READ } else { 0 };
     let places = Places::of(extended);
     Entry {
         operation,
         extended,
         extended_bytes: extended.bytes(),
-        flags: flags | DEFINED,
+        flags,
         places,
     }
 }
@@ -280,6 +293,42 @@ static TABLE: [Entry; 256] = {
     table
 };
 
+/// What an opcode is, in one look: see [`Opcode::traits`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Traits(u16);
+
+impl Traits {
+    /// As [`Opcode::is_response`].
+    #[inline]
+    pub const fn is_response(self) -> bool {
+        self.0 & RESPONSE != 0
+    }
+
+    /// As [`Opcode::carries_data`].
+    #[inline]
+    pub const fn carries_data(self) -> bool {
+        self.0 & PAYLOAD != 0
+    }
+
+    /// Neither the first nor the last packet of its message.
+    #[inline]
+    pub const fn is_middle(self) -> bool {
+        self.0 & (FIRST | LAST) == 0
+    }
+
+    /// A request of a connected service, whose PSNs form a sequence: RC, XRC, UC.
+    #[inline]
+    pub const fn is_sequenced(self) -> bool {
+        self.0 & SEQUENCED != 0
+    }
+
+    /// Such a request that takes one PSN, whatever its length: any but a READ.
+    #[inline]
+    pub const fn takes_one_psn(self) -> bool {
+        self.0 & SEQUENCED != 0 && self.0 & READ == 0
+    }
+}
+
 impl Opcode {
     /// RC Acknowledge (an ACK or a NAK, by its AETH).
     pub const RC_ACKNOWLEDGE: Self = Self(0x11);
@@ -293,6 +342,12 @@ impl Opcode {
     #[inline]
     fn entry(self) -> &'static Entry {
         &TABLE[usize::from(self.0)]
+    }
+
+    /// All that its flags say, looked up once.
+    #[inline]
+    pub fn traits(self) -> Traits {
+        Traits(self.entry().flags)
     }
 
     /// Its transport service.
@@ -438,6 +493,33 @@ mod tests {
         assert_eq!(Opcode(0xff).to_string(), "vendor 0xff");
         assert_eq!(Opcode(0x60).to_string(), "reserved 0x60");
         assert_eq!(Opcode(0x15).to_string(), "reserved 0x15");
+    }
+
+    #[test]
+    fn traits_are_the_flags_in_one_look() {
+        for code in 0..=u8::MAX {
+            let opcode = Opcode(code);
+            let traits = opcode.traits();
+            let connected = matches!(opcode.service(), Service::Rc | Service::Uc | Service::Xrc);
+            assert_eq!(
+                traits.is_sequenced(),
+                connected && opcode.is_request(),
+                "{opcode}"
+            );
+            let is_read = opcode.operation() == Operation::ReadRequest;
+            assert_eq!(
+                traits.takes_one_psn(),
+                traits.is_sequenced() && !is_read,
+                "{opcode}"
+            );
+            assert_eq!(
+                traits.is_middle(),
+                !opcode.is_first() && !opcode.is_last(),
+                "{opcode}"
+            );
+            assert_eq!(traits.is_response(), opcode.is_response(), "{opcode}");
+            assert_eq!(traits.carries_data(), opcode.carries_data(), "{opcode}");
+        }
     }
 
     #[test]
