@@ -3,7 +3,8 @@
 use std::hash::{BuildHasher, Hasher};
 
 use roce_model::{
-    CnpReceiver, EventKind, EventRow, FlowId, FlowKey, FlowRow, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Totals,
+    CnpReceiver, EventKind, EventRow, FlowId, FlowKey, FlowRow, LostRecords, Management, Nanos, Packet,
+    PacketBatch, PauseFrame, Totals,
 };
 use roce_wire::{AethKind, Extended, Nak, Operation, Psn, Qpn, Service};
 
@@ -15,7 +16,7 @@ use crate::counts::Counts;
 use crate::messages::PendingRead;
 use crate::requests::{Decision, Request, Run, Verdict};
 use crate::state::{Cold, Hot};
-use crate::table::{Found, FlowTable, TOGETHER};
+use crate::table::{FlowTable, Found, TOGETHER};
 
 /// What shapes the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { bin: Nanos(1_000_000), max_flows: 1_000_000 }
+        Self {
+            bin: Nanos(1_000_000),
+            max_flows: 1_000_000,
+        }
     }
 }
 
@@ -68,6 +72,8 @@ pub struct Analysis {
     /// How often the capture lost records, by tap.
     losses: Vec<u32>,
     output: Output,
+    /// Room for looking packets up.
+    found: Box<[Found]>,
     /// The first epoch of a new flow: past all epochs of evicted ones, so that no key is used twice.
     first_epoch: u32,
     /// Hosts are hashed alike in every part of a run.
@@ -89,6 +95,7 @@ impl Analysis {
             copies: Vec::new(),
             losses: Vec::new(),
             output: Output::default(),
+            found: vec![Found::default(); TOGETHER].into_boxed_slice(),
             first_epoch: 0,
             hosts: foldhash::fast::FixedState::with_seed(0),
         }
@@ -107,7 +114,12 @@ impl Analysis {
                 lost.peek().map(|lost| lost.before),
                 management.peek().map(|message| message.packet),
             ];
-            let to = next.into_iter().flatten().min().unwrap_or(usize::MAX).clamp(from, batch.packets.len());
+            let to = next
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(usize::MAX)
+                .clamp(from, batch.packets.len());
             self.packets(&batch.packets[from..to]);
             from = to;
             if let Some(lost) = lost.next_if(|lost| lost.before <= to) {
@@ -194,35 +206,41 @@ impl Analysis {
             infiniband: local + global,
             ..self.totals
         };
-        (output, Conclusion { totals, cnp_receivers: self.cnp.list(), copies: self.copies })
+        (
+            output,
+            Conclusion {
+                totals,
+                cnp_receivers: self.cnp.list(),
+                copies: self.copies,
+            },
+        )
     }
 
     fn packets(&mut self, packets: &[Packet]) {
+        let mut found = core::mem::take(&mut self.found);
         for some in packets.chunks(TOGETHER) {
-            let mut found = [Found::default(); TOGETHER];
-            self.table.find_all(some, &mut found);
-            self.recent.touch(some.iter().zip(&found).map(|(packet, found)| (found.hash, packet)));
+            self.table.find_all(some, &self.recent, &mut found);
             // A flow that is new to this portion may be opened, and another evicted, by a packet before: then what
             // was found no longer holds.
             let mut holds = true;
-            for (packet, found) in some.iter().zip(&found) {
+            for (packet, found) in some.iter().zip(found.iter()) {
                 if packet.roce.bth.opcode().is_cnp() {
-                    self.observe_cnp(found.hash, packet);
+                    self.observe_cnp(found.fingerprint, packet);
                     continue;
                 }
                 let mut at = found.at;
                 if at == Found::NONE || !holds {
-                    at = match self.table.find(found.hash, &found.key) {
-                        Some(at) => at,
-                        None => {
-                            holds &= !self.table.is_full();
-                            self.open_flow(found, packet)
-                        }
+                    at = if let Some(at) = self.table.find(found.hash, &found.key) {
+                        at
+                    } else {
+                        holds &= !self.table.is_full();
+                        self.open_flow(found, packet)
                     };
                 }
-                self.observe(at, found.hash, packet);
+                self.observe(at, found.fingerprint, packet);
             }
         }
+        self.found = found;
     }
 
     fn hash_hosts(&self, packet: &Packet) -> (u64, u64) {
@@ -235,7 +253,9 @@ impl Analysis {
     }
 
     fn open_flow(&mut self, found: &Found, packet: &Packet) -> u32 {
-        if self.table.is_full() && let Some(idle) = self.table.idle() {
+        if self.table.is_full()
+            && let Some(idle) = self.table.idle()
+        {
             self.close_flow(idle, true);
             self.table.remove(idle);
         }
@@ -246,8 +266,8 @@ impl Analysis {
     }
 
     #[inline]
-    fn observe(&mut self, at: u32, hash: u64, packet: &Packet) {
-        let sighting = self.recent.look(hash, packet);
+    fn observe(&mut self, at: u32, fingerprint: u64, packet: &Packet) {
+        let sighting = self.recent.look(fingerprint, packet);
         let hot = &mut self.table.hot[at as usize];
         hot.referenced = true;
         if hot.evidence.is_copy(sighting, packet.roce.ip_id) {
@@ -298,8 +318,8 @@ impl Analysis {
         self.copies[tap] += 1;
     }
 
-    fn observe_cnp(&mut self, hash: u64, packet: &Packet) {
-        let sighting = self.recent.look(hash, packet);
+    fn observe_cnp(&mut self, fingerprint: u64, packet: &Packet) {
+        let sighting = self.recent.look(fingerprint, packet);
         if let Place::Later(bin) = self.bins.place(packet.time) {
             self.begin_bin(bin);
         }
@@ -325,38 +345,50 @@ impl Analysis {
     }
 
     /// Judges the PSN of a request; anything else is in order.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a few instructions for nearly every packet: the call would cost more"
+    )]
     fn judge(&mut self, at: u32, bin: u64, packet: &Packet) -> Verdict {
-        let hot = &mut self.table.hot[at as usize];
-        let opcode = packet.roce.bth.opcode();
-        if !opcode.is_request() || !matches!(opcode.service(), Service::Rc | Service::Xrc | Service::Uc) {
+        let traits = packet.roce.bth.opcode().traits();
+        if !traits.is_sequenced() {
             return Verdict::InOrder;
         }
-        let is_read = opcode.operation() == Operation::ReadRequest;
-        let generation = self.losses.get(packet.tap.0 as usize).copied().unwrap_or_default();
-        if !is_read && hot.losses == generation && hot.requests.advance(packet.roce.bth.psn(), 1) {
+        let hot = &mut self.table.hot[at as usize];
+        let generation = self
+            .losses
+            .get(packet.tap.0 as usize)
+            .copied()
+            .unwrap_or_default();
+        if traits.takes_one_psn()
+            && hot.losses == generation
+            && hot.requests.advance(packet.roce.bth.psn(), 1)
+        {
             hot.last_request = hot.last_request.max(packet.time);
             return Verdict::InOrder;
         }
         self.judge_unusual(at, bin, packet, generation)
     }
 
+    #[inline(never)]
     fn judge_unusual(&mut self, at: u32, bin: u64, packet: &Packet, generation: u32) -> Verdict {
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         let psn = packet.roce.bth.psn();
-        if core::mem::replace(&mut hot.losses, generation) != generation {
-            cold.tracker.capture_lost(&mut hot.requests);
-            cold.responses.resynchronise();
-            cold.pending_read = None;
-        }
+        note_losses(hot, cold, generation);
         if let Some(read) = cold.pending_read.take() {
             hot.messages.learn_from_read(read, psn);
         }
         let mut span = Some(1);
         if packet.roce.bth.opcode().operation() == Operation::ReadRequest {
             let length = packet.roce.dma_length;
-            span = packet.roce.seen.has(Extended::RETH).then(|| hot.messages.read_span(length)).flatten();
+            span = packet
+                .roce
+                .seen
+                .has(Extended::RETH)
+                .then(|| hot.messages.read_span(length))
+                .flatten();
             if span.is_none() {
                 cold.pending_read = Some(PendingRead { psn, length });
             }
@@ -401,7 +433,13 @@ impl Analysis {
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         let (tap, flow_id) = (hot.tap, cold.id);
-        while let Some(Run { first, begin, packets, .. }) = cold.tracker.take_ended() {
+        while let Some(Run {
+            first,
+            begin,
+            packets,
+            ..
+        }) = cold.tracker.take_ended()
+        {
             cold.resend_runs += 1;
             self.bins.events.push(EventRow {
                 time: begin,
@@ -413,24 +451,39 @@ impl Analysis {
                 ..EventRow::default()
             });
         }
-        let Some(Decision { resent, psn, time, parts }) = cold.tracker.take_decision() else { return };
+        let Some(Decision {
+            resent,
+            psn,
+            time,
+            parts,
+        }) = cold.tracker.take_decision()
+        else {
+            return;
+        };
+        if !resent {
+            self.bins.events.push(EventRow {
+                time,
+                kind: EventKind::Late,
+                tap,
+                flow_id: Some(flow_id),
+                psn: Some(psn.value()),
+                value: Some(parts.iter().map(|(_, packets, _)| u64::from(*packets)).sum()),
+                ..EventRow::default()
+            });
+        }
         for (bin, packets, bytes) in parts {
             let counts = if resent {
-                Counts { retransmitted_packets: packets, retransmitted_bytes: bytes, ..Counts::default() }
+                Counts {
+                    retransmitted_packets: packets,
+                    retransmitted_bytes: bytes,
+                    ..Counts::default()
+                }
             } else {
-                Counts { late: packets, ..Counts::default() }
+                Counts {
+                    late: packets,
+                    ..Counts::default()
+                }
             };
-            if !resent {
-                self.bins.events.push(EventRow {
-                    time,
-                    kind: EventKind::Late,
-                    tap,
-                    flow_id: Some(flow_id),
-                    psn: Some(psn.value()),
-                    value: Some(u64::from(packets)),
-                    ..EventRow::default()
-                });
-            }
             let hot = &mut self.table.hot[at as usize];
             if bin == self.bins.current() && hot.active {
                 hot.counts.add(&counts);
@@ -461,11 +514,15 @@ impl Analysis {
     }
 
     /// Counts a packet of a flow in its open row.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "called for every packet from one place, and from another that is rare"
+    )]
     fn count(&mut self, at: u32, packet: &Packet, verdict: Verdict) {
         self.count_packet(packet);
         let roce = &packet.roce;
-        let opcode = roce.bth.opcode();
+        let traits = roce.bth.opcode().traits();
         let ecn = roce.traffic_class & 3;
         if roce.carrier.has_ip() {
             self.ecn[usize::from(ecn)] += 1;
@@ -477,9 +534,11 @@ impl Analysis {
         counts.packets += 1;
         counts.wire_bytes += u64::from(packet.wire_bytes);
         counts.payload_bytes += u64::from(roce.payload_bytes);
-        let data = opcode.carries_data() && roce.payload_bytes > 0;
+        let data = traits.carries_data() && roce.payload_bytes > 0;
         if data {
             counts.data_packets += 1;
+        }
+        if data && roce.carrier.has_ip() {
             counts.ecn[usize::from(ecn)] += 1;
         }
         if let Some(good) = packet.icrc {
@@ -487,10 +546,10 @@ impl Analysis {
             cold.icrc_bad += u64::from(!good);
         }
         hot.attributes(cold, packet, data);
-        if opcode.is_response() {
+        if traits.is_response() {
             return self.count_response(at, packet);
         }
-        if verdict == Verdict::InOrder && !opcode.is_first() && !opcode.is_last() {
+        if verdict == Verdict::InOrder && traits.is_middle() {
             // The middle of a message: nothing to it but its payload.
             return hot.messages.add(roce.payload_bytes);
         }
@@ -502,7 +561,7 @@ impl Analysis {
         let cold = &mut self.table.cold[at as usize];
         let roce = &packet.roce;
         match verdict {
-            Verdict::InOrder => {}
+            Verdict::InOrder | Verdict::Undecided => {}
             Verdict::Gap { first, missing } => {
                 hot.counts.missing += missing;
                 hot.messages.interrupt();
@@ -520,10 +579,13 @@ impl Analysis {
                     return;
                 }
             }
-            Verdict::Undecided => {}
             Verdict::Late => {
                 hot.counts.late += 1;
-                self.bins.events.push(EventRow { kind: EventKind::Late, value: Some(1), ..event_of(packet, cold.id) });
+                self.bins.events.push(EventRow {
+                    kind: EventKind::Late,
+                    value: Some(1),
+                    ..event_of(packet, cold.id)
+                });
             }
             Verdict::Stale | Verdict::NewEpoch(_) => {
                 cold.stale += 1;
@@ -551,6 +613,14 @@ impl Analysis {
         let roce = &packet.roce;
         let opcode = roce.bth.opcode();
         if opcode.is_read_response() {
+            note_losses(
+                hot,
+                cold,
+                self.losses
+                    .get(packet.tap.0 as usize)
+                    .copied()
+                    .unwrap_or_default(),
+            );
             if let Some((first, missing)) = cold.responses.observe(opcode, roce.bth.psn()) {
                 cold.response_missing += u64::from(missing);
                 self.totals.response_missing += u64::from(missing);
@@ -570,7 +640,11 @@ impl Analysis {
             AethKind::Ack { .. } => hot.counts.acks += 1,
             AethKind::RnrNak { timer } => {
                 hot.counts.rnr_naks += 1;
-                self.bins.events.push(EventRow { kind: EventKind::RnrNak, value: Some(timer.nanos()), ..event_of(packet, cold.id) });
+                self.bins.events.push(EventRow {
+                    kind: EventKind::RnrNak,
+                    value: Some(timer.nanos()),
+                    ..event_of(packet, cold.id)
+                });
             }
             AethKind::Nak(code) => {
                 hot.counts.naks += 1;
@@ -579,7 +653,7 @@ impl Analysis {
                     Nak::InvalidRequest => 1,
                     Nak::RemoteAccessError => 2,
                     Nak::RemoteOperationalError => 3,
-                    _ => 4,
+                    Nak::InvalidRdRequest => 4,
                 };
                 cold.naks[place] += 1;
                 if code == Nak::PsnSequenceError {
@@ -622,7 +696,11 @@ impl Analysis {
         }
         self.bins.events.push(EventRow {
             time: lost.time,
-            kind: if lost.by_mirror { EventKind::MirrorLost } else { EventKind::CaptureLost },
+            kind: if lost.by_mirror {
+                EventKind::MirrorLost
+            } else {
+                EventKind::CaptureLost
+            },
             tap: lost.tap,
             value: Some(lost.records),
             ..EventRow::default()
@@ -695,9 +773,20 @@ impl Analysis {
                     self.settle(at);
                 }
             }
-            let Some(bin) = self.bins.take_done(all) else { return };
+            let Some(bin) = self.bins.take_done(all) else {
+                return;
+            };
             self.output.bins.push(bin);
         }
+    }
+}
+
+/// Tells a flow of the losses of its tap: a gap in its requests or responses would be the capture's own.
+fn note_losses(hot: &mut Hot, cold: &mut Cold, generation: u32) {
+    if core::mem::replace(&mut hot.losses, generation) != generation {
+        cold.tracker.capture_lost(&mut hot.requests);
+        cold.responses.resynchronise();
+        cold.pending_read = None;
     }
 }
 
@@ -717,7 +806,7 @@ impl Conclusion {
     pub fn add(&mut self, other: &Self) {
         self.totals.add(&other.totals);
         self.cnp_receivers.extend_from_slice(&other.cnp_receivers);
-        self.cnp_receivers.sort_by_key(|receiver| core::cmp::Reverse(receiver.cnp));
+        crate::cnp::sort(&mut self.cnp_receivers);
         if self.copies.len() < other.copies.len() {
             self.copies.resize(other.copies.len(), 0);
         }

@@ -40,19 +40,30 @@ pub(crate) struct Bin {
 
 impl Bin {
     fn new(number: u64) -> Self {
-        Self { number, ..Self::default() }
+        Self {
+            number,
+            ..Self::default()
+        }
     }
 
     /// The counts of the flow of `like`; a new row when it has none.
     fn counts(&mut self, like: &Row) -> &mut Counts {
         let rows = &mut self.rows;
         let places = self.places.get_or_insert_with(|| {
-            rows.iter().enumerate().map(|(at, row)| ((row.flow_id, row.tap, row.epoch), at)).collect()
+            rows.iter()
+                .enumerate()
+                .map(|(at, row)| ((row.flow_id, row.tap, row.epoch), at))
+                .collect()
         });
-        let at = *places.entry((like.flow_id, like.tap, like.epoch)).or_insert_with(|| {
-            rows.push(Row { counts: Counts::default(), ..*like });
-            rows.len() - 1
-        });
+        let at = *places
+            .entry((like.flow_id, like.tap, like.epoch))
+            .or_insert_with(|| {
+                rows.push(Row {
+                    counts: Counts::default(),
+                    ..*like
+                });
+                rows.len() - 1
+            });
         &mut rows[at].counts
     }
 }
@@ -118,7 +129,11 @@ impl Bins {
             return Place::Current;
         }
         let number = time.0 / self.width;
-        if time.0 >= self.end { Place::Later(number) } else { Place::Earlier(number) }
+        if time.0 >= self.end {
+            Place::Later(number)
+        } else {
+            Place::Earlier(number)
+        }
     }
 
     /// Ends the current bin with its rows and moves on to bin `number`.
@@ -140,11 +155,10 @@ impl Bins {
 
     /// The counts of the flow of `like` in an earlier bin; `None` when that bin has been handed on.
     pub(crate) fn earlier(&mut self, number: u64, like: &Row) -> Option<&mut Counts> {
-        if number + self.window < self.current {
-            return None;
-        }
         let at = match self.pending.binary_search_by_key(&number, |bin| bin.number) {
+            // Also when its time is over and what was undecided in it is being settled.
             Ok(at) => at,
+            Err(_) if number + self.window < self.current => return None,
             Err(at) => {
                 self.pending.insert(at, Bin::new(number));
                 at
@@ -156,7 +170,9 @@ impl Bins {
     /// The oldest bin, once it can no longer change; with `all`, every bin.
     pub(crate) fn take_done(&mut self, all: bool) -> Option<Bin> {
         let oldest = self.pending.front()?;
-        (all || oldest.number + self.window < self.current).then(|| self.pending.pop_front()).flatten()
+        (all || oldest.number + self.window < self.current)
+            .then(|| self.pending.pop_front())
+            .flatten()
     }
 
     /// Flows that are undecided in the bin that [`Bins::take_done`] hands on next.
@@ -179,7 +195,10 @@ impl Bins {
 
     /// A bin of its own for counts of a time that has been handed on.
     pub(crate) fn overdue(number: u64, row: Row) -> Bin {
-        Bin { rows: vec![row], ..Bin::new(number) }
+        Bin {
+            rows: vec![row],
+            ..Bin::new(number)
+        }
     }
 
     /// Every bin before this one has been handed on.
@@ -190,5 +209,109 @@ impl Bins {
     /// The begin of bin `number`.
     pub(crate) fn time(&self, number: u64) -> Nanos {
         Nanos(number.saturating_mul(self.width))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn row(flow: u64, packets: u32) -> Row {
+        let counts = Counts {
+            packets,
+            ..Counts::default()
+        };
+        Row {
+            flow_id: FlowId(flow),
+            tap: TapId(0),
+            epoch: 0,
+            destination: 0,
+            pair: 0,
+            counts,
+        }
+    }
+
+    fn bins() -> Bins {
+        let mut bins = Bins::new(Nanos(MS));
+        bins.advance(100, Vec::new());
+        bins
+    }
+
+    #[test]
+    fn times_fall_into_bins() {
+        let bins = bins();
+        assert_eq!(bins.place(Nanos(100 * MS)), Place::Current);
+        assert_eq!(bins.place(Nanos(101 * MS - 1)), Place::Current);
+        assert_eq!(bins.place(Nanos(101 * MS)), Place::Later(101));
+        assert_eq!(bins.place(Nanos(100 * MS - 1)), Place::Earlier(99));
+        assert_eq!(bins.time(100), Nanos(100 * MS));
+        assert_eq!(
+            Bins::new(Nanos(MS)).place(Nanos(0)),
+            Place::Later(0),
+            "time zero, too, begins a bin"
+        );
+    }
+
+    #[test]
+    fn a_bin_stays_changeable_for_ten_milliseconds() {
+        let mut bins = bins();
+        bins.advance(101, vec![row(1, 5)]);
+        bins.advance(110, vec![row(1, 7)]);
+        assert!(bins.take_done(false).is_none());
+        assert_eq!(bins.done_before(), 100);
+        bins.advance(111, Vec::new());
+        assert_eq!(bins.done_before(), 101);
+        let done = bins.take_done(false).unwrap();
+        assert_eq!((done.number, done.rows), (100, vec![row(1, 5)]));
+        assert!(bins.take_done(false).is_none(), "101 is next and not over");
+        assert_eq!(bins.take_done(true).unwrap().number, 101);
+        assert!(bins.take_done(true).is_none());
+    }
+
+    #[test]
+    fn windows_have_a_least_and_a_most() {
+        // 10 ms are no bin of 1 s, 4 are kept; of 1 us they are 10,000, 128 are kept.
+        for (width, window) in [(1_000 * MS, 4), (MS, 10), (1_000, 128)] {
+            let mut bins = Bins::new(Nanos(width));
+            bins.advance(1_000, Vec::new());
+            assert_eq!(bins.done_before(), 1_000 - window);
+        }
+    }
+
+    #[test]
+    fn counts_of_an_earlier_bin() {
+        let mut bins = bins();
+        bins.advance(105, vec![row(1, 5), row(2, 6)]);
+        bins.earlier(100, &row(2, 0)).unwrap().packets += 1;
+        bins.earlier(100, &row(3, 9)).unwrap().packets += 2;
+        bins.earlier(103, &row(1, 9)).unwrap().packets += 3;
+        assert!(bins.earlier(94, &row(1, 9)).is_none(), "11 bins ago");
+        bins.earlier(95, &row(1, 9)).unwrap().packets += 4;
+        let all: Vec<_> = core::iter::from_fn(|| bins.take_done(true))
+            .map(|bin| (bin.number, bin.rows))
+            .collect();
+        let expected = [
+            (95, vec![row(1, 4)]),
+            (100, vec![row(1, 5), row(2, 7), row(3, 2)]),
+            (103, vec![row(1, 3)]),
+        ];
+        assert_eq!(all, expected, "in order, no row twice");
+    }
+
+    #[test]
+    fn undecided_flows_are_settled_before_their_bin_goes() {
+        let mut bins = bins();
+        bins.undecided_at(100, 7);
+        bins.advance(101, vec![row(1, 5)]);
+        bins.undecided_at(100, 8);
+        bins.advance(111, Vec::new());
+        assert_eq!(bins.undecided_in_done(false), [7, 8]);
+        assert!(bins.undecided_in_done(false).is_empty(), "once");
+        // Its time is over, and still the row can be corrected.
+        bins.earlier(100, &row(1, 0)).unwrap().late += 1;
+        assert_eq!(bins.take_done(false).unwrap().rows[0].counts.late, 1);
+        assert!(bins.earlier(100, &row(1, 0)).is_none(), "now it is gone");
     }
 }

@@ -36,7 +36,11 @@ pub(crate) struct CnpReceivers {
 
 impl CnpReceivers {
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, states: HashMap::default(), active: Vec::new() }
+        Self {
+            most,
+            states: HashMap::default(),
+            active: Vec::new(),
+        }
     }
 
     /// Takes a notification; `false` when it is a copy of one seen before.
@@ -58,7 +62,7 @@ impl CnpReceivers {
             in_bin: 0,
             evidence: CopyEvidence::default(),
         });
-        if state.evidence.is_copy(sighting, packet.roce.ip_id) {
+        if state.evidence.is_copy_among_alike(sighting, packet.roce.ip_id) {
             return false;
         }
         if state.in_bin == 0 {
@@ -74,8 +78,15 @@ impl CnpReceivers {
     /// Ends a bin that began at `begin`: one event for each queue pair notified in it.
     pub(crate) fn end_bin(&mut self, begin: Nanos, events: &mut Vec<EventRow>) {
         for key in self.active.drain(..) {
-            let Some(state) = self.states.get_mut(&key) else { continue };
-            let Key { tap, source, destination, qpn } = key;
+            let Some(state) = self.states.get_mut(&key) else {
+                continue;
+            };
+            let Key {
+                tap,
+                source,
+                destination,
+                qpn,
+            } = key;
             events.push(EventRow {
                 time: begin,
                 kind: EventKind::Cnp,
@@ -102,9 +113,20 @@ impl CnpReceivers {
                 last_time: state.last,
             })
             .collect();
-        list.sort_by_key(|receiver| {
-            (core::cmp::Reverse(receiver.cnp), receiver.tap, receiver.destination, receiver.qpn, receiver.source)
-        });
+        sort(&mut list);
         list
     }
+}
+
+/// The most often notified first; alike in every run, whatever its parts.
+pub(crate) fn sort(list: &mut [CnpReceiver]) {
+    list.sort_by_key(|receiver| {
+        (
+            core::cmp::Reverse(receiver.cnp),
+            receiver.tap,
+            receiver.destination,
+            receiver.qpn,
+            receiver.source,
+        )
+    });
 }

@@ -54,7 +54,9 @@ impl<'a> Collector<'a> {
                 sink.flows_closed(&output.flows)?;
             }
         }
-        let Some(state) = self.parts.get_mut(part) else { return Ok(()) };
+        let Some(state) = self.parts.get_mut(part) else {
+            return Ok(());
+        };
         state.done_before = output.done_before;
         state.bins.extend(output.bins);
         self.hand_on()
@@ -62,10 +64,21 @@ impl<'a> Collector<'a> {
 
     /// Hands on every bin that no part will add to.
     fn hand_on(&mut self) -> Result<(), SinkError> {
-        let complete = self.parts.iter().map(|part| part.done_before).min().unwrap_or_default();
+        let complete = self
+            .parts
+            .iter()
+            .map(|part| part.done_before)
+            .min()
+            .unwrap_or_default();
         loop {
-            let next = self.parts.iter().filter_map(|part| part.bins.front().map(|bin| bin.number)).min();
-            let Some(number) = next.filter(|number| *number < complete) else { return Ok(()) };
+            let next = self
+                .parts
+                .iter()
+                .filter_map(|part| part.bins.front().map(|bin| bin.number))
+                .min();
+            let Some(number) = next.filter(|number| *number < complete) else {
+                return Ok(());
+            };
             let mut bins = Vec::with_capacity(self.parts.len());
             for part in &mut self.parts {
                 while let Some(bin) = part.bins.pop_front_if(|bin| bin.number == number) {
@@ -97,7 +110,10 @@ impl<'a> Collector<'a> {
             row.counts.write_timeline(&mut out);
             self.timeline.push(&out);
         }
-        let mut events: Vec<_> = bins.iter_mut().flat_map(|bin| core::mem::take(&mut bin.events)).collect();
+        let mut events: Vec<_> = bins
+            .iter_mut()
+            .flat_map(|bin| core::mem::take(&mut bin.events))
+            .collect();
         events.sort_by_key(|event| (event.time, event.tap, event.flow_id, event.psn));
         for event in &events {
             self.events.push(event);
@@ -132,5 +148,163 @@ impl<'a> Collector<'a> {
         }
         self.hand_on()?;
         self.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use roce_model::{EventRow, FlowId, TapId};
+
+    use super::*;
+    use crate::bins::{Bins, Row};
+    use crate::counts::Counts;
+
+    /// What a sink got: begin of the bin, flow, senders to its destination; times of events.
+    #[derive(Default)]
+    struct Got {
+        rows: Vec<(u64, u64, u32)>,
+        events: Vec<u64>,
+    }
+
+    impl Sink for Got {
+        fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+            for at in 0..rows.len() {
+                let senders = *rows.senders_to_destination.at(at).unwrap();
+                self.rows
+                    .push((*rows.time.at(at).unwrap(), *rows.flow_id.at(at).unwrap(), senders));
+            }
+            Ok(())
+        }
+
+        fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
+            self.events.extend(rows.time.iter().flatten());
+            Ok(())
+        }
+    }
+
+    struct Broken;
+
+    impl Sink for Broken {
+        fn timeline(&mut self, _: &TimelineColumns) -> Result<(), SinkError> {
+            Err("the disk is full".into())
+        }
+    }
+
+    fn row(flow: u64, destination: u64, pair: u64, payload_bytes: u64) -> Row {
+        let counts = Counts {
+            packets: 1,
+            payload_bytes,
+            ..Counts::default()
+        };
+        Row {
+            flow_id: FlowId(flow),
+            tap: TapId(0),
+            epoch: 0,
+            destination,
+            pair,
+            counts,
+        }
+    }
+
+    fn bin(number: u64, rows: Vec<Row>, events: &[u64]) -> Bin {
+        let mut bin = Bins::overdue(number, row(0, 0, 0, 0));
+        bin.rows = rows;
+        bin.events = events
+            .iter()
+            .map(|time| EventRow {
+                time: Nanos(*time),
+                ..EventRow::default()
+            })
+            .collect();
+        bin
+    }
+
+    fn output(done_before: u64, bins: Vec<Bin>) -> Output {
+        Output {
+            bins,
+            flows: Vec::new(),
+            done_before,
+        }
+    }
+
+    #[test]
+    fn a_bin_waits_for_the_slowest_part() {
+        let mut got = Got::default();
+        let mut collector = Collector::new(2, Nanos(10), vec![&mut got]);
+        collector
+            .push(
+                0,
+                output(
+                    9,
+                    vec![
+                        bin(5, vec![row(1, 1, 1, 1)], &[]),
+                        bin(7, vec![row(1, 1, 1, 1)], &[]),
+                    ],
+                ),
+            )
+            .unwrap();
+        assert_eq!(collector.timeline.len(), 0, "part 1 may still add to bin 5");
+        collector
+            .push(1, output(6, vec![bin(5, vec![row(2, 1, 2, 1)], &[])]))
+            .unwrap();
+        assert_eq!(collector.timeline.len(), 2, "bin 5, not 7");
+        collector
+            .push(1, output(6, vec![bin(6, vec![row(2, 1, 2, 1)], &[])]))
+            .unwrap();
+        collector.finish().unwrap();
+        // Bin 5 had two senders to destination 1, one in each part.
+        assert_eq!(got.rows, [(50, 1, 2), (50, 2, 2), (60, 2, 1), (70, 1, 1)]);
+    }
+
+    #[test]
+    fn senders_are_hosts_with_payload() {
+        let mut got = Got::default();
+        let mut collector = Collector::new(1, Nanos(10), vec![&mut got]);
+        // Flows 1 and 2 come from one host, 3 from another, 4 sends ACKs only; 5 goes elsewhere.
+        let rows = vec![
+            row(1, 1, 1, 9),
+            row(2, 1, 1, 9),
+            row(3, 1, 3, 9),
+            row(4, 1, 4, 0),
+            row(5, 2, 5, 9),
+        ];
+        collector.push(0, output(1, vec![bin(0, rows, &[])])).unwrap();
+        collector.finish().unwrap();
+        assert_eq!(got.rows, [(0, 1, 2), (0, 2, 2), (0, 3, 2), (0, 4, 2), (0, 5, 1)]);
+    }
+
+    #[test]
+    fn events_of_a_bin_are_in_the_order_of_time() {
+        let mut got = Got::default();
+        let mut collector = Collector::new(2, Nanos(10), vec![&mut got]);
+        collector
+            .push(0, output(1, vec![bin(0, Vec::new(), &[4, 2])]))
+            .unwrap();
+        collector
+            .push(1, output(1, vec![bin(0, Vec::new(), &[3])]))
+            .unwrap();
+        collector.finish().unwrap();
+        assert_eq!(got.events, [2, 3, 4]);
+    }
+
+    #[test]
+    fn a_sink_that_fails_ends_it() {
+        let mut broken = Broken;
+        let mut collector = Collector::new(1, Nanos(10), vec![&mut broken]);
+        collector
+            .push(0, output(1, vec![bin(0, vec![row(1, 1, 1, 1)], &[])]))
+            .unwrap();
+        assert_eq!(collector.finish().unwrap_err().to_string(), "the disk is full");
+    }
+
+    #[test]
+    fn a_part_that_there_is_not_is_no_harm() {
+        let mut got = Got::default();
+        let mut collector = Collector::new(1, Nanos(10), vec![&mut got]);
+        collector
+            .push(3, output(9, vec![bin(0, vec![row(1, 1, 1, 1)], &[])]))
+            .unwrap();
+        collector.finish().unwrap();
+        assert!(got.rows.is_empty());
     }
 }

@@ -31,32 +31,34 @@ const WINDOW: u64 = 1_000_000 >> TIME_SHIFT;
 
 impl Default for Recent {
     fn default() -> Self {
-        Self { seen: vec![0; SLOTS].into_boxed_slice() }
+        Self {
+            seen: vec![0; SLOTS].into_boxed_slice(),
+        }
     }
 }
 
 impl Recent {
-    /// Brings the places of packets into the cache.
+    /// Reads the place of a fingerprint, so that it is in the cache when the packet is looked at.
     #[inline]
-    pub(crate) fn touch<'a>(&self, packets: impl Iterator<Item = (u64, &'a Packet)>) {
-        let places = packets.map(|(flow, packet)| self.seen[place(fingerprint(flow, packet))]);
-        core::hint::black_box(places.fold(0, |all, place| all ^ place));
+    pub(crate) fn touch(&self, fingerprint: u64) -> u64 {
+        self.seen[place(fingerprint)]
     }
 
-    /// Looks for `packet` of the flow with the hash `flow` among the latest ones, and remembers it.
+    /// Looks for the packet with this fingerprint among the latest ones, and remembers it.
     #[inline]
-    pub(crate) fn look(&mut self, flow: u64, packet: &Packet) -> Sighting {
-        let fingerprint = fingerprint(flow, packet);
+    pub(crate) fn look(&mut self, fingerprint: u64, packet: &Packet) -> Sighting {
         let path = u64::from(packet.path & 0xff);
         let time = packet.time.0 >> TIME_SHIFT & TIME_MASK;
         let slot = &mut self.seen[place(fingerprint)];
         let old = *slot;
         let tag = fingerprint >> 32;
-        *slot = tag << 32 | path << 24 | time;
-        if old >> 32 != tag || old == 0 || (time.wrapping_sub(old) & TIME_MASK) > WINDOW {
-            return Sighting::New;
+        let is_new = old >> 32 != tag || old == 0 || (time.wrapping_sub(old) & TIME_MASK) > WINDOW;
+        if !is_new && old >> 24 & 0xff != path {
+            // The first way stays remembered: what comes by it again is no copy of the copy.
+            return Sighting::OtherPath;
         }
-        if old >> 24 & 0xff == path { Sighting::SamePath } else { Sighting::OtherPath }
+        *slot = tag << 32 | path << 24 | time;
+        if is_new { Sighting::New } else { Sighting::SamePath }
     }
 }
 
@@ -69,15 +71,19 @@ fn place(fingerprint: u64) -> usize {
 /// A hash of all that a copy shares with its original. What links change (TTL, link addresses) is left out; a
 /// retransmission differs from its original in the IPv4 identification, where the sender counts it.
 #[inline]
-fn fingerprint(flow: u64, packet: &Packet) -> u64 {
+pub(crate) fn fingerprint(flow: u64, packet: &Packet) -> u64 {
     let roce = &packet.roce;
-    let [opcode, flags, .., q, _, a, b, c] = roce.bth.0;
-    let bth = u64::from_le_bytes([opcode, flags, q, a, b, c, roce.traffic_class, 0]);
-    let rest = u64::from(roce.ip_id) | u64::from(roce.udp_source_port) << 16 | u64::from(roce.payload_bytes) << 32;
+    let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let (front, back) = (word(roce.bth.0.first_chunk()), word(roce.bth.0.last_chunk()));
     // The AETH tells an ACK from the NAK that has the same PSN.
-    let rest = rest ^ u64::from(u32::from_le_bytes(roce.aeth.0)).rotate_left(24);
-    fold(flow ^ bth, rest ^ 0x9e37_79b9_7f4a_7c15)
+    let rest = u64::from(u32::from_le_bytes(roce.aeth.0))
+        | u64::from(roce.ip_id) << 32
+        | u64::from(roce.traffic_class) << 48;
+    fold(flow ^ front ^ SPREAD, back.rotate_left(32) ^ rest ^ SPREAD)
 }
+
+/// The fractional part of the golden ratio: bits that are neither regular nor zero.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Tells, for one flow, copies by the same path from packets sent again.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,6 +91,7 @@ pub(crate) struct CopyEvidence {
     /// The identification of the last packet.
     ip_id: u16,
     packets: u32,
+    /// By the same path.
     copies: u32,
     /// Two packets in a row had different ones: the sender counts them, so a resend has a new one.
     ids_vary: bool,
@@ -98,7 +105,8 @@ impl CopyEvidence {
         self.ip_id = ip_id;
         let copy = match sighting {
             Sighting::New => false,
-            Sighting::OtherPath => true,
+            // It says nothing of copies by the same path.
+            Sighting::OtherPath => return true,
             // Without identifications to tell by: a tap that shows every packet twice has done so from the first.
             Sighting::SamePath => self.ids_vary || self.copies + 1 == self.packets,
         };
@@ -109,5 +117,109 @@ impl CopyEvidence {
         }
         copy
     }
+
+    /// The same for packets that are alike by nature, as the notifications for one queue pair are: by the same path
+    /// nothing but the identification tells a copy from the next one.
+    #[inline]
+    pub(crate) fn is_copy_among_alike(&mut self, sighting: Sighting, ip_id: u16) -> bool {
+        let ids_vary = self.ids_vary || (self.packets > 0 && ip_id != self.ip_id);
+        let alike = sighting == Sighting::SamePath && !ids_vary;
+        self.is_copy(if alike { Sighting::New } else { sighting }, ip_id)
+    }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roce_model::{Nanos, TapId};
+    use roce_wire::{Bth, Roce};
+
+    fn packet(ns: u64, psn: u8, path: u16) -> Packet {
+        let roce = Roce {
+            bth: Bth([0x07, 0, 0, 0, 0, 0, 0, 0x11, 0, 0, 0, psn]),
+            ip_id: 9,
+            ..Roce::default()
+        };
+        Packet {
+            time: Nanos(ns),
+            tap: TapId(0),
+            wire_bytes: 100,
+            path,
+            cut: false,
+            icrc: None,
+            roce,
+        }
+    }
+
+    #[test]
+    fn sightings_within_a_millisecond() {
+        let mut recent = Recent::default();
+        let mut look = |flow, packet: Packet| recent.look(fingerprint(flow, &packet), &packet);
+        assert_eq!(look(1, packet(1_000_000, 5, 1)), Sighting::New);
+        assert_eq!(look(1, packet(1_000_100, 5, 1)), Sighting::SamePath);
+        assert_eq!(look(1, packet(1_000_200, 5, 2)), Sighting::OtherPath);
+        assert_eq!(
+            look(1, packet(1_000_300, 5, 1)),
+            Sighting::SamePath,
+            "the first path stays remembered"
+        );
+        assert_eq!(look(1, packet(1_000_400, 6, 1)), Sighting::New, "another PSN");
+        assert_eq!(look(2, packet(1_000_500, 5, 1)), Sighting::New, "another flow");
+        assert_eq!(look(1, packet(2_000_400, 5, 2)), Sighting::New, "1.0001 ms later");
+    }
+
+    #[test]
+    fn what_a_link_changes_is_left_out_and_what_a_switch_marks_is_not() {
+        let plain = packet(0, 5, 1);
+        let mut other = plain;
+        other.roce.hop_limit = 3;
+        assert_eq!(fingerprint(1, &plain), fingerprint(1, &other));
+        other.roce.traffic_class = 3;
+        assert_ne!(fingerprint(1, &plain), fingerprint(1, &other));
+    }
+
+    #[test]
+    fn the_same_path_needs_evidence() {
+        let mut counted = CopyEvidence::default();
+        assert!(!counted.is_copy(Sighting::New, 1));
+        assert!(!counted.is_copy(Sighting::New, 2));
+        assert!(
+            counted.is_copy(Sighting::SamePath, 2),
+            "the sender counts, a resend would have another number"
+        );
+
+        let mut doubled = CopyEvidence::default();
+        for _ in 0..3 {
+            assert!(!doubled.is_copy(Sighting::New, 0));
+            assert!(
+                doubled.is_copy(Sighting::SamePath, 0),
+                "doubled from the first packet on"
+            );
+        }
+
+        let mut constant = CopyEvidence::default();
+        assert!(!constant.is_copy(Sighting::New, 0));
+        assert!(!constant.is_copy(Sighting::New, 0));
+        assert!(
+            constant.is_copy(Sighting::OtherPath, 0),
+            "another path is evidence enough"
+        );
+        assert!(!constant.is_copy(Sighting::SamePath, 0), "a fast resend");
+    }
+
+    #[test]
+    fn packets_alike_by_nature_need_identifications() {
+        let mut cnps = CopyEvidence::default();
+        assert!(!cnps.is_copy_among_alike(Sighting::New, 0));
+        assert!(
+            !cnps.is_copy_among_alike(Sighting::SamePath, 0),
+            "the next notification"
+        );
+        assert!(cnps.is_copy_among_alike(Sighting::OtherPath, 0));
+        assert!(!cnps.is_copy_among_alike(Sighting::New, 1));
+        assert!(
+            cnps.is_copy_among_alike(Sighting::SamePath, 1),
+            "the sender counts"
+        );
+    }
+}

@@ -66,7 +66,9 @@ impl Buckets {
             // The lowest ones are folded into one.
             let shift = bucket + 1 - BUCKETS - self.base;
             let folded = shift.min(BUCKETS - 1);
-            let sum = self.counts[..=folded].iter().fold(0, |sum: u32, count| sum.saturating_add(*count));
+            let sum = self.counts[..=folded]
+                .iter()
+                .fold(0, |sum: u32, count| sum.saturating_add(*count));
             self.counts.copy_within(folded.., 0);
             self.counts[BUCKETS - folded..].fill(0);
             self.counts[0] = sum;
@@ -103,7 +105,11 @@ impl Distribution {
         if times == 0 {
             return;
         }
-        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.min = if self.count == 0 {
+            value
+        } else {
+            self.min.min(value)
+        };
         self.max = self.max.max(value);
         // Two sets with known means and squares, one of them all alike, put together (Chan, Golub, LeVeque 1983).
         let (before, after) = (self.count as f64, (self.count + times) as f64);
@@ -123,7 +129,10 @@ impl Distribution {
             Store::Buckets(buckets) => buckets.add(value, times),
             store => {
                 let base = bucket(self.max).saturating_sub(BUCKETS - 1);
-                let mut buckets = Box::new(Buckets { base, counts: [0; BUCKETS] });
+                let mut buckets = Box::new(Buckets {
+                    base,
+                    counts: [0; BUCKETS],
+                });
                 if let Store::Exact(samples) = store {
                     samples[..from].iter().for_each(|sample| buckets.add(*sample, 1));
                 }
@@ -189,6 +198,7 @@ impl Summary {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_precision_loss, reason = "numbers of a test")]
 mod tests {
     use super::*;
 
@@ -203,7 +213,10 @@ mod tests {
         let d = of([5, 1, 9, 3]);
         assert_eq!((d.min(), d.max()), (Some(1), Some(9)));
         // Nearest rank: p50 of 4 is the 2nd, p90 and p99 the 4th.
-        assert_eq!((d.quantile(50), d.quantile(90), d.quantile(99)), (Some(3), Some(9), Some(9)));
+        assert_eq!(
+            (d.quantile(50), d.quantile(90), d.quantile(99)),
+            (Some(3), Some(9), Some(9))
+        );
         // mean 4.5, squares 0.25 + 12.25 + 20.25 + 2.25 = 35, 35 / 4 = 8.75.
         assert!((d.stddev().unwrap() - 8.75f64.sqrt()).abs() < 1e-12);
         assert_eq!(Distribution::default().summary().quantile(50), None);
@@ -215,7 +228,10 @@ mod tests {
         for percent in [1, 10, 50, 90, 99, 100] {
             let exact = 1_000.0 * percent as f64;
             let got = d.quantile(percent).unwrap() as f64;
-            assert!((got - exact).abs() / exact <= 0.0625, "p{percent}: {got} for {exact}");
+            assert!(
+                (got - exact).abs() / exact <= 0.0625,
+                "p{percent}: {got} for {exact}"
+            );
         }
         assert_eq!((d.min(), d.max()), (Some(1), Some(100_000)));
         // A uniform distribution's deviation: sqrt((n^2 - 1) / 12).
@@ -238,10 +254,17 @@ mod tests {
     #[test]
     fn repeated_samples_count_each() {
         let d = of((0..10).map(|_| 4).chain((0..30).map(|_| 8)));
-        assert_eq!((d.quantile(25), d.quantile(26), d.quantile(100)), (Some(4), Some(8), Some(8)));
+        assert_eq!(
+            (d.quantile(25), d.quantile(26), d.quantile(100)),
+            (Some(4), Some(8), Some(8))
+        );
         // mean 7: 10 * 9 + 30 * 1 = 120, 120 / 40 = 3.
         assert!((d.stddev().unwrap() - 3f64.sqrt()).abs() < 1e-12);
-        assert_eq!(of([0, 0, 0]).max(), Some(0), "the first sample may be the initial value");
+        assert_eq!(
+            of([0, 0, 0]).max(),
+            Some(0),
+            "the first sample may be the initial value"
+        );
     }
 
     #[test]

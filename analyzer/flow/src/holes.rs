@@ -35,10 +35,18 @@ impl Holes {
         let from = self.0.partition_point(|hole| hole.end <= first);
         let to = from + self.0[from..].partition_point(|hole| hole.first < end);
         let touched = &self.0[from..to];
-        let (Some(lowest), Some(highest)) = (touched.first(), touched.last()) else { return false };
+        let (Some(lowest), Some(highest)) = (touched.first(), touched.last()) else {
+            return false;
+        };
         let was_missing = lowest.first <= first;
-        let before = Hole { first: lowest.first, end: first };
-        let after = Hole { first: end, end: highest.end };
+        let before = Hole {
+            first: lowest.first,
+            end: first,
+        };
+        let after = Hole {
+            first: end,
+            end: highest.end,
+        };
         let left = [before, after].into_iter().filter(|hole| hole.first < hole.end);
         self.0.splice(from..to, left);
         if self.0.len() > Self::MOST {
@@ -70,7 +78,10 @@ mod tests {
         assert!(holes.fill(12, 13));
         assert_eq!(left(&holes), [10, 11, 13, 14]);
         assert!(!holes.fill(12, 13), "filled once");
-        assert!(!holes.fill(9, 12), "9 was not missing, 10 and 11 are filled all the same");
+        assert!(
+            !holes.fill(9, 12),
+            "9 was not missing, 10 and 11 are filled all the same"
+        );
         assert_eq!(left(&holes), [13, 14]);
         assert!(holes.fill(13, 113));
         assert!(holes.is_empty());

@@ -2,7 +2,6 @@
 
 use roce_wire::{Operation, Psn, Roce};
 
-
 /// The state of a flow's messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Messages {
@@ -80,7 +79,10 @@ impl Messages {
 
     /// A new epoch: only the path MTU stays.
     pub(crate) fn restart(&mut self) {
-        *self = Self { mtu: self.mtu, ..Self::default() };
+        *self = Self {
+            mtu: self.mtu,
+            ..Self::default()
+        };
     }
 
     /// PSNs were jumped over: a sum of payloads would be short.
@@ -118,7 +120,9 @@ impl Messages {
     /// other, show it.
     pub(crate) fn learn_from_read(&mut self, read: PendingRead, next: Psn) {
         let psns = next.offset_from(read.psn);
-        let mut fitting = PATH_MTUS.into_iter().filter(|mtu| i64::from(read.length.div_ceil(*mtu)) == i64::from(psns));
+        let mut fitting = PATH_MTUS
+            .into_iter()
+            .filter(|mtu| i64::from(read.length.div_ceil(*mtu)) == i64::from(psns));
         self.mtu = match (self.mtu, fitting.next(), fitting.next()) {
             (Mtu::Known(mtu), ..) => Mtu::Known(mtu),
             (Mtu::Guessed(mtu), Some(one), None) if mtu == one => Mtu::Known(mtu),
@@ -133,7 +137,10 @@ mod tests {
     use super::*;
 
     fn read(psn: u32, length: u32) -> PendingRead {
-        PendingRead { psn: Psn::new(psn), length }
+        PendingRead {
+            psn: Psn::new(psn),
+            length,
+        }
     }
 
     #[test]

@@ -63,7 +63,17 @@ mod tests {
 
     #[test]
     fn whole_messages_miss_nothing_whatever_lies_between() {
-        assert_eq!(missing(&[(FIRST, 1), (MIDDLE, 2), (LAST, 3), (ONLY, 4), (ONLY, 9), (FIRST, 20)]), 0);
+        assert_eq!(
+            missing(&[
+                (FIRST, 1),
+                (MIDDLE, 2),
+                (LAST, 3),
+                (ONLY, 4),
+                (ONLY, 9),
+                (FIRST, 20)
+            ]),
+            0
+        );
         assert_eq!(missing(&[(FIRST, 0x00ff_ffff), (LAST, 0)]), 0);
     }
 
@@ -82,6 +92,9 @@ mod tests {
     #[test]
     fn a_start_in_the_middle_and_a_resend_miss_nothing() {
         assert_eq!(missing(&[(MIDDLE, 7), (LAST, 8)]), 0);
-        assert_eq!(missing(&[(FIRST, 1), (MIDDLE, 2), (FIRST, 1), (MIDDLE, 2), (LAST, 3)]), 0);
+        assert_eq!(
+            missing(&[(FIRST, 1), (MIDDLE, 2), (FIRST, 1), (MIDDLE, 2), (LAST, 3)]),
+            0
+        );
     }
 }

@@ -125,7 +125,11 @@ impl Dscps {
 
     fn most(&self) -> Option<u8> {
         let known = &self.seen[..self.count];
-        known.iter().rev().max_by_key(|(_, packets)| *packets).map(|(dscp, _)| *dscp)
+        known
+            .iter()
+            .rev()
+            .max_by_key(|(_, packets)| *packets)
+            .map(|(dscp, _)| *dscp)
     }
 
     fn distinct(&self) -> u32 {
@@ -134,9 +138,9 @@ impl Dscps {
 }
 
 impl Hot {
-    pub(crate) fn new(packet: &Packet, packed: Key) -> Self {
+    pub(crate) fn new(packet: &Packet, key: Key) -> Self {
         Self {
-            packed,
+            packed: key,
             requests: Requests::default(),
             last_request: Nanos::default(),
             last_time: packet.time,
@@ -191,7 +195,10 @@ impl Cold {
     pub(crate) fn new(packet: &Packet, epoch: u32, destination: u64, pair: u64) -> Self {
         let key = FlowKey::of(&packet.roce);
         let mut ports = Ports::default();
-        if !matches!(packet.roce.carrier, Carrier::RoceV1 | Carrier::InfinibandLocal | Carrier::InfinibandGlobal) {
+        if !matches!(
+            packet.roce.carrier,
+            Carrier::RoceV1 | Carrier::InfinibandLocal | Carrier::InfinibandGlobal
+        ) {
             ports.change_to(packet.roce.udp_source_port);
         }
         Self {
@@ -239,7 +246,14 @@ impl Cold {
 
     /// An empty timeline row of the flow.
     pub(crate) fn row(&self, tap: TapId, counts: Counts) -> Row {
-        Row { flow_id: self.id, tap, epoch: self.epoch, destination: self.destination, pair: self.pair, counts }
+        Row {
+            flow_id: self.id,
+            tap,
+            epoch: self.epoch,
+            destination: self.destination,
+            pair: self.pair,
+            counts,
+        }
     }
 
     /// The flow's row in `flows`.
@@ -249,7 +263,13 @@ impl Cold {
         let mut dscps = self.dscps.clone();
         dscps.add(hot.dscp, hot.dscp_run);
         let connected = !matches!(key.service, Service::Ud | Service::Rd);
-        let [nak_sequence, nak_invalid_request, nak_remote_access, nak_remote_operational, nak_other] = self.naks;
+        let [
+            nak_sequence,
+            nak_invalid_request,
+            nak_remote_access,
+            nak_remote_operational,
+            nak_other,
+        ] = self.naks;
         let mut row = FlowRow {
             flow_id: self.id,
             tap: hot.tap,
@@ -262,7 +282,11 @@ impl Cold {
             carrier: self.carrier.name(),
             vlan: key.vlan,
             vni: key.vni,
-            through: if self.through.is_nothing() { Cow::Borrowed("") } else { self.through.to_string().into() },
+            through: if self.through.is_nothing() {
+                Cow::Borrowed("")
+            } else {
+                self.through.to_string().into()
+            },
             first_time: self.first_time,
             last_time: hot.last_time,
             nak_sequence,
@@ -289,7 +313,9 @@ impl Cold {
             // Some ports over a life are new paths; many changes among several are spraying.
             multipath: self.ports.count > 3 && self.ports.changes > self.totals.packets / 16,
             first_psn: self.first_psn.map(Psn::value),
-            last_psn: self.first_psn.map(|_| hot.requests.expected().plus(Psn::COUNT - 1).value()),
+            last_psn: self
+                .first_psn
+                .map(|_| hot.requests.expected().plus(Psn::COUNT - 1).value()),
             icrc_checked: hot.icrc_checked,
             icrc_bad: self.icrc_bad,
             evicted,

@@ -9,6 +9,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use roce_model::{FlowKey, Packet, TapId};
 use roce_wire::{Address, Qpn, Roce, VlanTag};
 
+use crate::copies::{Recent, fingerprint};
 use crate::state::{Cold, Hot};
 
 /// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.
@@ -19,14 +20,22 @@ impl PartialEq for Key {
     /// Without a branch for each word, and without the call that arrays are compared with.
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
+        self.0
+            .iter()
+            .zip(&other.0)
+            .fold(0, |differences, (a, b)| differences | (a ^ b))
+            == 0
     }
 }
 
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the two halves are what is wanted"
+)]
 fn halves(address: &Address) -> [u64; 2] {
-    let [a @ .., _, _, _, _, _, _, _, _] = *address.octets();
-    let [_, _, _, _, _, _, _, _, b @ ..] = *address.octets();
-    [u64::from_le_bytes(a), u64::from_le_bytes(b)]
+    let both = u128::from_le_bytes(*address.octets());
+    [both as u64, (both >> 64) as u64]
 }
 
 /// A 24-bit VNI, or a bit that says there is none.
@@ -37,7 +46,14 @@ const NO_VLAN: u16 = 1 << 12;
 impl Key {
     /// Every field has bits of its own: 24 + 24 + 3 of QPNs and service, 25 + 13 of networks, 32 of the tap.
     #[inline]
-    fn new(tap: TapId, source: &Address, destination: &Address, qpns: [Qpn; 2], service: u8, nets: (u32, u16)) -> Self {
+    fn new(
+        tap: TapId,
+        source: &Address,
+        destination: &Address,
+        qpns: [Qpn; 2],
+        service: u8,
+        nets: (u32, u16),
+    ) -> Self {
         let [a, b] = halves(source);
         let [c, d] = halves(destination);
         let tap = u64::from(tap.0);
@@ -85,17 +101,23 @@ impl Seeds {
     }
 
     #[inline]
-    fn hash(&self, Key([a, b, c, d, e, f]): &Key) -> u64 {
-        let Self([s, t, u, v, w, x]) = self;
-        let source = fold(a ^ s, b ^ t);
-        let destination = fold(c ^ u, d ^ v);
-        fold(source ^ e ^ w, destination.rotate_left(32) ^ f ^ x)
+    fn hash(&self, Key(key): &Key) -> u64 {
+        let Self(seeds) = self;
+        let source = fold(key[0] ^ seeds[0], key[1] ^ seeds[1]);
+        let destination = fold(key[2] ^ seeds[2], key[3] ^ seeds[3]);
+        fold(
+            source ^ key[4] ^ seeds[4],
+            destination.rotate_left(32) ^ key[5] ^ seeds[5],
+        )
     }
 }
 
 /// The two halves of a product, folded into one.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the two halves are what is wanted")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the two halves are what is wanted"
+)]
 pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
@@ -109,6 +131,10 @@ pub(crate) const TOGETHER: usize = 64;
 pub(crate) struct Found {
     pub(crate) key: Key,
     pub(crate) hash: u64,
+    /// The index entry where its search begins.
+    entry: u64,
+    /// The packet's own hash, for finding copies.
+    pub(crate) fingerprint: u64,
     /// The flow's place; [`Found::NONE`] when there is none yet.
     pub(crate) at: u32,
 }
@@ -121,7 +147,8 @@ impl Found {
 #[derive(Debug)]
 pub(crate) struct FlowTable {
     seeds: Seeds,
-    /// Open addressing, linear probing, at most half full. An entry: the high half of the hash, and the place plus
+    /// Open addressing, linear probing, at most a quarter full: then the first entry nearly always
+    /// decides. An entry: the high half of the hash, and the place plus
     /// one; 0 is free.
     index: Vec<u64>,
     len: usize,
@@ -150,38 +177,41 @@ impl FlowTable {
 
     /// Where the search for a hash begins: by the half of it that the entry holds, so that the index can grow by itself.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the index has at most 2^32 entries")]
     fn slot(&self, entry_or_hash: u64) -> usize {
         // The high bits, as many as the index has.
-        ((entry_or_hash >> 32) * self.index.len() as u64 >> 32) as usize
+        (((entry_or_hash >> 32) * self.index.len() as u64) >> 32) as usize
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the low half of an entry is a place plus one")]
     fn place(entry: u64) -> usize {
         ((entry & LOW) as usize).wrapping_sub(1)
     }
 
     /// Looks up the flows of `packets`.
     #[inline]
-    pub(crate) fn find_all(&self, packets: &[Packet], found: &mut [Found; TOGETHER]) {
-        let mut entries = [0; TOGETHER];
-        for ((packet, found), entry) in packets.iter().zip(found.iter_mut()).zip(&mut entries) {
+    pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [Found]) {
+        // Reading a word of each line that will be needed brings it into the cache.
+        let mut touched = 0;
+        for (packet, found) in packets.iter().zip(found.iter_mut()) {
             found.key = Key::of_packet(packet);
             found.hash = self.seeds.hash(&found.key);
-            *entry = self.index[self.slot(found.hash)];
+            found.fingerprint = fingerprint(found.hash, packet);
+            touched ^= recent.touch(found.fingerprint);
+            found.entry = self.index[self.slot(found.hash)];
         }
-        // Reading a word of each line of a flow's state brings it into the cache before its packet is counted.
-        let mut touched = 0;
-        for ((_, found), entry) in packets.iter().zip(found.iter_mut()).zip(&entries) {
+        for found in found.iter_mut().take(packets.len()) {
             // Nearly always the first entry is the one.
-            let at = Self::place(*entry);
+            let at = Self::place(found.entry);
             let hot = self.hot.get(at);
             touched ^= hot.map_or(0, Hot::touch);
-            let hit = (entry ^ found.hash) >> 32 == 0 && hot.is_some_and(|hot| hot.packed == found.key);
+            let hit = (found.entry ^ found.hash) >> 32 == 0 && hot.is_some_and(|hot| hot.packed == found.key);
             #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits")]
             let place = at as u32;
-            found.at = if hit { place } else { self.find(found.hash, &found.key).unwrap_or(Found::NONE) };
+            found.at = if hit {
+                place
+            } else {
+                self.find(found.hash, &found.key).unwrap_or(Found::NONE)
+            };
         }
         core::hint::black_box(touched);
     }
@@ -220,26 +250,23 @@ impl FlowTable {
 
     /// Adds a flow.
     pub(crate) fn insert(&mut self, hash: u64, hot: Hot, cold: Cold) -> u32 {
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.hot[at as usize] = hot;
-                self.cold[at as usize] = cold;
-                at
-            }
-            None => {
-                self.hot.push(hot);
-                self.cold.push(cold);
-                u32::try_from(self.hot.len() - 1).unwrap_or(Found::NONE)
-            }
+        let at = if let Some(at) = self.free.pop() {
+            self.hot[at as usize] = hot;
+            self.cold[at as usize] = cold;
+            at
+        } else {
+            self.hot.push(hot);
+            self.cold.push(cold);
+            u32::try_from(self.hot.len() - 1).unwrap_or(Found::NONE)
         };
-        if (self.len + 1) * 2 > self.index.len() {
+        if (self.len + 1) * 4 > self.index.len() {
             let larger = vec![0; self.index.len() * 2];
             let smaller = std::mem::replace(&mut self.index, larger);
             for entry in smaller.into_iter().filter(|entry| *entry != 0) {
                 self.enter(entry);
             }
         }
-        self.enter(hash & !LOW | u64::from(at) + 1);
+        self.enter((hash & !LOW) | (u64::from(at) + 1));
         self.len += 1;
         at
     }
@@ -279,9 +306,9 @@ impl FlowTable {
         // Later entries of the same stretch move up, unless they would come before the slot they belong to.
         let mut slot = self.after(hole);
         while self.index[slot] != 0 {
-            let home = self.slot(self.index[slot]);
+            let origin = self.slot(self.index[slot]);
             let distance = |from: usize| (slot + self.index.len() - from) % self.index.len();
-            if distance(home) >= distance(hole) {
+            if distance(origin) >= distance(hole) {
                 self.index[hole] = self.index[slot];
                 hole = slot;
             }
@@ -294,6 +321,157 @@ impl FlowTable {
 
     /// The places of all live flows.
     pub(crate) fn live(&self) -> Vec<u32> {
-        (0..).zip(&self.hot).filter(|(_, hot)| hot.live).map(|(at, _)| at).collect()
+        (0..)
+            .zip(&self.hot)
+            .filter(|(_, hot)| hot.live)
+            .map(|(at, _)| at)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+    use roce_model::Nanos;
+    use roce_wire::Bth;
+
+    use super::*;
+
+    fn packet(qpn: u16) -> Packet {
+        let [high, low] = qpn.to_be_bytes();
+        let roce = Roce {
+            source: Address::v4([10, 0, 0, 1]),
+            destination: Address::v4([10, 0, 0, 2]),
+            bth: Bth([0x07, 0, 0, 0, 0, 0, high, low, 0, 0, 0, 0]),
+            ..Roce::default()
+        };
+        Packet {
+            time: Nanos(0),
+            tap: TapId(0),
+            wire_bytes: 100,
+            path: 0,
+            cut: false,
+            icrc: None,
+            roce,
+        }
+    }
+
+    fn insert(table: &mut FlowTable, packet: &Packet) -> u32 {
+        let key = Key::of_packet(packet);
+        let hash = table.seeds.hash(&key);
+        table.insert(hash, Hot::new(packet, key), Cold::new(packet, 0, 0, 0))
+    }
+
+    fn find(table: &FlowTable, packet: &Packet) -> Option<u32> {
+        let key = Key::of_packet(packet);
+        table.find(table.seeds.hash(&key), &key)
+    }
+
+    #[test]
+    fn keys_differ_in_every_field() {
+        let base = packet(0x11);
+        let mut others = vec![base; 11];
+        others[1].tap = TapId(1);
+        others[2].tap = TapId(0x100);
+        others[3].tap = TapId(0x100_0000);
+        others[4].roce.source = base.roce.destination;
+        others[5].roce.destination = base.roce.source;
+        others[6].roce.source_qpn = 1;
+        others[7].roce.vlan = Some(VlanTag(0));
+        others[8].roce.vni = Some(0);
+        others[9].roce.bth.0[0] = 0x27;
+        others[10].roce.bth.0[7] = 0x12;
+        for (i, one) in others.iter().enumerate() {
+            for (j, other) in others.iter().enumerate() {
+                assert_eq!(Key::of_packet(one) == Key::of_packet(other), i == j, "{i} {j}");
+            }
+            let key = FlowKey::of(&one.roce);
+            assert!(Key::of_flow(one.tap, &key) == Key::of_packet(one), "{i}");
+        }
+        // What is no part of a flow.
+        let mut same = base;
+        same.roce.udp_source_port = 7;
+        same.roce.vlan = None;
+        same.roce.bth.0[0] = 0x0a;
+        assert!(Key::of_packet(&same) == Key::of_packet(&base));
+    }
+
+    #[test]
+    fn many_at_once_are_found_as_one_by_one() {
+        let mut table = FlowTable::new(1_000);
+        let packets: Vec<Packet> = (0..100).map(packet).collect();
+        for packet in packets.iter().step_by(2) {
+            insert(&mut table, packet);
+        }
+        let mut found = [Found::default(); TOGETHER];
+        table.find_all(&packets[..TOGETHER], &Recent::default(), &mut found);
+        for (packet, found) in packets.iter().zip(&found) {
+            assert_eq!(find(&table, packet).unwrap_or(Found::NONE), found.at);
+        }
+        assert_eq!(table.live().len(), 50);
+        assert_eq!(
+            table.find_key(TapId(0), &FlowKey::of(&packets[2].roce)),
+            find(&table, &packets[2])
+        );
+        assert_eq!(table.find_key(TapId(1), &FlowKey::of(&packets[2].roce)), None);
+    }
+
+    #[test]
+    fn a_flow_that_was_seen_has_a_second_chance() {
+        let mut table = FlowTable::new(3);
+        let places: Vec<u32> = (0..3).map(|qpn| insert(&mut table, &packet(qpn))).collect();
+        assert!(table.is_full());
+        // All are new: the hand takes every mark once, then the first one without.
+        let first = table.idle().unwrap();
+        table.remove(first);
+        let new = insert(&mut table, &packet(3));
+        assert_eq!(new, first, "its place is given away");
+        // Of the two old ones, one is seen again: the other goes, though its turn may come later.
+        let seen = places.iter().copied().find(|place| *place != first).unwrap();
+        table.hot[seen as usize].referenced = true;
+        let second = table.idle().unwrap();
+        assert!(second != seen && second != new, "{second}");
+        assert!(!table.hot[second as usize].referenced);
+    }
+
+    #[test]
+    fn a_table_of_nothing_has_nothing_idle() {
+        let mut table = FlowTable::new(0);
+        assert!(!table.is_full(), "one flow can always be live");
+        assert_eq!(table.idle(), None);
+        let at = insert(&mut table, &packet(1));
+        assert!(table.is_full());
+        assert_eq!(table.idle(), Some(at));
+    }
+
+    proptest! {
+        /// Flows that come and go are found as in a library's map, whatever stretches their entries form.
+        #[test]
+        fn as_a_map(steps in prop::collection::vec((any::<bool>(), 0u16..200), 0..600)) {
+            let mut table = FlowTable::new(1_000);
+            let mut map = HashMap::new();
+            for (comes, qpn) in steps {
+                let packet = packet(qpn);
+                prop_assert_eq!(find(&table, &packet), map.get(&qpn).copied());
+                match map.get(&qpn).copied() {
+                    None if comes => {
+                        map.insert(qpn, insert(&mut table, &packet));
+                    }
+                    Some(at) if !comes => {
+                        table.remove(at);
+                        map.remove(&qpn);
+                    }
+                    _ => {}
+                }
+            }
+            for qpn in 0..200 {
+                prop_assert_eq!(find(&table, &packet(qpn)), map.get(&qpn).copied());
+            }
+            let mut live: Vec<u32> = map.into_values().collect();
+            live.sort_unstable();
+            prop_assert_eq!(table.live(), live);
+        }
     }
 }
