@@ -12,9 +12,18 @@ use crate::duration::{Moment, parse_duration};
 /// Reads captures of RDMA traffic and shows, flow by flow, what happened: ECN marks, congestion notifications,
 /// retransmissions, losses, receivers that were not ready.
 #[derive(Parser, Debug)]
-#[command(name = "roce-analyze", version, about, long_about, args_conflicts_with_subcommands = true)]
-#[command(after_help = "Several captures are one run, merged by time. A capture whose name equals a subcommand is \
-given as ./NAME.\n\nExit codes: 0 done, 2 an error (one bad input does not stop the others).")]
+#[command(
+    name = "roce-analyze",
+    version,
+    about,
+    long_about,
+    args_conflicts_with_subcommands = true
+)]
+#[command(
+    after_help = "Several captures are one run, merged by time. A capture whose name equals a subcommand is \
+given as ./NAME.\n\nExit codes: 0 done, 2 an error (one bad input does not stop the others).\n\nEnvironment: COLUMNS is the width of \
+the text; NO_COLOR and CLICOLOR_FORCE switch its colours off and on."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -82,6 +91,10 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
     pub(crate) to: Option<Moment>,
 
+    /// Members of a link aggregation, by interface or capture: one point of observation (can be repeated)
+    #[arg(long, value_name = "NAME,NAME", value_parser = parse_lag)]
+    pub(crate) lag: Vec<Vec<String>>,
+
     /// Flows in the terminal's table
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: usize,
@@ -107,8 +120,19 @@ fn parse_bin(text: &str) -> Result<Nanos, String> {
     Ok(bin)
 }
 
+fn parse_lag(text: &str) -> Result<Vec<String>, String> {
+    let members: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    if members.len() < 2 || members.iter().any(String::is_empty) {
+        return Err("a link aggregation has two members or more, such as eth0,eth1".to_owned());
+    }
+    Ok(members)
+}
+
 fn parse_max_flows(text: &str) -> Result<usize, String> {
-    let flows: usize = text.replace('_', "").parse().map_err(|_| "expected a number".to_owned())?;
+    let flows: usize = text
+        .replace('_', "")
+        .parse()
+        .map_err(|_| "expected a number".to_owned())?;
     if flows == 0 {
         return Err("at least one flow is kept".to_owned());
     }

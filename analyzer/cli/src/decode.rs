@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use roce_capture::{Frame, Interface, Run};
-use roce_model::{Filter, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Span, TapId, Totals};
+use roce_model::{Filter, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Span, Totals};
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Content, Decoded, LinkType, Other, Roce};
+use roce_wire::{Content, LinkType, Other, Roce};
 
 use crate::taps::Taps;
 
@@ -46,14 +46,17 @@ impl Share {
     /// Whether a plain RoCEv2/IPv4 frame is surely another part's: told from its addresses alone.
     #[inline]
     fn leaves(self, link: LinkType, frame: &[u8]) -> bool {
+        /// More fragments, and the fragment offset (RFC 791).
+        const FRAGMENT: u16 = 0x3fff;
         if self.of == 1 || link != LinkType::ETHERNET {
             return false;
         }
-        let Some(head) = frame.first_chunk::<54>() else { return false };
+        let Some(head) = frame.first_chunk::<54>() else {
+            return false;
+        };
         // EtherType IPv4, no options, not a fragment, UDP, port 4791.
         let plain = head[12..15] == [0x08, 0x00, 0x45]
-            && head[20] & 0x3f == 0
-            && head[21] == 0
+            && u16::from_be_bytes([head[20], head[21]]) & FRAGMENT == 0
             && head[23] == 17
             && head[36..38] == [0x12, 0xb7];
         if !plain {
@@ -75,7 +78,8 @@ pub(crate) struct Decoder {
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
     pub(crate) span: Option<Span>,
-    check_icrc: bool,
+    /// Packets of these frames that belong to the tap of a mirror session instead.
+    mirrored: u64,
 }
 
 /// Consecutive frames on their way to the parts of a run, with what is needed to read them.
@@ -83,6 +87,8 @@ pub(crate) struct Decoder {
 pub(crate) struct Work {
     /// The frames.
     pub(crate) run: Run,
+    /// The input's name.
+    pub(crate) capture: Arc<str>,
     /// The interfaces of the input, as far as they are known.
     pub(crate) interfaces: Arc<Vec<Interface>>,
     /// Inputs that have ended before this run.
@@ -90,27 +96,44 @@ pub(crate) struct Work {
 }
 
 impl Decoder {
-    pub(crate) fn new(share: Share, filter: Option<Filter>, range: Range<u64>, check_icrc: bool) -> Self {
-        Self { share, filter, range, taps: Taps::default(), totals: Totals::default(), span: None, check_icrc }
+    pub(crate) fn new(share: Share, filter: Option<Filter>, range: Range<u64>, taps: Taps) -> Self {
+        Self {
+            share,
+            filter,
+            range,
+            taps,
+            totals: Totals::default(),
+            span: None,
+            mirrored: 0,
+        }
     }
 
     /// Decodes the frames `part` of a run into `batch`, which is empty.
     pub(crate) fn decode(&mut self, work: &Work, part: Range<usize>, batch: &mut PacketBatch) {
         let run = &work.run;
         let all = run.batch.frames();
-        let mut lost = run.lost().iter().filter(|lost| (lost.before as usize) >= part.start).peekable();
+        let mut lost = run
+            .lost()
+            .iter()
+            .filter(|lost| (lost.before as usize) >= part.start)
+            .peekable();
         let last_part = part.end >= run.range.end;
         let mut at = part.start;
         while let Some(first) = all.get(at).filter(|_| at < part.end) {
             // Frames of one interface, up to the next loss, go together.
-            let until = lost.peek().map_or(part.end, |lost| (lost.before as usize).clamp(at, part.end));
+            let until = lost
+                .peek()
+                .map_or(part.end, |lost| (lost.before as usize).clamp(at, part.end));
             if until == at {
                 if let Some(lost) = lost.next() {
                     self.lost(work, lost, first.time, batch);
                 }
                 continue;
             }
-            let same = all[at..until].iter().take_while(|frame| frame.interface == first.interface).count();
+            let same = all[at..until]
+                .iter()
+                .take_while(|frame| frame.interface == first.interface)
+                .count();
             self.frames(work, &all[at..at + same], batch);
             at += same;
         }
@@ -123,11 +146,15 @@ impl Decoder {
     }
 
     fn lost(&mut self, work: &Work, lost: &roce_capture::Lost, time: Nanos, batch: &mut PacketBatch) {
-        let Some(interface) = work.interfaces.get(lost.interface as usize) else { return };
+        let Some(interface) = work.interfaces.get(lost.interface as usize) else {
+            return;
+        };
         if !self.range.contains(&time.0) {
             return;
         }
-        let tap = self.taps.interface(work.run.input, lost.interface, interface, time);
+        let tap = self
+            .taps
+            .interface(work.run.input, &work.capture, lost.interface, interface, time);
         batch.lost.push(LostRecords {
             before: batch.packets.len(),
             time,
@@ -141,69 +168,95 @@ impl Decoder {
     /// Frames of one interface.
     fn frames(&mut self, work: &Work, frames: &[Frame], batch: &mut PacketBatch) {
         let Some(first) = frames.first() else { return };
-        let Some(interface) = work.interfaces.get(first.interface as usize) else { return };
-        let tap = self.taps.interface(work.run.input, first.interface, interface, first.time);
-        let mut cut = 0;
-        let mut taken = 0;
-        let mut span: Option<Span> = None;
-        for frame in frames {
-            if !self.range.contains(&frame.time.0) {
-                continue;
-            }
+        let Some(interface) = work.interfaces.get(first.interface as usize) else {
+            return;
+        };
+        let tap = self.taps.interface(
+            work.run.input,
+            &work.capture,
+            first.interface,
+            interface,
+            first.time,
+        );
+        let range = self.range.clone();
+        let in_range = |frame: &&Frame| range.contains(&frame.time.0);
+        let Some(first_taken) = frames.iter().find(in_range) else {
+            return;
+        };
+        // What is counted of frames is counted apart from decoding them: both loops stay simple.
+        let mut span = Span::at(first_taken.time);
+        let (mut taken, mut cut) = (0, 0);
+        for frame in frames.iter().filter(in_range) {
             taken += 1;
-            match &mut span {
-                Some(span) => span.include(frame.time),
-                None => span = Some(Span::at(frame.time)),
-            }
             cut += u64::from(frame.captured < frame.original);
-            let bytes = work.run.batch.bytes(frame);
-            if self.share.leaves(interface.link, bytes) {
-                continue;
-            }
-            self.frame(tap, interface, frame, bytes, batch);
+            span.include(frame.time);
         }
-        let Some(taken_span) = span else { return };
-        self.taps.frames(tap, taken, cut, taken_span.first, taken_span.last);
-        let span = self.span.get_or_insert(taken_span);
-        span.include(taken_span.first);
-        span.include(taken_span.last);
+        self.taps.frames(tap, taken, cut, span.first, span.last);
+        let whole = self.span.get_or_insert(span);
+        whole.include(span.first);
+        whole.include(span.last);
         if self.share.is_first() {
             self.totals.frames += taken;
         }
-    }
-
-    #[inline]
-    fn frame(&mut self, tap: TapId, interface: &Interface, frame: &Frame, bytes: &[u8], batch: &mut PacketBatch) {
-        // A frame check sequence is no part of the frame.
-        let original = frame.original.max(frame.captured) - u32::from(frame.fcs_bytes).min(frame.original);
-        let bytes = bytes.get(..original as usize).unwrap_or(bytes);
-        match roce_wire::fast::decode(interface.link, bytes, original) {
-            Some(roce) => self.packet(tap, frame, bytes, original, &roce, false, batch),
-            None => self.unusual(tap, interface, frame, bytes, original, batch),
+        self.mirrored = 0;
+        // Packets are decoded where they stay: there is a place for each frame, and what is not used goes again.
+        let before = batch.packets.len();
+        let mut used = before;
+        batch.packets.resize(before + frames.len(), Packet::default());
+        let all = taken == frames.len() as u64;
+        let data: &[u8] = work.run.batch.data();
+        for frame in frames {
+            let from = frame.offset as usize;
+            let Some(bytes) = data.get(from..from + frame.captured as usize) else {
+                continue;
+            };
+            if self.share.leaves(interface.link, bytes) || !all && !in_range(&frame) {
+                continue;
+            }
+            // A careless writer says less than it kept; a frame check sequence is no part of the frame.
+            let mut original = frame.original.max(frame.captured);
+            let mut bytes = bytes;
+            if frame.fcs_bytes > 0 {
+                original -= u32::from(frame.fcs_bytes).min(frame.original);
+                bytes = bytes.get(..original as usize).unwrap_or(bytes);
+            }
+            let Some(packet) = batch.packets.get_mut(used) else {
+                break;
+            };
+            (packet.time, packet.tap, packet.wire_bytes, packet.cut) = (frame.time, tap, original, false);
+            let taken = if roce_wire::fast::decode_into(interface.link, bytes, original, &mut packet.roce) {
+                self.keep(packet, bytes, used, &mut batch.management)
+            } else {
+                self.unusual(interface, bytes, used, batch)
+            };
+            used += usize::from(taken);
         }
+        batch.packets.truncate(used);
+        self.taps.roce(tap, (used - before) as u64 - self.mirrored);
     }
 
-    /// A frame that the fast path does not take.
-    fn unusual(
-        &mut self,
-        tap: TapId,
-        interface: &Interface,
-        frame: &Frame,
-        bytes: &[u8],
-        original: u32,
-        batch: &mut PacketBatch,
-    ) {
-        let Decoded { content, mirror, stop } = roce_wire::decode(interface.link, bytes, original);
-        let mut tap = tap;
-        if let Some(mirror) = mirror {
-            let lost;
-            (tap, lost) = self.taps.mirror(tap, interface, &mirror, frame.time);
-            if lost > 0 {
-                batch.lost.push(LostRecords {
-                    before: batch.packets.len(),
-                    time: frame.time,
+    /// A frame that the fast path does not take: whether the packet at `at`, of which time and lengths are known, is one.
+    fn unusual(&mut self, interface: &Interface, bytes: &[u8], at: usize, batch: &mut PacketBatch) -> bool {
+        let PacketBatch {
+            packets,
+            pauses,
+            management,
+            lost,
+        } = batch;
+        let Some(packet) = packets.get_mut(at) else {
+            return false;
+        };
+        let decoded = roce_wire::decode(interface.link, bytes, packet.wire_bytes);
+        let stop = decoded.stop;
+        if let Some(mirror) = decoded.mirror {
+            let (tap, missing) = self.taps.mirror(packet.tap, interface, &mirror, packet.time);
+            packet.tap = tap;
+            if missing > 0 {
+                lost.push(LostRecords {
+                    before: at,
+                    time: packet.time,
                     tap,
-                    records: if self.share.is_first() { lost } else { 0 },
+                    records: if self.share.is_first() { missing } else { 0 },
                     by_mirror: true,
                 });
             }
@@ -211,68 +264,82 @@ impl Decoder {
         if let (Some(stop), true) = (stop, self.share.is_first()) {
             *self.totals.stops.entry((stop.layer, stop.cut)).or_default() += 1;
         }
-        match content {
+        match decoded.content {
             Content::Roce(roce) => {
-                if self.share.takes(roce.source.octets(), roce.destination.octets()) {
-                    self.packet(tap, frame, bytes, original, &roce, stop.is_some(), batch);
+                if !self.share.takes(roce.source.octets(), roce.destination.octets()) {
+                    return false;
                 }
+                packet.roce = roce;
+                packet.cut = stop.is_some();
+                let taken = self.keep(packet, bytes, at, management);
+                if taken && decoded.mirror.is_some() {
+                    self.mirrored += 1;
+                    self.taps.roce(packet.tap, 1);
+                }
+                return taken;
             }
             _ if !self.share.is_first() => {}
             Content::Pause(pause) => {
-                self.taps.pause(tap);
-                batch.pauses.push(PauseFrame { before: batch.packets.len(), time: frame.time, tap, pause });
+                self.taps.pause(packet.tap);
+                let (time, tap) = (packet.time, packet.tap);
+                pauses.push(PauseFrame {
+                    before: at,
+                    time,
+                    tap,
+                    pause,
+                });
             }
             Content::Fragment => self.totals.fragments += 1,
             Content::Other(Other::Undecodable | Other::UnknownLink) => self.totals.undecodable += 1,
             Content::Other(Other::NotRoce) => self.totals.not_roce += 1,
         }
+        false
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the hot path hands on what it has")]
-    #[inline]
-    fn packet(
+    /// Completes a decoded packet, the one at `at` of its batch; `false` when the filter leaves it out.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "called for every packet from one place, and from another that is rare"
+    )]
+    fn keep(
         &mut self,
-        tap: TapId,
-        frame: &Frame,
+        packet: &mut Packet,
         bytes: &[u8],
-        original: u32,
-        roce: &Roce,
-        cut: bool,
-        batch: &mut PacketBatch,
-    ) {
+        at: usize,
+        management: &mut Vec<Management>,
+    ) -> bool {
+        let roce = &packet.roce;
         if self.filter.as_ref().is_some_and(|filter| !filter.matches(roce)) {
             self.totals.filtered += 1;
-            return;
+            return false;
         }
-        self.taps.roce(tap);
-        let icrc = match self.check_icrc.then(|| icrc::check(bytes, roce)) {
-            Some(Icrc::Good) => Some(true),
-            Some(Icrc::Bad) => Some(false),
-            Some(Icrc::NotCheckable) | None => None,
+        packet.icrc = match icrc::check(bytes, roce) {
+            Icrc::Good => Some(true),
+            Icrc::Bad => Some(false),
+            Icrc::NotCheckable => None,
         };
+        packet.path = path(bytes, roce);
         if roce.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES
-            && let Some(message) = connection_message(bytes, roce, batch.packets.len())
+            && let Some(message) = connection_message(bytes, roce, at)
         {
-            batch.management.push(message);
+            management.push(message);
         }
-        batch.packets.push(Packet {
-            time: frame.time,
-            tap,
-            wire_bytes: original,
-            path: path(bytes, roce),
-            cut,
-            icrc,
-            roce: *roce,
-        });
+        true
     }
 }
 
-/// A hash of the link header (addresses, for a cooked one interface and direction) and the TTL.
+/// A hash of the link header (addresses; of a cooked one interface and direction) and the TTL.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the high bits of the product are the hash")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the high bits of the product are the hash"
+)]
 fn path(frame: &[u8], roce: &Roce) -> u16 {
-    let head = frame.first_chunk::<16>().map_or(0, |head| u128::from_le_bytes(*head));
-    let folded = head as u64 ^ ((head >> 64) as u64).rotate_left(29) ^ u64::from(roce.hop_limit) << 48;
+    let head = frame
+        .first_chunk::<16>()
+        .map_or(0, |head| u128::from_le_bytes(*head));
+    let folded = head as u64 ^ ((head >> 32) as u64).rotate_left(29) ^ u64::from(roce.hop_limit) << 56;
     (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
 }
 
@@ -280,7 +347,11 @@ fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Manage
     use roce_wire::management::{cm::Message, mad::Datagram};
     let message = Message::of(&Datagram::of(frame, roce)?)?;
     let (name, local_qpn, starting_psn) = match message {
-        Message::Req(req) => ("REQ", Some(req.local_qpn()), req.detail().map(|detail| detail.starting_psn())),
+        Message::Req(req) => (
+            "REQ",
+            Some(req.local_qpn()),
+            req.detail().map(|detail| detail.starting_psn()),
+        ),
         Message::Rep(rep) => ("REP", Some(rep.local_qpn()), Some(rep.starting_psn())),
         Message::Rtu(_) => ("RTU", None, None),
         Message::Rej(_) => ("REJ", None, None),
@@ -289,7 +360,12 @@ fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Manage
         Message::Mra(_) => ("MRA", None, None),
         Message::Other(_) => return None,
     };
-    Some(Management { packet, name, local_qpn, starting_psn })
+    Some(Management {
+        packet,
+        name,
+        local_qpn,
+        starting_psn,
+    })
 }
 
 impl Decoder {

@@ -7,9 +7,13 @@ use roce_model::Nanos;
 
 /// A length of time such as `100us`, `1.5s`, `2h`: what jiff's friendly format takes, with a decimal fraction.
 pub(crate) fn parse_duration(text: &str) -> Result<Nanos, String> {
-    let duration: SignedDuration =
-        text.trim().parse().map_err(|_| format!("'{text}' is not a duration such as 100us, 1ms or 1.5s"))?;
-    u64::try_from(duration.as_nanos()).map(Nanos).map_err(|_| "a duration is not negative".to_owned())
+    let duration: SignedDuration = text
+        .trim()
+        .parse()
+        .map_err(|_| format!("'{text}' is not a duration such as 100us, 1ms or 1.5s"))?;
+    u64::try_from(duration.as_nanos())
+        .map(Nanos)
+        .map_err(|_| "a duration is not negative".to_owned())
 }
 
 /// A moment: absolute, or after the first frame.
@@ -30,7 +34,9 @@ impl Moment {
         let time: Timestamp = text.trim().parse().map_err(|_| {
             format!("'{text}' is neither a time such as 2026-11-21T10:00:00.5Z nor +DURATION such as +1.5s")
         })?;
-        u64::try_from(time.as_nanosecond()).map(|ns| Self::At(Nanos(ns))).map_err(|_| "a time before 1970".to_owned())
+        u64::try_from(time.as_nanosecond())
+            .map(|ns| Self::At(Nanos(ns)))
+            .map_err(|_| "a time before 1970".to_owned())
     }
 
     /// The moment in a run whose first frame is at `first`.
@@ -60,7 +66,12 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (text, ns) in [("100us", 100_000), ("1ms", 1_000_000), ("1.5s", 1_500_000_000), ("2h", 7_200_000_000_000)] {
+        for (text, ns) in [
+            ("100us", 100_000),
+            ("1ms", 1_000_000),
+            ("1.5s", 1_500_000_000),
+            ("2h", 7_200_000_000_000),
+        ] {
             assert_eq!(parse_duration(text), Ok(Nanos(ns)), "{text}");
         }
         for wrong in ["", "5", "ms", "-1s", "1 parsec"] {
@@ -70,7 +81,10 @@ mod tests {
 
     #[test]
     fn moments() {
-        assert_eq!(Moment::parse("+2s").unwrap().resolve(Nanos(5)), Nanos(2_000_000_005));
+        assert_eq!(
+            Moment::parse("+2s").unwrap().resolve(Nanos(5)),
+            Nanos(2_000_000_005)
+        );
         // 2001-09-09T01:46:40Z is 10^9 seconds after the epoch.
         let time = Moment::parse("2001-09-09T01:46:40.25Z").unwrap();
         assert_eq!(time, Moment::At(Nanos(1_000_000_000_250_000_000)));

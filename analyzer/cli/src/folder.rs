@@ -11,11 +11,24 @@ use roce_report::JsonReport;
 
 /// Begins the results in `dir`.
 pub(crate) fn dataset(dir: &Path, overwrite: bool, parallel: bool) -> anyhow::Result<Box<dyn Sink>> {
-    let dataset = Dataset::create(dir, &Options { overwrite, parallel, ..Options::default() })?;
+    let dataset = Dataset::create(
+        dir,
+        &Options {
+            overwrite,
+            parallel,
+            ..Options::default()
+        },
+    )?;
     let (path, unfinished) = (dir.join("run.json"), dir.join(".run.json.tmp"));
-    let file = File::create(&unfinished).with_context(|| format!("{}: cannot be made", unfinished.display()))?;
+    let file =
+        File::create(&unfinished).with_context(|| format!("{}: cannot be made", unfinished.display()))?;
     let json = JsonReport::new(BufWriter::new(file));
-    Ok(Box::new(Folder { dataset, json, path, unfinished }))
+    Ok(Box::new(Folder {
+        dataset,
+        json,
+        path,
+        unfinished,
+    }))
 }
 
 /// What goes into the output folder. The document, too, appears whole.

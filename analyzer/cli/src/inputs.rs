@@ -1,5 +1,6 @@
 //! Opening the inputs, and what there is to say of them afterwards.
 
+use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -20,8 +21,15 @@ pub(crate) struct Opened {
 
 /// Opens `paths`; one that fails does not stop the others.
 pub(crate) fn open(paths: &[PathBuf], read_ahead: bool) -> Opened {
-    let options = Options { read_ahead, ..Options::default() };
-    let mut opened = Opened { readers: Vec::new(), places: Vec::new(), failed: Vec::new() };
+    let options = Options {
+        read_ahead,
+        ..Options::default()
+    };
+    let mut opened = Opened {
+        readers: Vec::new(),
+        places: Vec::new(),
+        failed: Vec::new(),
+    };
     // Many files are not all kept open.
     let park = paths.len() >= 64;
     for (place, path) in paths.iter().enumerate() {
@@ -49,10 +57,15 @@ pub(crate) fn summaries(
 ) -> anyhow::Result<Vec<InputSummary>> {
     let mut inputs: Vec<InputSummary> = paths
         .iter()
-        .map(|path| InputSummary { path: path.display().to_string(), ..InputSummary::default() })
+        .map(|path| InputSummary {
+            path: path.display().to_string(),
+            ..InputSummary::default()
+        })
         .collect();
     for (reader, place) in merge.readers().iter().zip(places) {
-        let Some(input) = inputs.get_mut(*place) else { continue };
+        let Some(input) = inputs.get_mut(*place) else {
+            continue;
+        };
         let summary = reader.summary();
         input.format = summary.format.to_string();
         input.bytes = reader.progress().total;
@@ -78,7 +91,8 @@ pub(crate) fn summaries(
     if hash {
         for (input, path) in inputs.iter_mut().zip(paths) {
             if path != Path::new("-") && path.is_file() {
-                input.sha256 = Some(sha256(path).with_context(|| format!("{}: cannot be hashed", path.display()))?);
+                input.sha256 =
+                    Some(sha256(path).with_context(|| format!("{}: cannot be hashed", path.display()))?);
             }
         }
     }
@@ -95,5 +109,10 @@ fn sha256(path: &Path) -> io::Result<String> {
             read => hash.update(&block[..read]),
         }
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    let mut text = String::new();
+    for byte in hash.finalize() {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
 }

@@ -18,6 +18,10 @@ use anstream::stream::IsTerminal;
 use clap::{CommandFactory, Parser};
 
 use args::{Arguments, Command};
+use pipeline::Plan;
+use roce_capture::Merge;
+use roce_flow::Options;
+use roce_model::{Sink, SinkError, Totals};
 
 /// Runs the command with the arguments of the process.
 ///
@@ -39,6 +43,27 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Analyses captures without a command line, on `threads` threads: for tests that bring their own bytes and sinks.
+/// Inputs that fail end early, as they do on the command line; their errors are not told.
+///
+/// # Errors
+/// When a sink fails.
+pub fn analyse(
+    merge: Merge,
+    threads: u32,
+    options: Options,
+    sinks: Vec<&mut dyn Sink>,
+) -> Result<Totals, SinkError> {
+    let plan = Plan {
+        threads: threads.max(1),
+        options,
+        filter: None,
+        range: 0..u64::MAX,
+        lags: Vec::new(),
+    };
+    Ok(pipeline::run(merge, &plan, sinks, |_| ())?.totals())
+}
+
 /// Whoever reads our output has seen enough: not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
@@ -49,9 +74,19 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// An error on standard error: what failed, and why.
 pub(crate) fn report(error: &anyhow::Error) {
-    let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
+    let style = anstyle::Style::new()
+        .bold()
+        .fg_color(Some(anstyle::AnsiColor::Red.into()));
     // That standard error cannot be written is nothing that could be told.
     let _ = writeln!(anstream::stderr(), "{style}error{style:#}: {error:#}");
+}
+
+/// A warning about an input on standard error.
+pub(crate) fn warn(input: &str, text: &str) {
+    let style = anstyle::Style::new()
+        .bold()
+        .fg_color(Some(anstyle::AnsiColor::Yellow.into()));
+    let _ = writeln!(anstream::stderr(), "{style}warning{style:#}: {input}: {text}");
 }
 
 fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {

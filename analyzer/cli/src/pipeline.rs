@@ -5,15 +5,17 @@
 //! know how far time has come.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use roce_capture::{Error, Interface, Merge, Run};
 use roce_flow::{Analysis, Collector, Conclusion, Options, Output};
-use roce_model::{PacketBatch, SinkError};
+use roce_model::{Filter, PacketBatch, Sink, SinkError, Totals};
 
 use crate::decode::{Decoder, Share, Work};
+use crate::taps::Taps;
 
 /// Frames decoded and analysed together: their packets stay in the first cache levels.
 const TOGETHER: usize = 256;
@@ -30,19 +32,74 @@ pub(crate) struct Done {
     pub(crate) conclusion: Conclusion,
 }
 
-/// Makes the decoder of a part of the run.
-pub(crate) type MakeDecoder<'a> = dyn Fn(Share) -> Decoder + Sync + 'a;
+impl Done {
+    /// All counts but those of the capture's own losses.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = self.conclusion.totals.clone();
+        totals.add(&self.decoder.totals);
+        totals
+    }
+}
+
+/// What is to be done with the frames.
+pub(crate) struct Plan {
+    /// Threads that analyse; 1 does everything on the caller's.
+    pub(crate) threads: u32,
+    pub(crate) options: Options,
+    pub(crate) filter: Option<Filter>,
+    /// Only frames of this time, in nanoseconds since the epoch.
+    pub(crate) range: Range<u64>,
+    /// Interfaces or captures that make one tap.
+    pub(crate) lags: Vec<Vec<String>>,
+}
+
+impl Plan {
+    fn part(&self, share: Share) -> Part {
+        let decoder = Decoder::new(
+            share,
+            self.filter.clone(),
+            self.range.clone(),
+            Taps::new(&self.lags),
+        );
+        // All parts together keep as many flows as one.
+        let max_flows = self.options.max_flows.div_ceil(share.of as usize);
+        Part {
+            decoder,
+            analysis: Analysis::new(Options {
+                max_flows,
+                ..self.options
+            }),
+            batch: PacketBatch::default(),
+        }
+    }
+}
+
+/// Takes all frames of `merge` to the sinks; `progress` is called now and then.
+pub(crate) fn run(
+    merge: Merge,
+    plan: &Plan,
+    sinks: Vec<&mut dyn Sink>,
+    progress: impl FnMut(&Merge) + Send,
+) -> Result<Done, SinkError> {
+    let mut collector = Collector::new(plan.threads as usize, plan.options.bin, sinks);
+    let done = if plan.threads == 1 {
+        single(merge, plan, &mut collector, progress)
+    } else {
+        threaded(merge, plan, &mut collector, progress)
+    }?;
+    collector.finish()?;
+    Ok(done)
+}
 
 /// Runs on the caller's thread alone.
-pub(crate) fn single(
+fn single(
     merge: Merge,
-    make: &MakeDecoder<'_>,
-    options: Options,
+    plan: &Plan,
     collector: &mut Collector<'_>,
     mut progress: impl FnMut(&Merge),
 ) -> Result<Done, SinkError> {
     let mut source = Source::new(merge);
-    let mut part = Part::new(make(Share::ALL), options);
+    let mut part = plan.part(Share::ALL);
     while let Some(work) = source.next() {
         part.take(&work);
         if part.analysis.has_output() {
@@ -53,20 +110,24 @@ pub(crate) fn single(
     }
     let (output, decoder, conclusion) = part.finish();
     collector.push(0, output)?;
-    Ok(Done { errors: source.errors, merge: source.merge, decoder, conclusion })
+    Ok(Done {
+        errors: source.errors,
+        merge: source.merge,
+        decoder,
+        conclusion,
+    })
 }
 
-/// Runs with `parts` threads that analyse, and one that reads.
-pub(crate) fn threaded(
+/// Runs with threads that analyse, and one that reads.
+fn threaded(
     merge: Merge,
-    parts: u32,
-    make: &MakeDecoder<'_>,
-    options: Options,
+    plan: &Plan,
     collector: &mut Collector<'_>,
     progress: impl FnMut(&Merge) + Send,
 ) -> Result<Done, SinkError> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let parts = plan.threads;
         let (results, from_parts) = bounded(parts as usize * 8);
         let mut to_parts = Vec::new();
         let mut workers = Vec::new();
@@ -74,8 +135,8 @@ pub(crate) fn threaded(
             let (sender, work) = bounded(WAITING);
             to_parts.push(sender);
             let results = results.clone();
-            let decoder = make(Share { index, of: parts });
-            workers.push(scope.spawn(move || analyse(index as usize, Part::new(decoder, options), &work, &results)));
+            let part = plan.part(Share { index, of: parts });
+            workers.push(scope.spawn(move || analyse(index as usize, part, &work, &results)));
         }
         drop(results);
         let stop = &stop;
@@ -91,32 +152,35 @@ pub(crate) fn threaded(
             }
         }
         let source = reader.join().map_err(|_| "the reading thread panicked")?;
-        let mut done: Option<Done> = None;
-        let (merge, errors) = (source.merge, source.errors);
-        let mut whole = Some((merge, errors));
+        let mut whole: Option<(Decoder, Conclusion)> = None;
         for worker in workers {
             let (decoder, conclusion) = worker.join().map_err(|_| "an analysing thread panicked")?;
-            match &mut done {
-                None => {
-                    if let Some((merge, errors)) = whole.take() {
-                        done = Some(Done { merge, errors, decoder, conclusion });
-                    }
-                }
-                Some(done) => {
-                    done.decoder.add(&decoder);
-                    done.conclusion.add(&conclusion);
+            match &mut whole {
+                None => whole = Some((decoder, conclusion)),
+                Some((all, concluded)) => {
+                    all.add(&decoder);
+                    concluded.add(&conclusion);
                 }
             }
         }
-        match (failed, done) {
-            (Some(error), _) => Err(error),
-            (None, Some(done)) => Ok(done),
-            (None, None) => Err("no thread was started".into()),
+        if let Some(error) = failed {
+            return Err(error);
         }
+        let (decoder, conclusion) = whole.ok_or("no thread was started")?;
+        Ok(Done {
+            merge: source.merge,
+            errors: source.errors,
+            decoder,
+            conclusion,
+        })
     })
 }
 
 /// The reading thread: every part gets every frame.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the parts end when their senders are gone"
+)]
 fn read(
     mut source: Source,
     to_parts: Vec<Sender<Arc<Vec<Work>>>>,
@@ -147,7 +211,12 @@ fn read(
             return source;
         }
         while handed_on.front().is_some_and(|work| Arc::strong_count(work) == 1) {
-            for work in handed_on.pop_front().and_then(Arc::into_inner).into_iter().flatten() {
+            for work in handed_on
+                .pop_front()
+                .and_then(Arc::into_inner)
+                .into_iter()
+                .flatten()
+            {
                 source.recycle(work);
             }
         }
@@ -181,10 +250,6 @@ struct Part {
 }
 
 impl Part {
-    fn new(decoder: Decoder, options: Options) -> Self {
-        Self { decoder, analysis: Analysis::new(options), batch: PacketBatch::default() }
-    }
-
     fn take(&mut self, work: &Work) {
         for input in &work.ended {
             self.decoder.taps.ended(*input);
@@ -215,6 +280,7 @@ impl Part {
 /// The merged inputs, with what a decoder has to know of each.
 struct Source {
     merge: Merge,
+    captures: Vec<Arc<str>>,
     interfaces: Vec<Arc<Vec<Interface>>>,
     errors: Vec<(usize, Error)>,
 }
@@ -222,7 +288,17 @@ struct Source {
 impl Source {
     fn new(merge: Merge) -> Self {
         let inputs = merge.readers().len();
-        Self { merge, interfaces: vec![Arc::default(); inputs], errors: Vec::new() }
+        let captures = merge
+            .readers()
+            .iter()
+            .map(|reader| reader.name().into())
+            .collect();
+        Self {
+            merge,
+            captures,
+            interfaces: vec![Arc::default(); inputs],
+            errors: Vec::new(),
+        }
     }
 
     fn next(&mut self) -> Option<Work> {
@@ -235,7 +311,13 @@ impl Source {
             *known = Arc::new(interfaces.to_vec());
         }
         let ended = self.merge.take_ended();
-        Some(Work { interfaces: Arc::clone(known), run, ended })
+        let capture = Arc::clone(self.captures.get(run.input)?);
+        Some(Work {
+            capture,
+            interfaces: Arc::clone(known),
+            run,
+            ended,
+        })
     }
 
     fn recycle(&mut self, work: Work) {

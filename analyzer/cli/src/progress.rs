@@ -20,7 +20,12 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
-        Self { started: now, shown: None, looked: now, enabled: crate::stderr_is_terminal() }
+        Self {
+            started: now,
+            shown: None,
+            looked: now,
+            enabled: crate::stderr_is_terminal(),
+        }
     }
 
     /// Called now and then; cheap.

@@ -8,17 +8,16 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
 use roce_capture::Merge;
-use roce_flow::{Collector, Options};
+use roce_flow::Options;
 use roce_model::{Nanos, RunSummary, Sink, SinkError};
 use roce_report::{JsonReport, Style, TerminalReport};
 
 use crate::args::{Analyse, Format};
-use crate::decode::{Decoder, Share};
 use crate::duration::Moment;
 #[cfg(feature = "parquet")]
 use crate::folder::dataset;
 use crate::inputs;
-use crate::pipeline::{self, Done};
+use crate::pipeline::{self, Done, Plan};
 use crate::progress::Progress;
 
 /// More threads than this bring nothing: one reads for all of them.
@@ -43,32 +42,71 @@ pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
     let range = time_range(arguments, &mut merge)?;
 
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
+    if let Some(dir) = &arguments.output {
+        sinks.push(dataset(dir, arguments.overwrite, threads > 1)?);
+    }
     match arguments.format {
         Format::Text => sinks.push(Box::new(terminal(arguments.top))),
         Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
         Format::None => {}
     }
-    if let Some(dir) = &arguments.output {
-        sinks.push(dataset(dir, arguments.overwrite, threads > 1)?);
-    }
 
-    let options = Options { bin: arguments.bin, max_flows: arguments.max_flows };
+    let options = Options {
+        bin: arguments.bin,
+        max_flows: arguments.max_flows,
+    };
     for sink in &mut sinks {
         sink.begin(options.bin).map_err(sink_error)?;
     }
-    let mut done = analyse(arguments, threads, merge, range, options, &mut sinks)?;
+    let plan = Plan {
+        threads,
+        options,
+        filter: arguments.flow.clone(),
+        range,
+        lags: arguments.lag.clone(),
+    };
+    let mut progress = Progress::new();
+    let borrowed = sinks
+        .iter_mut()
+        .map(|sink| &mut **sink as &mut dyn Sink)
+        .collect();
+    let mut done =
+        pipeline::run(merge, &plan, borrowed, |merge| progress.update(merge)).map_err(sink_error)?;
+    drop(progress);
 
     for (reader, error) in std::mem::take(&mut done.errors) {
         let place = opened.places.get(reader).copied().unwrap_or_default();
         errors.push((place, told(error)));
     }
-    let inputs = inputs::summaries(&arguments.captures, &done.merge, &opened.places, &errors, arguments.hash)?;
+    let inputs = inputs::summaries(
+        &arguments.captures,
+        &done.merge,
+        &opened.places,
+        &errors,
+        arguments.hash,
+    )?;
+    if arguments.format != Format::Text {
+        // The screen shows them; who reads anything else is told aside.
+        for input in &inputs {
+            for text in &input.warnings {
+                crate::warn(&input.path, text);
+            }
+        }
+    }
     let elapsed = Nanos(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    let summary = RunSummary { inputs, ..summary(arguments, started, elapsed, done, &opened.places) };
+    let summary = RunSummary {
+        inputs,
+        ..summary(arguments, started, elapsed, done, &opened.places)
+    };
     for mut sink in sinks {
         sink.finish(&summary).map_err(sink_error)?;
     }
-    Ok(if errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(if errors.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(2)
+    })
 }
 
 fn default_threads() -> u32 {
@@ -87,33 +125,17 @@ fn sink_error(error: SinkError) -> anyhow::Error {
     anyhow!(error)
 }
 
-fn analyse(
-    arguments: &Analyse,
-    threads: u32,
-    merge: Merge,
-    range: std::ops::Range<u64>,
-    options: Options,
-    sinks: &mut [Box<dyn Sink>],
-) -> anyhow::Result<Done> {
-    let make = |share: Share| Decoder::new(share, arguments.flow.clone(), range.clone(), true);
-    let mut progress = Progress::new();
-    let parts = if threads == 1 { 1 } else { threads };
-    let borrowed = sinks.iter_mut().map(|sink| &mut **sink as &mut dyn Sink).collect();
-    let mut collector = Collector::new(parts as usize, options.bin, borrowed);
-    let done = if threads == 1 {
-        pipeline::single(merge, &make, options, &mut collector, |merge| progress.update(merge))
-    } else {
-        pipeline::threaded(merge, parts, &make, options, &mut collector, |merge| progress.update(merge))
-    };
-    let done = done.map_err(sink_error)?;
-    collector.finish().map_err(sink_error)?;
-    Ok(done)
-}
-
 /// The frames to look at, as nanoseconds since the epoch.
 fn time_range(arguments: &Analyse, merge: &mut Merge) -> anyhow::Result<std::ops::Range<u64>> {
-    let relative = [arguments.from, arguments.to].into_iter().flatten().any(|m| matches!(m, Moment::After(_)));
-    let first = if relative { merge.first_time().unwrap_or_default() } else { Nanos::default() };
+    let relative = [arguments.from, arguments.to]
+        .into_iter()
+        .flatten()
+        .any(|m| matches!(m, Moment::After(_)));
+    let first = if relative {
+        merge.first_time().unwrap_or_default()
+    } else {
+        Nanos::default()
+    };
     let from = arguments.from.map_or(0, |moment| moment.resolve(first).0);
     let to = arguments.to.map_or(u64::MAX, |moment| moment.resolve(first).0);
     if from >= to {
@@ -124,18 +146,30 @@ fn time_range(arguments: &Analyse, merge: &mut Merge) -> anyhow::Result<std::ops
 
 fn terminal(top: usize) -> TerminalReport<impl Write> {
     let style = Style {
-        width: terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0)),
-        // The stream decides on colour: it strips what a pipe or NO_COLOR does not want.
-        color: true,
+        width: width(),
+        // The stream would strip what a pipe or NO_COLOR does not want, but not the words about colours.
+        color: anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never,
         unicode: unicode(),
         top,
     };
     TerminalReport::new(anstream::stdout(), style)
 }
 
+/// Columns of the screen: `COLUMNS` when it is set (POSIX, 8.3), else what the terminal says, else 80.
+fn width() -> usize {
+    let set = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.trim().parse().ok());
+    set.filter(|columns| *columns > 0)
+        .unwrap_or_else(|| terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0)))
+}
+
 /// Whether the locale's character set is UTF-8, by the first of the variables that is set (POSIX, 8.2).
 fn unicode() -> bool {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .find(|value| !value.is_empty());
     if std::env::var_os("TERM").is_some_and(|term| term == "dumb" || term == "linux") {
         return false;
     }
@@ -152,22 +186,39 @@ fn dataset(_: &Path, _: bool, _: bool) -> anyhow::Result<Box<dyn Sink>> {
 
 /// The summary of a run, but for its inputs.
 fn summary(arguments: &Analyse, started: Nanos, elapsed: Nanos, done: Done, places: &[usize]) -> RunSummary {
-    let Done { merge, decoder, conclusion, .. } = done;
-    let mut totals = conclusion.totals;
-    totals.add(&decoder.totals);
-    totals.frames_lost = merge.readers().iter().map(|reader| reader.summary().lost_records).sum();
+    let mut totals = done.totals();
+    let Done {
+        merge,
+        decoder,
+        conclusion,
+        ..
+    } = done;
+    totals.frames_lost = merge
+        .readers()
+        .iter()
+        .map(|reader| reader.summary().lost_records)
+        .sum();
     let name = |input: usize| {
         let path = places.get(input).and_then(|place| arguments.captures.get(*place));
         path.map_or_else(String::new, |path| path.display().to_string())
     };
     let mut taps = decoder.taps.rows(name);
     for tap in &mut taps {
-        tap.copies = conclusion.copies.get(tap.tap.0 as usize).copied().unwrap_or_default();
+        tap.copies = conclusion
+            .copies
+            .get(tap.tap.0 as usize)
+            .copied()
+            .unwrap_or_default();
     }
     for (input, reader) in merge.readers().iter().enumerate() {
         let disorder = reader.summary().disorder;
         // A file's own figures stand at the taps of its interfaces: all of them at the first one.
-        if let Some(tap) = decoder.taps.of_input(input).next().and_then(|tap| taps.get_mut(tap.0 as usize)) {
+        if let Some(tap) = decoder
+            .taps
+            .of_input(input)
+            .next()
+            .and_then(|tap| taps.get_mut(tap.0 as usize))
+        {
             tap.out_of_order += disorder.records;
             tap.out_of_order_max_ns = tap.out_of_order_max_ns.max(disorder.max_back_ns);
         }
@@ -203,6 +254,9 @@ fn options(arguments: &Analyse) -> Vec<(String, String)> {
         }
     };
     add("flow", arguments.flow.as_ref().map(ToString::to_string));
+    for members in &arguments.lag {
+        add("lag", Some(members.join(",")));
+    }
     add("from", arguments.from.map(|moment| moment.to_string()));
     add("to", arguments.to.map(|moment| moment.to_string()));
     options

@@ -12,7 +12,10 @@ const CONTINUES: Nanos = Nanos(Nanos::SECOND);
 /// One tap.
 #[derive(Clone, Debug)]
 struct Tap {
+    /// The file that it is read from now.
     input: usize,
+    /// The first file that it was read from.
+    first_input: usize,
     link: LinkType,
     name: Option<String>,
     quantum_ns: u64,
@@ -34,18 +37,48 @@ struct Tap {
 /// stream numbers them alike.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Taps {
-    taps: Vec<Tap>,
+    list: Vec<Tap>,
     /// By input and interface.
     interfaces: Vec<Vec<Option<TapId>>>,
     mirrors: HashMap<(TapId, MirrorKind, u32), TapId>,
+    lags: Vec<Lag>,
+}
+
+/// The members of a link aggregation, by interface name or by capture, which make one tap.
+#[derive(Clone, Debug)]
+struct Lag {
+    members: Vec<String>,
+    tap: Option<TapId>,
 }
 
 /// Mirror sessions told apart: a capture could name as many as it has frames.
 const MOST_MIRRORS: usize = 4096;
 
 impl Taps {
-    /// The tap of an interface of an input, of which the next frame comes at `time`.
-    pub(crate) fn interface(&mut self, input: usize, index: u32, of: &Interface, time: Nanos) -> TapId {
+    /// No taps yet; the interfaces or captures named together in `lags` will share one.
+    pub(crate) fn new(lags: &[Vec<String>]) -> Self {
+        let lags = lags
+            .iter()
+            .map(|members| Lag {
+                members: members.clone(),
+                tap: None,
+            })
+            .collect();
+        Self {
+            lags,
+            ..Self::default()
+        }
+    }
+
+    /// The tap of an interface of an input (named `capture`), of which the next frame comes at `time`.
+    pub(crate) fn interface(
+        &mut self,
+        input: usize,
+        capture: &str,
+        index: u32,
+        of: &Interface,
+        time: Nanos,
+    ) -> TapId {
         let index = index as usize;
         if self.interfaces.len() <= input {
             self.interfaces.resize(input + 1, Vec::new());
@@ -57,7 +90,16 @@ impl Taps {
         if let Some(tap) = known[index] {
             return tap;
         }
-        let continued = self.taps.iter_mut().enumerate().find(|(_, tap)| {
+        let lag = self.lags.iter().position(|lag| {
+            lag.members
+                .iter()
+                .any(|member| of.name.as_ref() == Some(member) || member == capture)
+        });
+        if let Some(tap) = lag.and_then(|lag| self.lags.get(lag)?.tap) {
+            self.interfaces[input][index] = Some(tap);
+            return tap;
+        }
+        let continued = self.list.iter_mut().enumerate().find(|(_, tap)| {
             tap.ended
                 && tap.input != input
                 && tap.mirror.is_none()
@@ -74,13 +116,20 @@ impl Taps {
             }
             None => self.add(input, of, None),
         };
+        if let Some(lag) = lag.and_then(|lag| self.lags.get_mut(lag)) {
+            lag.tap = Some(tap);
+            if let Some(state) = self.list.get_mut(tap.0 as usize) {
+                state.name = Some(lag.members.join("+"));
+            }
+        }
         self.interfaces[input][index] = Some(tap);
         tap
     }
 
     fn add(&mut self, input: usize, of: &Interface, mirror: Option<(MirrorKind, u32)>) -> TapId {
-        self.taps.push(Tap {
+        self.list.push(Tap {
             input,
+            first_input: input,
             link: of.link,
             name: of.name.clone(),
             quantum_ns: of.quantum_ns,
@@ -95,29 +144,37 @@ impl Taps {
             sequence: None,
             ended: false,
         });
-        id(self.taps.len() - 1)
+        id(self.list.len() - 1)
     }
 
     /// The tap of a mirror session behind an interface; its sequence number tells how many frames the mirror lost.
-    pub(crate) fn mirror(&mut self, base: TapId, of: &Interface, mirror: &Mirror, time: Nanos) -> (TapId, u64) {
+    pub(crate) fn mirror(
+        &mut self,
+        base: TapId,
+        of: &Interface,
+        mirror: &Mirror,
+        time: Nanos,
+    ) -> (TapId, u64) {
         let key = (base, mirror.kind, mirror.session);
         let tap = match self.mirrors.get(&key) {
             Some(tap) => *tap,
             None if self.mirrors.len() >= MOST_MIRRORS => return (base, 0),
             None => {
-                let input = self.taps.get(base.0 as usize).map_or(0, |tap| tap.input);
+                let input = self.list.get(base.0 as usize).map_or(0, |tap| tap.input);
                 let tap = self.add(input, of, Some((mirror.kind, mirror.session)));
                 self.mirrors.insert(key, tap);
                 tap
             }
         };
         let mut lost = 0;
-        if let Some(state) = self.taps.get_mut(tap.0 as usize) {
+        if let Some(state) = self.list.get_mut(tap.0 as usize) {
             state.first.get_or_insert(time);
             state.last = state.last.max(time);
             state.frames += 1;
             if let Some(sequence) = mirror.sequence {
-                let jump = state.sequence.map_or(0, |last| sequence.wrapping_sub(last).wrapping_sub(1));
+                let jump = state
+                    .sequence
+                    .map_or(0, |last| sequence.wrapping_sub(last).wrapping_sub(1));
                 // A step back or a large jump is reordering or a restarted mirror, not a loss.
                 if jump < 1 << 16 {
                     lost = u64::from(jump);
@@ -131,7 +188,7 @@ impl Taps {
 
     /// Frames of a tap's interface, the first and last of them at these times.
     pub(crate) fn frames(&mut self, tap: TapId, frames: u64, cut: u64, first: Nanos, last: Nanos) {
-        if let Some(tap) = self.taps.get_mut(tap.0 as usize) {
+        if let Some(tap) = self.list.get_mut(tap.0 as usize) {
             tap.frames += frames;
             tap.cut_frames += cut;
             tap.first = Some(tap.first.map_or(first, |old| old.min(first)));
@@ -139,55 +196,56 @@ impl Taps {
         }
     }
 
-    /// A RoCE packet at a tap.
-    #[inline]
-    pub(crate) fn roce(&mut self, tap: TapId) {
-        if let Some(tap) = self.taps.get_mut(tap.0 as usize) {
-            tap.roce_packets += 1;
+    /// RoCE packets at a tap.
+    pub(crate) fn roce(&mut self, tap: TapId, packets: u64) {
+        if let Some(tap) = self.list.get_mut(tap.0 as usize) {
+            tap.roce_packets += packets;
         }
     }
 
     /// A pause frame at a tap.
     pub(crate) fn pause(&mut self, tap: TapId) {
-        if let Some(tap) = self.taps.get_mut(tap.0 as usize) {
+        if let Some(tap) = self.list.get_mut(tap.0 as usize) {
             tap.pause_frames += 1;
         }
     }
 
     /// An input has no more frames.
     pub(crate) fn ended(&mut self, input: usize) {
-        for tap in self.taps.iter_mut().filter(|tap| tap.input == input) {
+        for tap in self.list.iter_mut().filter(|tap| tap.input == input) {
             tap.ended = true;
         }
     }
 
     /// Adds what another part of the run counted of the same taps; frames are counted by one part alone.
     pub(crate) fn add_counts(&mut self, other: &Self) {
-        for (tap, other) in self.taps.iter_mut().zip(&other.taps) {
+        for (tap, other) in self.list.iter_mut().zip(&other.list) {
             tap.roce_packets += other.roce_packets;
         }
     }
 
     /// The taps of one input.
     pub(crate) fn of_input(&self, input: usize) -> impl Iterator<Item = TapId> {
-        self.interfaces.get(input).into_iter().flatten().filter_map(|tap| *tap)
+        self.interfaces
+            .get(input)
+            .into_iter()
+            .flatten()
+            .filter_map(|tap| *tap)
     }
 
     /// Their rows in the table `taps`, as far as the taps know. `name` gives an input's name.
     pub(crate) fn rows(&self, name: impl Fn(usize) -> String) -> Vec<TapRow> {
-        let first_input = |at: usize| {
-            let mut inputs = self.interfaces.iter().enumerate();
-            inputs.find(|(_, taps)| taps.contains(&Some(id(at)))).map(|(input, _)| input)
-        };
-        self.taps
+        self.list
             .iter()
             .enumerate()
             .map(|(at, tap)| TapRow {
                 tap: id(at),
-                input: name(first_input(at).unwrap_or(tap.input)).into(),
+                input: name(tap.first_input).into(),
                 interface: tap.name.clone().map(Into::into),
                 link: tap.link.to_string().into(),
-                mirror: tap.mirror.map(|(kind, session)| format!("{} {session}", mirror_name(kind)).into()),
+                mirror: tap
+                    .mirror
+                    .map(|(kind, session)| format!("{} {session}", mirror_name(kind)).into()),
                 first_time: tap.first,
                 last_time: tap.first.map(|_| tap.last),
                 frames: tap.frames,
@@ -237,24 +295,42 @@ mod tests {
     fn a_rotated_file_continues_its_tap_a_concurrent_one_does_not() {
         let second = Nanos::SECOND;
         let mut taps = Taps::default();
-        let a = taps.interface(0, 0, &interface("eth0"), Nanos(0));
+        let a = taps.interface(0, "a", 0, &interface("eth0"), Nanos(0));
         taps.frames(a, 1, 0, Nanos(0), Nanos(10 * second));
-        let other = taps.interface(1, 0, &interface("eth0"), Nanos(10 * second));
+        let other = taps.interface(1, "a", 0, &interface("eth0"), Nanos(10 * second));
         assert_ne!(other, a, "the first file has not ended");
         taps.ended(0);
-        assert_eq!(taps.interface(2, 0, &interface("eth0"), Nanos(11 * second)), a);
+        assert_eq!(
+            taps.interface(2, "a", 0, &interface("eth0"), Nanos(11 * second)),
+            a
+        );
         taps.ended(2);
-        let late = taps.interface(3, 0, &interface("eth0"), Nanos(11 * second + 1));
+        let late = taps.interface(3, "a", 0, &interface("eth0"), Nanos(11 * second + 1));
         assert_ne!(late, a, "more than a second after");
         taps.ended(3);
-        assert_ne!(taps.interface(4, 0, &interface("eth1"), Nanos(11 * second + 1)), late);
+        assert_ne!(
+            taps.interface(4, "a", 0, &interface("eth1"), Nanos(11 * second + 1)),
+            late
+        );
+    }
+
+    #[test]
+    fn members_of_a_lag_share_a_tap() {
+        let mut taps = Taps::new(&[vec!["eth0".to_owned(), "b.pcap".to_owned()]]);
+        let a = taps.interface(0, "a.pcapng", 0, &interface("eth0"), Nanos(0));
+        assert_ne!(taps.interface(0, "a.pcapng", 1, &interface("eth1"), Nanos(0)), a);
+        assert_eq!(taps.interface(1, "b.pcap", 0, &interface("any"), Nanos(0)), a);
+        assert_eq!(
+            taps.rows(|_| String::new())[0].interface.as_deref(),
+            Some("eth0+b.pcap")
+        );
     }
 
     #[test]
     fn a_mirror_is_a_tap_of_its_own_and_tells_its_losses() {
         let mut taps = Taps::default();
         let eth0 = interface("eth0");
-        let base = taps.interface(0, 0, &eth0, Nanos(0));
+        let base = taps.interface(0, "a", 0, &eth0, Nanos(0));
         let mirror = |sequence| Mirror {
             kind: MirrorKind::ErspanII,
             session: 7,

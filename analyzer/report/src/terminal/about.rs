@@ -21,7 +21,7 @@ pub(super) fn about(view: &View<'_>) -> Vec<String> {
             .filter(|fact| !fact.is_empty())
             .collect();
         let facts = facts.join(", ");
-        let room = style.width.saturating_sub(NAME + 3 + width(&facts));
+        let room = style.width.saturating_sub(NAME + 4 + width(&facts));
         let path = shorten(&clean(&input.path), room.max(12), style.unicode);
         lines.extend(field(
             if index == 0 { name } else { "" },

@@ -155,20 +155,23 @@ fn missing(totals: &Totals) -> Vec<String> {
     items
 }
 
+/// What was cut cannot be checked: the ICRC ends its packet.
 fn icrc(totals: &Totals) -> Vec<String> {
+    let left = totals.roce_packets.saturating_sub(totals.icrc_checked);
     if totals.icrc_checked == 0 {
-        return vec!["not checked".to_owned()];
+        return vec!["not checkable".to_owned()];
     }
-    let checked = format!("{} checked", count(totals.icrc_checked));
+    let mut items = vec![format!("{} checked", count(totals.icrc_checked))];
     let bad = format!("{} bad", count(totals.icrc_bad));
-    vec![
-        checked,
-        if totals.icrc_bad > 0 {
-            Ink::Bad.of(&bad)
-        } else {
-            bad
-        },
-    ]
+    items.push(if totals.icrc_bad > 0 {
+        Ink::Bad.of(&bad)
+    } else {
+        bad
+    });
+    if left > 0 {
+        items.push(format!("{} not checkable", count(left)));
+    }
+    items
 }
 
 /// What there was none of, said once. A capture point that never sees pause frames says nothing about them.
