@@ -1,0 +1,620 @@
+//! `-o DIR`: the Parquet dataset, read back, says what the JSON document says, and its tables agree with each other.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::Path;
+
+use roce_capture::Container;
+use roce_capture::write::{ByteOrder, InterfaceOptions, PcapngWriter};
+use roce_model::Nanos;
+use roce_parquet::{ColumnValues, TABLES, read_table};
+use serde_json::{Map, Value, json};
+use tempfile::tempdir;
+
+use crate::captures::{self, Capture, root};
+use crate::command::{command, document, flows, lasting, ran, run, sum, total};
+
+/// The rows of a table in the words of the JSON document: absent is null, times and flow identifiers are texts.
+pub(crate) fn rows(dir: &Path, table: &str) -> Vec<Value> {
+    let data = read_table(dir, table).unwrap_or_else(|error| panic!("{error}"));
+    let mut rows = vec![Map::new(); data.rows];
+    for (name, values) in &data.columns {
+        let cells: Vec<Value> = match values {
+            ColumnValues::U32(values) => values.iter().map(|value| json!(value)).collect(),
+            ColumnValues::U64(values) if name.ends_with("flow_id") => values
+                .iter()
+                .map(|value| json!(value.map(|id| format!("{id:016x}"))))
+                .collect(),
+            ColumnValues::U64(values) => values.iter().map(|value| json!(value)).collect(),
+            ColumnValues::F64(values) => values.iter().map(|value| json!(value)).collect(),
+            ColumnValues::Bool(values) => values.iter().map(|value| json!(value)).collect(),
+            ColumnValues::Text(values) => values.iter().map(|value| json!(value)).collect(),
+            ColumnValues::Time(values) => values
+                .iter()
+                .map(|value| json!(value.map(|ns| ns.to_string())))
+                .collect(),
+        };
+        assert_eq!(cells.len(), data.rows, "{table}: {name}");
+        for (row, cell) in rows.iter_mut().zip(cells) {
+            row.insert(name.clone(), cell);
+        }
+    }
+    rows.into_iter().map(Value::Object).collect()
+}
+
+/// Runs the command with `-o DIR`, and gives its document.
+fn written(dir: &Path, captures: &[&str], more: &[&str]) -> Value {
+    let mut command = command(&root());
+    command
+        .args(captures)
+        .args(more)
+        .args(["--format", "json", "-o"])
+        .arg(dir);
+    ran(&mut command).good().json()
+}
+
+/// What names a row of `flows`.
+type Key = (String, u64, u64);
+
+fn key(row: &Value) -> Key {
+    (
+        row["flow_id"].as_str().unwrap().to_owned(),
+        row["tap"].as_u64().unwrap(),
+        row["epoch"].as_u64().unwrap(),
+    )
+}
+
+fn by_key(rows: &[Value]) -> BTreeMap<Key, &Value> {
+    let all: BTreeMap<Key, &Value> = rows.iter().map(|row| (key(row), row)).collect();
+    assert_eq!(all.len(), rows.len(), "(flow_id, tap, epoch) is a key");
+    all
+}
+
+/// All captures one by one, the twins together, and every sample in one run.
+fn runs() -> Vec<(String, Vec<String>)> {
+    let mut runs: Vec<(String, Vec<String>)> = captures::all()
+        .into_iter()
+        .map(|capture| (capture.name, vec![capture.path]))
+        .collect();
+    let twins = ["send_bw_ce_gradual", "send_bw_ce_gradual_senderside"];
+    runs.push((
+        "twins".to_owned(),
+        twins.map(|name| Capture::named(name).path).to_vec(),
+    ));
+    runs.push((
+        "samples".to_owned(),
+        captures::samples()
+            .into_iter()
+            .map(|capture| capture.path)
+            .collect(),
+    ));
+    runs
+}
+
+#[test]
+fn tables_say_what_the_document_says() {
+    for (name, paths) in runs() {
+        let folder = tempdir().unwrap();
+        let dir = folder.path().join("new/out");
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let document = written(&dir, &paths, &[]);
+
+        let flows_table = rows(&dir, "flows");
+        let said = flows(&document);
+        assert_eq!(by_key(&flows_table), by_key(said), "{name}: flows");
+        assert_eq!(
+            total(&document, "flows"),
+            said.len() as u64,
+            "{name}: number of flows"
+        );
+        for row in said {
+            let columns: BTreeSet<&String> = row.as_object().unwrap().keys().collect();
+            assert_eq!(
+                columns,
+                flows_table[0].as_object().unwrap().keys().collect(),
+                "{name}: columns of flows"
+            );
+        }
+
+        let mut taps = document["taps"].clone();
+        for tap in taps.as_array_mut().unwrap() {
+            tap.as_object_mut().unwrap().remove("cnp_receivers").unwrap();
+        }
+        assert_eq!(Value::Array(rows(&dir, "taps")), taps, "{name}: taps");
+        inputs(&name, &rows(&dir, "run"), &document);
+
+        // The same run, the same document; and another run of the same but for its times.
+        let stored = fs::read_to_string(dir.join("run.json")).unwrap();
+        let stored: Value = serde_json::from_str(&stored).unwrap();
+        assert_eq!(stored, document, "{name}: run.json");
+        let again = crate::command::document(&root(), &paths);
+        assert_eq!(
+            lasting(stored),
+            lasting(again),
+            "{name}: the document of another run"
+        );
+        nothing_else(&dir);
+    }
+}
+
+/// The table `run` against the document.
+fn inputs(name: &str, rows: &[Value], document: &Value) {
+    let run = &document["run"];
+    let inputs = run["inputs"].as_array().unwrap();
+    assert_eq!(rows.len(), inputs.len(), "{name}: a row for each input");
+    for (row, input) in rows.iter().zip(inputs) {
+        for column in [
+            "path",
+            "format",
+            "bytes",
+            "sha256",
+            "first_time",
+            "last_time",
+            "truncated",
+            "error",
+        ] {
+            assert_eq!(row[column], input[column], "{name}: {column}");
+        }
+        assert_eq!(row["input_frames"], input["frames"], "{name}");
+        for column in ["version", "started", "elapsed_ns"] {
+            assert_eq!(row[column], run[column], "{name}: {column}");
+        }
+        for column in [
+            "frames",
+            "frames_lost",
+            "copies",
+            "roce_packets",
+            "undecodable",
+            "evicted",
+        ] {
+            assert_eq!(row[column], document["totals"][column], "{name}: {column}");
+        }
+        let options = format!("bin_ns={} max_flows=1000000", run["bin_ns"]);
+        assert_eq!(row["options"], options, "{name}");
+    }
+}
+
+/// A finished dataset has no file under a temporary name.
+fn nothing_else(dir: &Path) {
+    let mut found: Vec<String> = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.path().is_dir() {
+            for part in fs::read_dir(entry.path()).unwrap() {
+                found.push(format!(
+                    "{name}/{}",
+                    part.unwrap().file_name().into_string().unwrap()
+                ));
+            }
+        } else {
+            found.push(name);
+        }
+    }
+    found.sort();
+    let mut expected: Vec<String> = TABLES
+        .iter()
+        .map(|table| format!("{table}/part-0.parquet"))
+        .collect();
+    expected.push("run.json".to_owned());
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+/// The columns of `timeline` whose sum over a flow's rows is the flow's own.
+const ADDITIVE: [&str; 16] = [
+    "packets",
+    "wire_bytes",
+    "payload_bytes",
+    "data_packets",
+    "not_ect",
+    "ect0",
+    "ect1",
+    "ce",
+    "retransmitted_packets",
+    "retransmitted_bytes",
+    "missing",
+    "late",
+    "naks",
+    "rnr_naks",
+    "acks",
+    "messages",
+];
+
+#[test]
+fn a_flow_is_the_sum_of_its_timeline_whatever_the_bin() {
+    for (name, paths) in runs() {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        for (bin, width) in [("100us", 100_000), ("1ms", 1_000_000), ("1s", 1_000_000_000)] {
+            let folder = tempdir().unwrap();
+            let document = written(folder.path(), &paths, &["--bin", bin]);
+            let timeline = rows(folder.path(), "timeline");
+            let what = format!("{name} in bins of {bin}");
+            assert_eq!(document["run"]["bin_ns"], width, "{what}");
+            add_up(&what, &timeline, flows(&document));
+            places(&what, &timeline, flows(&document), width);
+            senders(&what, &timeline, flows(&document));
+            let packets = sum(&timeline, "packets");
+            assert_eq!(
+                packets,
+                total(&document, "roce_packets") - total(&document, "cnp"),
+                "{what}"
+            );
+            assert_eq!(sum(&timeline, "ce"), total(&document, "data_ce"), "{what}");
+        }
+    }
+}
+
+/// What comes after its bin was handed on makes a row of its own: the sums hold all the same.
+#[test]
+fn a_flow_is_the_sum_of_its_timeline_also_out_of_order() {
+    for capture in captures::all() {
+        let folder = tempdir().unwrap();
+        let (records, _) = crate::variants::mixed(&capture);
+        let path = folder.path().join("mixed.pcap");
+        let file = crate::variants::pcap(&records, Container::Pcap, ByteOrder::Little);
+        fs::write(&path, file).unwrap();
+        for bin in ["10us", "1ms"] {
+            let dir = folder.path().join(bin);
+            let document = written(&dir, &[path.to_str().unwrap()], &["--bin", bin]);
+            add_up(
+                &format!("{} in bins of {bin}", capture.name),
+                &rows(&dir, "timeline"),
+                flows(&document),
+            );
+        }
+    }
+}
+
+fn add_up(what: &str, timeline: &[Value], flows: &[Value]) {
+    let mut sums: BTreeMap<Key, [u64; ADDITIVE.len()]> = BTreeMap::new();
+    for row in timeline {
+        let sums = sums.entry(key(row)).or_default();
+        for (sum, column) in sums.iter_mut().zip(ADDITIVE) {
+            *sum += row[column].as_u64().unwrap();
+        }
+    }
+    let expected: BTreeMap<Key, [u64; ADDITIVE.len()]> = flows
+        .iter()
+        .map(|flow| (key(flow), ADDITIVE.map(|column| flow[column].as_u64().unwrap())))
+        .collect();
+    assert_eq!(sums, expected, "{what}: {ADDITIVE:?}");
+}
+
+/// Each flow has one row in a bin, at the bin's begin, in the order of time, inside of the flow's life.
+fn places(what: &str, timeline: &[Value], flows: &[Value], width: u64) {
+    let flows = by_key(flows);
+    let time = |row: &Value, column: &str| row[column].as_str().unwrap().parse::<u64>().unwrap();
+    let mut seen = BTreeSet::new();
+    let mut last = 0;
+    for row in timeline {
+        let at = time(row, "time");
+        assert_eq!(at % width, 0, "{what}: {row}");
+        assert!(at >= last, "{what}: {row} comes after {last}");
+        last = at;
+        assert!(seen.insert((at, key(row))), "{what}: two rows for {row}");
+        assert_ne!(row["packets"], 0, "{what}: a row without activity: {row}");
+        let flow = flows[&key(row)];
+        let life = time(flow, "first_time") / width * width..=time(flow, "last_time");
+        assert!(life.contains(&at), "{what}: {row} lies outside of {flow}");
+    }
+}
+
+/// The incast degree, counted anew: distinct sources of payload by bin, tap and destination.
+fn senders(what: &str, timeline: &[Value], flows: &[Value]) {
+    let ends: HashMap<&str, (&Value, &Value)> = flows
+        .iter()
+        .map(|flow| {
+            (
+                flow["flow_id"].as_str().unwrap(),
+                (&flow["source"], &flow["destination"]),
+            )
+        })
+        .collect();
+    let place = |row: &Value, destination: &Value| format!("{} {} {destination}", row["time"], row["tap"]);
+    let mut sources: HashMap<String, BTreeSet<String>> = HashMap::new();
+    for row in timeline.iter().filter(|row| row["payload_bytes"] != 0) {
+        let (source, destination) = ends[row["flow_id"].as_str().unwrap()];
+        sources
+            .entry(place(row, destination))
+            .or_default()
+            .insert(source.to_string());
+    }
+    for row in timeline {
+        let (_, destination) = ends[row["flow_id"].as_str().unwrap()];
+        let expected = sources.get(&place(row, destination)).map_or(0, BTreeSet::len);
+        assert_eq!(row["senders_to_destination"], expected, "{what}: {row}");
+    }
+}
+
+#[test]
+fn events_agree_with_the_counts() {
+    for (name, paths) in runs() {
+        let folder = tempdir().unwrap();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let document = written(folder.path(), &paths, &[]);
+        let events = rows(folder.path(), "events");
+        let of =
+            |kind: &str| -> Vec<Value> { events.iter().filter(|e| e["kind"] == kind).cloned().collect() };
+        let count = |kind: &str| of(kind).len() as u64;
+        let values = |kind: &str| sum(&of(kind), "value");
+
+        assert_eq!(values("gap"), total(&document, "missing"), "{name}: gaps");
+        assert_eq!(
+            values("resend_run"),
+            total(&document, "retransmitted_packets"),
+            "{name}: packets in runs"
+        );
+        assert_eq!(
+            count("resend_run"),
+            sum(flows(&document), "resend_runs"),
+            "{name}: runs"
+        );
+        assert_eq!(values("late"), total(&document, "late"), "{name}: late");
+        assert_eq!(count("nak"), total(&document, "naks"), "{name}: NAKs");
+        assert_eq!(count("rnr_nak"), total(&document, "rnr_naks"), "{name}: RNR NAKs");
+        assert_eq!(values("cnp"), total(&document, "cnp"), "{name}: CNPs");
+        assert_eq!(
+            values("response_gap"),
+            total(&document, "response_missing"),
+            "{name}: READ responses"
+        );
+        assert_eq!(count("evicted"), 0, "{name}");
+        let syndromes: u64 = of("nak").iter().filter(|event| event["value"] == 0x60).count() as u64;
+        assert_eq!(
+            syndromes,
+            sum(flows(&document), "nak_sequence"),
+            "{name}: sequence NAKs"
+        );
+
+        let known: BTreeSet<&str> = flows(&document)
+            .iter()
+            .map(|flow| flow["flow_id"].as_str().unwrap())
+            .collect();
+        let first: u64 = document["run"]["first_time"].as_str().unwrap().parse().unwrap();
+        let last: u64 = document["run"]["last_time"].as_str().unwrap().parse().unwrap();
+        for event in &events {
+            assert_eq!(event["source"], "capture", "{name}: {event}");
+            if let Some(id) = event["flow_id"].as_str() {
+                assert!(known.contains(id), "{name}: {event}");
+            }
+            let time: u64 = event["time"].as_str().unwrap().parse().unwrap();
+            // A bin's event stands at the bin's begin.
+            assert!(
+                (first / 1_000_000 * 1_000_000..=last).contains(&time),
+                "{name}: {event}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_connection_manager_leaves_its_five_messages() {
+    let folder = tempdir().unwrap();
+    written(folder.path(), &[&Capture::named("rping").path], &[]);
+    let events = rows(folder.path(), "events");
+    let messages: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["kind"] == "connection")
+        .map(|event| &event["detail"])
+        .collect();
+    // By tshark: infiniband.mad.attributeid 0x10, 0x13, 0x14, 0x15, 0x16.
+    assert_eq!(messages, ["REQ", "REP", "RTU", "DREQ", "DREP"]);
+}
+
+#[test]
+fn a_dataset_is_not_replaced_unasked() {
+    let folder = tempdir().unwrap();
+    let dir = folder.path().join("out");
+    let (first, second) = (Capture::named("atomic"), Capture::named("rping"));
+    let first_document = written(&dir, &[&first.path], &[]);
+
+    let path = |capture: &Capture| root().join(&capture.path).display().to_string();
+    let refused = run(folder.path(), [&path(&second), "-o", "out"]);
+    assert_eq!(
+        (refused.code, refused.stdout.as_str()),
+        (Some(2), ""),
+        "{refused:?}"
+    );
+    assert_eq!(
+        refused.stderr,
+        "error: out holds a dataset already (out/flows/part-0.parquet); hint: give another folder, or --overwrite\n"
+    );
+    let flows_before = rows(&dir, "flows");
+    assert_eq!(
+        by_key(&flows_before),
+        by_key(flows(&first_document)),
+        "the old one is whole"
+    );
+    nothing_else(&dir);
+
+    let second_document = written(&dir, &[&second.path], &["--overwrite"]);
+    let flows_after = rows(&dir, "flows");
+    assert_eq!(by_key(&flows_after), by_key(flows(&second_document)));
+    assert_ne!(by_key(&flows_before), by_key(&flows_after));
+    nothing_else(&dir);
+}
+
+/// All files under a folder with their content.
+fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(contents(&path));
+        } else {
+            all.insert(path.display().to_string(), fs::read(&path).unwrap());
+        }
+    }
+    all
+}
+
+#[test]
+#[cfg(unix)]
+fn a_run_that_fails_leaves_the_old_dataset() {
+    let folder = tempdir().unwrap();
+    let dir = folder.path().join("out");
+    written(&dir, &[&Capture::named("atomic").path], &[]);
+    let before = contents(&dir);
+
+    // Files may not grow beyond 1,024 bytes (POSIX: units of 512), and the write says so instead of a signal: as a full disk.
+    let limited = |trap: &str| {
+        let mut shell = std::process::Command::new("sh");
+        shell
+            .arg("-c")
+            .arg(format!("{trap} ulimit -f 2; exec \"$0\" \"$@\""));
+        shell.arg(env!("CARGO_BIN_EXE_roce-analyze"));
+        shell
+            .args([
+                &Capture::named("write_bw_loss").path,
+                "--format",
+                "none",
+                "--overwrite",
+                "-o",
+            ])
+            .arg(&dir);
+        ran(shell.current_dir(root()))
+    };
+    let full = limited("trap '' XFSZ;");
+    assert_eq!(full.code, Some(2), "{full:?}");
+    assert!(full.stderr.contains("out/"), "the file is named: {full:?}");
+    assert_eq!(contents(&dir), before, "nothing is lost, nothing is left behind");
+
+    // Killed in the middle: what it leaves behind is gone after the next run.
+    let killed = limited("");
+    assert_eq!(killed.code, None, "{killed:?}");
+    for (path, content) in &before {
+        assert_eq!(fs::read(path).unwrap(), *content, "{path}");
+    }
+    let document = written(&dir, &[&Capture::named("rnr").path], &["--overwrite"]);
+    assert_eq!(by_key(&rows(&dir, "flows")), by_key(flows(&document)));
+    nothing_else(&dir);
+}
+
+#[test]
+fn an_unusable_folder_is_named() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let capture = root().join(Capture::named("atomic").path).display().to_string();
+    let failed = run(folder.path(), [&capture, "-o", "file"]);
+    assert_eq!((failed.code, failed.stdout.as_str()), (Some(2), ""), "{failed:?}");
+    assert!(
+        failed.stderr.starts_with("error: ") && failed.stderr.contains("file"),
+        "{failed:?}"
+    );
+}
+
+#[test]
+fn threads_do_not_change_the_dataset() {
+    let folder = tempdir().unwrap();
+    let capture = crate::variants::many_hosts(folder.path());
+    let tables = |threads: &str| -> (Value, BTreeMap<&str, Vec<String>>) {
+        let dir = folder.path().join(threads);
+        let document = written(&dir, &[&capture], &["--threads", threads]);
+        let table = |name| -> Vec<String> {
+            let mut rows: Vec<String> = rows(&dir, name).iter().map(Value::to_string).collect();
+            rows.sort();
+            rows
+        };
+        (
+            lasting(document),
+            ["flows", "timeline", "events", "taps"]
+                .map(|name| (name, table(name)))
+                .into(),
+        )
+    };
+    let one = tables("1");
+    assert!(one.1["timeline"].len() > 1000);
+    for threads in ["2", "4", "7"] {
+        let several = tables(threads);
+        assert_eq!(one.0, several.0, "{threads} threads");
+        for (name, rows) in &one.1 {
+            assert!(*rows == several.1[name], "{threads} threads: {name}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_costs_no_dataset() {
+    let folder = tempdir().unwrap();
+    let dir = folder.path().join("out");
+    let capture = Capture::named("rping");
+    let mut command = command(&root());
+    command
+        .args([&capture.path, "-o"])
+        .arg(&dir)
+        .stdout(crate::cli::closed_pipe());
+    let left = ran(&mut command);
+    assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""), "{left:?}");
+    assert_eq!(
+        by_key(&rows(&dir, "flows")),
+        by_key(flows(&document(&root(), [&capture.path])))
+    );
+}
+
+#[test]
+fn a_capture_without_frames_makes_a_dataset_without_rows() {
+    let folder = tempdir().unwrap();
+    fs::write(
+        folder.path().join("empty.pcap"),
+        &Capture::named("rping").bytes()[..24],
+    )
+    .unwrap();
+    let ran = run(folder.path(), ["empty.pcap", "-o", "out"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    for (table, count) in [("flows", 0), ("timeline", 0), ("events", 0), ("run", 1)] {
+        assert_eq!(rows(&folder.path().join("out"), table).len(), count, "{table}");
+        assert!(
+            !read_table(&folder.path().join("out"), table)
+                .unwrap()
+                .columns
+                .is_empty(),
+            "{table}"
+        );
+    }
+}
+
+#[test]
+fn one_bad_input_costs_no_dataset() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("good.pcap"), Capture::named("rping").bytes()).unwrap();
+    let ran = run(
+        folder.path(),
+        ["missing.pcap", "good.pcap", "-o", "out", "--format", "json"],
+    );
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let dir = folder.path().join("out");
+    assert_eq!(by_key(&rows(&dir, "flows")), by_key(flows(&ran.json())));
+    inputs("one is missing", &rows(&dir, "run"), &ran.json());
+    nothing_else(&dir);
+}
+
+#[test]
+fn times_at_the_ends_of_the_clock() {
+    let folder = tempdir().unwrap();
+    let mut writer = PcapngWriter::new(Vec::new(), ByteOrder::Little).unwrap();
+    let interface = writer.interface(&InterfaceOptions::default()).unwrap();
+    let records = Capture::named("clean_write_bw").frames();
+    // Before anything, one bin later, and the last moment that a table can hold (2262).
+    let times = [0, 999_999, 1_000_000, u64::MAX / 2 - 1, u64::MAX / 2];
+    for (record, time) in records.iter().zip(times) {
+        writer
+            .write(interface, Nanos(time), record.original, &record.data)
+            .unwrap();
+    }
+    fs::write(folder.path().join("ends.pcapng"), writer.finish().unwrap()).unwrap();
+    for bin in ["1us", "1ms", "1h"] {
+        let dir = folder.path().join(bin);
+        let mut command = command(folder.path());
+        command
+            .args(["ends.pcapng", "--bin", bin, "--format", "json", "-o"])
+            .arg(&dir);
+        let document = ran(&mut command).good().json();
+        assert_eq!(total(&document, "frames"), 5);
+        assert_eq!(document["run"]["last_time"], times[4].to_string());
+        add_up(bin, &rows(&dir, "timeline"), flows(&document));
+        assert_eq!(by_key(&rows(&dir, "flows")), by_key(flows(&document)), "{bin}");
+        let mut command = crate::command::command(folder.path());
+        assert!(ran(command.arg("ends.pcapng")).good().stdout.contains("5 read"));
+    }
+}

@@ -1,0 +1,16 @@
+//! The real command over the captures of the repository: one binary, a module for each thing that is held.
+//!
+//! Expected numbers come from outside: tshark (`tests/golden`), the formats' specifications, arithmetic in comments.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod architecture;
+mod captures;
+mod cli;
+mod command;
+#[cfg(feature = "parquet")]
+mod dataset;
+mod golden;
+mod merge;
+mod snapshots;
+mod variants;
