@@ -1,0 +1,145 @@
+//! What the fuzz targets share: a capture read through, with everything checked that a reader promises.
+
+use std::io::Cursor;
+
+use roce_capture::{Options, Reader, Summary};
+
+/// More frames than any input can have but a compressed one.
+const MANY: u64 = 1 << 20;
+
+/// One frame, for comparison.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    time: u64,
+    interface: u32,
+    original: u32,
+    fcs_bytes: u8,
+    bytes: Vec<u8>,
+}
+
+/// Everything that reading gave.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    frames: Vec<Seen>,
+    lost: u64,
+    summary: Option<Summary>,
+    error: Option<String>,
+}
+
+/// Reads `file` twice, in blocks of different sizes, checks what every reading must hold, and that both are alike.
+pub fn check_reader(file: &[u8]) {
+    let whole = read(file, 1 << 20, false);
+    // One other way for each input keeps the target fast. A thread of its own costs the most, so it is rare.
+    let (block, ahead) = match file.len() % 16 {
+        0 => (64, true),
+        odd if odd % 2 == 1 && file.len() < 512 => (1, false),
+        _ => (61, false),
+    };
+    let parts = read(file, block, ahead);
+    assert_eq!(
+        whole, parts,
+        "blocks of {block} bytes give another result than large ones"
+    );
+}
+
+fn read(file: &[u8], block_bytes: usize, read_ahead: bool) -> Outcome {
+    let options = Options {
+        block_bytes,
+        read_ahead,
+    };
+    let mut outcome = Outcome {
+        frames: Vec::new(),
+        lost: 0,
+        summary: None,
+        error: None,
+    };
+    let mut reader = match Reader::from_read("input", Box::new(Cursor::new(file.to_vec())), &options) {
+        Ok(reader) => reader,
+        Err(error) => {
+            outcome.error = Some(said(&error));
+            return outcome;
+        }
+    };
+    let mut batches = 0_u64;
+    loop {
+        match reader.next_batch() {
+            Ok(Some(batch)) => {
+                batches += 1;
+                assert!(
+                    !batch.frames().is_empty() || !batch.lost().is_empty(),
+                    "a batch of nothing"
+                );
+                for frame in batch.frames() {
+                    let bytes = batch.bytes(frame);
+                    let end = u64::from(frame.offset) + u64::from(frame.captured);
+                    assert!(end <= batch.data().len() as u64, "a frame beyond its batch");
+                    assert_eq!(
+                        bytes.len(),
+                        frame.captured as usize,
+                        "a frame of another length than it says"
+                    );
+                    assert!(
+                        (frame.interface as usize) < reader.interfaces().len(),
+                        "a frame without an interface"
+                    );
+                    outcome.frames.push(Seen {
+                        time: frame.time.0,
+                        interface: frame.interface,
+                        original: frame.original,
+                        fcs_bytes: frame.fcs_bytes,
+                        bytes: bytes.to_vec(),
+                    });
+                }
+                let places: Vec<u32> = batch.lost().iter().map(|lost| lost.before).collect();
+                assert!(places.is_sorted(), "losses out of order");
+                assert!(
+                    places.iter().all(|place| *place as usize <= batch.frames().len()),
+                    "a loss beyond its batch"
+                );
+                outcome.lost += batch.lost().iter().map(|lost| lost.records).sum::<u64>();
+                reader.recycle(batch);
+            }
+            Ok(None) => break,
+            Err(error) => {
+                outcome.error = Some(said(&error));
+                assert!(
+                    matches!(reader.next_batch(), Ok(None)),
+                    "something after an error"
+                );
+                break;
+            }
+        }
+        if batches > MANY || outcome.frames.len() as u64 > MANY {
+            break;
+        }
+    }
+    let summary = reader.summary();
+    assert_eq!(
+        summary.frames,
+        outcome.frames.len() as u64,
+        "frames counted otherwise than delivered"
+    );
+    assert_eq!(
+        summary.lost_records, outcome.lost,
+        "losses counted otherwise than delivered"
+    );
+    if let (Some(first), Some(last)) = (summary.first_time, summary.last_time) {
+        assert!(first <= last, "the end before the beginning");
+        // Frames without a stamp of their own carry 0 when no stamp came before.
+        let within = |seen: &Seen| (first.0..=last.0).contains(&seen.time) || seen.time == 0;
+        assert!(
+            outcome.frames.iter().all(within),
+            "a frame outside of the file's time"
+        );
+    }
+    outcome.summary = Some(summary.clone());
+    outcome
+}
+
+/// An error and its causes. Bytes read from a compressed file so far depend on the blocks, and are left out.
+fn said(error: &roce_capture::Error) -> String {
+    match error {
+        roce_capture::Error::Decompress { .. } => "the compression is broken".to_owned(),
+        other => other.to_string(),
+    }
+}
