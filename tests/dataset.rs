@@ -603,7 +603,7 @@ fn times_at_the_ends_of_the_clock() {
             .unwrap();
     }
     fs::write(folder.path().join("ends.pcapng"), writer.finish().unwrap()).unwrap();
-    for bin in ["1us", "1ms", "1h"] {
+    for bin in ["1us", "1ms", "60s"] {
         let dir = folder.path().join(bin);
         let mut command = command(folder.path());
         command

@@ -176,6 +176,12 @@ pub enum Fault {
         /// Interfaces described in the section so far.
         known: u32,
     },
+    /// More interfaces than any capture has: each one costs memory.
+    #[error("an interface more than the {limit} that a capture may describe")]
+    TooManyInterfaces {
+        /// The most there may be, in all sections.
+        limit: usize,
+    },
     /// An option that is longer than what is left of its block.
     #[error("block of type 0x{kind:x} has an option {code} of {found} bytes; expected at most {room}")]
     Option {

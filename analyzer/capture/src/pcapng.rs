@@ -34,6 +34,9 @@ pub(crate) const ENHANCED: u32 = 6;
 pub(crate) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
 /// The longest block that is held in memory: a frame of the largest snaplen and as much of options.
+/// Interfaces that a file may describe, all sections together.
+pub(crate) const MOST_INTERFACES: usize = 16_384;
+
 const MOST_BLOCK: u32 = 32 << 20;
 /// Longer blocks that are of no interest are not held in memory to be skipped.
 const MOST_HELD: u32 = 64 << 10;
@@ -248,6 +251,11 @@ impl Pcapng {
                 options::IF_FCSLEN => fcs_bytes = option.byte().map_or(fcs_bytes, fcs_length),
                 _ => {}
             }
+        }
+        if found.interfaces.len() >= MOST_INTERFACES {
+            return Err(Fault::TooManyInterfaces {
+                limit: MOST_INTERFACES,
+            });
         }
         let clock = Clock::new(resolution, offset);
         found.interfaces.push(Interface {

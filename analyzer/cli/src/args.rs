@@ -114,8 +114,8 @@ pub(crate) struct Analyse {
 
 fn parse_bin(text: &str) -> Result<Nanos, String> {
     let bin = parse_duration(text)?;
-    if bin.0 < 1_000 || bin.0 > 3_600 * Nanos::SECOND {
-        return Err("a bin is 1us to 1h wide".to_owned());
+    if bin.0 < 1_000 || bin.0 > 60 * Nanos::SECOND {
+        return Err("a bin is 1us to 60s wide".to_owned());
     }
     Ok(bin)
 }

@@ -29,8 +29,6 @@ struct Tap {
     mirror_lost: u64,
     /// The mirror's last sequence number.
     sequence: Option<u32>,
-    /// Its file has ended.
-    ended: bool,
 }
 
 /// The taps of a run, in the order in which they appear in the merged stream: every part of a run that sees the whole
@@ -41,6 +39,8 @@ pub(crate) struct Taps {
     /// By input and interface.
     interfaces: Vec<Vec<Option<TapId>>>,
     mirrors: HashMap<(TapId, MirrorKind, u32), TapId>,
+    /// Taps of which the capture has ended, by link type and interface name.
+    ended: HashMap<(LinkType, Option<String>), Vec<TapId>>,
     lags: Vec<Lag>,
 }
 
@@ -50,6 +50,9 @@ struct Lag {
     members: Vec<String>,
     tap: Option<TapId>,
 }
+
+/// Of captures that have ended, so many of the latest are looked at for one that goes on.
+const MOST_ENDED: usize = 64;
 
 /// Mirror sessions told apart: a capture could name as many as it has frames.
 const MOST_MIRRORS: usize = 4096;
@@ -99,23 +102,13 @@ impl Taps {
             self.interfaces[input][index] = Some(tap);
             return tap;
         }
-        let continued = self.list.iter_mut().enumerate().find(|(_, tap)| {
-            tap.ended
-                && tap.input != input
-                && tap.mirror.is_none()
-                && tap.link == of.link
-                && tap.name == of.name
-                && tap.last <= time
-                && time.since(tap.last) <= CONTINUES
-        });
-        let tap = match continued {
-            Some((at, tap)) => {
-                tap.ended = false;
-                tap.input = input;
-                id(at)
-            }
+        let tap = match self.continued(of, time) {
+            Some(tap) => tap,
             None => self.add(input, of, None),
         };
+        if let Some(state) = self.list.get_mut(tap.0 as usize) {
+            state.input = input;
+        }
         if let Some(lag) = lag.and_then(|lag| self.lags.get_mut(lag)) {
             lag.tap = Some(tap);
             if let Some(state) = self.list.get_mut(tap.0 as usize) {
@@ -124,6 +117,18 @@ impl Taps {
         }
         self.interfaces[input][index] = Some(tap);
         tap
+    }
+
+    /// The tap that an interface continues whose first frame comes at `time`: the same one of a capture that has ended
+    /// shortly before.
+    fn continued(&mut self, of: &Interface, time: Nanos) -> Option<TapId> {
+        let ended = self.ended.get_mut(&(of.link, of.name.clone()))?;
+        let begin = ended.len().saturating_sub(MOST_ENDED);
+        let at = ended.get(begin..)?.iter().rposition(|tap| {
+            let last = self.list.get(tap.0 as usize).map_or(Nanos(0), |tap| tap.last);
+            last <= time && time.since(last) <= CONTINUES
+        })?;
+        Some(ended.remove(begin + at))
     }
 
     fn add(&mut self, input: usize, of: &Interface, mirror: Option<(MirrorKind, u32)>) -> TapId {
@@ -142,7 +147,6 @@ impl Taps {
             cut_frames: 0,
             mirror_lost: 0,
             sequence: None,
-            ended: false,
         });
         id(self.list.len() - 1)
     }
@@ -212,8 +216,14 @@ impl Taps {
 
     /// An input has no more frames.
     pub(crate) fn ended(&mut self, input: usize) {
-        for tap in self.list.iter_mut().filter(|tap| tap.input == input) {
-            tap.ended = true;
+        let taps: Vec<TapId> = self.of_input(input).collect();
+        for tap in taps {
+            if let Some(state) = self.list.get(tap.0 as usize)
+                && state.input == input
+            {
+                let key = (state.link, state.name.clone());
+                self.ended.entry(key).or_default().push(tap);
+            }
         }
     }
 

@@ -563,7 +563,7 @@ impl Analysis {
         match verdict {
             Verdict::InOrder | Verdict::Undecided => {}
             Verdict::Gap { first, missing } => {
-                hot.counts.missing += missing;
+                hot.counts.missing += u64::from(missing);
                 hot.messages.interrupt();
                 self.bins.events.push(EventRow {
                     kind: EventKind::Gap,

@@ -14,7 +14,7 @@ pub(crate) struct Counts {
     pub(crate) naks: u32,
     pub(crate) rnr_naks: u32,
     pub(crate) messages: u32,
-    pub(crate) missing: u32,
+    pub(crate) missing: u64,
     pub(crate) late: u32,
     pub(crate) retransmitted_packets: u32,
     pub(crate) wire_bytes: u64,
@@ -103,7 +103,7 @@ impl FlowTotals {
         self.naks += u64::from(counts.naks);
         self.rnr_naks += u64::from(counts.rnr_naks);
         self.messages += u64::from(counts.messages);
-        self.missing += u64::from(counts.missing);
+        self.missing += counts.missing;
         self.late += u64::from(counts.late);
         self.retransmitted_packets += u64::from(counts.retransmitted_packets);
         self.wire_bytes += counts.wire_bytes;

@@ -21,7 +21,7 @@ table! {
     cnp: Option<u32>, "packets", "Congestion notifications that told this flow to slow down. Absent while nothing says which flow a CNP means.";
     retransmitted_packets: u32, "packets", "Request packets sent again.";
     retransmitted_bytes: u64, "bytes", "Application data in them.";
-    missing: u32, "packets", "PSNs jumped over when the flow's highest request PSN advanced.";
+    missing: u64, "packets", "PSNs jumped over when the flow's highest request PSN advanced.";
     late: u32, "packets", "Request packets that filled a hole outside of any resend run: reordering.";
     lost_downstream: Option<u32>, "packets", "Packets seen here that the receiver asked for again. Absent: needs the other direction.";
     naks: u32, "packets", "NAKs in this flow's packets, RNR NAKs not counted.";

@@ -112,11 +112,13 @@ impl<W: Write> Sink for TerminalReport<W> {
                 continue;
             };
             let number = |values: &roce_model::Values<u32>| values.at(row).copied().unwrap_or(0);
+            let missing = rows.missing.at(row).copied().unwrap_or(0);
+            let missing = u32::try_from(missing).unwrap_or(u32::MAX);
             let activity = Activity {
                 volume: rows.payload_bytes.at(row).copied().unwrap_or(0),
                 data: number(&rows.data_packets),
                 ce: number(&rows.ce),
-                trouble: number(&rows.retransmitted_packets).saturating_add(number(&rows.missing)),
+                trouble: number(&rows.retransmitted_packets).saturating_add(missing),
             };
             self.whole.add(*time, self.bin, activity);
             self.strips
