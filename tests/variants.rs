@@ -10,6 +10,7 @@ use flate2::write::GzEncoder;
 use roce_capture::Container;
 use roce_capture::write::{ByteOrder, InterfaceOptions, PcapOptions, PcapWriter, PcapngWriter};
 use roce_model::Nanos;
+use roce_wire::LinkType;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -285,6 +286,89 @@ fn standard_input() {
                 variant["run"]["inputs"][0]["bytes"],
                 Value::Null,
                 "a stream has no size"
+            );
+        }
+    }
+}
+
+/// The records behind another link header: what `change` makes of their bytes.
+fn behind(records: &[Record], change: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Record> {
+    let changed = |record: &Record| {
+        let data = change(&record.data);
+        let grown = data.len() as i64 - record.data.len() as i64;
+        Record {
+            time: record.time,
+            original: u32::try_from(i64::from(record.original) + grown).unwrap(),
+            data,
+        }
+    };
+    records.iter().map(changed).collect()
+}
+
+/// What is not plain Ethernet and IPv4 shows whose it is only when it is decoded: it still counts once.
+#[test]
+fn threads_agree_behind_every_link_header() {
+    let folder = tempdir().unwrap();
+    for capture in captures::samples() {
+        let records = capture.frames();
+        // 802.1Q, priority 3, VLAN 5, between the addresses and the EtherType.
+        let tag: [u8; 4] = [0x81, 0, 0x60, 5];
+        let tagged = behind(&records, |frame| [&frame[..12], &tag[..], &frame[12..]].concat());
+        // Linux cooked v2: EtherType, reserved, interface 2, Ethernet, outgoing, an address of 6 bytes in 8.
+        let cooked = behind(&records, |frame| {
+            [
+                &frame[12..14],
+                &[0, 0, 0, 0, 0, 2, 0, 1, 4, 6][..],
+                &frame[6..12],
+                &[0, 0],
+                &frame[14..],
+            ]
+            .concat()
+        });
+        let raw = behind(&records, |frame| frame[14..].to_vec());
+        // GRE in IPv4: version 4, 20 bytes, protocol 47, from 192.0.2.1 to 192.0.2.2, around IPv4 (0x0800).
+        let tunnelled = behind(&records, |frame| {
+            let mut outer = vec![
+                0x45, 0, 0, 0, 0, 0, 0, 0, 64, 47, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0, 0, 8, 0,
+            ];
+            let inner = u16::from_be_bytes([frame[16], frame[17]]);
+            outer[2..4].copy_from_slice(&(inner + 24).to_be_bytes());
+            [&frame[..14], &outer, &frame[14..]].concat()
+        });
+        let links = [
+            ("tagged", LinkType::ETHERNET, tagged),
+            ("cooked", LinkType::LINUX_SLL2, cooked),
+            ("raw", LinkType::RAW, raw),
+            ("tunnelled", LinkType::ETHERNET, tunnelled),
+            ("cut to 60", LinkType::ETHERNET, cut(&records, 60)),
+        ];
+        let golden = capture.golden();
+        for (what, link, records) in links {
+            let options = PcapOptions {
+                link,
+                ..PcapOptions::default()
+            };
+            let mut writer = PcapWriter::new(Vec::new(), options).unwrap();
+            for record in &records {
+                writer.write(record.time, record.original, &record.data).unwrap();
+            }
+            fs::write(folder.path().join("link.pcap"), writer.finish().unwrap()).unwrap();
+            let one = lasting(document(folder.path(), ["link.pcap", "--threads", "1"]));
+            for threads in ["2", "3"] {
+                let several = lasting(document(folder.path(), ["link.pcap", "--threads", threads]));
+                assert_eq!(one, several, "{} {what} with {threads} threads", capture.name);
+            }
+            assert_eq!(
+                total(&one, "roce_packets"),
+                golden.of("roce_packets"),
+                "{} {what}",
+                capture.name
+            );
+            assert_eq!(
+                total(&one, "missing"),
+                golden.of("skipped"),
+                "{} {what}",
+                capture.name
             );
         }
     }

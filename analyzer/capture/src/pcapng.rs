@@ -33,10 +33,10 @@ pub(crate) const ENHANCED: u32 = 6;
 /// The byte-order magic of a section.
 pub(crate) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
-/// The longest block that is held in memory: a frame of the largest snaplen and as much of options.
 /// Interfaces that a file may describe, all sections together.
 pub(crate) const MOST_INTERFACES: usize = 16_384;
 
+/// The longest block that is held in memory: a frame of the largest snaplen and as much of options.
 const MOST_BLOCK: u32 = 32 << 20;
 /// Longer blocks that are of no interest are not held in memory to be skipped.
 const MOST_HELD: u32 = 64 << 10;

@@ -168,7 +168,8 @@ impl Reader {
     fn count(&mut self, batch: &Batch) {
         self.summary.frames += batch.frames.len() as u64;
         self.summary.untimed = self.found.untimed;
-        self.summary.lost_records += batch.lost.iter().map(|lost| lost.records).sum::<u64>();
+        let lost = batch.lost.iter().map(|lost| lost.records);
+        self.summary.lost_records = lost.fold(self.summary.lost_records, u64::saturating_add);
         self.found.times.report(&mut self.summary);
     }
 

@@ -84,6 +84,8 @@ pub(crate) struct Analyse {
     pub(crate) flow: Option<Filter>,
 
     /// Only frames from this time on: RFC 3339, or +DURATION after the first frame
+    ///
+    /// Losses and disorder that a capture states of itself remain those of the whole capture.
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
     pub(crate) from: Option<Moment>,
 

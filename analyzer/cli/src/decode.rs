@@ -6,7 +6,7 @@ use std::sync::Arc;
 use roce_capture::{Frame, Interface, Run};
 use roce_model::{Filter, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Span, Totals};
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Content, LinkType, Other, Roce};
+use roce_wire::{Content, Cut, LinkType, Other, Roce};
 
 use crate::taps::Taps;
 
@@ -30,8 +30,9 @@ impl Share {
 
     /// Both directions between two hosts go to the same part.
     #[inline]
-    fn takes(self, source: &[u8; 16], destination: &[u8; 16]) -> bool {
-        let both = u128::from_be_bytes(*source) ^ u128::from_be_bytes(*destination);
+    fn takes(self, packet: &Roce) -> bool {
+        let [source, destination] = [packet.source, packet.destination];
+        let both = u128::from_be_bytes(*source.octets()) ^ u128::from_be_bytes(*destination.octets());
         #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
         let folded = (both >> 64) as u64 ^ both as u64;
         self.takes_folded(folded)
@@ -43,16 +44,19 @@ impl Share {
         (spread * u64::from(self.of)) >> 32 == u64::from(self.index)
     }
 
-    /// Whether a plain RoCEv2/IPv4 frame is surely another part's: told from its addresses alone.
+    /// Whose a frame is, as far as that shows without decoding it: the addresses of a plain RoCEv2/IPv4 frame do.
     #[inline]
-    fn leaves(self, link: LinkType, frame: &[u8]) -> bool {
+    fn owner(self, link: LinkType, frame: &[u8]) -> Owner {
         /// More fragments, and the fragment offset (RFC 791).
         const FRAGMENT: u16 = 0x3fff;
-        if self.of == 1 || link != LinkType::ETHERNET {
-            return false;
+        if self.of == 1 {
+            return Owner::This;
+        }
+        if link != LinkType::ETHERNET {
+            return Owner::Unknown;
         }
         let Some(head) = frame.first_chunk::<54>() else {
-            return false;
+            return Owner::Unknown;
         };
         // EtherType IPv4, no options, not a fragment, UDP, port 4791.
         let plain = head[12..15] == [0x08, 0x00, 0x45]
@@ -60,11 +64,26 @@ impl Share {
             && head[23] == 17
             && head[36..38] == [0x12, 0xb7];
         if !plain {
-            return false;
+            return Owner::Unknown;
         }
         let address = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        !self.takes_folded(u64::from(address(26) ^ address(30)))
+        if self.takes_folded(u64::from(address(26) ^ address(30))) {
+            Owner::This
+        } else {
+            Owner::Other
+        }
     }
+}
+
+/// Which part a frame belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Owner {
+    /// This one, also for what is counted when it is no packet.
+    This,
+    /// Another one.
+    Other,
+    /// That shows when it is decoded; what is no packet is counted by the first part.
+    Unknown,
 }
 
 /// What a part of a run decodes and counts.
@@ -210,7 +229,8 @@ impl Decoder {
             let Some(bytes) = data.get(from..from + frame.captured as usize) else {
                 continue;
             };
-            if self.share.leaves(interface.link, bytes) || !all && !in_range(&frame) {
+            let owner = self.share.owner(interface.link, bytes);
+            if owner == Owner::Other || !all && !in_range(&frame) {
                 continue;
             }
             // A careless writer says less than it kept; a frame check sequence is no part of the frame.
@@ -225,9 +245,10 @@ impl Decoder {
             };
             (packet.time, packet.tap, packet.wire_bytes, packet.cut) = (frame.time, tap, original, false);
             let taken = if roce_wire::fast::decode_into(interface.link, bytes, original, &mut packet.roce) {
-                self.keep(packet, bytes, used, &mut batch.management)
+                (owner == Owner::This || self.share.takes(&packet.roce))
+                    && self.keep(packet, bytes, used, &mut batch.management)
             } else {
-                self.unusual(interface, bytes, used, batch)
+                self.unusual(interface, bytes, used, owner, batch)
             };
             used += usize::from(taken);
         }
@@ -236,7 +257,14 @@ impl Decoder {
     }
 
     /// A frame that the fast path does not take: whether the packet at `at`, of which time and lengths are known, is one.
-    fn unusual(&mut self, interface: &Interface, bytes: &[u8], at: usize, batch: &mut PacketBatch) -> bool {
+    fn unusual(
+        &mut self,
+        interface: &Interface,
+        bytes: &[u8],
+        at: usize,
+        owner: Owner,
+        batch: &mut PacketBatch,
+    ) -> bool {
         let PacketBatch {
             packets,
             pauses,
@@ -248,6 +276,7 @@ impl Decoder {
         };
         let decoded = roce_wire::decode(interface.link, bytes, packet.wire_bytes);
         let stop = decoded.stop;
+        let counts = owner == Owner::This || self.share.is_first();
         if let Some(mirror) = decoded.mirror {
             let (tap, missing) = self.taps.mirror(packet.tap, interface, &mirror, packet.time);
             packet.tap = tap;
@@ -261,16 +290,16 @@ impl Decoder {
                 });
             }
         }
-        if let (Some(stop), true) = (stop, self.share.is_first()) {
+        if let (Some(stop), true) = (stop, counts) {
             *self.totals.stops.entry((stop.layer, stop.cut)).or_default() += 1;
         }
         match decoded.content {
             Content::Roce(roce) => {
-                if !self.share.takes(roce.source.octets(), roce.destination.octets()) {
+                if !self.share.takes(&roce) {
                     return false;
                 }
                 packet.roce = roce;
-                packet.cut = stop.is_some();
+                packet.cut = stop.is_some_and(|stop| stop.cut == Cut::Snaplen);
                 let taken = self.keep(packet, bytes, at, management);
                 if taken && decoded.mirror.is_some() {
                     self.mirrored += 1;
@@ -278,7 +307,7 @@ impl Decoder {
                 }
                 return taken;
             }
-            _ if !self.share.is_first() => {}
+            _ if !counts => {}
             Content::Pause(pause) => {
                 self.taps.pause(packet.tap);
                 let (time, tap) = (packet.time, packet.tap);
@@ -290,7 +319,8 @@ impl Decoder {
                 });
             }
             Content::Fragment => self.totals.fragments += 1,
-            Content::Other(Other::Undecodable | Other::UnknownLink) => self.totals.undecodable += 1,
+            Content::Other(Other::Undecodable) => self.totals.undecodable += 1,
+            Content::Other(Other::UnknownLink) => self.totals.unknown_link += 1,
             Content::Other(Other::NotRoce) => self.totals.not_roce += 1,
         }
         false

@@ -21,6 +21,10 @@ use crate::taps::Taps;
 const TOGETHER: usize = 256;
 /// Frames handed to a thread at once, at least, as long as there are more.
 const HANDED_ON: usize = 4096;
+/// A portion also ends at so many bytes, ...
+const HANDED_ON_BYTES: usize = 1 << 20;
+/// ... or runs: some have no frames, only losses.
+const HANDED_ON_RUNS: usize = 4096;
 /// Such portions that wait for a thread, at most.
 const WAITING: usize = 4;
 
@@ -189,17 +193,24 @@ fn read(
 ) -> Source {
     let mut handed_on: VecDeque<Arc<Vec<Work>>> = VecDeque::new();
     let mut portion = Vec::new();
-    let mut frames = 0;
+    let (mut frames, mut bytes) = (0, 0);
     loop {
         let work = source.next();
         let ended = work.is_none();
         if let Some(work) = work {
             frames += work.run.range.len();
+            bytes += work
+                .run
+                .frames()
+                .iter()
+                .map(|frame| frame.captured as usize)
+                .sum::<usize>();
             portion.push(work);
         }
-        if frames >= HANDED_ON || ended {
+        let full = frames >= HANDED_ON || bytes >= HANDED_ON_BYTES || portion.len() >= HANDED_ON_RUNS;
+        if full || ended {
             let all = Arc::new(std::mem::take(&mut portion));
-            frames = 0;
+            (frames, bytes) = (0, 0);
             for part in &to_parts {
                 // A part that is gone has panicked: joining it tells.
                 let _ = part.send(Arc::clone(&all));

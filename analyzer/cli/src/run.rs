@@ -197,7 +197,7 @@ fn summary(arguments: &Analyse, started: Nanos, elapsed: Nanos, done: Done, plac
         .readers()
         .iter()
         .map(|reader| reader.summary().lost_records)
-        .sum();
+        .fold(0, u64::saturating_add);
     let name = |input: usize| {
         let path = places.get(input).and_then(|place| arguments.captures.get(*place));
         path.map_or_else(String::new, |path| path.display().to_string())
@@ -222,9 +222,12 @@ fn summary(arguments: &Analyse, started: Nanos, elapsed: Nanos, done: Done, plac
             tap.out_of_order += disorder.records;
             tap.out_of_order_max_ns = tap.out_of_order_max_ns.max(disorder.max_back_ns);
         }
-        for (interface, tap) in reader.interfaces().iter().zip(decoder.taps.of_input(input)) {
-            if let Some(tap) = taps.get_mut(tap.0 as usize) {
-                tap.frames_lost += interface.dropped.unwrap_or_default();
+        for (index, interface) in reader.interfaces().iter().enumerate() {
+            let tap = decoder.taps.of_interface(input, index);
+            if let Some(tap) = tap.and_then(|tap| taps.get_mut(tap.0 as usize)) {
+                tap.frames_lost = tap
+                    .frames_lost
+                    .saturating_add(interface.dropped.unwrap_or_default());
             }
         }
     }

@@ -54,6 +54,9 @@ struct Lag {
 /// Of captures that have ended, so many of the latest are looked at for one that goes on.
 const MOST_ENDED: usize = 64;
 
+/// Mirrored frames come late by so many at most; further back, the mirror began anew.
+const MIRROR_REORDERING: u32 = 64;
+
 /// Mirror sessions told apart: a capture could name as many as it has frames.
 const MOST_MIRRORS: usize = 4096;
 
@@ -176,15 +179,17 @@ impl Taps {
             state.last = state.last.max(time);
             state.frames += 1;
             if let Some(sequence) = mirror.sequence {
-                let jump = state
-                    .sequence
-                    .map_or(0, |last| sequence.wrapping_sub(last).wrapping_sub(1));
-                // A step back or a large jump is reordering or a restarted mirror, not a loss.
-                if jump < 1 << 16 {
-                    lost = u64::from(jump);
+                let expected = state.sequence.map_or(sequence, |last| last.wrapping_add(1));
+                let ahead = sequence.wrapping_sub(expected);
+                if expected.wrapping_sub(sequence) <= MIRROR_REORDERING && ahead != 0 {
+                    // It came late: it had been counted as lost.
+                    state.mirror_lost = state.mirror_lost.saturating_sub(1);
+                } else {
+                    // A large jump is a mirror that began anew, not a loss.
+                    lost = u64::from(if ahead < 1 << 16 { ahead } else { 0 });
                     state.mirror_lost += lost;
+                    state.sequence = Some(sequence);
                 }
-                state.sequence = Some(sequence);
             }
         }
         (tap, lost)
@@ -232,6 +237,11 @@ impl Taps {
         for (tap, other) in self.list.iter_mut().zip(&other.list) {
             tap.roce_packets += other.roce_packets;
         }
+    }
+
+    /// The tap of an interface of an input, if it has shown a frame.
+    pub(crate) fn of_interface(&self, input: usize, index: usize) -> Option<TapId> {
+        *self.interfaces.get(input)?.get(index)?
     }
 
     /// The taps of one input.
@@ -355,7 +365,12 @@ mod tests {
         // 0 follows u32::MAX; 3 leaves out 1 and 2.
         assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(2)), (tap, 0));
         assert_eq!(taps.mirror(base, &eth0, &mirror(3), Nanos(3)), (tap, 2));
+        // 2 was late, not lost; 1 is.
+        assert_eq!(taps.mirror(base, &eth0, &mirror(2), Nanos(4)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(4), Nanos(5)), (tap, 0));
+        assert_eq!(taps.rows(|_| String::new())[1].mirror_lost, 1);
         // A mirror that begins anew lost nothing that could be counted.
-        assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(4)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(1 << 31), Nanos(6)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(7)), (tap, 0));
     }
 }

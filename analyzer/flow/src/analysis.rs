@@ -80,6 +80,9 @@ pub struct Analysis {
     hosts: foldhash::fast::FixedState,
 }
 
+/// Events of the current bin that wait for its end, at most.
+const MOST_EVENTS: usize = 1 << 16;
+
 impl Analysis {
     /// An analysis that has seen nothing.
     pub fn new(options: Options) -> Self {
@@ -176,13 +179,17 @@ impl Analysis {
 
     /// Takes the results that cannot change any more.
     pub fn take_output(&mut self) -> Output {
+        if self.bins.events.len() >= MOST_EVENTS {
+            // Time hardly moves: what happened is handed on all the same, so that it does not pile up.
+            self.output.bins.push(self.bins.overdue_events());
+        }
         self.output.done_before = self.bins.done_before();
         core::mem::take(&mut self.output)
     }
 
     /// Whether results wait to be taken.
     pub fn has_output(&self) -> bool {
-        !self.output.bins.is_empty() || !self.output.flows.is_empty()
+        !self.output.bins.is_empty() || !self.output.flows.is_empty() || self.bins.events.len() >= MOST_EVENTS
     }
 
     /// The end: everything that is open closes.
@@ -400,7 +407,7 @@ impl Analysis {
             silence: packet.time.since(hot.last_request),
             bin,
             payload_bytes: packet.roce.payload_bytes,
-            asked_for: self.asked.is_asked_for(&cold.key, psn, packet.time),
+            asked_for: self.asked.is_asked_for(hot.tap, &cold.key, psn, packet.time),
         };
         hot.last_request = hot.last_request.max(packet.time);
         let reliable = cold.key.service.is_reliable();
@@ -657,7 +664,7 @@ impl Analysis {
                 };
                 cold.naks[place] += 1;
                 if code == Nak::PsnSequenceError {
-                    self.asked.note(&cold.key, roce.bth.psn(), packet.time);
+                    self.asked.note(hot.tap, &cold.key, roce.bth.psn(), packet.time);
                 }
                 self.bins.events.push(EventRow {
                     kind: EventKind::Nak,

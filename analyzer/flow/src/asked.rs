@@ -3,12 +3,12 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-use roce_model::{FlowKey, Nanos};
+use roce_model::{FlowKey, Nanos, TapId};
 use roce_wire::{Address, Psn};
 
 /// NAKs remembered of a pair of hosts.
 const KEPT: usize = 8;
-/// Pairs of hosts, by hash; two that share a place share its NAKs.
+/// Pairs of hosts, by hash; of two that share a place the later one has it.
 const PAIRS: usize = 256;
 /// A sender answers a NAK within its timeouts: within a second.
 const WINDOW: Nanos = Nanos(Nanos::SECOND);
@@ -22,43 +22,63 @@ struct Asked {
     time: Nanos,
 }
 
+/// The NAKs of one pair of hosts at one tap.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pair {
+    /// Tap, requester, responder.
+    key: (TapId, Address, Address),
+    asked: [Asked; KEPT],
+    next: usize,
+}
+
 #[derive(Debug)]
 pub(crate) struct AskedFor {
-    pairs: Box<[([Asked; KEPT], usize)]>,
-    hasher: foldhash::fast::RandomState,
+    pairs: Box<[Pair]>,
+    /// The same in every run: which pairs share a place changes no result from one run to the next.
+    hasher: foldhash::fast::FixedState,
 }
 
 impl Default for AskedFor {
     fn default() -> Self {
         Self {
-            pairs: vec![([Asked::default(); KEPT], 0); PAIRS].into_boxed_slice(),
-            hasher: foldhash::fast::RandomState::default(),
+            pairs: vec![Pair::default(); PAIRS].into_boxed_slice(),
+            hasher: foldhash::fast::FixedState::with_seed(0),
         }
     }
 }
 
 impl AskedFor {
     #[expect(clippy::cast_possible_truncation, reason = "a remainder of a small number")]
-    fn place(&self, requester: &Address, responder: &Address) -> usize {
+    fn place(&self, (tap, requester, responder): &(TapId, Address, Address)) -> usize {
         let mut state = self.hasher.build_hasher();
+        state.write_u32(tap.0);
         state.write(requester.octets());
         state.write(responder.octets());
         (state.finish() % PAIRS as u64) as usize
     }
 
-    /// A NAK for `psn` in the flow of `key`, which goes from responder to requester.
-    pub(crate) fn note(&mut self, key: &FlowKey, psn: Psn, time: Nanos) {
-        let place = self.place(&key.destination, &key.source);
-        let (asked, next) = &mut self.pairs[place];
-        asked[*next] = Asked { psn, time };
-        *next = (*next + 1) % KEPT;
+    /// A NAK for `psn` in the flow of `key` at `tap`, which goes from responder to requester.
+    pub(crate) fn note(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) {
+        let key = (tap, key.destination, key.source);
+        let place = self.place(&key);
+        let pair = &mut self.pairs[place];
+        if pair.key != key {
+            *pair = Pair {
+                key,
+                ..Pair::default()
+            };
+        }
+        pair.asked[pair.next] = Asked { psn, time };
+        pair.next = (pair.next + 1) % KEPT;
     }
 
     /// Whether the receiver of the requests of `key` asked a moment ago for `psn`, or for one before it, after which
     /// it follows.
-    pub(crate) fn is_asked_for(&self, key: &FlowKey, psn: Psn, time: Nanos) -> bool {
-        let (asked, _) = &self.pairs[self.place(&key.source, &key.destination)];
-        asked.iter().any(|asked| {
+    pub(crate) fn is_asked_for(&self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) -> bool {
+        let key = (tap, key.source, key.destination);
+        let pair = &self.pairs[self.place(&key)];
+        let mut asked = pair.asked.iter().filter(|_| pair.key == key);
+        asked.any(|asked| {
             (0..REACH).contains(&psn.offset_from(asked.psn))
                 && asked.time.0 != 0
                 && asked.time <= time

@@ -73,10 +73,10 @@ impl Bin {
 pub(crate) struct Bins {
     width: u64,
     window: u64,
-    /// The bin that time is in: number, begin and end.
+    /// The bin that time is in: its number, its begin, and how wide it is (0: none was begun).
     current: u64,
     begin: u64,
-    end: u64,
+    open: u64,
     /// Closed but changeable bins, in order.
     pending: VecDeque<Bin>,
     /// Flows with counts in the current bin, in the order of their first packet in it.
@@ -108,7 +108,7 @@ impl Bins {
             window: LEAST_TIME.0.div_ceil(width).clamp(LEAST_BINS, MOST_BINS),
             current: 0,
             begin: 0,
-            end: 0,
+            open: 0,
             pending: VecDeque::new(),
             active: Vec::new(),
             rows: Vec::new(),
@@ -125,11 +125,11 @@ impl Bins {
 
     #[inline]
     pub(crate) fn place(&self, time: Nanos) -> Place {
-        if time.0 >= self.begin && time.0 < self.end {
+        if time.0.wrapping_sub(self.begin) < self.open {
             return Place::Current;
         }
         let number = time.0 / self.width;
-        if time.0 >= self.end {
+        if time.0 >= self.begin {
             Place::Later(number)
         } else {
             Place::Earlier(number)
@@ -150,7 +150,7 @@ impl Bins {
         }
         self.current = number;
         self.begin = number.saturating_mul(self.width);
-        self.end = self.begin.saturating_add(self.width);
+        self.open = self.width;
     }
 
     /// The counts of the flow of `like` in an earlier bin; `None` when that bin has been handed on.
@@ -198,6 +198,14 @@ impl Bins {
         Bin {
             rows: vec![row],
             ..Bin::new(number)
+        }
+    }
+
+    /// A bin of its own for the events of the current one; they have times of their own.
+    pub(crate) fn overdue_events(&mut self) -> Bin {
+        Bin {
+            events: core::mem::take(&mut self.events),
+            ..Bin::new(self.done_before().saturating_sub(1))
         }
     }
 

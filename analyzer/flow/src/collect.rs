@@ -7,8 +7,8 @@ use roce_model::{Columns, EventColumns, Nanos, Sink, SinkError, TimelineColumns,
 use crate::analysis::Output;
 use crate::bins::Bin;
 
-type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
-type Set<K> = HashSet<K, foldhash::fast::FixedState>;
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+type Set<K> = HashSet<K, foldhash::fast::RandomState>;
 
 /// Rows that go to the sinks together.
 const ROWS: usize = 8192;

@@ -5,11 +5,12 @@ use roce_model::Packet;
 
 use crate::table::fold;
 
-/// The latest packets, by fingerprint: 16,384 of them, so that a copy is found up to about as many packets later.
+/// The latest packets, by fingerprint: 16,384 of them in sets of four, the newest of a set first, so that a copy is
+/// found even thousands of packets later.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
     /// Fingerprint (high 32 bits), path (8 bits), time in units of 64 ns (low 24 bits).
-    seen: Box<[u64]>,
+    sets: Box<[[u64; 4]]>,
 }
 
 /// What is known of a packet that looks like one seen before.
@@ -23,7 +24,7 @@ pub(crate) enum Sighting {
     SamePath,
 }
 
-const SLOTS: usize = 1 << 14;
+const SETS: usize = 1 << 12;
 const TIME_SHIFT: u32 = 6;
 const TIME_MASK: u64 = (1 << 24) - 1;
 /// A copy comes within 1 ms.
@@ -32,7 +33,7 @@ const WINDOW: u64 = 1_000_000 >> TIME_SHIFT;
 impl Default for Recent {
     fn default() -> Self {
         Self {
-            seen: vec![0; SLOTS].into_boxed_slice(),
+            sets: vec![[0; 4]; SETS].into_boxed_slice(),
         }
     }
 }
@@ -41,7 +42,7 @@ impl Recent {
     /// Reads the place of a fingerprint, so that it is in the cache when the packet is looked at.
     #[inline]
     pub(crate) fn touch(&self, fingerprint: u64) -> u64 {
-        self.seen[place(fingerprint)]
+        self.sets[place(fingerprint)][0]
     }
 
     /// Looks for the packet with this fingerprint among the latest ones, and remembers it.
@@ -49,23 +50,28 @@ impl Recent {
     pub(crate) fn look(&mut self, fingerprint: u64, packet: &Packet) -> Sighting {
         let path = u64::from(packet.path & 0xff);
         let time = packet.time.0 >> TIME_SHIFT & TIME_MASK;
-        let slot = &mut self.seen[place(fingerprint)];
-        let old = *slot;
         let tag = fingerprint >> 32;
-        let is_new = old >> 32 != tag || old == 0 || (time.wrapping_sub(old) & TIME_MASK) > WINDOW;
-        if !is_new && old >> 24 & 0xff != path {
+        let set = &mut self.sets[place(fingerprint)];
+        let entry = tag << 32 | path << 24 | time;
+        let is_old =
+            |old: &u64| old >> 32 == tag && (time.wrapping_sub(*old) & TIME_MASK) <= WINDOW && *old != 0;
+        let Some(old) = set.iter_mut().find(|old| is_old(old)) else {
+            *set = [entry, set[0], set[1], set[2]];
+            return Sighting::New;
+        };
+        if *old >> 24 & 0xff != path {
             // The first way stays remembered: what comes by it again is no copy of the copy.
             return Sighting::OtherPath;
         }
-        *slot = tag << 32 | path << 24 | time;
-        if is_new { Sighting::New } else { Sighting::SamePath }
+        *old = entry;
+        Sighting::SamePath
     }
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "masked to the number of slots")]
+#[expect(clippy::cast_possible_truncation, reason = "masked to the number of sets")]
 fn place(fingerprint: u64) -> usize {
-    fingerprint as usize & (SLOTS - 1)
+    fingerprint as usize & (SETS - 1)
 }
 
 /// A hash of all that a copy shares with its original. What links change (TTL, link addresses) is left out; a

@@ -77,12 +77,9 @@ impl Messages {
         }
     }
 
-    /// A new epoch: only the path MTU stays.
+    /// A new epoch: a new connection may have another path MTU, too.
     pub(crate) fn restart(&mut self) {
-        *self = Self {
-            mtu: self.mtu,
-            ..Self::default()
-        };
+        *self = Self::default();
     }
 
     /// PSNs were jumped over: a sum of payloads would be short.

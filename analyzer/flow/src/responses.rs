@@ -5,6 +5,8 @@
 
 use roce_wire::{Opcode, Psn};
 
+use crate::requests::LARGEST_GAP;
+
 /// The state of a flow's READ responses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Responses {
@@ -24,6 +26,8 @@ impl Responses {
             // The capture begins here, or the responder begins again at an earlier PSN.
             (false, _) => 0,
             _ if ahead < 0 => 0,
+            // So much is missing of no message: its queue pair, or the capture, began anew.
+            _ if ahead > LARGEST_GAP => 0,
             // In its message: every PSN between is a response of that message, or of one that came whole between.
             (true, false) if self.open => ahead.unsigned_abs(),
             // A Middle or Last without its First: that one is missing, at the least.

@@ -165,7 +165,7 @@ impl Hot {
         self.last_time.0 ^ u64::from(self.counts.first()) ^ self.icrc_checked
     }
 
-    /// The same flow from `time` on, in its next epoch: only the path MTU stays.
+    /// The same flow from `time` on, in its next epoch.
     pub(crate) fn next_epoch(&mut self, time: Nanos) {
         self.last_time = time;
         self.messages.restart();
@@ -242,6 +242,7 @@ impl Cold {
         (self.resend_runs, self.stale, self.response_missing) = (0, 0, 0);
         (self.read_requests, self.atomics, self.icrc_bad) = (0, 0, 0);
         self.dscps = Dscps::default();
+        self.ports.changes = 0;
     }
 
     /// An empty timeline row of the flow.

@@ -6,7 +6,7 @@ use crate::{FlowId, Nanos, TapId};
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     TimelineRow, TimelineColumns, "timeline", "One flow, at one tap, in one bin of time in which it was active.";
-    time: Nanos, "ns", "Begin of the bin. A flow has one row for a bin; it comes in parts where stamps are out of order by more than 4 bins and 10 ms.";
+    time: Nanos, "ns", "Begin of the bin. A flow has one row for a bin; it comes in parts where stamps are out of order by more than 4 bins and 10 ms (by more than 128 bins, where those are narrow).";
     flow_id: FlowId, "", "The flow.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
     epoch: u32, "", "The flow's epoch: `flows.epoch`.";

@@ -82,6 +82,7 @@ totals! {
     roce_v2, "RoCEv2 packets.";
     infiniband, "Native InfiniBand packets.";
     undecodable, "Frames that lead to RoCE but whose BTH could not be read.";
+    unknown_link, "Frames of a link type that is not known.";
     fragments, "Later fragments of UDP datagrams: what they carry cannot be told.";
     not_roce, "Frames of other traffic.";
     filtered, "RoCE packets left out by --flow.";

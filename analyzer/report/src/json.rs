@@ -21,7 +21,7 @@ use layout::Layout;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The counts of `totals` in their order. Those that nothing computes yet are null.
-const TOTALS: [&str; 40] = [
+const TOTALS: [&str; 41] = [
     "frames",
     "frames_lost",
     "copies",
@@ -33,6 +33,7 @@ const TOTALS: [&str; 40] = [
     "infiniband",
     "undecodable",
     "cut_by_snaplen",
+    "unknown_link",
     "fragments",
     "not_roce",
     "filtered",

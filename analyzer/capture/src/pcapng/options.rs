@@ -6,6 +6,8 @@ use crate::error::Fault;
 use crate::frame::Direction;
 use crate::walk::{u16_of, u32_of};
 
+/// Bytes that are kept of a text.
+const MOST_TEXT: usize = 256;
 pub(crate) const COMMENT: u16 = 1;
 pub(crate) const IF_NAME: u16 = 2;
 pub(crate) const IF_DESCRIPTION: u16 = 3;
@@ -67,7 +69,9 @@ impl<'a, const BIG: bool> Iterator for Options<'a, BIG> {
 impl<const BIG: bool> Opt<'_, BIG> {
     /// The value as text, without the NUL that some writers end it with; `None` when it is empty.
     pub(crate) fn text(&self) -> Option<String> {
-        let text = String::from_utf8_lossy(self.value);
+        // Names are short; what pretends to be one is cut.
+        let value = self.value.get(..MOST_TEXT).unwrap_or(self.value);
+        let text = String::from_utf8_lossy(value);
         let text = text.trim_end_matches('\0');
         (!text.is_empty()).then(|| text.to_owned())
     }

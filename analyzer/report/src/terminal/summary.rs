@@ -158,6 +158,11 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
         "RoCE packets with a header cut by the snaplen",
     );
     say(
+        totals.unknown_link,
+        "frame of a link type that is not known",
+        "frames of a link type that is not known",
+    );
+    say(
         totals.fragments,
         "later fragment of a datagram",
         "later fragments of datagrams",
