@@ -723,6 +723,10 @@ impl Analysis {
         }
         let hot = &self.table.hot[at as usize];
         let cold = &self.table.cold[at as usize];
+        if cold.totals.packets == 0 {
+            // All it showed were copies of packets that were counted before it was evicted and came back.
+            return;
+        }
         let row = cold.flow_row(hot, evicted);
         cold.totals.add_to_run(&mut self.totals);
         self.totals.icrc_checked += hot.icrc_checked;

@@ -1,6 +1,6 @@
 //! What flows between the parts of roce-analyze: packets, rows, events, and the sinks that take them.
 //!
-//! Every column of every table is described once, by the macro in [`table`]: its name, unit, type and meaning.
+//! Every column of every table is described once, by a macro: its name, unit, type and meaning.
 //! Parquet, JSON, the terminal and the schema page read that description, so they cannot drift apart.
 
 mod events;
