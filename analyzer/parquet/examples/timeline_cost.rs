@@ -30,7 +30,7 @@ fn row(number: u64, random: u64) -> TimelineRow {
         ce: marked,
         retransmitted_packets: resent,
         retransmitted_bytes: u64::from(resent) * 1_024,
-        missing: resent,
+        missing: u64::from(resent),
         acks: u32::try_from(random % 4).unwrap_or(0),
         messages: u32::try_from(random % 3).unwrap_or(0),
         senders_to_destination: 8,
