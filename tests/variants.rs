@@ -295,10 +295,11 @@ fn standard_input() {
 fn behind(records: &[Record], change: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Record> {
     let changed = |record: &Record| {
         let data = change(&record.data);
-        let grown = data.len() as i64 - record.data.len() as i64;
+        let kept = u32::try_from(record.data.len()).unwrap();
+        let now = u32::try_from(data.len()).unwrap();
         Record {
             time: record.time,
-            original: u32::try_from(i64::from(record.original) + grown).unwrap(),
+            original: record.original - kept + now,
             data,
         }
     };
