@@ -108,7 +108,7 @@ pub(crate) fn incast() -> Made {
             flow.retransmitted_packets += u64::from(resent);
             flow.retransmitted_bytes += u64::from(resent) * 1_024;
             flow.resend_runs += u64::from(trouble);
-            flow.missing += u64::from(missing);
+            flow.missing += missing;
         }
     }
     // 780 packets in each bin; ACKs, NAKs and CNPs are 2,000 more.
