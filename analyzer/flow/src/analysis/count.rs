@@ -1,0 +1,186 @@
+//! Counting: what every packet adds to its flow's open row, and what requests and responses add beside.
+
+use roce_model::{EventKind, EventRow, FlowId, Packet};
+use roce_wire::{AethKind, Extended, Nak, Operation};
+
+use super::Analysis;
+use super::judge::note_losses;
+use crate::requests::Verdict;
+
+impl Analysis {
+    /// Counts what is counted of every packet, of a flow or not.
+    #[inline]
+    pub(super) fn count_packet(&mut self, packet: &Packet) {
+        self.totals.opcodes.count(packet.roce.bth.opcode());
+        self.carriers[packet.roce.carrier as usize] += 1;
+        self.totals.cut_by_snaplen += u64::from(packet.cut);
+    }
+
+    /// Counts a packet of a flow in its open row.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "called for every packet from one place, and from another that is rare"
+    )]
+    pub(super) fn count(&mut self, at: u32, packet: &Packet, verdict: Verdict) {
+        self.count_packet(packet);
+        let roce = &packet.roce;
+        let traits = roce.bth.opcode().traits();
+        let ecn = roce.traffic_class & 3;
+        if roce.carrier.has_ip() {
+            self.ecn[usize::from(ecn)] += 1;
+        }
+        let hot = &mut self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        hot.last_time = hot.last_time.max(packet.time);
+        let counts = &mut hot.counts;
+        counts.packets += 1;
+        counts.wire_bytes += u64::from(packet.wire_bytes);
+        counts.payload_bytes += u64::from(roce.payload_bytes);
+        let data = traits.carries_data() && roce.payload_bytes > 0;
+        if data {
+            counts.data_packets += 1;
+        }
+        if data && roce.carrier.has_ip() {
+            counts.ecn[usize::from(ecn)] += 1;
+        }
+        if let Some(good) = packet.icrc {
+            hot.icrc_checked += 1;
+            cold.icrc_bad += u64::from(!good);
+        }
+        hot.attributes(cold, packet, data);
+        if traits.is_response() {
+            return self.count_response(at, packet);
+        }
+        if verdict == Verdict::InOrder && traits.is_middle() {
+            // The middle of a message: nothing to it but its payload.
+            return hot.messages.add(roce.payload_bytes);
+        }
+        self.count_request(at, packet, verdict);
+    }
+
+    fn count_request(&mut self, at: u32, packet: &Packet, verdict: Verdict) {
+        let hot = &mut self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        let roce = &packet.roce;
+        match verdict {
+            Verdict::InOrder | Verdict::Undecided => {}
+            Verdict::Gap { first, missing } => {
+                hot.counts.missing += u64::from(missing);
+                hot.messages.interrupt();
+                self.bins.events.push(EventRow {
+                    kind: EventKind::Gap,
+                    psn: Some(first.value()),
+                    value: Some(u64::from(missing)),
+                    ..event_of(packet, cold.id)
+                });
+            }
+            Verdict::Retransmission { captured_before } => {
+                hot.counts.retransmitted_packets += 1;
+                hot.counts.retransmitted_bytes += u64::from(roce.payload_bytes);
+                if captured_before {
+                    return;
+                }
+            }
+            Verdict::Late => {
+                hot.counts.late += 1;
+                self.bins.events.push(EventRow {
+                    kind: EventKind::Late,
+                    value: Some(1),
+                    ..event_of(packet, cold.id)
+                });
+            }
+            Verdict::Stale | Verdict::NewEpoch(_) => {
+                cold.stale += 1;
+                return;
+            }
+        }
+        // Seen for the first time. Out of its place it would spoil the sum of its message.
+        let in_place = matches!(verdict, Verdict::InOrder | Verdict::Gap { .. });
+        match roce.bth.opcode().operation() {
+            Operation::ReadRequest => cold.read_requests += 1,
+            Operation::Atomic => cold.atomics += 1,
+            _ => {}
+        }
+        if roce.bth.opcode().is_last() {
+            hot.counts.messages += 1;
+        }
+        if in_place && let Some(length) = hot.messages.observe(roce) {
+            cold.lengths.add(length);
+        }
+    }
+
+    fn count_response(&mut self, at: u32, packet: &Packet) {
+        let hot = &mut self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        let roce = &packet.roce;
+        let opcode = roce.bth.opcode();
+        if opcode.is_read_response() {
+            note_losses(
+                hot,
+                cold,
+                self.losses
+                    .get(packet.tap.0 as usize)
+                    .copied()
+                    .unwrap_or_default(),
+            );
+            if let Some((first, missing)) = cold.responses.observe(opcode, roce.bth.psn()) {
+                cold.response_missing += u64::from(missing);
+                self.totals.response_missing += u64::from(missing);
+                self.bins.events.push(EventRow {
+                    kind: EventKind::ResponseGap,
+                    psn: Some(first.value()),
+                    value: Some(u64::from(missing)),
+                    ..event_of(packet, cold.id)
+                });
+            }
+            return;
+        }
+        if opcode.operation() != Operation::Acknowledge || !roce.seen.has(Extended::AETH) {
+            return;
+        }
+        match roce.aeth.kind() {
+            AethKind::Ack { .. } => hot.counts.acks += 1,
+            AethKind::RnrNak { timer } => {
+                hot.counts.rnr_naks += 1;
+                self.bins.events.push(EventRow {
+                    kind: EventKind::RnrNak,
+                    value: Some(timer.nanos()),
+                    ..event_of(packet, cold.id)
+                });
+            }
+            AethKind::Nak(code) => {
+                hot.counts.naks += 1;
+                let place = match code {
+                    Nak::PsnSequenceError => 0,
+                    Nak::InvalidRequest => 1,
+                    Nak::RemoteAccessError => 2,
+                    Nak::RemoteOperationalError => 3,
+                    Nak::InvalidRdRequest => 4,
+                };
+                cold.naks[place] += 1;
+                if code == Nak::PsnSequenceError {
+                    self.asked.note(hot.tap, &cold.key, roce.bth.psn(), packet.time);
+                }
+                self.bins.events.push(EventRow {
+                    kind: EventKind::Nak,
+                    value: Some(u64::from(roce.aeth.syndrome())),
+                    detail: Some(code.name().into()),
+                    ..event_of(packet, cold.id)
+                });
+            }
+            AethKind::Reserved(_) => {}
+        }
+    }
+}
+
+/// An event of a packet, but for its kind.
+fn event_of(packet: &Packet, flow: FlowId) -> EventRow {
+    EventRow {
+        time: packet.time,
+        tap: packet.tap,
+        flow_id: Some(flow),
+        psn: Some(packet.roce.bth.psn().value()),
+        ..EventRow::default()
+    }
+}

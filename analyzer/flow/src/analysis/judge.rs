@@ -1,0 +1,190 @@
+//! What a request's PSN says of it, and what follows when that is unusual: runs, decisions, epochs.
+
+use roce_model::{EventKind, EventRow, Packet};
+use roce_wire::{Extended, Operation};
+
+use super::Analysis;
+use crate::counts::Counts;
+use crate::messages::PendingRead;
+use crate::requests::{Decision, Request, Run, Verdict};
+use crate::state::{Cold, Hot};
+
+impl Analysis {
+    /// Judges the PSN of a request; anything else is in order.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a few instructions for nearly every packet: the call would cost more"
+    )]
+    pub(super) fn judge(&mut self, at: u32, bin: u64, packet: &Packet) -> Verdict {
+        let traits = packet.roce.bth.opcode().traits();
+        if !traits.is_sequenced() {
+            return Verdict::InOrder;
+        }
+        let hot = &mut self.table.hot[at as usize];
+        let generation = self
+            .losses
+            .get(packet.tap.0 as usize)
+            .copied()
+            .unwrap_or_default();
+        if traits.takes_one_psn()
+            && hot.losses == generation
+            && hot.requests.advance(packet.roce.bth.psn(), 1)
+        {
+            hot.last_request = hot.last_request.max(packet.time);
+            return Verdict::InOrder;
+        }
+        self.judge_unusual(at, bin, packet, generation)
+    }
+
+    #[inline(never)]
+    fn judge_unusual(&mut self, at: u32, bin: u64, packet: &Packet, generation: u32) -> Verdict {
+        let hot = &mut self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        let psn = packet.roce.bth.psn();
+        note_losses(hot, cold, generation);
+        if let Some(read) = cold.pending_read.take() {
+            hot.messages.learn_from_read(read, psn);
+        }
+        let mut span = Some(1);
+        if packet.roce.bth.opcode().operation() == Operation::ReadRequest {
+            let length = packet.roce.dma_length;
+            span = packet
+                .roce
+                .seen
+                .has(Extended::RETH)
+                .then(|| hot.messages.read_span(length))
+                .flatten();
+            if span.is_none() {
+                cold.pending_read = Some(PendingRead { psn, length });
+            }
+        }
+        let request = Request {
+            psn,
+            span,
+            time: packet.time,
+            silence: packet.time.since(hot.last_request),
+            bin,
+            payload_bytes: packet.roce.payload_bytes,
+            asked_for: self.asked.is_asked_for(hot.tap, &cold.key, psn, packet.time),
+        };
+        hot.last_request = hot.last_request.max(packet.time);
+        let reliable = cold.key.service.is_reliable();
+        let started = hot.requests.next != 0;
+        let undecided = cold.tracker.is_undecided();
+        let mut verdict = if reliable {
+            cold.tracker.observe(&mut hot.requests, &request)
+        } else {
+            cold.tracker.observe_unreliable(&mut hot.requests, &request)
+        };
+        if !started {
+            cold.first_psn = Some(psn);
+        }
+        if !undecided && cold.tracker.is_undecided() {
+            self.bins.undecided_at(bin, at);
+        }
+        self.settle(at);
+        if let Verdict::NewEpoch(reason) = verdict {
+            self.new_epoch(at, packet, reason);
+            let hot = &mut self.table.hot[at as usize];
+            let cold = &mut self.table.cold[at as usize];
+            verdict = cold.tracker.observe(&mut hot.requests, &request);
+            cold.first_psn = Some(psn);
+        }
+        verdict
+    }
+
+    /// Reports the runs that ended and applies the decisions that were taken.
+    pub(super) fn settle(&mut self, at: u32) {
+        let hot = &mut self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        let (tap, flow_id) = (hot.tap, cold.id);
+        while let Some(Run {
+            first,
+            begin,
+            packets,
+            ..
+        }) = cold.tracker.take_ended()
+        {
+            cold.resend_runs += 1;
+            self.bins.events.push(EventRow {
+                time: begin,
+                kind: EventKind::ResendRun,
+                tap,
+                flow_id: Some(flow_id),
+                psn: Some(first.value()),
+                value: Some(packets),
+                ..EventRow::default()
+            });
+        }
+        let Some(Decision {
+            resent,
+            psn,
+            time,
+            parts,
+        }) = cold.tracker.take_decision()
+        else {
+            return;
+        };
+        if !resent {
+            self.bins.events.push(EventRow {
+                time,
+                kind: EventKind::Late,
+                tap,
+                flow_id: Some(flow_id),
+                psn: Some(psn.value()),
+                value: Some(parts.iter().map(|(_, packets, _)| u64::from(*packets)).sum()),
+                ..EventRow::default()
+            });
+        }
+        for (bin, packets, bytes) in parts {
+            let counts = if resent {
+                Counts {
+                    retransmitted_packets: packets,
+                    retransmitted_bytes: bytes,
+                    ..Counts::default()
+                }
+            } else {
+                Counts {
+                    late: packets,
+                    ..Counts::default()
+                }
+            };
+            let hot = &mut self.table.hot[at as usize];
+            if bin == self.bins.current() && hot.active {
+                hot.counts.add(&counts);
+            } else {
+                self.add_earlier(at, bin, &counts);
+            }
+        }
+    }
+
+    /// Ends the epoch of a flow: what was counted goes under the old one.
+    fn new_epoch(&mut self, at: u32, packet: &Packet, reason: &'static str) {
+        self.close_flow(at, false);
+        let hot = &mut self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        cold.tracker.restart(&mut hot.requests);
+        cold.next_epoch(packet.time);
+        hot.next_epoch(packet.time);
+        self.bins.events.push(EventRow {
+            time: packet.time,
+            kind: EventKind::Epoch,
+            tap: hot.tap,
+            flow_id: Some(cold.id),
+            psn: Some(packet.roce.bth.psn().value()),
+            value: Some(u64::from(cold.epoch)),
+            detail: Some(reason.into()),
+            ..EventRow::default()
+        });
+    }
+}
+
+/// Tells a flow of the losses of its tap: a gap in its requests or responses would be the capture's own.
+pub(super) fn note_losses(hot: &mut Hot, cold: &mut Cold, generation: u32) {
+    if core::mem::replace(&mut hot.losses, generation) != generation {
+        cold.tracker.capture_lost(&mut hot.requests);
+        cold.responses.resynchronise();
+        cold.pending_read = None;
+    }
+}
