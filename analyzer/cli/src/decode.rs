@@ -6,7 +6,7 @@ use std::sync::Arc;
 use roce_capture::{Frame, Interface, Run};
 use roce_model::{Filter, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Span, Totals};
 use roce_wire::icrc::{self, Icrc};
-use roce_wire::{Content, Cut, LinkType, Other, Roce};
+use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
 
 use crate::taps::Taps;
 
@@ -31,17 +31,18 @@ impl Share {
     /// Both directions between two hosts go to the same part.
     #[inline]
     fn takes(self, packet: &Roce) -> bool {
-        let [source, destination] = [packet.source, packet.destination];
-        let both = u128::from_be_bytes(*source.octets()) ^ u128::from_be_bytes(*destination.octets());
-        #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
-        let folded = (both >> 64) as u64 ^ both as u64;
-        self.takes_folded(folded)
+        self.of == 1 || self.takes_hosts(host(&packet.source), host(&packet.destination))
     }
 
+    /// Each address is spread before the two are added: neighbours that talk to neighbours differ all the same.
     #[inline]
-    fn takes_folded(self, folded: u64) -> bool {
-        let spread = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        (spread * u64::from(self.of)) >> 32 == u64::from(self.index)
+    fn takes_hosts(self, source: u64, destination: u64) -> bool {
+        let spread = |host: u64| {
+            let product = (host ^ 0x243f_6a88_85a3_08d3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (product ^ product >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        };
+        let both = spread(source).wrapping_add(spread(destination)) >> 32;
+        (both * u64::from(self.of)) >> 32 == u64::from(self.index)
     }
 
     /// Whose a frame is, as far as that shows without decoding it: the addresses of a plain RoCEv2/IPv4 frame do.
@@ -67,12 +68,26 @@ impl Share {
             return Owner::Unknown;
         }
         let address = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        if self.takes_folded(u64::from(address(26) ^ address(30))) {
+        if self.takes_hosts(of_ipv4(address(26)), of_ipv4(address(30))) {
             Owner::This
         } else {
             Owner::Other
         }
     }
+}
+
+/// An address in 64 bits: its halves, one over the other.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
+fn host(address: &Address) -> u64 {
+    let bytes = u128::from_be_bytes(*address.octets());
+    (bytes >> 64) as u64 ^ bytes as u64
+}
+
+/// The same of an IPv4 address, which stands behind 16 bits of ones.
+#[inline]
+fn of_ipv4(address: u32) -> u64 {
+    0xffff_0000_0000 | u64::from(address)
 }
 
 /// Which part a frame belongs to.
@@ -408,5 +423,34 @@ impl Decoder {
     pub(crate) fn add(&mut self, other: &Self) {
         self.totals.add(&other.totals);
         self.taps.add_counts(&other.taps);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_even_and_the_same_both_ways() {
+        // 64 hosts, each talking to the one with its own number: as in a rack.
+        let mut taken = [0; 2];
+        for n in 0..64 {
+            let (a, b) = ([10, 0, 0, n], [10, 0, 1, n]);
+            let packet = |source, destination| Roce {
+                source: Address::v4(source),
+                destination: Address::v4(destination),
+                ..Roce::default()
+            };
+            for index in 0..2 {
+                let share = Share { index, of: 2 };
+                let there = share.takes(&packet(a, b));
+                assert_eq!(there, share.takes(&packet(b, a)));
+                let plain = share.takes_hosts(of_ipv4(u32::from_be_bytes(a)), of_ipv4(u32::from_be_bytes(b)));
+                assert_eq!(there, plain, "told from the frame as from the packet");
+                taken[index as usize] += u32::from(there);
+            }
+        }
+        assert_eq!(taken[0] + taken[1], 64);
+        assert!(taken.iter().all(|taken| (20..=44).contains(taken)), "{taken:?}");
     }
 }

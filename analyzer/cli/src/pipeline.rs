@@ -17,6 +17,8 @@ use roce_model::{Filter, PacketBatch, Sink, SinkError, Totals};
 use crate::decode::{Decoder, Share, Work};
 use crate::taps::Taps;
 
+/// Flows closed at a time, at the end.
+const CLOSED_TOGETHER: usize = 16_384;
 /// Frames decoded and analysed together: their packets stay in the first cache levels.
 const TOGETHER: usize = 256;
 /// Frames handed to a thread at once, at least, as long as there are more.
@@ -111,6 +113,9 @@ fn single(
         }
         source.recycle(work);
         progress(&source.merge);
+    }
+    while let Some(output) = part.close() {
+        collector.push(0, output)?;
     }
     let (output, decoder, conclusion) = part.finish();
     collector.push(0, output)?;
@@ -248,6 +253,9 @@ fn analyse(
         // How far this part has come is a result, too: others wait for it.
         let _ = results.send((index, part.analysis.take_output()));
     }
+    while let Some(output) = part.close() {
+        let _ = results.send((index, output));
+    }
     let (output, decoder, conclusion) = part.finish();
     let _ = results.send((index, output));
     (decoder, conclusion)
@@ -280,6 +288,12 @@ impl Part {
         if let Some(now) = self.decoder.now() {
             self.analysis.advance_to(now);
         }
+    }
+
+    /// Before the end: the rows of some of the flows, so that they are not all held at once; `None` when there are no more.
+    fn close(&mut self) -> Option<Output> {
+        let more = self.analysis.close_flows(CLOSED_TOGETHER);
+        more.then(|| self.analysis.take_output())
     }
 
     fn finish(self) -> (Output, Decoder, Conclusion) {

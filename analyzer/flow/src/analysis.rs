@@ -194,11 +194,19 @@ impl Analysis {
         !self.output.bins.is_empty() || !self.output.flows.is_empty() || self.bins.events.len() >= MOST_EVENTS
     }
 
+    /// Before the end: closes up to `most` flows, so that their rows need not all be held at once; whether there may
+    /// be more. No packet may follow.
+    pub fn close_flows(&mut self, most: usize) -> bool {
+        for at in self.table.live().take(most).collect::<Vec<_>>() {
+            self.close_flow(at, false);
+            self.table.remove(at);
+        }
+        self.table.live().next().is_some()
+    }
+
     /// The end: everything that is open closes.
     pub fn finish(mut self) -> (Output, Conclusion) {
-        for at in self.table.live() {
-            self.close_flow(at, false);
-        }
+        while self.close_flows(usize::MAX) {}
         self.begin_bin(self.bins.current() + 1);
         self.hand_on(true);
         let mut output = self.take_output();
