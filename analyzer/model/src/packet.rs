@@ -86,9 +86,4 @@ impl PacketBatch {
         self.management.clear();
         self.lost.clear();
     }
-
-    /// Whether nothing is in it.
-    pub fn is_empty(&self) -> bool {
-        self.packets.is_empty() && self.pauses.is_empty() && self.lost.is_empty()
-    }
 }
