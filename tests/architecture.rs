@@ -7,11 +7,12 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use crate::captures::root;
 
 /// Each crate of the workspace, and those of the others that it may import.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
     ("roce-capture", &["roce-wire", "roce-model"]),
     ("roce-flow", &["roce-wire", "roce-model"]),
+    ("roce-sim", &["roce-wire", "roce-model", "roce-capture"]),
     ("roce-report", &["roce-model"]),
     ("roce-parquet", &["roce-model"]),
     (
@@ -21,9 +22,14 @@ const ARROWS: [(&str, &[&str]); 8] = [
             "roce-model",
             "roce-capture",
             "roce-flow",
+            "roce-sim",
             "roce-report",
             "roce-parquet",
         ],
+    ),
+    (
+        "roce-truth",
+        &["roce-model", "roce-flow", "roce-sim", "roce-analyze"],
     ),
     ("xtask", &[]),
 ];

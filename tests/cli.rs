@@ -21,7 +21,7 @@ pub(crate) fn closed_pipe() -> Stdio {
 }
 
 /// A folder with `good.pcap` (rping, 65 packets), `other.pcap` (atomic, 40 packets), and `bad.pcap` with what is given.
-fn folder(bad: &[u8]) -> TempDir {
+pub(crate) fn folder(bad: &[u8]) -> TempDir {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("good.pcap"), Capture::named("rping").bytes()).unwrap();
     fs::write(folder.path().join("other.pcap"), Capture::named("atomic").bytes()).unwrap();
@@ -31,14 +31,14 @@ fn folder(bad: &[u8]) -> TempDir {
 
 /// Exit code and standard error of a command that says nothing on standard output.
 #[track_caller]
-fn refused(ran: &Ran) -> String {
+pub(crate) fn refused(ran: &Ran) -> String {
     assert_eq!(ran.stdout, "");
     format!("exit {}\n{}", ran.code.unwrap(), ran.stderr)
 }
 
 /// The same in a folder of its own.
 #[track_caller]
-fn refusal(arguments: &[&str]) -> String {
+pub(crate) fn refusal(arguments: &[&str]) -> String {
     refused(&run(folder(b"").path(), arguments))
 }
 
@@ -63,6 +63,21 @@ fn wrong_arguments() {
     assert_snapshot!("no_threads", refusal(&["good.pcap", "--threads", "0"]));
     assert_snapshot!("no_flows", refusal(&["good.pcap", "--max-flows", "0"]));
     assert_snapshot!("unknown_shell", refusal(&["completions", "tcsh"]));
+    for (name, option, value) in [
+        ("link_rate_of_nothing", "--link-rate", "100"),
+        ("link_rate_in_bytes", "--link-rate", "100GB/s"),
+        ("dscp_map_of_nothing", "--dscp-map", "26"),
+        ("dscp_map_beyond", "--dscp-map", "26=9"),
+        ("fail_on_ok", "--fail-on", "ok"),
+        (
+            "training_pattern_without_groups",
+            "--training-log-pattern",
+            "step (\\d+)",
+        ),
+        ("training_pattern_open", "--training-log-pattern", "(?<step>\\d+"),
+    ] {
+        assert_snapshot!(name, refusal(&["good.pcap", option, value]));
+    }
 }
 
 #[test]

@@ -10,7 +10,12 @@ mod cli;
 mod command;
 #[cfg(feature = "parquet")]
 mod dataset;
+mod demos;
 mod golden;
+mod losses;
 mod merge;
+mod options;
+mod pauses;
 mod snapshots;
+mod taps;
 mod variants;

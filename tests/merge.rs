@@ -75,10 +75,11 @@ fn opcodes<'a>(documents: impl IntoIterator<Item = &'a Value>) -> BTreeMap<&'a s
     sums
 }
 
-/// A flow's columns but for the number of its tap.
+/// A flow's columns but for the number of its tap, and whether this tap's row counts.
 fn at_any_tap(flow: &Value) -> Value {
     let mut flow = flow.clone();
     flow["tap"].take();
+    flow["counted"].take();
     flow
 }
 

@@ -133,6 +133,19 @@ fn without_icrc(mut document: Value) -> Value {
     document
 }
 
+/// A document without what depends on when, and how, the two directions of a connection were found.
+fn without_pairing(mut document: Value) -> Value {
+    for flow in document["flows"].as_array_mut().unwrap() {
+        for (column, value) in flow.as_object_mut().unwrap() {
+            let of_answers = ["pairing", "ack_rtt_", "message_time_", "read_time_", "inflight_"];
+            if of_answers.iter().any(|begin| column.starts_with(begin)) {
+                value.take();
+            }
+        }
+    }
+    document
+}
+
 #[test]
 fn a_capture_cut_to_96_bytes() {
     for capture in captures::all() {
@@ -162,7 +175,13 @@ fn a_capture_cut_to_96_bytes() {
         let longer = records.iter().filter(|record| record.original > 96).count();
         assert_eq!(sum(taps, "cut_frames"), longer as u64, "{}", capture.name);
         let original = document(&root(), [&capture.path]);
-        same(&capture.name, &without_icrc(original), &without_icrc(variant));
+        let (mut original, mut variant) = (without_icrc(original), without_icrc(variant));
+        if capture.name == "rping" {
+            // The connection manager's messages (256 bytes) are cut: the two directions are found later, by their PSNs.
+            original = without_pairing(original);
+            variant = without_pairing(variant);
+        }
+        same(&capture.name, &original, &variant);
     }
 }
 

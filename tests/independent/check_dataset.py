@@ -5,7 +5,8 @@
 
 For each dataset: every table opens and says its schema version; its flows are those of the document, column by
 column; the additive columns of the timeline add up to each flow's row (the sum rule); rows refer to flows and taps
-that exist; the totals are those of the golden file NAME.txt, where there is one.
+that exist; episodes, findings, steps, vantages and hops are those of the document, a finding's evidence being an object in
+both; the totals are those of the golden file NAME.txt, where there is one.
 """
 
 import argparse
@@ -15,7 +16,17 @@ import sys
 
 import duckdb
 
-TABLES = ["flows", "timeline", "events", "taps", "run"]
+TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "run"]
+
+# What names a row of the timeline, and is no activity of its flow.
+WHOSE = ("time", "flow_id", "tap", "epoch", "senders_to_destination")
+
+# Tables that the document has whole, row for row in the same order.
+WHOLE = ["episodes", "findings", "steps", "vantages", "hops"]
+
+# The columns of these tables that name flows and taps.
+FLOWS = {"hops": ["flow_id"]}
+TAPS = {"episodes": ["tap"], "steps": ["tap"], "vantages": ["tap"], "hops": ["from_tap", "to_tap"]}
 
 # Counts and bytes: over a flow's rows they add up to the flow.
 ADDITIVE = (
@@ -80,6 +91,8 @@ def plain(value):
     """A value of either side in one form: the document writes ids and times as texts."""
     if isinstance(value, str) and value.isdigit():
         return int(value)
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items()}
     return round(value, 6) if isinstance(value, float) else value
 
 
@@ -110,19 +123,41 @@ def check(dataset, document, expected, checker):
     sums = {}
     for row in tables["timeline"]:
         checker.same("timeline: flow is known", key(row) in flows, True)
-        checker.same("timeline: a row has packets", row["packets"] > 0, True)
+        said = any(row[column] for column in row if column not in WHOSE) or row["inflight_bytes_max"] is not None
+        checker.same("timeline: a row says something", said, True)
         sum_row = sums.setdefault(key(row), dict.fromkeys(ADDITIVE, 0))
         for column in ADDITIVE:
-            sum_row[column] = None if row[column] is None or sum_row[column] is None else sum_row[column] + row[column]
+            sum_row[column] += row[column] or 0
     for name, row in flows.items():
         for column in ADDITIVE:
-            checker.same(f"flow {name}: sum of {column}", sums.get(name, {}).get(column), row[column])
+            # Where the other direction became known later, the rows before it have none.
+            found = sums.get(name, {}).get(column)
+            checker.same(f"flow {name}: sum of {column}", found, found if row[column] is None and not found else row[column])
 
     taps = {row["tap"] for row in tables["taps"]}
     for name in ("flows", "timeline", "events"):
         checker.same(f"{name}: taps are known", {row["tap"] for row in tables[name]} <= taps, True)
     ids = {row["flow_id"] for row in tables["flows"]}
     checker.same("events: flows are known", {row["flow_id"] for row in tables["events"] if row["flow_id"]} <= ids, True)
+
+    for name in WHOLE:
+        checker.same(f"{name}: rows", len(tables[name]), len(document[name]))
+        for place, (row, said) in enumerate(zip(tables[name], document[name])):
+            for column, value in row.items():
+                value = json.loads(value) if (name, column) == ("findings", "evidence") else value
+                checker.same(f"{name} {place}: {column}", plain(value), plain(said.get(column)))
+            checker.same(f"{name} {place}: columns", sorted(row), sorted(said))
+    for name, columns in TAPS.items():
+        found = {row[column] for row in tables[name] for column in columns}
+        checker.same(f"{name}: taps are known", found <= taps, True)
+    for name, columns in FLOWS.items():
+        found = {row[column] for row in tables[name] for column in columns}
+        checker.same(f"{name}: flows are known", found <= ids, True)
+    named = {flow for row in tables["episodes"] for flow in row["flow_ids"].split()}
+    checker.same("episodes: flows are known", named <= ids, True)
+    episodes = {row["episode"] for row in tables["episodes"]}
+    checker.same("episodes: numbers are a key", len(episodes), len(tables["episodes"]))
+    checker.same("steps: episodes are known", {row["episode"] for row in tables["steps"]} <= episodes | {None}, True)
 
     totals = document["totals"]
     checker.same("run: rows", len(tables["run"]), len(document["run"]["inputs"]))

@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod captures;
 mod demo;
 mod deny;
 mod fuzz;
@@ -17,6 +18,7 @@ mod golden;
 mod need;
 mod schema;
 mod test;
+mod truth;
 mod workspace;
 
 use std::process::ExitCode;
@@ -59,10 +61,22 @@ const CHORES: &[Chore] = &[
         run: bench::run,
     },
     Chore {
+        name: "truth",
+        arguments: truth::ARGUMENTS,
+        about: truth::ABOUT,
+        run: truth::run,
+    },
+    Chore {
         name: "fuzz",
         arguments: fuzz::ARGUMENTS,
         about: fuzz::ABOUT,
         run: fuzz::run,
+    },
+    Chore {
+        name: "captures",
+        arguments: "",
+        about: captures::ABOUT,
+        run: captures::run,
     },
     Chore {
         name: "schema",

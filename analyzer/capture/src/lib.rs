@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 mod blocks;
+mod correction;
 mod error;
 mod frame;
 mod gzip;
@@ -21,6 +22,7 @@ mod walk;
 pub mod write;
 mod zstandard;
 
+pub use correction::Correction;
 pub use error::{Begins, Error, Fault};
 pub use frame::{Batch, Direction, Frame, Interface, Lost};
 pub use merge::{Merge, Run};

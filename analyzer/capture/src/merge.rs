@@ -191,7 +191,7 @@ impl Merge {
             Ok(Some(batch)) => {
                 // A batch that only tells losses comes where its input stands.
                 let head = batch.frames().first().map(|frame| frame.time);
-                let head = head.or(reader.summary().last_time).unwrap_or_default();
+                let head = head.or(reader.last_time()).unwrap_or_default();
                 self.heads.push(Reverse((head, input)));
                 *current = Some(Current {
                     batch: Arc::new(batch),

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use roce_model::Nanos;
+
+use crate::correction::Correction;
 use crate::error::Error;
 use crate::frame::{Batch, Frame, Interface, Lost};
 use crate::input::{self, Opened, Stream};
@@ -50,6 +53,8 @@ pub struct Reader {
     state: State,
     found: Found,
     summary: Summary,
+    /// What is taken from the times of its frames.
+    correction: Option<Correction>,
     /// Batches' vectors to be used again.
     spare: Vec<(Vec<Frame>, Vec<Lost>)>,
 }
@@ -120,6 +125,7 @@ impl Reader {
             state,
             found,
             summary,
+            correction: None,
             spare: Vec::new(),
         })
     }
@@ -151,7 +157,7 @@ impl Reader {
             };
             (self.found.frames, self.found.lost) = self.spare.pop().unwrap_or_default();
             underway.walk(&piece, &mut self.found);
-            let batch = Batch {
+            let mut batch = Batch {
                 data: piece.buffer.freeze(),
                 frames: mem::take(&mut self.found.frames),
                 lost: mem::take(&mut self.found.lost),
@@ -161,6 +167,11 @@ impl Reader {
                 continue;
             }
             self.count(&batch);
+            if let Some(correction) = &self.correction {
+                for frame in &mut batch.frames {
+                    frame.time = correction.of(frame.time);
+                }
+            }
             return Ok(Some(batch));
         }
     }
@@ -230,6 +241,18 @@ impl Reader {
             bytes: self.stored.load(Ordering::Relaxed),
             total: self.size,
         }
+    }
+
+    /// From now on the frames' times are those of another clock; what [`summary`](Self::summary) says stays as the file
+    /// says it.
+    pub fn correct(&mut self, correction: Correction) {
+        self.correction = Some(correction);
+    }
+
+    /// The latest time so far, as frames have it.
+    pub(crate) fn last_time(&self) -> Option<Nanos> {
+        let last = self.summary.last_time?;
+        Some(self.correction.map_or(last, |correction| correction.of(last)))
     }
 
     /// What was found so far.

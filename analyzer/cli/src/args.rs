@@ -3,14 +3,20 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use roce_model::{Filter, Nanos};
+use roce_model::{Filter, Nanos, Severity};
 
+use crate::dcqcn::Reaction;
+use crate::demo::Demo;
+use crate::dscp::DscpMap;
 use crate::duration::{Moment, parse_duration};
+use crate::rate::Rate;
+use crate::simulate::Simulate;
+use crate::training::Pattern;
 
 /// Per-flow congestion timelines of RoCEv2 traffic.
 ///
-/// Reads captures of RDMA traffic and shows, flow by flow, what happened: ECN marks, congestion notifications,
-/// retransmissions, losses, receivers that were not ready.
+/// Reads captures of RDMA traffic and says who slowed whom, when and why: ECN marks, congestion notifications,
+/// losses and what they cost, pauses, receivers that were not ready; flow by flow, with the evidence.
 #[derive(Parser, Debug)]
 #[command(
     name = "roce-analyze",
@@ -21,7 +27,7 @@ use crate::duration::{Moment, parse_duration};
 )]
 #[command(
     after_help = "Several captures are one run, merged by time. A capture whose name equals a subcommand is \
-given as ./NAME.\n\nExit codes: 0 done, 2 an error (one bad input does not stop the others).\n\nEnvironment: COLUMNS is the width of \
+given as ./NAME.\n\nExit codes: 0 done, 1 a finding at or over --fail-on, 2 an error (one bad input does not stop the others).\n\nEnvironment: COLUMNS is the width of \
 the text; NO_COLOR and CLICOLOR_FORCE switch its colours off and on."
 )]
 pub(crate) struct Arguments {
@@ -34,6 +40,10 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
+    /// Teaching scenarios: simulate a network, analyse its capture, explain what one sees
+    Demo(Demo),
+    /// Make a capture of a scenario, and what really happened in it
+    Simulate(Simulate),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -58,7 +68,7 @@ pub(crate) enum Format {
 #[derive(Args, Debug)]
 pub(crate) struct Analyse {
     /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input
-    #[arg(value_name = "CAPTURE", required = true)]
+    #[arg(value_name = "CAPTURE", required_unless_present = "explain")]
     pub(crate) captures: Vec<PathBuf>,
 
     /// Also write the results as a Parquet dataset, with run.json, to DIR
@@ -73,9 +83,17 @@ pub(crate) struct Analyse {
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,
 
-    /// Width of a timeline bin, such as 100us, 1ms, 1s
-    #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = parse_bin)]
-    pub(crate) bin: Nanos,
+    /// Exit with 1 when a finding is of this severity or worse
+    #[arg(long, value_name = "SEVERITY", value_parser = SEVERITIES)]
+    pub(crate) fail_on: Option<String>,
+
+    /// What a finding means, how it is computed, where its rule comes from; 'list' names them all
+    #[arg(long, value_name = "FINDING", conflicts_with = "captures")]
+    pub(crate) explain: Option<String>,
+
+    /// Width of a timeline bin, such as 100us, 1ms, 1s [default: 1ms]
+    #[arg(long, value_name = "DURATION", value_parser = parse_bin)]
+    pub(crate) bin: Option<Nanos>,
 
     /// Only packets for which EXPR holds: addresses, qpn, service, dscp, vlan, vni with and, or, not, ( )
     ///
@@ -97,24 +115,61 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "NAME,NAME", value_parser = parse_lag)]
     pub(crate) lag: Vec<Vec<String>>,
 
-    /// Flows in the terminal's table
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    pub(crate) top: usize,
+    /// Speed of the links, such as 25G or 100Gbps: for pauses and DCQCN rates
+    #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
+    pub(crate) link_rate: Option<Rate>,
+
+    /// Priority of each DSCP, such as 26=3,48=6 or 24-31=3 [default: DSCP >> 3]
+    ///
+    /// Says which flows a pause of a priority stops. A VLAN tag's priority is stronger.
+    #[arg(long, value_name = "DSCP=PRIORITY,...", value_parser = DscpMap::parse)]
+    pub(crate) dscp_map: Option<DscpMap>,
+
+    /// DCQCN parameters of the senders: paper, ns3, nvidia, changes such as nvidia,timer=55us, or none [default: paper]
+    ///
+    /// From them and --link-rate comes the rate that the timeline expects after each CNP. "none" is for senders with another
+    /// congestion control.
+    #[arg(long, value_name = "SET", value_parser = Reaction::parse)]
+    pub(crate) dcqcn: Option<Reaction>,
+
+    /// Log of the training script, whose step times are joined to the steps seen in the traffic
+    ///
+    /// Lines such as "Iteration 10 | ... AllReduce: 45.2ms | Total: 156.3ms" are understood.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) training_log: Option<PathBuf>,
+
+    /// How to read that log's lines: a regular expression with the named groups step, and allreduce_ms or total_ms
+    ///
+    /// The units _s, _ms and _us are known. Example: "step (?<step>\d+) took (?<total_ms>[0-9.]+)".
+    #[arg(long, value_name = "REGEX", value_parser = Pattern::parse)]
+    pub(crate) training_log_pattern: Option<Pattern>,
+
+    /// Defaults of these options, and thresholds of the findings, from a TOML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Leave the captures' times as they are, also where packets that several saw show that their clocks differ
+    #[arg(long)]
+    pub(crate) no_align: bool,
+
+    /// Flows in the terminal's table [default: 10]
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<usize>,
 
     /// Threads that analyse; 1 does everything on one [default: the processors there are, at most 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<u32>,
 
-    /// Flows that are kept at once; more close the idle ones early, which is counted
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = parse_max_flows)]
-    pub(crate) max_flows: usize,
+    /// Flows that are kept at once; more close the idle ones early, which is counted [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = parse_max_flows)]
+    pub(crate) max_flows: Option<usize>,
 
     /// Note the SHA-256 of every input in run.json (reads each once more)
     #[arg(long)]
     pub(crate) hash: bool,
 }
 
-fn parse_bin(text: &str) -> Result<Nanos, String> {
+pub(crate) fn parse_bin(text: &str) -> Result<Nanos, String> {
     let bin = parse_duration(text)?;
     if bin.0 < 1_000 || bin.0 > 60 * Nanos::SECOND {
         return Err("a bin is 1us to 60s wide".to_owned());
@@ -122,7 +177,7 @@ fn parse_bin(text: &str) -> Result<Nanos, String> {
     Ok(bin)
 }
 
-fn parse_lag(text: &str) -> Result<Vec<String>, String> {
+pub(crate) fn parse_lag(text: &str) -> Result<Vec<String>, String> {
     let members: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     if members.len() < 2 || members.iter().any(String::is_empty) {
         return Err("a link aggregation has two members or more, such as eth0,eth1".to_owned());
@@ -130,7 +185,7 @@ fn parse_lag(text: &str) -> Result<Vec<String>, String> {
     Ok(members)
 }
 
-fn parse_max_flows(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_max_flows(text: &str) -> Result<usize, String> {
     let flows: usize = text
         .replace('_', "")
         .parse()
@@ -139,6 +194,27 @@ fn parse_max_flows(text: &str) -> Result<usize, String> {
         return Err("at least one flow is kept".to_owned());
     }
     Ok(flows)
+}
+
+pub(crate) fn parse_threads(text: &str) -> Result<u32, String> {
+    let threads = text.parse().map_err(|_| "expected a number")?;
+    if (1..=64).contains(&threads) {
+        Ok(threads)
+    } else {
+        Err("1 to 64 threads can analyse".to_owned())
+    }
+}
+
+/// The severities that a run can fail on, the worst last.
+const SEVERITIES: [&str; 3] = ["info", "warning", "critical"];
+
+pub(crate) fn parse_severity(text: &str) -> Result<Severity, String> {
+    let found = Severity::ALL
+        .iter()
+        .find(|severity| severity.name() == text && SEVERITIES.contains(&text));
+    found
+        .copied()
+        .ok_or_else(|| format!("'{text}' is none of {}", SEVERITIES.join(", ")))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use roce_model::{Filter, LostRecords, Management, Nanos, Packet, PacketBatch, Pa
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
 
+use crate::neighbours::Neighbours;
 use crate::taps::Taps;
 
 /// Which packets a part of a run takes: those of its share of the host pairs.
@@ -109,6 +110,7 @@ pub(crate) struct Decoder {
     /// Only frames of this time.
     range: Range<u64>,
     pub(crate) taps: Taps,
+    neighbours: Neighbours,
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
     pub(crate) span: Option<Span>,
@@ -136,13 +138,14 @@ impl Decoder {
             filter,
             range,
             taps,
+            neighbours: Neighbours::default(),
             totals: Totals::default(),
             span: None,
             mirrored: 0,
         }
     }
 
-    /// Decodes the frames `part` of a run into `batch`, which is empty.
+    /// Decodes the frames `part` of a run, behind what is in `batch`.
     pub(crate) fn decode(&mut self, work: &Work, part: Range<usize>, batch: &mut PacketBatch) {
         let run = &work.run;
         let all = run.batch.frames();
@@ -238,23 +241,23 @@ impl Decoder {
         let mut used = before;
         batch.packets.resize(before + frames.len(), Packet::default());
         let all = taken == frames.len() as u64;
+        let mut learning = self.neighbours.learns(tap);
         let data: &[u8] = work.run.batch.data();
         for frame in frames {
             let from = frame.offset as usize;
             let Some(bytes) = data.get(from..from + frame.captured as usize) else {
                 continue;
             };
+            if learning && in_range(&frame) {
+                let at = (tap, interface.link);
+                let learned = self.neighbours.learn(at, frame, on_the_wire(frame, bytes), used);
+                batch.links.extend(learned);
+            }
             let owner = self.share.owner(interface.link, bytes);
             if owner == Owner::Other || !all && !in_range(&frame) {
                 continue;
             }
-            // A careless writer says less than it kept; a frame check sequence is no part of the frame.
-            let mut original = frame.original.max(frame.captured);
-            let mut bytes = bytes;
-            if frame.fcs_bytes > 0 {
-                original -= u32::from(frame.fcs_bytes).min(frame.original);
-                bytes = bytes.get(..original as usize).unwrap_or(bytes);
-            }
+            let (bytes, original) = on_the_wire(frame, bytes);
             let Some(packet) = batch.packets.get_mut(used) else {
                 break;
             };
@@ -263,7 +266,9 @@ impl Decoder {
                 (owner == Owner::This || self.share.takes(&packet.roce))
                     && self.keep(packet, bytes, used, &mut batch.management)
             } else {
-                self.unusual(interface, bytes, used, owner, batch)
+                let taken = self.unusual(interface, bytes, used, owner, batch);
+                learning = self.neighbours.learns(tap);
+                taken
             };
             used += usize::from(taken);
         }
@@ -285,6 +290,7 @@ impl Decoder {
             pauses,
             management,
             lost,
+            ..
         } = batch;
         let Some(packet) = packets.get_mut(at) else {
             return false;
@@ -322,17 +328,22 @@ impl Decoder {
                 }
                 return taken;
             }
-            _ if !counts => {}
+            // Every part is told of pauses, one counts them.
             Content::Pause(pause) => {
-                self.taps.pause(packet.tap);
+                if counts {
+                    self.taps.pause(packet.tap);
+                }
+                self.neighbours.begin(packet.tap);
                 let (time, tap) = (packet.time, packet.tap);
                 pauses.push(PauseFrame {
                     before: at,
                     time,
                     tap,
                     pause,
+                    reported: counts,
                 });
             }
+            _ if !counts => {}
             Content::Fragment => self.totals.fragments += 1,
             Content::Other(Other::Undecodable) => self.totals.undecodable += 1,
             Content::Other(Other::UnknownLink) => self.totals.unknown_link += 1,
@@ -374,13 +385,25 @@ impl Decoder {
     }
 }
 
+/// The bytes of a frame and its length on the wire, both without a frame check sequence, which is no part of it.
+#[inline]
+pub(crate) fn on_the_wire<'a>(frame: &Frame, bytes: &'a [u8]) -> (&'a [u8], u32) {
+    // A careless writer says less than it kept.
+    let original = frame.original.max(frame.captured);
+    if frame.fcs_bytes == 0 {
+        return (bytes, original);
+    }
+    let original = original - u32::from(frame.fcs_bytes).min(frame.original);
+    (bytes.get(..original as usize).unwrap_or(bytes), original)
+}
+
 /// A hash of the link header (addresses; of a cooked one interface and direction) and the TTL.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the high bits of the product are the hash"
 )]
-fn path(frame: &[u8], roce: &Roce) -> u16 {
+pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
     let head = frame
         .first_chunk::<16>()
         .map_or(0, |head| u128::from_le_bytes(*head));
@@ -391,6 +414,8 @@ fn path(frame: &[u8], roce: &Roce) -> u16 {
 fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Management> {
     use roce_wire::management::{cm::Message, mad::Datagram};
     let message = Message::of(&Datagram::of(frame, roce)?)?;
+    let local_id = message.local_id().map(|id| id.0);
+    let remote_id = message.remote_id().map(|id| id.0);
     let (name, local_qpn, starting_psn) = match message {
         Message::Req(req) => (
             "REQ",
@@ -408,6 +433,8 @@ fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Manage
     Some(Management {
         packet,
         name,
+        local_id,
+        remote_id,
         local_qpn,
         starting_psn,
     })

@@ -47,12 +47,13 @@ pub(crate) fn open(paths: &[PathBuf], read_ahead: bool) -> Opened {
     opened
 }
 
-/// What there is to say of each input, in the order of the arguments.
+/// What there is to say of each input, in the order of the arguments. `errors` are by place, `warnings` by reader.
 pub(crate) fn summaries(
     paths: &[PathBuf],
     merge: &Merge,
     places: &[usize],
     errors: &[(usize, String)],
+    warnings: &[(usize, String)],
     hash: bool,
 ) -> anyhow::Result<Vec<InputSummary>> {
     let mut inputs: Vec<InputSummary> = paths
@@ -62,6 +63,11 @@ pub(crate) fn summaries(
             ..InputSummary::default()
         })
         .collect();
+    for (reader, warning) in warnings {
+        if let Some(input) = places.get(*reader).and_then(|place| inputs.get_mut(*place)) {
+            input.warnings.push(warning.clone());
+        }
+    }
     for (reader, place) in merge.readers().iter().zip(places) {
         let Some(input) = inputs.get_mut(*place) else {
             continue;

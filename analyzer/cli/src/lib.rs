@@ -1,15 +1,26 @@
 //! The command `roce-analyze`: arguments become a run, a run becomes results.
 
+mod align;
 mod args;
+mod choices;
+mod config;
+mod dcqcn;
 mod decode;
+mod demo;
+mod dscp;
 mod duration;
+mod explain;
 #[cfg(feature = "parquet")]
 mod folder;
 mod inputs;
+mod neighbours;
 mod pipeline;
 mod progress;
+mod rate;
 mod run;
+mod simulate;
 mod taps;
+mod training;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,18 +31,23 @@ use clap::{CommandFactory, Parser};
 use args::{Arguments, Command};
 use pipeline::Plan;
 use roce_capture::Merge;
-use roce_flow::Options;
+use roce_flow::{Options, Settings};
 use roce_model::{Sink, SinkError, Totals};
 
 /// Runs the command with the arguments of the process.
 ///
-/// Exit codes: 0 done, 2 an error (also when one of several inputs failed). Codes in between are kept for findings.
+/// Exit codes: 0 done, 1 a finding at or over `--fail-on`, 2 an error (also when one of several inputs failed).
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
+        Some(Command::Simulate(arguments)) => simulate::simulate(arguments),
         Some(Command::Completions { shell }) => completions(*shell),
+        Some(Command::Demo(arguments)) => demo::demo(arguments),
         Some(Command::Man) => man(),
-        None => run::run(&arguments.analyse),
+        None => match &arguments.analyse.explain {
+            Some(id) => explain(id, &arguments.analyse),
+            None => run::run(&arguments.analyse),
+        },
     };
     match result {
         Ok(code) => code,
@@ -57,11 +73,33 @@ pub fn analyse(
     let plan = Plan {
         threads: threads.max(1),
         options,
+        settings: Settings {
+            bin: options.bin,
+            link_rate: options.link_rate,
+            ..Settings::default()
+        },
         filter: None,
         range: 0..u64::MAX,
         lags: Vec::new(),
+        match_taps: merge.readers().len() > 1,
+        apart: std::sync::Arc::default(),
     };
-    Ok(pipeline::run(merge, &plan, sinks, |_| ())?.totals())
+    let (done, _) = pipeline::run(merge, &plan, sinks, |_| ())?;
+    Ok(done.totals())
+}
+
+/// Analyses captures as the command does: `arguments` are those of its command line, without the program's name.
+/// `sink` gets everything, too. For tests that want rows instead of text; `--format none` leaves that away.
+///
+/// # Errors
+/// When the arguments are not understood, no capture can be read, or a sink fails.
+pub fn analyse_as_told<I>(arguments: I, sink: &mut dyn Sink) -> Result<ExitCode, SinkError>
+where
+    I: IntoIterator<Item = std::ffi::OsString>,
+{
+    let program = std::ffi::OsString::from("roce-analyze");
+    let arguments = Arguments::try_parse_from(std::iter::once(program).chain(arguments))?;
+    Ok(run::run_beside(&arguments.analyse, Some(sink))?)
 }
 
 /// Whoever reads our output has seen enough: not an error.
@@ -87,6 +125,13 @@ pub(crate) fn warn(input: &str, text: &str) {
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Yellow.into()));
     let _ = writeln!(anstream::stderr(), "{style}warning{style:#}: {input}: {text}");
+}
+
+fn explain(id: &str, arguments: &args::Analyse) -> anyhow::Result<ExitCode> {
+    let (_, thresholds) = choices::configuration(arguments.config.as_deref())?;
+    let text = explain::explain(id, &thresholds, run::width())?;
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {

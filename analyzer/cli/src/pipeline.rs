@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use roce_capture::{Error, Interface, Merge, Run};
-use roce_flow::{Analysis, Collector, Conclusion, Options, Output};
+use roce_flow::{Analysis, Collector, Conclusion, Options, Output, Settings, Verdicts};
 use roce_model::{Filter, PacketBatch, Sink, SinkError, Totals};
 
+use crate::align::Apart;
 use crate::decode::{Decoder, Share, Work};
 use crate::taps::Taps;
 
@@ -52,11 +53,16 @@ pub(crate) struct Plan {
     /// Threads that analyse; 1 does everything on the caller's.
     pub(crate) threads: u32,
     pub(crate) options: Options,
+    pub(crate) settings: Settings,
     pub(crate) filter: Option<Filter>,
     /// Only frames of this time, in nanoseconds since the epoch.
     pub(crate) range: Range<u64>,
     /// Interfaces or captures that make one tap.
     pub(crate) lags: Vec<Vec<String>>,
+    /// Inputs may have seen the same packets.
+    pub(crate) match_taps: bool,
+    /// Inputs that surely have.
+    pub(crate) apart: Arc<Apart>,
 }
 
 impl Plan {
@@ -65,16 +71,20 @@ impl Plan {
             share,
             self.filter.clone(),
             self.range.clone(),
-            Taps::new(&self.lags),
+            Taps::new(&self.lags, Arc::clone(&self.apart)),
         );
         // All parts together keep as many flows as one.
         let max_flows = self.options.max_flows.div_ceil(share.of as usize);
+        let mut analysis = Analysis::new(Options {
+            max_flows,
+            ..self.options
+        });
+        if self.match_taps {
+            analysis.match_taps();
+        }
         Part {
             decoder,
-            analysis: Analysis::new(Options {
-                max_flows,
-                ..self.options
-            }),
+            analysis,
             batch: PacketBatch::default(),
         }
     }
@@ -86,15 +96,14 @@ pub(crate) fn run(
     plan: &Plan,
     sinks: Vec<&mut dyn Sink>,
     progress: impl FnMut(&Merge) + Send,
-) -> Result<Done, SinkError> {
-    let mut collector = Collector::new(plan.threads as usize, plan.options.bin, sinks);
+) -> Result<(Done, Verdicts), SinkError> {
+    let mut collector = Collector::new(plan.threads as usize, plan.settings.clone(), sinks);
     let done = if plan.threads == 1 {
         single(merge, plan, &mut collector, progress)
     } else {
         threaded(merge, plan, &mut collector, progress)
     }?;
-    collector.finish()?;
-    Ok(done)
+    Ok((done, collector.finish()?))
 }
 
 /// Runs on the caller's thread alone.
@@ -250,6 +259,7 @@ fn analyse(
             part.take(work);
         }
         drop(portion);
+        part.analyse();
         // How far this part has come is a result, too: others wait for it.
         let _ = results.send((index, part.analysis.take_output()));
     }
@@ -273,18 +283,29 @@ impl Part {
         for input in &work.ended {
             self.decoder.taps.ended(*input);
         }
+        if work.interfaces.len() > 1 {
+            self.analysis.match_taps();
+        }
         let all = work.run.range.clone();
         let mut from = all.start;
         loop {
             let to = (from + TOGETHER).min(all.end);
-            self.batch.clear();
             self.decoder.decode(work, from..to, &mut self.batch);
-            self.analysis.push(&self.batch);
+            // Where inputs take turns, runs are short: their packets are analysed together all the same.
+            if self.batch.len() >= TOGETHER {
+                self.analyse();
+            }
             from = to;
             if from >= all.end {
                 break;
             }
         }
+    }
+
+    /// Analyses what was decoded.
+    fn analyse(&mut self) {
+        self.analysis.push(&self.batch);
+        self.batch.clear();
         if let Some(now) = self.decoder.now() {
             self.analysis.advance_to(now);
         }
@@ -292,11 +313,13 @@ impl Part {
 
     /// Before the end: the rows of some of the flows, so that they are not all held at once; `None` when there are no more.
     fn close(&mut self) -> Option<Output> {
+        self.analyse();
         let more = self.analysis.close_flows(CLOSED_TOGETHER);
         more.then(|| self.analysis.take_output())
     }
 
-    fn finish(self) -> (Output, Decoder, Conclusion) {
+    fn finish(mut self) -> (Output, Decoder, Conclusion) {
+        self.analyse();
         let (output, conclusion) = self.analysis.finish();
         (output, self.decoder, conclusion)
     }

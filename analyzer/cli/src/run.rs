@@ -3,41 +3,50 @@
 use std::io::{BufWriter, Write};
 #[cfg(not(feature = "parquet"))]
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
 use roce_capture::Merge;
-use roce_flow::Options;
-use roce_model::{Nanos, RunSummary, Sink, SinkError};
+use roce_flow::{LoggedStep, Options, Settings};
+use roce_model::{Nanos, RunSummary, Severity, Sink, SinkError, TapRow};
 use roce_report::{JsonReport, Style, TerminalReport};
 
+use crate::align::{Alignment, Clock, align};
 use crate::args::{Analyse, Format};
+use crate::choices::Choices;
 use crate::duration::Moment;
 #[cfg(feature = "parquet")]
 use crate::folder::dataset;
-use crate::inputs;
+use crate::inputs::{self, Opened};
 use crate::pipeline::{self, Done, Plan};
 use crate::progress::Progress;
-
-/// More threads than this bring nothing: one reads for all of them.
-const MOST_THREADS: u32 = 8;
+use crate::taps::Taps;
 
 /// Analyses captures.
 pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
+    run_beside(arguments, None)
+}
+
+/// Analyses captures; `beside` gets the results, too.
+pub(crate) fn run_beside(arguments: &Analyse, mut beside: Option<&mut dyn Sink>) -> anyhow::Result<ExitCode> {
     let clock = Instant::now();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let started = Nanos(u64::try_from(started.as_nanos()).unwrap_or_default());
-    let threads = arguments.threads.unwrap_or_else(default_threads);
+    let choices = Choices::of(arguments)?;
+    let threads = choices.threads;
 
-    let opened = inputs::open(&arguments.captures, threads > 1);
+    let mut opened = inputs::open(&arguments.captures, threads > 1);
     let mut errors: Vec<(usize, String)> = Vec::new();
-    for (place, error) in opened.failed {
+    for (place, error) in std::mem::take(&mut opened.failed) {
         errors.push((place, told(error)));
     }
     if opened.readers.is_empty() {
         bail!("none of the captures could be read");
     }
+    let alignment = align_clocks(arguments, &mut opened, threads);
     let mut merge = Merge::new(opened.readers);
     let range = time_range(arguments, &mut merge)?;
 
@@ -47,31 +56,42 @@ pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
         sinks.push(dataset(dir, arguments.overwrite, threads > 1)?);
     }
     match arguments.format {
-        Format::Text => sinks.push(Box::new(terminal(arguments.top))),
+        Format::Text => sinks.push(Box::new(terminal(choices.top))),
         Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
         Format::None => {}
     }
 
-    let options = Options {
-        bin: arguments.bin,
-        max_flows: arguments.max_flows,
-    };
+    let options = options(&choices);
     for sink in &mut sinks {
+        sink.begin(options.bin).map_err(sink_error)?;
+    }
+    if let Some(sink) = &mut beside {
         sink.begin(options.bin).map_err(sink_error)?;
     }
     let plan = Plan {
         threads,
         options,
-        filter: arguments.flow.clone(),
+        settings: Settings {
+            bin: options.bin,
+            link_rate: options.link_rate,
+            training_log: choices.logged.iter().copied().map(LoggedStep::from).collect(),
+            thresholds: choices.thresholds.clone(),
+        },
+        filter: choices.flow.clone(),
         range,
-        lags: arguments.lag.clone(),
+        lags: choices.lag.clone(),
+        match_taps: alignment.shared,
+        apart: Arc::new(alignment.apart.clone()),
     };
     let mut progress = Progress::new();
-    let borrowed = sinks
+    let mut borrowed: Vec<&mut dyn Sink> = sinks
         .iter_mut()
         .map(|sink| &mut **sink as &mut dyn Sink)
         .collect();
-    let mut done =
+    if let Some(sink) = &mut beside {
+        borrowed.push(&mut **sink);
+    }
+    let (mut done, verdicts) =
         pipeline::run(merge, &plan, borrowed, |merge| progress.update(merge)).map_err(sink_error)?;
     drop(progress);
 
@@ -84,6 +104,7 @@ pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
         &done.merge,
         &opened.places,
         &errors,
+        &alignment.warnings,
         arguments.hash,
     )?;
     if arguments.format != Format::Text {
@@ -95,23 +116,65 @@ pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
         }
     }
     let elapsed = Nanos(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    let summary = RunSummary {
+    let mut summary = RunSummary {
         inputs,
-        ..summary(arguments, started, elapsed, done, &opened.places)
+        options: choices.echo,
+        bin: choices.bin,
+        ..summary(arguments, started, elapsed, done, &opened.places, &alignment)
     };
+    verdicts.conclude(&mut summary);
     for mut sink in sinks {
         sink.finish(&summary).map_err(sink_error)?;
     }
-    Ok(if errors.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(2)
-    })
+    if let Some(sink) = beside {
+        sink.finish(&summary).map_err(sink_error)?;
+    }
+    Ok(exit_code(errors.is_empty(), &summary, choices.fail_on))
 }
 
-fn default_threads() -> u32 {
-    let processors = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
-    processors.min(MOST_THREADS)
+/// 2 when an input failed, 1 when a finding is at or over the limit.
+fn exit_code(all_read: bool, summary: &RunSummary, limit: Option<Severity>) -> ExitCode {
+    let worst = summary.findings.iter().map(|finding| finding.severity).max();
+    if !all_read {
+        ExitCode::from(2)
+    } else if limit.is_some_and(|limit| worst >= Some(limit)) {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// Finds how the inputs' clocks stand to each other, and has their times corrected.
+fn align_clocks(arguments: &Analyse, opened: &mut Opened, threads: u32) -> Alignment {
+    let paths: Vec<&PathBuf> = opened
+        .places
+        .iter()
+        .filter_map(|place| arguments.captures.get(*place))
+        .collect();
+    if arguments.no_align {
+        return Alignment::none(paths.len());
+    }
+    let alignment = align(&paths, threads);
+    for (reader, clock) in opened.readers.iter_mut().zip(&alignment.clocks) {
+        if let Some(clock) = clock.filter(Clock::is_off) {
+            reader.correct(clock.correction);
+        }
+    }
+    alignment
+}
+
+/// What the analysis is to do.
+fn options(choices: &Choices) -> Options {
+    Options {
+        bin: choices.bin,
+        max_flows: choices.max_flows,
+        link_rate: choices.link_rate.map(|rate| rate.0),
+        dcqcn: choices
+            .dcqcn
+            .as_ref()
+            .map_or(Options::default().dcqcn, |reaction| reaction.parameters),
+        priority_of_dscp: choices.dscp_map.0,
+    }
 }
 
 /// Tells an input's error on standard error; gives its text.
@@ -145,18 +208,22 @@ fn time_range(arguments: &Analyse, merge: &mut Merge) -> anyhow::Result<std::ops
 }
 
 fn terminal(top: usize) -> TerminalReport<impl Write> {
-    let style = Style {
+    TerminalReport::new(anstream::stdout(), style(top))
+}
+
+/// How text on standard output looks.
+pub(crate) fn style(top: usize) -> Style {
+    Style {
         width: width(),
         // The stream would strip what a pipe or NO_COLOR does not want, but not the words about colours.
         color: anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never,
         unicode: unicode(),
         top,
-    };
-    TerminalReport::new(anstream::stdout(), style)
+    }
 }
 
 /// Columns of the screen: `COLUMNS` when it is set (POSIX, 8.3), else what the terminal says, else 80.
-fn width() -> usize {
+pub(crate) fn width() -> usize {
     let set = std::env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.trim().parse().ok());
@@ -184,8 +251,15 @@ fn dataset(_: &Path, _: bool, _: bool) -> anyhow::Result<Box<dyn Sink>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
 
-/// The summary of a run, but for its inputs.
-fn summary(arguments: &Analyse, started: Nanos, elapsed: Nanos, done: Done, places: &[usize]) -> RunSummary {
+/// The summary of a run, but for its inputs and options.
+fn summary(
+    arguments: &Analyse,
+    started: Nanos,
+    elapsed: Nanos,
+    done: Done,
+    places: &[usize],
+    alignment: &Alignment,
+) -> RunSummary {
     let mut totals = done.totals();
     let Done {
         merge,
@@ -204,11 +278,12 @@ fn summary(arguments: &Analyse, started: Nanos, elapsed: Nanos, done: Done, plac
     };
     let mut taps = decoder.taps.rows(name);
     for tap in &mut taps {
-        tap.copies = conclusion
-            .copies
-            .get(tap.tap.0 as usize)
-            .copied()
-            .unwrap_or_default();
+        let of = |counts: &[u64]| counts.get(tap.tap.0 as usize).copied().unwrap_or_default();
+        (tap.copies, tap.matched_packets) = (of(&conclusion.copies), of(&conclusion.matched));
+        let input = decoder.taps.first_input(tap.tap);
+        if let Some(clock) = input.and_then(|input| alignment.clocks.get(input).copied().flatten()) {
+            note_clock(tap, &clock, &decoder.taps);
+        }
     }
     for (input, reader) in merge.readers().iter().enumerate() {
         let disorder = reader.summary().disorder;
@@ -235,32 +310,26 @@ fn summary(arguments: &Analyse, started: Nanos, elapsed: Nanos, done: Done, plac
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started,
         elapsed,
-        bin: arguments.bin,
-        options: options(arguments),
-        inputs: Vec::new(),
         span: decoder.span,
         totals,
         taps,
         cnp_receivers: conclusion.cnp_receivers,
+        hops: conclusion.hops,
+        ..RunSummary::default()
     }
 }
 
-/// The options that shape the results.
-fn options(arguments: &Analyse) -> Vec<(String, String)> {
-    let mut options = vec![
-        ("bin_ns".to_owned(), arguments.bin.0.to_string()),
-        ("max_flows".to_owned(), arguments.max_flows.to_string()),
-    ];
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            options.push((name.to_owned(), value));
-        }
-    };
-    add("flow", arguments.flow.as_ref().map(ToString::to_string));
-    for members in &arguments.lag {
-        add("lag", Some(members.join(",")));
-    }
-    add("from", arguments.from.map(|moment| moment.to_string()));
-    add("to", arguments.to.map(|moment| moment.to_string()));
-    options
+/// Says at a tap how its clock was found to stand.
+fn note_clock(tap: &mut TapRow, clock: &Clock, taps: &Taps) {
+    let first = tap.first_time.unwrap_or(clock.correction.at);
+    tap.clock_reference = taps.of_input(clock.reference).next();
+    // Of its corrected time the offset is taken as of its own: the drift over the offset is far less than a nanosecond.
+    tap.clock_offset_ns = Some(
+        clock.correction.ahead_at(first) + clock.correction.faster_ppb * 1e-9 * clock.correction.ahead_ns,
+    );
+    tap.clock_drift_ppb = clock
+        .uncertainty_ns
+        .is_some()
+        .then_some(clock.correction.faster_ppb);
+    tap.clock_uncertainty_ns = clock.uncertainty_ns;
 }

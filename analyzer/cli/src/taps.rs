@@ -1,13 +1,16 @@
 //! Taps: which points of observation a run has, and what each one saw.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use roce_capture::Interface;
 use roce_model::{Nanos, TapId, TapRow};
 use roce_wire::{LinkType, Mirror, MirrorKind};
 
+use crate::align::Apart;
+
 /// A file that begins within this time after the end of another continues it (rotated captures).
-const CONTINUES: Nanos = Nanos(Nanos::SECOND);
+pub(crate) const CONTINUES: Nanos = Nanos(Nanos::SECOND);
 
 /// One tap.
 #[derive(Clone, Debug)]
@@ -42,6 +45,7 @@ pub(crate) struct Taps {
     /// Taps of which the capture has ended, by link type and interface name.
     ended: HashMap<(LinkType, Option<String>), Vec<TapId>>,
     lags: Vec<Lag>,
+    apart: Arc<Apart>,
 }
 
 /// The members of a link aggregation, by interface name or by capture, which make one tap.
@@ -61,8 +65,8 @@ const MIRROR_REORDERING: u32 = 64;
 const MOST_MIRRORS: usize = 4096;
 
 impl Taps {
-    /// No taps yet; the interfaces or captures named together in `lags` will share one.
-    pub(crate) fn new(lags: &[Vec<String>]) -> Self {
+    /// No taps yet; the interfaces or captures named together in `lags` will share one, and inputs that are `apart` none.
+    pub(crate) fn new(lags: &[Vec<String>], apart: Arc<Apart>) -> Self {
         let lags = lags
             .iter()
             .map(|members| Lag {
@@ -72,6 +76,7 @@ impl Taps {
             .collect();
         Self {
             lags,
+            apart,
             ..Self::default()
         }
     }
@@ -105,7 +110,7 @@ impl Taps {
             self.interfaces[input][index] = Some(tap);
             return tap;
         }
-        let tap = match self.continued(of, time) {
+        let tap = match self.continued(input, of, time) {
             Some(tap) => tap,
             None => self.add(input, of, None),
         };
@@ -122,14 +127,16 @@ impl Taps {
         tap
     }
 
-    /// The tap that an interface continues whose first frame comes at `time`: the same one of a capture that has ended
+    /// The tap that an interface of an input continues whose first frame comes at `time`: the same one of a capture that has ended
     /// shortly before.
-    fn continued(&mut self, of: &Interface, time: Nanos) -> Option<TapId> {
+    fn continued(&mut self, input: usize, of: &Interface, time: Nanos) -> Option<TapId> {
         let ended = self.ended.get_mut(&(of.link, of.name.clone()))?;
         let begin = ended.len().saturating_sub(MOST_ENDED);
         let at = ended.get(begin..)?.iter().rposition(|tap| {
-            let last = self.list.get(tap.0 as usize).map_or(Nanos(0), |tap| tap.last);
-            last <= time && time.since(last) <= CONTINUES
+            let Some(tap) = self.list.get(tap.0 as usize) else {
+                return false;
+            };
+            tap.last <= time && time.since(tap.last) <= CONTINUES && !self.apart.are(tap.input, input)
         })?;
         Some(ended.remove(begin + at))
     }
@@ -253,6 +260,11 @@ impl Taps {
             .filter_map(|tap| *tap)
     }
 
+    /// The input that a tap was first read from.
+    pub(crate) fn first_input(&self, tap: TapId) -> Option<usize> {
+        self.list.get(tap.0 as usize).map(|tap| tap.first_input)
+    }
+
     /// Their rows in the table `taps`, as far as the taps know. `name` gives an input's name.
     pub(crate) fn rows(&self, name: impl Fn(usize) -> String) -> Vec<TapRow> {
         self.list
@@ -336,7 +348,7 @@ mod tests {
 
     #[test]
     fn members_of_a_lag_share_a_tap() {
-        let mut taps = Taps::new(&[vec!["eth0".to_owned(), "b.pcap".to_owned()]]);
+        let mut taps = Taps::new(&[vec!["eth0".to_owned(), "b.pcap".to_owned()]], Arc::default());
         let a = taps.interface(0, "a.pcapng", 0, &interface("eth0"), Nanos(0));
         assert_ne!(taps.interface(0, "a.pcapng", 1, &interface("eth1"), Nanos(0)), a);
         assert_eq!(taps.interface(1, "b.pcap", 0, &interface("any"), Nanos(0)), a);

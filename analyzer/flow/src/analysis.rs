@@ -1,32 +1,68 @@
 //! The analysis: packets in, bins of rows and closed flows out. What a PSN says is judged in `judge`, what a packet adds
-//! is counted in `count`.
+//! is counted in `count`, how flows open and close in `life`, which flows belong together is found in `pair` and
+//! `connect`, what answers tell then in `answer`, which flows congestion notifications slow in `notify`, and what several
+//! taps saw is matched in `cross`.
 
+mod answer;
+mod connect;
 mod count;
+mod cross;
 mod judge;
+mod life;
+mod limits;
+mod notify;
+mod pair;
 
-use std::hash::{BuildHasher, Hasher};
+use std::collections::HashMap;
 
 use roce_model::{
-    CnpReceiver, EventKind, EventRow, FlowKey, FlowRow, LostRecords, Management, Nanos, Packet, PacketBatch,
-    PauseFrame, Totals,
+    CnpReceiver, EventKind, EventRow, FlowRow, HopRow, LostRecords, Nanos, Packet, PacketBatch, TapId, Totals,
 };
-use roce_wire::{Psn, Qpn, Service};
+use roce_wire::{Psn, Qpn};
 
 use crate::asked::AskedFor;
-use crate::bins::{Bin, Bins, Place, Row};
+use crate::bins::{Bin, Bins, Place};
 use crate::cnp::CnpReceivers;
 use crate::copies::Recent;
 use crate::counts::Counts;
-use crate::state::{Cold, Hot};
+use crate::crossings::Crossings;
+use crate::dcqcn::Parameters;
+use crate::marks::Marks;
+use crate::outstanding::Outstanding;
+use crate::pauses::Pauses;
+use crate::ports::SharedPorts;
+use crate::promises::{Exchanges, Latest, Promises};
 use crate::table::{FlowTable, Found, TOGETHER};
 
 /// What shapes the analysis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Width of a timeline bin.
     pub bin: Nanos,
     /// Flows that can be live at once; more close the idle ones early.
     pub max_flows: usize,
+    /// Speed of the links, in bit/s, when told.
+    pub link_rate: Option<u64>,
+    /// How senders react to congestion notifications; `None` when they do not by DCQCN.
+    pub dcqcn: Option<Parameters>,
+    /// The priority (0 to 7) of untagged packets, by DSCP.
+    pub priority_of_dscp: [u8; 64],
+}
+
+impl Options {
+    /// The priority that adapters and switches give a DSCP unless told otherwise: its upper three bits (the class selectors of
+    /// RFC 2474, 4.2.2).
+    pub const PRIORITY_OF_DSCP: [u8; 64] = {
+        let mut priorities = [0; 64];
+        let mut dscp = 0;
+        while dscp < 64 {
+            #[expect(clippy::cast_possible_truncation, reason = "less than 64")]
+            let priority = dscp as u8 >> 3;
+            priorities[dscp] = priority;
+            dscp += 1;
+        }
+        priorities
+    };
 }
 
 impl Default for Options {
@@ -34,6 +70,9 @@ impl Default for Options {
         Self {
             bin: Nanos(1_000_000),
             max_flows: 1_000_000,
+            link_rate: None,
+            dcqcn: Some(Parameters::default()),
+            priority_of_dscp: Self::PRIORITY_OF_DSCP,
         }
     }
 }
@@ -56,6 +95,10 @@ pub struct Conclusion {
     pub cnp_receivers: Vec<CnpReceiver>,
     /// Copies dropped, by tap.
     pub copies: Vec<u64>,
+    /// Packets that another tap saw, too, by tap.
+    pub matched: Vec<u64>,
+    /// What happened between two taps that saw the same traffic.
+    pub hops: Vec<HopRow>,
 }
 
 /// Turns packets into flows. It reads no clock and no file: time is what the packets say.
@@ -66,6 +109,21 @@ pub struct Analysis {
     recent: Recent,
     asked: AskedFor,
     cnp: CnpReceivers,
+    marks: Marks,
+    /// UD flows by the hash of their hosts and by the queue pair that they come from.
+    datagrams: HashMap<(u64, Qpn), Vec<u32>, foldhash::fast::RandomState>,
+    outstanding: Outstanding,
+    shared_ports: SharedPorts,
+    exchanges: Exchanges,
+    promises: Promises,
+    /// The last serial number given to a flow; see [`crate::state::Cold::serial`].
+    last_serial: u32,
+    pauses: Pauses,
+    link_rate: Option<u64>,
+    dcqcn: Option<Parameters>,
+    priority_of_dscp: [u8; 64],
+    /// Responses that are missing before the READ response being counted, as far as that alone shows.
+    read_gap: Option<(Psn, u32)>,
     totals: Totals,
     /// RoCE packets over IP by ECN field, CNPs left out.
     ecn: [u64; 4],
@@ -73,13 +131,19 @@ pub struct Analysis {
     copies: Vec<u64>,
     /// How often the capture lost records, by tap.
     losses: Vec<u32>,
+    /// When it lost some last, by tap; 0: never.
+    lost_at: Vec<Nanos>,
+    /// When two hosts were first seen at a tap, by their hash; of the latest 65,536 of them.
+    begun: Latest<u64, Nanos>,
+    /// What several taps saw; from the second tap on.
+    crossings: Option<Box<Crossings>>,
+    first_tap: Option<TapId>,
+    max_flows: usize,
     output: Output,
     /// Room for looking packets up.
     found: Box<[Found]>,
     /// The first epoch of a new flow: past all epochs of evicted ones, so that no key is used twice.
     first_epoch: u32,
-    /// Hosts are hashed alike in every part of a run.
-    hosts: foldhash::fast::FixedState,
 }
 
 /// Events of the current bin that wait for its end, at most.
@@ -94,15 +158,31 @@ impl Analysis {
             recent: Recent::default(),
             asked: AskedFor::default(),
             cnp: CnpReceivers::new(options.max_flows),
+            marks: Marks::default(),
+            datagrams: HashMap::default(),
+            outstanding: Outstanding::default(),
+            shared_ports: SharedPorts::default(),
+            exchanges: Exchanges::default(),
+            promises: Promises::default(),
+            last_serial: 0,
+            pauses: Pauses::new(options.link_rate),
+            link_rate: options.link_rate,
+            dcqcn: options.dcqcn,
+            priority_of_dscp: options.priority_of_dscp,
+            read_gap: None,
             totals: Totals::default(),
             ecn: [0; 4],
             carriers: [0; 5],
             copies: Vec::new(),
             losses: Vec::new(),
+            lost_at: Vec::new(),
+            begun: Latest::new(1 << 16),
+            crossings: None,
+            first_tap: None,
+            max_flows: options.max_flows,
             output: Output::default(),
             found: vec![Found::default(); TOGETHER].into_boxed_slice(),
             first_epoch: 0,
-            hosts: foldhash::fast::FixedState::with_seed(0),
         }
     }
 
@@ -111,11 +191,13 @@ impl Analysis {
         // Packets run up to the next thing that lies between them.
         let mut from = 0;
         let mut pauses = batch.pauses.iter().peekable();
+        let mut links = batch.links.iter().peekable();
         let mut lost = batch.lost.iter().peekable();
         let mut management = batch.management.iter().peekable();
         loop {
             let next = [
                 pauses.peek().map(|pause| pause.before),
+                links.peek().map(|link| link.before),
                 lost.peek().map(|lost| lost.before),
                 management.peek().map(|message| message.packet),
             ];
@@ -127,7 +209,20 @@ impl Analysis {
                 .clamp(from, batch.packets.len());
             self.packets(&batch.packets[from..to]);
             from = to;
-            if let Some(lost) = lost.next_if(|lost| lost.before <= to) {
+            // Of a place, the parts of a run see the same in the same order, whatever packets they have in between.
+            let earlier = [
+                pauses
+                    .peek()
+                    .filter(|pause| pause.before <= to)
+                    .map(|pause| pause.time),
+                lost.peek().filter(|lost| lost.before <= to).map(|lost| lost.time),
+            ];
+            let earlier = earlier.into_iter().flatten().min().unwrap_or(Nanos(u64::MAX));
+            if let Some(link) = links.next_if(|link| link.before <= to && link.time <= earlier) {
+                // What is learned after a bin does not change it.
+                self.advance_to(link.time);
+                self.pauses.link(link);
+            } else if let Some(lost) = lost.next_if(|lost| lost.before <= to) {
                 self.lost(lost);
             } else if let Some(pause) = pauses.next_if(|pause| pause.before <= to) {
                 self.pause(pause);
@@ -137,37 +232,6 @@ impl Analysis {
                 }
             } else if from == batch.packets.len() {
                 return;
-            }
-        }
-    }
-
-    /// A message of the connection manager: from the queue pair it names on, PSNs begin anew.
-    fn management(&mut self, packet: &Packet, message: &Management) {
-        self.advance_to(packet.time);
-        self.bins.events.push(EventRow {
-            time: packet.time,
-            kind: EventKind::Connection,
-            tap: packet.tap,
-            flow_id: Some(FlowKey::of(&packet.roce).id()),
-            psn: message.starting_psn.map(Psn::value),
-            value: message.local_qpn.map(|qpn| u64::from(qpn.value())),
-            detail: Some(message.name.into()),
-            ..EventRow::default()
-        });
-        let Some(qpn) = message.local_qpn else { return };
-        // Both services that are connected this way; what comes for the queue pair comes from the other host.
-        for service in [Service::Rc, Service::Uc] {
-            let key = FlowKey {
-                source: packet.roce.destination,
-                destination: packet.roce.source,
-                destination_qpn: qpn,
-                source_qpn: Qpn::default(),
-                service,
-                ..FlowKey::of(&packet.roce)
-            };
-            if let Some(at) = self.table.find_key(packet.tap, &key) {
-                let hot = &mut self.table.hot[at as usize];
-                self.table.cold[at as usize].tracker.connect(&mut hot.requests);
             }
         }
     }
@@ -197,9 +261,11 @@ impl Analysis {
     /// Before the end: closes up to `most` flows, so that their rows need not all be held at once; whether there may
     /// be more. No packet may follow.
     pub fn close_flows(&mut self, most: usize) -> bool {
+        self.end_waiting();
+        self.choose_taps();
         for at in self.table.live().take(most).collect::<Vec<_>>() {
             self.close_flow(at, false);
-            self.table.remove(at);
+            self.drop_flow(at);
         }
         self.table.live().next().is_some()
     }
@@ -207,6 +273,7 @@ impl Analysis {
     /// The end: everything that is open closes.
     pub fn finish(mut self) -> (Output, Conclusion) {
         while self.close_flows(usize::MAX) {}
+        self.pauses.finish(self.bins.end(), &mut self.bins.events);
         self.begin_bin(self.bins.current() + 1);
         self.hand_on(true);
         let mut output = self.take_output();
@@ -223,12 +290,17 @@ impl Analysis {
             infiniband: local + global,
             ..self.totals
         };
+        let (matched, hops) = self.crossings.map_or_else(Default::default, |crossings| {
+            (crossings.matched().to_vec(), crossings.hops.rows(&crossings.gaps))
+        });
         (
             output,
             Conclusion {
                 totals,
                 cnp_receivers: self.cnp.list(),
                 copies: self.copies,
+                matched,
+                hops,
             },
         )
     }
@@ -237,6 +309,9 @@ impl Analysis {
         let mut found = core::mem::take(&mut self.found);
         for some in packets.chunks(TOGETHER) {
             self.table.find_all(some, &self.recent, &mut found);
+            if let Some(crossings) = &self.crossings {
+                crossings.touch(some);
+            }
             // A flow that is new to this portion may be opened, and another evicted, by a packet before: then what
             // was found no longer holds.
             let mut holds = true;
@@ -260,28 +335,6 @@ impl Analysis {
         self.found = found;
     }
 
-    fn hash_hosts(&self, packet: &Packet) -> (u64, u64) {
-        let mut state = self.hosts.build_hasher();
-        state.write_u32(packet.tap.0);
-        state.write(packet.roce.destination.octets());
-        let destination = state.finish();
-        state.write(packet.roce.source.octets());
-        (destination, state.finish())
-    }
-
-    fn open_flow(&mut self, found: &Found, packet: &Packet) -> u32 {
-        if self.table.is_full()
-            && let Some(idle) = self.table.idle()
-        {
-            self.close_flow(idle, true);
-            self.table.remove(idle);
-        }
-        let (destination, pair) = self.hash_hosts(packet);
-        let hot = Hot::new(packet, found.key);
-        let cold = Cold::new(packet, self.first_epoch, destination, pair);
-        self.table.insert(found.hash, hot, cold)
-    }
-
     #[inline]
     fn observe(&mut self, at: u32, fingerprint: u64, packet: &Packet) {
         let sighting = self.recent.look(fingerprint, packet);
@@ -289,6 +342,9 @@ impl Analysis {
         hot.referenced = true;
         if hot.evidence.is_copy(sighting, packet.roce.ip_id) {
             return self.copy(packet);
+        }
+        if self.crossings.is_some() {
+            self.cross(at, packet);
         }
         match self.bins.place(packet.time) {
             Place::Current => {}
@@ -318,7 +374,8 @@ impl Analysis {
     fn add_earlier(&mut self, at: u32, bin: u64, counts: &Counts) {
         let cold = &mut self.table.cold[at as usize];
         cold.totals.add(counts);
-        let row = cold.row(self.table.hot[at as usize].tap, *counts);
+        let hot = &self.table.hot[at as usize];
+        let row = cold.row(hot.tap, hot.knows_answers, *counts);
         match self.bins.earlier(bin, &row) {
             Some(sum) => sum.add(counts),
             None => self.output.bins.push(Bins::overdue(bin, row)),
@@ -335,38 +392,6 @@ impl Analysis {
         self.copies[tap] += 1;
     }
 
-    fn observe_cnp(&mut self, fingerprint: u64, packet: &Packet) {
-        let sighting = self.recent.look(fingerprint, packet);
-        if let Place::Later(bin) = self.bins.place(packet.time) {
-            self.begin_bin(bin);
-        }
-        if !self.cnp.observe(packet, sighting) {
-            return self.copy(packet);
-        }
-        self.totals.cnp += 1;
-        self.totals.roce_packets += 1;
-        self.totals.wire_bytes += u64::from(packet.wire_bytes);
-        self.count_packet(packet);
-        if let Some(good) = packet.icrc {
-            self.totals.icrc_checked += 1;
-            self.totals.icrc_bad += u64::from(!good);
-        }
-    }
-
-    fn pause(&mut self, frame: &PauseFrame) {
-        self.advance_to(frame.time);
-        self.totals.pause_frames += 1;
-        let quanta = frame.pause.quanta.iter().copied().max().unwrap_or_default();
-        self.bins.events.push(EventRow {
-            time: frame.time,
-            kind: EventKind::Pause,
-            tap: frame.tap,
-            value: Some(u64::from(quanta)),
-            detail: Some(frame.pause.to_string().into()),
-            ..EventRow::default()
-        });
-    }
-
     fn lost(&mut self, lost: &LostRecords) {
         self.advance_to(lost.time);
         let tap = lost.tap.0 as usize;
@@ -374,6 +399,8 @@ impl Analysis {
             self.losses.resize(tap + 1, 0);
         }
         self.losses[tap] = self.losses[tap].wrapping_add(1);
+        self.lost_at.resize(self.losses.len(), Nanos(0));
+        self.lost_at[tap] = lost.time;
         if lost.records == 0 {
             return;
         }
@@ -390,51 +417,6 @@ impl Analysis {
         });
     }
 
-    /// Closes a flow's epoch: its row in the current bin, and its row in `flows`.
-    fn close_flow(&mut self, at: u32, evicted: bool) {
-        self.table.cold[at as usize].tracker.close();
-        self.settle(at);
-        if let Some(row) = self.close_row(at) {
-            self.bins.rows.push(row);
-        }
-        let hot = &self.table.hot[at as usize];
-        let cold = &self.table.cold[at as usize];
-        if cold.totals.packets == 0 {
-            // All it showed were copies of packets that were counted before it was evicted and came back.
-            return;
-        }
-        let row = cold.flow_row(hot, evicted);
-        cold.totals.add_to_run(&mut self.totals);
-        self.totals.icrc_checked += hot.icrc_checked;
-        self.totals.icrc_bad += cold.icrc_bad;
-        if evicted {
-            self.totals.evicted += 1;
-            self.first_epoch = self.first_epoch.max(cold.epoch + 1);
-            self.bins.events.push(EventRow {
-                time: hot.last_time,
-                kind: EventKind::Evicted,
-                tap: hot.tap,
-                flow_id: Some(cold.id),
-                value: Some(row.packets),
-                ..EventRow::default()
-            });
-        }
-        self.output.flows.push(row);
-    }
-
-    /// Ends the open row of a flow, if it has one.
-    #[inline]
-    fn close_row(&mut self, at: u32) -> Option<Row> {
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
-        if !core::mem::take(&mut hot.active) {
-            return None;
-        }
-        let counts = core::mem::take(&mut hot.counts);
-        cold.totals.add(&counts);
-        Some(cold.row(hot.tap, counts))
-    }
-
     /// Ends the current bin.
     fn begin_bin(&mut self, number: u64) {
         let active = core::mem::take(&mut self.bins.active);
@@ -445,8 +427,7 @@ impl Analysis {
         }
         self.bins.active = active;
         self.bins.active.clear();
-        let begin = self.bins.time(self.bins.current());
-        self.cnp.end_bin(begin, &mut self.bins.events);
+        self.pauses.end_bin(self.bins.time(number), &mut self.bins.events);
         self.bins.advance(number, rows);
         self.hand_on(false);
     }
@@ -460,6 +441,7 @@ impl Analysis {
                     self.settle(at);
                 }
             }
+            self.settle_notified(all);
             let Some(bin) = self.bins.take_done(all) else {
                 return;
             };
@@ -480,5 +462,14 @@ impl Conclusion {
         for (sum, more) in self.copies.iter_mut().zip(&other.copies) {
             *sum += more;
         }
+        if self.matched.len() < other.matched.len() {
+            self.matched.resize(other.matched.len(), 0);
+        }
+        for (sum, more) in self.matched.iter_mut().zip(&other.matched) {
+            *sum += more;
+        }
+        self.hops.extend_from_slice(&other.hops);
+        self.hops
+            .sort_by_key(|hop| (hop.flow_id, hop.from_tap, hop.to_tap));
     }
 }

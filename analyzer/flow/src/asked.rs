@@ -22,6 +22,17 @@ struct Asked {
     time: Nanos,
 }
 
+/// What a receiver asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LooksFor {
+    /// Nothing near the PSN.
+    Nothing,
+    /// One before it, after which it follows.
+    Before,
+    /// This very PSN.
+    This,
+}
+
 /// The NAKs of one pair of hosts at one tap.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pair {
@@ -72,17 +83,19 @@ impl AskedFor {
         pair.next = (pair.next + 1) % KEPT;
     }
 
-    /// Whether the receiver of the requests of `key` asked a moment ago for `psn`, or for one before it, after which
-    /// it follows.
-    pub(crate) fn is_asked_for(&self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) -> bool {
+    /// What the receiver of the requests of `key` asked for a moment ago.
+    pub(crate) fn looks_for(&self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) -> LooksFor {
         let key = (tap, key.source, key.destination);
         let pair = &self.pairs[self.place(&key)];
-        let mut asked = pair.asked.iter().filter(|_| pair.key == key);
-        asked.any(|asked| {
-            (0..REACH).contains(&psn.offset_from(asked.psn))
-                && asked.time.0 != 0
-                && asked.time <= time
-                && time.since(asked.time) <= WINDOW
-        })
+        let asked = pair.asked.iter().filter(|asked| {
+            pair.key == key && asked.time.0 != 0 && asked.time <= time && time.since(asked.time) <= WINDOW
+        });
+        let ahead = asked.map(|asked| psn.offset_from(asked.psn));
+        ahead
+            .filter(|ahead| (0..REACH).contains(ahead))
+            .fold(LooksFor::Nothing, |looks_for, ahead| match (looks_for, ahead) {
+                (LooksFor::This, _) | (_, 0) => LooksFor::This,
+                _ => LooksFor::Before,
+            })
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{EventRow, FlowId, Nanos, TapId};
+use roce_model::{EventRow, FlowId, Nanos, PauseFrame, TapId};
 
 use crate::counts::Counts;
+use crate::hosts::Groups;
+use crate::times::BinTimes;
 
 /// Bins that stay changeable after time has passed them: at least so many, ...
 const LEAST_BINS: u64 = 4;
@@ -19,11 +21,25 @@ pub(crate) struct Row {
     pub(crate) flow_id: FlowId,
     pub(crate) tap: TapId,
     pub(crate) epoch: u32,
-    /// A hash of tap and destination.
-    pub(crate) destination: u64,
-    /// A hash of tap, source and destination.
-    pub(crate) pair: u64,
+    pub(crate) groups: Groups,
+    /// The other direction is known.
+    pub(crate) paired: bool,
+    /// The place in [`Bin::times`], counted from 1; 0: none.
+    pub(crate) times: u32,
+    /// Whether notifications for the flow would be known.
+    pub(crate) knows_cnp: bool,
     pub(crate) counts: Counts,
+    /// How long the flow was paused in the bin, in ns.
+    pub(crate) pause_ns: Option<u64>,
+    /// What DCQCN allowed it, in bit/s.
+    pub(crate) dcqcn_rate_bps: Option<u64>,
+}
+
+impl Row {
+    /// The notifications that slowed the flow; `None` where none could have been charged to it.
+    pub(crate) fn cnp(&self) -> Option<u32> {
+        (self.knows_cnp || self.counts.cnp > 0).then_some(self.counts.cnp)
+    }
 }
 
 /// A bin with its rows and with the events that became known in it.
@@ -31,11 +47,17 @@ pub(crate) struct Row {
 pub(crate) struct Bin {
     pub(crate) number: u64,
     pub(crate) rows: Vec<Row>,
+    /// What answers took, of those rows that have some.
+    pub(crate) times: Vec<BinTimes>,
     pub(crate) events: Vec<EventRow>,
+    /// Pause frames of it.
+    pub(crate) pauses: Vec<PauseFrame>,
     /// Where a flow's row is; made when first needed.
     places: Option<HashMap<(FlowId, TapId, u32), usize>>,
     /// Flows with packets in this bin that are neither late nor sent again yet.
     undecided: Vec<u32>,
+    /// Receivers of congestion notifications in this bin, by their places.
+    notified: Vec<usize>,
 }
 
 impl Bin {
@@ -59,7 +81,10 @@ impl Bin {
             .entry((like.flow_id, like.tap, like.epoch))
             .or_insert_with(|| {
                 rows.push(Row {
+                    times: 0,
                     counts: Counts::default(),
+                    pause_ns: None,
+                    dcqcn_rate_bps: None,
                     ..*like
                 });
                 rows.len() - 1
@@ -83,10 +108,16 @@ pub(crate) struct Bins {
     pub(crate) active: Vec<u32>,
     /// Rows of the current bin that closed before its end.
     pub(crate) rows: Vec<Row>,
+    /// The times of those rows and of the others to come.
+    times: Vec<BinTimes>,
     /// What became known in the current bin.
     pub(crate) events: Vec<EventRow>,
+    /// Pause frames of the current bin.
+    pub(crate) pauses: Vec<PauseFrame>,
     /// Flows that became undecided in the current bin.
     undecided: Vec<u32>,
+    /// Receivers of congestion notifications in the current bin.
+    notified: Vec<usize>,
 }
 
 /// Where in time a packet falls.
@@ -112,8 +143,11 @@ impl Bins {
             pending: VecDeque::new(),
             active: Vec::new(),
             rows: Vec::new(),
+            times: Vec::new(),
             events: Vec::new(),
+            pauses: Vec::new(),
             undecided: Vec::new(),
+            notified: Vec::new(),
         }
     }
 
@@ -121,6 +155,16 @@ impl Bins {
     #[inline]
     pub(crate) fn current(&self) -> u64 {
         self.current
+    }
+
+    /// The end of the current bin.
+    pub(crate) fn end(&self) -> Nanos {
+        Nanos(self.time(self.current).0.saturating_add(self.width))
+    }
+
+    /// How wide a bin is.
+    pub(crate) fn width(&self) -> Nanos {
+        Nanos(self.width)
     }
 
     #[inline]
@@ -136,15 +180,28 @@ impl Bins {
         }
     }
 
+    /// Keeps the times of a row of the current bin; gives their place for [`Row::times`].
+    pub(crate) fn add_times(&mut self, times: BinTimes) -> u32 {
+        self.times.push(times);
+        u32::try_from(self.times.len()).unwrap_or_default()
+    }
+
     /// Ends the current bin with its rows and moves on to bin `number`.
     pub(crate) fn advance(&mut self, number: u64, rows: Vec<Row>) {
-        if !rows.is_empty() || !self.events.is_empty() || !self.undecided.is_empty() {
+        let is_empty = rows.is_empty()
+            && self.events.is_empty()
+            && self.undecided.is_empty()
+            && self.notified.is_empty();
+        if !is_empty {
             let bin = Bin {
                 number: self.current,
                 rows,
+                times: core::mem::take(&mut self.times),
                 events: core::mem::take(&mut self.events),
+                pauses: core::mem::take(&mut self.pauses),
                 places: None,
                 undecided: core::mem::take(&mut self.undecided),
+                notified: core::mem::take(&mut self.notified),
             };
             self.pending.push_back(bin);
         }
@@ -193,6 +250,38 @@ impl Bins {
         }
     }
 
+    /// A receiver got notifications in bin `number`, its first of this bin; `false` when that has been handed on.
+    pub(crate) fn notified_at(&mut self, number: u64, receiver: usize) -> bool {
+        if number >= self.current {
+            self.notified.push(receiver);
+            return true;
+        }
+        match self.pending.binary_search_by_key(&number, |bin| bin.number) {
+            Ok(at) => self.pending[at].notified.push(receiver),
+            Err(_) if number + self.window < self.current => return false,
+            Err(at) => {
+                let mut bin = Bin::new(number);
+                bin.notified.push(receiver);
+                self.pending.insert(at, bin);
+            }
+        }
+        true
+    }
+
+    /// The bin that [`Bins::take_done`] hands on next, and who got notifications in it.
+    pub(crate) fn notified_in_done(&mut self, all: bool) -> Option<(u64, Vec<usize>)> {
+        let oldest = self.pending.front_mut()?;
+        (all || oldest.number + self.window < self.current)
+            .then(|| (oldest.number, core::mem::take(&mut oldest.notified)))
+    }
+
+    /// Adds events to the bin that [`Bins::take_done`] hands on next.
+    pub(crate) fn add_to_oldest(&mut self, events: Vec<EventRow>) {
+        if let Some(oldest) = self.pending.front_mut() {
+            oldest.events.extend(events);
+        }
+    }
+
     /// A bin of its own for counts of a time that has been handed on.
     pub(crate) fn overdue(number: u64, row: Row) -> Bin {
         Bin {
@@ -205,6 +294,7 @@ impl Bins {
     pub(crate) fn overdue_events(&mut self) -> Bin {
         Bin {
             events: core::mem::take(&mut self.events),
+            pauses: core::mem::take(&mut self.pauses),
             ..Bin::new(self.done_before().saturating_sub(1))
         }
     }
@@ -235,9 +325,13 @@ mod tests {
             flow_id: FlowId(flow),
             tap: TapId(0),
             epoch: 0,
-            destination: 0,
-            pair: 0,
+            groups: Groups::default(),
+            paired: false,
+            times: 0,
+            knows_cnp: false,
             counts,
+            pause_ns: None,
+            dcqcn_rate_bps: None,
         }
     }
 

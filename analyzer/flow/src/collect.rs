@@ -6,6 +6,7 @@ use roce_model::{Columns, EventColumns, Nanos, Sink, SinkError, TimelineColumns,
 
 use crate::analysis::Output;
 use crate::bins::Bin;
+use crate::verdict::{Settings, Verdicts};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 type Set<K> = HashSet<K, foldhash::fast::RandomState>;
@@ -22,6 +23,7 @@ pub struct Collector<'a> {
     events: EventColumns,
     pairs: Set<u64>,
     senders: Map<u64, u32>,
+    verdicts: Verdicts,
 }
 
 #[derive(Default)]
@@ -31,16 +33,17 @@ struct Part {
 }
 
 impl<'a> Collector<'a> {
-    /// For `parts` parts with bins of `width`.
-    pub fn new(parts: usize, width: Nanos, sinks: Vec<&'a mut dyn Sink>) -> Self {
+    /// For `parts` parts.
+    pub fn new(parts: usize, settings: Settings, sinks: Vec<&'a mut dyn Sink>) -> Self {
         Self {
             sinks,
-            width,
+            width: settings.bin,
             parts: (0..parts).map(|_| Part::default()).collect(),
             timeline: TimelineColumns::default(),
             events: EventColumns::default(),
             pairs: Set::default(),
             senders: Map::default(),
+            verdicts: Verdicts::new(settings),
         }
     }
 
@@ -50,6 +53,9 @@ impl<'a> Collector<'a> {
     /// When a sink fails.
     pub fn push(&mut self, part: usize, output: Output) -> Result<(), SinkError> {
         if !output.flows.is_empty() {
+            for row in &output.flows {
+                self.verdicts.flow(row);
+            }
             for sink in &mut self.sinks {
                 sink.flows_closed(&output.flows)?;
             }
@@ -91,23 +97,39 @@ impl<'a> Collector<'a> {
 
     fn bin(&mut self, number: u64, mut bins: Vec<Bin>) -> Result<(), SinkError> {
         let time = Nanos(number.saturating_mul(self.width.0));
+        self.verdicts.begin_bin(time);
         self.pairs.clear();
         self.senders.clear();
         for row in bins.iter().flat_map(|bin| &bin.rows) {
-            if row.counts.payload_bytes > 0 && self.pairs.insert(row.pair) {
-                *self.senders.entry(row.destination).or_default() += 1;
+            if row.counts.payload_bytes > 0 && self.pairs.insert(row.groups.pair) {
+                *self.senders.entry(row.groups.destination).or_default() += 1;
             }
         }
-        for row in bins.iter().flat_map(|bin| &bin.rows) {
+        for (bin, row) in bins
+            .iter()
+            .flat_map(|bin| bin.rows.iter().map(move |row| (bin, row)))
+        {
             let mut out = TimelineRow {
                 time,
                 flow_id: row.flow_id,
                 tap: row.tap,
                 epoch: row.epoch,
-                senders_to_destination: self.senders.get(&row.destination).copied().unwrap_or_default(),
+                senders_to_destination: self
+                    .senders
+                    .get(&row.groups.destination)
+                    .copied()
+                    .unwrap_or_default(),
+                pause_ns: row.pause_ns,
+                dcqcn_rate_bps: row.dcqcn_rate_bps,
                 ..TimelineRow::default()
             };
             row.counts.write_timeline(&mut out);
+            out.lost_downstream = row.paired.then_some(row.counts.lost_downstream);
+            if let Some(times) = bin.times.get((row.times as usize).wrapping_sub(1)) {
+                times.write_timeline(&mut out);
+            }
+            out.cnp = row.cnp();
+            self.verdicts.row(&out, row.groups);
             self.timeline.push(&out);
         }
         let mut events: Vec<_> = bins
@@ -116,8 +138,13 @@ impl<'a> Collector<'a> {
             .collect();
         events.sort_by_key(|event| (event.time, event.tap, event.flow_id, event.psn));
         for event in &events {
+            self.verdicts.event(event);
             self.events.push(event);
         }
+        for frame in bins.iter().flat_map(|bin| &bin.pauses) {
+            self.verdicts.pause(frame);
+        }
+        self.verdicts.end_bin();
         if self.timeline.len() >= ROWS || self.events.len() >= ROWS {
             self.flush()?;
         }
@@ -138,16 +165,17 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// The end: hands on what is left.
+    /// The end: hands on what is left; gives what there is to conclude from.
     ///
     /// # Errors
     /// When a sink fails.
-    pub fn finish(mut self) -> Result<(), SinkError> {
+    pub fn finish(mut self) -> Result<Verdicts, SinkError> {
         for part in &mut self.parts {
             part.done_before = u64::MAX;
         }
         self.hand_on()?;
-        self.flush()
+        self.flush()?;
+        Ok(self.verdicts)
     }
 }
 
@@ -158,6 +186,7 @@ mod tests {
     use super::*;
     use crate::bins::{Bins, Row};
     use crate::counts::Counts;
+    use crate::hosts::Groups;
 
     /// What a sink got: begin of the bin, flow, senders to its destination; times of events.
     #[derive(Default)]
@@ -182,6 +211,13 @@ mod tests {
         }
     }
 
+    fn settings() -> Settings {
+        Settings {
+            bin: Nanos(10),
+            ..Settings::default()
+        }
+    }
+
     struct Broken;
 
     impl Sink for Broken {
@@ -200,9 +236,17 @@ mod tests {
             flow_id: FlowId(flow),
             tap: TapId(0),
             epoch: 0,
-            destination,
-            pair,
+            groups: Groups {
+                destination,
+                source: 0,
+                pair,
+            },
+            paired: false,
+            times: 0,
+            knows_cnp: false,
             counts,
+            pause_ns: None,
+            dcqcn_rate_bps: None,
         }
     }
 
@@ -230,7 +274,7 @@ mod tests {
     #[test]
     fn a_bin_waits_for_the_slowest_part() {
         let mut got = Got::default();
-        let mut collector = Collector::new(2, Nanos(10), vec![&mut got]);
+        let mut collector = Collector::new(2, settings(), vec![&mut got]);
         collector
             .push(
                 0,
@@ -259,7 +303,7 @@ mod tests {
     #[test]
     fn senders_are_hosts_with_payload() {
         let mut got = Got::default();
-        let mut collector = Collector::new(1, Nanos(10), vec![&mut got]);
+        let mut collector = Collector::new(1, settings(), vec![&mut got]);
         // Flows 1 and 2 come from one host, 3 from another, 4 sends ACKs only; 5 goes elsewhere.
         let rows = vec![
             row(1, 1, 1, 9),
@@ -276,7 +320,7 @@ mod tests {
     #[test]
     fn events_of_a_bin_are_in_the_order_of_time() {
         let mut got = Got::default();
-        let mut collector = Collector::new(2, Nanos(10), vec![&mut got]);
+        let mut collector = Collector::new(2, settings(), vec![&mut got]);
         collector
             .push(0, output(1, vec![bin(0, Vec::new(), &[4, 2])]))
             .unwrap();
@@ -290,7 +334,7 @@ mod tests {
     #[test]
     fn a_sink_that_fails_ends_it() {
         let mut broken = Broken;
-        let mut collector = Collector::new(1, Nanos(10), vec![&mut broken]);
+        let mut collector = Collector::new(1, settings(), vec![&mut broken]);
         collector
             .push(0, output(1, vec![bin(0, vec![row(1, 1, 1, 1)], &[])]))
             .unwrap();
@@ -300,7 +344,7 @@ mod tests {
     #[test]
     fn a_part_that_there_is_not_is_no_harm() {
         let mut got = Got::default();
-        let mut collector = Collector::new(1, Nanos(10), vec![&mut got]);
+        let mut collector = Collector::new(1, settings(), vec![&mut got]);
         collector
             .push(3, output(9, vec![bin(0, vec![row(1, 1, 1, 1)], &[])]))
             .unwrap();

@@ -14,8 +14,11 @@ pub(crate) struct Counts {
     pub(crate) naks: u32,
     pub(crate) rnr_naks: u32,
     pub(crate) messages: u32,
+    /// Congestion notifications that slow the flow.
+    pub(crate) cnp: u32,
     pub(crate) missing: u64,
     pub(crate) late: u32,
+    pub(crate) lost_downstream: u32,
     pub(crate) retransmitted_packets: u32,
     pub(crate) wire_bytes: u64,
     pub(crate) payload_bytes: u64,
@@ -34,8 +37,10 @@ impl Counts {
         self.naks += other.naks;
         self.rnr_naks += other.rnr_naks;
         self.messages += other.messages;
+        self.cnp = self.cnp.saturating_add(other.cnp);
         self.missing += other.missing;
         self.late += other.late;
+        self.lost_downstream += other.lost_downstream;
         self.retransmitted_packets += other.retransmitted_packets;
         self.wire_bytes += other.wire_bytes;
         self.payload_bytes += other.payload_bytes;
@@ -83,11 +88,13 @@ pub(crate) struct FlowTotals {
     naks: u64,
     rnr_naks: u64,
     messages: u64,
+    pub(crate) cnp: u64,
     missing: u64,
     late: u64,
+    pub(crate) lost_downstream: u64,
     retransmitted_packets: u64,
     wire_bytes: u64,
-    payload_bytes: u64,
+    pub(crate) payload_bytes: u64,
     retransmitted_bytes: u64,
 }
 
@@ -103,8 +110,10 @@ impl FlowTotals {
         self.naks += u64::from(counts.naks);
         self.rnr_naks += u64::from(counts.rnr_naks);
         self.messages += u64::from(counts.messages);
+        self.cnp += u64::from(counts.cnp);
         self.missing += counts.missing;
         self.late += u64::from(counts.late);
+        self.lost_downstream += u64::from(counts.lost_downstream);
         self.retransmitted_packets += u64::from(counts.retransmitted_packets);
         self.wire_bytes += counts.wire_bytes;
         self.payload_bytes += counts.payload_bytes;

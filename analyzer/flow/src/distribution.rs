@@ -154,6 +154,11 @@ impl Distribution {
 pub(crate) struct Summary(Distribution);
 
 impl Summary {
+    /// How many samples there are.
+    pub(crate) const fn count(&self) -> u64 {
+        self.0.count
+    }
+
     /// The smallest sample.
     pub(crate) fn min(&self) -> Option<u64> {
         (self.0.count > 0).then_some(self.0.min)
@@ -173,8 +178,12 @@ impl Summary {
 
     /// The value that `percent` of the samples do not exceed (nearest rank).
     pub(crate) fn quantile(&self, percent: u64) -> Option<u64> {
+        self.ranked((self.0.count * percent).div_ceil(100).max(1))
+    }
+
+    /// The sample with so many, itself included, that are not larger.
+    pub(crate) fn ranked(&self, rank: u64) -> Option<u64> {
         let count = self.0.count;
-        let rank = (count * percent).div_ceil(100).max(1);
         match &self.0.store {
             Store::Empty => None,
             Store::Exact(samples) => {

@@ -82,6 +82,11 @@ impl Messages {
         *self = Self::default();
     }
 
+    /// Whether a message has begun and not ended, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.open, Open::Unknown)
+    }
+
     /// PSNs were jumped over: a sum of payloads would be short.
     pub(crate) fn interrupt(&mut self) {
         self.open = Open::Unknown;

@@ -1,9 +1,15 @@
-//! The PSNs of a flow's requests: in order, a gap, sent again, late, stale, or begun anew.
+//! The PSNs of a flow's requests: in order, a gap, sent again, late, stale, or begun anew. What answers to them say is
+//! in `answers`, what became of gaps in `holes`.
+
+mod answers;
+mod runs;
 
 use roce_model::Nanos;
 use roce_wire::Psn;
 
-use crate::holes::Holes;
+use crate::holes::{DecidedHole, Fate, Fates, Hole, Holes};
+pub(crate) use answers::{Again, Answers, Trigger};
+pub(crate) use runs::{Recovery, Run};
 
 /// A jump further ahead than this begins a new epoch instead of a gap.
 pub(crate) const LARGEST_GAP: i32 = 1 << 16;
@@ -63,33 +69,36 @@ pub(crate) enum Verdict {
     NewEpoch(&'static str),
 }
 
-/// A run of packets sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    /// The PSN that the sender fell back to.
-    pub(crate) first: Psn,
-    /// When.
-    pub(crate) begin: Nanos,
-    /// Packets in it.
-    pub(crate) packets: u64,
-    next: u64,
-}
-
 /// Packets that filled holes and are not judged yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Undecided {
     first: u64,
     next: u64,
-    begin: Nanos,
+    /// The first packet.
+    begin: Request,
+    /// Why the sender would have fallen back.
+    trigger: Trigger,
+    /// The sender fell back, when nothing else tells.
     silent: bool,
+    /// If they were sent again: what became of the first of them.
+    fate: Fate,
+    /// What they filled.
+    filled: Vec<Hole>,
     /// Where they stand in the timeline: bin, packets, payload bytes.
     parts: Vec<(u64, u32, u64)>,
 }
 
 impl Undecided {
     /// One more packet, which ends before `next`.
-    fn add(&mut self, next: u64, request: &Request) {
+    fn add(&mut self, next: u64, request: &Request, filled: Vec<Hole>) {
         self.next = next;
+        for part in filled {
+            match self.filled.last_mut() {
+                Some(last) if last.end == part.first && last.joins(&part) => last.end = part.end,
+                Some(last) if last.first == part.end && last.joins(&part) => last.first = part.first,
+                _ => self.filled.push(part),
+            }
+        }
         match self.parts.last_mut() {
             Some((bin, packets, bytes)) if *bin == request.bin => {
                 *packets += 1;
@@ -116,7 +125,7 @@ pub(crate) struct Decision {
 }
 
 /// A request packet, as the tracker needs it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Request {
     pub(crate) psn: Psn,
     /// PSNs that it takes; `None`: a READ whose responses cannot be counted yet.
@@ -126,8 +135,17 @@ pub(crate) struct Request {
     pub(crate) silence: Nanos,
     pub(crate) bin: u64,
     pub(crate) payload_bytes: u32,
-    /// The receiver asked for this PSN with a sequence NAK a moment ago.
+    /// While the other direction is not known: some receiver between the same hosts asked a moment ago for this PSN,
+    /// or one shortly before, ...
     pub(crate) asked_for: bool,
+    /// ... or for this very PSN.
+    pub(crate) asked_exactly: bool,
+    /// A READ: what is known of its responses.
+    pub(crate) again: Again,
+    /// When the oldest request was sent that is not acknowledged; 0: not known.
+    pub(crate) waiting_since: Nanos,
+    /// The shortest time that an answer took; 0: not known.
+    pub(crate) rtt: Nanos,
 }
 
 /// The part of a flow's request state that only disturbances touch.
@@ -148,13 +166,20 @@ pub(crate) struct Tracker {
     ended: Vec<Run>,
     /// Decisions not applied yet, at most one.
     decision: Option<Decision>,
+    /// The first PSN of the epoch.
+    begin: u64,
+    /// What the other direction says; `None` while it is not known.
+    answers: Option<Box<Answers>>,
+    /// Runs that repeated what the receiver had got, and such that did not.
+    go_back_n: u32,
+    selective: u32,
 }
 
 /// Where an extended PSN count begins, high enough that a fallback from the first packet does not go below zero.
 const BASE: u64 = 1 << 32;
 
 #[expect(clippy::cast_possible_truncation, reason = "the low 24 bits are wanted")]
-fn psn_of(position: u64) -> Psn {
+pub(crate) fn psn_of(position: u64) -> Psn {
     Psn::new(position as u32)
 }
 
@@ -187,17 +212,22 @@ impl Tracker {
             return self.judge(requests, request);
         }
         let at = requests.next - u64::from(ahead.unsigned_abs());
-        if self.holes.fill(at, at + 1) {
-            Verdict::Late
-        } else {
+        let filled = self.holes.fill(at, at + 1);
+        for part in &filled {
+            self.holes.came_late(part);
+        }
+        if filled.is_empty() {
             self.stale(request)
+        } else {
+            Verdict::Late
         }
     }
 
     fn judge(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         let span = u64::from(request.span.unwrap_or(1));
         if requests.next == 0 {
-            requests.next = BASE + u64::from(request.psn.value()) + span;
+            self.begin = BASE + u64::from(request.psn.value());
+            requests.next = self.begin + span;
             self.resync = request.span.is_none();
             return Verdict::InOrder;
         }
@@ -217,7 +247,7 @@ impl Tracker {
             return Verdict::NewEpoch("PSN jumped ahead by more than 65536");
         }
         self.decide_alone();
-        self.end_run();
+        self.end_run_before_new(requests.next);
         if core::mem::take(&mut self.capture_lost) && ahead > 0 {
             return Verdict::NewEpoch("the capture lost records");
         }
@@ -228,7 +258,7 @@ impl Tracker {
         if missing == 0 || resync {
             return Verdict::InOrder;
         }
-        self.holes.add(gap, gap + u64::from(missing));
+        self.open_hole(gap, gap + u64::from(missing), request.time);
         Verdict::Gap {
             first: psn_of(gap),
             missing,
@@ -245,68 +275,82 @@ impl Tracker {
         Verdict::Stale
     }
 
+    /// Some PSNs are missing; what is known of them already may decide.
+    fn open_hole(&mut self, first: u64, end: u64, time: Nanos) {
+        let Some(answers) = &mut self.answers else {
+            return self.holes.add(first, end, time);
+        };
+        answers.gap(first);
+        self.holes.add(first, end, time);
+        // The answers may be stamped before the packets that show the gap.
+        self.holes.cover(answers.acked(), time);
+        if let Some(asked) = answers.asked_for().filter(|asked| *asked >= first) {
+            self.holes.decide_at(asked, Fate::NetworkLost);
+        }
+    }
+
     /// A packet behind the highest, `next` being one past that.
     fn behind(&mut self, next: u64, request: &Request, span: u64) -> Verdict {
         let back = request.psn.offset_from(psn_of(next));
         let at = next - u64::from(back.unsigned_abs());
-        let fills = !self.holes.is_empty() && self.holes.fill(at, at + span);
+        let fills = self.holes.contains(at);
         let continues = self.run.is_some_and(|run| at >= run.next);
-        if !fills || continues || request.asked_for {
-            // A sender that sends again what was captured has fallen back: what filled holes before was sent again, too.
-            self.decide(true);
-            self.resend(at, span, request);
+        let asked_for = match &self.answers {
+            Some(answers) => answers.is_asked_for(at, request.time),
+            None => request.asked_for,
+        };
+        if !fills || continues || asked_for {
+            // A sender that sends again what was captured has fallen back: what filled holes before was sent again, too,
+            // unless it had no cause then, and has one now.
+            let undecided = self.undecided.as_ref().filter(|_| self.answers.is_some());
+            let is_late = undecided.is_some_and(|undecided| undecided.trigger == Trigger::Unknown)
+                && self.trigger(at, request) != Trigger::Unknown;
+            self.decide(!is_late);
+            self.resend(at, span, next, request, fills);
             return Verdict::Retransmission {
                 captured_before: !fills,
             };
         }
-        let silent = request.silence >= SILENCE;
-        match &mut self.undecided {
-            Some(undecided) if at >= undecided.next => undecided.add(at + span, request),
+        let trigger = self.trigger(at, request);
+        let silent = match &self.answers {
+            Some(_) => trigger != Trigger::Unknown,
+            None => request.silence >= SILENCE,
+        };
+        let falls_back = |undecided: &Undecided| at < undecided.next && (undecided.silent || silent);
+        if self.undecided.as_ref().is_some_and(falls_back) {
             // Fallen back further, and after a silence: the sender sends again.
-            Some(undecided) if undecided.silent || silent => {
-                self.decide(true);
-                self.resend(at, span, request);
-                return Verdict::Retransmission {
-                    captured_before: false,
-                };
-            }
-            // Reordering turns packets around, too.
-            Some(undecided) => undecided.add(at + span, request),
-            None => {
-                self.undecided = Some(Undecided {
-                    first: at,
-                    next: at + span,
-                    begin: request.time,
-                    silent,
-                    parts: vec![(request.bin, 1, u64::from(request.payload_bytes))],
-                });
-            }
+            self.decide(true);
+            self.resend(at, span, next, request, true);
+            return Verdict::Retransmission {
+                captured_before: false,
+            };
         }
+        let fate = self.fate_at_the_begin(at);
+        let filled = self.holes.fill(at, at + span);
+        if let Some(answers) = &mut self.answers {
+            answers.behind(at, at + span, next);
+        }
+        // Reordering turns packets around, too.
+        let undecided = self.undecided.get_or_insert_with(|| Undecided {
+            first: at,
+            next: at,
+            begin: *request,
+            trigger,
+            silent,
+            fate,
+            filled: Vec::new(),
+            parts: Vec::new(),
+        });
+        undecided.add(at + span, request, filled);
         Verdict::Undecided
     }
 
-    /// Adds a packet to the run, or begins one.
-    fn resend(&mut self, at: u64, span: u64, request: &Request) {
-        match &mut self.run {
-            Some(run) if at >= run.next => {
-                run.packets += 1;
-                run.next = at + span;
-            }
-            _ => {
-                self.end_run();
-                self.run = Some(Run {
-                    first: request.psn,
-                    begin: request.time,
-                    packets: 1,
-                    next: at + span,
-                });
-            }
-        }
-    }
-
-    fn end_run(&mut self) {
-        if let Some(run) = self.run.take() {
-            self.ended.push(run);
+    /// Why the sender falls back to `at`.
+    fn trigger(&self, at: u64, request: &Request) -> Trigger {
+        match &self.answers {
+            Some(answers) => answers.trigger(at, request),
+            None if request.asked_exactly => Trigger::Nak,
+            None => Trigger::Unknown,
         }
     }
 
@@ -320,20 +364,40 @@ impl Tracker {
             .iter()
             .map(|(_, packets, _)| u64::from(*packets))
             .sum();
-        let psn = psn_of(undecided.first);
         if resent {
+            let at_the_begin = undecided.fate;
             self.end_run();
-            self.run = Some(Run {
-                first: psn,
-                begin: undecided.begin,
-                packets,
-                next: undecided.next,
-            });
+            self.begin_run(undecided.first, &undecided.begin, undecided.trigger);
+            if let Some(run) = &mut self.run {
+                run.packets = packets;
+                run.next = undecided.next;
+                run.fills = true;
+            }
+            if let Some(answers) = &mut self.answers {
+                answers.extend_run(undecided.next);
+            }
+            for part in &undecided.filled {
+                let fate = if part.first <= undecided.first && undecided.first < part.end {
+                    at_the_begin
+                } else {
+                    self.fate_within_a_run()
+                };
+                self.holes.was_sent_again(part, fate);
+                // The rest of the same hole.
+                self.holes.decide_at(part.end, fate);
+            }
+        } else {
+            for part in &undecided.filled {
+                self.holes.came_late(part);
+                if let Some(answers) = &mut self.answers {
+                    answers.late(part.first, part.end, self.holes.first_open());
+                }
+            }
         }
         self.decision = Some(Decision {
             resent,
-            psn,
-            time: undecided.begin,
+            psn: psn_of(undecided.first),
+            time: undecided.begin.time,
             parts: undecided.parts,
         });
     }
@@ -353,6 +417,7 @@ impl Tracker {
     pub(crate) fn close(&mut self) {
         self.decide_alone();
         self.end_run();
+        self.holes.close();
     }
 
     /// The capture lost records: a gap before the next packet is not the network's.
@@ -367,6 +432,11 @@ impl Tracker {
         requests.disturbed |= self.connected;
     }
 
+    /// Whether the next request is that of a new connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected
+    }
+
     /// A run that has ended since the last call.
     pub(crate) fn take_ended(&mut self) -> Option<Run> {
         self.ended.pop()
@@ -377,15 +447,26 @@ impl Tracker {
         self.decision.take()
     }
 
-    /// A new epoch: all is forgotten.
+    /// Missing PSNs of which it was decided since the last call what became of them. At the `end` nothing waits.
+    pub(crate) fn take_holes(&mut self, end: bool) -> Vec<DecidedHole> {
+        if self.holes.any_decided() {
+            self.holes.take_decided(self.answers.is_some(), end)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Missing PSNs by what became of them, as far as that was taken.
+    pub(crate) fn fates(&self) -> Fates {
+        self.holes.fates()
+    }
+
+    /// A new epoch: all is forgotten, but that the other direction is known.
     pub(crate) fn restart(&mut self, requests: &mut Requests) {
-        self.holes.clear();
-        self.run = None;
-        self.undecided = None;
-        self.stale_run = 0;
-        self.resync = false;
-        self.capture_lost = false;
-        self.connected = false;
+        *self = Self {
+            answers: self.answers.as_ref().map(|_| Box::default()),
+            ..Self::default()
+        };
         *requests = Requests::default();
     }
 }

@@ -41,6 +41,11 @@ impl Responses {
         (missing > 0).then_some((expected, missing))
     }
 
+    /// Whether a response message has begun that did not end.
+    pub(crate) const fn is_open(self) -> bool {
+        self.open
+    }
+
     /// Whatever comes next is no gap: the capture lost records.
     pub(crate) fn resynchronise(&mut self) {
         *self = Self::default();

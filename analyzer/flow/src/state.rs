@@ -6,13 +6,23 @@ use roce_model::{FlowId, FlowKey, FlowRow, Nanos, Packet, TapId};
 use roce_wire::{Carrier, Psn, Service, Through, VlanTag};
 
 use crate::bins::Row;
+use crate::congestion::{Congestion, Meter, WINDOW_PACKETS};
 use crate::copies::CopyEvidence;
 use crate::counts::{Counts, FlowTotals};
+use crate::dcqcn::Replay;
 use crate::distribution::Distribution;
+use crate::holes::{Fate, Fates};
+use crate::hosts::Groups;
 use crate::messages::{Messages, PendingRead};
-use crate::requests::{Requests, Tracker};
+use crate::pace::{Pace, Quiet};
+use crate::pairing::{Evidence, Peer};
+use crate::pauses::Paused;
+use crate::reads::Reads;
+use crate::requests::{Recovery, Requests, Tracker};
 use crate::responses::Responses;
-use crate::table::Key;
+use crate::table::{Found, Key};
+use crate::times::Times;
+use crate::vantage::{self, Other};
 
 /// What every packet of a flow touches: four cache lines.
 #[derive(Clone, Debug)]
@@ -35,6 +45,8 @@ pub(crate) struct Hot {
     pub(crate) referenced: bool,
     /// Has counts in the current bin.
     pub(crate) active: bool,
+    /// Another tap saw packets of it, too.
+    pub(crate) matched: bool,
     /// The slot holds a flow.
     pub(crate) live: bool,
     // The third and the fourth.
@@ -43,6 +55,24 @@ pub(crate) struct Hot {
     dscp_run: u64,
     pub(crate) icrc_checked: u64,
     pub(crate) tap: TapId,
+    /// The place of the flow of the other direction; [`Found::NONE`] while that is not known.
+    pub(crate) peer: u32,
+    /// The unit of time in which the last CE mark was noted; see [`crate::marks`].
+    pub(crate) marked_in: u32,
+    /// Application data in requests sent for the first time, modulo 2^32.
+    pub(crate) sent_bytes: u32,
+    /// How much speaks against the peer.
+    pub(crate) doubt: u8,
+    /// The first CE mark since the last notification was noted.
+    pub(crate) is_marked: bool,
+    /// Packets until its rate is looked at; from 0 it is 256.
+    pub(crate) pace: u8,
+    /// Answers to its requests left times in the current bin.
+    pub(crate) timed: bool,
+    /// The other direction is known, or has been.
+    pub(crate) knows_answers: bool,
+    /// From which silences on the flow's pace is asked.
+    pub(crate) quiet: Quiet,
 }
 
 /// What is touched when something other than the usual happens, and when a row closes.
@@ -51,9 +81,29 @@ pub(crate) struct Cold {
     pub(crate) key: FlowKey,
     pub(crate) id: FlowId,
     pub(crate) epoch: u32,
-    destination: u64,
-    pair: u64,
-    first_time: Nanos,
+    groups: Groups,
+    /// A hash of tap, source and destination.
+    pub(crate) pair: u64,
+    /// The same hash of the other direction.
+    pub(crate) back: u64,
+    /// No other flow, and no other epoch of this one, has the same. Never 0.
+    pub(crate) serial: u32,
+    /// The other direction, as it is linked now.
+    pub(crate) link: Option<Peer>,
+    /// The other direction, as far as it was known in this epoch.
+    pub(crate) peer: Option<Peer>,
+    /// What speaks for which other direction, until that is known.
+    pub(crate) evidence: Option<Box<Evidence>>,
+    /// Marks and notifications, once there are some.
+    pub(crate) congestion: Option<Box<Congestion>>,
+    /// The rate before any time.
+    pub(crate) meter: Meter,
+    /// When the flow last carried a NAK, RNR NAKs not counted; 0: never.
+    pub(crate) last_nak: Nanos,
+    hop_limit: u8,
+    /// What the other direction says of the tap's place, when that has closed.
+    pub(crate) other: Option<Other>,
+    pub(crate) first_time: Nanos,
     pub(crate) totals: FlowTotals,
     pub(crate) tracker: Tracker,
     pub(crate) lengths: Distribution,
@@ -62,9 +112,18 @@ pub(crate) struct Cold {
     pub(crate) first_psn: Option<Psn>,
     /// NAKs by code, RNR NAKs left out: sequence, invalid request, remote access, remote operational, other.
     pub(crate) naks: [u64; 5],
-    pub(crate) resend_runs: u64,
+    /// Resend runs by [`crate::requests::Trigger`].
+    pub(crate) runs: [u64; 5],
+    pub(crate) wasted_bytes: u64,
     pub(crate) stale: u64,
     pub(crate) response_missing: u64,
+    /// Missing READ responses by [`crate::holes::Fate`].
+    pub(crate) response_fates: Fates,
+    /// What answers took; made with the first request after the other direction is known.
+    pub(crate) times: Option<Box<Times>>,
+    /// The same for READs.
+    pub(crate) reads: Option<Box<Reads>>,
+    pub(crate) pace: Pace,
     pub(crate) read_requests: u64,
     pub(crate) atomics: u64,
     pub(crate) icrc_bad: u64,
@@ -73,6 +132,32 @@ pub(crate) struct Cold {
     priority: Option<u8>,
     ports: Ports,
     dscps: Dscps,
+    /// How long the flow was paused from its first row to its last.
+    pause_ns: Option<u64>,
+    /// The pauses that it could have had up to its last row, since there are any at its tap.
+    pause_before: Option<u64>,
+    /// Its sender under DCQCN, from the first notification on.
+    pub(crate) replay: Option<Box<Replay>>,
+}
+
+/// Hashes of a flow's tap and hosts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hosts {
+    /// To which groups the flow belongs.
+    pub(crate) groups: Groups,
+    /// Tap, destination and source: the pair of the other direction.
+    pub(crate) back: u64,
+}
+
+impl Hosts {
+    /// Those of the flow of a packet.
+    pub(crate) fn of(packet: &Packet) -> Self {
+        let (source, destination) = (packet.roce.source, packet.roce.destination);
+        Self {
+            groups: Groups::of(packet.tap, source, destination),
+            back: Groups::of(packet.tap, destination, source).pair,
+        }
+    }
 }
 
 /// Distinct UDP source ports, up to eight.
@@ -151,12 +236,28 @@ impl Hot {
             dscp: packet.roce.dscp(),
             referenced: true,
             active: false,
+            matched: false,
             live: true,
             counts: Counts::default(),
             dscp_run: 0,
             icrc_checked: 0,
             tap: packet.tap,
+            peer: Found::NONE,
+            marked_in: 0,
+            doubt: 0,
+            is_marked: false,
+            pace: WINDOW_PACKETS,
+            timed: false,
+            knows_answers: false,
+            quiet: Quiet::default(),
+            sent_bytes: 0,
         }
+    }
+
+    /// Whether the flow of the other direction is known.
+    #[inline]
+    pub(crate) fn is_paired(&self) -> bool {
+        self.peer != Found::NONE
     }
 
     /// Reads a word of each cache line.
@@ -168,9 +269,11 @@ impl Hot {
     /// The same flow from `time` on, in its next epoch.
     pub(crate) fn next_epoch(&mut self, time: Nanos) {
         self.last_time = time;
+        self.matched = false;
         self.messages.restart();
         self.icrc_checked = 0;
         self.dscp_run = 0;
+        self.sent_bytes = 0;
     }
 
     /// Notes the attributes that a packet of the flow carries. `data`: its DSCP counts for the flow's.
@@ -191,8 +294,8 @@ impl Hot {
 }
 
 impl Cold {
-    /// The state of a flow that begins with `packet`. `destination` and `pair` are hashes of its hosts.
-    pub(crate) fn new(packet: &Packet, epoch: u32, destination: u64, pair: u64) -> Self {
+    /// The state of a flow that begins with `packet`.
+    pub(crate) fn new(packet: &Packet, epoch: u32, serial: u32, hosts: Hosts) -> Self {
         let key = FlowKey::of(&packet.roce);
         let mut ports = Ports::default();
         if !matches!(
@@ -205,8 +308,18 @@ impl Cold {
             key,
             id: key.id(),
             epoch,
-            destination,
-            pair,
+            groups: hosts.groups,
+            pair: hosts.groups.pair,
+            back: hosts.back,
+            serial,
+            link: None,
+            peer: None,
+            evidence: None,
+            congestion: None,
+            meter: Meter::default(),
+            last_nak: Nanos(0),
+            hop_limit: packet.roce.hop_limit,
+            other: None,
             first_time: packet.time,
             totals: FlowTotals::default(),
             tracker: Tracker::default(),
@@ -215,9 +328,14 @@ impl Cold {
             responses: Responses::default(),
             first_psn: None,
             naks: [0; 5],
-            resend_runs: 0,
+            runs: [0; 5],
+            wasted_bytes: 0,
             stale: 0,
             response_missing: 0,
+            response_fates: Fates::default(),
+            times: None,
+            reads: None,
+            pace: Pace::default(),
             read_requests: 0,
             atomics: 0,
             icrc_bad: 0,
@@ -226,6 +344,9 @@ impl Cold {
             priority: packet.roce.vlan.map(VlanTag::priority),
             ports,
             dscps: Dscps::default(),
+            pause_ns: None,
+            pause_before: None,
+            replay: None,
         }
     }
 
@@ -239,28 +360,136 @@ impl Cold {
         self.responses = Responses::default();
         self.first_psn = None;
         self.naks = [0; 5];
-        (self.resend_runs, self.stale, self.response_missing) = (0, 0, 0);
+        (self.runs, self.wasted_bytes) = ([0; 5], 0);
+        (self.stale, self.response_missing) = (0, 0);
+        self.response_fates = Fates::default();
+        (self.times, self.reads, self.pace) = (None, None, Pace::default());
         (self.read_requests, self.atomics, self.icrc_bad) = (0, 0, 0);
         self.dscps = Dscps::default();
         self.ports.changes = 0;
+        self.congestion = None;
+        self.other = None;
+        self.meter = Meter::default();
+        (self.pause_ns, self.pause_before) = (None, None);
+        // A queue pair that was made anew begins with the whole line; if it was not, that is an upper bound, too.
+        self.replay = None;
+    }
+
+    /// A row of the flow ends, up to whose end its way was paused so long: in the row's bin, and in the bins without packets
+    /// since the row before it.
+    pub(crate) fn paused(&mut self, paused: Option<Paused>) {
+        let Some(Paused {
+            in_bin,
+            in_all,
+            first,
+        }) = paused
+        else {
+            self.pause_before = None;
+            return;
+        };
+        let before = self.pause_before.or_else(|| {
+            // At its first row: nothing, when the flow is older than the tap's first pause.
+            let older = self.pause_ns.is_none() && self.first_time < first;
+            if older {
+                Some(0)
+            } else {
+                in_all.map(|all| all.saturating_sub(in_bin))
+            }
+        });
+        if let (Some(all), Some(before)) = (in_all, before) {
+            *self.pause_ns.get_or_insert(0) += all.saturating_sub(before);
+        }
+        self.pause_before = in_all;
+    }
+
+    /// The priority of its frames: that of their tag, else what its DSCP means; `None` without either.
+    pub(crate) fn priority(&self, hot: &Hot, of_dscp: &[u8; 64]) -> Option<u8> {
+        self.priority
+            .or_else(|| self.carrier.has_ip().then(|| of_dscp[usize::from(hot.dscp & 63)]))
+    }
+
+    /// Whether notifications that slow the flow are known as such: its other direction is known, or its packets say
+    /// which queue pair they come from.
+    fn knows_cnp(&self) -> bool {
+        self.peer.is_some() || self.key.service == Service::Ud
+    }
+
+    /// The UDP source port that it began with.
+    pub(crate) fn first_port(&self) -> Option<u16> {
+        (self.ports.count > 0).then_some(self.ports.seen[0])
+    }
+
+    /// The UDP source port, when the flow has had no other.
+    pub(crate) fn only_port(&self) -> Option<u16> {
+        self.first_port().filter(|_| self.ports.count == 1)
     }
 
     /// An empty timeline row of the flow.
-    pub(crate) fn row(&self, tap: TapId, counts: Counts) -> Row {
+    pub(crate) fn row(&self, tap: TapId, knows_answers: bool, counts: Counts) -> Row {
         Row {
             flow_id: self.id,
             tap,
             epoch: self.epoch,
-            destination: self.destination,
-            pair: self.pair,
+            groups: self.groups,
+            knows_cnp: self.knows_cnp(),
+            paired: knows_answers,
+            times: 0,
             counts,
+            pause_ns: None,
+            dcqcn_rate_bps: None,
         }
     }
 
-    /// The flow's row in `flows`.
-    pub(crate) fn flow_row(&self, hot: &Hot, evicted: bool) -> FlowRow {
-        let key = &self.key;
+    /// What the flow tells its other direction of the tap's place.
+    pub(crate) fn to_other(&self, hot: &Hot) -> Other {
+        let row = self.flow_row(hot, false, None);
+        Other {
+            hop_limit: self.hop_limit,
+            turnaround: vantage::turnaround(row.ack_rtt_count, row.ack_rtt_p50_ns),
+        }
+    }
+
+    /// Fills in what became of losses, and how the sender recovered.
+    fn write_losses(&self, row: &mut FlowRow) {
+        [
+            row.reordered,
+            row.network_lost,
+            row.capture_lost,
+            row.ambiguous,
+            row.unresolved,
+        ] = self.tracker.fates();
+        row.resend_runs = self.runs.iter().sum();
+        [
+            row.runs_nak,
+            row.runs_implied_nak,
+            row.runs_rnr,
+            row.runs_timeout,
+            row.runs_unknown,
+        ] = self.runs;
+        row.wasted_bytes = self.wasted_bytes;
+        row.recovery = self.tracker.recovery().map(Recovery::name);
+        let Some(answers) = self.tracker.answers() else {
+            return;
+        };
+        row.lost_downstream = Some(self.totals.lost_downstream);
+        row.duplicate_acks = Some(answers.duplicates());
+        row.response_network_lost = Some(self.response_fates[Fate::NetworkLost as usize]);
+        row.response_capture_lost = Some(self.response_fates[Fate::CaptureLost as usize]);
+    }
+
+    fn write_lengths(&self, row: &mut FlowRow) {
         let lengths = self.lengths.summary();
+        row.message_bytes_min = lengths.min();
+        row.message_bytes_p50 = lengths.quantile(50);
+        row.message_bytes_p90 = lengths.quantile(90);
+        row.message_bytes_p99 = lengths.quantile(99);
+        row.message_bytes_max = lengths.max();
+        row.message_bytes_stddev = lengths.stddev();
+    }
+
+    /// The flow's row in `flows`. `other`: what its other direction says of the tap's place.
+    pub(crate) fn flow_row(&self, hot: &Hot, evicted: bool, other: Option<Other>) -> FlowRow {
+        let key = &self.key;
         let mut dscps = self.dscps.clone();
         dscps.add(hot.dscp, hot.dscp_run);
         let connected = !matches!(key.service, Service::Ud | Service::Rd);
@@ -288,6 +517,9 @@ impl Cold {
             } else {
                 self.through.to_string().into()
             },
+            peer_flow_id: self.peer.map(|peer| peer.id),
+            pairing: self.peer.map(|peer| peer.how.name()),
+            pairing_matches: self.peer.and_then(|peer| peer.matches),
             first_time: self.first_time,
             last_time: hot.last_time,
             nak_sequence,
@@ -295,15 +527,8 @@ impl Cold {
             nak_remote_access,
             nak_remote_operational,
             nak_other,
-            resend_runs: self.resend_runs,
             stale: self.stale,
             response_missing: self.response_missing,
-            message_bytes_min: lengths.min(),
-            message_bytes_p50: lengths.quantile(50),
-            message_bytes_p90: lengths.quantile(90),
-            message_bytes_p99: lengths.quantile(99),
-            message_bytes_max: lengths.max(),
-            message_bytes_stddev: lengths.stddev(),
             read_requests: self.read_requests,
             atomics: self.atomics,
             path_mtu: hot.messages.path_mtu(),
@@ -311,6 +536,7 @@ impl Cold {
             dscp_values: dscps.distinct(),
             pcp: self.priority,
             source_ports: u32::from(self.ports.count),
+            source_port: (self.ports.count > 0).then_some(self.ports.seen[0]),
             // Some ports over a life are new paths; many changes among several are spraying.
             multipath: self.ports.count > 3 && self.ports.changes > self.totals.packets / 16,
             first_psn: self.first_psn.map(Psn::value),
@@ -319,10 +545,62 @@ impl Cold {
                 .map(|_| hot.requests.expected().plus(Psn::COUNT - 1).value()),
             icrc_checked: hot.icrc_checked,
             icrc_bad: self.icrc_bad,
+            dcqcn_deviation: self.replay.as_ref().and_then(|replay| replay.deviation()),
+            pause_ns: self.pause_ns,
             evicted,
+            counted: true,
             ..FlowRow::default()
         };
+        self.write_lengths(&mut row);
         self.totals.write_flow(&mut row);
+        self.write_losses(&mut row);
+        if let Some(times) = &self.times {
+            times.write_flow(&mut row);
+        }
+        row.cnp = (self.knows_cnp() || self.totals.cnp > 0).then_some(self.totals.cnp);
+        let evidence = vantage::Evidence {
+            hop_limit: self.hop_limit,
+            other,
+        };
+        if let Some(congestion) = &self.congestion {
+            congestion.write_charges(&mut row);
+        }
+        row.vantage = evidence.conclude(&row);
+        row.ack_time_is = row.vantage.and_then(ack_time_at);
+        if let Some(congestion) = &self.congestion {
+            let is_sender_side = row.vantage == Some("sender");
+            congestion.write_times(&mut row, is_sender_side);
+        }
         row
+    }
+}
+
+/// What the time from a request to its answer is, measured at a tap with this vantage.
+fn ack_time_at(vantage: &str) -> Option<&'static str> {
+    match vantage {
+        "sender" => Some("rtt"),
+        "receiver" => Some("turnaround"),
+        "between" => Some("partial"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_packet_touches_is_four_cache_lines() {
+        assert_eq!(size_of::<Hot>(), 256);
+        // What a paired flow has besides; distributions, marks and holes come as they are needed.
+        let paired = size_of::<Cold>() + size_of::<Times>() + size_of::<crate::requests::Answers>();
+        assert!(256 + paired <= 3 * 1024, "{paired}");
+    }
+
+    /// 3 KB are for all of a flow; what it needs seldom is apart, in boxes of their own.
+    #[test]
+    fn the_rest_is_small_as_well() {
+        assert!(size_of::<Cold>() <= 1280, "{}", size_of::<Cold>());
+        assert!(size_of::<Congestion>() <= 384, "{}", size_of::<Congestion>());
     }
 }

@@ -33,7 +33,7 @@ impl PartialEq for Key {
     clippy::cast_possible_truncation,
     reason = "the two halves are what is wanted"
 )]
-fn halves(address: &Address) -> [u64; 2] {
+pub(crate) fn halves(address: &Address) -> [u64; 2] {
     let both = u128::from_le_bytes(*address.octets());
     [both as u64, (both >> 64) as u64]
 }
@@ -75,6 +75,17 @@ impl Key {
         )
     }
 
+    /// Whether it is the same flow, at whatever tap; a tag or an overlay that one of the taps does not see makes no
+    /// difference.
+    pub(crate) fn is_same_traffic(&self, other: &Self) -> bool {
+        const TAP: u64 = 0xff << 56;
+        let (nets, others) = (Nets::of(self.0[5]), Nets::of(other.0[5]));
+        self.0[..4] == other.0[..4]
+            && (self.0[4] ^ other.0[4]) & !TAP == 0
+            && (nets.vni == others.vni || nets.vni == NO_VNI || others.vni == NO_VNI)
+            && (nets.vlan == others.vlan || nets.vlan == NO_VLAN || others.vlan == NO_VLAN)
+    }
+
     fn of_flow(tap: TapId, key: &FlowKey) -> Self {
         Self::new(
             tap,
@@ -84,6 +95,22 @@ impl Key {
             key.service as u8,
             (key.vni.unwrap_or(NO_VNI), key.vlan.unwrap_or(NO_VLAN)),
         )
+    }
+}
+
+/// The networks in a key's last word.
+struct Nets {
+    vni: u32,
+    vlan: u16,
+}
+
+impl Nets {
+    #[expect(clippy::cast_possible_truncation, reason = "masked to the bits of each")]
+    fn of(word: u64) -> Self {
+        Self {
+            vni: word as u32 & ((NO_VNI << 1) - 1),
+            vlan: (word >> 25) as u16 & ((NO_VLAN << 1) - 1),
+        }
     }
 }
 
@@ -334,6 +361,7 @@ mod tests {
     use roce_wire::Bth;
 
     use super::*;
+    use crate::state::Hosts;
 
     fn packet(qpn: u16) -> Packet {
         let [high, low] = qpn.to_be_bytes();
@@ -357,7 +385,11 @@ mod tests {
     fn insert(table: &mut FlowTable, packet: &Packet) -> u32 {
         let key = Key::of_packet(packet);
         let hash = table.seeds.hash(&key);
-        table.insert(hash, Hot::new(packet, key), Cold::new(packet, 0, 0, 0))
+        table.insert(
+            hash,
+            Hot::new(packet, key),
+            Cold::new(packet, 0, 1, Hosts::default()),
+        )
     }
 
     fn find(table: &FlowTable, packet: &Packet) -> Option<u32> {
@@ -386,6 +418,18 @@ mod tests {
             let key = FlowKey::of(&one.roce);
             assert!(Key::of_flow(one.tap, &key) == Key::of_packet(one), "{i}");
         }
+        // The same traffic: taps, and what one of two does not see.
+        for (number, other) in others.iter().enumerate() {
+            let same = Key::of_packet(&base).is_same_traffic(&Key::of_packet(other));
+            assert_eq!(same, [0, 1, 2, 3, 7, 8].contains(&number), "{number}");
+        }
+        let tagged = |id| {
+            let mut packet = base;
+            packet.roce.vlan = Some(VlanTag(id));
+            Key::of_packet(&packet)
+        };
+        assert!(tagged(7).is_same_traffic(&tagged(7)));
+        assert!(!tagged(7).is_same_traffic(&tagged(8)));
         // What is no part of a flow.
         let mut same = base;
         same.roce.udp_source_port = 7;

@@ -18,6 +18,7 @@ table! {
     detail: Option<Cow<'static, str>>, "", "The rest, for people.";
 }
 
+/// Names as values: an enumeration whose variants are words in tables.
 macro_rules! names {
     ($(#[$attribute:meta])* $type:ident { $( $(#[$meta:meta])* $variant:ident = $name:literal, )+ }) => {
         $(#[$attribute])*
@@ -53,21 +54,37 @@ macro_rules! names {
     };
 }
 
+pub(crate) use names;
+
 names! {
     /// The kinds of events. `value` and `psn` of an event are as said for each.
     EventKind {
         /// PSNs were jumped over: `psn` the first of them, `value` how many.
         #[default]
         Gap = "gap",
-        /// The sender fell back and sent again: `psn` the first one, `value` packets in the run.
+        /// The sender fell back and sent again: `psn` the first one, `value` packets in the run, `detail` its trigger:
+        /// nak, implied_nak, rnr, timeout, unknown.
         ResendRun = "resend_run",
+        /// What became of missing PSNs: `psn` the first of them, `value` how many, `detail` reordered, network_lost,
+        /// capture_lost, ambiguous or unresolved; the time is that of the gap.
+        Hole = "hole",
+        /// The receiver asked again for a packet that was captured: `psn`. It was lost behind this tap.
+        LostDownstream = "lost_downstream",
+        /// Missing READ responses: `psn` the first of them, `value` how many, `detail` as for a hole.
+        ResponseHole = "response_hole",
+        /// A flow was silent in the middle of a message, while requests waited for answers, or between messages for far
+        /// longer than ever before: `value` for how long in ns, `psn` the request that ended it, `detail` what did.
+        Stall = "stall",
+        /// Two flows turned out to be the two directions of a connection: once for both, with the lower `flow_id`; `value`
+        /// the matches, `detail` how.
+        Paired = "paired",
         /// A packet came late and filled a hole: `psn`.
         Late = "late",
         /// A NAK: `psn` the one it asks for, `value` the syndrome.
         Nak = "nak",
         /// An RNR NAK: `psn`, `value` its timer in ns.
         RnrNak = "rnr_nak",
-        /// Congestion notifications for one queue pair in one bin: `value` how many.
+        /// Congestion notifications for one queue pair in one bin: `value` how many; `flow_id` the flow that they slow.
         Cnp = "cnp",
         /// READ responses missing: `psn` the first of them, `value` how many.
         ResponseGap = "response_gap",
@@ -77,6 +94,9 @@ names! {
         Connection = "connection",
         /// A PFC or pause frame: `value` the longest of its times, in quanta of 512 bit times.
         Pause = "pause",
+        /// A priority was paused, from the first frame that said so to its end: `value` for how long in ns, `psn` the
+        /// priority (8: the whole link).
+        PauseInterval = "pause_interval",
         /// The capture lost records: `value` how many.
         CaptureLost = "capture_lost",
         /// A mirror session lost frames: `value` how many.

@@ -3,11 +3,14 @@
 //! Every column of every table is described once, by a macro: its name, unit, type and meaning.
 //! Parquet, JSON, the terminal and the schema page read that description, so they cannot drift apart.
 
+mod episodes;
 mod events;
 mod filter;
+mod findings;
 mod flows;
 mod identity;
 mod packet;
+mod places;
 mod run;
 mod sink;
 mod table;
@@ -16,11 +19,14 @@ mod time;
 mod timeline;
 mod totals;
 
+pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};
 pub use filter::{Filter, FilterError};
+pub use findings::{Evidence, Fact, FindingColumns, FindingRow, Severity};
 pub use flows::{FlowColumns, FlowRow};
 pub use identity::{FlowId, FlowKey, TapId};
-pub use packet::{LostRecords, Management, Packet, PacketBatch, PauseFrame};
+pub use packet::{LinkAddresses, LostRecords, Management, Packet, PacketBatch, PauseFrame};
+pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
 pub use run::{InputSummary, RunColumns, RunRow};
 pub use sink::{RunSummary, Sink, SinkError};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values};

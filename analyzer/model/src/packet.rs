@@ -1,6 +1,6 @@
 //! Decoded packets on their way to the analysis, in batches.
 
-use roce_wire::{Pause, Psn, Qpn, Roce};
+use roce_wire::{Address, MacAddress, Pause, Psn, Qpn, Roce};
 
 use crate::{Nanos, TapId};
 
@@ -35,6 +35,30 @@ pub struct PauseFrame {
     pub tap: TapId,
     /// What it says.
     pub pause: Pause,
+    /// Every part of a run sees it, one counts it.
+    pub reported: bool,
+}
+
+/// Between which link addresses the packets of two hosts travel at a tap, told once for each: so that the sender of a
+/// pause frame can be found among them. It comes before the packet at `before`, and only at taps that have pause frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkAddresses {
+    /// The index in [`PacketBatch::packets`] that it precedes.
+    pub before: usize,
+    /// When the frame was captured that shows it.
+    pub time: Nanos,
+    /// Where.
+    pub tap: TapId,
+    /// Where its packet comes from.
+    pub source: Address,
+    /// Where it goes.
+    pub destination: Address,
+    /// The frame's sender: the source itself or the last router.
+    pub source_mac: MacAddress,
+    /// The frame's receiver: the destination itself or the next router.
+    pub destination_mac: MacAddress,
+    /// Its TTL or hop limit.
+    pub hop_limit: u8,
 }
 
 /// A connection manager's message, carried by the packet at `packet`.
@@ -44,6 +68,10 @@ pub struct Management {
     pub packet: usize,
     /// Which message: REQ, REP, RTU, REJ, DREQ, DREP, MRA.
     pub name: &'static str,
+    /// The communication id that the sender gave the connection.
+    pub local_id: Option<u32>,
+    /// The one that the receiver gave it; a REQ does not know it yet.
+    pub remote_id: Option<u32>,
     /// REQ and REP: the sender's queue pair of the connection.
     pub local_qpn: Option<Qpn>,
     /// REQ and REP: the PSN with which the sender's requests begin.
@@ -72,6 +100,8 @@ pub struct PacketBatch {
     pub packets: Vec<Packet>,
     /// Pause frames between them, by position.
     pub pauses: Vec<PauseFrame>,
+    /// Link addresses, by position.
+    pub links: Vec<LinkAddresses>,
     /// Connection manager messages among them, by position.
     pub management: Vec<Management>,
     /// Losses of the capture between them, by position.
@@ -79,10 +109,21 @@ pub struct PacketBatch {
 }
 
 impl PacketBatch {
+    /// How many things are in it.
+    pub fn len(&self) -> usize {
+        self.packets.len() + self.pauses.len() + self.management.len() + self.lost.len()
+    }
+
+    /// Nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Empties it, keeping its room.
     pub fn clear(&mut self) {
         self.packets.clear();
         self.pauses.clear();
+        self.links.clear();
         self.management.clear();
         self.lost.clear();
     }

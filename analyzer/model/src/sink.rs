@@ -1,6 +1,9 @@
 //! Where results go.
 
-use crate::{CnpReceiver, EventColumns, FlowRow, InputSummary, Nanos, Span, TapRow, TimelineColumns, Totals};
+use crate::{
+    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowRow, HopRow, InputSummary, Nanos, Span, StepRow,
+    TapRow, TimelineColumns, Totals, VantageRow,
+};
 
 /// What a sink failed with; it says which file or stream.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
@@ -28,6 +31,16 @@ pub struct RunSummary {
     pub taps: Vec<TapRow>,
     /// Who was told to slow down, the most often first.
     pub cnp_receivers: Vec<CnpReceiver>,
+    /// Where the taps stand.
+    pub vantages: Vec<VantageRow>,
+    /// What happened between taps that saw the same traffic.
+    pub hops: Vec<HopRow>,
+    /// What was congested and when, in the order of time.
+    pub episodes: Vec<EpisodeRow>,
+    /// The steps of a training job, in the order of time.
+    pub steps: Vec<StepRow>,
+    /// The verdicts, the worst first.
+    pub findings: Vec<FindingRow>,
 }
 
 /// Takes rows as they come and the summary at the end.

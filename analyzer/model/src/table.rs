@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use roce_wire::Address;
 
-use crate::{FlowId, Nanos, TapId};
+use crate::{Evidence, FlowId, Nanos, TapId};
 
 /// The type of a column's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,6 +77,8 @@ pub enum Cell<'a> {
     Id(FlowId),
     /// An address.
     Address(Address),
+    /// The facts that a finding rests on.
+    Evidence(&'a Evidence),
 }
 
 /// The values of one column, some of them absent. Absent values before the first present one take no room.

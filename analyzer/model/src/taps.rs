@@ -27,6 +27,11 @@ table! {
     out_of_order: u64, "frames", "Frames stamped earlier than the one before.";
     out_of_order_max_ns: u64, "ns", "The largest step back in time.";
     stamp_quantum_ns: u64, "ns", "Resolution of the stamps, as the file states it.";
+    clock_reference: Option<TapId>, "", "The tap whose clock this one was compared with, directly or over others: both saw the same packets. Absent: nothing was matched, or it is the reference itself, or shares its clock.";
+    clock_offset_ns: Option<f64>, "ns", "How far its clock was ahead of the reference's at its first frame; its times in all tables are corrected by it. 0 where every packet arrives after it left as the clocks are: then nothing is corrected.";
+    clock_drift_ppb: Option<f64>, "ppb", "How much faster its clock ran. Absent: the same packets were seen in one direction only.";
+    clock_uncertainty_ns: Option<f64>, "ns", "By how much the offset can be wrong: with a clock further off some packet would arrive before it left. At least half of the shortest way there and back between the two taps. Absent: the same packets were seen in one direction only, which bounds one side.";
+    matched_packets: u64, "packets", "Packets that another tap saw, too; CNPs, which are alike, are not matched.";
     cut_frames: u64, "frames", "Frames of which fewer bytes were kept than were on the wire.";
 }
 
@@ -43,6 +48,10 @@ pub struct CnpReceiver {
     pub qpn: Qpn,
     /// How many.
     pub cnp: u64,
+    /// DSCP of the first one; `None` without an IP header.
+    pub dscp: Option<u8>,
+    /// 802.1Q priority of the first one, when it was tagged.
+    pub pcp: Option<u8>,
     /// The first one's time.
     pub first_time: Nanos,
     /// The last one's time.

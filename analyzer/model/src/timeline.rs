@@ -6,7 +6,7 @@ use crate::{FlowId, Nanos, TapId};
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     TimelineRow, TimelineColumns, "timeline", "One flow, at one tap, in one bin of time in which it was active.";
-    time: Nanos, "ns", "Begin of the bin. A flow has one row for a bin; it comes in parts where stamps are out of order by more than 4 bins and 10 ms (by more than 128 bins, where those are narrow).";
+    time: Nanos, "ns", "Begin of the bin. A flow has one row for a bin; it comes in parts where stamps are out of order by more than 4 bins and 10 ms (by more than 128 bins, where those are narrow), and where so much later it becomes known which flow a CNP slowed.";
     flow_id: FlowId, "", "The flow.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
     epoch: u32, "", "The flow's epoch: `flows.epoch`.";
@@ -18,7 +18,7 @@ table! {
     ect0: u32, "packets", "Data packets with ECT(0).";
     ect1: u32, "packets", "Data packets with ECT(1).";
     ce: u32, "packets", "Data packets marked Congestion Experienced.";
-    cnp: Option<u32>, "packets", "Congestion notifications that told this flow to slow down. Absent while nothing says which flow a CNP means.";
+    cnp: Option<u32>, "packets", "Congestion notifications that told this flow to slow down. Absent where no CNP could be charged to it: no other direction is known.";
     retransmitted_packets: u32, "packets", "Request packets sent again.";
     retransmitted_bytes: u64, "bytes", "Application data in them.";
     missing: u64, "packets", "PSNs jumped over when the flow's highest request PSN advanced.";
@@ -34,6 +34,6 @@ table! {
     message_time_max_ns: Option<u64>, "ns", "Longest such time.";
     inflight_bytes_max: Option<u64>, "bytes", "Most bytes sent and not yet acknowledged. Absent: needs the other direction.";
     senders_to_destination: u32, "hosts", "Distinct sources that sent application data to this flow's destination in this bin, at this tap: the incast degree.";
-    pause_ns: Option<u64>, "ns", "How long this flow's priority was paused. Absent: needs the link's speed.";
-    dcqcn_rate_bps: Option<u64>, "bit/s", "Upper bound of the sender's rate under DCQCN. Absent: needs CNPs charged to flows.";
+    pause_ns: Option<u64>, "ns", "How long the transmissions that carry this flow past this tap were paused in this bin, by PFC of its priority or by a pause of the whole link. Absent: needs --link-rate, pause frames at this tap up to now, and link addresses that tell which way they stop.";
+    dcqcn_rate_bps: Option<u64>, "bit/s", "Mean rate that DCQCN allows the sender in this bin after its CNPs: an upper bound. Absent before the first CNP that was known to be for the flow when it came, and without --link-rate.";
 }

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use roce_model::{
-    Columns, EventColumns, FlowColumns, FlowRow, RunColumns, RunRow, RunSummary, Sink, SinkError, TapColumns,
-    TimelineColumns,
+    Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, RunColumns,
+    RunRow, RunSummary, Sink, SinkError, StepColumns, TapColumns, TimelineColumns, VantageColumns,
 };
 
 use crate::table::{TableWriter, files, is_part, is_unfinished};
@@ -37,24 +37,34 @@ impl Default for Options {
     }
 }
 
-/// Flows are turned into columns so many at a time.
-const FLOW_BATCH: usize = 4096;
+/// Rows are turned into columns so many at a time.
+const BATCH: usize = 4096;
 
 struct Writers {
     flows: TableWriter,
     timeline: TableWriter,
     events: TableWriter,
+    episodes: TableWriter,
+    findings: TableWriter,
+    steps: TableWriter,
     taps: TableWriter,
+    vantages: TableWriter,
+    hops: TableWriter,
     run: TableWriter,
 }
 
 impl Writers {
-    fn all(&mut self) -> [&mut TableWriter; 5] {
+    fn all(&mut self) -> [&mut TableWriter; TABLES.len()] {
         [
             &mut self.flows,
             &mut self.timeline,
             &mut self.events,
+            &mut self.episodes,
+            &mut self.findings,
+            &mut self.steps,
             &mut self.taps,
+            &mut self.vantages,
+            &mut self.hops,
             &mut self.run,
         ]
     }
@@ -92,7 +102,12 @@ impl Dataset {
             flows: TableWriter::create(dir, &FlowColumns::TABLE, options)?,
             timeline: TableWriter::create(dir, &TimelineColumns::TABLE, options)?,
             events: TableWriter::create(dir, &EventColumns::TABLE, options)?,
+            episodes: TableWriter::create(dir, &EpisodeColumns::TABLE, options)?,
+            findings: TableWriter::create(dir, &FindingColumns::TABLE, options)?,
+            steps: TableWriter::create(dir, &StepColumns::TABLE, options)?,
             taps: TableWriter::create(dir, &TapColumns::TABLE, options)?,
+            vantages: TableWriter::create(dir, &VantageColumns::TABLE, options)?,
+            hops: TableWriter::create(dir, &HopColumns::TABLE, options)?,
             run: TableWriter::create(dir, &RunColumns::TABLE, options)?,
         };
         Ok(Self {
@@ -109,17 +124,15 @@ impl Dataset {
     }
 
     fn complete(&mut self, run: &RunSummary) -> Result<(), Error> {
-        let mut taps = TapColumns::default();
-        for tap in &run.taps {
-            taps.push(tap);
-        }
-        let mut inputs = RunColumns::default();
-        for row in run_rows(run) {
-            inputs.push(&row);
-        }
+        let inputs: Vec<RunRow> = run_rows(run).collect();
         let writers = self.writers()?;
-        writers.taps.append(&taps)?;
-        writers.run.append(&inputs)?;
+        append::<EpisodeColumns>(&mut writers.episodes, &run.episodes)?;
+        append::<FindingColumns>(&mut writers.findings, &run.findings)?;
+        append::<StepColumns>(&mut writers.steps, &run.steps)?;
+        append::<TapColumns>(&mut writers.taps, &run.taps)?;
+        append::<VantageColumns>(&mut writers.vantages, &run.vantages)?;
+        append::<HopColumns>(&mut writers.hops, &run.hops)?;
+        append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {
             table.complete()?;
         }
@@ -142,7 +155,7 @@ impl Sink for Dataset {
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        for batch in rows.chunks(FLOW_BATCH) {
+        for batch in rows.chunks(BATCH) {
             let mut flows = std::mem::take(&mut self.flows);
             flows.clear();
             for row in batch {
@@ -167,6 +180,19 @@ impl Drop for Dataset {
             }
         }
     }
+}
+
+/// Adds the rows of a table that is whole only at the end.
+fn append<C: Columns>(table: &mut TableWriter, rows: &[C::Row]) -> Result<(), Error> {
+    let mut columns = C::default();
+    for batch in rows.chunks(BATCH) {
+        columns.clear();
+        for row in batch {
+            columns.push(row);
+        }
+        table.append(&columns)?;
+    }
+    Ok(())
 }
 
 /// The rows of the table `run`: one for each input, with the counts of the whole run beside it.

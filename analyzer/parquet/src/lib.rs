@@ -1,5 +1,4 @@
-//! The results as a Parquet dataset: `DIR/TABLE/part-0.parquet` for the tables `flows`, `timeline`, `events`, `taps`
-//! and `run`, and a reader of such a dataset.
+//! The results as a Parquet dataset: `DIR/TABLE/part-0.parquet` for each of [`TABLES`], and a reader of such a dataset.
 //!
 //! [`Dataset`] is the sink. Rows are written while they come, one row group at a time, under a temporary name;
 //! only a run that ends well gives the files their names. The columns come from the descriptions in `roce-model`:
@@ -22,7 +21,9 @@ pub use read::{ColumnValues, TableData, read_table};
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 5] = ["flows", "timeline", "events", "taps", "run"];
+pub const TABLES: [&str; 10] = [
+    "flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "run",
+];
 
 #[cfg(test)]
 mod tests;

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use roce_model::{
-    Address, Cell, Columns, EventColumns, EventKind, EventRow, EventSource, FlowColumns, FlowId, FlowRow,
-    InputSummary, Nanos, RunColumns, RunSummary, Sink, TapColumns, TapId, TapRow, TimelineColumns,
-    TimelineRow, Totals,
+    Address, Cell, Columns, Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, EventColumns, EventKind,
+    EventRow, EventSource, Evidence, FindingColumns, FindingRow, FlowColumns, FlowId, FlowRow, HopColumns,
+    HopRow, InputSummary, Nanos, RunColumns, RunSummary, Severity, Sink, StepColumns, StepRow, TapColumns,
+    TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow,
 };
 
 use crate::{ColumnValues, Dataset, Error, Options, TABLES, TableData, read_table};
@@ -106,8 +107,80 @@ fn run() -> RunSummary {
         taps: vec![TapRow {
             link: "Ethernet".into(),
             interface: Some("eth0".into()),
+            clock_offset_ns: Some(-12.5),
             ..TapRow::default()
         }],
+        ..concluded()
+    }
+}
+
+/// What a run concludes from its packets: present, absent, empty and hostile values.
+fn concluded() -> RunSummary {
+    let mut evidence = Evidence::default();
+    evidence
+        .count("ce", 12)
+        .number("share", 0.25)
+        .number("none", f64::NAN)
+        .text("host", "10.0.0.7 \"b\" \u{1f980}");
+    RunSummary {
+        vantages: vec![
+            VantageRow {
+                host: Address::v4([10, 0, 0, 1]),
+                vantage: Some("near"),
+                flows_sent: 3,
+                evidence: "CNPs leave it".into(),
+                ..VantageRow::default()
+            },
+            VantageRow::default(),
+        ],
+        hops: vec![HopRow {
+            flow_id: FlowId(u64::MAX),
+            to_tap: TapId(1),
+            matched: 1_000,
+            delay_min_ns: Some(-3.25),
+            ..HopRow::default()
+        }],
+        episodes: vec![
+            EpisodeRow {
+                kind: EpisodeKind::Incast,
+                start: Nanos(START),
+                end: Nanos(START + 5_000_000),
+                destination: Some(Address::v6([0xfe; 16])),
+                flow_ids: "0000000000000001 0000000000000002".into(),
+                ce_share_peak: Some(0.1),
+                jain: Some(0.99),
+                confidence: Confidence::High,
+                ..EpisodeRow::default()
+            },
+            EpisodeRow {
+                episode: 1,
+                kind: EpisodeKind::Pause,
+                priority: Some(3),
+                pause_ns: Some(u64::MAX),
+                ..EpisodeRow::default()
+            },
+        ],
+        // More than are turned into columns at a time.
+        steps: (0..5_000)
+            .map(|step| StepRow {
+                step,
+                host_b: Address::v4([10, 0, 0, 2]),
+                outlier: step == 41,
+                episode: (step == 41).then_some(0),
+                ..StepRow::default()
+            })
+            .collect(),
+        findings: vec![
+            FindingRow {
+                id: "loss.network",
+                severity: Severity::Critical,
+                summary: "the network lost 12 packets".into(),
+                evidence,
+                first_time: Some(Nanos(START)),
+                ..FindingRow::default()
+            },
+            FindingRow::default(),
+        ],
         ..RunSummary::default()
     }
 }
@@ -163,6 +236,11 @@ fn compare<C: Columns>(table: &TableData, rows: &[C::Row]) {
                     text = address.to_string();
                     Some(Cell::Text(&text))
                 }
+                // A JSON object as text.
+                Cell::Evidence(evidence) => {
+                    text = evidence.to_string();
+                    Some(Cell::Text(&text))
+                }
                 // The latest time that the type has a place for.
                 Cell::Time(time) => Some(Cell::Time(time.min(Nanos(i64::MAX.cast_unsigned())))),
                 cell => Some(cell),
@@ -216,13 +294,35 @@ fn what_is_read_is_what_was_written() {
         compare::<TimelineColumns>(&read_table(dir.path(), "timeline").unwrap(), &rows);
         compare::<EventColumns>(&read_table(dir.path(), "events").unwrap(), &events());
         compare::<FlowColumns>(&read_table(dir.path(), "flows").unwrap(), &flows());
-        compare::<TapColumns>(&read_table(dir.path(), "taps").unwrap(), &run().taps);
+        let read = |table| read_table(dir.path(), table).unwrap();
+        compare::<EpisodeColumns>(&read("episodes"), &run().episodes);
+        compare::<FindingColumns>(&read("findings"), &run().findings);
+        compare::<StepColumns>(&read("steps"), &run().steps);
+        compare::<TapColumns>(&read("taps"), &run().taps);
+        compare::<VantageColumns>(&read("vantages"), &run().vantages);
+        compare::<HopColumns>(&read("hops"), &run().hops);
         let runs: Vec<_> = crate::dataset::run_rows(&run()).collect();
         compare::<RunColumns>(&read_table(dir.path(), "run").unwrap(), &runs);
         assert_eq!(runs.len(), 2);
         assert_eq!((&*runs[0].options, runs[1].frames), ("bin=1ms top=10", 12));
         assert_eq!(names(dir.path()), parts());
     }
+}
+
+#[test]
+fn evidence_is_a_json_object_as_text() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &Options::default(), &[]).unwrap();
+    let findings = read_table(dir.path(), "findings").unwrap();
+    let Some(ColumnValues::Text(evidence)) = findings.column("evidence") else {
+        panic!("{findings:?}");
+    };
+    // As RFC 8259 has it: quotes escaped, no number that is not finite.
+    let expected = concat!(
+        r#"{"ce":12,"share":0.25,"none":null,"host":"10.0.0.7 \"b\" "#,
+        "\u{1f980}\"}"
+    );
+    assert_eq!(evidence, &[Some(expected.to_owned()), Some("{}".to_owned())]);
 }
 
 #[test]

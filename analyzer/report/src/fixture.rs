@@ -7,6 +7,10 @@ use roce_model::{
     Sink, Span, TapId, TapRow, TimelineColumns, TimelineRow, Totals,
 };
 
+mod concluded;
+
+pub(crate) use concluded::training;
+
 /// 2025-11-21 04:40:00 UTC.
 pub(crate) const START: u64 = 1_763_700_000_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
@@ -61,6 +65,42 @@ fn run(path: &str, totals: Totals) -> RunSummary {
     }
 }
 
+/// CNPs for the first five senders of the incast: 500 in all.
+const CNPS: [u64; 5] = [250, 130, 80, 30, 10];
+
+fn incast_totals() -> Totals {
+    // 780 packets in each bin; ACKs, NAKs and CNPs are 2,000 more.
+    let mut totals = Totals {
+        frames: 80_100,
+        roce_packets: 80_000,
+        roce_v2: 80_000,
+        not_roce: 100,
+        wire_bytes: 78_000 * 1_082 + 2_000 * 62,
+        payload_bytes: 78_000 * 1_024,
+        data_packets: 78_000,
+        data_ce: 1_560,
+        ect0: 78_440,
+        ce: 1_560,
+        acks: 1_499,
+        naks: 1,
+        cnp: 500,
+        retransmitted_packets: 5,
+        retransmitted_bytes: 5_120,
+        resend_runs: 1,
+        runs_nak: 1,
+        missing: 2,
+        network_lost: 2,
+        icrc_checked: 80_000,
+        flows: 12,
+        ..Totals::default()
+    };
+    for _ in 0..10 {
+        totals.opcodes.count(Opcode(0x0a));
+    }
+    totals.opcodes.count(Opcode(0x81));
+    totals
+}
+
 /// Twelve senders, one receiver, 100 bins. Sender `n` sends 10 * (12 - n) packets of 1,024 bytes in each bin; in
 /// bins 40 to 59 a tenth of them is CE; in bin 50 the first sender sends five again after two went missing.
 pub(crate) fn incast() -> Made {
@@ -73,6 +113,16 @@ pub(crate) fn incast() -> Made {
             destination_qpn: 0x100 + u32::from(sender),
             service: "RC",
             carrier: "RoCEv2/IPv4",
+            counted: true,
+            peer_flow_id: Some(FlowId(u64::from(sender) + 0x101)),
+            pairing: Some(if sender == 0 { "cm" } else { "psn" }),
+            pairing_matches: (sender > 0).then_some(120),
+            vantage: Some("receiver"),
+            ack_time_is: Some("turnaround"),
+            ack_rtt_count: 100,
+            ack_rtt_p50_ns: Some(1_500 + 100 * u64::from(sender)),
+            cnp: Some(CNPS.get(usize::from(sender)).copied().unwrap_or(0)),
+            cnp_attribution: Some("pairing"),
             first_time: Nanos(START),
             last_time: Nanos(START + 100 * MILLISECOND),
             dscp: Some(26),
@@ -108,42 +158,20 @@ pub(crate) fn incast() -> Made {
             flow.retransmitted_packets += u64::from(resent);
             flow.retransmitted_bytes += u64::from(resent) * 1_024;
             flow.resend_runs += u64::from(trouble);
+            flow.runs_nak += u64::from(trouble);
             flow.missing += missing;
+            flow.network_lost += missing;
         }
     }
-    // 780 packets in each bin; ACKs, NAKs and CNPs are 2,000 more.
-    let mut totals = Totals {
-        frames: 80_100,
-        roce_packets: 80_000,
-        roce_v2: 80_000,
-        not_roce: 100,
-        wire_bytes: 78_000 * 1_082 + 2_000 * 62,
-        payload_bytes: 78_000 * 1_024,
-        data_packets: 78_000,
-        data_ce: 1_560,
-        ect0: 78_440,
-        ce: 1_560,
-        acks: 1_499,
-        naks: 1,
-        cnp: 500,
-        retransmitted_packets: 5,
-        retransmitted_bytes: 5_120,
-        missing: 2,
-        icrc_checked: 80_000,
-        flows: 12,
-        ..Totals::default()
-    };
-    for _ in 0..10 {
-        totals.opcodes.count(Opcode(0x0a));
-    }
-    totals.opcodes.count(Opcode(0x81));
-    let mut run = run("captures/incast.pcapng", totals);
+    let mut run = run("captures/incast.pcapng", incast_totals());
     let receiver = |host: u8, cnp: u64| CnpReceiver {
         tap: TapId(0),
         source: Address::v4([10, 0, 1, 1]),
         destination: Address::v4([10, 0, 0, host]),
         qpn: Qpn::new(0x200 + u32::from(host)),
         cnp,
+        dscp: Some(48),
+        pcp: None,
         first_time: Nanos(START + 40 * MILLISECOND),
         last_time: Nanos(START + 60 * MILLISECOND),
     };
@@ -154,6 +182,7 @@ pub(crate) fn incast() -> Made {
         receiver(4, 30),
         receiver(5, 10),
     ];
+    concluded::of_incast(&mut run);
     flows.reverse();
     Made { timeline, flows, run }
 }
@@ -174,6 +203,7 @@ pub(crate) fn trouble() -> Made {
                 tap: TapId(tap),
                 epoch,
                 packets: 1_000,
+                wire_bytes: 4_225_000,
                 payload_bytes: 4_096_000,
                 data_packets: 1_000,
                 not_ect: 1_000,
@@ -184,6 +214,7 @@ pub(crate) fn trouble() -> Made {
                 flow_id: FlowId(0xabcd),
                 tap: TapId(tap),
                 epoch,
+                counted: tap == 0,
                 source: address(1),
                 destination: address(2),
                 destination_qpn: 0xab_cdef,
@@ -192,6 +223,7 @@ pub(crate) fn trouble() -> Made {
                 first_time: Nanos(time),
                 last_time: Nanos(time + MILLISECOND),
                 packets: 1_000,
+                wire_bytes: 4_225_000,
                 payload_bytes: 4_096_000,
                 data_packets: 1_000,
                 not_ect: 1_000,
@@ -202,8 +234,14 @@ pub(crate) fn trouble() -> Made {
                 retransmitted_packets: 20,
                 retransmitted_bytes: 81_920,
                 resend_runs: 2,
+                runs_nak: 1,
+                runs_timeout: 1,
                 missing: 3,
                 late: 1,
+                reordered: 1,
+                capture_lost: 1,
+                unresolved: 1,
+                lost_downstream: Some(1),
                 messages: 10,
                 dscp: None,
                 ..FlowRow::default()
@@ -239,9 +277,18 @@ fn troubled() -> RunSummary {
         rnr_naks: 8,
         retransmitted_packets: 80,
         retransmitted_bytes: 327_680,
+        resend_runs: 8,
+        runs_nak: 4,
+        runs_timeout: 4,
         missing: 12,
+        reordered: 4,
+        capture_lost: 4,
+        unresolved: 4,
+        lost_downstream: 4,
+        seen_again: 2_000,
         late: 4,
         response_missing: 5,
+        response_network_lost: 3,
         pause_frames: 3,
         icrc_checked: 4_000,
         icrc_bad: 1,
@@ -266,6 +313,7 @@ fn troubled() -> RunSummary {
         ..run.taps[0].clone()
     };
     run.taps.push(second);
+    concluded::of_trouble(&mut run);
     run.inputs[0].truncated = true;
     run.inputs[0].warnings = vec![
         "4 packets without a time took the time of the record before, so that their bins may be off"

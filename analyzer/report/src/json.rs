@@ -1,15 +1,18 @@
 //! The JSON document of a run: what `--format json` prints and `run.json` holds.
 //!
-//! One object with stable keys. People read it too: the upper levels are laid out over lines, each flow is one
-//! line. How it is laid out is left to `layout`.
+//! One object with stable keys: `schema_version`, `run` (what was read and how), `totals`, and the tables `taps` (with
+//! the receivers of CNPs), `vantages`, `hops`, `flows`, `episodes`, `steps` and `findings` as lists of objects whose
+//! keys are the tables' columns (`reports/SCHEMA.md`). An empty list says that there was nothing of the kind.
+//! People read it too: the upper levels are laid out over lines, each row is one line. How it is laid out is left to
+//! `layout`.
 
 mod layout;
 
 use std::io::{self, Write};
 
 use roce_model::{
-    Cell, CnpReceiver, Columns, Cut, FlowColumns, FlowRow, InputSummary, Layer, Nanos, RunSummary, Sink,
-    SinkError, TapColumns, TapRow,
+    Cell, CnpReceiver, Columns, Cut, EpisodeColumns, Fact, FindingColumns, FlowColumns, FlowRow, HopColumns,
+    InputSummary, Layer, Nanos, RunSummary, Sink, SinkError, StepColumns, TapColumns, TapRow, VantageColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -17,53 +20,8 @@ use serde::{Serialize, Serializer};
 use crate::Error;
 use layout::Layout;
 
-/// Rises when a key changes its meaning.
+/// Rises when a key changes its meaning; a new key does not raise it, nor does one that was null and has a value now.
 pub const SCHEMA_VERSION: u32 = 1;
-
-/// The counts of `totals` in their order. Those that nothing computes yet are null.
-const TOTALS: [&str; 41] = [
-    "frames",
-    "frames_lost",
-    "copies",
-    "roce_packets",
-    "wire_bytes",
-    "payload_bytes",
-    "roce_v1",
-    "roce_v2",
-    "infiniband",
-    "undecodable",
-    "cut_by_snaplen",
-    "unknown_link",
-    "fragments",
-    "not_roce",
-    "filtered",
-    "not_ect",
-    "ect1",
-    "ect0",
-    "ce",
-    "data_packets",
-    "data_ce",
-    "acks",
-    "cnp",
-    "cnp_unattributed",
-    "naks",
-    "rnr_naks",
-    "retransmitted_packets",
-    "retransmitted_bytes",
-    "missing",
-    "reordered",
-    "network_lost",
-    "capture_lost",
-    "ambiguous",
-    "unresolved",
-    "lost_downstream",
-    "late",
-    "response_missing",
-    "pause_frames",
-    "icrc_checked",
-    "icrc_bad",
-    "flows",
-];
 
 /// Writes the JSON document when the run ends; until then it keeps the flows' rows, one copy of each.
 #[derive(Debug)]
@@ -129,11 +87,22 @@ impl Serialize for Document<'_> {
             "taps",
             &List(|| self.run.taps.iter().map(|tap| Tap { tap, run: self.run })),
         )?;
+        let run = self.run;
+        map.serialize_entry(
+            "vantages",
+            &List(|| run.vantages.iter().map(Row::<'_, VantageColumns>)),
+        )?;
+        map.serialize_entry("hops", &List(|| run.hops.iter().map(Row::<'_, HopColumns>)))?;
         map.serialize_entry("flows", &List(|| self.flows.iter().map(Row::<'_, FlowColumns>)))?;
-        // Nothing computes these yet. An empty list would read as "there were none".
-        for absent in ["episodes", "steps", "findings"] {
-            map.serialize_entry(absent, &())?;
-        }
+        map.serialize_entry(
+            "episodes",
+            &List(|| run.episodes.iter().map(Row::<'_, EpisodeColumns>)),
+        )?;
+        map.serialize_entry("steps", &List(|| run.steps.iter().map(Row::<'_, StepColumns>)))?;
+        map.serialize_entry(
+            "findings",
+            &List(|| run.findings.iter().map(Row::<'_, FindingColumns>)),
+        )?;
         map.end()
     }
 }
@@ -191,14 +160,7 @@ impl Serialize for Counts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let totals = &self.0.totals;
         let mut map = serializer.serialize_map(None)?;
-        for name in TOTALS {
-            let count = totals
-                .counts()
-                .find(|(found, ..)| *found == name)
-                .map(|(_, count, _)| count);
-            map.serialize_entry(name, &count)?;
-        }
-        for (name, count, _) in totals.counts().filter(|(name, ..)| !TOTALS.contains(name)) {
+        for (name, count, _) in totals.counts() {
             map.serialize_entry(name, &count)?;
         }
         map.serialize_entry("stops", &List(|| totals.stops.iter().map(Stop)))?;
@@ -290,6 +252,8 @@ impl Serialize for Receiver<'_> {
         map.serialize_entry("destination", &Value(Cell::Address(receiver.destination)))?;
         map.serialize_entry("qpn", &receiver.qpn.value())?;
         map.serialize_entry("cnp", &receiver.cnp)?;
+        map.serialize_entry("dscp", &receiver.dscp)?;
+        map.serialize_entry("pcp", &receiver.pcp)?;
         map.serialize_entry("first_time", &Value(Cell::Time(receiver.first_time)))?;
         map.serialize_entry("last_time", &Value(Cell::Time(receiver.last_time)))?;
         map.end()
@@ -332,6 +296,22 @@ impl Serialize for Value<'_> {
             Cell::Time(value) => serializer.collect_str(&value.0),
             Cell::Id(value) => serializer.collect_str(&value),
             Cell::Address(value) => serializer.collect_str(&value),
+            Cell::Evidence(evidence) => {
+                serializer.collect_map(evidence.0.iter().map(|(name, fact)| (name, Stated(fact))))
+            }
+        }
+    }
+}
+
+/// A fact of a finding's evidence.
+struct Stated<'a>(&'a Fact);
+
+impl Serialize for Stated<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Fact::Count(value) => serializer.serialize_u64(*value),
+            Fact::Number(value) => serializer.serialize_f64(*value),
+            Fact::Text(value) => serializer.serialize_str(value),
         }
     }
 }

@@ -14,4 +14,4 @@ pub mod terminal;
 
 pub use error::Error;
 pub use json::JsonReport;
-pub use terminal::{Style, TerminalReport};
+pub use terminal::{Page, Style, TerminalReport, Tone};

@@ -3,15 +3,21 @@
 use std::fmt::Write as _;
 
 use roce_model::{
-    ColumnType, Columns, EventColumns, FlowColumns, RunColumns, Table, TapColumns, TimelineColumns,
+    ColumnType, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns, RunColumns,
+    StepColumns, Table, TapColumns, TimelineColumns, Totals, VantageColumns,
 };
 
 /// Every table, in the order of the page.
-pub const TABLES: [Table; 5] = [
+pub const TABLES: [Table; 10] = [
+    FindingColumns::TABLE,
+    EpisodeColumns::TABLE,
+    StepColumns::TABLE,
     FlowColumns::TABLE,
     TimelineColumns::TABLE,
     EventColumns::TABLE,
     TapColumns::TABLE,
+    VantageColumns::TABLE,
+    HopColumns::TABLE,
     RunColumns::TABLE,
 ];
 
@@ -29,6 +35,33 @@ terminal. An absent value is null in Parquet and JSON, `-` in the terminal; it i
 
 const END: &str = "
 To join the dataset with the JSON document: `printf('%016x', flow_id)` in DuckDB, `format(flow_id, '016x')` in Python.
+";
+
+const DOCUMENT: &str = "
+## The JSON document
+
+What `--format json` prints and `DIR/run.json` holds: one object. `schema_version` rises when a key changes its meaning.
+
+| Key | Meaning |
+|---|---|
+| `schema_version` | 1 |
+| `run` | `version`, `started`, `elapsed_ns`, `bin_ns`, `first_time` and `last_time` of the frames, `options` (name and value of all that shape the results), `inputs` |
+| `totals` | All counts of the run, below |
+| `taps` | Rows of `taps`, each with `cnp_receivers`: who was told to slow down |
+| `vantages`, `hops`, `flows`, `episodes`, `steps` | Rows of the table of that name |
+| `findings` | Rows of `findings`, the worst first; `evidence` is an object |
+
+The counts in `totals`:
+
+| Key | Meaning |
+|---|---|
+";
+
+const DOCUMENT_END: &str =
+    "| `stops` | Frames whose decoding stopped early: `layer`, `cut`, `cut_by`, `frames`. |
+| `opcodes` | By opcode: `name` and `packets`, CNPs and management datagrams included. |
+
+`missing` = `reordered` + `network_lost` + `capture_lost` + `ambiguous` + `unresolved`.
 ";
 
 /// A column's type as the page says it, with its forms in Parquet and JSON.
@@ -86,6 +119,11 @@ pub fn markdown() -> String {
             );
         }
     }
+    page.push_str(DOCUMENT);
+    for (name, _, meaning) in Totals::default().counts() {
+        let _ = writeln!(page, "| `{name}` | {} |", escape(meaning));
+    }
+    page.push_str(DOCUMENT_END);
     page
 }
 
@@ -103,9 +141,15 @@ mod tests {
         let page = markdown();
         let columns: usize = TABLES.iter().map(|table| table.columns.len()).sum();
         assert_eq!(
-            page.lines().filter(|line| line.starts_with("| `")).count(),
+            page.lines()
+                .take_while(|line| *line != "## The JSON document")
+                .filter(|line| line.starts_with("| `"))
+                .count(),
             columns
         );
+        for (name, ..) in Totals::default().counts() {
+            assert!(page.contains(&format!("\n| `{name}` | ")), "{name}");
+        }
         assert!(page.contains("| `ce` | u32 | packets |  | Data packets marked Congestion Experienced. |"));
         assert!(page.contains("| `peer_flow_id` | id |  | yes |"));
     }

@@ -1,23 +1,31 @@
-//! The terminal report: one screen that says what was captured, how much congestion and loss there was, when, and
-//! in which flows.
+//! The terminal report: it begins with the verdicts and the episodes, goes on with what was captured, how much
+//! congestion and loss there was and in which flows, and ends with training steps, taps and hops.
 //!
-//! This file is the sink: it keeps sums, the largest flows and strips of fixed size while rows come. The order of
-//! the screen is in `summary`, the table of flows in `table`; nothing is coloured before all is laid out (`ink`).
+//! This file is the sink and the order of the screen: it keeps sums, the largest flows and strips of fixed size while
+//! rows come. Tables are laid out by `grid`; nothing is coloured before all is laid out (`ink`).
 
 mod about;
 mod counts;
 mod draw;
+mod episodes;
 mod field;
+mod grid;
 mod ink;
 mod number;
+mod page;
+mod places;
+mod steps;
 mod strip;
 mod summary;
 mod table;
 mod top;
+mod verdicts;
 
 use std::io::Write;
 
 use roce_model::{FlowId, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId, TimelineColumns};
+
+pub use page::{Page, Tone};
 
 use crate::Error;
 use strip::{Activity, FlowStrips, WholeStrip};
@@ -88,11 +96,18 @@ impl<W: Write> TerminalReport<W> {
         let view = summary::View {
             run,
             style: &self.style,
-            sums: self.top.sums,
+            sums: &self.top.sums.clone(),
+            totals: &top::once(&run.totals, &self.top.sums),
             whole: &self.whole,
         };
-        let mut lines = summary::lines(&view);
+        let mut lines = verdicts::verdicts(&view);
+        lines.extend(episodes::episodes(&view));
+        lines.push(String::new());
+        lines.extend(summary::lines(&view));
         lines.extend(summary::flows(&view, &mut self.top, &self.strips));
+        lines.extend(steps::steps(&view));
+        lines.extend(places::taps(&view));
+        lines.extend(places::hops(&view));
         lines.extend(summary::troubles(&view));
         ink::paint(&lines.join("\n"), self.style.color)
     }

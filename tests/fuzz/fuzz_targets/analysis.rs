@@ -87,6 +87,7 @@ fuzz_target!(|data: &[u8]| {
     let options = Options {
         bin: Nanos(1_000_000),
         max_flows,
+        ..Options::default()
     };
     let mut check = Check::default();
     let totals = roce_analyze::analyse(Merge::new(vec![reader]), threads, options, vec![&mut check])

@@ -1,7 +1,7 @@
 //! Counting: what every packet adds to its flow's open row, and what requests and responses add beside.
 
 use roce_model::{EventKind, EventRow, FlowId, Packet};
-use roce_wire::{AethKind, Extended, Nak, Operation};
+use roce_wire::{AethKind, Ecn, Extended, Nak, Operation};
 
 use super::Analysis;
 use super::judge::note_losses;
@@ -30,6 +30,13 @@ impl Analysis {
         if roce.carrier.has_ip() {
             self.ecn[usize::from(ecn)] += 1;
         }
+        let data = traits.carries_data() && roce.payload_bytes > 0;
+        let is_marked = data && roce.carrier.has_ip() && ecn == Ecn::Ce as u8;
+        let pace = &mut self.table.hot[at as usize].pace;
+        *pace = pace.wrapping_sub(1);
+        if (*pace == 0) | is_marked {
+            self.pace_or_mark(at, packet.time, is_marked);
+        }
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         hot.last_time = hot.last_time.max(packet.time);
@@ -37,7 +44,6 @@ impl Analysis {
         counts.packets += 1;
         counts.wire_bytes += u64::from(packet.wire_bytes);
         counts.payload_bytes += u64::from(roce.payload_bytes);
-        let data = traits.carries_data() && roce.payload_bytes > 0;
         if data {
             counts.data_packets += 1;
         }
@@ -50,13 +56,20 @@ impl Analysis {
         }
         hot.attributes(cold, packet, data);
         if traits.is_response() {
-            return self.count_response(at, packet);
+            self.count_response(at, packet);
+            self.answers(at, packet);
+            if let Some((first, missing)) = self.read_gap.take() {
+                self.count_read_gap(at, first, u64::from(missing), packet);
+            }
+            return;
         }
-        if verdict == Verdict::InOrder && traits.is_middle() {
+        if verdict == Verdict::InOrder && traits.is_middle() && !roce.bth.ack_request() {
             // The middle of a message: nothing to it but its payload.
+            hot.sent_bytes = hot.sent_bytes.wrapping_add(roce.payload_bytes);
             return hot.messages.add(roce.payload_bytes);
         }
         self.count_request(at, packet, verdict);
+        self.asks(at, packet);
     }
 
     fn count_request(&mut self, at: u32, packet: &Packet, verdict: Verdict) {
@@ -79,6 +92,7 @@ impl Analysis {
                 hot.counts.retransmitted_packets += 1;
                 hot.counts.retransmitted_bytes += u64::from(roce.payload_bytes);
                 if captured_before {
+                    cold.wasted_bytes += u64::from(roce.payload_bytes);
                     return;
                 }
             }
@@ -108,6 +122,10 @@ impl Analysis {
         if in_place && let Some(length) = hot.messages.observe(roce) {
             cold.lengths.add(length);
         }
+        if in_place && roce.bth.opcode().traits().is_sequenced() {
+            hot.sent_bytes = hot.sent_bytes.wrapping_add(roce.payload_bytes);
+            self.note_sent(at, packet, verdict);
+        }
     }
 
     fn count_response(&mut self, at: u32, packet: &Packet) {
@@ -124,16 +142,7 @@ impl Analysis {
                     .copied()
                     .unwrap_or_default(),
             );
-            if let Some((first, missing)) = cold.responses.observe(opcode, roce.bth.psn()) {
-                cold.response_missing += u64::from(missing);
-                self.totals.response_missing += u64::from(missing);
-                self.bins.events.push(EventRow {
-                    kind: EventKind::ResponseGap,
-                    psn: Some(first.value()),
-                    value: Some(u64::from(missing)),
-                    ..event_of(packet, cold.id)
-                });
-            }
+            self.read_gap = cold.responses.observe(opcode, roce.bth.psn());
             return;
         }
         if opcode.operation() != Operation::Acknowledge || !roce.seen.has(Extended::AETH) {
@@ -159,6 +168,7 @@ impl Analysis {
                     Nak::InvalidRdRequest => 4,
                 };
                 cold.naks[place] += 1;
+                cold.last_nak = packet.time;
                 if code == Nak::PsnSequenceError {
                     self.asked.note(hot.tap, &cold.key, roce.bth.psn(), packet.time);
                 }

@@ -1,13 +1,16 @@
 //! What a request's PSN says of it, and what follows when that is unusual: runs, decisions, epochs.
 
-use roce_model::{EventKind, EventRow, Packet};
+use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{Extended, Operation};
 
 use super::Analysis;
+use crate::asked::LooksFor;
 use crate::counts::Counts;
+use crate::holes::DecidedHole;
 use crate::messages::PendingRead;
-use crate::requests::{Decision, Request, Run, Verdict};
+use crate::requests::{Again, Decision, Request, Run, Tracker, Verdict, psn_of};
 use crate::state::{Cold, Hot};
+use crate::times::Times;
 
 impl Analysis {
     /// Judges the PSN of a request; anything else is in order.
@@ -31,7 +34,12 @@ impl Analysis {
             && hot.losses == generation
             && hot.requests.advance(packet.roce.bth.psn(), 1)
         {
+            let silence = packet.time.since(hot.last_request);
             hot.last_request = hot.last_request.max(packet.time);
+            if hot.quiet.is_reached(silence) {
+                let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
+                self.request_after_silence(at, silence, packet, Verdict::InOrder, open);
+            }
             return Verdict::InOrder;
         }
         self.judge_unusual(at, bin, packet, generation)
@@ -59,15 +67,36 @@ impl Analysis {
                 cold.pending_read = Some(PendingRead { psn, length });
             }
         }
+        let looks_for = if cold.tracker.answers().is_some() {
+            LooksFor::Nothing
+        } else {
+            self.asked.looks_for(hot.tap, &cold.key, psn, packet.time)
+        };
+        let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
+        let position = Tracker::position(&hot.requests, psn);
+        let times = cold.times.as_deref();
+        let silence = if hot.requests.next == 0 {
+            Nanos(0)
+        } else {
+            packet.time.since(hot.last_request)
+        };
         let request = Request {
             psn,
             span,
             time: packet.time,
-            silence: packet.time.since(hot.last_request),
+            silence,
             bin,
             payload_bytes: packet.roce.payload_bytes,
-            asked_for: self.asked.is_asked_for(hot.tap, &cold.key, psn, packet.time),
+            asked_for: looks_for != LooksFor::Nothing,
+            asked_exactly: looks_for == LooksFor::This,
+            again: match (&cold.reads, position) {
+                (Some(reads), Some(position)) if is_read => reads.again(position),
+                _ => Again::Nothing,
+            },
+            waiting_since: times.map_or(Nanos(0), Times::waiting_since),
+            rtt: times.map_or(Nanos(0), Times::shortest),
         };
+        let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
         hot.last_request = hot.last_request.max(packet.time);
         let reliable = cold.key.service.is_reliable();
         let started = hot.requests.next != 0;
@@ -83,7 +112,18 @@ impl Analysis {
         if !undecided && cold.tracker.is_undecided() {
             self.bins.undecided_at(bin, at);
         }
+        if matches!(verdict, Verdict::Retransmission { .. } | Verdict::Undecided)
+            && let (Some(times), Some(position)) = (&mut cold.times, position)
+        {
+            times.sent_again(position, hot.requests.next);
+        }
         self.settle(at);
+        if is_read && matches!(verdict, Verdict::Retransmission { .. }) {
+            self.read_asked_again(at, psn, request.again, packet.time);
+        }
+        if self.table.hot[at as usize].quiet.is_reached(request.silence) {
+            self.request_after_silence(at, request.silence, packet, verdict, open);
+        }
         if let Verdict::NewEpoch(reason) = verdict {
             self.new_epoch(at, packet, reason);
             let hot = &mut self.table.hot[at as usize];
@@ -103,10 +143,11 @@ impl Analysis {
             first,
             begin,
             packets,
+            trigger,
             ..
         }) = cold.tracker.take_ended()
         {
-            cold.resend_runs += 1;
+            cold.runs[trigger as usize] += 1;
             self.bins.events.push(EventRow {
                 time: begin,
                 kind: EventKind::ResendRun,
@@ -114,9 +155,12 @@ impl Analysis {
                 flow_id: Some(flow_id),
                 psn: Some(first.value()),
                 value: Some(packets),
+                detail: Some(trigger.name().into()),
                 ..EventRow::default()
             });
         }
+        self.report_holes(at, false);
+        let cold = &mut self.table.cold[at as usize];
         let Some(Decision {
             resent,
             psn,
@@ -159,6 +203,35 @@ impl Analysis {
         }
     }
 
+    /// Reports what became of missing PSNs. At the `end` nothing waits for the other direction.
+    pub(super) fn report_holes(&mut self, at: u32, end: bool) {
+        let cold = &mut self.table.cold[at as usize];
+        for DecidedHole {
+            first,
+            end,
+            time,
+            fate,
+        } in cold.tracker.take_holes(end)
+        {
+            if let Some(crossings) = &mut self.crossings {
+                let tap = self.table.hot[at as usize].tap;
+                crossings
+                    .gaps
+                    .note(cold.id, tap, psn_of(first), end - first, time, fate);
+            }
+            self.bins.events.push(EventRow {
+                time,
+                kind: EventKind::Hole,
+                tap: self.table.hot[at as usize].tap,
+                flow_id: Some(cold.id),
+                psn: Some(psn_of(first).value()),
+                value: Some(end - first),
+                detail: Some(fate.name().into()),
+                ..EventRow::default()
+            });
+        }
+    }
+
     /// Ends the epoch of a flow: what was counted goes under the old one.
     fn new_epoch(&mut self, at: u32, packet: &Packet, reason: &'static str) {
         self.close_flow(at, false);
@@ -167,6 +240,9 @@ impl Analysis {
         cold.tracker.restart(&mut hot.requests);
         cold.next_epoch(packet.time);
         hot.next_epoch(packet.time);
+        self.keep_peer(at);
+        let hot = &self.table.hot[at as usize];
+        let cold = &self.table.cold[at as usize];
         self.bins.events.push(EventRow {
             time: packet.time,
             kind: EventKind::Epoch,

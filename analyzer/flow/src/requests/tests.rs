@@ -23,7 +23,7 @@ impl Flow {
             silence: Nanos(silence),
             bin: self.now / 1_000_000,
             payload_bytes: 1024,
-            asked_for: false,
+            ..Request::default()
         }
     }
 

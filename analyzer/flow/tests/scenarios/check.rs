@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_flow::Conclusion;
-use roce_model::{Columns, FlowColumns, FlowId, FlowKey, Nanos, TimelineColumns};
+use roce_model::{Columns, FlowColumns, FlowId, FlowKey, Nanos, StepColumns, TimelineColumns};
 use roce_wire::{Address, Carrier, Opcode, Qpn, Service};
 
 use crate::parse::{BEGIN, Item, Line, Scenario, host, number, time};
-use crate::run::{Results, Row, Way, run};
+use crate::run::{Results, Row, Way, row_of, run};
 
 /// What does not hold.
 pub(crate) fn failures(scenario: &Scenario) -> Vec<String> {
@@ -73,14 +73,51 @@ fn put_together(timeline: &[Row]) -> Vec<Row> {
     sums.into_values().collect()
 }
 
+/// Columns of flows that add up to totals: what became of missing PSNs, resend runs by trigger, and others.
+const VERDICTS: [&str; 18] = [
+    "reordered",
+    "network_lost",
+    "capture_lost",
+    "ambiguous",
+    "unresolved",
+    "runs_nak",
+    "runs_implied_nak",
+    "runs_rnr",
+    "runs_timeout",
+    "runs_unknown",
+    "resend_runs",
+    "wasted_bytes",
+    "duplicate_acks",
+    "response_network_lost",
+    "response_capture_lost",
+    "response_missing",
+    "icrc_checked",
+    "icrc_bad",
+];
+
+/// Missing PSNs have one fate each, runs one trigger.
+fn parts_of_a_whole(flow: &Row) -> Vec<String> {
+    let wholes = [("missing", &VERDICTS[..5]), ("resend_runs", &VERDICTS[5..10])];
+    let sum = |parts: &[&str]| parts.iter().map(|column| number_of(flow, column)).sum::<u64>();
+    wholes
+        .into_iter()
+        .filter(|(whole, parts)| sum(parts) != number_of(flow, whole))
+        .map(|(whole, parts)| format!("{whole}: its parts are {}: {}", sum(parts), short(flow)))
+        .collect()
+}
+
 /// What holds of every run.
 fn rules(results: &Results) -> Vec<String> {
     let mut failures = Vec::new();
     let mut sums: BTreeMap<_, BTreeMap<&str, u64>> = BTreeMap::new();
+    let mut pauses: BTreeMap<_, u64> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for row in &results.timeline {
         if !seen.insert((row["time"].clone(), key(row))) {
             failures.push(format!("two timeline rows with one key: {}", short(row)));
+        }
+        if row["pause_ns"] != "null" {
+            *pauses.entry(key(row)).or_insert(0) += number_of(row, "pause_ns");
         }
         for column in additive() {
             *sums.entry(key(row)).or_default().entry(column).or_default() += number_of(row, column);
@@ -106,9 +143,18 @@ fn rules(results: &Results) -> Vec<String> {
             }
             *totals.entry(column).or_default() += whole;
         }
-        for column in ["response_missing", "icrc_checked", "icrc_bad"] {
+        let stopped = pauses.remove(&key(flow));
+        // Bins without packets have no rows, and count in the flow.
+        if flow["pause_ns"] != "null" && number_of(flow, "pause_ns") < stopped.unwrap_or_default() {
+            failures.push(format!(
+                "pause_ns: the timeline has {stopped:?}, the flow {}",
+                short(flow)
+            ));
+        }
+        for column in VERDICTS {
             *totals.entry(column).or_default() += number_of(flow, column);
         }
+        failures.extend(parts_of_a_whole(flow));
         let ecn: u64 = ["not_ect", "ect0", "ect1", "ce"]
             .iter()
             .map(|ecn| number_of(flow, ecn))
@@ -145,6 +191,21 @@ fn rules(results: &Results) -> Vec<String> {
                 run[column]
             ));
         }
+    }
+    failures.extend(cnp_rules(results, &run));
+    failures
+}
+
+/// What holds of the notifications of every run.
+fn cnp_rules(results: &Results, run: &BTreeMap<&'static str, u64>) -> Vec<String> {
+    let mut failures = Vec::new();
+    // Every notification slows a flow, or none that is known.
+    let charged: u64 = results.flows.iter().map(|flow| number_of(flow, "cnp")).sum();
+    if charged + run["cnp_unattributed"] != run["cnp"] {
+        failures.push(format!(
+            "CNPs: the flows have {charged}, {} have none, in all there are {}",
+            run["cnp_unattributed"], run["cnp"]
+        ));
     }
     let receivers: u64 = results
         .conclusion
@@ -188,6 +249,12 @@ fn differences(one: &Results, other: &Results) -> Vec<String> {
                 one.len()
             ));
         }
+    }
+    if one.summary.steps != other.summary.steps {
+        failures.push(format!(
+            "{:?}\n    in one batch {:?}",
+            other.summary.steps, one.summary.steps
+        ));
     }
     if one.conclusion != other.conclusion {
         failures.push(format!(
@@ -361,6 +428,15 @@ fn expect(scenario: &Scenario, results: &Results, line: &Line) -> Result<(), Str
             } else {
                 Err(format!("{got}; {}", all_events(results)))
             }
+        }
+        ["steps", wanted] => same(results.summary.steps.len() as u64, wanted),
+        ["step", step, hosts, words @ ..] => {
+            let ends = ends(scenario, hosts);
+            let steps = results.summary.steps.iter().filter(|row| {
+                number(step) == Some(u64::from(row.step)) && ends.contains(&(row.host_a, row.host_b))
+            });
+            let rows: Vec<Row> = steps.map(row_of::<StepColumns>).collect();
+            compare(one(&rows.iter().collect::<Vec<_>>(), &rows)?, words)
         }
         ["flows", wanted] => same(results.flows.len() as u64, wanted),
         ["rows", wanted] => same(results.timeline.len() as u64, wanted),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use roce_flow::Options;
-use roce_model::{LostRecords, Management, Nanos, Packet, PauseFrame, TapId};
+use roce_model::{LinkAddresses, LostRecords, Management, Nanos, Packet, PauseFrame, TapId};
 use roce_wire::{
     Address, Aeth, Bth, Carrier, MacAddress, Opcode, Pause, PauseKind, Psn, Qpn, Roce, Through, VlanTag,
 };
@@ -29,6 +29,7 @@ pub(crate) enum Item {
     Management(Packet, Management),
     Lost(LostRecords),
     Pause(PauseFrame),
+    Link(LinkAddresses),
 }
 
 impl Item {
@@ -37,6 +38,7 @@ impl Item {
             Self::Packet(packet) | Self::Management(packet, _) => packet.time,
             Self::Lost(lost) => lost.time,
             Self::Pause(pause) => pause.time,
+            Self::Link(link) => link.time,
         }
     }
 }
@@ -79,6 +81,23 @@ pub(crate) fn scenarios(file: &str, text: &str) -> Vec<Scenario> {
             (["max-flows", most], Some(scenario)) => {
                 scenario.options.max_flows = most.parse().expect(&place);
                 scenario.one_part = true;
+            }
+            (["link-rate", rate], Some(scenario)) => {
+                scenario.options.link_rate = Some(rate.parse::<u64>().expect(&place) * 1_000_000_000);
+            }
+            (["dscp-priority", dscp, priority], Some(scenario)) => {
+                let dscp: usize = dscp.parse().expect(&place);
+                scenario.options.priority_of_dscp[dscp] = priority.parse().expect(&place);
+            }
+            (["begun", "earlier", hosts], Some(scenario)) => {
+                let at = BEGIN - 20_000_000;
+                items(
+                    &place,
+                    at,
+                    &[*hosts, "ud-send-only", "sqp", "9"],
+                    &mut id,
+                    &mut scenario.items,
+                );
             }
             (["as", "written"], _) => *sort.last_mut().unwrap() = false,
             (["rows", "in", "parts"], Some(scenario)) => scenario.rows_in_parts = true,
@@ -136,6 +155,11 @@ pub(crate) fn host(name: u8, carrier: Carrier) -> Address {
     }
 }
 
+/// The link address of a host or of a port of a switch: single letters.
+fn mac(name: &str) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 0, name.as_bytes()[0] - b'a' + 0x0a])
+}
+
 fn items(place: &str, at: u64, words: &[&str], id: &mut u16, items: &mut Vec<Item>) {
     let time = Nanos(at);
     match words {
@@ -152,20 +176,47 @@ fn items(place: &str, at: u64, words: &[&str], id: &mut u16, items: &mut Vec<Ite
                 by_mirror,
             }));
         }
-        ["pause", quanta] => {
+        ["pause", quanta, rest @ ..] => {
+            let rest = pairs(place, rest);
+            let class: usize = rest.get("priority").map_or(3, |class| value(place, class));
+            let quanta = value(place, quanta);
+            let mut all = [0; 8];
+            // Priority 8 is a pause of the whole link.
+            all[class % 8] = quanta;
             let pause = Pause {
-                source: MacAddress([2, 0, 0, 0, 0, 0x0a]),
+                source: mac(rest.get("from").unwrap_or(&"a")),
                 destination: MacAddress::PAUSE,
-                kind: PauseKind::Priority,
-                enabled: 0b1000,
-                quanta: [0, 0, 0, value(place, quanta), 0, 0, 0, 0],
-                present: 8,
+                kind: if class == 8 {
+                    PauseKind::Link
+                } else {
+                    PauseKind::Priority
+                },
+                enabled: if class == 8 { 0 } else { 1 << class },
+                quanta: all,
+                present: if class == 8 { 1 } else { 8 },
             };
             items.push(Item::Pause(PauseFrame {
                 before: 0,
                 time,
-                tap: TapId(0),
+                tap: TapId(rest.get("tap").map_or(0, |tap| value(place, tap))),
                 pause,
+                reported: true,
+            }));
+        }
+        ["link", hosts, rest @ ..] => {
+            let rest = pairs(place, rest);
+            let (source, destination) = hosts.split_once('>').expect(place);
+            let macs = rest.get("macs").unwrap_or(hosts);
+            let (source_mac, destination_mac) = macs.split_once('>').expect(place);
+            items.push(Item::Link(LinkAddresses {
+                before: 0,
+                time,
+                tap: TapId(rest.get("tap").map_or(0, |tap| value(place, tap))),
+                source: host(source.as_bytes()[0], Carrier::RoceV2Ipv4),
+                destination: host(destination.as_bytes()[0], Carrier::RoceV2Ipv4),
+                source_mac: mac(source_mac),
+                destination_mac: mac(destination_mac),
+                hop_limit: rest.get("ttl").map_or(64, |ttl| value(place, ttl)),
             }));
         }
         [hosts, operation, rest @ ..] => {
@@ -198,9 +249,10 @@ fn packets(
     id: &mut u16,
     items: &mut Vec<Item>,
 ) {
-    const KNOWN: [&str; 22] = [
+    const KNOWN: [&str; 26] = [
         "qp", "psn", "every", "payload", "length", "dma", "tap", "path", "id", "ecn", "dscp", "sport",
-        "syndrome", "msn", "sqp", "vlan", "pcp", "vni", "carrier", "icrc", "cut", "repeat",
+        "syndrome", "msn", "sqp", "vlan", "pcp", "vni", "carrier", "icrc", "cut", "repeat", "ttl", "local",
+        "remote", "ack",
     ];
     if let Some(word) = words.keys().find(|word| !KNOWN.contains(word)) {
         panic!("{place}: unknown word '{word}'");
@@ -257,6 +309,8 @@ fn packets(
             packet: 0,
             name: ["REQ", "REP", "RTU", "REJ", "DREQ", "DREP", "MRA"]
                 [CM.iter().position(|cm| *cm == operation).unwrap()],
+            local_id: words.get("local").map(|id| value(place, id)),
+            remote_id: words.get("remote").map(|id| value(place, id)),
             local_qpn: words.get("qp").map(|qpn| Qpn::new(value(place, qpn))),
             starting_psn: words.get("psn").map(|_| first),
         };
@@ -305,6 +359,7 @@ fn packet(
     let dscp: u8 = words.get("dscp").map_or(26, |dscp| value(place, dscp));
     let vlan: Option<u16> = words.get("vlan").map(|vlan| value(place, vlan));
     let pcp: u16 = words.get("pcp").map_or(0, |pcp| value(place, pcp));
+    let ack = u8::from(words.contains_key("ack")) << 7;
     let cut = words.contains_key("cut");
     let has_udp = carrier.has_ip();
     let seen = if cut {
@@ -317,7 +372,7 @@ fn packet(
         source: host(hosts.as_bytes()[0], carrier),
         destination: host(*hosts.as_bytes().last().unwrap(), carrier),
         bth: Bth([
-            opcode.0, 0x40, 0xff, 0xff, 0, qpns[0], qpns[1], qpns[2], 0, psns[0], psns[1], psns[2],
+            opcode.0, 0x40, 0xff, 0xff, 0, qpns[0], qpns[1], qpns[2], ack, psns[0], psns[1], psns[2],
         ]),
         aeth: Aeth([syndrome, msns[0], msns[1], msns[2]]),
         dma_length: if seen.has(roce_wire::Extended::RETH) {
@@ -347,7 +402,7 @@ fn packet(
         } else {
             dscp << 2 | ecn
         },
-        hop_limit: 64,
+        hop_limit: words.get("ttl").map_or(64, |ttl| value(place, ttl)),
         carrier,
         through: if vlan.is_some() {
             Through::VLAN

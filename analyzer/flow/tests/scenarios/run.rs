@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use roce_flow::{Analysis, Collector, Conclusion, Options};
+use roce_flow::{Analysis, Collector, Conclusion, Options, Settings};
 use roce_model::{
     Cell, Columns, Data, EventColumns, FlowColumns, FlowRow, LostRecords, PacketBatch, Sink, SinkError,
     TimelineColumns,
@@ -20,6 +20,7 @@ pub(crate) struct Results {
     pub(crate) timeline: Vec<Row>,
     pub(crate) events: Vec<Row>,
     pub(crate) conclusion: Conclusion,
+    pub(crate) summary: roce_model::RunSummary,
 }
 
 impl Results {
@@ -43,15 +44,18 @@ impl Sink for Results {
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        for flow in rows {
-            let mut row = Row::new();
-            FlowColumns::cells(flow, |column, cell| {
-                row.insert(column.name, text(cell));
-            });
-            self.flows.push(row);
-        }
+        self.flows.extend(rows.iter().map(row_of::<FlowColumns>));
         Ok(())
     }
+}
+
+/// One row of a table.
+pub(crate) fn row_of<C: Columns>(of: &C::Row) -> Row {
+    let mut row = Row::new();
+    C::cells(of, |column, cell| {
+        row.insert(column.name, text(cell));
+    });
+    row
 }
 
 fn text(cell: Cell<'_>) -> String {
@@ -65,6 +69,7 @@ fn text(cell: Cell<'_>) -> String {
         Cell::Time(value) => value.0.to_string(),
         Cell::Id(value) => value.to_string(),
         Cell::Address(value) => value.to_string(),
+        Cell::Evidence(value) => value.to_string(),
     }
 }
 
@@ -125,7 +130,12 @@ pub(crate) enum Way {
 pub(crate) fn run(items: &[Item], options: Options, way: Way) -> Results {
     let parts = if way == Way::TwoParts { 2 } else { 1 };
     let mut results = Results::default();
-    let mut collector = Collector::new(parts, options.bin, vec![&mut results]);
+    let settings = Settings {
+        bin: options.bin,
+        link_rate: options.link_rate,
+        ..Settings::default()
+    };
+    let mut collector = Collector::new(parts, settings, vec![&mut results]);
     let mut analyses: Vec<Analysis> = (0..parts).map(|_| Analysis::new(options)).collect();
     if way == Way::OneBatch {
         let mut batch = PacketBatch::default();
@@ -155,7 +165,7 @@ pub(crate) fn run(items: &[Item], options: Options, way: Way) -> Results {
         collector.push(part, output).unwrap();
         conclusion.add(&concluded);
     }
-    collector.finish().unwrap();
+    collector.finish().unwrap().conclude(&mut results.summary);
     results.conclusion = conclusion;
     results
 }
@@ -169,7 +179,10 @@ fn share(item: &Item, part: usize, parts: usize) -> Option<Item> {
             (pair % parts == part).then_some(*item)
         }
         Item::Lost(lost) if part > 0 => Some(Item::Lost(LostRecords { records: 0, ..*lost })),
-        Item::Pause(_) if part > 0 => None,
+        Item::Pause(frame) if part > 0 => Some(Item::Pause(roce_model::PauseFrame {
+            reported: false,
+            ..*frame
+        })),
         item => Some(*item),
     }
 }
@@ -186,6 +199,7 @@ fn add(batch: &mut PacketBatch, item: &Item) {
             batch.packets.push(*packet);
         }
         Item::Lost(lost) => batch.lost.push(LostRecords { before, ..*lost }),
+        Item::Link(link) => batch.links.push(roce_model::LinkAddresses { before, ..*link }),
         Item::Pause(pause) => batch.pauses.push(roce_model::PauseFrame { before, ..*pause }),
     }
 }

@@ -1,4 +1,4 @@
-//! What was read: inputs, taps, time, frames, and how far the capture can be trusted.
+//! What was read: inputs, a single tap, time, frames, and how far the capture can be trusted.
 
 use jiff::Timestamp;
 use roce_model::Nanos;
@@ -6,6 +6,7 @@ use roce_model::Nanos;
 use super::field::{NAME, NAMED, field, more};
 use super::ink::{Ink, clean, shorten, width};
 use super::number::{bytes, count, plural};
+use super::places::vantage_field;
 use super::summary::View;
 
 /// What was read.
@@ -32,7 +33,7 @@ pub(super) fn about(view: &View<'_>) -> Vec<String> {
     if let Some(more) = more(run.inputs.len(), "input", "inputs") {
         lines.extend(field("", &[more], style));
     }
-    lines.extend(taps(view));
+    lines.extend(tap(view));
     let time = run.span.map(|span| {
         let length = span.length();
         vec![
@@ -76,49 +77,25 @@ pub(super) fn about(view: &View<'_>) -> Vec<String> {
     lines
 }
 
-/// The taps: a line for each when there are several, else what the input line does not say.
-fn taps(view: &View<'_>) -> Vec<String> {
+/// What the input line does not say of a single tap; several have a table of their own.
+fn tap(view: &View<'_>) -> Vec<String> {
     let View { run, style, .. } = view;
-    let several = run.taps.len() > 1;
-    let mut lines = Vec::new();
-    for (index, tap) in run.taps.iter().take(2 * NAMED).enumerate() {
-        let mut items = Vec::new();
-        let number = if several {
-            format!("{}: ", tap.tap.0)
-        } else {
-            String::new()
-        };
-        items.push(format!("{number}{}", clean(&tap.link)));
-        items.extend(
-            tap.interface
-                .as_deref()
-                .map(|name| format!("interface {}", clean(name))),
-        );
-        items.extend(
-            tap.mirror
-                .as_deref()
-                .map(|name| format!("mirror {}", clean(name))),
-        );
-        items.extend(tap.vantage.map(|vantage| format!("vantage {vantage}")));
-        if several {
-            items.push(plural(tap.roce_packets, "RoCE packet", "RoCE packets"));
-            items.push(shorten(&clean(&tap.input), style.width / 3, style.unicode));
-        }
-        lines.extend(field(
-            if index > 0 {
-                ""
-            } else if several {
-                "taps"
-            } else {
-                "link"
-            },
-            &items,
-            style,
-        ));
-    }
-    if let Some(left) = run.taps.len().checked_sub(2 * NAMED).filter(|left| *left > 0) {
-        lines.extend(field("", &[format!("and {left} more")], style));
-    }
+    let [tap] = run.taps.as_slice() else {
+        return Vec::new();
+    };
+    let mut items = vec![clean(&tap.link)];
+    items.extend(
+        tap.interface
+            .as_deref()
+            .map(|name| format!("interface {}", clean(name))),
+    );
+    items.extend(
+        tap.mirror
+            .as_deref()
+            .map(|name| format!("mirror {}", clean(name))),
+    );
+    let mut lines = field("link", &items, style);
+    lines.extend(vantage_field(view));
     lines
 }
 

@@ -9,8 +9,9 @@ use super::summary::View;
 
 /// The counts.
 pub(super) fn totals(view: &View<'_>) -> Vec<String> {
-    let View { run, style, .. } = view;
-    let totals = &run.totals;
+    let View {
+        run, style, totals, ..
+    } = view;
     let length = run.span.map(roce_model::Span::length).unwrap_or_default();
     if totals.roce_packets == 0 {
         return field("data", &["no RoCE packet".to_owned()], style);
@@ -20,15 +21,14 @@ pub(super) fn totals(view: &View<'_>) -> Vec<String> {
     data.extend(rate(totals.payload_bytes, length));
     data.push(format!("{} on the wire", bytes(totals.wire_bytes)));
     data.extend(rate(totals.wire_bytes, length));
-    if run.taps.len() > 1 {
-        data.push("all taps together".to_owned());
+    if totals.seen_again > 0 {
+        data.push("each packet once".to_owned());
     }
     lines.extend(field("data", &data, style));
     lines.extend(field("ECN", &ecn(view), style));
     lines.extend(field("CNP", &cnp(view), style));
     lines.extend(field("replies", &replies(view), style));
     lines.extend(field("resent", &resent(view), style));
-    lines.extend(field("missing", &missing(totals), style));
     if totals.pause_frames > 0 {
         lines.extend(field(
             "pause",
@@ -36,13 +36,13 @@ pub(super) fn totals(view: &View<'_>) -> Vec<String> {
             style,
         ));
     }
-    lines.extend(field("ICRC", &icrc(totals), style));
+    lines.extend(field("ICRC", &icrc(&run.totals), style));
     lines.extend(field("not seen", &not_seen(totals), style));
     lines
 }
 
 fn ecn(view: &View<'_>) -> Vec<String> {
-    let (sums, all) = (view.sums, view.run.totals.data_packets);
+    let (sums, all) = (view.sums, view.sums.counted.data_packets);
     let mut items = vec![plural(all, "data packet", "data packets")];
     let mut add = |name: &str, packets: u64, ink: Option<Ink>| {
         if packets > 0 {
@@ -60,6 +60,10 @@ fn ecn(view: &View<'_>) -> Vec<String> {
         all.saturating_sub(sums.ce + sums.ect0 + sums.ect1 + sums.not_ect),
         None,
     );
+    // Marks are set on the way: the tap that saw most of a flow may stand before the place that marks.
+    if sums.ce_again > 0 {
+        items.push(Ink::Warn.of(&format!("{} CE at other taps", count(sums.ce_again))));
+    }
     items
 }
 
@@ -69,6 +73,9 @@ fn cnp(view: &View<'_>) -> Vec<String> {
         return Vec::new();
     }
     let mut items = vec![Ink::Warn.of(&plural(total, "CNP", "CNPs"))];
+    if run.totals.seen_again > 0 {
+        items.push("at all taps together".to_owned());
+    }
     let named = NAMED - 1;
     for receiver in run.cnp_receivers.iter().take(named) {
         let to = shorten(
@@ -86,11 +93,20 @@ fn cnp(view: &View<'_>) -> Vec<String> {
     if left > 0 {
         items.push(format!("the rest to {}", plural(left, "other QP", "other QPs")));
     }
+    if run.totals.cnp_unattributed > 0 {
+        items.push(format!(
+            "{} charged to no flow",
+            count(run.totals.cnp_unattributed)
+        ));
+    }
+    if run.totals.cnp_after_nak > 0 {
+        items.push(format!("{} right after a NAK", count(run.totals.cnp_after_nak)));
+    }
     items
 }
 
 fn replies(view: &View<'_>) -> Vec<String> {
-    let (totals, sums) = (&view.run.totals, view.sums);
+    let (totals, sums) = (view.totals, view.sums);
     let mut items = Vec::new();
     if totals.acks > 0 {
         items.push(plural(totals.acks, "ACK", "ACKs"));
@@ -122,7 +138,7 @@ fn replies(view: &View<'_>) -> Vec<String> {
 }
 
 fn resent(view: &View<'_>) -> Vec<String> {
-    let totals = &view.run.totals;
+    let totals = view.totals;
     if totals.retransmitted_packets == 0 {
         return Vec::new();
     }
@@ -132,27 +148,38 @@ fn resent(view: &View<'_>) -> Vec<String> {
         Ink::Bad.of(&format!("{packets} ({share} of all)")),
         format!("{} payload", bytes(totals.retransmitted_bytes)),
     ];
-    if view.sums.resend_runs > 0 {
-        items.push(format!("in {}", plural(view.sums.resend_runs, "run", "runs")));
+    if totals.wasted_bytes > 0 {
+        items.push(format!("{} of it for nothing", bytes(totals.wasted_bytes)));
+    }
+    if totals.resend_runs > 0 {
+        items.push(format!(
+            "in {}{}",
+            plural(totals.resend_runs, "run", "runs"),
+            triggers(totals)
+        ));
     }
     items
 }
 
-fn missing(totals: &Totals) -> Vec<String> {
-    let mut items = Vec::new();
-    if totals.missing > 0 {
-        items.push(Ink::Bad.of(&format!("{} jumped over", plural(totals.missing, "PSN", "PSNs"))));
+/// What began the runs: ` (30 by NAK, 2 by timeout)`.
+fn triggers(totals: &Totals) -> String {
+    let kinds = [
+        ("by NAK", totals.runs_nak),
+        ("by missing READ responses", totals.runs_implied_nak),
+        ("by RNR", totals.runs_rnr),
+        ("by timeout", totals.runs_timeout),
+        ("unexplained", totals.runs_unknown),
+    ];
+    let kinds: Vec<String> = kinds
+        .iter()
+        .filter(|(_, runs)| *runs > 0)
+        .map(|(kind, runs)| format!("{} {kind}", count(*runs)))
+        .collect();
+    if kinds.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", kinds.join(", "))
     }
-    if totals.late > 0 {
-        items.push(format!("{} came late", count(totals.late)));
-    }
-    if totals.response_missing > 0 {
-        items.push(Ink::Bad.of(&format!(
-            "{} or more READ responses",
-            count(totals.response_missing)
-        )));
-    }
-    items
 }
 
 /// What was cut cannot be checked: the ICRC ends its packet.
@@ -183,7 +210,6 @@ fn not_seen(totals: &Totals) -> Vec<String> {
         ("RNR NAK", totals.rnr_naks),
         ("resent packet", totals.retransmitted_packets),
         ("missing PSN", totals.missing),
-        ("late packet", totals.late),
         ("missing READ response", totals.response_missing),
         ("pause frame (few capture points see them)", totals.pause_frames),
     ];

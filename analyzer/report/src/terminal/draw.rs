@@ -67,6 +67,18 @@ pub(super) fn strip(columns: &[Column], height: Height, style: &Style) -> String
     columns.iter().map(draw).collect()
 }
 
+/// Plain bars, scaled to the highest.
+pub(super) fn bars(values: &[f64], style: &Style) -> String {
+    let columns: Vec<Column> = values
+        .iter()
+        .map(|value| Column {
+            volume: *value,
+            ..Column::default()
+        })
+        .collect();
+    strip(&columns, Height::Volume, style)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::ink::paint;

@@ -42,6 +42,7 @@ pub(super) fn field(name: &str, items: &[String], style: &Style) -> Vec<String> 
 pub(super) fn sentence(facts: impl IntoIterator<Item = Option<String>>, style: &Style) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for fact in facts.into_iter().flatten() {
+        let fact = shorten(&fact, style.width.saturating_sub(1), style.unicode);
         match lines.last_mut() {
             Some(line) if width(line) + 2 + width(&fact) <= style.width => {
                 line.push_str(", ");

@@ -16,22 +16,29 @@ pub(super) enum Ink {
     Warn,
     /// Loss.
     Bad,
+    /// As it should be.
+    Good,
 }
 
 /// Where the coloured characters begin: a plane that nobody else uses, eight bits for the character.
 const PLANE: u32 = 0xf_0000;
 
-const INKS: [Ink; 4] = [Ink::Bold, Ink::Faint, Ink::Warn, Ink::Bad];
+const INKS: [Ink; 5] = [Ink::Bold, Ink::Faint, Ink::Warn, Ink::Bad, Ink::Good];
 
 /// The eight levels of a strip, lowest first.
 pub(super) const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The code of the lowest of [`BLOCKS`].
 const BLOCK: u32 = 0x81;
-/// The code of `…`.
-const ELLIPSIS: u32 = 0x91;
-/// The code of `─`.
-const LINE: u32 = 0x92;
+/// Other characters that can be coloured, by their codes.
+const OTHERS: [(u32, char); 6] = [
+    (0x91, '…'),
+    (0x92, '─'),
+    (0x93, '✗'),
+    (0x94, '▲'),
+    (0x95, '•'),
+    (0x96, '✓'),
+];
 
 impl Ink {
     fn style(self) -> Style {
@@ -40,6 +47,8 @@ impl Ink {
             Self::Faint => Style::new().dimmed(),
             Self::Warn => AnsiColor::Yellow.on_default(),
             Self::Bad => AnsiColor::Red.on_default(),
+            // Not green: who cannot tell it from red sees this one.
+            Self::Good => AnsiColor::Cyan.on_default(),
         }
     }
 
@@ -52,9 +61,10 @@ impl Ink {
         let code = match glyph {
             ' '..='~' => u32::from(glyph),
             '▁'..='█' => BLOCK + (u32::from(glyph) - u32::from('▁')),
-            '…' => ELLIPSIS,
-            '─' => LINE,
-            _ => return glyph,
+            other => match OTHERS.iter().find(|(_, known)| *known == other) {
+                Some((code, _)) => *code,
+                None => return glyph,
+            },
         };
         char::from_u32(PLANE + ((self as u32) << 8) + code).unwrap_or(glyph)
     }
@@ -65,10 +75,11 @@ fn dry(painted: char) -> Option<(Ink, char)> {
     let code = u32::from(painted).checked_sub(PLANE)?;
     let ink = *INKS.get(usize::try_from(code >> 8).ok()?)?;
     let glyph = match code & 0xff {
-        ELLIPSIS => '…',
-        LINE => '─',
         block if (BLOCK..BLOCK + 8).contains(&block) => char::from_u32(u32::from('▁') + block - BLOCK)?,
-        ascii => char::from_u32(ascii)?,
+        code => match OTHERS.iter().find(|(known, _)| *known == code) {
+            Some((_, glyph)) => *glyph,
+            None => char::from_u32(code)?,
+        },
     };
     Some((ink, glyph))
 }
@@ -148,10 +159,10 @@ mod tests {
 
     #[test]
     fn ink_takes_no_room_and_is_gone_without_color() {
-        let text = format!("a{}b", Ink::Warn.of("12 █…"));
-        assert_eq!(width(&text), 7);
-        assert_eq!(paint(&text, false), "a12 █…b\n");
-        assert_eq!(paint(&text, true), "a\u{1b}[33m12 █…\u{1b}[0mb\n");
+        let text = format!("a{}b", Ink::Warn.of("12 █…✗▲•✓"));
+        assert_eq!(width(&text), 11);
+        assert_eq!(paint(&text, false), "a12 █…✗▲•✓b\n");
+        assert_eq!(paint(&text, true), "a\u{1b}[33m12 █…✗▲•✓\u{1b}[0mb\n");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The order of the screen, the run's timeline, what is said around the table of flows, and what could not be read.
+//! The run's counts and timeline, what is said around the table of flows, and what could not be read.
 
-use roce_model::{Cut, Nanos, RunSummary};
+use roce_model::{Cut, Nanos, RunSummary, Totals};
 
 use super::about::about;
 use super::counts::totals;
@@ -16,7 +16,9 @@ use super::{Style, table};
 pub(super) struct View<'a> {
     pub(super) run: &'a RunSummary,
     pub(super) style: &'a Style,
-    pub(super) sums: FlowSums,
+    pub(super) sums: &'a FlowSums,
+    /// The totals, each packet counted once.
+    pub(super) totals: &'a Totals,
     pub(super) whole: &'a WholeStrip,
 }
 
@@ -49,6 +51,9 @@ fn timeline(view: &View<'_>) -> Vec<String> {
     let named = |name: &str, text: &str| format!(" {}{text}", padded(&Ink::Faint.of(name), NAME - 1));
     let peak_rate = rate_of(peak(&columns, Height::Volume) * 8e9 / column_time);
     let mut scales = vec![format!("payload up to {peak_rate}")];
+    if view.run.totals.seen_again > 0 {
+        scales.push("all taps together".to_owned());
+    }
     let mut lines = vec![named("payload", &strip(&columns, Height::Volume, style))];
     if columns.iter().any(|column| column.has_ce) {
         lines.push(named("CE", &strip(&columns, Height::Ce, style)));
@@ -98,20 +103,29 @@ pub(super) fn flows(view: &View<'_>, top: &mut TopFlows, strips: &FlowStrips) ->
     let shown = sorted.get(..style.top.min(sorted.len())).unwrap_or_default();
     let all = strips
         .flows()
-        .map_or(sums.first_epochs, |flows| flows as u64)
+        .map_or(sums.first_epochs, |flows| {
+            (flows as u64).saturating_sub(sums.seen_again)
+        })
         .max(shown.len() as u64);
     let several = view.run.taps.len() > 1;
+    let qpn_of = |id| {
+        sorted
+            .iter()
+            .find(|flow| flow.flow_id == id)
+            .map(|flow| flow.destination_qpn)
+    };
     let mut lines = vec![String::new()];
     let title = plural(all, "flow", "flows");
     let facts = [
         Some(Ink::Bold.of(&title)),
-        several.then(|| "counted at each tap".to_owned()),
+        (several && sums.seen_again == 0).then(|| "at each tap".to_owned()),
+        (sums.seen_again > 0).then(|| "each at the tap that saw most of it".to_owned()),
         (all > 1).then(|| "the largest by payload".to_owned()),
         table::shared(shown, style),
     ];
     lines.extend(sentence(facts, style));
     if !shown.is_empty() {
-        lines.extend(table::table(shown, strips, several, style));
+        lines.extend(table::table(shown, strips, several, qpn_of, style));
         let legend = [
             Some("timeline: scaled to each flow's own peak".to_owned()),
             style.color.then(|| format!("{}: CE", Ink::Warn.of("yellow"))),
@@ -124,9 +138,10 @@ pub(super) fn flows(view: &View<'_>, top: &mut TopFlows, strips: &FlowStrips) ->
     let left = all - shown.len() as u64;
     if left > 0 {
         let payload = sums
+            .counted
             .payload_bytes
             .saturating_sub(shown.iter().map(|flow| flow.payload_bytes).sum());
-        let share = percent(payload, sums.payload_bytes)
+        let share = percent(payload, sums.counted.payload_bytes)
             .map_or_else(String::new, |share| format!(" ({share} of all payload)"));
         lines.push(format!(
             " and {} with {}{share}",

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::{Style, TerminalReport};
-use crate::fixture::{Made, incast, nothing, trouble};
+use crate::fixture::{Made, incast, nothing, training, trouble};
 
 fn screen(made: &Made, style: Style) -> String {
     let mut report = TerminalReport::new(Vec::new(), style);
@@ -72,8 +72,66 @@ fn nothing_80() {
 }
 
 #[test]
+fn training_80() {
+    insta::assert_snapshot!(screen(&training(), PLAIN));
+}
+
+#[test]
+fn training_160() {
+    insta::assert_snapshot!(screen(&training(), Style { width: 160, ..PLAIN }));
+}
+
+#[test]
+fn trouble_80_color() {
+    let style = Style { color: true, ..PLAIN };
+    insta::assert_snapshot!(screen(&trouble(), style).replace('\u{1b}', "ESC"));
+}
+
+#[test]
+fn trouble_80_ascii() {
+    let style = Style {
+        unicode: false,
+        ..PLAIN
+    };
+    insta::assert_snapshot!(screen(&trouble(), style));
+}
+
+/// What an operator reads first: the verdict, every severity, what to do next, the holes and the episodes.
+#[test]
+fn the_first_lines_are_the_verdicts() {
+    let screen = screen(&incast(), PLAIN);
+    let first: Vec<&str> = screen.lines().take(20).collect();
+    assert!(first[0].starts_with(" verdict "), "{screen}");
+    let first = first.join(" ");
+    for expected in [
+        "✗ critical",
+        "▲ warning",
+        "✓ ok",
+        "next:",
+        "2 PSNs missing",
+        "2 episodes",
+    ] {
+        assert!(
+            first.contains(expected),
+            "no {expected:?} in the first lines of\n{screen}"
+        );
+    }
+}
+
+#[test]
+fn without_a_finding_it_says_what_could_not_be_seen() {
+    let mut made = incast();
+    made.run.findings.clear();
+    let screen = screen(&made, PLAIN);
+    assert!(screen.contains("no finding"), "{screen}");
+    assert!(screen.contains("blind to"), "{screen}");
+    assert!(screen.contains("PFC"), "{screen}");
+    assert!(screen.contains("no sender-side tap"), "{screen}");
+}
+
+#[test]
 fn no_line_is_wider_than_the_screen() {
-    for made in [incast(), trouble(), nothing()] {
+    for made in [incast(), trouble(), training(), nothing()] {
         for width in 60..200 {
             for unicode in [true, false] {
                 let screen = screen(
@@ -97,7 +155,7 @@ fn no_line_is_wider_than_the_screen() {
 
 #[test]
 fn colors_change_nothing_but_color() {
-    for made in [incast(), trouble(), nothing()] {
+    for made in [incast(), trouble(), training(), nothing()] {
         let colored = screen(&made, Style { color: true, ..PLAIN });
         let mut plain = String::new();
         for (index, part) in colored.split('\u{1b}').enumerate() {
@@ -124,8 +182,8 @@ fn the_numbers_are_those_of_the_rows() {
         "78,000 data packets, CE 1,560 (2.00 %), ECT(0) 76,440 (98.0 %)",
         "500 CNPs, 250 to 10.0.0.1 QPN 0x201, 130 to 10.0.0.2 QPN 0x202, 80 to 10.0.0.3 QPN 0x203, the rest to 2 other QPs",
         "1,499 ACKs, 1 NAK",
-        "5 packets (<0.01 % of all), 5.12 kB payload, in 1 run",
-        "2 PSNs jumped over",
+        "5 packets (<0.01 % of all), 5.12 kB payload, in 1 run (1 by NAK)",
+        "2 PSNs missing: 2 lost by the network",
         "12 flows",
         // The two smallest: 10 * (1 + 2) * 100 packets.
         "and 2 more flows with 3.07 MB (3.85 % of all payload)",

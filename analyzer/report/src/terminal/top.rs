@@ -1,11 +1,14 @@
 //! The flows with the most data, and sums over all flows: what can be known from their rows as they close, in
 //! little memory. How they are shown is left to `table`.
 
-use roce_model::{Address, FlowId, FlowRow, Nanos, TapId};
+use roce_model::{Address, FlowId, FlowRow, Nanos, TapId, Totals};
 
 /// Flows that are kept at least, whatever number is shown: a flow's epochs close apart and are added up, so that
 /// one whose first epoch was small can still become large.
 const KEPT: usize = 2_048;
+
+/// What resend runs are triggered by.
+pub(super) const TRIGGERS: [&str; 5] = ["nak", "implied", "rnr", "timeout", "unknown"];
 
 /// A flow at a tap, its epochs added up.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,16 +21,32 @@ pub(super) struct TopFlow {
     pub(super) service: &'static str,
     pub(super) vlan: Option<u16>,
     pub(super) dscp: Option<u8>,
+    pub(super) peer: Option<FlowId>,
+    pub(super) pairing: Option<&'static str>,
     pub(super) epochs: u64,
     pub(super) first_time: Nanos,
     pub(super) last_time: Nanos,
     pub(super) packets: u64,
     pub(super) payload_bytes: u64,
-    pub(super) data_packets: u64,
-    pub(super) ce: u64,
+    /// Data packets and those of them with CE, at the tap that saw the largest share of it: behind the place that marks.
+    pub(super) marked: (u64, u64),
+    /// Another tap saw more of it: it is here for its marks alone.
+    again: bool,
+    /// `None` where no CNP could be charged to it.
+    pub(super) cnp: Option<u64>,
     pub(super) retransmitted_packets: u64,
+    /// Resend runs by trigger, as in [`TRIGGERS`].
+    pub(super) runs: [u64; TRIGGERS.len()],
     pub(super) missing: u64,
+    /// Packets that the network lost, before or behind the tap, READ responses too.
+    pub(super) lost: u64,
+    /// Missing packets that the capture lost.
+    pub(super) not_captured: u64,
+    /// Missing packets of which the class is not known.
+    pub(super) unclear: u64,
     pub(super) late: u64,
+    /// What the ACK times measure, the median, and of how many.
+    pub(super) ack_time: Option<(Option<&'static str>, Nanos, u64)>,
     pub(super) acks: u64,
     pub(super) naks: u64,
     pub(super) rnr_naks: u64,
@@ -45,16 +64,34 @@ impl TopFlow {
             service: row.service,
             vlan: row.vlan,
             dscp: row.dscp,
+            peer: row.peer_flow_id,
+            pairing: row.pairing,
             epochs: 1,
             first_time: row.first_time,
             last_time: row.last_time,
             packets: row.packets,
             payload_bytes: row.payload_bytes,
-            data_packets: row.data_packets,
-            ce: row.ce,
+            marked: (row.data_packets, row.ce),
+            again: !row.counted,
+            cnp: row.cnp,
             retransmitted_packets: row.retransmitted_packets,
+            runs: [
+                row.runs_nak,
+                row.runs_implied_nak,
+                row.runs_rnr,
+                row.runs_timeout,
+                row.runs_unknown,
+            ],
             missing: row.missing,
+            lost: row.network_lost
+                + row.lost_downstream.unwrap_or(0)
+                + row.response_network_lost.unwrap_or(0),
+            not_captured: row.capture_lost + row.response_capture_lost.unwrap_or(0),
+            unclear: row.ambiguous + row.unresolved,
             late: row.late,
+            ack_time: row
+                .ack_rtt_p50_ns
+                .map(|time| (row.ack_time_is, Nanos(time), row.ack_rtt_count)),
             acks: row.acks,
             naks: row.naks,
             rnr_naks: row.rnr_naks,
@@ -67,15 +104,33 @@ impl TopFlow {
         if other.packets > self.packets {
             self.dscp = other.dscp;
         }
+        if self.peer.is_none() {
+            (self.peer, self.pairing) = (other.peer, other.pairing);
+        }
+        // Medians do not add up: that of the most measurements stands for all.
+        let measured = |flow: &Self| flow.ack_time.map_or(0, |(_, _, count)| count);
+        if measured(other) > measured(self) {
+            self.ack_time = other.ack_time;
+        }
+        self.cnp = match (self.cnp, other.cnp) {
+            (Some(kept), Some(new)) => Some(kept + new),
+            (kept, new) => kept.or(new),
+        };
+        for (kept, new) in self.runs.iter_mut().zip(other.runs) {
+            *kept += new;
+        }
         self.epochs += other.epochs;
         self.first_time = self.first_time.min(other.first_time);
         self.last_time = self.last_time.max(other.last_time);
         self.packets += other.packets;
         self.payload_bytes += other.payload_bytes;
-        self.data_packets += other.data_packets;
-        self.ce += other.ce;
+        self.marked.0 += other.marked.0;
+        self.marked.1 += other.marked.1;
         self.retransmitted_packets += other.retransmitted_packets;
         self.missing += other.missing;
+        self.lost += other.lost;
+        self.not_captured += other.not_captured;
+        self.unclear += other.unclear;
         self.late += other.late;
         self.acks += other.acks;
         self.naks += other.naks;
@@ -84,13 +139,21 @@ impl TopFlow {
     }
 }
 
-/// What all flows together counted that the totals do not say.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What all flows together counted; of rows that count (another tap may have seen the same).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct FlowSums {
     pub(super) rows: u64,
     /// Rows of a flow's first epoch: about as many as there are flows.
     pub(super) first_epochs: u64,
-    pub(super) payload_bytes: u64,
+    /// Rows of flows of which the other direction is known.
+    pub(super) paired: u64,
+    /// Rows that do not count, of a flow's first epoch.
+    pub(super) seen_again: u64,
+    /// CE in these rows.
+    pub(super) ce_again: u64,
+    /// What totals say, too, but for packets that belong to no flow.
+    pub(super) counted: Totals,
+    /// Of data packets alone.
     pub(super) not_ect: u64,
     pub(super) ect0: u64,
     pub(super) ect1: u64,
@@ -100,8 +163,104 @@ pub(super) struct FlowSums {
     pub(super) nak_remote_access: u64,
     pub(super) nak_remote_operational: u64,
     pub(super) nak_other: u64,
-    pub(super) resend_runs: u64,
-    pub(super) stale: u64,
+}
+
+impl FlowSums {
+    /// Adds a row that counts.
+    fn add(&mut self, row: &FlowRow) {
+        self.rows += 1;
+        self.first_epochs += u64::from(row.epoch == 0);
+        self.paired += u64::from(row.peer_flow_id.is_some());
+        add(&mut self.counted, row);
+        self.not_ect += row.not_ect;
+        self.ect0 += row.ect0;
+        self.ect1 += row.ect1;
+        self.ce += row.ce;
+        self.nak_sequence += row.nak_sequence;
+        self.nak_invalid_request += row.nak_invalid_request;
+        self.nak_remote_access += row.nak_remote_access;
+        self.nak_remote_operational += row.nak_remote_operational;
+        self.nak_other += row.nak_other;
+    }
+}
+
+/// Adds what a row says to what totals say.
+fn add(totals: &mut Totals, row: &FlowRow) {
+    for (sum, value) in [
+        (&mut totals.wire_bytes, row.wire_bytes),
+        (&mut totals.payload_bytes, row.payload_bytes),
+        (&mut totals.data_packets, row.data_packets),
+        (&mut totals.acks, row.acks),
+        (&mut totals.naks, row.naks),
+        (&mut totals.rnr_naks, row.rnr_naks),
+        (&mut totals.retransmitted_packets, row.retransmitted_packets),
+        (&mut totals.retransmitted_bytes, row.retransmitted_bytes),
+        (&mut totals.wasted_bytes, row.wasted_bytes),
+        (&mut totals.resend_runs, row.resend_runs),
+        (&mut totals.runs_nak, row.runs_nak),
+        (&mut totals.runs_implied_nak, row.runs_implied_nak),
+        (&mut totals.runs_rnr, row.runs_rnr),
+        (&mut totals.runs_timeout, row.runs_timeout),
+        (&mut totals.runs_unknown, row.runs_unknown),
+        (&mut totals.missing, row.missing),
+        (&mut totals.reordered, row.reordered),
+        (&mut totals.network_lost, row.network_lost),
+        (&mut totals.capture_lost, row.capture_lost),
+        (&mut totals.ambiguous, row.ambiguous),
+        (&mut totals.unresolved, row.unresolved),
+        (&mut totals.late, row.late),
+        (&mut totals.response_missing, row.response_missing),
+        (&mut totals.lost_downstream, row.lost_downstream.unwrap_or(0)),
+        (
+            &mut totals.response_network_lost,
+            row.response_network_lost.unwrap_or(0),
+        ),
+        (
+            &mut totals.response_capture_lost,
+            row.response_capture_lost.unwrap_or(0),
+        ),
+    ] {
+        *sum += value;
+    }
+}
+
+/// The totals of a run in which each packet counts once, also where several taps saw it: what flows say is taken from
+/// the rows that count.
+pub(super) fn once(totals: &Totals, sums: &FlowSums) -> Totals {
+    if totals.seen_again == 0 {
+        return totals.clone();
+    }
+    let counted = &sums.counted;
+    Totals {
+        roce_packets: totals.roce_packets.saturating_sub(totals.seen_again),
+        wire_bytes: counted.wire_bytes,
+        payload_bytes: counted.payload_bytes,
+        data_packets: counted.data_packets,
+        acks: counted.acks,
+        naks: counted.naks,
+        rnr_naks: counted.rnr_naks,
+        retransmitted_packets: counted.retransmitted_packets,
+        retransmitted_bytes: counted.retransmitted_bytes,
+        wasted_bytes: counted.wasted_bytes,
+        resend_runs: counted.resend_runs,
+        runs_nak: counted.runs_nak,
+        runs_implied_nak: counted.runs_implied_nak,
+        runs_rnr: counted.runs_rnr,
+        runs_timeout: counted.runs_timeout,
+        runs_unknown: counted.runs_unknown,
+        missing: counted.missing,
+        reordered: counted.reordered,
+        network_lost: counted.network_lost,
+        capture_lost: counted.capture_lost,
+        ambiguous: counted.ambiguous,
+        unresolved: counted.unresolved,
+        late: counted.late,
+        response_missing: counted.response_missing,
+        lost_downstream: counted.lost_downstream,
+        response_network_lost: counted.response_network_lost,
+        response_capture_lost: counted.response_capture_lost,
+        ..totals.clone()
+    }
 }
 
 /// Collects the rows of flows.
@@ -123,20 +282,12 @@ impl TopFlows {
 
     pub(super) fn add(&mut self, row: &FlowRow) {
         let sums = &mut self.sums;
-        sums.rows += 1;
-        sums.first_epochs += u64::from(row.epoch == 0);
-        sums.payload_bytes += row.payload_bytes;
-        sums.not_ect += row.not_ect;
-        sums.ect0 += row.ect0;
-        sums.ect1 += row.ect1;
-        sums.ce += row.ce;
-        sums.nak_sequence += row.nak_sequence;
-        sums.nak_invalid_request += row.nak_invalid_request;
-        sums.nak_remote_access += row.nak_remote_access;
-        sums.nak_remote_operational += row.nak_remote_operational;
-        sums.nak_other += row.nak_other;
-        sums.resend_runs += row.resend_runs;
-        sums.stale += row.stale;
+        if row.counted {
+            sums.add(row);
+        } else {
+            sums.seen_again += u64::from(row.epoch == 0);
+            sums.ce_again += row.ce;
+        }
         self.flows.push(TopFlow::of(row));
         if self.flows.len() >= self.kept.saturating_mul(2) {
             self.condense();
@@ -147,18 +298,34 @@ impl TopFlows {
     /// The flows by data, the most first, then by packets; always in the same order.
     pub(super) fn sorted(&mut self) -> &[TopFlow] {
         self.condense();
+        // Marks are set on the way: of a flow's taps the one that shows most of them says how much was marked.
+        self.flows.sort_by_key(|flow| (flow.flow_id, flow.again));
+        self.flows.dedup_by(|again, flow| {
+            let same = again.again && again.flow_id == flow.flow_id;
+            if same && beyond(again.marked, flow.marked) {
+                flow.marked = again.marked;
+            }
+            same
+        });
+        self.flows.retain(|flow| !flow.again);
+        self.order();
         &self.flows
     }
 
     fn condense(&mut self) {
-        self.flows.sort_by_key(|flow| (flow.flow_id, flow.tap));
+        let key = |flow: &TopFlow| (flow.flow_id, flow.tap, flow.again);
+        self.flows.sort_by_key(key);
         self.flows.dedup_by(|next, flow| {
-            let same = (next.flow_id, next.tap) == (flow.flow_id, flow.tap);
+            let same = key(next) == key(flow);
             if same {
                 flow.add(next);
             }
             same
         });
+        self.order();
+    }
+
+    fn order(&mut self) {
         self.flows.sort_by(|a, b| {
             let size = |flow: &TopFlow| (flow.payload_bytes, flow.packets);
             size(b)
@@ -166,6 +333,11 @@ impl TopFlows {
                 .then_with(|| (a.flow_id, a.tap).cmp(&(b.flow_id, b.tap)))
         });
     }
+}
+
+/// Whether the share of `a` (of how many, how many) is larger than that of `b`.
+fn beyond(a: (u64, u64), b: (u64, u64)) -> bool {
+    u128::from(a.1) * u128::from(b.0.max(1)) > u128::from(b.1) * u128::from(a.0.max(1))
 }
 
 #[cfg(test)]
@@ -176,6 +348,7 @@ mod tests {
         FlowRow {
             flow_id: FlowId(flow),
             epoch,
+            counted: true,
             payload_bytes,
             packets: payload_bytes / 10,
             first_time: Nanos(u64::from(epoch) * 100),
@@ -203,9 +376,80 @@ mod tests {
             (2, Nanos(0), Nanos(150))
         );
         assert_eq!(
-            (top.sums.rows, top.sums.first_epochs, top.sums.payload_bytes),
+            (
+                top.sums.rows,
+                top.sums.first_epochs,
+                top.sums.counted.payload_bytes
+            ),
             (3, 2, 320)
         );
+    }
+
+    #[test]
+    fn what_another_tap_saw_more_of_does_not_count() {
+        let mut top = TopFlows::new(10);
+        top.add(&row(1, 0, 100));
+        top.add(&FlowRow {
+            counted: false,
+            tap: TapId(1),
+            data_packets: 9,
+            ce: 3,
+            ..row(1, 0, 90)
+        });
+        let flow = &top.sorted()[0];
+        assert_eq!(
+            (flow.tap, flow.payload_bytes, flow.marked),
+            (TapId(0), 100, (9, 3))
+        );
+        assert_eq!(top.sorted().len(), 1);
+        assert_eq!(top.sums.ce_again, 3);
+        assert_eq!(
+            (top.sums.rows, top.sums.seen_again, top.sums.counted.payload_bytes),
+            (1, 1, 100)
+        );
+        // Totals count every captured packet.
+        let totals = Totals {
+            frames: 20,
+            roce_packets: 19,
+            payload_bytes: 190,
+            seen_again: 9,
+            ..Totals::default()
+        };
+        let once = once(&totals, &top.sums);
+        assert_eq!(
+            (once.frames, once.roce_packets, once.payload_bytes),
+            (20, 10, 100)
+        );
+    }
+
+    #[test]
+    fn losses_and_triggers_add_up_and_the_better_median_stays() {
+        let mut top = TopFlows::new(10);
+        top.add(&FlowRow {
+            network_lost: 2,
+            lost_downstream: Some(3),
+            capture_lost: 1,
+            runs_nak: 1,
+            ack_rtt_p50_ns: Some(5),
+            ack_rtt_count: 10,
+            ..row(1, 0, 100)
+        });
+        top.add(&FlowRow {
+            ambiguous: 4,
+            unresolved: 1,
+            response_network_lost: Some(1),
+            runs_timeout: 2,
+            cnp: Some(7),
+            ack_rtt_p50_ns: Some(9),
+            ack_rtt_count: 11,
+            ack_time_is: Some("rtt"),
+            ..row(1, 1, 100)
+        });
+        let flow = &top.sorted()[0];
+        assert_eq!((flow.lost, flow.not_captured, flow.unclear), (6, 1, 5));
+        assert_eq!(flow.runs, [1, 0, 0, 2, 0]);
+        assert_eq!(flow.cnp, Some(7));
+        assert_eq!(flow.ack_time, Some((Some("rtt"), Nanos(9), 11)));
     }
 
     #[test]

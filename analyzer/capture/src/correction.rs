@@ -1,0 +1,114 @@
+//! Times of one clock moved to another's. How far the two are apart is found by others.
+
+use roce_model::Nanos;
+
+/// What is taken from a clock's times.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Correction {
+    /// The time, by the clock itself, at which it is ahead by `ahead_ns`.
+    pub at: Nanos,
+    /// How far it is ahead, in nanoseconds.
+    pub ahead_ns: f64,
+    /// How much faster it runs, in parts per billion.
+    pub faster_ppb: f64,
+}
+
+impl Correction {
+    /// How far the clock is ahead when it shows `time`, in nanoseconds.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a distance in time: 2^53 ns are 104 days, and what is beyond is multiplied by a small number"
+    )]
+    pub fn ahead_at(&self, time: Nanos) -> f64 {
+        let since = (i128::from(time.0) - i128::from(self.at.0)) as f64;
+        self.ahead_ns + self.faster_ppb * 1e-9 * since
+    }
+
+    /// The time that the other clock shows when this one shows `time`; what would lie before 1970 is at its begin.
+    #[inline]
+    pub fn of(&self, time: Nanos) -> Nanos {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "what 64 bits do not hold becomes their end"
+        )]
+        let ahead = self.ahead_at(time).round() as i64;
+        Nanos(time.0.saturating_add_signed(ahead.saturating_neg()))
+    }
+
+    /// This correction, and after it another one, as one.
+    #[must_use]
+    pub fn then(&self, next: &Self) -> Self {
+        Self {
+            at: self.at,
+            ahead_ns: self.ahead_ns + next.ahead_at(self.of(self.at)),
+            faster_ppb: self.faster_ppb + next.faster_ppb * (1.0 - self.faster_ppb * 1e-9),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGIN: Nanos = Nanos(1_795_000_000_000_000_000);
+
+    #[test]
+    fn offset_and_drift_are_taken_away() {
+        let clock = Correction {
+            at: BEGIN,
+            ahead_ns: 3.5e9,
+            faster_ppb: 20_000.0,
+        };
+        assert_eq!(clock.of(BEGIN), Nanos(BEGIN.0 - 3_500_000_000));
+        // 20 us a second: after 10 s 200 us more, before that less.
+        assert_eq!(
+            clock.of(Nanos(BEGIN.0 + 10_000_000_000)),
+            Nanos(BEGIN.0 + 6_499_800_000)
+        );
+        assert_eq!(
+            clock.of(Nanos(BEGIN.0 - 10_000_000_000)),
+            Nanos(BEGIN.0 - 13_499_800_000)
+        );
+    }
+
+    #[test]
+    fn two_after_each_other() {
+        let first = Correction {
+            at: BEGIN,
+            ahead_ns: 1e9,
+            faster_ppb: 1_000.0,
+        };
+        let second = Correction {
+            at: Nanos(BEGIN.0 - 5_000_000_000),
+            ahead_ns: -2e9,
+            faster_ppb: 3_000.0,
+        };
+        let both = first.then(&second);
+        for seconds in [0, 1, 100, 3_600] {
+            let time = Nanos(BEGIN.0 + seconds * 1_000_000_000);
+            let difference = both.of(time).0.abs_diff(second.of(first.of(time)).0);
+            // Rounded twice or once.
+            assert!(difference <= 1, "{difference} after {seconds} s");
+        }
+    }
+
+    #[test]
+    fn no_time_is_out_of_range() {
+        let far = Correction {
+            at: Nanos(0),
+            ahead_ns: f64::MAX,
+            faster_ppb: f64::NAN,
+        };
+        assert_eq!(far.of(BEGIN), BEGIN, "not a number is no correction");
+        let far = Correction {
+            faster_ppb: 0.0,
+            ..far
+        };
+        assert_eq!(far.of(BEGIN), Nanos(0));
+        let far = Correction {
+            ahead_ns: -f64::MAX,
+            ..far
+        };
+        assert_eq!(far.of(Nanos(u64::MAX - 5)), Nanos(u64::MAX));
+    }
+}

@@ -1,0 +1,181 @@
+//! What a run is told: the command line over the configuration file over the defaults, and its echo in the results.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use roce_flow::{ThresholdValue, Thresholds};
+use roce_model::{Filter, Nanos, Severity};
+
+use crate::args::{Analyse, parse_severity};
+use crate::config::{Config, Setting, Written};
+use crate::dcqcn::Reaction;
+use crate::dscp::DscpMap;
+use crate::duration::Moment;
+use crate::rate::Rate;
+use crate::training::{self, Logged, Pattern};
+
+/// More threads than this bring nothing: one reads for all of them.
+const MOST_THREADS: u32 = 8;
+
+/// Everything that shapes a run but its inputs.
+pub(crate) struct Choices {
+    pub(crate) bin: Nanos,
+    pub(crate) dcqcn: Option<Reaction>,
+    pub(crate) dscp_map: DscpMap,
+    pub(crate) fail_on: Option<Severity>,
+    pub(crate) flow: Option<Filter>,
+    pub(crate) lag: Vec<Vec<String>>,
+    pub(crate) link_rate: Option<Rate>,
+    pub(crate) logged: Vec<Logged>,
+    pub(crate) max_flows: usize,
+    pub(crate) threads: u32,
+    pub(crate) thresholds: Thresholds,
+    pub(crate) top: usize,
+    /// The options that shape the results: name and value.
+    pub(crate) echo: Vec<(String, String)>,
+}
+
+impl Choices {
+    /// Brings everything together; the training log is read here.
+    ///
+    /// # Errors
+    /// When the configuration or the training log cannot be read.
+    pub(crate) fn of(arguments: &Analyse) -> anyhow::Result<Self> {
+        let (config, thresholds) = configuration(arguments.config.as_deref())?;
+        let log = arguments
+            .training_log
+            .clone()
+            .or_else(|| config.training_log.as_ref().map(PathBuf::from));
+        let pattern = arguments
+            .training_log_pattern
+            .clone()
+            .or(config.training_log_pattern);
+        let logged = match &log {
+            Some(path) => {
+                let pattern = match &pattern {
+                    Some(pattern) => pattern.clone(),
+                    None => Pattern::built_in().map_err(|error| anyhow!(error))?,
+                };
+                training::read(path, &pattern)?
+            }
+            None => Vec::new(),
+        };
+        let fail_on = arguments.fail_on.as_deref().map(parse_severity).transpose();
+        let mut choices = Self {
+            bin: arguments.bin.or(config.bin).unwrap_or(Nanos(1_000_000)),
+            dcqcn: arguments.dcqcn.clone().or(config.dcqcn),
+            dscp_map: arguments.dscp_map.or(config.dscp_map).unwrap_or_default(),
+            fail_on: fail_on.map_err(|error| anyhow!(error))?.or(config.fail_on),
+            flow: arguments.flow.clone().or(config.flow),
+            lag: if arguments.lag.is_empty() {
+                config.lag
+            } else {
+                arguments.lag.clone()
+            },
+            link_rate: arguments.link_rate.or(config.link_rate),
+            logged,
+            max_flows: arguments.max_flows.or(config.max_flows).unwrap_or(1_000_000),
+            threads: arguments
+                .threads
+                .or(config.threads)
+                .unwrap_or_else(default_threads),
+            thresholds,
+            top: arguments.top.or(config.top).unwrap_or(10),
+            echo: Vec::new(),
+        };
+        choices.echo = choices.said(arguments, log.as_ref(), pattern.as_ref());
+        Ok(choices)
+    }
+
+    /// The options that shape the results, those that were not given left out but for the bin and the flows.
+    fn said(
+        &self,
+        arguments: &Analyse,
+        log: Option<&PathBuf>,
+        pattern: Option<&Pattern>,
+    ) -> Vec<(String, String)> {
+        let mut said = vec![
+            ("bin_ns".to_owned(), self.bin.0.to_string()),
+            ("max_flows".to_owned(), self.max_flows.to_string()),
+        ];
+        let mut add = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                said.push((name.to_owned(), value));
+            }
+        };
+        add("flow", self.flow.as_ref().map(ToString::to_string));
+        for members in &self.lag {
+            add("lag", Some(members.join(",")));
+        }
+        add("align", arguments.no_align.then(|| "off".to_owned()));
+        let moment = |moment: Option<Moment>| moment.map(|moment| moment.to_string());
+        add("from", moment(arguments.from));
+        add("to", moment(arguments.to));
+        add("link_rate_bps", self.link_rate.map(|rate| rate.to_string()));
+        let map = self.dscp_map.to_string();
+        add("dscp_map", (!map.is_empty()).then_some(map));
+        add("dcqcn", self.dcqcn.as_ref().map(ToString::to_string));
+        add("training_log", log.map(|path| path.display().to_string()));
+        add(
+            "training_log_pattern",
+            pattern.map(|pattern| pattern.as_str().to_owned()),
+        );
+        add(
+            "config",
+            arguments.config.as_ref().map(|path| path.display().to_string()),
+        );
+        for threshold in Thresholds::ALL {
+            let value = threshold.get(&self.thresholds);
+            let name = format!("threshold.{}", threshold.name);
+            add(&name, (value != threshold.default).then(|| plain(value)));
+        }
+        said
+    }
+}
+
+/// A threshold's value as a number; times in ns.
+fn plain(value: ThresholdValue) -> String {
+    match value {
+        ThresholdValue::Time(time) => time.0.to_string(),
+        ThresholdValue::Count(_) | ThresholdValue::Number(_) => value.to_string(),
+    }
+}
+
+/// What the configuration file at `path` says, if there is one, and the thresholds with its changes.
+///
+/// # Errors
+/// When it cannot be read, or says what cannot be.
+pub(crate) fn configuration(path: Option<&Path>) -> anyhow::Result<(Config, Thresholds)> {
+    let mut thresholds = Thresholds::default();
+    let Some(path) = path else {
+        return Ok((Config::default(), thresholds));
+    };
+    let names: Vec<&str> = Thresholds::ALL.iter().map(|threshold| threshold.name).collect();
+    let config = Config::read(path, &names)?;
+    for setting in &config.thresholds {
+        set(&mut thresholds, setting).map_err(|error| anyhow!("{}: {error}", setting.place))?;
+    }
+    Ok((config, thresholds))
+}
+
+fn set(thresholds: &mut Thresholds, setting: &Setting) -> Result<(), String> {
+    let Setting { name, value, .. } = setting;
+    let threshold = Thresholds::named(name).map_err(|error| error.to_string())?;
+    let value = match (threshold.default, value) {
+        (ThresholdValue::Time(_), written) => written
+            .time()
+            .map(ThresholdValue::Time)
+            .ok_or_else(|| format!("'{name}' is a length of time such as \"5ms\""))?,
+        (_, Written::Whole(number)) => ThresholdValue::Count(*number),
+        (_, Written::Decimal(number)) => ThresholdValue::Number(*number),
+        (_, Written::Text(_)) => return Err(format!("'{name}' is a number")),
+    };
+    threshold
+        .set(thresholds, value)
+        .map_err(|error| error.to_string())
+}
+
+fn default_threads() -> u32 {
+    let processors = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+    processors.min(MOST_THREADS)
+}

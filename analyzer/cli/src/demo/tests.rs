@@ -1,0 +1,160 @@
+//! Lessons against their captures, and what is found in them against what the simulation did.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use super::frames::History;
+use super::verdict::Line;
+use super::*;
+
+/// A demo with its capture, its truth and its lesson.
+struct Taught {
+    demo: Catalogued,
+    lesson: Lesson,
+    truth: Truth,
+    frames: Vec<frames::Seen>,
+}
+
+fn taught() -> Vec<Taught> {
+    let folder = tempfile::tempdir().unwrap();
+    let teach = |demo: Catalogued| {
+        let made = simulate(&demo, &folder.path().join(format!("{}.pcapng", demo.name))).unwrap();
+        Taught {
+            lesson: Lesson::parse(demo.lesson).unwrap(),
+            frames: frames::read(&made.captures).unwrap(),
+            truth: made.truth,
+            demo,
+        }
+    };
+    catalogue().unwrap().into_iter().map(teach).collect()
+}
+
+#[test]
+fn every_scenario_has_its_lesson() {
+    let scenarios: Vec<&str> = roce_sim::demos::DEMOS.iter().map(|demo| demo.name).collect();
+    let lessons: Vec<&str> = LESSONS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(scenarios, lessons);
+    for (name, lesson) in LESSONS {
+        let lesson = Lesson::parse(lesson).unwrap();
+        assert!(lesson.step.len() >= 2, "{name}: steps");
+        assert!(!lesson.advice.is_empty() && !lesson.sources.is_empty(), "{name}");
+        for line in lesson.picture.lines() {
+            assert!(line.is_ascii() && line.len() < 60, "{name}: {line}");
+        }
+        let looks: Vec<_> = lesson.step.iter().flat_map(|step| &step.look).collect();
+        for (place, look) in looks.iter().enumerate() {
+            for label in look.find.names() {
+                let known = looks[..place].iter().any(|before| before.label == label);
+                assert!(known, "{name}: {} before {label}", look.label);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_text_is_filled_in() {
+    for taught in taught() {
+        let (name, lesson) = (taught.demo.name, &taught.lesson);
+        let found = Found::of(lesson, &taught.frames).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        let texts =
+            std::iter::once(&lesson.situation)
+                .chain(&lesson.advice)
+                .chain(lesson.step.iter().flat_map(|step| {
+                    let says = step.look.iter().map(|look| &look.says);
+                    [&step.text, &step.filter].into_iter().chain(says)
+                }));
+        for text in texts {
+            let filled = found
+                .fill(text)
+                .unwrap_or_else(|error| panic!("{name}: {error:#}: {text}"));
+            assert!(!filled.contains(['{', '}']), "{name}: {filled}");
+        }
+    }
+}
+
+#[test]
+fn what_frames_say_of_their_flow_is_what_happened() {
+    for taught in taught() {
+        let name = taught.demo.name;
+        let taps = &taught.truth.taps;
+        // Frames: all records are RoCE or pause frames.
+        let records: u64 = taps.iter().map(|tap| tap.records).sum();
+        assert_eq!(taught.frames.len() as u64, records, "{name}: records");
+        let last = taught.frames.iter().map(|frame| frame.number).max();
+        assert_eq!(last, taps.iter().map(|tap| tap.records).max(), "{name}: numbers");
+        // What jumped, and what was sent again.
+        let flows = || taps.iter().flat_map(|tap| &tap.flows);
+        let jumped = taught.frames.iter().map(|frame| match frame.history {
+            History::Jump(psns) => u64::from(psns),
+            _ => 0,
+        });
+        assert_eq!(
+            jumped.sum::<u64>(),
+            flows().map(|flow| flow.missing).sum::<u64>(),
+            "{name}: jumps"
+        );
+        let again = taught
+            .frames
+            .iter()
+            .filter(|frame| frame.history == History::Again)
+            .count();
+        assert_eq!(
+            again as u64,
+            flows().map(|flow| flow.resent_behind_packets).sum::<u64>(),
+            "{name}: sent again"
+        );
+    }
+}
+
+#[test]
+fn rates_are_those_of_the_links() {
+    let demos = taught();
+    let ignored = demos
+        .iter()
+        .find(|taught| taught.demo.name == "cnp-ignored")
+        .unwrap();
+    let found = Found::of(&ignored.lesson, &ignored.frames).unwrap();
+    // 10 Gbit/s carry 4096 bytes of payload in 4096 + 58 of headers and ICRC + 24 of preamble, FCS and gap:
+    // 10 * 4096 / 4178 = 9.80.
+    assert_eq!(
+        found.fill("{before}, {after}, {later}").unwrap(),
+        "9.80 Gbit/s, 9.80 Gbit/s, 9.80 Gbit/s"
+    );
+}
+
+#[test]
+fn places_that_lead_nowhere_are_errors() {
+    let found = Found::default();
+    for text in ["{nobody}", "{nobody.psn}", "{a..b}", "{a%b}", "{open"] {
+        assert!(found.fill(text).is_err(), "{text}");
+    }
+    assert_eq!(found.fill("no place").unwrap(), "no place");
+}
+
+#[test]
+fn an_analysis_that_says_nothing_disagrees() {
+    for taught in taught() {
+        let lines = compare(&taught.lesson, &taught.truth, &Concluded::default());
+        let disagrees = |line: &Line| line.agreement == Agreement::Differs;
+        assert!(lines.iter().any(disagrees), "{}", taught.demo.name);
+        for id in &taught.lesson.finds {
+            let about = format!("finding {id}");
+            assert!(
+                lines.iter().any(|line| line.about == about && disagrees(line)),
+                "{about}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_training_log_has_a_line_for_each_step() {
+    let demos = taught();
+    let training = demos
+        .iter()
+        .find(|taught| taught.demo.name == "training")
+        .unwrap();
+    let log = training_log(&training.truth);
+    assert_eq!(log.lines().count(), training.truth.steps.len());
+    assert!(log.starts_with("Iteration 0 | AllReduce: 0."), "{log}");
+    assert_eq!(milliseconds(45_230_999), "45.230ms");
+}

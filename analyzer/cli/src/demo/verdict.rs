@@ -1,0 +1,388 @@
+//! What the simulation knows beside what the analysis concluded: the lines of a demo's last table.
+//!
+//! Counts agree when they are equal for every flow, not only in their sum. What a tap could not see is not asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use roce_model::{EventColumns, FlowRow, Nanos, RunSummary, Severity, Sink, SinkError};
+use roce_sim::truth::{HoleClass, TapFlow, TriggerKind, Truth};
+
+use super::lesson::{Lesson, grouped};
+
+/// Keeps what the analysis hands out.
+#[derive(Debug, Default)]
+pub(crate) struct Concluded {
+    flows: Vec<FlowRow>,
+    run: RunSummary,
+    paused: u64,
+}
+
+impl Sink for Concluded {
+    fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
+        for row in 0..rows.kind.len() {
+            if rows.kind.at(row).is_some_and(|kind| kind == "pause_interval") {
+                self.paused += rows.value.at(row).copied().unwrap_or(0);
+            }
+        }
+        Ok(())
+    }
+
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        self.flows.extend_from_slice(rows);
+        Ok(())
+    }
+
+    fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        self.run = run.clone();
+        Ok(())
+    }
+}
+
+/// Whether the analysis says what happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Agreement {
+    /// It does.
+    Same,
+    /// It says what the taps can show of it.
+    AsSeen,
+    /// It does not.
+    Differs,
+}
+
+/// One line: what it is about, what is true, what the analysis says, and whether that is the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Line {
+    pub(crate) about: String,
+    pub(crate) truth: String,
+    pub(crate) verdict: String,
+    pub(crate) agreement: Agreement,
+}
+
+impl Agreement {
+    fn of(agrees: bool) -> Self {
+        if agrees { Self::Same } else { Self::Differs }
+    }
+
+    /// The same, or as much of it as can be seen.
+    fn as_seen(same: bool, agrees: bool) -> Self {
+        match (same, agrees) {
+            (true, _) => Self::Same,
+            (false, true) => Self::AsSeen,
+            (false, false) => Self::Differs,
+        }
+    }
+}
+
+/// All lines of a demo.
+pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+    let mut lines = counts(truth, concluded);
+    lines.extend(holes(truth, concluded));
+    lines.extend(runs(truth, concluded));
+    lines.extend(pairs(truth, concluded));
+    lines.extend(pauses(truth, concluded));
+    lines.extend(steps(truth, concluded));
+    lines.extend(episodes(truth, concluded));
+    lines.extend(findings(lesson, truth, concluded));
+    lines
+}
+
+/// A count of a flow: its name, the truth at one tap, the verdict of one row.
+type Counted = (&'static str, fn(&TapFlow) -> u64, fn(&FlowRow) -> u64);
+
+const COUNTS: [Counted; 9] = [
+    ("packets captured", |t| t.packets, |v| v.packets),
+    ("data packets marked CE", |t| t.ce, |v| v.ce),
+    ("data packets without ECN", |t| t.not_ect, |v| v.not_ect),
+    (
+        "CNPs, by the flow they slow down",
+        |t| t.cnps,
+        |v| v.cnp.unwrap_or(0),
+    ),
+    ("NAKs", |t| t.naks, |v| v.naks),
+    ("RNR NAKs", |t| t.rnr_naks, |v| v.rnr_naks),
+    (
+        "packets sent again, as can be told",
+        |t| t.resent_behind_packets,
+        |v| v.retransmitted_packets,
+    ),
+    ("PSNs missing in the capture", |t| t.missing, |v| v.missing),
+    (
+        "captured here, lost behind the tap",
+        |t| t.lost_downstream,
+        |v| v.lost_downstream.unwrap_or(0),
+    ),
+];
+
+fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+    let management: BTreeSet<&str> = truth
+        .flows
+        .iter()
+        .filter(|flow| flow.management)
+        .map(|flow| flow.flow_id.as_str())
+        .collect();
+    let is_data = |flow: &str| !management.contains(flow);
+    let mut lines = Vec::new();
+    for (about, of_truth, of_verdict) in COUNTS {
+        let mut by_flow: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for flow in truth
+            .taps
+            .iter()
+            .flat_map(|tap| &tap.flows)
+            .filter(|flow| is_data(&flow.flow_id))
+        {
+            by_flow.entry(flow.flow_id.clone()).or_default().0 += of_truth(flow);
+        }
+        for row in &concluded.flows {
+            let flow = row.flow_id.to_string();
+            if is_data(&flow) {
+                by_flow.entry(flow).or_default().1 += of_verdict(row);
+            }
+        }
+        let sum = |of: fn(&(u64, u64)) -> u64| by_flow.values().map(of).sum::<u64>();
+        let (happened, said) = (sum(|both| both.0), sum(|both| both.1));
+        if happened > 0 || said > 0 {
+            lines.push(Line {
+                about: about.to_owned(),
+                truth: grouped(happened),
+                verdict: grouped(said),
+                agreement: Agreement::of(by_flow.values().all(|(truth, verdict)| truth == verdict)),
+            });
+        }
+    }
+    lines
+}
+
+/// A line with two counts.
+fn line(about: &str, truth: u64, verdict: u64) -> Option<Line> {
+    (truth > 0 || verdict > 0).then(|| Line {
+        about: about.to_owned(),
+        truth: grouped(truth),
+        verdict: grouped(verdict),
+        agreement: Agreement::of(truth == verdict),
+    })
+}
+
+/// What became of missing PSNs.
+fn holes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+    type Fates = (&'static str, &'static [HoleClass], fn(&FlowRow) -> u64);
+    // What lies in a resend run would have been sent again anyway: which of it was lost is a matter of definition.
+    const FATES: [Fates; 3] = [
+        (
+            "- lost by the network, or resent anyway",
+            &[HoleClass::NetworkLost, HoleClass::Ambiguous],
+            |v| v.network_lost + v.ambiguous,
+        ),
+        ("- lost by the capture", &[HoleClass::CaptureLost], |v| {
+            v.capture_lost
+        }),
+        ("- reordered", &[HoleClass::Reordered], |v| v.reordered),
+    ];
+    let lines = FATES.iter().filter_map(|(about, classes, of_verdict)| {
+        let holes = truth.taps.iter().flat_map(|tap| &tap.holes);
+        let holes: Vec<_> = holes.filter(|hole| classes.contains(&hole.class)).collect();
+        let happened = holes.len() as u64;
+        let observable = holes.iter().filter(|hole| hole.observable).count() as u64;
+        let said = concluded.flows.iter().map(of_verdict).sum();
+        line(about, happened, said).map(|line| Line {
+            agreement: Agreement::as_seen(said == happened, (observable..happened).contains(&said)),
+            ..line
+        })
+    });
+    lines.collect()
+}
+
+/// What made senders send again.
+fn runs(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+    type Runs = (&'static str, Option<TriggerKind>, fn(&FlowRow) -> u64);
+    const RUNS: [Runs; 5] = [
+        ("resend runs after a NAK", Some(TriggerKind::Nak), |v| v.runs_nak),
+        (
+            "resend runs after a READ gap",
+            Some(TriggerKind::ImpliedNak),
+            |v| v.runs_implied_nak,
+        ),
+        ("resend runs after an RNR NAK", Some(TriggerKind::Rnr), |v| {
+            v.runs_rnr
+        }),
+        ("resend runs after a timeout", Some(TriggerKind::Timeout), |v| {
+            v.runs_timeout
+        }),
+        ("resend runs without a reason", None, |v| v.runs_unknown),
+    ];
+    // A run is seen wherever the flow's packets are; the tap that saw most of a flow speaks for it.
+    let seen: BTreeSet<&str> = truth
+        .taps
+        .iter()
+        .flat_map(|tap| &tap.flows)
+        .filter(|flow| flow.resent_packets > 0)
+        .map(|flow| flow.flow_id.as_str())
+        .collect();
+    let lines = RUNS.iter().map(|(about, trigger, of_verdict)| {
+        let happened = truth
+            .resend_runs
+            .iter()
+            .filter(|run| Some(run.trigger) == *trigger && seen.contains(run.flow_id.as_str()))
+            .count();
+        let happened = happened as u64;
+        let said: u64 = concluded
+            .flows
+            .iter()
+            .filter(|row| row.counted)
+            .map(of_verdict)
+            .sum();
+        // A run that never fell behind what the tap had seen looks like first transmissions.
+        line(about, happened, said).map(|line| Line {
+            agreement: Agreement::as_seen(said == happened, said < happened && said > 0),
+            ..line
+        })
+    });
+    lines.flatten().collect()
+}
+
+/// Which flows belong together.
+fn pairs(truth: &Truth, concluded: &Concluded) -> Option<Line> {
+    let pair = |one: String, other: String| if one < other { (one, other) } else { (other, one) };
+    let happened: BTreeSet<_> = truth
+        .connections
+        .iter()
+        .filter(|connection| connection.taps.iter().any(|tap| tap.observable))
+        .map(|connection| pair(connection.a.flow_id.clone(), connection.b.flow_id.clone()))
+        .collect();
+    let said: BTreeSet<_> = concluded
+        .flows
+        .iter()
+        .filter_map(|row| Some(pair(row.flow_id.to_string(), row.peer_flow_id?.to_string())))
+        .collect();
+    let all: BTreeSet<_> = truth
+        .connections
+        .iter()
+        .map(|connection| pair(connection.a.flow_id.clone(), connection.b.flow_id.clone()))
+        .collect();
+    let about = "connections, as pairs of flows";
+    line(about, happened.len() as u64, said.len() as u64).map(|line| Line {
+        // One more that the capture hardly shows is no mistake as long as it is right.
+        agreement: Agreement::of(happened.is_subset(&said) && said.is_subset(&all)),
+        ..line
+    })
+}
+
+/// Pause frames, and how long they held.
+fn pauses(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+    let frames = line(
+        "pause frames",
+        truth.taps.iter().map(|tap| tap.pause_records).sum(),
+        concluded.run.taps.iter().map(|tap| tap.pause_frames).sum(),
+    );
+    let happened: u64 = truth
+        .pauses
+        .iter()
+        .filter(|pause| !pause.recorded_by.is_empty())
+        .map(|pause| pause.end - pause.begin)
+        .sum();
+    let said = concluded.paused;
+    let time = frames.is_some().then(|| Line {
+        about: "time paused, all priorities and links".to_owned(),
+        truth: Nanos(happened).to_string(),
+        verdict: Nanos(said).to_string(),
+        // The tap is not where the pause begins and ends.
+        agreement: Agreement::of(said.abs_diff(happened) <= happened / 20),
+    });
+    frames.into_iter().chain(time).collect()
+}
+
+/// Steps of training.
+fn steps(truth: &Truth, concluded: &Concluded) -> Option<Line> {
+    let said: BTreeSet<u32> = concluded.run.steps.iter().map(|row| row.step).collect();
+    line("steps of training", truth.steps.len() as u64, said.len() as u64)
+}
+
+/// Which kinds of congestion there were.
+fn episodes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+    /// An incast is told instead of the marks that it brings about.
+    fn kind(name: &str) -> &str {
+        if matches!(name, "ecn" | "incast") {
+            "marks, incast"
+        } else {
+            name
+        }
+    }
+    #[derive(Default)]
+    struct Counts {
+        happened: u64,
+        recorded: u64,
+        said: u64,
+    }
+    let mut kinds: BTreeMap<String, Counts> = BTreeMap::new();
+    for episode in &truth.episodes {
+        let name = format!("{:?}", episode.kind).to_lowercase();
+        let counts = kinds.entry(kind(&name).to_owned()).or_default();
+        counts.happened += 1;
+        counts.recorded += u64::from(!episode.taps.is_empty());
+    }
+    for episode in &concluded.run.episodes {
+        kinds
+            .entry(kind(episode.kind.name()).to_owned())
+            .or_default()
+            .said += 1;
+    }
+    let lines = kinds.into_iter().map(|(kind, counts)| {
+        let Counts {
+            happened,
+            recorded,
+            said,
+        } = counts;
+        Line {
+            about: format!("episodes: {kind}"),
+            truth: grouped(happened),
+            verdict: grouped(said),
+            // Where one ends and the next begins is a matter of definition; that there is one is not. What no tap
+            // recorded can still show: in CNPs.
+            agreement: Agreement::as_seen(
+                happened == said,
+                (said > 0 || recorded == 0) && (happened > 0 || said == 0),
+            ),
+        }
+    });
+    lines.collect()
+}
+
+/// The verdicts: those that must be there, those that must not, and those that nobody expected.
+fn findings(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> {
+    let said: BTreeMap<&str, Severity> = concluded
+        .run
+        .findings
+        .iter()
+        .map(|finding| (finding.id, finding.severity))
+        .collect();
+    let mut expected: Vec<&str> = lesson.finds.iter().map(String::as_str).collect();
+    for finding in truth.findings.iter().filter(|finding| !finding.taps.is_empty()) {
+        if !expected.contains(&finding.id.as_str()) {
+            expected.push(&finding.id);
+        }
+    }
+    let unexpected = said
+        .iter()
+        .filter(|(id, severity)| **severity >= Severity::Warning && !expected.contains(id))
+        .map(|(id, _)| *id);
+    let mut not: Vec<&str> = lesson.not.iter().map(String::as_str).collect();
+    not.extend(unexpected.filter(|id| !lesson.not.iter().any(|not| not == id)));
+    let told = |id: &str| said.get(id).map_or("no", |severity| severity.name()).to_owned();
+    let mut lines = Vec::new();
+    for id in expected {
+        lines.push(Line {
+            about: format!("finding {id}"),
+            truth: "yes".to_owned(),
+            verdict: told(id),
+            agreement: Agreement::of(said.contains_key(id)),
+        });
+    }
+    for id in not {
+        lines.push(Line {
+            about: format!("finding {id}"),
+            truth: "no".to_owned(),
+            verdict: told(id),
+            agreement: Agreement::of(!said.contains_key(id)),
+        });
+    }
+    lines
+}

@@ -1,0 +1,109 @@
+//! `simulate`: a scenario becomes captures and their truth. What happens in it is left to the simulator.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use roce_sim::{OutputPlan, Scenario, demos};
+
+#[derive(Args, Debug)]
+pub(crate) struct Simulate {
+    /// A scenario: a TOML file, or the name of a demo
+    pub(crate) scenario: PathBuf,
+
+    /// Where the capture goes; of several taps each has a file, its name before the extension (FILE-TAP.pcapng)
+    #[arg(short, long, value_name = "FILE", required_unless_present = "truth")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Write what really happened, and what each tap could see of it, as JSON; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth: Option<PathBuf>,
+
+    /// Replace a value of the scenario, such as switch.kmin=100KB or flow.0.message=1MiB (can be repeated)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_override)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+fn parse_override(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("a key and a value are expected, such as switch.kmin=100KB".to_owned()),
+    }
+}
+
+/// Simulates, and names the files that it wrote on standard output.
+pub(crate) fn simulate(arguments: &Simulate) -> anyhow::Result<ExitCode> {
+    let text = text(&arguments.scenario)?;
+    let scenario = Scenario::with_overrides(&text, &arguments.set)
+        .with_context(|| arguments.scenario.display().to_string())?;
+    let plan = arguments
+        .output
+        .clone()
+        .map_or(OutputPlan::Discard, |path| OutputPlan::Files { path });
+    let truth = roce_sim::simulate(&scenario, &plan)?;
+    let mut written = plan.paths(&scenario);
+    let mut out = Vec::new();
+    if let Some(path) = &arguments.truth {
+        let json = truth.to_json().context("the truth cannot be written as JSON")?;
+        if path == Path::new("-") {
+            written.clear();
+            out.extend_from_slice(json.as_bytes());
+            out.push(b'\n');
+        } else {
+            fs::write(path, json + "\n").with_context(|| format!("{}: cannot be written", path.display()))?;
+            written.push(path.clone());
+        }
+    }
+    for path in written {
+        writeln!(out, "{}", path.display())?;
+    }
+    let mut stdout = std::io::stdout();
+    stdout.write_all(&out)?;
+    stdout.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The text of a scenario: of a file, or of the demo with that name when there is no such file.
+fn text(path: &Path) -> anyhow::Result<String> {
+    let demo = demos::DEMOS.iter().find(|demo| Path::new(demo.name) == path);
+    if let Some(demo) = demo.filter(|_| !path.exists()) {
+        return Ok(demo.toml.to_owned());
+    }
+    fs::read_to_string(path).map_err(|error| {
+        let names: Vec<&str> = demos::DEMOS.iter().map(|demo| demo.name).collect();
+        let path = path.display();
+        if error.kind() == std::io::ErrorKind::NotFound {
+            anyhow!(
+                "{path}: neither a file nor a demo; hint: the demos are {}",
+                names.join(", ")
+            )
+        } else {
+            anyhow!(error).context(format!("{path}: the scenario cannot be read"))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_set_by_path() {
+        let parsed = |text| parse_override(text).ok();
+        let pair = |key: &str, value: &str| Some((key.to_owned(), value.to_owned()));
+        assert_eq!(parsed("switch.kmin=100KB"), pair("switch.kmin", "100KB"));
+        assert_eq!(parsed("title = a = b"), pair("title", "a = b"));
+        assert_eq!((parsed("switch"), parsed("=1")), (None, None));
+    }
+
+    #[test]
+    fn every_demo_is_a_scenario() {
+        for demo in demos::DEMOS {
+            let text = text(Path::new(demo.name)).unwrap();
+            assert!(Scenario::parse(&text).is_ok(), "{}", demo.name);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The log of a training script: which line says how long which step took. What the packets say of it is left to
+//! the analysis.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use regex::{Captures, Regex};
+use roce_flow::LoggedStep;
+use roce_model::Nanos;
+
+/// `Iteration 10 | Loss: 2.31 | AllReduce: 45.2ms | Total: 156.3ms`.
+const BUILT_IN: &str = r"(?i)\biteration:?\s+(?<step>\d+)\b.*?\ball-?reduce:\s*(?<allreduce_ms>\d+(?:\.\d+)?)\s*ms(?:.*?\btotal:\s*(?<total_ms>\d+(?:\.\d+)?)\s*ms)?";
+
+/// Longer lines are looked at so far only.
+const LINE: u64 = 64 * 1024;
+/// More steps than this are not taken.
+const MOST: usize = 1_000_000;
+
+/// What one line of the log says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Logged {
+    /// The number that the script gave the step.
+    pub(crate) step: u64,
+    /// How long the all-reduce took.
+    pub(crate) allreduce: Option<Nanos>,
+    /// How long the whole step took.
+    pub(crate) total: Option<Nanos>,
+}
+
+impl From<Logged> for LoggedStep {
+    fn from(logged: Logged) -> Self {
+        Self {
+            step: logged.step,
+            begin: None,
+            allreduce_ns: logged.allreduce.map(|time| time.0),
+            total_ns: logged.total.map(|time| time.0),
+        }
+    }
+}
+
+/// How to read a line: a regular expression with the named groups `step`, and `allreduce_ms` or `total_ms` or both
+/// (`_s` and `_us` for other units).
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    regex: Regex,
+    allreduce: Option<(String, f64)>,
+    total: Option<(String, f64)>,
+}
+
+impl Pattern {
+    /// Compiles it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let regex = Regex::new(text).map_err(|error| error.to_string())?;
+        let groups: Vec<&str> = regex.capture_names().flatten().collect();
+        let time = |what: &str| {
+            [("s", 1e9), ("ms", 1e6), ("us", 1e3)]
+                .into_iter()
+                .map(|(unit, scale)| (format!("{what}_{unit}"), scale))
+                .find(|(name, _)| groups.contains(&name.as_str()))
+        };
+        let (allreduce, total) = (time("allreduce"), time("total"));
+        if !groups.contains(&"step") || (allreduce.is_none() && total.is_none()) {
+            return Err(
+                "it needs the named groups (?<step>...) and (?<allreduce_ms>...) or (?<total_ms>...), or \
+                 these with _us or _s"
+                    .to_owned(),
+            );
+        }
+        Ok(Self {
+            regex,
+            allreduce,
+            total,
+        })
+    }
+
+    /// The form that needs no pattern.
+    pub(crate) fn built_in() -> Result<Self, String> {
+        Self::parse(BUILT_IN)
+    }
+
+    /// The pattern as given.
+    pub(crate) fn as_str(&self) -> &str {
+        self.regex.as_str()
+    }
+
+    fn read(&self, line: &str) -> Option<Logged> {
+        let found = self.regex.captures(line)?;
+        let logged = Logged {
+            step: found.name("step")?.as_str().parse().ok()?,
+            allreduce: time(&found, self.allreduce.as_ref()),
+            total: time(&found, self.total.as_ref()),
+        };
+        (logged.allreduce.is_some() || logged.total.is_some()).then_some(logged)
+    }
+}
+
+/// A time in a named group, which counts units of `scale` ns.
+fn time(found: &Captures<'_>, group: Option<&(String, f64)>) -> Option<Nanos> {
+    let (name, scale) = group?;
+    let value: f64 = found.name(name)?.as_str().parse().ok()?;
+    let ns = (value * scale).round();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and 1e18"
+    )]
+    (0.0..=1e18).contains(&ns).then_some(Nanos(ns as u64))
+}
+
+/// Reads the log at `path`, lines in their order.
+///
+/// # Errors
+/// When it cannot be read, or no line of it is of a step.
+pub(crate) fn read(path: &Path, pattern: &Pattern) -> anyhow::Result<Vec<Logged>> {
+    let named = || format!("{}: the training log cannot be read", path.display());
+    let file = File::open(path).with_context(named)?;
+    let mut reader = BufReader::new(file);
+    let (mut line, mut lines, mut steps) = (Vec::new(), 0_u64, Vec::new());
+    loop {
+        line.clear();
+        let read = std::io::Read::take(&mut reader, LINE)
+            .read_until(b'\n', &mut line)
+            .with_context(named)?;
+        if read == 0 {
+            break;
+        }
+        lines += 1;
+        if let Some(logged) = pattern.read(&String::from_utf8_lossy(&line)) {
+            if steps.len() == MOST {
+                bail!("{}: more than {MOST} lines of steps", path.display());
+            }
+            steps.push(logged);
+        }
+    }
+    if steps.is_empty() {
+        bail!(
+            "{}: none of the {lines} lines tells how long a step took; hint: --training-log-pattern with the named \
+             groups step and allreduce_ms or total_ms",
+            path.display()
+        );
+    }
+    Ok(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_form() {
+        let pattern = Pattern::built_in().unwrap();
+        let read = |line| pattern.read(line);
+        assert_eq!(
+            read("Iteration 10 | Loss: 2.3145 | Compute: 98.1ms | AllReduce: 45.2ms | Total: 156.3ms"),
+            Some(Logged {
+                step: 10,
+                allreduce: Some(Nanos(45_200_000)),
+                total: Some(Nanos(156_300_000))
+            })
+        );
+        assert_eq!(
+            read("[rank0]: Iteration 11 | AllReduce: 7 ms\n"),
+            Some(Logged {
+                step: 11,
+                allreduce: Some(Nanos(7_000_000)),
+                total: None
+            })
+        );
+        for other in [
+            "",
+            "Iteration ten | AllReduce: 1ms",
+            "Iteration 10 | AllReduce: soon",
+            "Epoch 3",
+        ] {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn patterns_name_their_units() {
+        let pattern =
+            Pattern::parse(r"step=(?<step>\d+) comm=(?<allreduce_us>\S+) all=(?<total_s>\S+)").unwrap();
+        assert_eq!(
+            pattern.read("step=3 comm=1500.5 all=0.25"),
+            Some(Logged {
+                step: 3,
+                allreduce: Some(Nanos(1_500_500)),
+                total: Some(Nanos(250_000_000))
+            })
+        );
+        // What is no number, or beyond all measure, is nothing.
+        assert_eq!(pattern.read("step=3 comm=inf all=-1"), None);
+        assert_eq!(pattern.read("step=99999999999999999999 comm=1 all=1"), None);
+    }
+
+    #[test]
+    fn patterns_that_say_nothing_are_refused() {
+        for wrong in ["(", "(?<step>x)", "(?<total_ms>x)", "(?<step>x)(?<total_h>y)"] {
+            assert!(Pattern::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The connection manager's messages: which queue pairs it connects, and that their PSNs begin anew.
+
+use roce_model::{EventKind, EventRow, FlowKey, Management, Packet};
+use roce_wire::{Psn, Qpn, Service};
+
+use super::Analysis;
+use crate::pairing::Pairing;
+use crate::promises::{Direction, Promise, Step};
+
+/// The services that are connected this way.
+const CONNECTED: [Service; 3] = [Service::Rc, Service::Uc, Service::Xrc];
+
+/// The key of the flow that goes back on the way of `packet`, for the queue pair `qpn`.
+fn back(packet: &Packet, qpn: Qpn) -> FlowKey {
+    FlowKey {
+        source: packet.roce.destination,
+        destination: packet.roce.source,
+        destination_qpn: qpn,
+        source_qpn: Qpn::default(),
+        ..FlowKey::of(&packet.roce)
+    }
+}
+
+/// The key of the flow that goes the way of `packet`, for the queue pair `qpn`.
+fn forth(packet: &Packet, qpn: Qpn) -> FlowKey {
+    FlowKey {
+        destination_qpn: qpn,
+        source_qpn: Qpn::default(),
+        ..FlowKey::of(&packet.roce)
+    }
+}
+
+impl Analysis {
+    /// A message of the connection manager.
+    pub(super) fn management(&mut self, packet: &Packet, message: &Management) {
+        self.advance_to(packet.time);
+        self.bins.events.push(EventRow {
+            time: packet.time,
+            kind: EventKind::Connection,
+            tap: packet.tap,
+            flow_id: Some(FlowKey::of(&packet.roce).id()),
+            psn: message.starting_psn.map(Psn::value),
+            value: message.local_qpn.map(|qpn| u64::from(qpn.value())),
+            detail: Some(message.name.into()),
+            ..EventRow::default()
+        });
+        let (tap, roce) = (packet.tap, &packet.roce);
+        // The exchange goes by the id of who sent the REQ.
+        let mine = message
+            .local_id
+            .map(|id| (tap, roce.source, roce.destination, id));
+        let theirs = message
+            .remote_id
+            .map(|id| (tap, roce.destination, roce.source, id));
+        let end = message.local_qpn.map(|qpn| (qpn, message.starting_psn));
+        match (message.name, end) {
+            ("REQ", Some(end)) => {
+                let step = mine.map_or(Step::New(None), |key| self.exchanges.request(key, end));
+                if step != Step::Repeated {
+                    self.connect(packet, end.0);
+                }
+            }
+            ("REP", Some(end)) => {
+                let step = theirs.map_or(Step::New(None), |key| self.exchanges.reply(&key, end));
+                if let Step::New(other) = step {
+                    self.connect(packet, end.0);
+                    if let Some(other) = other {
+                        self.pair_connected(packet, end.0, other);
+                    }
+                }
+            }
+            ("REJ" | "DREQ" | "DREP", _) => {
+                let ended = [(mine, false), (theirs, true)]
+                    .into_iter()
+                    .find_map(|(key, turned)| Some((self.exchanges.end(&key?)?, turned)));
+                let Some(((one, Some(other)), turned)) = ended else {
+                    return;
+                };
+                let (mine, theirs) = if turned { (other, one) } else { (one, other) };
+                self.disconnect(packet, mine, theirs, message.name == "REJ");
+            }
+            _ => {}
+        }
+    }
+
+    /// The queue pair `qpn` of who sent `packet` gets a connection: PSNs for it begin anew, and who it belonged to before
+    /// it does not belong to any more. What comes for it comes from the other host.
+    fn connect(&mut self, packet: &Packet, qpn: Qpn) {
+        for service in CONNECTED {
+            let key = FlowKey {
+                service,
+                ..back(packet, qpn)
+            };
+            let direction = Direction::of(packet.tap, &key);
+            if let Some(promise) = self.promises.of(&direction) {
+                self.promises.end(&direction);
+                self.promises
+                    .end(&Direction::of(packet.tap, &forth(packet, promise.qpn)));
+            }
+            if let Some(at) = self.table.find_key(packet.tap, &key) {
+                self.unlink(at);
+                let hot = &mut self.table.hot[at as usize];
+                self.table.cold[at as usize].tracker.connect(&mut hot.requests);
+            }
+        }
+    }
+
+    /// The queue pairs `mine`, of who sent `packet`, and `theirs` are one connection.
+    fn pair_connected(&mut self, packet: &Packet, mine: Qpn, theirs: Qpn) {
+        let (back, forth) = (back(packet, mine), forth(packet, theirs));
+        for (key, qpn) in [(&back, theirs), (&forth, mine)] {
+            let promise = Promise {
+                qpn,
+                how: Pairing::Cm,
+                matches: None,
+            };
+            self.promises.make(Direction::of(packet.tap, key), promise);
+        }
+        for service in CONNECTED {
+            let key = FlowKey { service, ..back };
+            if let Some(at) = self.table.find_key(packet.tap, &key) {
+                self.link_as_promised(at, packet.time);
+            }
+        }
+    }
+
+    /// The connection of two queue pairs is over: what comes for them from now on may be of another one. The link stays
+    /// until answers contradict it, or another connection is made; one that was refused never was.
+    fn disconnect(&mut self, packet: &Packet, mine: Qpn, theirs: Qpn, refused: bool) {
+        let (back, forth) = (back(packet, mine), forth(packet, theirs));
+        for key in [&back, &forth] {
+            self.promises.end(&Direction::of(packet.tap, key));
+        }
+        for service in CONNECTED.into_iter().filter(|_| refused) {
+            let key = FlowKey { service, ..back };
+            if let Some(at) = self.table.find_key(packet.tap, &key) {
+                self.forget_peer(at);
+            }
+        }
+    }
+}

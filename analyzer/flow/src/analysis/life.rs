@@ -1,0 +1,122 @@
+//! The life of a flow: it opens with its first packet, closes with each epoch, and goes when it is the idlest of too many,
+//! or at the end.
+
+use roce_model::{EventKind, EventRow, FlowRow, Packet, Totals};
+
+use super::Analysis;
+use crate::bins::Row;
+use crate::state::{Cold, Hosts, Hot};
+use crate::table::Found;
+
+impl Analysis {
+    /// Opens the flow of a packet that was not found.
+    pub(super) fn open_flow(&mut self, found: &Found, packet: &Packet) -> u32 {
+        if *self.first_tap.get_or_insert(packet.tap) != packet.tap {
+            self.match_taps();
+        }
+        if self.table.is_full()
+            && let Some(idle) = self.table.idle()
+        {
+            self.close_flow(idle, true);
+            self.promise_to_return(idle);
+            self.drop_flow(idle);
+        }
+        let hosts = Hosts::of(packet);
+        let hot = Hot::new(packet, found.key);
+        let serial = self.next_serial();
+        let cold = Cold::new(packet, self.first_epoch, serial, hosts);
+        let at = self.table.insert(found.hash, hot, cold);
+        self.begin_hosts(at, packet.time);
+        self.enter_ports(at);
+        self.enter_datagrams(at);
+        self.link_as_promised(at, packet.time);
+        at
+    }
+
+    /// Takes a closed flow out of the table.
+    pub(super) fn drop_flow(&mut self, at: u32) {
+        self.unlink(at);
+        self.leave_ports(at);
+        self.leave_datagrams(at);
+        if let Some(crossings) = &mut self.crossings {
+            crossings.forget(at);
+        }
+        self.table.remove(at);
+    }
+
+    /// Closes a flow's epoch: its row in the current bin, and its row in `flows`.
+    pub(super) fn close_flow(&mut self, at: u32, evicted: bool) {
+        self.table.cold[at as usize].tracker.close();
+        self.settle(at);
+        self.report_holes(at, true);
+        self.close_reads(at);
+        if let Some(row) = self.close_row(at) {
+            self.bins.rows.push(row);
+        }
+        let other = self.other(at);
+        let hot = &self.table.hot[at as usize];
+        let cold = &self.table.cold[at as usize];
+        if cold.totals.packets == 0 {
+            // All it showed were copies of packets that were counted before it was evicted and came back.
+            return;
+        }
+        let row = cold.flow_row(hot, evicted, other);
+        cold.totals.add_to_run(&mut self.totals);
+        add_verdicts(&row, &mut self.totals);
+        self.totals.icrc_checked += hot.icrc_checked;
+        self.totals.icrc_bad += cold.icrc_bad;
+        if evicted {
+            self.totals.evicted += 1;
+            self.first_epoch = self.first_epoch.max(cold.epoch + 1);
+            self.bins.events.push(EventRow {
+                time: hot.last_time,
+                kind: EventKind::Evicted,
+                tap: hot.tap,
+                flow_id: Some(cold.id),
+                value: Some(row.packets),
+                ..EventRow::default()
+            });
+        }
+        self.hand_on_flow(at, row);
+    }
+
+    /// Ends the open row of a flow, if it has one.
+    #[inline]
+    pub(super) fn close_row(&mut self, at: u32) -> Option<Row> {
+        let hot = &mut self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        if !core::mem::take(&mut hot.active) {
+            return None;
+        }
+        let counts = core::mem::take(&mut hot.counts);
+        cold.totals.add(&counts);
+        let mut row = cold.row(hot.tap, hot.knows_answers, counts);
+        if core::mem::take(&mut hot.timed)
+            && let Some(times) = &mut cold.times
+        {
+            row.times = self.bins.add_times(times.take_bin());
+        }
+        self.limit(at, &mut row);
+        Some(row)
+    }
+}
+
+/// Adds what a closed flow's row says of losses and resends to the run.
+fn add_verdicts(row: &FlowRow, totals: &mut Totals) {
+    totals.reordered += row.reordered;
+    totals.network_lost += row.network_lost;
+    totals.capture_lost += row.capture_lost;
+    totals.ambiguous += row.ambiguous;
+    totals.unresolved += row.unresolved;
+    totals.lost_downstream += row.lost_downstream.unwrap_or_default();
+    totals.wasted_bytes += row.wasted_bytes;
+    totals.resend_runs += row.resend_runs;
+    totals.runs_nak += row.runs_nak;
+    totals.runs_implied_nak += row.runs_implied_nak;
+    totals.runs_rnr += row.runs_rnr;
+    totals.runs_timeout += row.runs_timeout;
+    totals.runs_unknown += row.runs_unknown;
+    totals.duplicate_acks += row.duplicate_acks.unwrap_or_default();
+    totals.response_network_lost += row.response_network_lost.unwrap_or_default();
+    totals.response_capture_lost += row.response_capture_lost.unwrap_or_default();
+}

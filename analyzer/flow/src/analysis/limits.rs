@@ -1,0 +1,66 @@
+//! What held flows back: pauses of their links, and DCQCN.
+
+use roce_model::{EventKind, EventRow, Nanos, PauseFrame};
+
+use super::Analysis;
+use crate::bins::Row;
+use crate::dcqcn::Replay;
+
+impl Analysis {
+    /// A pause frame: every part of a run sees it, one reports it.
+    pub(super) fn pause(&mut self, frame: &PauseFrame) {
+        self.advance_to(frame.time);
+        self.pauses.frame(frame, &mut self.bins.events);
+        if !frame.reported {
+            return;
+        }
+        self.totals.pause_frames += 1;
+        self.bins.pauses.push(*frame);
+        let quanta = frame.pause.quanta.iter().copied().max().unwrap_or_default();
+        self.bins.events.push(EventRow {
+            time: frame.time,
+            kind: EventKind::Pause,
+            tap: frame.tap,
+            value: Some(u64::from(quanta)),
+            detail: Some(frame.pause.to_string().into()),
+            ..EventRow::default()
+        });
+    }
+
+    /// A notification told the flow at `at` to slow down.
+    pub(super) fn slow_down(&mut self, at: u32, time: Nanos) {
+        let (Some(line), Some(parameters)) = (self.link_rate, self.dcqcn) else {
+            return;
+        };
+        let hot = &self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        let bin = self.bins.time(self.bins.current());
+        let new = || Box::new(Replay::new(parameters, line, bin));
+        cold.replay
+            .get_or_insert_with(new)
+            .cnp(time, bin, hot.counts.wire_bytes);
+    }
+
+    /// Notes in the row that ends in the current bin what held the flow at `at` back.
+    #[inline]
+    pub(super) fn limit(&mut self, at: u32, row: &mut Row) {
+        let hot = &self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        if let Some(replay) = &mut cold.replay {
+            let begin = self.bins.time(self.bins.current());
+            row.dcqcn_rate_bps = replay.bin(
+                begin,
+                self.bins.width(),
+                row.counts.wire_bytes,
+                row.counts.payload_bytes > 0,
+            );
+        }
+        if self.pauses.any() {
+            let hosts = (cold.key.source, cold.key.destination);
+            let priority = cold.priority(hot, &self.priority_of_dscp);
+            let paused = self.pauses.overlap(hot.tap, hosts, priority, self.bins.end());
+            row.pause_ns = paused.map(|paused| paused.in_bin);
+            cold.paused(paused);
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Pairing: finds the flow of the other direction from requests and their answers, and keeps the link between the two
+//! right while flows come and go. What counts as enough is said in `pairing`.
+
+use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
+use roce_wire::{AethKind, Extended, Operation, Psn, Service};
+
+use super::Analysis;
+use crate::outstanding::Handle;
+use crate::pairing::{BEGIN, Evidence, Pairing, Peer, source_port};
+use crate::promises::{Direction, Promise};
+use crate::requests::{LARGEST_GAP, STALE};
+use crate::state::Cold;
+use crate::table::Found;
+use crate::vantage::Other;
+
+/// An answer to a request that was not captured, but may have been: how much doubt it adds. The capture lost it, perhaps.
+const NEAR: u8 = 2;
+/// An answer to a PSN where the other flow never was.
+const FAR: u8 = 8;
+/// So much doubt ends a pairing: four answers far off in a row, or, as each answer that fits takes one off, more
+/// than a third that are off by little. No capture that is worth reading loses so much.
+const TOO_MUCH_DOUBT: u8 = 32;
+
+impl Analysis {
+    /// A flow was opened, with a packet at `time`: perhaps the first one of its two hosts.
+    pub(super) fn begin_hosts(&mut self, at: u32, time: Nanos) {
+        self.begun
+            .or_insert(both_ways(&self.table.cold[at as usize]), time);
+    }
+
+    /// From when on answers between a flow's hosts are for requests that were captured, too: a while after the first of
+    /// their packets, and after the tap last lost records.
+    fn settled(&self, at: u32) -> Nanos {
+        let tap = self.table.hot[at as usize].tap.0 as usize;
+        let lost = self.lost_at.get(tap).copied().unwrap_or_default();
+        let begun = self.begun.of(&both_ways(&self.table.cold[at as usize]));
+        Nanos(begun.unwrap_or_default().max(lost).0.saturating_add(BEGIN.0))
+    }
+
+    /// A number for a new flow or epoch.
+    pub(super) fn next_serial(&mut self) -> u32 {
+        self.last_serial = self.last_serial.wrapping_add(1).max(1);
+        self.last_serial
+    }
+
+    fn handle(&self, at: u32) -> Handle {
+        Handle {
+            at,
+            serial: self.table.cold[at as usize].serial,
+        }
+    }
+
+    /// Whether the flow of a handle is there still and unpaired.
+    fn is_open(&self, handle: Handle) -> bool {
+        let (hot, cold) = (
+            self.table.hot.get(handle.at as usize),
+            self.table.cold.get(handle.at as usize),
+        );
+        hot.is_some_and(|hot| hot.live && !hot.is_paired())
+            && cold.is_some_and(|cold| cold.serial == handle.serial)
+    }
+
+    /// A request of a flow. Of an unpaired one it is remembered when it asks for an answer.
+    #[inline]
+    pub(super) fn asks(&mut self, at: u32, packet: &Packet) {
+        let hot = &self.table.hot[at as usize];
+        let bth = &packet.roce.bth;
+        if hot.is_paired() || !(bth.ack_request() || bth.opcode().is_last()) {
+            return;
+        }
+        let cold = &self.table.cold[at as usize];
+        if !cold.key.service.is_reliable() {
+            return;
+        }
+        let asker = Handle {
+            at,
+            serial: cold.serial,
+        };
+        self.outstanding.note(cold.pair, bth.psn(), asker, packet.time);
+    }
+
+    /// An answer of a flow.
+    #[inline]
+    pub(super) fn answers(&mut self, at: u32, packet: &Packet) {
+        if !self.table.hot[at as usize].is_paired() && fits_one_request(packet) {
+            self.look_for_peer(at, packet);
+        }
+        let peer = self.table.hot[at as usize].peer;
+        if peer != Found::NONE && self.still_fits(at, peer, packet) {
+            self.on_response(peer, at, packet);
+        }
+    }
+
+    /// An answer of an unpaired flow: whose request it may be for.
+    fn look_for_peer(&mut self, at: u32, packet: &Packet) {
+        let cold = &self.table.cold[at as usize];
+        if !cold.key.service.is_reliable() {
+            return;
+        }
+        let psn = packet.roce.bth.psn();
+        if let Some(other) = self.port_says(at, psn) {
+            return self.link(at, other, Pairing::Sport, None, packet.time);
+        }
+        let cold = &self.table.cold[at as usize];
+        let (me, service) = (self.handle(at), cold.key.service);
+        let candidates = cold.evidence.iter().flat_map(|evidence| evidence.candidates());
+        let mut contradicted = [None; 4];
+        for (place, candidate) in contradicted.iter_mut().zip(candidates) {
+            let is_beyond = |requests: &crate::requests::Requests| {
+                requests.next == 0 || psn.offset_from(requests.expected()) >= 0
+            };
+            if self.is_open(candidate) && is_beyond(&self.table.hot[candidate.at as usize].requests) {
+                *place = Some(candidate);
+            }
+        }
+        for candidate in contradicted.into_iter().flatten() {
+            self.evidence(me).contradicted(candidate);
+            self.evidence(candidate).contradicted(me);
+        }
+        let askers = self
+            .outstanding
+            .find(self.table.cold[at as usize].back, psn, packet.time);
+        let (mut fresh, mut answered) = (None, None);
+        let (mut fresh_ones, mut answered_ones) = (0, 0);
+        for (asker, asked) in askers.list() {
+            // Where both ends have one address, a flow's own requests are among them.
+            if asker.at == at
+                || !self.is_open(*asker)
+                || self.table.cold[asker.at as usize].key.service != service
+            {
+                continue;
+            }
+            let evidence = self.table.cold[asker.at as usize].evidence.as_deref();
+            if evidence.is_some_and(|evidence| evidence.is_answered_by(psn, me)) {
+                // An answer sent again: it says nothing new.
+                return;
+            }
+            if evidence.is_some_and(|evidence| evidence.is_answered_by_another(psn, me)) {
+                (answered, answered_ones) = (Some((*asker, *asked)), answered_ones + 1);
+            } else {
+                (fresh, fresh_ones) = (Some((*asker, *asked)), fresh_ones + 1);
+            }
+        }
+        // When all have been answered, one of those answers may have been this flow's to give.
+        let (found, ones) = if fresh_ones > 0 {
+            (fresh, fresh_ones)
+        } else {
+            (answered, answered_ones)
+        };
+        let Some((candidate, asked)) = found else { return };
+        if ones > 1 || askers.crowded {
+            return self.evidence(me).tied();
+        }
+        let settled = self.settled(at);
+        self.evidence(me).matched(candidate, asked, packet.time, settled);
+        let other = self.evidence(candidate);
+        other.matched(me, asked, packet.time, settled);
+        other.answer(psn, me);
+        let agreed = other.agrees(me);
+        if let (Some(one), Some(other)) = (agreed, self.evidence(me).agrees(candidate)) {
+            let matches = Some(u64::from(one.min(other)));
+            self.link(at, candidate.at, Pairing::Psn, matches, packet.time);
+        }
+    }
+
+    fn evidence(&mut self, of: Handle) -> &mut Evidence {
+        self.table.cold[of.at as usize].evidence.get_or_insert_default()
+    }
+
+    /// The other direction by the UDP source port: the only flow of the other direction that has the same one, when
+    /// this flow is the only one of its direction with it, when it is the port of the two queue pairs, and the other
+    /// flow has sent `psn` a while ago.
+    fn port_says(&self, at: u32, psn: Psn) -> Option<u32> {
+        let cold = &self.table.cold[at as usize];
+        let port = cold.only_port()?;
+        let other = self.shared_ports.only(cold.back, port)?;
+        let (other_hot, other_cold) = (
+            self.table.hot.get(other as usize)?,
+            self.table.cold.get(other as usize)?,
+        );
+        let fits = other != at
+            && self.shared_ports.only(cold.pair, port) == Some(at)
+            && !other_hot.is_paired()
+            && other_cold.only_port() == Some(port)
+            && other_cold.key.service == cold.key.service
+            && source_port(cold.key.destination_qpn, other_cold.key.destination_qpn) == port
+            && other_hot.requests.next != 0
+            && (-LARGEST_GAP..0).contains(&psn.offset_from(other_hot.requests.expected()));
+        fits.then_some(other)
+    }
+
+    /// Whether an answer of a paired flow fits the requests of its peer; when it has often not, the pairing ends.
+    #[inline]
+    fn still_fits(&mut self, at: u32, peer: u32, packet: &Packet) -> bool {
+        let requests = self.table.hot[peer as usize].requests;
+        let hot = &mut self.table.hot[at as usize];
+        let ahead = packet.roce.bth.psn().offset_from(requests.expected());
+        if requests.next != 0 && (-STALE..0).contains(&ahead) {
+            hot.doubt = hot.doubt.saturating_sub(1);
+            return true;
+        }
+        // A NAK names what is still to come, and a READ whose span is not known is answered beyond it.
+        if requests.next == 0 || !fits_one_request(packet) {
+            return true;
+        }
+        self.doubt(at, ahead)
+    }
+
+    #[cold]
+    fn doubt(&mut self, at: u32, ahead: i32) -> bool {
+        let is_near = (0..LARGEST_GAP).contains(&ahead);
+        let hot = &mut self.table.hot[at as usize];
+        let how = self.table.cold[at as usize].link.map(|link| link.how);
+        hot.doubt = hot.doubt.saturating_add(match how {
+            Some(Pairing::Cm) if is_near => 0,
+            _ if is_near => NEAR,
+            _ => FAR,
+        });
+        if hot.doubt < TOO_MUCH_DOUBT {
+            return true;
+        }
+        self.forget_peer(at);
+        false
+    }
+
+    /// A link was wrong, or is no longer right.
+    pub(super) fn forget_peer(&mut self, at: u32) {
+        let peer = self.table.hot[at as usize].peer;
+        if peer == Found::NONE {
+            return;
+        }
+        self.unlink(at);
+        for at in [at, peer] {
+            let cold = &mut self.table.cold[at as usize];
+            cold.peer = None;
+            self.promises
+                .end(&Direction::of(self.table.hot[at as usize].tap, &cold.key));
+        }
+    }
+
+    /// Makes two flows the two directions of one connection.
+    pub(super) fn link(&mut self, one: u32, other: u32, how: Pairing, matches: Option<u64>, time: Nanos) {
+        self.unlink(one);
+        self.unlink(other);
+        let ids = [one, other].map(|at| self.table.cold[at as usize].id);
+        for (at, peer, id) in [(one, other, ids[1]), (other, one, ids[0])] {
+            let hot = &mut self.table.hot[at as usize];
+            (hot.peer, hot.doubt) = (peer, 0);
+            let cold = &mut self.table.cold[at as usize];
+            cold.link = Some(Peer { id, how, matches });
+            cold.evidence = None;
+            // Of a connection that has only begun, the epoch of the one before keeps what it had.
+            if cold.peer.is_none() || !cold.tracker.is_connected() {
+                cold.peer = cold.link;
+            }
+        }
+        self.bins.events.push(EventRow {
+            time,
+            kind: EventKind::Paired,
+            tap: self.table.hot[one as usize].tap,
+            flow_id: ids.into_iter().min(),
+            value: matches,
+            detail: Some(how.name().into()),
+            ..EventRow::default()
+        });
+        self.on_paired(one, other, time);
+        self.charge_waiting(one);
+        self.charge_waiting(other);
+    }
+
+    /// Ends the link of a flow to its peer. What their rows say of it stays.
+    pub(super) fn unlink(&mut self, at: u32) {
+        let peer = core::mem::replace(&mut self.table.hot[at as usize].peer, Found::NONE);
+        if peer != Found::NONE {
+            self.table.hot[peer as usize].peer = Found::NONE;
+            self.table.cold[peer as usize].link = None;
+            self.table.cold[at as usize].link = None;
+        }
+    }
+
+    /// Links a flow to the one that is said to be its other direction, when that is there.
+    pub(super) fn link_as_promised(&mut self, at: u32, time: Nanos) {
+        let key = &self.table.cold[at as usize].key;
+        let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
+        if self.promises.is_empty() || !is_connected {
+            return;
+        }
+        let tap = self.table.hot[at as usize].tap;
+        let Some(promise) = self.promises.of(&Direction::of(tap, key)) else {
+            return;
+        };
+        let other = FlowKey {
+            source: key.destination,
+            destination: key.source,
+            destination_qpn: promise.qpn,
+            ..*key
+        };
+        let is_free = |other: &u32| {
+            let is_paired = self.table.hot[*other as usize].is_paired();
+            *other != at && (promise.how == Pairing::Cm || !is_paired)
+        };
+        if let Some(other) = self.table.find_key(tap, &other).filter(is_free) {
+            self.link(at, other, promise.how, promise.matches, time);
+        }
+    }
+
+    /// A flow is closed early: should it come back, it has the same peer.
+    pub(super) fn promise_to_return(&mut self, at: u32) {
+        let peer = self.table.hot[at as usize].peer;
+        let (Some(link), Some(other)) = (
+            self.table.cold[at as usize].link,
+            self.table.cold.get(peer as usize),
+        ) else {
+            return;
+        };
+        let (tap, key) = (self.table.hot[at as usize].tap, &self.table.cold[at as usize].key);
+        for (of, to) in [(key, &other.key), (&other.key, key)] {
+            let promise = Promise {
+                qpn: to.destination_qpn,
+                how: link.how,
+                matches: link.matches,
+            };
+            self.promises.make(Direction::of(tap, of), promise);
+        }
+    }
+
+    /// A flow began an epoch: its peer, if it still has one, is that of the new one too. The answers will tell.
+    pub(super) fn keep_peer(&mut self, at: u32) {
+        let serial = self.next_serial();
+        let cold = &mut self.table.cold[at as usize];
+        cold.serial = serial;
+        cold.evidence = None;
+        cold.peer = cold.link;
+    }
+
+    /// What the other direction of a flow that closes says of the tap's place, if it is there; it is told the same.
+    pub(super) fn other(&mut self, at: u32) -> Option<Other> {
+        let peer = self.table.hot[at as usize].peer;
+        if peer == Found::NONE {
+            return self.table.cold[at as usize].other;
+        }
+        let says = |at: u32| self.table.cold[at as usize].to_other(&self.table.hot[at as usize]);
+        let (own, others) = (says(at), says(peer));
+        self.table.cold[peer as usize].other = Some(own);
+        Some(others)
+    }
+
+    /// A flow was opened.
+    pub(super) fn enter_ports(&mut self, at: u32) {
+        let cold = &self.table.cold[at as usize];
+        if let Some(port) = cold.first_port().filter(|_| cold.key.service.is_reliable()) {
+            self.shared_ports.enter(cold.pair, port, at);
+        }
+    }
+
+    /// A flow goes.
+    pub(super) fn leave_ports(&mut self, at: u32) {
+        let cold = &self.table.cold[at as usize];
+        if let Some(port) = cold.first_port().filter(|_| cold.key.service.is_reliable()) {
+            self.shared_ports.leave(cold.pair, port, at);
+        }
+    }
+}
+
+/// A hash of a flow's tap and hosts, the same for both directions.
+fn both_ways(cold: &Cold) -> u64 {
+    cold.pair.wrapping_add(cold.back)
+}
+
+/// Whether the PSN of an answer is that of a request which asked for one: an ACK, the first packet of a READ response,
+/// an atomic ACK. A NAK may name a PSN that was never sent.
+fn fits_one_request(packet: &Packet) -> bool {
+    let roce = &packet.roce;
+    let opcode = roce.bth.opcode();
+    match opcode.operation() {
+        Operation::Acknowledge => {
+            roce.seen.has(Extended::AETH) && matches!(roce.aeth.kind(), AethKind::Ack { .. })
+        }
+        Operation::ReadResponse => opcode.is_first(),
+        Operation::AtomicAcknowledge => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,415 @@
+//! What the other direction's answers say of a flow's requests: how far they are acknowledged, which PSN the receiver
+//! waits for, why the sender falls back. How long answers take is left to `times`.
+
+use roce_model::Nanos;
+use roce_wire::Psn;
+
+use super::runs::Recovery;
+use super::{LARGEST_GAP, Request, Requests, SILENCE, STALE, Tracker};
+use crate::holes::Fate;
+
+/// Why a sender fell back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trigger {
+    /// A sequence NAK.
+    Nak,
+    /// READ responses were missing, or came out of their order.
+    ImpliedNak,
+    /// An RNR NAK, after its timer.
+    Rnr,
+    /// Nothing came for as long as the sender's timer.
+    Timeout,
+    /// Nothing that was captured explains it.
+    Unknown,
+}
+
+impl Trigger {
+    /// The word in tables.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Nak => "nak",
+            Self::ImpliedNak => "implied_nak",
+            Self::Rnr => "rnr",
+            Self::Timeout => "timeout",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A sender answers a NAK within its timeouts: within a second.
+const WINDOW: Nanos = Nanos(Nanos::SECOND);
+/// So far behind the PSN of a NAK the run that answers it may seem to begin: its first packets may be lost, too.
+pub(crate) const REACH: u64 = 1024;
+/// A NAK is not what made the sender fall back when that took so many times longer than after any NAK before, and as
+/// long as a timeout: it never reached the sender.
+const MUCH_LONGER: u64 = 8;
+/// What the longest way from a NAK to its run is taken for while there was none.
+const LONGEST_ANSWER: Nanos = Nanos(1_000_000);
+
+/// A PSN that the receiver asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    at: u64,
+    time: Nanos,
+    /// RNR NAK: not before this time is over.
+    timer: Nanos,
+}
+
+impl Asked {
+    fn explains(self, at: u64) -> bool {
+        (self.at..self.at + REACH).contains(&at)
+    }
+}
+
+/// What a NAK says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum NakSays {
+    /// Nothing that was not known: it was overtaken, or came twice.
+    Nothing,
+    /// The receiver waits for a PSN that it could have had from what this tap saw.
+    CouldHaveIt,
+    /// The receiver waits for a PSN that it could not have had, or not in its place.
+    WaitsFor,
+}
+
+/// What is known of a flow's requests from the answers to them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answers {
+    /// All before this PSN is acknowledged; 0: nothing was yet.
+    acked: u64,
+    /// When that last advanced.
+    progress: Nanos,
+    /// The PSN that the receiver waits for, as far as the requests seen here tell it; 0: for the next new one.
+    expects: u64,
+    nak: Option<Asked>,
+    rnr: Option<Asked>,
+    /// The latest PSNs that came late: a NAK that was sent before does not mean that they were lost.
+    late: core::ops::Range<u64>,
+    /// The PSN last counted as lost downstream, until it is sent again.
+    downstream: u64,
+    /// The latest run: its PSNs so far, and its begin.
+    run: core::ops::Range<u64>,
+    run_begin: Nanos,
+    /// The shortest time that a timeout took; 0: there was none.
+    timer: Nanos,
+    /// The longest time from a NAK to the run that answered it.
+    longest_answer: Nanos,
+    /// ACKs that acknowledged nothing new.
+    duplicates: u64,
+}
+
+impl Answers {
+    /// All before this PSN is acknowledged; 0: nothing was yet.
+    pub(crate) fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// ACKs that acknowledged nothing new.
+    pub(crate) fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// When the acknowledged PSN last advanced.
+    pub(crate) fn progress(&self) -> Nanos {
+        self.progress
+    }
+
+    /// All before `psn` is acknowledged; says whether that is new.
+    fn acknowledge(&mut self, psn: u64, next: u64, time: Nanos) -> bool {
+        if psn <= self.acked {
+            return false;
+        }
+        self.acked = psn;
+        self.progress = time;
+        if self.expects != 0 && psn >= self.expects {
+            self.wait_for(psn, next);
+        }
+        self.nak = self.nak.filter(|nak| nak.at >= psn);
+        self.rnr = self.rnr.filter(|rnr| rnr.at >= psn);
+        true
+    }
+
+    fn wait_for(&mut self, psn: u64, next: u64) {
+        self.expects = if psn < next { psn } else { 0 };
+    }
+
+    /// A sequence NAK for `psn`. `selective`: the receiver keeps what comes out of order. `rtt`: the shortest time that
+    /// an answer took; 0: not known.
+    fn nak(&mut self, psn: u64, next: u64, time: Nanos, selective: bool, rtt: Nanos) -> NakSays {
+        if psn < self.acked {
+            return NakSays::Nothing;
+        }
+        // Sent before the resend could reach the receiver.
+        if self.run.contains(&psn) && time.since(self.run_begin).0 < rtt.0 / 2 {
+            return NakSays::Nothing;
+        }
+        let again = self.nak.is_some_and(|nak| nak.at == psn);
+        self.acknowledge(psn, next, time);
+        self.nak = Some(Asked {
+            at: psn,
+            time,
+            timer: Nanos(0),
+        });
+        let expected = if self.expects == 0 { next } else { self.expects };
+        self.wait_for(psn, next);
+        if psn >= next || self.late.contains(&psn) {
+            return NakSays::WaitsFor;
+        }
+        let new = if selective {
+            psn != self.downstream
+        } else {
+            psn < expected
+        };
+        match (new, again) {
+            (true, _) => NakSays::CouldHaveIt,
+            (false, true) => NakSays::Nothing,
+            (false, false) => NakSays::WaitsFor,
+        }
+    }
+
+    /// A packet was captured and asked for: it counts once, until it is sent again.
+    fn count_downstream(&mut self, psn: u64) {
+        self.downstream = psn;
+    }
+
+    /// The receiver had no buffer for `psn`, and asks for it after `timer`.
+    fn rnr(&mut self, psn: u64, next: u64, time: Nanos, timer: Nanos) -> bool {
+        if psn < self.acked {
+            return false;
+        }
+        self.acknowledge(psn, next, time);
+        self.rnr = Some(Asked { at: psn, time, timer });
+        self.wait_for(psn, next);
+        true
+    }
+
+    /// PSNs were jumped over.
+    pub(super) fn gap(&mut self, first: u64) {
+        if self.expects == 0 {
+            self.expects = first;
+        }
+    }
+
+    /// Whether the receiver waits for a PSN before `psn`, so that it does not take what comes behind.
+    pub(super) fn waits_before(&self, psn: u64) -> bool {
+        self.expects != 0 && self.expects < psn
+    }
+
+    /// Whether a NAK asked for `psn`, and no run answered yet.
+    pub(super) fn asked_for(&self) -> Option<u64> {
+        self.nak.map(|nak| nak.at)
+    }
+
+    /// Whether a packet with `psn` at `time` answers a NAK.
+    pub(super) fn is_asked_for(&self, psn: u64, time: Nanos) -> bool {
+        self.nak
+            .is_some_and(|nak| nak.explains(psn) && time.since(nak.time) <= WINDOW)
+    }
+
+    /// Packets that are behind the highest fill the PSNs `first..end`: the receiver takes them when it waits for them.
+    pub(super) fn behind(&mut self, first: u64, end: u64, next: u64) {
+        if self.expects != 0 && (first..end).contains(&self.expects) {
+            self.wait_for(end, next);
+        }
+        if (first..end).contains(&self.downstream) {
+            self.downstream = 0;
+        }
+    }
+
+    /// The PSNs `first..end` came late. `missing`: the first PSN that is still missing.
+    pub(super) fn late(&mut self, first: u64, end: u64, missing: Option<u64>) {
+        self.late = first..end;
+        // Nobody asked for what came before them: the receiver keeps what comes out of order.
+        if self.nak.is_none() && self.rnr.is_none() {
+            self.expects = missing.unwrap_or(0);
+        }
+    }
+
+    /// Why the sender falls back to `at` with `request`.
+    pub(super) fn trigger(&self, at: u64, request: &Request) -> Trigger {
+        let waited = |asked: Asked| request.time.since(asked.time);
+        let rnr = self.rnr.filter(|rnr| rnr.explains(at));
+        let nak = self.nak.filter(|nak| nak.explains(at) && waited(*nak) <= WINDOW);
+        let timer_over = rnr.is_some_and(|rnr| waited(rnr).0 >= rnr.timer.0 / 4 * 3);
+        if timer_over {
+            return Trigger::Rnr;
+        }
+        if let Some(nak) = nak {
+            let longest = self.longest_answer.0.max(LONGEST_ANSWER.0);
+            let as_a_timeout = self.timer.0 > 0 && waited(nak).0 >= self.timer.0 / 4 * 3;
+            return if as_a_timeout && waited(nak).0 >= longest * MUCH_LONGER {
+                Trigger::Timeout
+            } else {
+                Trigger::Nak
+            };
+        }
+        if request.again == Again::Missing {
+            return Trigger::ImpliedNak;
+        }
+        let waited = self.waited(request);
+        // Half of the shortest one: timers are randomised.
+        let least = SILENCE.0.max(self.timer.0 / 2).max(request.rtt.0 * 2);
+        if waited.0 >= least {
+            Trigger::Timeout
+        } else if request.again == Again::Captured {
+            Trigger::ImpliedNak
+        } else {
+            Trigger::Unknown
+        }
+    }
+
+    /// For how long nothing had come when `request` was sent again: since the last progress, since the oldest request
+    /// was sent, or since the last run began.
+    fn waited(&self, request: &Request) -> Nanos {
+        let since = self.progress.max(request.waiting_since).max(self.run_begin);
+        if since.0 == 0 {
+            request.silence
+        } else {
+            request.time.since(since)
+        }
+    }
+
+    /// A run begins at `at` because of `trigger`: what asked for it is answered.
+    pub(super) fn begin_run(&mut self, at: u64, request: &Request, trigger: Trigger) {
+        match trigger {
+            Trigger::Nak => {
+                if let Some(nak) = self.nak {
+                    let took = request.time.since(nak.time);
+                    self.longest_answer = self.longest_answer.max(took);
+                }
+            }
+            Trigger::Timeout => {
+                let waited = self.waited(request);
+                self.timer = if self.timer.0 == 0 {
+                    waited
+                } else {
+                    self.timer.min(waited)
+                };
+            }
+            _ => {}
+        }
+        self.nak = self.nak.filter(|nak| !nak.explains(at));
+        self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
+        self.run = at..at;
+        self.run_begin = request.time;
+    }
+
+    /// The run has come to `end`.
+    pub(super) fn extend_run(&mut self, end: u64) {
+        self.run.end = self.run.end.max(end);
+    }
+}
+
+/// What is known of the responses that a request sent again asks for again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Again {
+    /// It is no READ, or none of them was due or captured.
+    #[default]
+    Nothing,
+    /// The first of them is missing.
+    Missing,
+    /// The first of them was captured.
+    Captured,
+}
+
+/// What came of an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Answered {
+    /// It acknowledges something new.
+    pub(crate) is_new: bool,
+    /// The receiver asks for a packet that was captured.
+    pub(crate) lost_downstream: bool,
+}
+
+impl Tracker {
+    /// The other direction is known from now on.
+    pub(crate) fn pair(&mut self) {
+        self.answers.get_or_insert_default();
+    }
+
+    /// What the other direction says; `None` while it is not known.
+    pub(crate) fn answers(&self) -> Option<&Answers> {
+        self.answers.as_deref()
+    }
+
+    /// Where `psn`, as an answer names it, is among the requests; `None` when it fits none of them.
+    pub(crate) fn position(requests: &Requests, psn: Psn) -> Option<u64> {
+        let ahead = psn.offset_from(requests.expected());
+        if requests.next == 0 || ahead <= -STALE || ahead > LARGEST_GAP {
+            return None;
+        }
+        requests.next.checked_add_signed(i64::from(ahead))
+    }
+
+    /// An answer shows that everything before `psn` arrived.
+    pub(crate) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
+        let Some(answers) = &mut self.answers else {
+            return Answered::default();
+        };
+        let is_new = answers.acknowledge(psn, requests.next, time);
+        if is_new {
+            self.holes.cover(psn, time);
+        }
+        self.holes.decide_covered(time);
+        Answered {
+            is_new,
+            lost_downstream: false,
+        }
+    }
+
+    /// The same for an ACK, which is for nothing else: one that says nothing new is counted.
+    pub(crate) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
+        let answered = self.acknowledge(requests, psn, time);
+        if let Some(answers) = self.answers.as_mut().filter(|_| !answered.is_new) {
+            answers.duplicates += 1;
+        }
+        answered
+    }
+
+    /// A sequence NAK for `psn`: all before arrived. `rtt`: the shortest time that an answer took; 0: not known.
+    pub(crate) fn nak(&mut self, requests: &Requests, psn: u64, time: Nanos, rtt: Nanos) -> Answered {
+        let selective = self.recovery() == Some(Recovery::Selective);
+        let missing = self.holes.contains(psn);
+        // What is filling a hole right now may be late, and the NAK older.
+        let filling = self.undecided.as_ref().is_some_and(|undecided| {
+            undecided
+                .filled
+                .iter()
+                .any(|part| (part.first..part.end).contains(&psn))
+        });
+        let (begin, next) = (self.begin, requests.next);
+        let Some(answers) = &mut self.answers else {
+            return Answered::default();
+        };
+        let before = answers.acked();
+        let says = answers.nak(psn, next, time, selective, rtt);
+        let lost_downstream = says == NakSays::CouldHaveIt && !missing && !filling && psn >= begin;
+        if lost_downstream {
+            answers.count_downstream(psn);
+        }
+        let is_new = answers.acked() > before;
+        if says != NakSays::Nothing {
+            self.holes.cover(psn, time);
+            self.holes.decide_at(psn, Fate::NetworkLost);
+        }
+        Answered {
+            is_new,
+            lost_downstream,
+        }
+    }
+
+    /// An RNR NAK for `psn`: all before arrived, and it, too.
+    pub(crate) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> Answered {
+        let Some(answers) = &mut self.answers else {
+            return Answered::default();
+        };
+        let before = answers.acked();
+        if answers.rnr(psn, requests.next, time, timer) {
+            self.holes.cover(psn + 1, time);
+        }
+        Answered {
+            is_new: self.answers().is_some_and(|answers| answers.acked() > before),
+            lost_downstream: false,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Verdicts over a run: episodes, the steps of a training job, and findings, from rows and events as they pass on
+//! their way to the sinks. How packets became rows is left to the analysis.
+
+mod directory;
+mod episodes;
+mod findings;
+mod numbers;
+#[cfg(test)]
+mod rows;
+mod steps;
+mod thresholds;
+mod vantage;
+
+use roce_model::{EventRow, FlowRow, Nanos, PauseFrame, RunSummary, TimelineRow};
+
+pub use findings::{RULES, Rule};
+pub use steps::LoggedStep;
+pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};
+
+use crate::hosts::Groups;
+use directory::Directory;
+use episodes::Episodes;
+use findings::Findings;
+use steps::Steps;
+use vantage::Vantages;
+
+/// What verdicts depend on besides the packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Width of a timeline bin.
+    pub bin: Nanos,
+    /// Speed of the links, in bit/s, when told.
+    pub link_rate: Option<u64>,
+    /// What the training script logged of its steps, in its order.
+    pub training_log: Vec<LoggedStep>,
+    /// What episodes and findings compare with.
+    pub thresholds: Thresholds,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            bin: Nanos(1_000_000),
+            link_rate: None,
+            training_log: Vec::new(),
+            thresholds: Thresholds::default(),
+        }
+    }
+}
+
+/// Takes what the sinks get and concludes from it.
+#[derive(Debug)]
+pub struct Verdicts {
+    directory: Directory,
+    vantages: Vantages,
+    episodes: Episodes,
+    findings: Findings,
+    steps: Steps,
+}
+
+impl Verdicts {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            directory: Directory::default(),
+            vantages: Vantages::default(),
+            episodes: Episodes::new(&settings),
+            steps: Steps::new(settings.bin, settings.training_log.clone()),
+            findings: Findings::new(settings),
+        }
+    }
+
+    /// The rows and events that follow are of the bin that begins at `time`.
+    pub(crate) fn begin_bin(&mut self, time: Nanos) {
+        self.episodes.begin_bin(time);
+    }
+
+    /// A row of the timeline.
+    #[inline]
+    pub(crate) fn row(&mut self, row: &TimelineRow, groups: Groups) {
+        self.episodes.row(row, groups);
+        self.steps.row(row, groups);
+    }
+
+    /// An event; those of a bin come in the order of time.
+    pub(crate) fn event(&mut self, event: &EventRow) {
+        self.episodes.event(event);
+        self.findings.event(event);
+    }
+
+    /// A pause frame.
+    pub(crate) fn pause(&mut self, frame: &PauseFrame) {
+        self.episodes.pause(frame);
+        self.findings.pause(frame);
+    }
+
+    /// All rows and events of the bin were given.
+    pub(crate) fn end_bin(&mut self) {
+        self.episodes.end_bin();
+    }
+
+    /// A flow that is complete; most of its rows were given before.
+    pub(crate) fn flow(&mut self, row: &FlowRow) {
+        self.directory.note(row);
+        self.vantages.flow(row);
+        self.findings.flow(row);
+        self.steps.flow(row);
+    }
+
+    /// The end: fills in the run's vantages, episodes, steps and findings. Everything else in `run` is there already.
+    pub fn conclude(self, run: &mut RunSummary) {
+        self.vantages.conclude(run);
+        let (finished, dropped) = self.episodes.conclude(&self.directory);
+        let told = episodes::tell(finished, &self.directory);
+        run.findings = self.findings.conclude(run, &self.directory, &told, dropped);
+        run.episodes = told.into_iter().map(|episode| episode.row).collect();
+        run.steps = self.steps.conclude(&run.episodes);
+    }
+}

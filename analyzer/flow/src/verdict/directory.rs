@@ -1,0 +1,110 @@
+//! Who is who: the addresses behind flows and hashes, known from a flow's row on. What flows did is left to the rules.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use roce_model::{Address, FlowId, FlowRow, Qpn, TapId};
+
+use crate::hosts::Groups;
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Flows that are remembered, at most: some 30 MB.
+const MOST_FLOWS: usize = 1 << 18;
+/// Hosts that are remembered, at most.
+const MOST_HOSTS: usize = 1 << 17;
+
+/// A flow by its ends, and what others ask of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Party {
+    pub(super) source: Address,
+    pub(super) destination: Address,
+    qpn: Qpn,
+    pub(super) peer: Option<FlowId>,
+    pub(super) counted: bool,
+    /// Data packets of all its epochs.
+    pub(super) data_packets: u64,
+    pub(super) packets: u64,
+    pub(super) dscp: Option<u8>,
+    pub(super) pcp: Option<u8>,
+}
+
+/// Flows and hosts by tap.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    flows: Map<(TapId, FlowId), Party>,
+    hosts: Map<u64, Address>,
+}
+
+impl Directory {
+    /// Notes a flow.
+    pub(super) fn note(&mut self, row: &FlowRow) {
+        let groups = Groups::of(row.tap, row.source, row.destination);
+        for (hash, host) in [(groups.destination, row.destination), (groups.source, row.source)] {
+            if self.hosts.len() < MOST_HOSTS {
+                self.hosts.insert(hash, host);
+            }
+        }
+        let key = (row.tap, row.flow_id);
+        if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&key) {
+            return;
+        }
+        let party = self.flows.entry(key).or_insert_with(|| Party {
+            source: row.source,
+            destination: row.destination,
+            qpn: Qpn::new(row.destination_qpn),
+            peer: None,
+            counted: row.counted,
+            data_packets: 0,
+            packets: 0,
+            dscp: row.dscp,
+            pcp: row.pcp,
+        });
+        party.peer = row.peer_flow_id.or(party.peer);
+        party.counted &= row.counted;
+        if row.data_packets > 0 {
+            (party.dscp, party.pcp) = (row.dscp, row.pcp);
+        }
+        party.data_packets = party.data_packets.saturating_add(row.data_packets);
+        party.packets = party.packets.saturating_add(row.packets);
+    }
+
+    /// The host of this hash.
+    pub(super) fn host(&self, hash: u64) -> Option<Address> {
+        self.hosts.get(&hash).copied()
+    }
+
+    /// The ends of a flow.
+    pub(super) fn party(&self, tap: TapId, flow: FlowId) -> Option<&Party> {
+        self.flows.get(&(tap, flow))
+    }
+
+    /// A flow for people: its ends when they are known, else its id.
+    pub(super) fn name(&self, tap: TapId, flow: FlowId) -> String {
+        match self.party(tap, flow) {
+            Some(party) => party.to_string(),
+            None => format!("flow {flow}"),
+        }
+    }
+
+    /// All flows.
+    pub(super) fn flows(&self) -> impl Iterator<Item = (TapId, FlowId, &Party)> {
+        self.flows.iter().map(|((tap, flow), party)| (*tap, *flow, party))
+    }
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {} QP {}", self.source, self.destination, self.qpn)
+    }
+}
+
+/// The name of a row's flow.
+pub(super) fn name_of(row: &FlowRow) -> String {
+    format!(
+        "{} > {} QP {}",
+        row.source,
+        row.destination,
+        Qpn::new(row.destination_qpn)
+    )
+}

@@ -1,0 +1,243 @@
+//! Findings: verdicts over the whole run, one for each rule that fires. A rule stands in one place, in the file of its
+//! family: what it means, how it is computed, where that comes from, its thresholds, and the code.
+//!
+//! There is one finding for an id, about all hosts and flows: it names the worst of them and counts the rest. Sums
+//! leave out rows with `counted = false`, whose traffic another tap saw, too. What only one place on the way can show
+//! (CE behind the switch, a rate at the sender) is taken from whichever tap shows it, once for each flow. No rule
+//! claims an absence that its tap could not have seen.
+
+mod class;
+mod cnp;
+mod ecn;
+mod incast;
+mod loss;
+mod path;
+mod pause;
+mod quality;
+mod receiver;
+mod stall;
+mod worst;
+
+use roce_model::{
+    Confidence, EpisodeKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, PauseFrame, RunSummary, Severity,
+};
+
+use super::Settings;
+use super::directory::Directory;
+use super::episodes::Told;
+use super::thresholds::Thresholds;
+
+/// One rule: what `--explain` tells of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rule {
+    /// Its id, the same as in [`FindingRow::id`].
+    pub id: &'static str,
+    /// It in a few words.
+    pub title: &'static str,
+    /// What it means when it fires.
+    pub meaning: &'static str,
+    /// How it is computed.
+    pub method: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// The names of its thresholds.
+    pub thresholds: &'static [&'static str],
+    /// Its severity, as a rule.
+    pub severity: Severity,
+    /// When the severity is another one; empty if never.
+    pub otherwise: &'static str,
+}
+
+/// All rules, in the order in which findings of one severity are listed.
+pub const RULES: &[Rule] = &[
+    receiver::NAK_FATAL,
+    loss::NETWORK,
+    loss::TIMEOUT,
+    receiver::RNR,
+    pause::STORM,
+    incast::INCAST,
+    stall::STALL,
+    incast::UNFAIR,
+    ecn::MARKS_WITHOUT_CNP,
+    cnp::IGNORED,
+    cnp::PACING,
+    class::CNP_CLASS,
+    class::DSCP_MISMATCH,
+    ecn::NOT_CAPABLE,
+    path::ENTROPY,
+    path::MTU,
+    quality::ICRC,
+    loss::CAPTURE,
+    quality::CAPTURE,
+    ecn::WORKING,
+];
+
+/// Queue pairs that only manage: 0 and 1 (IBTA 3.5.3). Their datagrams are no data.
+const MOST_MANAGEMENT_QPN: u32 = 1;
+
+/// What all rules conclude from, besides what each gathered.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    run: &'a RunSummary,
+    thresholds: &'a Thresholds,
+    directory: &'a Directory,
+    episodes: &'a [Told],
+    /// Episodes that found no room.
+    dropped: u64,
+}
+
+/// What the rules gathered so far.
+#[derive(Debug)]
+pub(super) struct Findings {
+    settings: Settings,
+    ecn: ecn::Gathered,
+    cnp: cnp::Gathered,
+    class: class::Gathered,
+    loss: loss::Gathered,
+    receiver: receiver::Gathered,
+    path: path::Gathered,
+    pause: pause::Gathered,
+    quality: quality::Gathered,
+}
+
+impl Findings {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            ecn: ecn::Gathered::default(),
+            cnp: cnp::Gathered::default(),
+            class: class::Gathered::default(),
+            loss: loss::Gathered::default(),
+            receiver: receiver::Gathered::default(),
+            path: path::Gathered::default(),
+            pause: pause::Gathered::default(),
+            quality: quality::Gathered::default(),
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &EventRow) {
+        self.loss.event(event);
+        self.receiver.event(event);
+    }
+
+    pub(super) fn pause(&mut self, frame: &PauseFrame) {
+        self.pause.frame(frame);
+    }
+
+    /// A flow that is complete.
+    pub(super) fn flow(&mut self, row: &FlowRow) {
+        let thresholds = &self.settings.thresholds;
+        self.quality.flow(row);
+        if row.destination_qpn <= MOST_MANAGEMENT_QPN {
+            return;
+        }
+        self.ecn.flow(row, thresholds);
+        self.cnp.flow(row, thresholds);
+        if row.counted {
+            self.class.flow(row, thresholds);
+            self.loss.flow(row);
+            self.receiver.flow(row);
+            self.path.flow(row, thresholds);
+        }
+    }
+
+    /// The findings, the worst first. The summary lacks only them and the episodes.
+    pub(super) fn conclude(
+        self,
+        run: &RunSummary,
+        directory: &Directory,
+        episodes: &[Told],
+        dropped: u64,
+    ) -> Vec<FindingRow> {
+        let context = Context {
+            run,
+            thresholds: &self.settings.thresholds,
+            directory,
+            episodes,
+            dropped,
+        };
+        let mut findings: Vec<FindingRow> = [
+            self.receiver.fatal(),
+            self.loss.network(&context),
+            self.loss.timeout(&context),
+            self.receiver.rnr(&context),
+            self.pause.storm(&context),
+            incast::incast(&context),
+            stall::stall(&context),
+            incast::unfair(&context),
+            self.ecn.marks_without_cnp(&context),
+            self.cnp.ignored(),
+            self.cnp.pacing(&context),
+            class::cnp_class(&context),
+            self.class.mismatch(&context),
+            self.ecn.not_capable(&context),
+            self.path.entropy(&context),
+            self.path.mtu(),
+            self.quality.icrc(&context),
+            self.loss.capture(&context),
+            self.quality.capture(&context),
+            self.ecn.working(&context),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        // Stable: of one severity they stay in the order of the rules.
+        findings.sort_by_key(|finding| core::cmp::Reverse(finding.severity));
+        findings
+    }
+}
+
+impl Context<'_> {
+    /// The episodes of a kind, each once: of those that two taps saw, the one whose flows count.
+    fn distinct(&self, kind: EpisodeKind) -> impl Iterator<Item = &Told> {
+        self.episodes
+            .iter()
+            .filter(move |told| told.row.kind == kind && (told.counted || !self.seen_elsewhere(told)))
+    }
+
+    /// Whether another tap has the same episode, and is the one to tell it.
+    fn seen_elsewhere(&self, told: &Told) -> bool {
+        let row = &told.row;
+        self.episodes
+            .iter()
+            .take_while(|other| other.row.start <= row.end)
+            .any(|other| {
+                other.row.kind == row.kind
+                    && other.row.tap != row.tap
+                    && other.row.destination == row.destination
+                    && other.row.end >= row.start
+                    && (other.counted || other.row.tap < row.tap)
+            })
+    }
+
+    /// When the first episode of these kinds began.
+    fn first(&self, kinds: &[EpisodeKind]) -> Option<Nanos> {
+        let begun = self.episodes.iter().filter(|told| kinds.contains(&told.row.kind));
+        begun.map(|told| told.row.start).min()
+    }
+}
+
+impl Rule {
+    /// A finding of this rule.
+    fn finding(
+        &self,
+        (severity, confidence): (Severity, Confidence),
+        summary: String,
+        evidence: Evidence,
+        next_step: &'static str,
+        first_time: Option<Nanos>,
+    ) -> FindingRow {
+        FindingRow {
+            id: self.id,
+            severity,
+            summary: summary.into(),
+            evidence,
+            confidence,
+            next_step: next_step.into(),
+            first_time,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Findings about many senders to one destination, and about how the way there was shared.
+
+use std::collections::HashMap;
+
+use roce_model::{Address, Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity};
+
+use super::super::episodes::Told;
+use super::super::numbers::{counted, percent};
+use super::worst::Worst;
+use super::{Context, Rule};
+
+pub(super) const INCAST: Rule = Rule {
+    id: "incast",
+    title: "many senders at once into one destination",
+    meaning: "Several hosts send to one at the same time and its last link cannot take it: the queue before it fills, and \
+              packets are marked, paused or dropped.",
+    method: "Episodes of the kind incast: bins in which at least incast_senders hosts send payload to one destination, with \
+             CE, CNPs, losses or pauses.",
+    source: "DCQCN (SIGCOMM 2015, sections 1 and 6) and HPCC (SIGCOMM 2019) measure it as the hard case of RoCE.",
+    thresholds: &["incast_senders", "incast_long", "episode_quiet", "absorbed_share"],
+    severity: Severity::Info,
+    otherwise: "warning when packets were lost or flows paused meanwhile, or when the incasts lasted incast_long in all",
+};
+
+pub(super) const UNFAIR: Rule = Rule {
+    id: "unfair",
+    title: "flows into one destination get unequal shares",
+    meaning: "Of flows that compete for one destination some get far less than others, longer than rates need to settle.",
+    method: "In incast and ecn episodes of at least unfair_bins bins: Jain's index of the payload of the flows that sent in \
+             at least half as many bins as the most active one, when there are at least three, against jain_least.",
+    source: "Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984.",
+    thresholds: &["jain_least", "jain_warning", "unfair_bins", "least_data_packets"],
+    severity: Severity::Info,
+    otherwise: "warning below jain_warning",
+};
+
+/// Flows that an index of fairness is worth computing of.
+const LEAST_FLOWS: usize = 3;
+
+/// The incasts into one destination.
+#[derive(Default)]
+struct Into {
+    episodes: u64,
+    lasted: u64,
+    senders: u32,
+}
+
+pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
+    let mut into: HashMap<Option<Address>, Into, foldhash::fast::RandomState> = HashMap::default();
+    let (mut episodes, mut lasted, mut ce, mut cnp, mut lost, mut paused) =
+        (0u64, 0u64, 0u64, 0u64, 0u64, false);
+    let mut worst: Option<&Told> = None;
+    let mut peak: Option<f64> = None;
+    let mut sure = Confidence::Low;
+    for told in context.distinct(EpisodeKind::Incast) {
+        let row = &told.row;
+        let length = row.end.since(row.start).0;
+        let to = into.entry(row.destination).or_default();
+        to.episodes += 1;
+        to.lasted = to.lasted.saturating_add(length);
+        to.senders = to.senders.max(row.senders_max);
+        episodes += 1;
+        lasted = lasted.saturating_add(length);
+        ce = ce.saturating_add(row.ce);
+        cnp = cnp.saturating_add(row.cnp);
+        lost = lost.saturating_add(row.lost);
+        paused |= told.facts.sum.pause_ns > 0;
+        peak = match (peak, row.ce_share_peak) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+        sure = match (sure, row.confidence) {
+            (Confidence::High, _) | (_, Confidence::High) => Confidence::High,
+            (Confidence::Medium, _) | (_, Confidence::Medium) => Confidence::Medium,
+            _ => Confidence::Low,
+        };
+        if worst.is_none_or(|worst| (worst.row.senders_max, worst.row.ce) < (row.senders_max, row.ce)) {
+            worst = Some(told);
+        }
+    }
+    let worst = &worst?.row;
+    let mut sorted: Vec<_> = into.into_iter().collect();
+    sorted.sort_by_key(|(to, _)| *to);
+    let mut destinations = Worst::default();
+    for (to, of) in sorted {
+        let name = to.map_or_else(|| "unknown".to_owned(), |to| to.to_string());
+        destinations.add(of.lasted, || {
+            let times = counted(of.episodes, "episode");
+            format!(
+                "{name} ({times}, up to {} senders, {})",
+                of.senders,
+                Nanos(of.lasted)
+            )
+        });
+    }
+    let mut evidence = Evidence::default();
+    evidence
+        .count("episodes", episodes)
+        .count("senders_max", worst.senders_max.into())
+        .count("lasted_ns", lasted)
+        .count("ce", ce)
+        .count("cnp", cnp)
+        .count("lost", lost);
+    if let Some(peak) = peak {
+        evidence.number("ce_share_peak", peak);
+    }
+    evidence.text("destinations", destinations.names());
+    let long = lasted >= context.thresholds.incast_long.0;
+    let severity = if lost > 0 || paused || long {
+        Severity::Warning
+    } else {
+        Severity::Info
+    };
+    let marked = peak.filter(|peak| *peak > 0.0);
+    let marked = marked.map_or_else(String::new, |peak| format!(", up to {} marked", percent(peak)));
+    let dropped = if lost > 0 {
+        format!(", {} lost", counted(lost, "packet"))
+    } else {
+        String::new()
+    };
+    Some(INCAST.finding(
+        (severity, sure),
+        format!(
+            "{}{marked}{dropped}; {} in {} to {}",
+            worst.cause,
+            Nanos(lasted),
+            counted(episodes, "episode"),
+            counted(destinations.all(), "destination")
+        ),
+        evidence,
+        "Look at the episodes for the senders and the time; spread the senders in time or over more receivers, and check \
+         the marking thresholds of the switch port to the destination.",
+        context.first(&[EpisodeKind::Incast]),
+    ))
+}
+
+pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
+    let thresholds = context.thresholds;
+    let judged = [EpisodeKind::Incast, EpisodeKind::Ecn]
+        .into_iter()
+        .flat_map(|kind| context.distinct(kind))
+        .filter(|told| {
+            told.facts.bins >= thresholds.unfair_bins
+                && told.facts.steady >= LEAST_FLOWS
+                && told.row.data_packets >= thresholds.least_data_packets
+        })
+        .filter_map(|told| Some((told.facts.jain_steady?, told)))
+        .filter(|(jain, _)| *jain < thresholds.jain_least);
+    let mut episodes = 0u64;
+    let mut least: Option<(f64, &Told)> = None;
+    let mut first: Option<Nanos> = None;
+    for (jain, told) in judged {
+        episodes += 1;
+        first = Some(first.map_or(told.row.start, |first| first.min(told.row.start)));
+        if least.is_none_or(|(least, _)| jain < least) {
+            least = Some((jain, told));
+        }
+    }
+    let (jain, told) = least?;
+    let to = told
+        .row
+        .destination
+        .map_or_else(|| "one destination".to_owned(), |to| to.to_string());
+    let mut evidence = Evidence::default();
+    evidence
+        .count("episodes", episodes)
+        .number("jain", jain)
+        .count("flows", told.facts.steady as u64)
+        .count("episode", told.row.episode.into())
+        .text("aggressors", told.row.aggressors.clone())
+        .text("victims", told.row.victims.clone());
+    let severity = if jain < thresholds.jain_warning {
+        Severity::Warning
+    } else {
+        Severity::Info
+    };
+    Some(UNFAIR.finding(
+        (severity, Confidence::Medium),
+        format!(
+            "{} into {to} shared it with a Jain's index of {jain:.2} for {}; {} in all",
+            counted(told.facts.steady as u64, "flow"),
+            told.row.end.since(told.row.start),
+            counted(episodes, "such episode"),
+        ),
+        evidence,
+        "Compare what the slow and the fast flows have in common: path, adapter, congestion control, message size.",
+        first,
+    ))
+}

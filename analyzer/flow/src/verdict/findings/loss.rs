@@ -1,0 +1,250 @@
+//! Findings about what was lost: in the network, by the capture, and what senders only noticed by a timeout.
+
+use roce_model::{
+    Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, Severity,
+};
+
+use super::super::directory::name_of;
+use super::super::numbers::{counted, percent, share};
+use super::worst::Worst;
+use super::{Context, Rule};
+
+pub(super) const NETWORK: Rule = Rule {
+    id: "loss.network",
+    title: "the network lost packets",
+    meaning: "Packets of RoCE were dropped on the way, and go-back-N sent them and what followed them again.",
+    method: "Missing PSNs that a sequence NAK asked for or that a resend after a timeout filled (network_lost), READ \
+             responses that were asked for again, and packets captured here that the receiver asked for again \
+             (lost_downstream: lost behind this tap).",
+    source: "IBTA 9.7.5.1 (PSNs, NAKs of responders) and 9.7.6.1.1 (timeouts of requesters).",
+    thresholds: &["loss_critical", "loss_critical_least"],
+    severity: Severity::Warning,
+    otherwise: "critical when at least loss_critical_least packets and more than the share loss_critical of the data \
+                packets were lost",
+};
+
+pub(super) const CAPTURE: Rule = Rule {
+    id: "loss.capture",
+    title: "the capture lost packets",
+    meaning: "Packets are missing in the capture that were acknowledged and never sent again: they reached their receiver, \
+              and only the recording missed them. The network is not to blame, and counts here are too low.",
+    method: "Missing PSNs that a later ACK covers and nobody resent (capture_lost), and READ responses that were never \
+             asked for again.",
+    source: "IBTA 9.7.5.1.2: an acknowledgement covers all requests before it.",
+    thresholds: &[],
+    severity: Severity::Info,
+    otherwise: "",
+};
+
+pub(super) const TIMEOUT: Rule = Rule {
+    id: "retransmit.timeout",
+    title: "senders waited for a timeout",
+    meaning: "A sender got neither ACK nor NAK and stood still until its timer ran out: the last packets of a message, an \
+              ACK or a NAK were lost, or the other side did not answer. A timeout costs far more than a NAK.",
+    method: "Resend runs without a NAK or RNR NAK before them, where the time since the last progress fits the timer \
+             (runs_timeout); with the longest stall that one of them ended.",
+    source: "IBTA 9.7.6.1.3 (transport timer, 4.096 us times 2^n); adaptive timers of adapters start at tens of us.",
+    thresholds: &[],
+    severity: Severity::Warning,
+    otherwise: "",
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    data_packets: u64,
+    lost: Worst,
+    network: u64,
+    downstream: u64,
+    responses: u64,
+    ambiguous: u64,
+    unresolved: u64,
+    wasted_bytes: u64,
+    resent_bytes: u64,
+    capture: Worst,
+    capture_first: Option<Nanos>,
+    timeouts: Worst,
+    timeout_first: Option<Nanos>,
+}
+
+impl Gathered {
+    pub(super) fn event(&mut self, event: &EventRow) {
+        if event.kind == EventKind::ResendRun && event.detail.as_deref() == Some("timeout") {
+            self.timeout_first = Some(
+                self.timeout_first
+                    .map_or(event.time, |first| first.min(event.time)),
+            );
+        }
+    }
+
+    pub(super) fn flow(&mut self, row: &FlowRow) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        let downstream = row.lost_downstream.unwrap_or_default();
+        let responses = row.response_network_lost.unwrap_or_default();
+        add(&mut self.data_packets, row.data_packets);
+        let lost = [row.network_lost, downstream, responses]
+            .into_iter()
+            .fold(0, u64::saturating_add);
+        if lost > 0 {
+            self.lost.add(lost, || name_of(row));
+            add(&mut self.network, row.network_lost);
+            add(&mut self.downstream, downstream);
+            add(&mut self.responses, responses);
+            add(&mut self.ambiguous, row.ambiguous);
+            add(&mut self.unresolved, row.unresolved);
+            add(&mut self.wasted_bytes, row.wasted_bytes);
+            add(&mut self.resent_bytes, row.retransmitted_bytes);
+        }
+        let capture = row
+            .capture_lost
+            .saturating_add(row.response_capture_lost.unwrap_or_default());
+        if capture > 0 {
+            self.capture.add(capture, || name_of(row));
+            self.capture_first = Some(
+                self.capture_first
+                    .map_or(row.first_time, |first| first.min(row.first_time)),
+            );
+        }
+        if row.runs_timeout > 0 {
+            self.timeouts.add(row.runs_timeout, || name_of(row));
+        }
+    }
+
+    pub(super) fn network(&self, context: &Context<'_>) -> Option<FindingRow> {
+        let lost = self.lost.sum();
+        if lost == 0 {
+            return None;
+        }
+        let of_data = share(lost, self.data_packets).unwrap_or(1.0);
+        let thresholds = context.thresholds;
+        let critical = lost >= thresholds.loss_critical_least && of_data > thresholds.loss_critical;
+        let mut evidence = Evidence::default();
+        evidence
+            .count("lost", lost)
+            .count("network_lost", self.network)
+            .count("lost_downstream", self.downstream)
+            .count("response_network_lost", self.responses)
+            .count("ambiguous", self.ambiguous)
+            .count("unresolved", self.unresolved)
+            .count("data_packets", self.data_packets)
+            .number("share", of_data)
+            .count("retransmitted_bytes", self.resent_bytes)
+            .count("wasted_bytes", self.wasted_bytes)
+            .text("worst", self.lost.list());
+        let between: Vec<String> = context
+            .run
+            .hops
+            .iter()
+            .filter(|hop| hop.lost > 0)
+            .take(3)
+            .map(|hop| {
+                format!(
+                    "{} between taps {} and {}",
+                    hop.lost, hop.from_tap.0, hop.to_tap.0
+                )
+            })
+            .collect();
+        if !between.is_empty() {
+            evidence.text("between_taps", between.join(", "));
+        }
+        let (place, next_step) = match (self.network.saturating_add(self.responses), self.downstream) {
+            (_, 0) => (
+                "before this tap",
+                "Look for drops between the senders and this tap: discard counters of switch ports, buffers and PFC of \
+                 the priority, optics.",
+            ),
+            (0, _) => (
+                "behind this tap",
+                "Look for drops between this tap and the receivers: discard counters of switch ports and of the \
+                 receivers' adapters.",
+            ),
+            _ => (
+                "before and behind this tap",
+                "Look for drops on both sides of this tap: discard counters of switch ports and adapters.",
+            ),
+        };
+        Some(NETWORK.finding(
+            (
+                if critical {
+                    Severity::Critical
+                } else {
+                    Severity::Warning
+                },
+                Confidence::High,
+            ),
+            format!(
+                "the network lost {} of {} ({}), {place}; {} bytes sent again, {} of them in vain: {}",
+                counted(lost, "packet"),
+                counted(self.lost.all(), "flow"),
+                percent(of_data),
+                self.resent_bytes,
+                self.wasted_bytes,
+                self.lost.names()
+            ),
+            evidence,
+            next_step,
+            context.first(&[EpisodeKind::Loss]),
+        ))
+    }
+
+    pub(super) fn capture(&self, context: &Context<'_>) -> Option<FindingRow> {
+        let lost = self.capture.sum();
+        if lost == 0 {
+            return None;
+        }
+        let mut evidence = Evidence::default();
+        evidence
+            .count("capture_lost", lost)
+            .count("frames_lost", context.run.totals.frames_lost)
+            .count("data_packets", self.data_packets)
+            .text("worst", self.capture.list());
+        Some(CAPTURE.finding(
+            (Severity::Info, Confidence::High),
+            format!(
+                "the capture missed {} of {} that were acknowledged and never sent again",
+                counted(lost, "packet"),
+                counted(self.capture.all(), "flow")
+            ),
+            evidence,
+            "Capture with a smaller snaplen (96 bytes hold all headers), a larger buffer or fewer flows before trusting \
+             small counts.",
+            self.capture_first,
+        ))
+    }
+
+    pub(super) fn timeout(&self, context: &Context<'_>) -> Option<FindingRow> {
+        let runs = self.timeouts.sum();
+        if runs == 0 {
+            return None;
+        }
+        let silence = context
+            .distinct(EpisodeKind::Stall)
+            .filter_map(|told| told.facts.stall.as_ref())
+            .filter(|stall| stall.by_timeout)
+            .map(|stall| stall.longest)
+            .max();
+        let mut evidence = Evidence::default();
+        evidence
+            .count("runs_timeout", runs)
+            .count("flows", self.timeouts.all());
+        if let Some(silence) = silence {
+            evidence.count("silence_max_ns", silence.0);
+        }
+        evidence.text("worst", self.timeouts.list());
+        let before = silence.map_or_else(String::new, |silence| {
+            format!(", with up to {silence} of silence before")
+        });
+        Some(TIMEOUT.finding(
+            (Severity::Warning, Confidence::High),
+            format!(
+                "{} sent again after {}{before}: {}",
+                counted(self.timeouts.all(), "flow"),
+                counted(runs, "timeout"),
+                self.timeouts.names()
+            ),
+            evidence,
+            "Find out whether the packets or the answers were lost, and compare the timeout of the queue pairs (timeout, \
+             retry_cnt) with the round trip.",
+            self.timeout_first,
+        ))
+    }
+}

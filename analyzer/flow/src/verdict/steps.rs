@@ -1,0 +1,294 @@
+//! The steps of a training job: its traffic comes in bursts, one a step, between the same hosts and at even distances. Here
+//! the bursts of all pairs of hosts become steps with numbers; how one pair's bursts are found is in `bursts`, the script's
+//! own log in `log`.
+
+mod bursts;
+mod log;
+
+use std::collections::{BTreeMap, HashMap};
+
+use roce_model::{Address, EpisodeRow, FlowRow, Nanos, StepRow, TapId, TimelineRow};
+
+use crate::hosts::Groups;
+use bursts::{Burst, Rhythm, median};
+use log::Log;
+pub use log::LoggedStep;
+
+/// Pairs of hosts that are followed; a job's hosts talk to a few others each.
+const MOST_PAIRS: usize = 2048;
+/// Stretches of traffic that are kept: of all pairs together, about, and of one.
+const MOST_STRETCHES: usize = 1 << 19;
+const MOST_OF_PAIR: usize = 8192;
+const LEAST_OF_PAIR: usize = 256;
+
+/// Pairs whose periods differ by more than this factor take part in different jobs.
+const SAME_PERIOD: f64 = 1.2;
+/// A step is an outlier when it takes longer than the pair's median by three standard deviations (estimated from the median
+/// absolute deviation, so that outliers do not hide themselves) ...
+const OUTLIER_SIGMAS: f64 = 3.0;
+/// ... and by this share of it, since very regular steps would otherwise make outliers of nothing.
+const OUTLIER_SHARE: f64 = 0.1;
+/// The standard deviation of a normal distribution over its median absolute deviation: 1 / 0.6745.
+const SIGMA_OF_MAD: f64 = 1.4826;
+
+/// The traffic between pairs of hosts, as it passes.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    bin: u64,
+    log: Log,
+    places: HashMap<u64, usize, foldhash::fast::RandomState>,
+    pairs: Vec<Pair>,
+}
+
+/// The traffic between two hosts at one tap, both directions together.
+#[derive(Debug)]
+struct Pair {
+    tap: TapId,
+    /// Known when the first of its flows has closed.
+    hosts: Option<(Address, Address)>,
+    /// Bins with application data, adjacent ones together.
+    stretches: Vec<Burst>,
+    /// Silences up to this long are left out, for want of room, in ns.
+    joined: u64,
+}
+
+impl Pair {
+    /// Application data in the bin from `start` to `end`.
+    fn add(&mut self, start: u64, end: u64, bytes: u64, most: usize) {
+        if let Some(last) = self.stretches.last_mut() {
+            if start < last.start {
+                // Stamped far out of order: it counts where there was traffic.
+                let after = self.stretches.partition_point(|stretch| stretch.start <= start);
+                let before = after.checked_sub(1).and_then(|at| self.stretches.get_mut(at));
+                if let Some(stretch) = before.filter(|stretch| start < stretch.end) {
+                    stretch.bytes = stretch.bytes.saturating_add(bytes);
+                }
+                return;
+            }
+            if start.saturating_sub(last.end) <= self.joined {
+                last.end = last.end.max(end);
+                last.bytes = last.bytes.saturating_add(bytes);
+                return;
+            }
+        }
+        if self.stretches.len() >= most {
+            self.make_room();
+        }
+        self.stretches.push(Burst { start, end, bytes });
+    }
+
+    /// Joins the stretches with the shorter half of the silences between them.
+    fn make_room(&mut self) {
+        let mut silences = bursts::silences(&self.stretches);
+        if silences.is_empty() {
+            return;
+        }
+        let middle = silences.len() / 2;
+        let (_, silence, _) = silences.select_nth_unstable(middle);
+        self.joined = self.joined.max(*silence);
+        self.stretches = bursts::join(&self.stretches, self.joined);
+    }
+}
+
+impl Steps {
+    pub(crate) fn new(bin: Nanos, log: Vec<LoggedStep>) -> Self {
+        Self {
+            bin: bin.0.max(1),
+            log: Log::new(log),
+            places: HashMap::default(),
+            pairs: Vec::new(),
+        }
+    }
+
+    /// A row of the timeline.
+    #[inline]
+    pub(crate) fn row(&mut self, row: &TimelineRow, groups: Groups) {
+        if row.payload_bytes == 0 {
+            return;
+        }
+        let most = (MOST_STRETCHES / self.pairs.len().max(1)).clamp(LEAST_OF_PAIR, MOST_OF_PAIR);
+        let (start, end) = (row.time.0, row.time.0.saturating_add(self.bin));
+        if let Some(pair) = self.pair(row.tap, groups) {
+            pair.add(start, end, row.payload_bytes, most);
+        }
+    }
+
+    /// A flow that is complete: who its hosts are. Its last rows may follow.
+    pub(crate) fn flow(&mut self, row: &FlowRow) {
+        let ends = (row.source.min(row.destination), row.source.max(row.destination));
+        if let Some(pair) = self.pair(row.tap, Groups::of(row.tap, row.source, row.destination)) {
+            pair.hosts.get_or_insert(ends);
+        }
+    }
+
+    /// The pair of hosts of these groups; `None` when too many others are followed.
+    #[inline]
+    fn pair(&mut self, tap: TapId, groups: Groups) -> Option<&mut Pair> {
+        // Both directions between two hosts at a tap.
+        let key = groups.source.wrapping_add(groups.destination);
+        let place = match self.places.get(&key) {
+            Some(place) => *place,
+            None if self.pairs.len() >= MOST_PAIRS => return None,
+            None => {
+                self.places.insert(key, self.pairs.len());
+                self.pairs.push(Pair {
+                    tap,
+                    hosts: None,
+                    stretches: Vec::new(),
+                    joined: 0,
+                });
+                self.pairs.len() - 1
+            }
+        };
+        self.pairs.get_mut(place)
+    }
+
+    /// The steps, in the order of time, and of those that took long the episode that fits.
+    pub(crate) fn conclude(self, episodes: &[EpisodeRow]) -> Vec<StepRow> {
+        let mut ranks: Vec<Rank> = self
+            .pairs
+            .iter()
+            .filter_map(|pair| {
+                Some(Rank {
+                    tap: pair.tap,
+                    hosts: pair.hosts?,
+                    rhythm: bursts::rhythm(&pair.stretches, self.bin)?,
+                })
+            })
+            .collect();
+        ranks.sort_by_key(|rank| (rank.tap, rank.rhythm.period, rank.hosts));
+        let mut steps = Vec::new();
+        for job in ranks.chunk_by(|a, b| {
+            a.tap == b.tap && number(b.rhythm.period) <= number(a.rhythm.period) * SAME_PERIOD
+        }) {
+            number_steps(job, self.bin, &mut steps);
+        }
+        for step in &mut steps {
+            step.logged_ns = self.log.of(step);
+        }
+        explain(&mut steps, episodes);
+        steps.sort_by_key(|step| (step.start, step.tap, step.step, step.host_a, step.host_b));
+        steps
+    }
+}
+
+/// A pair of hosts that takes part in a job.
+struct Rank {
+    tap: TapId,
+    hosts: (Address, Address),
+    rhythm: Rhythm,
+}
+
+/// Numbers the steps of a job: bursts of different pairs that overlap in time are of one step, and no pair has two
+/// in one.
+fn number_steps(job: &[Rank], bin: u64, steps: &mut Vec<StepRow>) {
+    let limits: Vec<u64> = job.iter().map(|rank| limit(&rank.rhythm, bin)).collect();
+    let mut bursts: Vec<(usize, Burst)> = job
+        .iter()
+        .enumerate()
+        .flat_map(|(rank, of)| of.rhythm.bursts.iter().map(move |burst| (rank, *burst)))
+        .collect();
+    bursts.sort_by_key(|(rank, burst)| (burst.start, *rank));
+    let mut last_step = vec![0; job.len()];
+    let (mut step, mut until, mut from) = (0, 0, steps.len());
+    for (rank, burst) in bursts {
+        if step == 0 || burst.start >= until || last_step[rank] == step {
+            spread(&mut steps[from..]);
+            (step, until, from) = (step + 1, burst.end, steps.len());
+        }
+        until = until.max(burst.end);
+        last_step[rank] = step;
+        let of = &job[rank];
+        steps.push(StepRow {
+            tap: of.tap,
+            step,
+            host_a: of.hosts.0,
+            host_b: of.hosts.1,
+            start: Nanos(burst.start),
+            end: Nanos(burst.end),
+            duration_ns: burst.length(),
+            bytes: burst.bytes,
+            period_ns: of.rhythm.period,
+            outlier: burst.length() > limits[rank],
+            ..StepRow::default()
+        });
+    }
+    spread(&mut steps[from..]);
+}
+
+/// Fills in how far apart the pairs of one step end it.
+fn spread(step: &mut [StepRow]) {
+    let last = step.iter().map(|row| row.end).max().unwrap_or_default();
+    let first = step.iter().map(|row| row.end).min().unwrap_or_default();
+    for row in step {
+        row.spread_ns = last.since(first).0;
+    }
+}
+
+/// How long a burst of the pair can take without being an outlier. Its ends are known to a bin each.
+fn limit(rhythm: &Rhythm, bin: u64) -> u64 {
+    let mut lengths: Vec<u64> = rhythm.bursts.iter().map(Burst::length).collect();
+    let middle = median(&mut lengths);
+    let mut deviations: Vec<u64> = lengths.iter().map(|length| length.abs_diff(middle)).collect();
+    let sigma = SIGMA_OF_MAD * number(median(&mut deviations));
+    let more = (OUTLIER_SIGMAS * sigma)
+        .max(OUTLIER_SHARE * number(middle))
+        .max(number(bin) * 2.0);
+    middle.saturating_add(whole(more))
+}
+
+/// Names for each outlier the episode that overlaps it most, of those at its tap; one on the way to its own hosts comes
+/// before any other.
+fn explain(steps: &mut [StepRow], episodes: &[EpisodeRow]) {
+    let mut by_tap: BTreeMap<TapId, Vec<&EpisodeRow>> = BTreeMap::new();
+    for episode in episodes {
+        by_tap.entry(episode.tap).or_default().push(episode);
+    }
+    // With each episode goes the latest end up to it: what began earlier and may still last.
+    let by_tap: BTreeMap<TapId, Vec<(Nanos, &EpisodeRow)>> = by_tap
+        .into_iter()
+        .map(|(tap, mut episodes)| {
+            episodes.sort_by_key(|episode| (episode.start, episode.episode));
+            let mut latest = Nanos(0);
+            let with_ends = episodes.into_iter().map(|episode| {
+                latest = latest.max(episode.end);
+                (latest, episode)
+            });
+            (tap, with_ends.collect())
+        })
+        .collect();
+    for step in steps.iter_mut().filter(|step| step.outlier) {
+        let Some(episodes) = by_tap.get(&step.tap) else {
+            continue;
+        };
+        let begun = episodes.partition_point(|(_, episode)| episode.start < step.end);
+        step.episode = episodes[..begun]
+            .iter()
+            .rev()
+            .take_while(|(latest, _)| *latest > step.start)
+            .filter(|(_, episode)| episode.end > step.start)
+            .max_by_key(|(_, episode)| {
+                let own = [Some(step.host_a), Some(step.host_b)].contains(&episode.destination);
+                let overlap = episode.end.min(step.end).since(episode.start.max(step.start));
+                (own, overlap, core::cmp::Reverse(episode.episode))
+            })
+            .map(|(_, episode)| episode.episode);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times: 2^53 ns are 104 days")]
+fn number(value: u64) -> f64 {
+    value as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast stops at the ends of the range"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+#[cfg(test)]
+mod tests;

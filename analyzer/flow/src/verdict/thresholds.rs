@@ -1,0 +1,322 @@
+//! The numbers that episodes and findings compare with: each with its name in a configuration file, its unit, its
+//! default, what it decides and why the default is what it is. What is done with them is left to the rules.
+
+use std::fmt;
+
+use roce_model::Nanos;
+use thiserror::Error;
+
+/// A threshold as a value of a configuration.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum ThresholdValue {
+    /// A count.
+    Count(u64),
+    /// A length of time.
+    Time(Nanos),
+    /// A share or a ratio.
+    Number(f64),
+}
+
+/// What a threshold could not be set to.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum ThresholdError {
+    /// There is none of this name.
+    #[error("there is no threshold '{name}'")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The value is of another kind.
+    #[error("the threshold '{name}' cannot be {value}: it is {expected}")]
+    Kind {
+        /// The threshold.
+        name: &'static str,
+        /// What was given.
+        value: ThresholdValue,
+        /// What it is.
+        expected: &'static str,
+    },
+}
+
+/// The description of one threshold.
+#[derive(Clone, Copy, Debug)]
+pub struct Threshold {
+    /// Its name.
+    pub name: &'static str,
+    /// The unit of its value; empty for shares and ratios.
+    pub unit: &'static str,
+    /// What it decides.
+    pub meaning: &'static str,
+    /// Why the default is what it is.
+    pub reason: &'static str,
+    /// The default.
+    pub default: ThresholdValue,
+    get: fn(&Thresholds) -> ThresholdValue,
+    set: fn(&mut Thresholds, ThresholdValue) -> Option<()>,
+}
+
+impl Threshold {
+    /// Its value in `thresholds`.
+    pub fn get(&self, thresholds: &Thresholds) -> ThresholdValue {
+        (self.get)(thresholds)
+    }
+
+    /// Changes it in `thresholds`. A whole number is taken for a ratio, too.
+    ///
+    /// # Errors
+    /// When the value is of another kind, negative or not finite.
+    pub fn set(&self, thresholds: &mut Thresholds, value: ThresholdValue) -> Result<(), ThresholdError> {
+        (self.set)(thresholds, value).ok_or(ThresholdError::Kind {
+            name: self.name,
+            value,
+            expected: match self.default {
+                ThresholdValue::Count(_) => "a count",
+                ThresholdValue::Time(_) => "a length of time",
+                ThresholdValue::Number(_) => "a number that is not negative",
+            },
+        })
+    }
+}
+
+impl fmt::Display for ThresholdValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(value) => value.fmt(f),
+            Self::Time(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f),
+        }
+    }
+}
+
+/// A type that a threshold can have.
+trait Kind: Copy {
+    fn value(self) -> ThresholdValue;
+    fn from_value(value: ThresholdValue) -> Option<Self>;
+}
+
+impl Kind for u64 {
+    fn value(self) -> ThresholdValue {
+        ThresholdValue::Count(self)
+    }
+
+    fn from_value(value: ThresholdValue) -> Option<Self> {
+        match value {
+            ThresholdValue::Count(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl Kind for Nanos {
+    fn value(self) -> ThresholdValue {
+        ThresholdValue::Time(self)
+    }
+
+    fn from_value(value: ThresholdValue) -> Option<Self> {
+        match value {
+            ThresholdValue::Time(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl Kind for f64 {
+    fn value(self) -> ThresholdValue {
+        ThresholdValue::Number(self)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a threshold of 2^53 or more is none")]
+    fn from_value(value: ThresholdValue) -> Option<Self> {
+        match value {
+            ThresholdValue::Number(value) if value.is_finite() && value >= 0.0 => Some(value),
+            ThresholdValue::Count(value) => Some(value as f64),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! thresholds {
+    ($( $constant:ident, $field:ident: $type:ident = $default:expr, $unit:literal, $meaning:literal, $reason:literal; )+) => {
+        $(
+            #[doc = $reason]
+            const $constant: $type = $default;
+        )+
+
+        /// The numbers that episodes and findings compare with.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Thresholds {
+            $( #[doc = $meaning] pub $field: $type, )+
+        }
+
+        impl Default for Thresholds {
+            fn default() -> Self {
+                Self { $( $field: $constant, )+ }
+            }
+        }
+
+        impl Thresholds {
+            /// All of them, in order: for configuration files, documents and `--explain`.
+            pub const ALL: &'static [Threshold] = &[ $( Threshold {
+                name: stringify!($field),
+                unit: $unit,
+                meaning: $meaning,
+                reason: $reason,
+                default: thresholds!(@value $type, $default),
+                get: |thresholds| Kind::value(thresholds.$field),
+                set: |thresholds, value| {
+                    thresholds.$field = Kind::from_value(value)?;
+                    Some(())
+                },
+            }, )+ ];
+
+            /// The one of this name.
+            ///
+            /// # Errors
+            /// When there is none.
+            pub fn named(name: &str) -> Result<&'static Threshold, ThresholdError> {
+                let found = Self::ALL.iter().find(|threshold| threshold.name == name);
+                found.ok_or_else(|| ThresholdError::Unknown { name: name.to_owned() })
+            }
+        }
+    };
+    (@value u64, $default:expr) => { ThresholdValue::Count($default) };
+    (@value f64, $default:expr) => { ThresholdValue::Number($default) };
+    (@value Nanos, $default:expr) => { ThresholdValue::Time($default) };
+}
+
+thresholds! {
+    EPISODE_QUIET, episode_quiet: Nanos = Nanos(5_000_000), "ns",
+        "An episode ends after this time without another sign of it.",
+        "DCQCN probes its way back in steps of some 55 us (SIGCOMM 2015, section 3), so that marks of one congestion come back within a few ms.";
+    INCAST_SENDERS, incast_senders: u64 = 3, "hosts",
+        "So many hosts that send to one destination in one bin, with signs of congestion, are an incast.",
+        "Two that share a link are ordinary sharing; a third needs more than twice what the link can take.";
+    INCAST_LONG, incast_long: Nanos = Nanos(10_000_000), "ns",
+        "Incasts that lasted this long in all are a warning even when nothing was lost or paused.",
+        "Some hundred round trips of a data centre: congestion control should have settled long before.";
+    ABSORBED_SHARE, absorbed_share: f64 = 0.5, "",
+        "An ecn episode of whose bins an incast covers this share is reported as that incast only.",
+        "Where the incast makes up most of it the two would say the same thing twice.";
+    LEAST_DATA_PACKETS, least_data_packets: u64 = 100, "packets",
+        "Fewer data packets than this are no evidence of how traffic is marked or classed.",
+        "Handshakes and tests of reachability are shorter, transfers longer.";
+    LEAST_MARKS, least_marks: u64 = 10, "packets",
+        "Fewer packets with CE than this demand no CNP.",
+        "A notification point answers at most one packet in each of its intervals, and a capture can miss one CNP.";
+    NOT_ECT_SHARE, not_ect_share: f64 = 0.5, "",
+        "A flow is not ECN-capable when more than this share of its data packets is Not-ECT.",
+        "A sender sets ECT on all data or on none; a change in between is counted with the larger part.";
+    REACTION_TRAINS, reaction_trains: u64 = 5, "trains",
+        "Reactions to fewer trains of CNPs than this say nothing of a sender.",
+        "The rate over one window of 32 packets is uncertain by some percent; five medians are not all off.";
+    REACTION_IGNORED, reaction_ignored: f64 = 0.97, "",
+        "A sender whose median rate after a CNP is at least this share of the rate before ignores them.",
+        "DCQCN cuts by alpha/2 (SIGCOMM 2015, section 3.1): 50 % at first, some percent when CNPs are rare; less than 3 % is within the measurement.";
+    CNP_INTERVAL_LEAST, cnp_interval_least: Nanos = Nanos(4_000), "ns",
+        "CNPs to one queue pair that come closer together than this, as a rule, are not paced.",
+        "MIN_TIME_BETWEEN_CNPS of NVIDIA adapters is 4 us, the smallest of the published ones (50 us in the DCQCN paper).";
+    CNP_INTERVAL_USUAL, cnp_interval_usual: Nanos = Nanos(50_000), "ns",
+        "What each other marked flow of a receiver may add to the delay of a CNP: adapters that pace CNPs by port serve them in turn.",
+        "The interval of the DCQCN paper (SIGCOMM 2015, section 3).";
+    CNP_DELAY_MOST, cnp_delay_most: Nanos = Nanos(500_000), "ns",
+        "CNPs that leave, as a rule, longer than this after the mark are late.",
+        "Ten intervals of 50 us: what a notification point that paces as in the DCQCN paper stays far below.";
+    LEAST_MEASUREMENTS, least_measurements: u64 = 16, "",
+        "A median of fewer measurements than this is not judged.",
+        "As many as distributions keep exactly.";
+    LOSS_CRITICAL, loss_critical: f64 = 0.001, "",
+        "A larger share of data packets lost than this is critical.",
+        "Go-back-N resends a window for each loss: at 1 in 1,000 throughput has collapsed in the measurements of the DCQCN and IRN papers (SIGCOMM 2015 and 2018).";
+    LOSS_CRITICAL_LEAST, loss_critical_least: u64 = 100, "packets",
+        "Fewer lost packets than this are never critical.",
+        "A share of few packets is accidental.";
+    PAUSE_SHARE, pause_share: f64 = 0.05, "",
+        "A priority that was paused for more than this share of the capture is a warning.",
+        "Pauses are for absorbing bursts; congestion control is to keep the share near zero.";
+    PAUSE_SHARE_CRITICAL, pause_share_critical: f64 = 0.5, "",
+        "A priority that was paused for more than this share of the capture is critical.",
+        "It stands still more than it sends.";
+    PAUSE_LONG, pause_long: Nanos = Nanos(100_000_000), "ns",
+        "One unbroken pause of this length is critical.",
+        "PFC watchdogs of switches are set to hundreds of ms to call it a storm: no burst lasts that long.";
+    JAIN_LEAST, jain_least: f64 = 0.8, "",
+        "Flows that share a destination with a Jain's index below this are treated unfairly.",
+        "With n flows, one of which gets nothing and the others alike, the index is (n-1)/n: 0.8 lets one of five starve (Jain, Chiu, Hawe, DEC-TR-301, 1984).";
+    JAIN_WARNING, jain_warning: f64 = 0.5, "",
+        "A Jain's index below this is a warning.",
+        "As if half of the flows got nothing.";
+    UNFAIR_BINS, unfair_bins: u64 = 5, "bins",
+        "Shorter episodes than this are not judged for fairness.",
+        "Rates need some round trips to converge.";
+    STALL_LEAST, stall_least: Nanos = Nanos(10_000_000), "ns",
+        "A shorter silence in the middle of a message than this is no finding.",
+        "Longer than the time slices of a scheduler and than DCQCN's slowest rates ask for.";
+    STALL_LONG, stall_long: Nanos = Nanos(500_000_000), "ns",
+        "A silence in the middle of a message of this length is a warning even when nothing captured explains it.",
+        "No busy host leaves a process waiting for so long; shorter ones are common on loaded machines.";
+    ENTROPY_FLOWS, entropy_flows: u64 = 8, "flows",
+        "Fewer flows between two hosts than this are not judged for their source ports.",
+        "A few flows meet on one path whatever their ports are.";
+    ENTROPY_SHARE, entropy_share: f64 = 0.25, "",
+        "At most this many source ports per flow are too few.",
+        "Random ports of 14 bits hardly ever collide: 100 flows have 99.7 of them on average.";
+    MTU_BYTES, mtu_bytes: u64 = 1_000_000, "bytes",
+        "A flow of less payload than this is not judged for its path MTU.",
+        "Headers of some ms at 10 Gb/s: less cannot matter.";
+    ICRC_SYSTEMATIC, icrc_systematic: f64 = 0.1, "",
+        "A larger share of wrong ICRCs than this comes from the way of capturing, not from corruption.",
+        "Frames with so many errors would not have passed the FCS of a link.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_threshold_is_read_and_set_by_name() {
+        let mut thresholds = Thresholds::default();
+        for threshold in Thresholds::ALL {
+            assert_eq!(
+                threshold.get(&thresholds),
+                threshold.default,
+                "{}",
+                threshold.name
+            );
+            let other = match threshold.default {
+                ThresholdValue::Count(value) => ThresholdValue::Count(value + 1),
+                ThresholdValue::Time(value) => ThresholdValue::Time(Nanos(value.0 + 1)),
+                ThresholdValue::Number(value) => ThresholdValue::Number(value + 0.5),
+            };
+            threshold.set(&mut thresholds, other).unwrap();
+            assert_eq!(threshold.get(&thresholds), other);
+            assert_eq!(Thresholds::named(threshold.name).unwrap().name, threshold.name);
+            assert!(!threshold.meaning.is_empty() && !threshold.reason.is_empty());
+        }
+        assert_eq!(thresholds.incast_senders, INCAST_SENDERS + 1);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let mut thresholds = Thresholds::default();
+        let error = Thresholds::named("incast").unwrap_err();
+        assert_eq!(error.to_string(), "there is no threshold 'incast'");
+        let quiet = Thresholds::named("episode_quiet").unwrap();
+        let error = quiet
+            .set(&mut thresholds, ThresholdValue::Number(0.5))
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the threshold 'episode_quiet' cannot be 0.5: it is a length of time"
+        );
+        let share = Thresholds::named("pause_share").unwrap();
+        assert!(
+            share
+                .set(&mut thresholds, ThresholdValue::Number(f64::NAN))
+                .is_err()
+        );
+        assert!(share.set(&mut thresholds, ThresholdValue::Number(-0.1)).is_err());
+        share.set(&mut thresholds, ThresholdValue::Count(1)).unwrap();
+        assert_eq!(thresholds.pause_share.to_bits(), 1.0f64.to_bits());
+        assert_eq!(Thresholds::default().pause_share.to_bits(), PAUSE_SHARE.to_bits());
+    }
+}

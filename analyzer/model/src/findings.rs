@@ -1,0 +1,171 @@
+//! Findings: verdicts over a run, with what they rest on.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::events::names;
+use crate::table::table;
+use crate::{Confidence, Nanos};
+
+table! {
+    #[derive(Clone, Debug, Default, PartialEq)]
+    FindingRow, FindingColumns, "findings", "One verdict over the run.";
+    id: &'static str, "", "Which rule: `roce-analyze --explain ID` tells what it means and where it comes from.";
+    severity: Severity, "", "ok, info, warning, critical.";
+    summary: Cow<'static, str>, "", "The verdict in a sentence.";
+    evidence: Evidence, "", "The numbers it rests on, as a JSON object.";
+    confidence: Confidence, "", "How sure it is: high, medium, low.";
+    next_step: Cow<'static, str>, "", "What to check next.";
+    first_time: Option<Nanos>, "ns", "When it showed first. Absent where it is about the whole run.";
+}
+
+names! {
+    /// How bad a finding is, the best first.
+    #[derive(PartialOrd, Ord)]
+    Severity {
+        /// Things work as they should.
+        #[default]
+        Ok = "ok",
+        /// Good to know.
+        Info = "info",
+        /// Something works worse than it could.
+        Warning = "warning",
+        /// Something is broken.
+        Critical = "critical",
+    }
+}
+
+impl Severity {
+    /// The severity of this name, as `--fail-on` takes it.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|severity| severity.name() == name)
+    }
+
+    /// The worst one among `findings`; `None` without any.
+    pub fn worst(findings: &[FindingRow]) -> Option<Self> {
+        findings.iter().map(|finding| finding.severity).max()
+    }
+}
+
+/// What a finding rests on: named facts in order. Its text is a JSON object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence(pub Vec<(&'static str, Fact)>);
+
+/// One fact.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// A count, or a time in ns.
+    Count(u64),
+    /// A share, a ratio, a rate. What is not finite is written as null.
+    Number(f64),
+    /// Words: an address, a flow, a list of them.
+    Text(String),
+}
+
+impl Evidence {
+    /// Adds a count.
+    pub fn count(&mut self, name: &'static str, value: u64) -> &mut Self {
+        self.0.push((name, Fact::Count(value)));
+        self
+    }
+
+    /// Adds a number.
+    pub fn number(&mut self, name: &'static str, value: f64) -> &mut Self {
+        self.0.push((name, Fact::Number(value)));
+        self
+    }
+
+    /// Adds words.
+    pub fn text(&mut self, name: &'static str, value: impl Into<String>) -> &mut Self {
+        self.0.push((name, Fact::Text(value.into())));
+        self
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        for (place, (name, fact)) in self.0.iter().enumerate() {
+            if place > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "\"{name}\":")?;
+            match fact {
+                Fact::Count(value) => write!(f, "{value}")?,
+                Fact::Number(value) if value.is_finite() => write!(f, "{value}")?,
+                Fact::Number(_) => f.write_str("null")?,
+                Fact::Text(value) => {
+                    f.write_str("\"")?;
+                    for letter in value.chars() {
+                        match letter {
+                            '"' => f.write_str("\\\"")?,
+                            '\\' => f.write_str("\\\\")?,
+                            letter if letter.is_control() => write!(f, "\\u{:04x}", u32::from(letter))?,
+                            letter => write!(f, "{letter}")?,
+                        }
+                    }
+                    f.write_str("\"")?;
+                }
+            }
+        }
+        f.write_str("}")
+    }
+}
+
+impl crate::Value for Evidence {
+    type Stored = Cow<'static, str>;
+    const KIND: crate::ColumnType = crate::ColumnType::Text;
+
+    fn store(&self, column: &mut crate::Values<Self::Stored>) {
+        column.push(Cow::Owned(self.to_string()));
+    }
+
+    fn cell(&self) -> crate::Cell<'_> {
+        crate::Cell::Evidence(self)
+    }
+
+    fn data<'a>(column: &'a crate::Values<Self::Stored>) -> crate::Data<'a> {
+        crate::Data::Text(column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn severities_have_an_order_and_names() {
+        assert!(Severity::Ok < Severity::Info && Severity::Info < Severity::Warning);
+        assert!(Severity::Warning < Severity::Critical);
+        for severity in Severity::ALL {
+            assert_eq!(Severity::named(severity.name()), Some(*severity));
+        }
+        assert_eq!(Severity::named("Warning"), None);
+        let finding = |severity| FindingRow {
+            severity,
+            ..FindingRow::default()
+        };
+        let findings = [
+            finding(Severity::Info),
+            finding(Severity::Warning),
+            finding(Severity::Ok),
+        ];
+        assert_eq!(Severity::worst(&findings), Some(Severity::Warning));
+        assert_eq!(Severity::worst(&[]), None);
+    }
+
+    #[test]
+    fn evidence_is_a_json_object() {
+        let mut evidence = Evidence::default();
+        evidence
+            .count("ce", 12)
+            .number("share", 0.25)
+            .number("none", f64::NAN)
+            .text("host", "a \"b\" \\ \n");
+        assert_eq!(
+            evidence.to_string(),
+            r#"{"ce":12,"share":0.25,"none":null,"host":"a \"b\" \\ \u000a"}"#
+        );
+        assert_eq!(Evidence::default().to_string(), "{}");
+    }
+}

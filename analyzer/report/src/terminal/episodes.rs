@@ -1,0 +1,131 @@
+//! The episodes: when something was congested, what, how badly, and why. In the order of time.
+
+use roce_model::{EpisodeRow, Nanos};
+
+use super::grid::{Column, end_cut, lay};
+use super::ink::{Ink, clean, shorten};
+use super::number::{ABSENT, plural, short_count};
+use super::summary::View;
+use super::verdicts::three_digits;
+
+/// Episodes that are shown on wide screens; of more, those with most losses and marks.
+const SHOWN: usize = 8;
+/// The same where the cause needs a line of its own.
+const SHOWN_NARROW: usize = 4;
+/// From here on there is room for the cause beside the numbers.
+const WIDE: usize = 100;
+
+/// Blanks before a cause on a line of its own.
+const INDENT: usize = 4;
+
+/// The table of episodes.
+pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
+    let (run, style) = (view.run, view.style);
+    let all = run.episodes.len();
+    if all == 0 {
+        return Vec::new();
+    }
+    let mut worst: Vec<&EpisodeRow> = run.episodes.iter().collect();
+    worst.sort_by_key(|row| {
+        std::cmp::Reverse((
+            row.lost,
+            row.pause_ns.unwrap_or(0),
+            row.cnp.saturating_add(row.ce),
+            row.rnr_naks,
+            row.end.since(row.start),
+        ))
+    });
+    let wide = style.width >= WIDE;
+    worst.truncate(if wide { SHOWN } else { SHOWN_NARROW });
+    worst.sort_by_key(|row| (row.start, row.episode));
+    let origin = run.span.map(|span| span.first).unwrap_or_default();
+    let several = run.taps.len() > 1;
+    let room = match style.width {
+        0..100 => 15,
+        100..140 => 24,
+        _ => 39,
+    };
+    let counted = |title, rank, value: fn(&EpisodeRow) -> u64| {
+        Column::new(title, true, rank, &worst, |row| short_count(value(row))).unless_zero()
+    };
+    let mut columns = vec![
+        Column::new("at", true, 0, &worst, |row| after(row.start, origin)),
+        Column::new("for", true, 0, &worst, |row| row.end.since(row.start).to_string()),
+        Column::new("kind", false, 0, &worst, |row| row.kind.name().to_owned()),
+        Column::new("destination", false, 0, &worst, |row| {
+            let place = match (row.destination, row.priority) {
+                (Some(destination), _) => destination.to_string(),
+                (None, Some(8)) => "whole link".to_owned(),
+                (None, Some(priority)) => format!("priority {priority}"),
+                (None, None) => ABSENT.to_owned(),
+            };
+            shorten(&clean(&place), room, style.unicode)
+        }),
+        counted("senders", 5, |row| u64::from(row.senders_max)),
+        counted("flows", 7, |row| u64::from(row.flows)),
+        Column::new("CE %", true, 2, &worst, |row| {
+            row.ce_share_peak
+                .map_or_else(|| ABSENT.to_owned(), |share| three_digits(share * 100.0))
+        })
+        .unless_zero()
+        .in_ink(Ink::Warn),
+        counted("CNPs", 3, |row| row.cnp),
+        counted("lost", 1, |row| row.lost).in_ink(Ink::Bad),
+        counted("RNR NAKs", 4, |row| row.rnr_naks).in_ink(Ink::Bad),
+        Column::new("paused", true, 4, &worst, |row| {
+            row.pause_ns
+                .map_or_else(|| ABSENT.to_owned(), |time| Nanos(time).to_string())
+        })
+        .unless_zero(),
+    ];
+    if several {
+        columns.push(Column::new("tap", true, 6, &worst, |row| row.tap.0.to_string()));
+    }
+    // What nothing was seen of takes no room from the cause.
+    columns.retain(|column| column.rank < 50);
+    let cause = Column::new("cause", false, 0, &worst, |row| clean(&row.cause));
+    let title = plural(all as u64, "episode", "episodes");
+    let shown = if all > worst.len() {
+        format!(", the {} with most losses and marks", worst.len())
+    } else {
+        String::new()
+    };
+    let mut lines = vec![String::new(), format!(" {}{shown}", Ink::Bold.of(&title))];
+    if wide {
+        lines.extend(lay(columns, Some(cause), style));
+        return lines;
+    }
+    let mut drawn = lay(columns, None, style).into_iter();
+    lines.extend(drawn.next());
+    for (place, (row, said)) in drawn.zip(&cause.cells).enumerate() {
+        lines.push(row);
+        // What several in a row have in common is said once, after the last of them.
+        if !said.is_empty() && cause.cells.get(place + 1) != Some(said) {
+            let cause = end_cut(said, style.width.saturating_sub(INDENT), style.unicode);
+            lines.push(format!("{:INDENT$}{}", "", Ink::Faint.of(&cause)));
+        }
+    }
+    lines
+}
+
+/// `+12.5 ms` after the first frame; to the millisecond from ten seconds on, so that moments can be told apart.
+pub(super) fn after(time: Nanos, origin: Nanos) -> String {
+    let after = time.since(origin);
+    if after.0 < 10 * Nanos::SECOND {
+        return format!("+{after}");
+    }
+    format!("+{:.3} s", after.seconds())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_can_be_told_apart() {
+        let after = |ns: u64| after(Nanos(1_000 + ns), Nanos(1_000));
+        assert_eq!(after(0), "+0 ns");
+        assert_eq!(after(582_000_000), "+582 ms");
+        assert_eq!(after(1_926_123_456_789), "+1926.123 s");
+    }
+}

@@ -1,0 +1,341 @@
+//! What the screen begins with: the findings, the worst first, and what became of missing packets. Where nothing was
+//! found, it says what could not be seen from where the capture was taken.
+
+use roce_model::{Confidence, Fact, FindingRow, Nanos, Severity};
+
+use super::field::{field, wrapped};
+use super::ink::{Ink, clean};
+use super::number::{bytes, count, float, percent, plural, rate_of};
+use super::summary::View;
+
+/// Findings from `warning` on that are told with their numbers and what to check next.
+const IN_FULL: usize = 3;
+/// Findings that are told at all; the others are counted.
+const TOLD: usize = 8;
+
+/// How a severity looks: by colour, symbol and word, so that none of them is needed.
+fn mark(severity: Severity, unicode: bool) -> (Ink, &'static str) {
+    match (severity, unicode) {
+        (Severity::Critical, true) => (Ink::Bad, "✗"),
+        (Severity::Critical, false) => (Ink::Bad, "X"),
+        (Severity::Warning, true) => (Ink::Warn, "▲"),
+        (Severity::Warning, false) => (Ink::Warn, "!"),
+        (Severity::Info, true) => (Ink::Bold, "•"),
+        (Severity::Info, false) => (Ink::Bold, "i"),
+        (Severity::Ok, true) => (Ink::Good, "✓"),
+        (Severity::Ok, false) => (Ink::Good, "+"),
+    }
+}
+
+/// How many of each severity, the holes, and the findings one by one.
+pub(super) fn verdicts(view: &View<'_>) -> Vec<String> {
+    let findings = &view.run.findings;
+    let mut lines = field("verdict", &counts(view), view.style);
+    lines.extend(field("holes", &holes(view), view.style));
+    if findings.is_empty() {
+        lines.extend(field("blind to", &blind(view), view.style));
+        return lines;
+    }
+    lines.push(String::new());
+    for (place, finding) in findings.iter().take(TOLD).enumerate() {
+        // The worst one has room for more numbers than the others.
+        let numbers = match place {
+            _ if finding.severity < Severity::Warning => 0,
+            0 => 2,
+            1..IN_FULL => 1,
+            _ => 0,
+        };
+        lines.extend(told(finding, numbers, view));
+    }
+    if let Some(left) = findings.get(TOLD..).filter(|left| !left.is_empty()) {
+        let ids: Vec<String> = left.iter().map(|finding| clean(finding.id)).collect();
+        let title = format!("and {} more", left.len());
+        lines.extend(field(&title, &ids, view.style));
+    }
+    let hint = "roce-analyze --explain ID says what one means";
+    lines.extend(field("", &[Ink::Faint.of(hint)], view.style));
+    lines
+}
+
+/// `1 critical, 2 warnings`.
+fn counts(view: &View<'_>) -> Vec<String> {
+    let run = view.run;
+    if run.findings.is_empty() {
+        return vec![if run.totals.roce_packets == 0 {
+            "nothing to judge: no RoCE packet".to_owned()
+        } else {
+            Ink::Bold.of("no finding")
+        }];
+    }
+    let words = [
+        (Severity::Critical, "critical", "critical"),
+        (Severity::Warning, "warning", "warnings"),
+        (Severity::Info, "info", "info"),
+        (Severity::Ok, "ok", "ok"),
+    ];
+    words
+        .iter()
+        .filter_map(|(severity, one, many)| {
+            let of_it = run
+                .findings
+                .iter()
+                .filter(|finding| finding.severity == *severity)
+                .count();
+            let (ink, symbol) = mark(*severity, view.style.unicode);
+            let text = plural(of_it as u64, one, many);
+            (of_it > 0).then(|| format!("{} {}", ink.of(symbol), ink.of(&text)))
+        })
+        .collect()
+}
+
+/// A finding: one sentence; with lines for its numbers, these too, and what to check next.
+fn told(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<String> {
+    let style = view.style;
+    let (ink, symbol) = mark(finding.severity, style.unicode);
+    let name = format!("{symbol} {}", finding.severity.name());
+    let mut words = vec![Ink::Bold.of(&format!("{}:", clean(finding.id)))];
+    words.extend(clean(&finding.summary).split_whitespace().map(str::to_owned));
+    let mut lines = wrapped(&name, &words, ink, style);
+    if lines_of_numbers == 0 {
+        return lines;
+    }
+    let mut numbers = numbers(finding);
+    if finding.confidence != Confidence::High {
+        numbers.insert(0, format!("confidence {}", finding.confidence.name()));
+    }
+    let said = field("", &numbers, style).into_iter().take(lines_of_numbers);
+    let kept = lines.len();
+    lines.extend(said);
+    if let Some(last) = lines.get_mut(kept..).and_then(<[String]>::last_mut)
+        && last.ends_with(',')
+    {
+        last.pop();
+    }
+    let next = clean(&finding.next_step);
+    let words: Vec<String> = std::iter::once(Ink::Bold.of("next:"))
+        .chain(next.split_whitespace().map(str::to_owned))
+        .collect();
+    if words.len() > 1 {
+        lines.extend(wrapped("", &words, Ink::Faint, style));
+    }
+    lines
+}
+
+/// The facts that a finding rests on, in words; their names tell their units.
+fn numbers(finding: &FindingRow) -> Vec<String> {
+    let facts = finding.evidence.0.iter();
+    facts
+        .filter_map(|(name, fact)| {
+            let value = match fact {
+                // What there was none of is in the document.
+                Fact::Count(0) => return None,
+                Fact::Count(value) if name.ends_with("_ns") => Nanos(*value).to_string(),
+                Fact::Count(value) if name.ends_with("_bps") => rate_of(float(*value)),
+                Fact::Count(value) if name.ends_with("bytes") => bytes(*value),
+                Fact::Count(value) => count(*value),
+                Fact::Number(value) if !value.is_finite() => return None,
+                Fact::Number(value) if name.ends_with("_ns") => nanoseconds(*value),
+                Fact::Number(value) if name.ends_with("_bps") => rate_of(*value),
+                Fact::Number(value) if name.contains("share") => {
+                    format!("{} %", three_digits(value * 100.0))
+                }
+                Fact::Number(value) => three_digits(*value),
+                Fact::Text(value) if value.is_empty() => return None,
+                Fact::Text(value) => clean(value),
+            };
+            let name = name.trim_end_matches("_ns").trim_end_matches("_bps");
+            Some(format!("{} {value}", clean(&name.replace('_', " "))))
+        })
+        .collect()
+}
+
+/// A time with a sign, in the unit that reads best.
+pub(super) fn nanoseconds(value: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a length of time, for display: the conversion saturates"
+    )]
+    let length = Nanos(value.abs().round() as u64);
+    let sign = if value < 0.0 && length.0 > 0 { "-" } else { "" };
+    format!("{sign}{length}")
+}
+
+/// A number in three digits, or more where it is larger.
+pub(super) fn three_digits(value: f64) -> String {
+    let size = value.abs();
+    if size > 0.0 && size < 0.001 {
+        return if value < 0.0 { ">-0.001" } else { "<0.001" }.to_owned();
+    }
+    let decimals = match size {
+        0.0..0.9995 => 3,
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// What became of the missing packets, by class.
+fn holes(view: &View<'_>) -> Vec<String> {
+    let totals = view.totals;
+    let part = |value: u64, what: &str, ink: Option<Ink>| {
+        (value > 0).then(|| {
+            let text = format!("{} {what}", count(value));
+            ink.map_or(text.clone(), |ink| ink.of(&text))
+        })
+    };
+    let mut items = Vec::new();
+    if totals.missing > 0 {
+        let classes = [
+            part(totals.network_lost, "lost by the network", Some(Ink::Bad)),
+            part(totals.reordered, "came late", None),
+            part(totals.capture_lost, "not captured", Some(Ink::Warn)),
+            part(totals.ambiguous, "inside go-back-N runs", None),
+            part(totals.unresolved, "unresolved", Some(Ink::Warn)),
+        ];
+        let mut classes = classes.into_iter().flatten();
+        let title = Ink::Bold.of(&plural(totals.missing, "PSN missing", "PSNs missing"));
+        items.push(
+            classes
+                .next()
+                .map_or(title.clone(), |first| format!("{title}: {first}")),
+        );
+        items.extend(classes);
+    }
+    items.extend(part(
+        totals.lost_downstream,
+        "captured here and lost behind this tap",
+        Some(Ink::Bad),
+    ));
+    if totals.response_missing > 0 {
+        let classes = [
+            part(
+                totals.response_network_lost,
+                "lost by the network",
+                Some(Ink::Bad),
+            ),
+            part(totals.response_capture_lost, "not captured", Some(Ink::Warn)),
+        ];
+        let mut classes = classes.into_iter().flatten();
+        let title = format!(
+            "{} or more READ responses missing",
+            count(totals.response_missing)
+        );
+        items.push(
+            classes
+                .next()
+                .map_or(title.clone(), |first| format!("{title}: {first}")),
+        );
+        items.extend(classes);
+    }
+    items
+}
+
+/// What could not be seen from where the capture was taken: no finding says nothing of it.
+fn blind(view: &View<'_>) -> Vec<String> {
+    let (run, sums) = (view.run, view.sums);
+    if run.totals.roce_packets == 0 {
+        return Vec::new();
+    }
+    let at = |name: &str| {
+        let taps = run.taps.iter().filter_map(|tap| tap.vantage);
+        let hosts = run.vantages.iter().filter_map(|row| row.vantage);
+        taps.chain(hosts).any(|vantage| vantage == name)
+    };
+    let mut items = Vec::new();
+    if sums.paired == 0 {
+        items.push("losses, ACK times and CNPs by flow (no other direction is known)".to_owned());
+    } else if sums.paired < sums.rows {
+        items.push(format!(
+            "losses and ACK times of {}",
+            plural(
+                sums.rows - sums.paired,
+                "flow without another direction",
+                "flows without another direction"
+            )
+        ));
+    }
+    if at("sender") && !at("receiver") {
+        items.push("CE marks set behind this tap (sender side)".to_owned());
+    } else if !at("sender") {
+        items.push("how senders react to CNPs (no sender-side tap)".to_owned());
+    }
+    if run.totals.pause_frames == 0 {
+        items.push("PFC (few capture points see it)".to_owned());
+    }
+    if let Some(unchecked) = (run.totals.icrc_checked < run.totals.roce_packets)
+        .then(|| {
+            percent(
+                run.totals.roce_packets - run.totals.icrc_checked,
+                run.totals.roce_packets,
+            )
+        })
+        .flatten()
+    {
+        items.push(format!("ICRCs of {unchecked} of the packets (cut)"));
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use roce_model::Evidence;
+
+    use super::*;
+
+    #[test]
+    fn facts_say_their_units() {
+        let mut evidence = Evidence::default();
+        evidence
+            .count("silence_ns", 69_000)
+            .count("wasted_bytes", 3_072)
+            .count("rate_bps", 25_000_000_000)
+            .count("psns", 1_640)
+            .count("none", 0)
+            .number("ce_share_peak", 0.1234)
+            .number("jain", 0.5)
+            .number("nothing", f64::INFINITY)
+            .text("flow", "a\u{1b}b");
+        let finding = FindingRow {
+            evidence,
+            ..FindingRow::default()
+        };
+        assert_eq!(
+            numbers(&finding),
+            [
+                "silence 69.0 us",
+                "wasted bytes 3.07 kB",
+                "rate 25.0 Gbit/s",
+                "psns 1,640",
+                "ce share peak 12.3 %",
+                "jain 0.5",
+                "flow a?b"
+            ]
+        );
+    }
+
+    #[test]
+    fn numbers_of_every_size() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.000_4, "<0.001"),
+            (0.812_3, "0.812"),
+            (1.0, "1"),
+            (9.876, "9.88"),
+            (98.76, "98.8"),
+            (100.0, "100"),
+            (12_345.6, "12346"),
+            (-0.5, "-0.5"),
+        ] {
+            assert_eq!(three_digits(value), text);
+        }
+        assert_eq!(nanoseconds(-1_250_000.0), "-1.25 ms");
+        assert_eq!(nanoseconds(850.4), "850 ns");
+    }
+}

@@ -1,0 +1,70 @@
+//! The scenarios that teach: one thing each, small enough that their captures can be looked at whole.
+
+/// A scenario that shows one thing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Demo {
+    /// Its name.
+    pub name: &'static str,
+    /// What it shows, in a line.
+    pub title: &'static str,
+    /// The scenario.
+    pub toml: &'static str,
+}
+
+macro_rules! demos {
+    ($(($name:literal, $title:literal),)*) => {
+        /// All of them, in the order in which they are best read.
+        pub const DEMOS: &[Demo] = &[$(Demo {
+            name: $name,
+            title: $title,
+            toml: include_str!(concat!("../scenarios/", $name, ".toml")),
+        }),*];
+    };
+}
+
+demos![
+    (
+        "clean",
+        "nothing is wrong: two hosts, two connections, no congestion"
+    ),
+    ("incast", "six senders to one host, and ECN works"),
+    (
+        "no-ecn",
+        "ECN is not enabled at the senders: the queue can only drop"
+    ),
+    (
+        "no-cnp",
+        "packets are marked, but the receiver's notification point is off"
+    ),
+    ("cnp-ignored", "CNPs arrive, but the senders do not slow down"),
+    (
+        "wrong-dscp",
+        "one direction of each connection has the wrong DSCP"
+    ),
+    (
+        "lossy",
+        "a link loses packets: go-back-N sends much more again than was lost"
+    ),
+    ("rnr", "the receiver does not post receive buffers fast enough"),
+    (
+        "pause-storm",
+        "a host sends pauses all the time, and a flow to another host suffers"
+    ),
+    (
+        "capture-loss",
+        "the capture lost records; the network lost nothing"
+    ),
+    (
+        "ecmp-collision",
+        "several queue pairs share one uplink while the other is idle"
+    ),
+    ("training", "all-reduce steps with one slow rank"),
+];
+
+/// The demo of a name.
+pub fn named(name: &str) -> Option<&'static Demo> {
+    DEMOS.iter().find(|demo| demo.name == name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,339 @@
+//! Makes the truth of a run out of its log and of what the taps saw.
+//!
+//! Here: names for numbers, connections, flows and single packets. Holes, episodes and findings have files of their own.
+
+mod episodes;
+mod findings;
+mod holes;
+mod packets;
+
+use std::collections::HashMap;
+
+use crate::endpoint::service;
+use crate::events::EndpointId;
+use crate::log::FlowCount;
+use crate::observer;
+use crate::run::Simulation;
+use crate::scenario::ToldName;
+use crate::topology::{Node, number};
+use crate::truth::{Connection, ConnectionAtTap, End, Flow, Queue, RankStep, Step, Tap, TapFlow, Truth};
+use crate::units::Time;
+
+/// The truth of a simulation that has come to its end; `files` are the names of its captures.
+pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
+    let names = Names::new(simulation);
+    let scenario = simulation.scenario;
+    let taps = taps(simulation, &names, files);
+    let mut truth = Truth {
+        schema_version: Truth::SCHEMA_VERSION,
+        title: scenario.title.clone(),
+        seed: scenario.seed,
+        start_ns: scenario.start * 1_000_000_000,
+        duration_ns: scenario.duration.nanos(),
+        connections: connections(simulation, &names),
+        flows: flows(simulation, &names),
+        losses: packets::losses(simulation, &names),
+        ce_marks: packets::marks(simulation, &names),
+        cnps: packets::cnps(simulation, &names),
+        naks: packets::naks(simulation, &names),
+        resend_runs: packets::runs(simulation, &names),
+        pauses: packets::pauses(simulation, &names),
+        episodes: Vec::new(),
+        findings: Vec::new(),
+        steps: steps(simulation),
+        in_flight: simulation.pool.live_packets(),
+        queues: queues(simulation),
+        taps,
+    };
+    truth.episodes = episodes::episodes(simulation, &names, &truth);
+    truth.findings = findings::findings(simulation, &truth);
+    truth
+}
+
+/// Names of what the log numbers.
+pub(crate) struct Names {
+    flows: Vec<String>,
+    taps: Vec<String>,
+}
+
+impl Names {
+    fn new(simulation: &Simulation<'_>) -> Self {
+        Self {
+            flows: simulation.keys.iter().map(|key| key.id().to_string()).collect(),
+            taps: simulation
+                .scenario
+                .tap
+                .iter()
+                .map(|table| observer::tap_name(table).to_owned())
+                .collect(),
+        }
+    }
+
+    fn flow(&self, flow: u32) -> String {
+        self.flows.get(flow as usize).cloned().unwrap_or_default()
+    }
+
+    /// The taps whose bits are set.
+    fn taps(&self, mask: u64) -> Vec<String> {
+        let places = (0..self.taps.len()).filter(|place| mask >> place & 1 != 0);
+        places.map(|place| self.taps[place].clone()).collect()
+    }
+}
+
+fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap> {
+    let scenario = simulation.scenario;
+    let groups = observer::files(scenario);
+    let mut taps = Vec::new();
+    for (place, table) in scenario.tap.iter().enumerate() {
+        let (Some(state), Ok(port)) = (
+            simulation.observer.taps.get(place),
+            simulation.topology.tap_port(&table.at),
+        ) else {
+            continue;
+        };
+        let file = groups.iter().position(|(_, members)| members.contains(&place));
+        let interface = file.and_then(|file| groups[file].1.iter().position(|member| *member == place));
+        let port = &simulation.topology.ports[port.index()];
+        let judged = holes::judge(simulation, names, place);
+        taps.push(Tap {
+            name: names.taps[place].clone(),
+            node: simulation.topology.name(port.node).to_owned(),
+            neighbour: simulation
+                .topology
+                .name(simulation.topology.ports[port.peer.index()].node)
+                .to_owned(),
+            at_host: matches!(port.node, Node::Host(_)),
+            file: file.and_then(|file| files.get(file)).cloned().unwrap_or_default(),
+            interface: number(interface.unwrap_or(0)),
+            clock_offset_ns: table.clock_offset_ns,
+            clock_drift_ppb: table.clock_drift_ppb,
+            snaplen: table.snaplen,
+            records: state.records,
+            records_lost: state.lost,
+            told_by_record: table.told == ToldName::Packets,
+            pause_records: state.pause_records,
+            flows: tap_flows(simulation, names, place, &judged),
+            holes: judged.holes,
+            lost_downstream: judged.downstream,
+            capture_losses: packets::capture_losses(simulation, names, place),
+        });
+    }
+    taps
+}
+
+/// What a tap recorded of each flow; connections with the same numbers add up.
+fn tap_flows(simulation: &Simulation<'_>, names: &Names, tap: usize, judged: &holes::Judged) -> Vec<TapFlow> {
+    let mut flows: Vec<TapFlow> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (flow, seen) in simulation.observer.taps[tap].flows.iter().enumerate() {
+        let Some(seen) = seen.as_deref().filter(|seen| seen.packets > 0) else {
+            continue;
+        };
+        let place = *places.entry(&names.flows[flow]).or_insert_with(|| {
+            flows.push(TapFlow {
+                flow_id: names.flows[flow].clone(),
+                first_record: seen.first_record,
+                ..TapFlow::default()
+            });
+            flows.len() - 1
+        });
+        let total = &mut flows[place];
+        total.packets += seen.packets;
+        total.data_packets += seen.data;
+        total.payload_bytes += seen.payload;
+        total.ce += seen.ce;
+        total.not_ect += seen.not_ect;
+        total.resent_packets += seen.resent;
+        total.resent_bytes += seen.resent_bytes;
+        total.resent_behind_packets += seen.behind;
+        total.resent_behind_bytes += seen.behind_bytes;
+        total.naks += seen.naks;
+        total.rnr_naks += seen.rnr_naks;
+        total.last_record = seen.last_record;
+        total.response_missing += seen.response_missing;
+    }
+    for total in &mut flows {
+        judged.count(total);
+        let cnps = simulation.log.notifications.iter();
+        let cnps =
+            cnps.filter(|cnp| cnp.recorded >> tap & 1 != 0 && names.flow(cnp.slows.0) == total.flow_id);
+        total.cnps = cnps.count() as u64;
+    }
+    flows
+}
+
+fn connections(simulation: &Simulation<'_>, names: &Names) -> Vec<Connection> {
+    let mut connections = Vec::new();
+    for (place, connection) in simulation.connections.iter().enumerate() {
+        let a = EndpointId(number(place * 2));
+        let table = simulation.table(place);
+        let seen = |tap: usize, end: EndpointId| {
+            simulation.observer.taps[tap].flows[end.index()]
+                .as_deref()
+                .map_or((0, 0), |seen| (seen.packets, seen.replies))
+        };
+        let taps = (0..simulation.observer.taps.len()).map(|tap| {
+            let ((a_packets, a_replies), (b_packets, b_replies)) = (seen(tap, a), seen(tap, a.peer()));
+            let replies = a_replies + b_replies;
+            ConnectionAtTap {
+                tap: names.taps[tap].clone(),
+                a_packets,
+                b_packets,
+                replies,
+                observable: a_packets > 0 && b_packets > 0 && replies >= Truth::PAIRING_REPLIES,
+            }
+        });
+        connections.push(Connection {
+            id: number(place),
+            name: connection.name.clone(),
+            service: service(simulation.ends[a.index()].service).name().to_owned(),
+            cm: table.is_some_and(|table| table.cm),
+            a: end(simulation, names, a),
+            b: end(simulation, names, a.peer()),
+            begin: connection.opens.nanos(),
+            end: connection.closes.map(Time::nanos),
+            taps: taps.collect(),
+        });
+    }
+    connections
+}
+
+fn end(simulation: &Simulation<'_>, names: &Names, end: EndpointId) -> End {
+    let own = &simulation.ends[end.index()];
+    let host = &simulation.topology.hosts[own.host as usize];
+    End {
+        host: host.name.clone(),
+        address: host.address.to_string(),
+        qpn: own.qpn.value(),
+        first_psn: own.first_psn.value(),
+        source_port: own.source_port,
+        dscp: own.dscp,
+        flow_id: names.flow(end.0),
+    }
+}
+
+fn flows(simulation: &Simulation<'_>, names: &Names) -> Vec<Flow> {
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (index, count) in simulation.log.flows.iter().enumerate() {
+        let Some((from, to)) = simulation.hosts_of_flow(number(index)) else {
+            continue;
+        };
+        if count.sent == 0 {
+            continue;
+        }
+        let key = &simulation.keys[index];
+        let place = *places.entry(&names.flows[index]).or_insert_with(|| {
+            flows.push(Flow {
+                flow_id: names.flows[index].clone(),
+                source: simulation.topology.hosts[from as usize].name.clone(),
+                destination: simulation.topology.hosts[to as usize].name.clone(),
+                destination_qpn: key.destination_qpn.value(),
+                service: key.service.name().to_owned(),
+                management: index >= simulation.ends.len(),
+                ..Flow::default()
+            });
+            flows.len() - 1
+        });
+        add(&mut flows[place], count);
+    }
+    for cnp in simulation
+        .log
+        .notifications
+        .iter()
+        .filter(|cnp| cnp.received.is_some())
+    {
+        if let Some(place) = places.get(names.flows[cnp.slows.index()].as_str()) {
+            flows[*place].cnps_received += 1;
+        }
+    }
+    flows
+}
+
+fn add(flow: &mut Flow, count: &FlowCount) {
+    flow.epochs += 1;
+    flow.packets_sent += count.sent;
+    flow.packets_received += count.received;
+    flow.packets_lost += count.lost;
+    flow.data_packets += count.data;
+    flow.payload_bytes_first += count.first_bytes;
+    flow.payload_bytes_resent += count.resent_bytes;
+    flow.packets_resent += count.resent_packets;
+    flow.not_ect += count.not_ect;
+    flow.ce += count.ce;
+    flow.messages += count.messages;
+    let first = count.first.map(Time::nanos);
+    flow.first_time = [flow.first_time, first].into_iter().flatten().min();
+    flow.last_time = flow.last_time.max(first.map(|_| count.last.nanos()));
+    for (total, part) in [
+        (&mut flow.sent_bytes_per_ms, &count.sent_by_ms),
+        (&mut flow.received_bytes_per_ms, &count.received_by_ms),
+    ] {
+        if total.len() < part.len() {
+            total.resize(part.len(), 0);
+        }
+        for (total, part) in total.iter_mut().zip(part) {
+            *total += part;
+        }
+    }
+    if let Some(first) = count.first_data {
+        let time = count.last_data.since(first).nanos();
+        let bits = u128::from(count.first_bytes + count.resent_bytes) * 8_000_000_000;
+        let rate = bits.checked_div(u128::from(time)).unwrap_or(0);
+        flow.mean_rate_bps = u64::try_from(rate).unwrap_or(u64::MAX);
+    }
+}
+
+fn steps(simulation: &Simulation<'_>) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut places: HashMap<(u32, u32), usize> = HashMap::new();
+    for entry in &simulation.log.steps {
+        let Some(end) = entry.end else { continue };
+        let hosts = simulation.jobs[entry.job as usize].hosts();
+        let place = *places.entry((entry.job, entry.step)).or_insert_with(|| {
+            let table = simulation.scenario.training.get(entry.job as usize);
+            let name = table.and_then(|table| table.name.clone());
+            steps.push(Step {
+                job: name.unwrap_or_else(|| format!("training{}", entry.job)),
+                step: entry.step,
+                begin: u64::MAX,
+                end: 0,
+                ranks: Vec::new(),
+            });
+            steps.len() - 1
+        });
+        let step = &mut steps[place];
+        step.begin = step.begin.min(entry.begin.nanos());
+        step.end = step.end.max(end.nanos());
+        let host = hosts.get(entry.rank as usize).copied().unwrap_or(0);
+        step.ranks.push(RankStep {
+            rank: entry.rank,
+            host: simulation.topology.hosts[host as usize].name.clone(),
+            compute: entry.compute.nanos(),
+            begin: entry.begin.nanos(),
+            end: end.nanos(),
+        });
+    }
+    // Steps that not all ranks have ended are not over.
+    steps.retain(|step| {
+        let job = places.iter().find(|((_, number), _)| *number == step.step);
+        job.is_some_and(|((job, _), _)| step.ranks.len() == simulation.jobs[*job as usize].hosts().len())
+    });
+    for step in &mut steps {
+        step.ranks.sort_by_key(|rank| rank.rank);
+    }
+    steps
+}
+
+fn queues(simulation: &Simulation<'_>) -> Vec<Queue> {
+    let mut deepest: Vec<_> = simulation.log.deepest.iter().collect();
+    deepest.sort();
+    deepest
+        .into_iter()
+        .map(|((port, priority), bytes)| Queue {
+            place: simulation.topology.place(*port),
+            priority: *priority,
+            most_bytes: *bytes,
+        })
+        .collect()
+}

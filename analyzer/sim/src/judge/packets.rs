@@ -1,0 +1,198 @@
+//! The log's single packets in words: losses, marks, notifications, NAKs, resend runs, pauses.
+
+use super::Names;
+use crate::endpoint::low;
+use crate::log::{Reason, Run};
+use crate::packet::Kind;
+use crate::requester::Trigger;
+use crate::run::Simulation;
+use crate::topology::{LINK_CLASS, number};
+use crate::truth::{
+    CaptureLoss, CeMark, Cnp, Loss, LossReason, Nak, NakKind, PacketKind, Pause, ResendRun, RunAtTap,
+    TriggerKind,
+};
+
+/// A kind of packet in words. Pause frames do not come here.
+pub(super) fn kind(kind: Kind) -> PacketKind {
+    match kind {
+        Kind::Request => PacketKind::Request,
+        Kind::ReadRequest => PacketKind::ReadRequest,
+        Kind::ReadResponse => PacketKind::ReadResponse,
+        Kind::Ack => PacketKind::Ack,
+        Kind::Nak | Kind::FatalNak => PacketKind::Nak,
+        Kind::RnrNak => PacketKind::RnrNak,
+        Kind::Cnp => PacketKind::Cnp,
+        Kind::Datagram => PacketKind::Datagram,
+        Kind::Management | Kind::Pause => PacketKind::Management,
+    }
+}
+
+fn reason(reason: Reason) -> LossReason {
+    match reason {
+        Reason::TailDrop => LossReason::TailDrop,
+        Reason::Headroom => LossReason::Headroom,
+        Reason::Random => LossReason::Random,
+        Reason::Icrc => LossReason::Icrc,
+    }
+}
+
+/// A trigger in words.
+pub(super) fn trigger(trigger: Trigger) -> TriggerKind {
+    match trigger {
+        Trigger::Nak => TriggerKind::Nak,
+        Trigger::ImpliedNak => TriggerKind::ImpliedNak,
+        Trigger::Rnr => TriggerKind::Rnr,
+        Trigger::Timeout => TriggerKind::Timeout,
+    }
+}
+
+pub(super) fn losses(simulation: &Simulation<'_>, names: &Names) -> Vec<Loss> {
+    let log = &simulation.log;
+    let losses = log.losses.iter().map(|loss| Loss {
+        time: loss.time.nanos(),
+        flow_id: names.flow(loss.flow),
+        psn: loss.psn,
+        kind: kind(loss.kind),
+        attempt: loss.attempt,
+        place: simulation.topology.place(loss.port),
+        reason: reason(loss.reason),
+        recorded_by: names.taps(loss.recorded),
+        nak_time: loss
+            .nak
+            .and_then(|nak| log.refusals.get(nak as usize))
+            .map(|nak| nak.time.nanos()),
+    });
+    losses.collect()
+}
+
+pub(super) fn marks(simulation: &Simulation<'_>, names: &Names) -> Vec<CeMark> {
+    let marks = simulation.log.marks.iter().map(|mark| CeMark {
+        time: mark.time.nanos(),
+        flow_id: names.flow(mark.flow),
+        psn: mark.psn,
+        kind: kind(mark.kind),
+        place: simulation.topology.place(mark.port),
+        recorded_by: names.taps(mark.recorded),
+    });
+    marks.collect()
+}
+
+pub(super) fn cnps(simulation: &Simulation<'_>, names: &Names) -> Vec<Cnp> {
+    let host = |end: crate::events::EndpointId| {
+        let host = simulation.ends[end.index()].host;
+        simulation.topology.hosts[host as usize].name.clone()
+    };
+    let cnps = simulation.log.notifications.iter().map(|cnp| Cnp {
+        sent: cnp.time.nanos(),
+        received: cnp.received.map(crate::units::Time::nanos),
+        from: host(cnp.slows.peer()),
+        to: host(cnp.slows),
+        qpn: simulation.ends[cnp.slows.index()].qpn.value(),
+        flow_id: names.flow(cnp.slows.0),
+        after_nak: cnp.after_nak,
+        recorded_by: names.taps(cnp.recorded),
+    });
+    cnps.collect()
+}
+
+pub(super) fn naks(simulation: &Simulation<'_>, names: &Names) -> Vec<Nak> {
+    let naks = simulation.log.refusals.iter().map(|nak| Nak {
+        sent: nak.time.nanos(),
+        received: nak.received.map(crate::units::Time::nanos),
+        kind: match nak.kind {
+            Kind::RnrNak => NakKind::Rnr,
+            Kind::FatalNak => NakKind::Fatal,
+            _ => NakKind::Sequence,
+        },
+        flow_id: names.flow(nak.flow),
+        psn: nak.psn,
+        recorded_by: names.taps(nak.recorded),
+    });
+    naks.collect()
+}
+
+pub(super) fn runs(simulation: &Simulation<'_>, names: &Names) -> Vec<ResendRun> {
+    let runs = simulation.log.runs.iter().enumerate();
+    let runs = runs.map(|(place, run)| ResendRun {
+        flow_id: names.flow(run.flow),
+        time: run.begin.nanos(),
+        end: run.end.nanos(),
+        first_psn: run.psn,
+        packets: run.packets,
+        bytes: run.bytes,
+        trigger: trigger(run.trigger),
+        silence_ns: run.begin.since(run.silent_since).nanos(),
+        taps: run_at_taps(simulation, names, number(place), run),
+    });
+    runs.collect()
+}
+
+/// What the taps recorded of a run.
+fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Run) -> Vec<RunAtTap> {
+    let end = simulation.ends.get(run.flow as usize);
+    let mut found = Vec::new();
+    for (tap, state) in simulation.observer.taps.iter().enumerate() {
+        let flow = |flow: u32| state.flows.get(flow as usize).and_then(Option::as_deref);
+        let Some(seen) = flow(run.flow).and_then(|own| own.runs.iter().find(|seen| seen.run == place)) else {
+            continue;
+        };
+        // What brought it about: the last refusal that came in before, if it names the run's first PSN.
+        let refusals = simulation.log.refusals.iter().rev().find(|refusal| {
+            refusal.flow == run.flow && refusal.received.is_some_and(|time| time <= run.begin)
+        });
+        let told = match run.trigger {
+            Trigger::Nak | Trigger::Rnr => {
+                refusals.is_some_and(|refusal| refusal.seq == run.seq && refusal.recorded >> tap & 1 != 0)
+            }
+            Trigger::Timeout | Trigger::ImpliedNak => true,
+        };
+        let replies = flow(run.flow ^ 1).is_some_and(|back| back.replies > 0);
+        found.push(RunAtTap {
+            tap: names.taps(1 << tap).concat(),
+            time: seen.time.nanos(),
+            first_psn: end.map_or(run.psn, |end| end.first_psn.plus(low(seen.seq)).value()),
+            packets: seen.packets,
+            observable: seen.seq == run.seq && seen.behind && told && replies,
+        });
+    }
+    found
+}
+
+pub(super) fn pauses(simulation: &Simulation<'_>, names: &Names) -> Vec<Pause> {
+    let topology = &simulation.topology;
+    let pauses = simulation.log.pauses.iter().map(|pause| {
+        let port = &topology.ports[pause.port.index()];
+        let peer = &topology.ports[port.peer.index()];
+        let mut mask = 0;
+        for tap in port.taps.iter().chain(&peer.taps) {
+            let sees = simulation
+                .scenario
+                .tap
+                .get(*tap as usize)
+                .is_some_and(|table| table.pause_frames);
+            mask |= u64::from(sees) << tap;
+        }
+        Pause {
+            place: topology.place(pause.port),
+            priority: (pause.class != LINK_CLASS).then_some(pause.class),
+            begin: pause.begin.nanos(),
+            end: pause.end.unwrap_or(simulation.now).nanos(),
+            recorded_by: names.taps(mask),
+        }
+    });
+    pauses.collect()
+}
+
+pub(super) fn capture_losses(simulation: &Simulation<'_>, names: &Names, tap: usize) -> Vec<CaptureLoss> {
+    let missed = simulation.observer.taps[tap]
+        .missed
+        .iter()
+        .map(|missed| CaptureLoss {
+            time: missed.time.nanos(),
+            flow_id: names.flow(missed.flow),
+            psn: missed.psn,
+            kind: kind(missed.kind),
+            attempt: missed.attempt,
+        });
+    missed.collect()
+}

@@ -1,0 +1,367 @@
+//! The raw facts of a run, as they happen: what the truth is made of. Indices instead of names, simulation time.
+//!
+//! What taps saw is in `observer`; what it all means is in `judge`.
+
+use std::collections::HashMap;
+
+use crate::events::{EndpointId, PortId};
+use crate::packet::{Kind, Packet};
+use crate::requester::Trigger;
+use crate::units::Time;
+
+/// Why a packet did not arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// The queue or the buffer had no room.
+    TailDrop,
+    /// No room although the port's headroom was kept for it.
+    Headroom,
+    /// The link lost it.
+    Random,
+    /// It came with a wrong ICRC; the receiver dropped it.
+    Icrc,
+}
+
+/// A packet that was lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss {
+    pub time: Time,
+    pub flow: u32,
+    pub kind: Kind,
+    pub seq: u64,
+    pub span: u32,
+    pub psn: u32,
+    pub attempt: u16,
+    pub port: PortId,
+    pub reason: Reason,
+    pub recorded: u64,
+    /// The NAK that named it.
+    pub nak: Option<u32>,
+}
+
+/// A packet that others overtook.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delayed {
+    pub flow: u32,
+    pub seq: u64,
+    pub recorded: u64,
+    pub nak: Option<u32>,
+}
+
+/// A packet that a queue marked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub time: Time,
+    pub flow: u32,
+    pub kind: Kind,
+    pub psn: u32,
+    pub port: PortId,
+    /// Taps that recorded the packet with its mark.
+    pub recorded: u64,
+}
+
+/// A NAK or RNR NAK that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    pub time: Time,
+    /// The flow whose request it refuses.
+    pub flow: u32,
+    pub kind: Kind,
+    pub seq: u64,
+    pub psn: u32,
+    pub received: Option<Time>,
+    pub recorded: u64,
+}
+
+/// A congestion notification that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notification {
+    pub time: Time,
+    pub received: Option<Time>,
+    /// The end that must slow down: its flow.
+    pub slows: EndpointId,
+    pub after_nak: bool,
+    pub recorded: u64,
+}
+
+/// Packets sent again in a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub flow: u32,
+    pub begin: Time,
+    pub end: Time,
+    pub seq: u64,
+    pub psn: u32,
+    pub packets: u64,
+    pub bytes: u64,
+    pub trigger: Trigger,
+    /// When the flow had sent the last packet before.
+    pub silent_since: Time,
+}
+
+/// A time in which a port was not allowed to send a class.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paused {
+    pub port: PortId,
+    pub class: u8,
+    pub begin: Time,
+    pub end: Option<Time>,
+}
+
+/// A flow that sent nothing although it had something to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Silence {
+    pub flow: u32,
+    pub begin: Time,
+    pub end: Time,
+    pub trigger: Option<Trigger>,
+    pub paused: bool,
+}
+
+/// One step of a training job at one rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RankStep {
+    pub job: u32,
+    pub step: u32,
+    pub rank: u32,
+    pub compute: Time,
+    pub begin: Time,
+    pub end: Option<Time>,
+}
+
+/// Counts of a flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FlowCount {
+    pub sent: u64,
+    pub received: u64,
+    pub lost: u64,
+    pub data: u64,
+    pub first_bytes: u64,
+    pub resent_packets: u64,
+    pub resent_bytes: u64,
+    pub ce: u64,
+    pub not_ect: u64,
+    pub messages: u64,
+    pub first: Option<Time>,
+    pub last: Time,
+    pub last_data: Time,
+    pub first_data: Option<Time>,
+    /// Payload bytes sent and received in each millisecond.
+    pub sent_by_ms: Vec<u64>,
+    pub received_by_ms: Vec<u64>,
+}
+
+/// Everything that happened.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub flows: Vec<FlowCount>,
+    pub losses: Vec<Loss>,
+    pub delayed: Vec<Delayed>,
+    pub marks: Vec<Mark>,
+    pub refusals: Vec<Refusal>,
+    pub notifications: Vec<Notification>,
+    pub runs: Vec<Run>,
+    pub pauses: Vec<Paused>,
+    pub silences: Vec<Silence>,
+    pub steps: Vec<RankStep>,
+    /// The run that sent a PSN of a flow again first.
+    pub first_run: HashMap<(u32, u64), u32>,
+    last_loss: HashMap<(u32, u64), u32>,
+    last_delayed: HashMap<(u32, u64), u32>,
+    open_run: HashMap<u32, u32>,
+    /// Most that a queue held.
+    pub deepest: HashMap<(PortId, u8), u64>,
+}
+
+impl Log {
+    /// A packet was made: it counts as sent, though it may still wait in its NIC.
+    pub(crate) fn sent(&mut self, packet: &Packet, now: Time) {
+        let Some(flow) = self.flows.get_mut(packet.flow as usize) else {
+            return;
+        };
+        if packet.kind == Kind::Cnp {
+            return;
+        }
+        flow.sent += 1;
+        flow.first.get_or_insert(now);
+        flow.last = now;
+        if packet.kind.is_data() {
+            flow.data += 1;
+            flow.first_data.get_or_insert(now);
+            flow.last_data = now;
+            add(&mut flow.sent_by_ms, now, packet.payload);
+            if packet.ecn() == roce_wire::Ecn::NotEct {
+                flow.not_ect += 1;
+            }
+        }
+        if packet.attempt > 0 {
+            flow.resent_packets += 1;
+            flow.resent_bytes += u64::from(packet.payload);
+        } else {
+            flow.first_bytes += u64::from(packet.payload);
+        }
+    }
+
+    /// A packet came to its receiver.
+    pub(crate) fn received(&mut self, packet: &Packet, now: Time) {
+        let Some(flow) = self.flows.get_mut(packet.flow as usize) else {
+            return;
+        };
+        match packet.kind {
+            Kind::Cnp => {
+                if let Some(cnp) = self.notifications.get_mut(packet.note as usize) {
+                    cnp.received = Some(now);
+                    cnp.recorded |= packet.recorded;
+                }
+                return;
+            }
+            Kind::Nak | Kind::RnrNak | Kind::FatalNak => {
+                if let Some(refusal) = self.refusals.get_mut(packet.note as usize) {
+                    refusal.received = Some(now);
+                    refusal.recorded |= packet.recorded;
+                }
+            }
+            _ => {}
+        }
+        flow.received += 1;
+        if packet.kind.is_data() {
+            add(&mut flow.received_by_ms, now, packet.payload);
+        }
+    }
+
+    /// A packet was lost.
+    pub(crate) fn lost(&mut self, packet: &Packet, now: Time, port: PortId, reason: Reason) {
+        match packet.kind {
+            Kind::Pause => return,
+            Kind::Cnp => {
+                if let Some(cnp) = self.notifications.get_mut(packet.note as usize) {
+                    cnp.recorded |= packet.recorded;
+                }
+            }
+            kind => {
+                if matches!(kind, Kind::Nak | Kind::RnrNak | Kind::FatalNak)
+                    && let Some(refusal) = self.refusals.get_mut(packet.note as usize)
+                {
+                    refusal.recorded |= packet.recorded;
+                }
+                if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
+                    flow.lost += 1;
+                }
+            }
+        }
+        let place = place(self.losses.len());
+        if packet.kind.is_request() {
+            self.last_loss.insert((packet.flow, packet.seq), place);
+        }
+        self.losses.push(Loss {
+            time: now,
+            flow: packet.flow,
+            kind: packet.kind,
+            seq: packet.seq,
+            span: packet.span,
+            psn: packet.psn(),
+            attempt: packet.attempt,
+            port,
+            reason,
+            recorded: packet.recorded,
+            nak: None,
+        });
+    }
+
+    /// A request is delayed so that others can overtake it.
+    pub(crate) fn delayed(&mut self, packet: &Packet) {
+        if packet.kind.is_request() {
+            self.last_delayed
+                .insert((packet.flow, packet.seq), place(self.delayed.len()));
+            self.delayed.push(Delayed {
+                flow: packet.flow,
+                seq: packet.seq,
+                recorded: packet.recorded,
+                nak: None,
+            });
+        }
+    }
+
+    /// A NAK or RNR NAK is sent. Returns its place.
+    pub(crate) fn refused(&mut self, refusal: Refusal) -> u32 {
+        let number = place(self.refusals.len());
+        if refusal.kind == Kind::Nak {
+            let key = (refusal.flow, refusal.seq);
+            if let Some(loss) = self.last_loss.get(&key) {
+                if let Some(loss) = self.losses.get_mut(*loss as usize) {
+                    loss.nak = Some(number);
+                }
+            } else if let Some(delayed) = self.last_delayed.get(&key)
+                && let Some(delayed) = self.delayed.get_mut(*delayed as usize)
+            {
+                delayed.nak = Some(number);
+            }
+        }
+        self.refusals.push(refusal);
+        number
+    }
+
+    /// A CNP is sent. Returns its place.
+    pub(crate) fn notified(&mut self, notification: Notification) -> u32 {
+        self.notifications.push(notification);
+        place(self.notifications.len() - 1)
+    }
+
+    /// A request packet is sent again: `begins` when it is the first of a run. Returns the place of its run.
+    pub(crate) fn sent_again(
+        &mut self,
+        packet: &Packet,
+        begins: Option<Trigger>,
+        now: Time,
+        silent_since: Time,
+    ) -> u32 {
+        if let Some(trigger) = begins {
+            self.open_run.insert(packet.flow, place(self.runs.len()));
+            self.runs.push(Run {
+                flow: packet.flow,
+                begin: now,
+                end: now,
+                seq: packet.seq,
+                psn: packet.psn(),
+                packets: 0,
+                bytes: 0,
+                trigger,
+                silent_since,
+            });
+        }
+        let Some(&number) = self.open_run.get(&packet.flow) else {
+            return u32::MAX;
+        };
+        if let Some(run) = self.runs.get_mut(number as usize) {
+            run.end = now;
+            run.packets += 1;
+            run.bytes += u64::from(packet.payload);
+            for step in 0..u64::from(packet.span) {
+                self.first_run
+                    .entry((packet.flow, packet.seq + step))
+                    .or_insert(number);
+            }
+        }
+        number
+    }
+
+    /// A queue has grown.
+    pub(crate) fn queued(&mut self, port: PortId, priority: u8, bytes: u64) {
+        let deepest = self.deepest.entry((port, priority)).or_default();
+        *deepest = bytes.max(*deepest);
+    }
+}
+
+fn place(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+fn add(bins: &mut Vec<u64>, now: Time, bytes: u32) {
+    let bin = usize::try_from(now.nanos() / 1_000_000).unwrap_or(usize::MAX);
+    if bin >= bins.len() && bin < 1 << 20 {
+        bins.resize(bin + 1, 0);
+    }
+    if let Some(bin) = bins.get_mut(bin) {
+        *bin += u64::from(bytes);
+    }
+}

@@ -1,0 +1,169 @@
+//! What one tap recorded of one flow: counts, and which request PSNs were missing when later ones came.
+
+use std::collections::BTreeMap;
+
+use roce_wire::Ecn;
+
+use crate::packet::{Kind, Packet};
+use crate::units::Time;
+
+/// A request PSN that was jumped over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hole {
+    /// When the packet beyond it was recorded.
+    pub time: Time,
+    /// When the PSN was recorded after all, with which attempt.
+    pub filled: Option<(Time, u16)>,
+}
+
+/// What one tap recorded of a resend run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunSeen {
+    /// Its place in the log.
+    pub run: u32,
+    /// When its first packet was recorded, and which that is.
+    pub time: Time,
+    pub seq: u64,
+    pub packets: u64,
+    /// The first one recorded lies behind the highest PSN recorded before: it can be told from new ones.
+    pub behind: bool,
+}
+
+/// What one tap recorded of one flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub packets: u64,
+    pub data: u64,
+    pub payload: u64,
+    pub ce: u64,
+    pub not_ect: u64,
+    pub resent: u64,
+    pub resent_bytes: u64,
+    /// Of these, behind the highest PSN recorded before.
+    pub behind: u64,
+    pub behind_bytes: u64,
+    pub naks: u64,
+    pub rnr_naks: u64,
+    pub first_time: Time,
+    pub last_time: Time,
+    /// Numbers of the first and the last record in the file.
+    pub first_record: u64,
+    pub last_record: u64,
+    /// After the highest request PSN recorded.
+    pub highest: Option<u64>,
+    pub holes: BTreeMap<u64, Hole>,
+    pub runs: Vec<RunSeen>,
+    /// After the highest PSN of the *other* flow that a recorded ACK, NAK or READ response of this one covers.
+    pub acked: u64,
+    /// Responses that answer what was recorded: evidence for pairing.
+    pub replies: u64,
+    next_response: Option<u64>,
+    pub response_missing: u64,
+}
+
+/// A jump beyond this is a restart, no hole (2^16, as the analysis has it).
+const RESTART: u64 = 1 << 16;
+
+impl Seen {
+    pub(crate) fn record(&mut self, packet: &Packet, now: Time, record: u64) {
+        if packet.kind == Kind::Cnp {
+            return;
+        }
+        if self.packets == 0 {
+            self.first_time = now;
+            self.first_record = record;
+        }
+        self.packets += 1;
+        self.last_time = now;
+        self.last_record = record;
+        if packet.kind.is_data() {
+            self.data += 1;
+            self.payload += u64::from(packet.payload);
+            self.ce += u64::from(packet.ecn() == Ecn::Ce);
+            self.not_ect += u64::from(packet.ecn() == Ecn::NotEct);
+        }
+        match packet.kind {
+            Kind::Request | Kind::ReadRequest => {
+                if packet.attempt > 0 {
+                    self.resent += 1;
+                    self.resent_bytes += u64::from(packet.payload);
+                    let behind = self.highest.is_some_and(|highest| packet.seq < highest);
+                    if behind {
+                        self.behind += 1;
+                        self.behind_bytes += u64::from(packet.payload);
+                    }
+                    self.resent_in_run(packet, now, behind);
+                }
+                self.request(packet, now);
+            }
+            Kind::Ack => self.covers(packet.seq),
+            Kind::Nak | Kind::FatalNak => {
+                self.naks += 1;
+                self.covers(packet.seq);
+            }
+            Kind::RnrNak => {
+                self.rnr_naks += 1;
+                self.covers(packet.seq);
+            }
+            Kind::ReadResponse => {
+                self.covers(packet.seq + 1);
+                self.response(packet);
+            }
+            Kind::Cnp | Kind::Datagram | Kind::Management | Kind::Pause => {}
+        }
+    }
+
+    fn resent_in_run(&mut self, packet: &Packet, now: Time, behind: bool) {
+        match self.runs.iter_mut().rev().find(|seen| seen.run == packet.note) {
+            Some(seen) => seen.packets += 1,
+            None => self.runs.push(RunSeen {
+                run: packet.note,
+                time: now,
+                seq: packet.seq,
+                packets: 1,
+                behind,
+            }),
+        }
+    }
+
+    fn covers(&mut self, seq: u64) {
+        self.replies += 1;
+        self.acked = self.acked.max(seq);
+    }
+
+    fn request(&mut self, packet: &Packet, now: Time) {
+        let end = packet.seq + u64::from(packet.span);
+        let Some(highest) = self.highest else {
+            self.highest = Some(end);
+            return;
+        };
+        if packet.seq > highest && packet.seq - highest <= RESTART {
+            for seq in highest..packet.seq {
+                self.holes.insert(
+                    seq,
+                    Hole {
+                        time: now,
+                        filled: None,
+                    },
+                );
+            }
+        }
+        if packet.seq < highest && !self.holes.is_empty() {
+            for (_, hole) in self.holes.range_mut(packet.seq..end) {
+                hole.filled.get_or_insert((now, packet.attempt));
+            }
+        }
+        self.highest = Some(highest.max(end));
+    }
+
+    fn response(&mut self, packet: &Packet) {
+        if let Some(next) = self.next_response
+            && packet.seq > next
+            && !packet.first
+            && packet.seq - next <= RESTART
+        {
+            self.response_missing += packet.seq - next;
+        }
+        self.next_response = Some(packet.seq + 1);
+    }
+}

@@ -1,0 +1,400 @@
+//! The requester of a reliable connection: messages in, request packets out, and what is sent again.
+//!
+//! A state machine without network or clock. PSNs are counted from the first one on and do not wrap (`seq`). IBTA 9.7
+//! (reliable service), 9.7.5.2 (responses), 9.7.6 (timeout and retry).
+
+use std::collections::VecDeque;
+
+use crate::scenario::{Operation, Recovery};
+use crate::units::Time;
+
+/// Why packets were sent again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trigger {
+    Nak,
+    ImpliedNak,
+    Rnr,
+    Timeout,
+}
+
+/// A message that was posted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    /// Its first PSN.
+    pub first: u64,
+    pub packets: u32,
+    pub bytes: u64,
+    pub operation: Operation,
+    /// The traffic source that posted it, to be told when it is done.
+    pub source: u32,
+}
+
+impl Message {
+    fn end(&self) -> u64 {
+        self.first + u64::from(self.packets)
+    }
+}
+
+/// A packet to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Outgoing {
+    pub seq: u64,
+    /// PSNs that it takes.
+    pub span: u32,
+    pub operation: Operation,
+    /// Its payload; of a READ the length that it asks for.
+    pub bytes: u64,
+    /// Of the whole message.
+    pub message_bytes: u64,
+    /// Place of its data in the message.
+    pub offset: u64,
+    pub index: u32,
+    pub packets: u32,
+    pub ack_request: bool,
+    pub attempt: u16,
+    /// It is the first of a resend run.
+    pub begins_run: Option<Trigger>,
+}
+
+/// What the NIC allows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub mtu: u64,
+    pub window: u64,
+    pub reads: u32,
+    pub ack_every: u32,
+    pub timeout: Time,
+    pub retries: u32,
+    pub recovery: Recovery,
+}
+
+/// The requester of one end.
+#[derive(Debug)]
+pub(crate) struct Requester {
+    limits: Limits,
+    messages: VecDeque<Message>,
+    /// The PSN to be sent next.
+    next: u64,
+    /// The oldest that is not acknowledged.
+    pub(crate) oldest: u64,
+    /// After the highest that was ever sent.
+    pub(crate) top: u64,
+    /// After the last that was posted.
+    end: u64,
+    /// How often each from `oldest` to `top` was sent again.
+    attempts: VecDeque<u16>,
+    /// Selective recovery: what is to be sent again.
+    again: VecDeque<(u64, Trigger)>,
+    /// The run that the next packet sent again begins.
+    pending_run: Option<Trigger>,
+    /// Until when an RNR NAK forbids to send; which wait it is.
+    pub(crate) waiting: bool,
+    pub(crate) waits: u32,
+    /// After the highest PSN sent whose acknowledgement was asked for.
+    asked: u64,
+    /// When to give up waiting.
+    pub(crate) deadline: Time,
+    retries: u32,
+    /// The PSN whose READ response was found missing last.
+    implied: Option<u64>,
+    /// Too many retries, or a fatal NAK.
+    pub(crate) failed: bool,
+}
+
+impl Requester {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            messages: VecDeque::new(),
+            next: 0,
+            oldest: 0,
+            top: 0,
+            end: 0,
+            attempts: VecDeque::new(),
+            again: VecDeque::new(),
+            pending_run: None,
+            waiting: false,
+            waits: 0,
+            asked: 0,
+            deadline: Time::NEVER,
+            retries: 0,
+            implied: None,
+            failed: false,
+        }
+    }
+
+    /// Takes a message.
+    pub(crate) fn post(&mut self, operation: Operation, bytes: u64, source: u32) {
+        let packets = u32::try_from(bytes.div_ceil(self.limits.mtu).max(1)).unwrap_or(u32::MAX);
+        let message = Message {
+            first: self.end,
+            packets,
+            bytes,
+            operation,
+            source,
+        };
+        self.end = message.end();
+        self.messages.push_back(message);
+    }
+
+    /// Whether something is posted that is not done.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.oldest < self.end && !self.failed
+    }
+
+    /// The message of a PSN that is not acknowledged.
+    fn message(&self, seq: u64) -> Option<&Message> {
+        let after = self.messages.partition_point(|message| message.first <= seq);
+        self.messages
+            .get(after.checked_sub(1)?)
+            .filter(|message| seq < message.end())
+    }
+
+    /// Whether a packet can leave now.
+    pub(crate) fn can_send(&self) -> bool {
+        if self.waiting || self.failed {
+            return false;
+        }
+        self.again.iter().any(|(seq, _)| *seq >= self.oldest) || self.can_send_next()
+    }
+
+    fn can_send_next(&self) -> bool {
+        if self.next >= self.end || (self.next - self.oldest) * self.limits.mtu >= self.limits.window {
+            return false;
+        }
+        match self.message(self.next) {
+            Some(message) if message.operation == Operation::Read => {
+                let open = self
+                    .messages
+                    .iter()
+                    .take_while(|message| message.first < self.next);
+                let open = open.filter(|message| message.operation == Operation::Read);
+                open.count() < self.limits.reads as usize
+            }
+            message => message.is_some(),
+        }
+    }
+
+    /// The next packet. Its sending begins at `now`.
+    pub(crate) fn send(&mut self, now: Time) -> Option<Outgoing> {
+        if self.waiting || self.failed {
+            return None;
+        }
+        while let Some((seq, trigger)) = self.again.pop_front() {
+            if seq >= self.oldest {
+                self.pending_run = Some(trigger);
+                let mut packet = self.packet(seq)?;
+                packet.ack_request = true;
+                self.note(&packet, now);
+                return Some(packet);
+            }
+        }
+        if !self.can_send_next() {
+            return None;
+        }
+        let packet = self.packet(self.next)?;
+        self.next += u64::from(packet.span);
+        self.note(&packet, now);
+        Some(packet)
+    }
+
+    /// The packet that begins at `seq`.
+    fn packet(&mut self, seq: u64) -> Option<Outgoing> {
+        let message = *self.message(seq)?;
+        let mtu = self.limits.mtu;
+        let index = u32::try_from(seq - message.first).unwrap_or(u32::MAX);
+        let offset = u64::from(index) * mtu;
+        let left = message.bytes.saturating_sub(offset);
+        let is_read = message.operation == Operation::Read;
+        let last = index + 1 == message.packets;
+        let every = self.limits.ack_every;
+        let again = seq < self.top;
+        let mut attempt = 0;
+        if again {
+            let place = usize::try_from(seq - self.oldest).unwrap_or(usize::MAX);
+            if let Some(count) = self.attempts.get_mut(place) {
+                *count = count.saturating_add(1);
+                attempt = *count;
+            }
+        }
+        Some(Outgoing {
+            seq,
+            span: if is_read { message.packets - index } else { 1 },
+            operation: message.operation,
+            bytes: if is_read { left } else { left.min(mtu) },
+            message_bytes: message.bytes,
+            offset,
+            index,
+            packets: message.packets,
+            ack_request: !is_read && (last || every > 0 && (index + 1).is_multiple_of(every)),
+            attempt,
+            begins_run: if again { self.pending_run.take() } else { None },
+        })
+    }
+
+    /// Keeps the books of a packet that leaves.
+    fn note(&mut self, packet: &Outgoing, now: Time) {
+        let end = packet.seq + u64::from(packet.span);
+        while self.top < end {
+            self.top += 1;
+            self.attempts.push_back(0);
+        }
+        if packet.ack_request || packet.operation == Operation::Read {
+            self.asked = self.asked.max(end);
+            if self.deadline == Time::NEVER {
+                self.deadline = now.plus(self.patience());
+            }
+        }
+    }
+
+    /// How long to wait for progress: doubled with each retry.
+    fn patience(&self) -> Time {
+        self.limits.timeout.times(1 << self.retries.min(16))
+    }
+
+    /// Everything before `seq` is acknowledged. Returns the sources of the messages that are done.
+    fn advance(&mut self, seq: u64, now: Time) -> Vec<u32> {
+        let seq = seq.min(self.top);
+        if seq <= self.oldest {
+            return Vec::new();
+        }
+        for _ in self.oldest..seq {
+            self.attempts.pop_front();
+        }
+        self.oldest = seq;
+        self.next = self.next.max(seq);
+        self.retries = 0;
+        self.implied = None;
+        self.deadline = if self.oldest < self.asked {
+            now.plus(self.patience())
+        } else {
+            Time::NEVER
+        };
+        let mut done = Vec::new();
+        while let Some(message) = self.messages.front().filter(|message| message.end() <= seq) {
+            done.push(message.source);
+            self.messages.pop_front();
+        }
+        done
+    }
+
+    /// The first READ in `oldest .. seq` whose responses are not all there: an acknowledgement of what follows it says that
+    /// they are lost (IBTA 9.7.5.2.8, implied NAK).
+    fn open_read(&self, seq: u64) -> Option<u64> {
+        self.messages
+            .iter()
+            .take_while(|message| message.first < seq)
+            .find(|message| message.operation == Operation::Read && message.end() > self.oldest)
+            .map(|message| message.first.max(self.oldest))
+    }
+
+    /// An ACK of everything before `seq`, or a NAK of it. Returns the sources whose messages are done.
+    pub(crate) fn acknowledged(&mut self, seq: u64, now: Time) -> Vec<u32> {
+        match self.open_read(seq.min(self.top)) {
+            None => self.advance(seq, now),
+            Some(missing) => {
+                let done = self.advance(missing, now);
+                self.imply(missing);
+                done
+            }
+        }
+    }
+
+    /// A READ response came. Returns the sources whose messages are done, or `None` if it is not the one expected.
+    pub(crate) fn response(&mut self, seq: u64, now: Time) -> Option<Vec<u32>> {
+        if seq < self.oldest || seq >= self.top {
+            return None;
+        }
+        let message = *self.message(seq).filter(|m| m.operation == Operation::Read)?;
+        // Requests before the READ are acknowledged by its response.
+        let mut done = self.acknowledged(message.first, now);
+        if self.oldest == seq {
+            done.extend(self.advance(seq + 1, now));
+            return Some(done);
+        }
+        let missing = self.oldest;
+        self.imply(missing);
+        None
+    }
+
+    /// A READ response is missing: the request for it goes out again, once.
+    fn imply(&mut self, missing: u64) {
+        if self.implied != Some(missing) {
+            self.implied = Some(missing);
+            self.rewind(missing, Trigger::ImpliedNak);
+        }
+    }
+
+    /// A NAK for a sequence error: `seq` is what the responder expects. Returns the sources whose messages are done, and
+    /// whether it makes the requester send again.
+    pub(crate) fn refused(&mut self, seq: u64, now: Time) -> (Vec<u32>, bool) {
+        if seq < self.oldest || seq >= self.top {
+            return (Vec::new(), false);
+        }
+        let done = self.acknowledged(seq, now);
+        if self.oldest != seq {
+            return (done, false);
+        }
+        match self.limits.recovery {
+            Recovery::GoBackN => self.rewind(seq, Trigger::Nak),
+            Recovery::Selective => self.again.push_back((seq, Trigger::Nak)),
+        }
+        (done, true)
+    }
+
+    /// An RNR NAK of `seq`. Returns the sources whose messages are done, and the number of the wait if there is one.
+    pub(crate) fn not_ready(&mut self, seq: u64, now: Time) -> (Vec<u32>, Option<u32>) {
+        if seq < self.oldest || seq >= self.top {
+            return (Vec::new(), None);
+        }
+        let done = self.acknowledged(seq, now);
+        self.rewind(seq, Trigger::Rnr);
+        self.waiting = true;
+        self.waits += 1;
+        (done, Some(self.waits))
+    }
+
+    /// The wait after an RNR NAK is over.
+    pub(crate) fn ready(&mut self, wait: u32) {
+        if wait == self.waits {
+            self.waiting = false;
+        }
+    }
+
+    /// The timer expired: everything from the oldest on is sent again, or it alone.
+    pub(crate) fn timed_out(&mut self, now: Time) {
+        self.retries += 1;
+        if self.retries > self.limits.retries {
+            self.fail();
+            return;
+        }
+        self.implied = None;
+        let is_read = self
+            .message(self.oldest)
+            .is_some_and(|message| message.operation == Operation::Read);
+        if self.limits.recovery == Recovery::Selective && !is_read {
+            self.again.clear();
+            self.again.push_back((self.oldest, Trigger::Timeout));
+            self.deadline = now.plus(self.patience());
+        } else {
+            self.rewind(self.oldest, Trigger::Timeout);
+        }
+    }
+
+    /// The connection is over.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+        self.deadline = Time::NEVER;
+    }
+
+    fn rewind(&mut self, seq: u64, trigger: Trigger) {
+        self.again.clear();
+        self.next = seq;
+        self.pending_run = Some(trigger);
+        self.asked = seq;
+        self.deadline = Time::NEVER;
+    }
+}
+
+#[cfg(test)]
+mod tests;

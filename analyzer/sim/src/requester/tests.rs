@@ -1,0 +1,131 @@
+use super::*;
+
+fn limits() -> Limits {
+    Limits {
+        mtu: 1024,
+        window: 1 << 20,
+        reads: 2,
+        ack_every: 0,
+        timeout: Time(1_000),
+        retries: 2,
+        recovery: Recovery::GoBackN,
+    }
+}
+
+fn seqs(requester: &mut Requester, most: usize) -> Vec<(u64, u16)> {
+    (0..most)
+        .map_while(|_| {
+            requester
+                .send(Time(10))
+                .map(|packet| (packet.seq, packet.attempt))
+        })
+        .collect()
+}
+
+#[test]
+fn a_message_becomes_packets() {
+    let mut requester = Requester::new(limits());
+    requester.post(Operation::Write, 2500, 7);
+    let packets: Vec<_> = std::iter::from_fn(|| requester.send(Time(0))).collect();
+    // 2500 = 1024 + 1024 + 452.
+    assert_eq!(
+        packets
+            .iter()
+            .map(|p| (p.seq, p.bytes, p.ack_request))
+            .collect::<Vec<_>>(),
+        [(0, 1024, false), (1, 1024, false), (2, 452, true)]
+    );
+    assert_eq!(requester.acknowledged(3, Time(5)), [7]);
+    assert!(!requester.is_busy());
+    assert_eq!(requester.deadline, Time::NEVER);
+}
+
+#[test]
+fn a_nak_goes_back() {
+    let mut requester = Requester::new(limits());
+    requester.post(Operation::Write, 5 * 1024, 0);
+    seqs(&mut requester, 5);
+    let (done, again) = requester.refused(2, Time(20));
+    assert!(done.is_empty() && again);
+    let packet = requester.send(Time(21)).unwrap();
+    assert_eq!(
+        (packet.seq, packet.attempt, packet.begins_run),
+        (2, 1, Some(Trigger::Nak))
+    );
+    let packet = requester.send(Time(22)).unwrap();
+    assert_eq!((packet.seq, packet.begins_run), (3, None));
+    // An old NAK does nothing.
+    assert_eq!(requester.refused(1, Time(23)), (vec![], false));
+}
+
+#[test]
+fn selective_recovery_sends_one_packet_again() {
+    let mut requester = Requester::new(Limits {
+        recovery: Recovery::Selective,
+        ..limits()
+    });
+    requester.post(Operation::Write, 6 * 1024, 0);
+    seqs(&mut requester, 4);
+    requester.refused(1, Time(20));
+    assert_eq!(seqs(&mut requester, 9), [(1, 1), (4, 0), (5, 0)]);
+}
+
+#[test]
+fn silence_is_answered_until_patience_ends() {
+    let mut requester = Requester::new(limits());
+    requester.post(Operation::Write, 2 * 1024, 0);
+    seqs(&mut requester, 2);
+    // Asked at 10 with the last packet, patience 1,000.
+    assert_eq!(requester.deadline, Time(1_010));
+    requester.timed_out(Time(1_010));
+    let packet = requester.send(Time(1_010)).unwrap();
+    assert_eq!((packet.seq, packet.begins_run), (0, Some(Trigger::Timeout)));
+    requester.send(Time(1_011));
+    // Doubled: 1,011 + 2,000.
+    assert_eq!(requester.deadline, Time(3_011));
+    requester.timed_out(Time(3_011));
+    assert!(!requester.failed);
+    requester.timed_out(Time(9_000));
+    assert!(requester.failed && !requester.can_send());
+}
+
+#[test]
+fn a_read_takes_the_psns_of_its_responses() {
+    let mut requester = Requester::new(limits());
+    for _ in 0..3 {
+        requester.post(Operation::Read, 3000, 1);
+    }
+    let packets: Vec<_> = std::iter::from_fn(|| requester.send(Time(0))).collect();
+    // Two outstanding READs of 3 PSNs each.
+    assert_eq!(
+        packets
+            .iter()
+            .map(|p| (p.seq, p.span, p.bytes))
+            .collect::<Vec<_>>(),
+        [(0, 3, 3000), (3, 3, 3000)]
+    );
+    assert_eq!(requester.response(0, Time(1)), Some(vec![]));
+    // Response 1 is lost: 2 implies it, and the request for the rest goes out again.
+    assert_eq!(requester.response(2, Time(2)), None);
+    let packet = requester.send(Time(3)).unwrap();
+    assert_eq!(
+        (packet.seq, packet.span, packet.bytes, packet.begins_run),
+        (1, 2, 3000 - 1024, Some(Trigger::ImpliedNak))
+    );
+    assert_eq!(requester.response(1, Time(4)), Some(vec![]));
+    assert_eq!(requester.response(2, Time(4)), Some(vec![1]));
+}
+
+#[test]
+fn an_rnr_nak_makes_it_wait() {
+    let mut requester = Requester::new(limits());
+    requester.post(Operation::Send, 100, 0);
+    seqs(&mut requester, 1);
+    let (_, wait) = requester.not_ready(0, Time(5));
+    assert!(!requester.can_send());
+    requester.ready(wait.unwrap() + 1);
+    assert!(!requester.can_send(), "another wait");
+    requester.ready(wait.unwrap());
+    let packet = requester.send(Time(9)).unwrap();
+    assert_eq!(packet.begins_run, Some(Trigger::Rnr));
+}

@@ -1,0 +1,114 @@
+//! A scenario: a TOML file that describes hosts, links, switches, flows, taps and everything that goes wrong.
+//!
+//! This file holds the outermost table and reads it; the tables in it have files of their own. What the numbers do is
+//! told in the crate's README and at each field. Unknown keys are errors.
+
+mod check;
+mod flows;
+mod network;
+mod nic;
+mod overrides;
+mod taps;
+
+use serde::Deserialize;
+
+pub use flows::{
+    Direction, FlowTable, Operation, Pattern, PsnChoice, QpnChoice, ServiceName, SourcePort, SourcePortName,
+    Training,
+};
+pub use network::{
+    HostTable, Impairment, Network, Only, PauseKindName, PauseTable, Switch, SwitchPause, Topology,
+};
+pub use nic::{CongestionControl, Nic, ParameterSet, Recovery};
+pub use taps::{MirrorName, TapBursts, TapDirection, TapGap, TapLoss, TapRing, TapTable, ToldName};
+
+use crate::Error;
+use crate::units::Time;
+
+/// What is simulated.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// One line that says what it shows.
+    #[serde(default)]
+    pub title: String,
+    /// What every random number comes from.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// How long is simulated.
+    pub duration: Time,
+    /// When the simulation begins by a right clock: seconds since the Unix epoch.
+    #[serde(default = "epoch")]
+    pub start: u64,
+    /// Hosts and the links between them.
+    pub network: Network,
+    /// Every switch.
+    #[serde(default)]
+    pub switch: Switch,
+    /// Every NIC.
+    #[serde(default)]
+    pub nic: Nic,
+    /// DCQCN, in every NIC.
+    #[serde(default)]
+    pub dcqcn: CongestionControl,
+    /// Single hosts that differ.
+    #[serde(default)]
+    pub host: Vec<HostTable>,
+    /// Traffic.
+    #[serde(default)]
+    pub flow: Vec<FlowTable>,
+    /// Traffic of training: steps of computing and all-reduce.
+    #[serde(default)]
+    pub training: Vec<Training>,
+    /// Links that lose, corrupt or reorder packets.
+    #[serde(default)]
+    pub impairment: Vec<Impairment>,
+    /// Hosts that send pause frames of their own accord.
+    #[serde(default)]
+    pub pause: Vec<PauseTable>,
+    /// Where packets are recorded.
+    #[serde(default)]
+    pub tap: Vec<TapTable>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// 2026-01-01 00:00:00 UTC.
+fn epoch() -> u64 {
+    1_767_225_600
+}
+
+impl Scenario {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// When the text is no TOML, has an unknown key, a value of the wrong kind, or describes what cannot be: the
+    /// message says what and where.
+    pub fn parse(toml: &str) -> Result<Self, Error> {
+        Self::with_overrides(toml, &[])
+    }
+
+    /// Reads a scenario of which some values are replaced first: a path (`switch.kmin`, `flow.0.message`) and a value
+    /// as in TOML, or bare text.
+    ///
+    /// # Errors
+    /// Those of [`parse`](Self::parse), and paths that lead nowhere.
+    pub fn with_overrides(toml: &str, overrides: &[(String, String)]) -> Result<Self, Error> {
+        let scenario: Self = if overrides.is_empty() {
+            toml::from_str(toml).map_err(|error| Error::Scenario(error.to_string()))?
+        } else {
+            let mut table: toml::Table =
+                toml::from_str(toml).map_err(|error| Error::Scenario(error.to_string()))?;
+            for (path, value) in overrides {
+                overrides::set(&mut table, path, value)?;
+            }
+            table
+                .try_into()
+                .map_err(|error: toml::de::Error| Error::Scenario(error.to_string()))?
+        };
+        scenario.check()?;
+        Ok(scenario)
+    }
+}

@@ -1,0 +1,154 @@
+//! What a scenario must hold to beyond its types. Names of hosts and links are looked up when it is built.
+
+use super::{Operation, Scenario, ServiceName, SwitchPause, Topology};
+use crate::Error;
+use crate::units::Time;
+
+/// More would need more memory than a simulation of single packets is good for.
+const MOST_HOSTS: u32 = 4_096;
+const MOST_SWITCHES: u32 = 256;
+/// Queue pairs of one flow table from one host to another.
+const MOST_QPS: u32 = 16_384;
+/// What happens again and again takes some time.
+const LEAST: Time = Time::from_nanos(1);
+const SHORTEST: Time = Time::from_nanos(1_000);
+/// Taps are numbered in the bits of a word.
+const MOST_TAPS: usize = 64;
+
+impl Scenario {
+    /// Whether it can be simulated.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.check_network()?;
+        self.check_numbers()?;
+        self.check_traffic()
+    }
+
+    fn check_network(&self) -> Result<(), Error> {
+        let network = &self.network;
+        if network.hosts < 2 || network.hosts > MOST_HOSTS {
+            return wrong(format!(
+                "network.hosts is {}: give 2 to {MOST_HOSTS}",
+                network.hosts
+            ));
+        }
+        if network.topology == Topology::Direct && network.hosts != 2 {
+            return wrong("network.topology \"direct\" joins 2 hosts".to_owned());
+        }
+        if network.topology == Topology::LeafSpine {
+            for (name, count) in [("leaves", network.leaves), ("spines", network.spines)] {
+                if count == 0 || count > MOST_SWITCHES {
+                    return wrong(format!("network.{name} is {count}: give 1 to {MOST_SWITCHES}"));
+                }
+            }
+        }
+        if network.vlan.is_some_and(|vlan| vlan > 4_094) {
+            return wrong("network.vlan is 0 to 4094".to_owned());
+        }
+        if self.tap.len() > MOST_TAPS {
+            return wrong(format!("{} taps: there can be {MOST_TAPS}", self.tap.len()));
+        }
+        Ok(())
+    }
+
+    fn check_numbers(&self) -> Result<(), Error> {
+        let (switch, nic, dcqcn) = (&self.switch, &self.nic, &self.dcqcn);
+        if ![256, 512, 1024, 2048, 4096].contains(&nic.mtu) {
+            return wrong(format!(
+                "nic.mtu is {}: give 256, 512, 1024, 2048 or 4096",
+                nic.mtu
+            ));
+        }
+        if nic.rnr_timer > 31 {
+            return wrong("nic.rnr_timer is a code from 0 to 31".to_owned());
+        }
+        if nic.dscp > 63 || dcqcn.cnp_dscp > 63 {
+            return wrong("a DSCP is 0 to 63".to_owned());
+        }
+        if switch.quanta == 0 {
+            return wrong("switch.quanta is 1 to 65535".to_owned());
+        }
+        if switch.kmin > switch.kmax {
+            return wrong("switch.kmin is more than switch.kmax".to_owned());
+        }
+        if switch.pause != SwitchPause::Off && switch.xon > switch.xoff {
+            return wrong("switch.xon is more than switch.xoff".to_owned());
+        }
+        if switch
+            .ecn_priorities
+            .iter()
+            .chain(&switch.pause_priorities)
+            .any(|priority| *priority > 7)
+        {
+            return wrong("a priority is 0 to 7".to_owned());
+        }
+        let mut shares = vec![("switch.pmax", switch.pmax), ("dcqcn.g", dcqcn.g.unwrap_or(0.0))];
+        for table in &self.impairment {
+            shares.extend([
+                ("impairment.loss", table.loss),
+                ("impairment.corrupt", table.corrupt),
+                ("impairment.reorder", table.reorder),
+            ]);
+        }
+        shares.extend(
+            self.training
+                .iter()
+                .map(|table| ("training.spread", table.spread)),
+        );
+        for (name, share) in shares {
+            if !(0.0..=1.0).contains(&share) {
+                return wrong(format!("{name} is {share}: give 0 to 1"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_traffic(&self) -> Result<(), Error> {
+        if self.flow.is_empty() && self.training.is_empty() {
+            return wrong("there is no traffic: add [[flow]] or [[training]]".to_owned());
+        }
+        for (index, table) in self.flow.iter().enumerate() {
+            if table.qps == 0 || table.qps > MOST_QPS {
+                return wrong(format!("flow.{index}.qps is {}: give 1 to {MOST_QPS}", table.qps));
+            }
+            if table.service != ServiceName::Rc && table.op == Operation::Read {
+                return wrong(format!("flow.{index}: READ needs service \"rc\""));
+            }
+            if table.service == ServiceName::Ud && table.op != Operation::Send {
+                return wrong(format!("flow.{index}: service \"ud\" needs op = \"send\""));
+            }
+            if [table.dscp, table.reverse_dscp]
+                .into_iter()
+                .flatten()
+                .any(|dscp| dscp > 63)
+            {
+                return wrong(format!("flow.{index}: a DSCP is 0 to 63"));
+            }
+            for (name, time) in [("interval", table.interval), ("refill", table.refill)] {
+                if time.is_some_and(|time| time < LEAST) {
+                    return wrong(format!("flow.{index}.{name} is 1 ns at least"));
+                }
+            }
+        }
+        for table in &self.pause {
+            if table.on < SHORTEST || table.off.is_some_and(|off| off < SHORTEST) {
+                return wrong("pause.on and pause.off are 1 us at least".to_owned());
+            }
+        }
+        for (index, table) in self.training.iter().enumerate() {
+            if table.compute < SHORTEST {
+                return wrong(format!("training.{index}.compute is 1 us at least"));
+            }
+            if table.qps == 0 || table.qps > MOST_QPS {
+                return wrong(format!(
+                    "training.{index}.qps is {}: give 1 to {MOST_QPS}",
+                    table.qps
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wrong<T>(text: String) -> Result<T, Error> {
+    Err(Error::Scenario(text))
+}

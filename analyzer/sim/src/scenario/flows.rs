@@ -1,0 +1,234 @@
+//! The tables of traffic: flows, and training steps.
+
+use serde::Deserialize;
+
+use crate::units::{Size, Time};
+
+/// What a message is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// RDMA WRITE.
+    #[default]
+    Write,
+    /// SEND: needs a posted receive buffer.
+    Send,
+    /// RDMA READ: the data comes from `to`.
+    Read,
+}
+
+/// Transport service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServiceName {
+    /// Reliable connection.
+    #[default]
+    Rc,
+    /// Unreliable connection: WRITE and SEND without ACKs.
+    Uc,
+    /// Unreliable datagram: SENDs of one packet.
+    Ud,
+}
+
+/// Who of `from` sends to whom of `to`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// Each to each, but not to itself.
+    #[default]
+    Cross,
+    /// The first to the first, the second to the second, ...
+    Zip,
+    /// Each of `from` to the next of `from`, the last to the first; `to` is not used.
+    Ring,
+}
+
+/// In which direction a flow table's messages go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From `from` to `to`.
+    #[default]
+    Forward,
+    /// Both: `to` sends such messages too, on the same queue pairs.
+    Both,
+}
+
+/// The first PSN of each direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PsnChoice {
+    /// Random, as most software chooses.
+    #[default]
+    Random,
+    /// 0, as NCCL does.
+    Zero,
+}
+
+/// Queue pair numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QpnChoice {
+    /// Random, distinct at each host.
+    #[default]
+    Random,
+    /// Counted up at each host from 0x11.
+    Sequential,
+    /// The same number at both ends.
+    Same,
+}
+
+/// UDP source ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum SourcePort {
+    /// A choice by name: `kernel`, `random`.
+    Named(SourcePortName),
+    /// This one, both ways.
+    Fixed(u16),
+}
+
+impl Default for SourcePort {
+    fn default() -> Self {
+        Self::Named(SourcePortName::Kernel)
+    }
+}
+
+/// A way to choose UDP source ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourcePortName {
+    /// As `rdma_get_udp_sport` makes it of the QPNs when the flow label is 0: the same both ways.
+    Kernel,
+    /// Random, from 0xc000, each direction its own.
+    Random,
+}
+
+/// Traffic between hosts. Without `interval` a closed loop: a message follows when one is done.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowTable {
+    /// A name for the truth file; `flow0`, `flow1`, ... when not given.
+    pub name: Option<String>,
+    /// Hosts: `h1`, `h1..h4`, `h1, h3`.
+    pub from: String,
+    /// Hosts.
+    #[serde(default)]
+    pub to: String,
+    /// Who of them to whom.
+    #[serde(default)]
+    pub pattern: Pattern,
+    /// Queue pairs for each pair of hosts.
+    #[serde(default = "one")]
+    pub qps: u32,
+    /// Transport service.
+    #[serde(default)]
+    pub service: ServiceName,
+    /// What a message is.
+    #[serde(default)]
+    pub op: Operation,
+    /// Length of a message.
+    #[serde(default = "message")]
+    pub message: Size,
+    /// Further lengths; taken in turn after `message`.
+    #[serde(default)]
+    pub messages_of: Vec<Size>,
+    /// Messages that are outstanding at once (closed loop).
+    #[serde(default = "one")]
+    pub outstanding: u32,
+    /// A message is posted each such time (open loop).
+    pub interval: Option<Time>,
+    /// The intervals are exponentially distributed around it.
+    #[serde(default)]
+    pub poisson: bool,
+    /// Messages posted at each interval.
+    #[serde(default = "one")]
+    pub burst: u32,
+    /// How many messages in all; no end when not given.
+    pub count: Option<u64>,
+    /// First message.
+    #[serde(default)]
+    pub begin: Time,
+    /// Each queue pair begins up to this much later, at random.
+    #[serde(default)]
+    pub jitter: Time,
+    /// No message is posted after this; the end of the simulation when not given.
+    pub end: Option<Time>,
+    /// Directions.
+    #[serde(default)]
+    pub direction: Direction,
+    /// DSCP instead of the NIC's.
+    pub dscp: Option<u8>,
+    /// DSCP of what comes back (`both`, READ responses, ACKs), when it differs.
+    pub reverse_dscp: Option<u8>,
+    /// ECT(0) or not, instead of DCQCN's setting.
+    pub ecn: Option<bool>,
+    /// Whether the senders slow down on CNPs, instead of DCQCN's setting.
+    pub react: Option<bool>,
+    /// UDP source ports.
+    #[serde(default)]
+    pub source_port: SourcePort,
+    /// First PSNs.
+    #[serde(default)]
+    pub psn: PsnChoice,
+    /// Queue pair numbers.
+    #[serde(default)]
+    pub qpn: QpnChoice,
+    /// The connection is made by the connection manager first: REQ, REP, RTU on queue pair 1.
+    #[serde(default)]
+    pub cm: bool,
+    /// Receive buffers posted at first (SEND). When not given there are always enough.
+    pub receives: Option<u32>,
+    /// One receive buffer is posted each such time, up to `receives`.
+    pub refill: Option<Time>,
+    /// At this time the queue pairs are destroyed and made anew with the same numbers and other first PSNs.
+    pub reuse: Option<Time>,
+    /// From this time on, the responder answers requests with a NAK for a remote access error.
+    pub fatal: Option<Time>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn message() -> Size {
+    Size(65_536)
+}
+
+/// A job of synchronous training: in each step every rank computes, then takes part in a ring all-reduce of 2 (n - 1)
+/// phases, in each of which it sends `bytes` / n to the next rank.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Training {
+    /// A name for the truth file.
+    pub name: Option<String>,
+    /// The ranks, in the order of the ring: `h1..h4`.
+    pub ranks: String,
+    /// Steps; no end when not given.
+    pub steps: Option<u32>,
+    /// Time that a rank computes in each step.
+    pub compute: Time,
+    /// What is reduced in each step.
+    pub bytes: Size,
+    /// Each rank computes up to this share longer or shorter, at random.
+    #[serde(default)]
+    pub spread: f64,
+    /// A rank, counted from 0, that computes longer.
+    pub slow_rank: Option<u32>,
+    /// So many times as long.
+    #[serde(default = "slow_factor")]
+    pub slow_factor: f64,
+    /// Queue pairs from each rank to the next.
+    #[serde(default = "one")]
+    pub qps: u32,
+    /// Begin of the first step.
+    #[serde(default)]
+    pub begin: Time,
+    /// First PSNs.
+    #[serde(default)]
+    pub psn: PsnChoice,
+}
+
+fn slow_factor() -> f64 {
+    2.0
+}

@@ -1,0 +1,245 @@
+//! The tables of hosts, links and switches, and of what goes wrong in them.
+
+use serde::Deserialize;
+
+use crate::units::{Rate, Size, Time};
+
+/// How hosts are connected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// All hosts at one switch, `leaf1`.
+    #[default]
+    Leaf,
+    /// Hosts are spread over leaves, in blocks; each leaf has a link to each spine.
+    LeafSpine,
+    /// Two hosts, one cable.
+    Direct,
+}
+
+/// Hosts and the links between them. Hosts are named `h1`, `h2`, ..., switches `leaf1`, `spine1`, ...
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// How many hosts.
+    pub hosts: u32,
+    /// How they are connected.
+    #[serde(default)]
+    pub topology: Topology,
+    /// Rate of the hosts' links.
+    pub rate: Rate,
+    /// Propagation delay of the hosts' links.
+    #[serde(default = "delay")]
+    pub delay: Time,
+    /// Number of leaf switches (`leaf-spine`).
+    #[serde(default = "two")]
+    pub leaves: u32,
+    /// Number of spine switches (`leaf-spine`).
+    #[serde(default = "two")]
+    pub spines: u32,
+    /// Rate of the links between switches; as the hosts' when not given.
+    pub uplink_rate: Option<Rate>,
+    /// Propagation delay of the links between switches; as the hosts' when not given.
+    pub uplink_delay: Option<Time>,
+    /// Addresses are IPv6 (`fd00::1`, ...) instead of IPv4 (`10.0.0.1`, ...).
+    #[serde(default)]
+    pub ipv6: bool,
+    /// VLAN that all packets are tagged with; its PCP is the packet's priority.
+    pub vlan: Option<u16>,
+    /// Largest IP packet that the links carry: what the finding `mtu` compares the path MTU with. When not given, the
+    /// smallest of 1,500, 4,200 and 9,000 bytes that holds the path MTU.
+    pub mtu: Option<u32>,
+}
+
+fn delay() -> Time {
+    Time::from_nanos(500)
+}
+
+fn two() -> u32 {
+    2
+}
+
+/// What a switch does when a queue or its buffer grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+pub enum SwitchPause {
+    /// Nothing: packets are dropped.
+    #[default]
+    #[serde(rename = "off")]
+    Off,
+    /// Priority flow control (IEEE 802.1Qbb).
+    #[serde(rename = "pfc")]
+    Pfc,
+    /// Pause of the whole link (IEEE 802.3x).
+    #[serde(rename = "802.3x")]
+    Link,
+}
+
+/// Every switch.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Switch {
+    /// Shared buffer of one switch, without headroom.
+    pub buffer: Size,
+    /// Most that one egress queue may hold of a priority that is not lossless; tail drop beyond. When not given: the
+    /// share `alpha` of what is free.
+    pub queue_limit: Option<Size>,
+    /// Dynamic threshold: a queue may hold this many times the free buffer (Choudhury and Hahne, 1998).
+    pub alpha: f64,
+    /// RED/ECN marking.
+    pub ecn: bool,
+    /// Priorities whose queues mark.
+    pub ecn_priorities: Vec<u8>,
+    /// No packet is marked below this queue length.
+    pub kmin: Size,
+    /// Every packet is marked above this queue length.
+    pub kmax: Size,
+    /// Marking probability just below `kmax`.
+    pub pmax: f64,
+    /// Whether and how pause frames are sent.
+    pub pause: SwitchPause,
+    /// Lossless priorities: what comes in with them is paused instead of dropped.
+    pub pause_priorities: Vec<u8>,
+    /// A pause begins when one ingress port holds this much of a priority.
+    pub xoff: Size,
+    /// It ends when it holds this much.
+    pub xon: Size,
+    /// What one ingress port may hold of a priority beyond `xoff`: for what is on its way when the pause begins.
+    pub headroom: Size,
+    /// How long a pause frame asks for, in quanta of 512 bit times.
+    pub quanta: u16,
+}
+
+impl Default for Switch {
+    /// A 12 MB switch as in the DCQCN paper; RED thresholds of its section 5.2 for 40 Gb/s.
+    fn default() -> Self {
+        Self {
+            buffer: Size(12_000_000),
+            queue_limit: None,
+            alpha: 1.0,
+            ecn: true,
+            ecn_priorities: vec![3],
+            kmin: Size(5_000),
+            kmax: Size(200_000),
+            pmax: 0.01,
+            pause: SwitchPause::Off,
+            pause_priorities: vec![3],
+            xoff: Size(96_000),
+            xon: Size(80_000),
+            headroom: Size(100_000),
+            quanta: 65_535,
+        }
+    }
+}
+
+/// A host that differs from the others.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostTable {
+    /// Which: `h3`, or `h2..h5`.
+    pub name: String,
+    /// Rate of its link.
+    pub rate: Option<Rate>,
+    /// The host takes packets out of its NIC's buffer with this rate only; pause frames keep it from overflowing.
+    pub drain: Option<Rate>,
+    /// A pause begins when the NIC's buffer holds this much (`drain`).
+    #[serde(default = "drain_xoff")]
+    pub xoff: Size,
+    /// It ends when it holds this much (`drain`).
+    #[serde(default = "drain_xon")]
+    pub xon: Size,
+}
+
+fn drain_xoff() -> Size {
+    Size(256_000)
+}
+
+fn drain_xon() -> Size {
+    Size(128_000)
+}
+
+/// What an impairment is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Only {
+    /// Every RoCE packet.
+    #[default]
+    All,
+    /// Requests with payload and READ responses.
+    Data,
+    /// ACKs and NAKs.
+    Ack,
+    /// Congestion notifications.
+    Cnp,
+}
+
+/// A link that loses, corrupts or reorders packets.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Impairment {
+    /// From where: a host or a switch. `h1` and `to = "leaf1"` is what h1 sends.
+    pub from: String,
+    /// To where; both must be the ends of one link.
+    pub to: String,
+    /// Probability that a packet is lost.
+    #[serde(default)]
+    pub loss: f64,
+    /// Probability that a packet arrives with a wrong ICRC; the receiver drops it.
+    #[serde(default)]
+    pub corrupt: f64,
+    /// Probability that a packet takes `reorder_delay` longer, so that others overtake it.
+    #[serde(default)]
+    pub reorder: f64,
+    /// How much longer.
+    #[serde(default = "delay")]
+    pub reorder_delay: Time,
+    /// The packets lost, counted from 0 among those that this impairment is for.
+    #[serde(default)]
+    pub drop: Vec<u64>,
+    /// Which packets.
+    #[serde(default)]
+    pub only: Only,
+    /// Begin.
+    #[serde(default)]
+    pub begin: Time,
+    /// End; the end of the simulation when not given.
+    pub end: Option<Time>,
+}
+
+/// The kind of a pause frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+pub enum PauseKindName {
+    /// Priority flow control.
+    #[default]
+    #[serde(rename = "pfc")]
+    Pfc,
+    /// The whole link.
+    #[serde(rename = "802.3x")]
+    Link,
+}
+
+/// A host that sends pause frames of its own accord: a NIC that hangs, or a storm of pauses.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseTable {
+    /// The host.
+    pub host: String,
+    /// PFC or 802.3x.
+    #[serde(default)]
+    pub kind: PauseKindName,
+    /// The priority paused (PFC).
+    #[serde(default = "three")]
+    pub priority: u8,
+    /// Begin of the first pause.
+    #[serde(default)]
+    pub begin: Time,
+    /// No pause begins after this; the end of the simulation when not given.
+    pub end: Option<Time>,
+    /// How long each pause is.
+    pub on: Time,
+    /// The time between two pauses; with none there is one only.
+    pub off: Option<Time>,
+}
+
+fn three() -> u8 {
+    3
+}

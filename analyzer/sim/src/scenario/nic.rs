@@ -1,0 +1,183 @@
+//! The tables of what NICs do: reliability and congestion control.
+
+use roce_model::Nanos;
+use serde::Deserialize;
+
+use crate::dcqcn::{CnpScope, Parameters};
+use crate::units::{Rate, Size, Time};
+
+/// How a sender makes up for lost packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// Everything from the lost packet on is sent again; the receiver drops what comes out of order.
+    #[default]
+    GoBackN,
+    /// Only what is lost is sent again; the receiver keeps what comes out of order.
+    Selective,
+}
+
+/// Every NIC.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Nic {
+    /// Path MTU: 256, 512, 1024, 2048 or 4096 bytes of payload.
+    pub mtu: u32,
+    /// DSCP of data and ACKs.
+    pub dscp: u8,
+    /// How lost packets are made up for.
+    pub recovery: Recovery,
+    /// Time without progress after which a sender sends again; doubled with each try in a row.
+    pub timeout: Time,
+    /// Tries without progress until the queue pair fails.
+    pub retries: u32,
+    /// Code of the RNR timer, 0 to 31 (IBTA table 46).
+    pub rnr_timer: u8,
+    /// A request asks for an ACK every so many packets, and with the last of a message. 0: the last only.
+    pub ack_every: u32,
+    /// The receiver sends one ACK for so many packets that ask for one; what is held back leaves after `ack_delay`.
+    pub ack_coalesce: u32,
+    /// Longest time that an ACK is held back.
+    pub ack_delay: Time,
+    /// READ requests that one queue pair has outstanding at most.
+    pub outstanding_reads: u32,
+    /// Bytes that one queue pair has outstanding at most.
+    pub window: Size,
+    /// A NAK is followed by a CNP (slow restart of ConnectX-5 and 6; Lumina, SIGCOMM 2023).
+    pub cnp_after_nak: bool,
+    /// The IP TTL that packets leave with.
+    pub ttl: u8,
+}
+
+impl Default for Nic {
+    fn default() -> Self {
+        Self {
+            mtu: 1024,
+            dscp: 26,
+            recovery: Recovery::GoBackN,
+            timeout: Time::from_nanos(1_000_000),
+            retries: 7,
+            rnr_timer: 1,
+            ack_every: 0,
+            ack_coalesce: 1,
+            ack_delay: Time::from_nanos(4_000),
+            outstanding_reads: 16,
+            window: Size(1 << 30),
+            cnp_after_nak: false,
+            ttl: 64,
+        }
+    }
+}
+
+/// A named set of parameters of the reaction point: see [`Parameters`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParameterSet {
+    /// [`Parameters::PAPER`].
+    #[default]
+    Paper,
+    /// [`Parameters::NS3`].
+    Ns3,
+    /// [`Parameters::NVIDIA`].
+    Nvidia,
+}
+
+/// DCQCN, in every NIC. Values that are given replace those of the set.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CongestionControl {
+    /// The set that the values come from.
+    pub set: ParameterSet,
+    /// Notification point: receivers answer CE with CNPs.
+    pub notify: bool,
+    /// Reaction point: senders slow down when a CNP comes.
+    pub react: bool,
+    /// Data is sent ECN-capable, ECT(0).
+    pub ecn: bool,
+    /// Least time between two CNPs. When not given: 50 us for `paper` and `ns3`, 4 us for `nvidia`.
+    pub cnp_interval: Option<Time>,
+    /// What that time is kept for.
+    pub cnp_scope: CnpScope,
+    /// DSCP of CNPs.
+    pub cnp_dscp: u8,
+    /// See [`Parameters::g`].
+    pub g: Option<f64>,
+    /// See [`Parameters::initial_alpha`].
+    pub initial_alpha: Option<f64>,
+    /// See [`Parameters::alpha_timer`].
+    pub alpha_timer: Option<Time>,
+    /// See [`Parameters::rate_timer`].
+    pub rate_timer: Option<Time>,
+    /// See [`Parameters::byte_counter`].
+    pub byte_counter: Option<Size>,
+    /// See [`Parameters::fast_recovery`].
+    pub fast_recovery: Option<u32>,
+    /// See [`Parameters::additive`].
+    pub additive: Option<Rate>,
+    /// See [`Parameters::hyper`].
+    pub hyper: Option<Rate>,
+    /// See [`Parameters::minimum`].
+    pub minimum: Option<Rate>,
+    /// See [`Parameters::cut_period`].
+    pub cut_period: Option<Time>,
+}
+
+impl Default for CongestionControl {
+    fn default() -> Self {
+        Self {
+            set: ParameterSet::Paper,
+            notify: true,
+            react: true,
+            ecn: true,
+            cnp_interval: None,
+            cnp_scope: CnpScope::Qp,
+            cnp_dscp: 48,
+            g: None,
+            initial_alpha: None,
+            alpha_timer: None,
+            rate_timer: None,
+            byte_counter: None,
+            fast_recovery: None,
+            additive: None,
+            hyper: None,
+            minimum: None,
+            cut_period: None,
+        }
+    }
+}
+
+impl CongestionControl {
+    /// The parameters of the reaction point.
+    pub fn parameters(&self) -> Parameters {
+        let base = match self.set {
+            ParameterSet::Paper => Parameters::PAPER,
+            ParameterSet::Ns3 => Parameters::NS3,
+            ParameterSet::Nvidia => Parameters::NVIDIA,
+        };
+        let time = |given: Option<Time>, base: Nanos| given.map_or(base, |time| Nanos(time.nanos()));
+        let rate = |given: Option<Rate>, base: f64| given.map_or(base, Rate::bits);
+        Parameters {
+            g: self.g.unwrap_or(base.g),
+            initial_alpha: self.initial_alpha.unwrap_or(base.initial_alpha),
+            alpha_timer: time(self.alpha_timer, base.alpha_timer),
+            rate_timer: time(self.rate_timer, base.rate_timer),
+            byte_counter: self.byte_counter.map_or(base.byte_counter, |size| size.0),
+            fast_recovery: self.fast_recovery.unwrap_or(base.fast_recovery),
+            additive: rate(self.additive, base.additive),
+            hyper: rate(self.hyper, base.hyper),
+            minimum: rate(self.minimum, base.minimum),
+            cut_period: time(self.cut_period, base.cut_period),
+        }
+    }
+
+    /// The least time between two CNPs.
+    pub fn interval(&self) -> Nanos {
+        self.cnp_interval.map_or(
+            match self.set {
+                ParameterSet::Paper | ParameterSet::Ns3 => Nanos(50_000),
+                ParameterSet::Nvidia => Nanos(4_000),
+            },
+            |time| Nanos(time.nanos()),
+        )
+    }
+}

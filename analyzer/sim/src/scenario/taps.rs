@@ -1,0 +1,169 @@
+//! The tables of taps: where packets are recorded, and how well.
+
+use roce_model::Nanos;
+use serde::Deserialize;
+
+use crate::tap::{Loss, Told};
+use crate::units::{Rate, Size, Time};
+
+/// What a mirror puts around frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MirrorName {
+    /// ERSPAN type II.
+    Erspan2,
+    /// ERSPAN type III.
+    Erspan3,
+    /// VXLAN.
+    Vxlan,
+}
+
+/// Which way frames go that a tap sees, as seen from the node that it is at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TapDirection {
+    /// Both.
+    #[default]
+    Both,
+    /// What the node receives.
+    Rx,
+    /// What the node sends.
+    Tx,
+}
+
+/// Which records a tap loses: see [`Loss`].
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum TapLoss {
+    /// `loss = 0.01`: each with this probability.
+    Probability(f64),
+    /// `loss = { every = 500, lose = 3 }`: the last few of each round.
+    Bursts(TapBursts),
+    /// `loss = { buffer = "64KiB", rate = "1Gbps" }`: those that find no room in a buffer.
+    Ring(TapRing),
+    /// `loss = { from = "1ms", to = "2ms" }`: all in this time.
+    Between(TapGap),
+}
+
+/// The last `lose` of each `every` frames are lost.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TapBursts {
+    /// The length of a round.
+    pub every: u64,
+    /// How many are lost.
+    pub lose: u64,
+}
+
+/// A buffer that is emptied at a steady rate.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TapRing {
+    /// Its size.
+    pub buffer: Size,
+    /// How fast it is emptied.
+    pub rate: Rate,
+}
+
+/// A time in which all records are lost.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TapGap {
+    /// Its begin.
+    pub from: Time,
+    /// Its end.
+    pub to: Time,
+}
+
+impl TapLoss {
+    pub(crate) fn loss(self) -> Loss {
+        match self {
+            Self::Probability(probability) => Loss::Random { probability },
+            Self::Bursts(TapBursts { every, lose }) => Loss::Bursts { every, lose },
+            Self::Ring(TapRing { buffer, rate }) => Loss::Ring {
+                bytes: buffer.0,
+                rate: rate.0 / 8,
+            },
+            Self::Between(TapGap { from, to }) => Loss::Between {
+                from: Nanos(from.nanos()),
+                to: Nanos(to.nanos()),
+            },
+        }
+    }
+}
+
+/// What a capture file says of lost records: see [`Told`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToldName {
+    /// Nothing.
+    #[default]
+    Silent,
+    /// Each record, and the statistics.
+    Packets,
+    /// The statistics.
+    Statistics,
+    /// The statistics say that none was lost.
+    ClaimsNone,
+}
+
+impl ToldName {
+    pub(crate) fn told(self) -> Told {
+        match self {
+            Self::Silent => Told::Silent,
+            Self::Packets => Told::Packets,
+            Self::Statistics => Told::Statistics,
+            Self::ClaimsNone => Told::ClaimsNone,
+        }
+    }
+}
+
+/// A place where packets are recorded: the end of a link.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TapTable {
+    /// Where: `h3` (a host's NIC), or `leaf1:h3` (a switch's port towards h3).
+    pub at: String,
+    /// A name; where it is when not given.
+    pub name: Option<String>,
+    /// Taps with the same file are interfaces of one capture. When not given, a tap has a file of its own.
+    pub file: Option<String>,
+    /// Which way.
+    #[serde(default)]
+    pub direction: TapDirection,
+    /// Bytes kept of each frame; 0: all.
+    #[serde(default = "snaplen")]
+    pub snaplen: u32,
+    /// What frames are wrapped in; a switch's mirror.
+    pub mirror: Option<MirrorName>,
+    /// Session or network identifier of the mirror.
+    #[serde(default = "one")]
+    pub session: u32,
+    /// How far its clock is ahead of the right time, in nanoseconds; negative when behind.
+    #[serde(default)]
+    pub clock_offset_ns: i64,
+    /// How much faster its clock runs, in parts of 10^9.
+    #[serde(default)]
+    pub clock_drift_ppb: i64,
+    /// Stamps are multiples of this.
+    #[serde(default)]
+    pub quantum: Time,
+    /// Frames are stamped once in each such time, as libpcap's RDMA sniffer does; each when it passes when not given.
+    pub poll: Option<Time>,
+    /// Which records are lost; none when not given.
+    pub loss: Option<TapLoss>,
+    /// What the file says of that.
+    #[serde(default)]
+    pub told: ToldName,
+    /// PFC and pause frames are seen. Most capture points do not see them.
+    #[serde(default)]
+    pub pause_frames: bool,
+}
+
+fn snaplen() -> u32 {
+    128
+}
+
+fn one() -> u32 {
+    1
+}

@@ -1,0 +1,115 @@
+//! The clock of a tap: what time it says it is.
+
+use roce_model::Nanos;
+
+/// How a tap's stamps follow from the time of the simulation, which begins at 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Clock {
+    /// The beginning of the simulation in ns since the Unix epoch.
+    pub epoch: Nanos,
+    /// How far the clock is ahead at the beginning, in ns.
+    pub offset_ns: i64,
+    /// How much too fast it runs, in parts of 10^9.
+    pub drift_ppb: i64,
+    /// Stamps are rounded down to multiples of this; 0 and 1 ns leave them as they are.
+    pub quantum: Nanos,
+    /// Frames are stamped when they are fetched, at multiples of this (by the tap's own clock, from the beginning on): all
+    /// that came in between get one stamp, as with libpcap's RDMA sniffer. `None`: each when it arrives.
+    pub poll: Option<Nanos>,
+}
+
+impl Default for Clock {
+    /// An exact clock; the simulation begins at 1,700,000,000 s (2023-11-14).
+    fn default() -> Self {
+        Self {
+            epoch: Nanos(1_700_000_000 * Nanos::SECOND),
+            offset_ns: 0,
+            drift_ppb: 0,
+            quantum: Nanos(1),
+            poll: None,
+        }
+    }
+}
+
+impl Clock {
+    /// What the clock says at `time` of the simulation, in ns since the Unix epoch; never before it.
+    pub fn stamp(&self, time: Nanos) -> Nanos {
+        // 64 bits times 64 bits stay within 127.
+        let drift = (i128::from(time.0) * i128::from(self.drift_ppb)).div_euclid(i128::from(Nanos::SECOND));
+        let mut local = i128::from(time.0) + drift;
+        if let Some(Nanos(poll @ 1..)) = self.poll {
+            let poll = i128::from(poll);
+            local = (local + poll - 1).div_euclid(poll) * poll;
+        }
+        let total = i128::from(self.epoch.0) + i128::from(self.offset_ns) + local;
+        let stamp = u64::try_from(total.max(0)).unwrap_or(u64::MAX);
+        Nanos(stamp - stamp % self.quantum.0.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXACT: Clock = Clock {
+        epoch: Nanos(1_000_000),
+        offset_ns: 0,
+        drift_ppb: 0,
+        quantum: Nanos(1),
+        poll: None,
+    };
+
+    #[test]
+    fn offset_and_drift() {
+        assert_eq!(EXACT.stamp(Nanos(7)), Nanos(1_000_007));
+        let ahead = Clock {
+            offset_ns: -500,
+            drift_ppb: 20_000,
+            ..EXACT
+        };
+        // 1,000,000 - 500 + 1,000,000 + 1,000,000 * 20e-6 = 1,999,520.
+        assert_eq!(ahead.stamp(Nanos(1_000_000)), Nanos(1_999_520));
+        // -1 ppm of 1.5 us is -0.0015 ns, rounded down to -1.
+        let slow = Clock {
+            drift_ppb: -1_000,
+            ..EXACT
+        };
+        assert_eq!(slow.stamp(Nanos(1_500)), Nanos(1_001_499));
+    }
+
+    #[test]
+    fn quanta_and_polls() {
+        let coarse = Clock {
+            quantum: Nanos(1_000),
+            ..EXACT
+        };
+        assert_eq!(coarse.stamp(Nanos(1_999)), Nanos(1_001_000));
+        let polled = Clock {
+            poll: Some(Nanos(4_000)),
+            ..EXACT
+        };
+        let stamps = [0, 1, 4_000, 4_001, 8_000].map(|time| polled.stamp(Nanos(time)).0 - 1_000_000);
+        assert_eq!(stamps, [0, 4_000, 4_000, 8_000, 8_000]);
+        let none = Clock {
+            quantum: Nanos(0),
+            poll: Some(Nanos(0)),
+            ..EXACT
+        };
+        assert_eq!(none.stamp(Nanos(3)), Nanos(1_000_003));
+    }
+
+    #[test]
+    fn ends_of_the_range() {
+        let early = Clock {
+            offset_ns: i64::MIN,
+            ..EXACT
+        };
+        assert_eq!(early.stamp(Nanos(5)), Nanos(0));
+        let late = Clock {
+            offset_ns: i64::MAX,
+            drift_ppb: i64::MAX,
+            ..EXACT
+        };
+        assert_eq!(late.stamp(Nanos(u64::MAX)), Nanos(u64::MAX));
+    }
+}

@@ -1,0 +1,323 @@
+//! The truth of a run: everything that happened, and what each tap could see of it. Written as JSON.
+//!
+//! Times are nanoseconds since the begin of the simulation by a right clock (`start_ns` is that begin since the Unix
+//! epoch); a tap's stamps differ by its clock. Flows are named as [`FlowId`](roce_model::FlowId) names them, in 16 hex
+//! digits; taps and hosts by their names; PSNs are those on the wire. What could not be observed is listed too, and said so.
+
+use serde::{Deserialize, Serialize};
+
+mod parts;
+
+pub use parts::{
+    CaptureLoss, CeMark, Cnp, EpisodeKind, Finding, HoleClass, LossReason, Nak, NakKind, PacketKind, Pause,
+    RankStep, ResendRun, RunAtTap, Step, TapFlow, TriggerKind,
+};
+
+/// What a run was, and what happened in it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Truth {
+    /// Rises when a key changes its meaning.
+    pub schema_version: u32,
+    /// The scenario's title.
+    pub title: String,
+    /// The scenario's seed.
+    pub seed: u64,
+    /// Begin of the simulation, in nanoseconds since the Unix epoch.
+    pub start_ns: u64,
+    /// Its length.
+    pub duration_ns: u64,
+    /// Where packets were recorded, and what can be known there.
+    pub taps: Vec<Tap>,
+    /// Which flows belong together.
+    pub connections: Vec<Connection>,
+    /// Totals by flow, those of queue pair 1 among them. Connections that take the numbers of others share their flows.
+    pub flows: Vec<Flow>,
+    /// Packets that did not arrive, in the order of time. What a go-back-N receiver dropped because of an earlier loss is
+    /// no loss.
+    pub losses: Vec<Loss>,
+    /// Packets that a queue marked, in the order of time.
+    pub ce_marks: Vec<CeMark>,
+    /// Congestion notifications, in the order of time.
+    pub cnps: Vec<Cnp>,
+    /// NAKs and RNR NAKs, in the order of time.
+    pub naks: Vec<Nak>,
+    /// Requests sent again, one item for each time that a sender fell back.
+    pub resend_runs: Vec<ResendRun>,
+    /// Times in which a port was not allowed to send.
+    pub pauses: Vec<Pause>,
+    /// Intervals in which something was congested.
+    pub episodes: Vec<Episode>,
+    /// What an analysis is to find, and at which taps it can.
+    pub findings: Vec<Finding>,
+    /// Steps of training jobs.
+    pub steps: Vec<Step>,
+    /// Frames that were still under way at the end.
+    pub in_flight: u64,
+    /// The longest queue of each port and priority that held anything.
+    pub queues: Vec<Queue>,
+}
+
+/// A tap.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Tap {
+    /// Its name.
+    pub name: String,
+    /// The host or switch that it is at.
+    pub node: String,
+    /// The other end of the link.
+    pub neighbour: String,
+    /// Whether it is at a host's NIC; otherwise at a switch's port.
+    pub at_host: bool,
+    /// Its capture file.
+    pub file: String,
+    /// Its interface in the file.
+    pub interface: u32,
+    /// How far its clock is ahead.
+    pub clock_offset_ns: i64,
+    /// How much faster it runs, in parts of 10^9.
+    pub clock_drift_ppb: i64,
+    /// Bytes kept of each frame; 0: all.
+    pub snaplen: u32,
+    /// Frames recorded.
+    pub records: u64,
+    /// Frames that passed and were not recorded.
+    pub records_lost: u64,
+    /// The file says before which records frames were lost, and how many.
+    pub told_by_record: bool,
+    /// Pause frames recorded.
+    pub pause_records: u64,
+    /// What it recorded of each flow.
+    pub flows: Vec<TapFlow>,
+    /// Request PSNs that were missing when a later one was recorded.
+    pub holes: Vec<Hole>,
+    /// PSNs that were recorded here and asked for again by a NAK.
+    pub lost_downstream: Vec<LostDownstream>,
+    /// Packets that passed and were not recorded.
+    pub capture_losses: Vec<CaptureLoss>,
+}
+
+/// A request PSN that was missing at a tap.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Hole {
+    /// The flow.
+    pub flow_id: String,
+    /// The PSN.
+    pub psn: u32,
+    /// When a later one was recorded.
+    pub time: u64,
+    /// What analysis.md calls it.
+    pub class: HoleClass,
+    /// What happened to its first transmission, whatever can be known of it: `reordered`, `network_lost`, `capture_lost` or
+    /// `unresolved`.
+    pub cause: HoleClass,
+    /// Whether records of this tap tell the class: the NAK or the resend, the ACK that passes it, the late packet.
+    pub observable: bool,
+}
+
+/// A PSN that was recorded at a tap and asked for again.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LostDownstream {
+    /// The flow.
+    pub flow_id: String,
+    /// The PSN.
+    pub psn: u32,
+    /// When the NAK was sent.
+    pub time: u64,
+    /// It was not lost but overtaken.
+    pub reordered: bool,
+    /// Whether this tap recorded the NAK.
+    pub observable: bool,
+}
+
+/// Two flows of one connection.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Connection {
+    /// Its number.
+    pub id: u32,
+    /// The name of the flow table or training job that it comes from.
+    pub name: String,
+    /// RC, UC, UD.
+    pub service: String,
+    /// Whether the connection manager made it.
+    pub cm: bool,
+    /// The side that opened it.
+    pub a: End,
+    /// The other one.
+    pub b: End,
+    /// When it was opened.
+    pub begin: u64,
+    /// When it was destroyed.
+    pub end: Option<u64>,
+    /// What each tap saw of it.
+    pub taps: Vec<ConnectionAtTap>,
+}
+
+/// One end of a connection.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct End {
+    /// The host.
+    pub host: String,
+    /// Its address.
+    pub address: String,
+    /// Its queue pair.
+    pub qpn: u32,
+    /// The PSN of its first request.
+    pub first_psn: u32,
+    /// The UDP source port of what it sends.
+    pub source_port: u16,
+    /// DSCP of what it sends.
+    pub dscp: u8,
+    /// The flow that it sends.
+    pub flow_id: String,
+}
+
+/// What a tap saw of a connection.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ConnectionAtTap {
+    /// The tap.
+    pub tap: String,
+    /// Packets recorded from `a` to `b`, CNPs not counted.
+    pub a_packets: u64,
+    /// Packets recorded from `b` to `a`, CNPs not counted.
+    pub b_packets: u64,
+    /// ACKs, NAKs and READ responses recorded, both ways.
+    pub replies: u64,
+    /// Whether the two flows can be paired from the records alone: an RC connection, both directions recorded, at least
+    /// [`Truth::PAIRING_REPLIES`] responses.
+    pub observable: bool,
+}
+
+/// Totals of a flow. CNPs are not counted.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Flow {
+    /// The flow.
+    pub flow_id: String,
+    /// The host that sends it.
+    pub source: String,
+    /// The host that it goes to.
+    pub destination: String,
+    /// The destination's queue pair.
+    pub destination_qpn: u32,
+    /// RC, UC, UD.
+    pub service: String,
+    /// It carries messages of the connection manager.
+    pub management: bool,
+    /// Connections that share it, one after the other.
+    pub epochs: u32,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets that arrived whole.
+    pub packets_received: u64,
+    /// Packets lost.
+    pub packets_lost: u64,
+    /// Packets sent that carry data: SEND, WRITE, READ responses, UD.
+    pub data_packets: u64,
+    /// Application data sent for the first time.
+    pub payload_bytes_first: u64,
+    /// Application data sent again.
+    pub payload_bytes_resent: u64,
+    /// Packets sent again.
+    pub packets_resent: u64,
+    /// Data packets sent Not-ECT.
+    pub not_ect: u64,
+    /// Data packets marked by a queue.
+    pub ce: u64,
+    /// CNPs that reached the sender.
+    pub cnps_received: u64,
+    /// Messages that the sender saw completed.
+    pub messages: u64,
+    /// First packet.
+    pub first_time: Option<u64>,
+    /// Last packet.
+    pub last_time: Option<u64>,
+    /// Application data sent, from the first to the last data packet, in bit/s.
+    pub mean_rate_bps: u64,
+    /// Application data sent in each millisecond of the simulation.
+    pub sent_bytes_per_ms: Vec<u64>,
+    /// Application data that arrived in each millisecond of the simulation.
+    pub received_bytes_per_ms: Vec<u64>,
+}
+
+/// A packet that did not arrive.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Loss {
+    /// When.
+    pub time: u64,
+    /// The flow; of a CNP: the flow that its sender's other packets belong to.
+    pub flow_id: String,
+    /// The PSN.
+    pub psn: u32,
+    /// What it was.
+    pub kind: PacketKind,
+    /// How often it was sent before.
+    pub attempt: u16,
+    /// Where: `leaf1->h3`, a link's direction or the queue before it.
+    pub place: String,
+    /// Why.
+    pub reason: LossReason,
+    /// Taps that had recorded it.
+    pub recorded_by: Vec<String>,
+    /// When a NAK named it, if one did.
+    pub nak_time: Option<u64>,
+}
+
+/// An interval in which something was congested.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Episode {
+    /// What it was.
+    pub kind: EpisodeKind,
+    /// Its begin.
+    pub begin: u64,
+    /// Its end.
+    pub end: u64,
+    /// The queue or link.
+    pub place: String,
+    /// The host that the flows go to, if it is one.
+    pub destination: Option<String>,
+    /// The flows that it is about.
+    pub flows: Vec<String>,
+    /// Hosts that sent data to the destination in it.
+    pub senders: u32,
+    /// Data packets marked in it.
+    pub ce: u64,
+    /// Packets lost in it.
+    pub lost: u64,
+    /// Why: what ended a stall, or how packets were lost.
+    pub cause: String,
+    /// Taps that recorded something of it.
+    pub taps: Vec<String>,
+}
+
+/// The longest that a queue was.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Queue {
+    /// The port.
+    pub place: String,
+    /// The priority.
+    pub priority: u8,
+    /// Bytes.
+    pub most_bytes: u64,
+}
+
+impl Truth {
+    /// The version of the schema.
+    pub const SCHEMA_VERSION: u32 = 1;
+    /// Responses that a tap must have recorded before a connection counts as observable there.
+    pub const PAIRING_REPLIES: u64 = 3;
+
+    /// As JSON, for people to read.
+    ///
+    /// # Errors
+    /// None that is known: what is in it can be written.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self)
+    }
+
+    /// Reads JSON.
+    ///
+    /// # Errors
+    /// When it is no truth of this version.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}

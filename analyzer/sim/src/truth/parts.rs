@@ -1,0 +1,319 @@
+//! The smaller parts of a truth: what happened to single packets, and the words for it.
+
+use serde::{Deserialize, Serialize};
+
+/// What a packet is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketKind {
+    /// SEND or WRITE.
+    Request,
+    /// READ request.
+    ReadRequest,
+    /// READ response.
+    ReadResponse,
+    /// ACK.
+    Ack,
+    /// NAK.
+    Nak,
+    /// RNR NAK.
+    RnrNak,
+    /// Congestion notification.
+    Cnp,
+    /// UD SEND.
+    Datagram,
+    /// Message of the connection manager.
+    Management,
+}
+
+/// Why a packet did not arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossReason {
+    /// Its queue or the shared buffer was full.
+    TailDrop,
+    /// Its ingress port's headroom was full although the sender was paused.
+    Headroom,
+    /// The link lost it.
+    Random,
+    /// Its ICRC was wrong; the receiver dropped it.
+    Icrc,
+}
+
+/// What became of a missing PSN (analysis.md, "Requests, responses, holes").
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoleClass {
+    /// It came late.
+    Reordered,
+    /// The network lost it.
+    NetworkLost,
+    /// The tap lost it.
+    CaptureLost,
+    /// It lies in a go-back-N run that began at an earlier PSN: it would have been sent again anyway.
+    Ambiguous,
+    /// Nothing more happened to it.
+    Unresolved,
+}
+
+/// What made a sender send again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TriggerKind {
+    /// A NAK for a sequence error.
+    Nak,
+    /// A gap among READ responses.
+    ImpliedNak,
+    /// An RNR NAK.
+    Rnr,
+    /// Silence.
+    Timeout,
+}
+
+/// What a NAK says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NakKind {
+    /// A PSN is missing.
+    Sequence,
+    /// No receive buffer is posted.
+    Rnr,
+    /// The access is not allowed: the connection ends.
+    Fatal,
+}
+
+/// The kind of an episode.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EpisodeKind {
+    /// A queue marks packets.
+    Ecn,
+    /// Two or more hosts send to one whose queue marks or drops.
+    Incast,
+    /// Packets are lost and sent again.
+    Loss,
+    /// A receiver has no buffer posted.
+    Rnr,
+    /// A port must not send.
+    Pause,
+    /// A flow sends nothing although it has something to send.
+    Stall,
+}
+
+/// What a tap recorded of a flow. CNPs are not counted.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct TapFlow {
+    /// The flow.
+    pub flow_id: String,
+    /// Packets.
+    pub packets: u64,
+    /// Packets that carry data.
+    pub data_packets: u64,
+    /// Application data.
+    pub payload_bytes: u64,
+    /// Data packets with CE.
+    pub ce: u64,
+    /// Data packets Not-ECT.
+    pub not_ect: u64,
+    /// Requests sent again.
+    pub resent_packets: u64,
+    /// Application data in them.
+    pub resent_bytes: u64,
+    /// Of these, behind the highest request PSN recorded before: the others cannot be told from first transmissions.
+    pub resent_behind_packets: u64,
+    /// Application data in them.
+    pub resent_behind_bytes: u64,
+    /// NAKs that the flow carries, RNR NAKs not counted.
+    pub naks: u64,
+    /// RNR NAKs that the flow carries.
+    pub rnr_naks: u64,
+    /// CNPs recorded that told this flow to slow down.
+    pub cnps: u64,
+    /// Numbers of the first and the last record in the file.
+    pub first_record: u64,
+    /// The last one.
+    pub last_record: u64,
+    /// Request PSNs jumped over.
+    pub missing: u64,
+    /// Of these by class.
+    pub reordered: u64,
+    /// Lost by the network.
+    pub network_lost: u64,
+    /// Lost by the tap.
+    pub capture_lost: u64,
+    /// In a go-back-N run that began earlier.
+    pub ambiguous: u64,
+    /// Nothing more happened.
+    pub unresolved: u64,
+    /// Recorded here and asked for again.
+    pub lost_downstream: u64,
+    /// READ responses missing inside a response message.
+    pub response_missing: u64,
+}
+
+/// A packet that passed a tap and was not recorded.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CaptureLoss {
+    /// When.
+    pub time: u64,
+    /// The flow.
+    pub flow_id: String,
+    /// The PSN.
+    pub psn: u32,
+    /// What it was.
+    pub kind: PacketKind,
+    /// How often it was sent before.
+    pub attempt: u16,
+}
+
+/// A packet that a queue marked.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CeMark {
+    /// When it entered the queue.
+    pub time: u64,
+    /// The flow.
+    pub flow_id: String,
+    /// The PSN.
+    pub psn: u32,
+    /// What it was.
+    pub kind: PacketKind,
+    /// The queue: the port that it leaves by.
+    pub place: String,
+    /// Taps that recorded it marked.
+    pub recorded_by: Vec<String>,
+}
+
+/// A congestion notification.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Cnp {
+    /// When it was made.
+    pub sent: u64,
+    /// When it arrived.
+    pub received: Option<u64>,
+    /// The host that sent it.
+    pub from: String,
+    /// The host that it is for.
+    pub to: String,
+    /// The queue pair that it names.
+    pub qpn: u32,
+    /// The flow that it slows down.
+    pub flow_id: String,
+    /// It followed a NAK, not a mark.
+    pub after_nak: bool,
+    /// Taps that recorded it.
+    pub recorded_by: Vec<String>,
+}
+
+/// A NAK or RNR NAK.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Nak {
+    /// When it was made.
+    pub sent: u64,
+    /// When it arrived.
+    pub received: Option<u64>,
+    /// What it says.
+    pub kind: NakKind,
+    /// The flow whose request it refuses.
+    pub flow_id: String,
+    /// Its PSN.
+    pub psn: u32,
+    /// Taps that recorded it.
+    pub recorded_by: Vec<String>,
+}
+
+/// Requests sent again in a row.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ResendRun {
+    /// The flow.
+    pub flow_id: String,
+    /// When the first packet was sent again.
+    pub time: u64,
+    /// When the last one was.
+    pub end: u64,
+    /// The first PSN.
+    pub first_psn: u32,
+    /// Packets sent again.
+    pub packets: u64,
+    /// Application data in them.
+    pub bytes: u64,
+    /// Why.
+    pub trigger: TriggerKind,
+    /// How long the flow had sent no request before.
+    pub silence_ns: u64,
+    /// What each tap recorded of it; taps that recorded nothing are left out.
+    pub taps: Vec<RunAtTap>,
+}
+
+/// What a tap recorded of a resend run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RunAtTap {
+    /// The tap.
+    pub tap: String,
+    /// When the first packet was recorded.
+    pub time: u64,
+    /// Its PSN.
+    pub first_psn: u32,
+    /// Packets recorded.
+    pub packets: u64,
+    /// Whether the records tell the run and its trigger: both directions were recorded, the run from its first packet
+    /// on, that one behind the highest PSN before; after a NAK or RNR NAK, this too.
+    pub observable: bool,
+}
+
+/// A time in which a port was not allowed to send.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Pause {
+    /// The port that stopped: `h1->leaf1`.
+    pub place: String,
+    /// The priority; all of them (802.3x) when there is none.
+    pub priority: Option<u8>,
+    /// When the pause frame arrived.
+    pub begin: u64,
+    /// When it ended or ran out; the end of the simulation if it did not.
+    pub end: u64,
+    /// Taps at this link that record pause frames.
+    pub recorded_by: Vec<String>,
+}
+
+/// Something that an analysis is to find.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Finding {
+    /// Its id in analysis.md's table.
+    pub id: String,
+    /// What it rests on.
+    pub why: String,
+    /// The flows that it is about, if it is about some.
+    pub flows: Vec<String>,
+    /// Taps whose records alone can show it.
+    pub taps: Vec<String>,
+}
+
+/// A step of a training job.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// The job.
+    pub job: String,
+    /// Its number, from 0.
+    pub step: u32,
+    /// When the first rank began its all-reduce.
+    pub begin: u64,
+    /// When the last rank ended it.
+    pub end: u64,
+    /// By rank.
+    pub ranks: Vec<RankStep>,
+}
+
+/// A step at one rank.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RankStep {
+    /// The rank, from 0.
+    pub rank: u32,
+    /// Its host.
+    pub host: String,
+    /// When it began to compute.
+    pub compute: u64,
+    /// When its all-reduce began.
+    pub begin: u64,
+    /// When its all-reduce ended.
+    pub end: u64,
+}

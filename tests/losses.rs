@@ -1,0 +1,211 @@
+//! What became of missing packets, and why senders fell back, in the captures that show it. Expected numbers are counted
+//! with tshark; where that takes some thought, it stands beside.
+
+use roce_capture::{Merge, Reader};
+use roce_flow::Options;
+use roce_model::{Columns, EventColumns, FlowRow, Nanos, Sink, SinkError, Totals};
+
+use crate::captures::{Capture, root};
+
+/// An event: time since the first of all, kind, PSN, value, detail.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event {
+    time: Nanos,
+    kind: String,
+    psn: Option<u32>,
+    value: Option<u64>,
+    detail: Option<String>,
+}
+
+#[derive(Default)]
+struct Seen {
+    events: Vec<Event>,
+    flows: Vec<FlowRow>,
+}
+
+impl Sink for Seen {
+    fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
+        for at in 0..rows.len() {
+            self.events.push(Event {
+                time: Nanos(*rows.time.at(at).unwrap()),
+                kind: rows.kind.at(at).unwrap().clone().into_owned(),
+                psn: rows.psn.at(at).copied(),
+                value: rows.value.at(at).copied(),
+                detail: rows.detail.at(at).map(|detail| detail.clone().into_owned()),
+            });
+        }
+        Ok(())
+    }
+
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        self.flows.extend_from_slice(rows);
+        Ok(())
+    }
+}
+
+fn analyse(capture: &str) -> (Totals, Seen) {
+    let path = root().join(Capture::named(capture).path);
+    let reader = Reader::open(&path, &roce_capture::Options::default()).unwrap();
+    let mut seen = Seen::default();
+    let totals =
+        roce_analyze::analyse(Merge::new(vec![reader]), 1, Options::default(), vec![&mut seen]).unwrap();
+    let first = seen.flows.iter().map(|flow| flow.first_time).min().unwrap();
+    for event in &mut seen.events {
+        event.time = event.time.since(first);
+    }
+    seen.events.sort();
+    (totals, seen)
+}
+
+fn of_kind<'a>(seen: &'a Seen, kind: &str) -> Vec<&'a Event> {
+    seen.events.iter().filter(|event| event.kind == kind).collect()
+}
+
+/// PSNs of the holes with this fate, each with how many.
+fn holes(seen: &Seen, fate: &str) -> Vec<(u32, u64)> {
+    of_kind(seen, "hole")
+        .iter()
+        .filter(|hole| hole.detail.as_deref() == Some(fate))
+        .map(|hole| (hole.psn.unwrap(), hole.value.unwrap()))
+        .collect()
+}
+
+/// The trigger of each run, and how many packets it had.
+fn runs(seen: &Seen) -> Vec<(u32, u64, &str)> {
+    of_kind(seen, "resend_run")
+        .into_iter()
+        .map(|run| {
+            (
+                run.psn.unwrap(),
+                run.value.unwrap(),
+                run.detail.as_deref().unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn write_bw_loss() {
+    let (totals, seen) = analyse("write_bw_loss");
+    assert_eq!((totals.naks, totals.missing), (32, 36));
+    // 1,640 request packets of 1024 bytes were captured twice, 34 others fill holes.
+    assert_eq!(
+        (totals.retransmitted_packets, totals.wasted_bytes),
+        (1_640 + 34, 1_640 * 1_024)
+    );
+    // Twelve holes are named by NAKs; 24 PSNs are missing while the receiver waits for an earlier one, and come in the
+    // run that begins there. Of the two that are never resent, 11471129 is named by a NAK (at 488.067 ms), so the
+    // network lost it first, and the capture its resend; 11471137 was only acknowledged.
+    assert_eq!(holes(&seen, "capture_lost"), [(11_471_137, 1)]);
+    assert!(holes(&seen, "network_lost").contains(&(11_471_129, 1)));
+    assert_eq!((totals.network_lost, totals.ambiguous), (11, 24));
+    assert_eq!(
+        (totals.reordered, totals.unresolved, totals.lost_downstream),
+        (0, 0, 0)
+    );
+    assert_eq!(
+        (totals.runs_unknown, totals.runs_rnr, totals.runs_implied_nak),
+        (0, 0, 0)
+    );
+    // Each NAK has its run. Three times, nothing was asked for and 65 ms passed: the timer of 67 ms (`-u 14`), in jiffies.
+    assert_eq!((totals.runs_nak, totals.runs_timeout), (32, 3));
+}
+
+#[test]
+fn send_bw_ackloss() {
+    let (totals, seen) = analyse("send_bw_ackloss");
+    assert_eq!(holes(&seen, "network_lost"), [(9_294_933, 1), (9_294_972, 1)]);
+    assert_eq!(runs(&seen), [(9_294_933, 2, "nak"), (9_294_972, 2, "nak")]);
+    // Of each run the second packet had been captured.
+    assert_eq!(
+        (totals.missing, totals.wasted_bytes, totals.lost_downstream),
+        (2, 2 * 1_024, 0)
+    );
+    assert_eq!(
+        seen.flows.iter().find_map(|flow| flow.recovery),
+        Some("go_back_n")
+    );
+}
+
+#[test]
+fn rnr() {
+    let (totals, seen) = analyse("rnr");
+    // 21 + 24 = 45 packets. Both timers (0.64 ms) had run out; the sequence NAKs for the same PSNs came of the packets
+    // that were under way.
+    assert_eq!(runs(&seen), [(4_480_530, 21, "rnr"), (4_480_532, 24, "rnr")]);
+    assert_eq!((totals.rnr_naks, totals.naks), (2, 2));
+    assert_eq!(
+        (
+            totals.missing,
+            totals.lost_downstream,
+            totals.retransmitted_packets
+        ),
+        (0, 0, 45)
+    );
+}
+
+#[test]
+fn blackout_600ms() {
+    let (totals, seen) = analyse("blackout_600ms");
+    let stalls = of_kind(&seen, "stall");
+    // From the ACK at 64.541 ms on (frame 119, the last packet before) to 968.433 ms: 903.9 ms.
+    let [stall] = stalls.as_slice() else {
+        panic!("{stalls:?}");
+    };
+    assert_eq!(
+        (stall.time, stall.value, stall.psn),
+        (Nanos(64_541_000), Some(903_892_000), Some(7_701_233))
+    );
+    // 62 of 63 PSNs are filled; the file is cut before the last one is.
+    assert_eq!((totals.missing, totals.unresolved, totals.naks), (63, 1, 12));
+    assert_eq!(
+        totals.missing,
+        totals.network_lost + totals.ambiguous + totals.unresolved
+    );
+    assert_eq!(totals.capture_lost, 0);
+}
+
+#[test]
+fn nothing_is_said_of_what_is_clean() {
+    for name in [
+        "clean_write_bw",
+        "read_bw",
+        "atomic",
+        "rping",
+        "send_bw_ce_synthetic_cnp",
+    ] {
+        let (totals, seen) = analyse(name);
+        assert_eq!(
+            (totals.missing, totals.resend_runs, totals.lost_downstream),
+            (0, 0, 0),
+            "{name}"
+        );
+        assert_eq!((totals.duplicate_acks, totals.response_missing), (0, 0), "{name}");
+        assert!(of_kind(&seen, "stall").is_empty(), "{name}");
+    }
+}
+
+/// The turnaround at the receiver and the time of a READ, against times that tshark gives.
+#[test]
+fn times() {
+    let (_, seen) = analyse("send_bw_ackloss");
+    let flow = seen.flows.iter().find(|flow| flow.data_packets > 0).unwrap();
+    // 30 messages. The first ACK pairs the flow. Of 9294930-9294933 the last packet was first seen in a run; in
+    // 9294970-9294973 lies a gap, and its last packet was sent again.
+    assert_eq!((flow.ack_rtt_count, flow.message_time_count), (27, 27));
+    let (_, seen) = analyse("atomic");
+    let flow = seen.flows.iter().find(|flow| flow.atomics > 0).unwrap();
+    assert_eq!(
+        flow.atomic_time_count, 19,
+        "all but the one whose answer pairs the flow"
+    );
+    assert_eq!(flow.atomic_time_max_ns, Some(213_000));
+    let (_, seen) = analyse("read_bw");
+    let flow = seen.flows.iter().find(|flow| flow.read_requests > 0).unwrap();
+    assert_eq!(flow.read_time_count, 19);
+    // tshark: from the request (opcode 12) to the response with opcode 15: 278 to 1819 us, the first one left out.
+    assert_eq!(
+        (flow.read_time_min_ns, flow.read_time_max_ns),
+        (Some(278_000), Some(1_819_000))
+    );
+}

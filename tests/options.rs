@@ -1,0 +1,253 @@
+//! The options that shape verdicts and results, what explains them, and captures made from scenarios.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::captures::root;
+use crate::cli::{folder, refusal, refused};
+use crate::command::{command, document, ran, run, total};
+
+#[test]
+fn a_configuration_gives_defaults_and_the_command_line_is_stronger() {
+    let folder = folder(b"");
+    fs::write(
+        folder.path().join("rack.toml"),
+        "# rack 7\nbin = \"100us\"\nflow = \"service ud\"\nlink-rate = \"25G\"\ndscp-map = \"26=4\"\nmax-flows = 500\n",
+    )
+    .unwrap();
+    let with = |more: &[&str]| {
+        let given = ["good.pcap", "--config", "rack.toml"];
+        document(folder.path(), given.iter().chain(more))
+    };
+    let found = with(&[]);
+    assert_eq!(found["run"]["bin_ns"], 100_000);
+    // Of rping's 65 packets 5 are UD, see tests/golden.
+    assert_eq!(total(&found, "roce_packets"), 5);
+    let options = &found["run"]["options"];
+    for (name, value) in [
+        ("config", "rack.toml"),
+        ("flow", "service ud"),
+        ("link_rate_bps", "25000000000"),
+        ("dscp_map", "26=4"),
+        ("max_flows", "500"),
+    ] {
+        assert_eq!(options[name], value, "{options}");
+    }
+    let stronger = with(&["--bin", "1s", "--flow", "service rc", "--link-rate", "100G"]);
+    assert_eq!(stronger["run"]["bin_ns"], 1_000_000_000);
+    assert_eq!(total(&stronger, "roce_packets"), 60);
+    assert_eq!(stronger["run"]["options"]["link_rate_bps"], "100000000000");
+    assert_eq!(stronger["run"]["options"]["dscp_map"], "26=4");
+}
+
+#[test]
+fn a_finding_can_fail_the_run() {
+    // RNR NAKs are a warning, and nothing in that capture is worse: see captures/README.md.
+    let with = |arguments: &[&str]| run(&root(), ["captures/rnr.pcap"].iter().chain(arguments));
+    let codes: Vec<Option<i32>> = [
+        &[][..],
+        &["--fail-on", "info"],
+        &["--fail-on", "warning"],
+        &["--fail-on", "critical"],
+    ]
+    .iter()
+    .map(|arguments| with(arguments).code)
+    .collect();
+    assert_eq!(codes, [Some(0), Some(1), Some(1), Some(0)]);
+    // The results are there all the same, and nothing is an error.
+    let failed = with(&["--fail-on", "warning", "--format", "json"]);
+    assert_eq!(failed.stderr, "");
+    let found = failed.json();
+    let mut ids = found["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| &finding["id"]);
+    assert!(ids.any(|id| id == "rnr"), "{}", found["findings"]);
+    // An error is worse than a finding.
+    let both = run(
+        &root(),
+        ["captures/rnr.pcap", "missing.pcap", "--fail-on", "warning"],
+    );
+    assert_eq!(both.code, Some(2));
+}
+
+#[test]
+fn findings_are_explained() {
+    let said = |arguments: &[&str]| run(&root(), arguments).good().stdout;
+    assert_snapshot!("explain_loss", said(&["--explain", "loss.network"]));
+    assert_snapshot!("explain_list", said(&["--explain", "list"]));
+    assert_snapshot!("explain_nothing", refusal(&["--explain", "loss.netwrk"]));
+    let mut narrow = command(&root());
+    narrow.args(["--explain", "rnr"]).env("COLUMNS", "50");
+    let text = ran(&mut narrow).good().stdout;
+    assert!(text.lines().all(|line| line.chars().count() <= 50), "{text}");
+    // With a configuration, thresholds are those of it.
+    let folder = folder(b"");
+    fs::write(
+        folder.path().join("rack.toml"),
+        "[thresholds]\nincast_senders = 9\nepisode_quiet = \"2ms\"\n",
+    )
+    .unwrap();
+    let told = run(folder.path(), ["--explain", "incast", "--config", "rack.toml"])
+        .good()
+        .stdout;
+    assert!(told.contains("incast_senders = 9 (the default is "), "{told}");
+    assert!(
+        told.contains("episode_quiet = \"2ms\" (the default is "),
+        "{told}"
+    );
+    let options = &document(folder.path(), ["good.pcap", "--config", "rack.toml"])["run"]["options"];
+    assert_eq!(options["threshold.incast_senders"], "9");
+    assert_eq!(options["threshold.episode_quiet"], "2000000");
+    for (name, text) in [
+        ("threshold_no_time", "[thresholds]\nepisode_quiet = 5\n"),
+        ("threshold_no_number", "[thresholds]\nincast_senders = \"5ms\"\n"),
+        ("threshold_negative", "[thresholds]\nloss_critical = -0.5\n"),
+    ] {
+        fs::write(folder.path().join("rack.toml"), text).unwrap();
+        assert_snapshot!(
+            name,
+            refused(&run(folder.path(), ["good.pcap", "--config", "rack.toml"]))
+        );
+    }
+}
+
+#[test]
+fn a_wrong_configuration_is_pointed_at() {
+    let refused_with = |text: &str| {
+        let folder = folder(b"");
+        fs::write(folder.path().join("rack.toml"), text).unwrap();
+        refused(&run(folder.path(), ["good.pcap", "--config", "rack.toml"]))
+    };
+    assert_snapshot!(
+        "config_unknown_key",
+        refused_with("bin = \"1ms\"\nlinkrate = \"25G\"\n")
+    );
+    assert_snapshot!("config_wrong_value", refused_with("\nbin = \"1 parsec\"\n"));
+    assert_snapshot!("config_no_toml", refused_with("bin = 1ms\n"));
+    assert_snapshot!(
+        "config_unknown_threshold",
+        refused_with("[thresholds]\nincast_sender = 4\n")
+    );
+    assert_snapshot!(
+        "config_missing",
+        refusal(&["good.pcap", "--config", "missing.toml"])
+    );
+}
+
+#[test]
+fn a_training_log_is_read_or_refused() {
+    let folder = folder(b"");
+    let log = "Epoch 1\nIteration 10 | Loss: 2.3 | AllReduce: 45.2ms | Total: 156.3ms\n";
+    fs::write(folder.path().join("train.log"), log).unwrap();
+    let found = document(folder.path(), ["good.pcap", "--training-log", "train.log"]);
+    assert_eq!(found["run"]["options"]["training_log"], "train.log");
+    fs::write(folder.path().join("other.log"), "nothing\nof use\n").unwrap();
+    assert_snapshot!(
+        "training_log_without_steps",
+        refused(&run(folder.path(), ["good.pcap", "--training-log", "other.log"]))
+    );
+    let pattern = "took (?<total_s>[0-9.]+) s in step (?<step>[0-9]+)";
+    fs::write(folder.path().join("own.log"), "took 0.5 s in step 7\n").unwrap();
+    let given = [
+        "good.pcap",
+        "--training-log",
+        "own.log",
+        "--training-log-pattern",
+        pattern,
+    ];
+    assert_eq!(
+        document(folder.path(), given)["run"]["options"]["training_log_pattern"],
+        pattern
+    );
+    assert_snapshot!(
+        "training_log_missing",
+        refusal(&["good.pcap", "--training-log", "no.log"])
+    );
+}
+
+#[test]
+fn a_scenario_becomes_captures_and_their_truth() {
+    let folder = folder(b"");
+    let scenario = r#"
+        duration = "1ms"
+        network = { hosts = 2, rate = "25Gbps" }
+        flow = [{ from = "h1", to = "h2", message = "64KiB", count = 1 }]
+        tap = [{ at = "h2" }]
+    "#;
+    fs::write(folder.path().join("one.toml"), scenario).unwrap();
+    let made = run(
+        folder.path(),
+        [
+            "simulate",
+            "one.toml",
+            "-o",
+            "one.pcapng",
+            "--truth",
+            "one.json",
+            "--set",
+            "flow.0.message=8KiB",
+        ],
+    )
+    .good();
+    assert_eq!(made.stdout, "one.pcapng\none.json\n");
+    let truth = fs::read_to_string(folder.path().join("one.json")).unwrap();
+    let truth: Value = serde_json::from_str(&truth).unwrap();
+    assert_eq!(truth["losses"].as_array().map(Vec::len), Some(0));
+    let found = document(folder.path(), ["one.pcapng"]);
+    // One message of 8 KiB, nothing lost.
+    assert_eq!(total(&found, "payload_bytes"), 8_192);
+    assert_eq!(
+        (total(&found, "missing"), total(&found, "retransmitted_packets")),
+        (0, 0)
+    );
+    // The same again is the same, to the byte.
+    let first = fs::read(folder.path().join("one.pcapng")).unwrap();
+    run(
+        folder.path(),
+        [
+            "simulate",
+            "one.toml",
+            "-o",
+            "two.pcapng",
+            "--set",
+            "flow.0.message=8KiB",
+        ],
+    )
+    .good();
+    assert_eq!(fs::read(folder.path().join("two.pcapng")).unwrap(), first);
+    // Without a capture the truth can stand alone, on standard output.
+    let alone = run(folder.path(), ["simulate", "one.toml", "--truth", "-"]).good();
+    assert!(alone.json()["losses"].is_array());
+
+    let refused_with = |arguments: &[&str]| refused(&run(folder.path(), arguments));
+    assert_snapshot!(
+        "simulate_what",
+        refused_with(&["simulate", "two.toml", "-o", "x.pcapng"])
+    );
+    assert_snapshot!("simulate_where", refused_with(&["simulate", "one.toml"]));
+    assert_snapshot!(
+        "simulate_set_nothing",
+        refused_with(&["simulate", "one.toml", "-o", "x.pcapng", "--set", "kmin"])
+    );
+    let wrong = run(
+        folder.path(),
+        [
+            "simulate",
+            "one.toml",
+            "-o",
+            "x.pcapng",
+            "--set",
+            "network.hots=3",
+        ],
+    );
+    assert_eq!(wrong.code, Some(2));
+    assert!(
+        wrong.stderr.starts_with("error: one.toml: scenario: "),
+        "{wrong:?}"
+    );
+    assert!(wrong.stderr.contains("hots"), "{wrong:?}");
+}

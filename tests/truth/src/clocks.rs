@@ -1,0 +1,60 @@
+//! Clocks. An item: two taps in files of their own. Observable: both recorded packets of one flow, in both directions of
+//! its connection. Told: a tap compared with another one; right when the offset lies within its uncertainty.
+
+use crate::case::Case;
+use crate::score::Score;
+
+/// Packets of a connection that both must have recorded, each way.
+const ENOUGH: u64 = 50;
+
+pub(crate) fn compare(case: &Case) -> Score {
+    let mut score = Score::default();
+    let taps = &case.truth.taps;
+    for (place, tap) in taps.iter().enumerate() {
+        for other in &taps[..place] {
+            let shared = case.truth.connections.iter().any(|connection| {
+                [&tap.name, &other.name].into_iter().all(|name| {
+                    connection
+                        .taps
+                        .iter()
+                        .any(|here| here.tap == *name && here.a_packets.min(here.b_packets) >= ENOUGH)
+                })
+            });
+            let compared = case.clock_of(tap).name == other.name || case.clock_of(other).name == tap.name;
+            if shared {
+                score.expect(compared, || {
+                    format!("{} and {} share packets", tap.name, other.name)
+                });
+            } else {
+                score.hidden();
+            }
+        }
+        let rows = case.seen.summary.taps.iter();
+        let row = rows
+            .filter(|row| row.input == tap.file)
+            .find(|row| row.clock_offset_ns.is_some());
+        if let Some(row) = row
+            && let (Some(offset), Some(uncertainty)) = (row.clock_offset_ns, row.clock_uncertainty_ns)
+        {
+            let reference = case.clock_of(tap);
+            let first = row.first_time.unwrap_or_default().0;
+            // It is corrected: by the reference's clock.
+            let time = i64::try_from(first).unwrap_or_default()
+                - i64::try_from(case.truth.start_ns).unwrap_or_default()
+                - reference.clock_offset_ns;
+            let ahead = |tap: &roce_sim::truth::Tap| {
+                let drift = i128::from(time) * i128::from(tap.clock_drift_ppb) / 1_000_000_000;
+                i128::from(tap.clock_offset_ns) + drift
+            };
+            #[expect(clippy::cast_precision_loss, reason = "a day in ns needs 47 bits")]
+            let right = (ahead(tap) - ahead(reference)) as f64;
+            score.tell((right - offset).abs() <= uncertainty + 1.0, || {
+                format!(
+                    "{} is {right} ns ahead of {}, told {offset} +- {uncertainty}",
+                    tap.name, reference.name
+                )
+            });
+        }
+    }
+    score
+}

@@ -1,0 +1,14 @@
+//! `cargo xtask truth`: how often the analysis is right, over random simulated scenarios whose truth is known. The
+//! scenarios, the comparison and the table are in `tests/truth`; here it is built and started.
+
+use anyhow::Result;
+
+use crate::workspace::{Workspace, execute};
+
+pub(crate) const ABOUT: &str = "simulate random scenarios, compare the analysis with what happened";
+pub(crate) const ARGUMENTS: &str = "[--seeds N] [--first SEED] [--seed SEED] [-v] [-o DIR]";
+
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    let mut cargo = workspace.cargo(["run", "--quiet", "--release", "--package", "roce-truth", "--"]);
+    execute(cargo.args(arguments))
+}
