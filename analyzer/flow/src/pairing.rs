@@ -2,7 +2,7 @@
 //! from packets is left to `analysis`, the connection manager's word to `promises`.
 
 use roce_model::{FlowId, Nanos};
-use roce_wire::{Psn, Qpn};
+use roce_wire::Psn;
 
 use crate::outstanding::Handle;
 
@@ -191,17 +191,6 @@ impl Evidence {
     }
 }
 
-/// The UDP source port that both directions of a connection use whose flow label is 0: Linux' `rdma_calc_flow_label` and
-/// `rdma_flow_label_to_udp_sport` (include/rdma/ib_verbs.h), the same in rdma-core's providers.
-pub(crate) fn source_port(one: Qpn, other: Qpn) -> u16 {
-    let mut v = u64::from(one.value()) * u64::from(other.value());
-    v ^= v >> 20;
-    v ^= v >> 40;
-    #[expect(clippy::cast_possible_truncation, reason = "14 bits")]
-    let folded = ((v & 0x3fff) ^ ((v & 0xf_c000) >> 14)) as u16;
-    0xc000 | folded
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,21 +291,5 @@ mod tests {
         // Every second one is flow 1, the others are 50 different ones.
         let order: Vec<u32> = (0..100).map(|i| if i % 2 == 0 { 1 } else { i }).collect();
         assert!(evidence(&order).claim(handle(1)).is_some());
-    }
-
-    #[test]
-    fn ports_of_the_formula() {
-        // Captured: three runs of Soft-RoCE (Linux 6.1), both ends with the same QPN, and the UDP source ports that stand
-        // in their packets.
-        for (qpn, port) in [(0x11, 0xc121), (0x15, 0xc1b9), (0x18, 0xc240)] {
-            assert_eq!(source_port(Qpn::new(qpn), Qpn::new(qpn)), port);
-        }
-        // 0x123456 * 0x654321 = 0x7336bf94116; shifted right by 20 bits 0x7336bf, XOR: 0x7336b8a77a9; its bits from 40
-        // up, 0x7, XOR: 0x7336b8a77ae; the low 20 bits 0xa77ae; 0x37ae ^ (0xa77ae >> 14 = 0x29) = 0x3787.
-        assert_eq!(source_port(Qpn::new(0x12_3456), Qpn::new(0x65_4321)), 0xf787);
-        assert_eq!(
-            source_port(Qpn::new(3), Qpn::new(70_000)),
-            source_port(Qpn::new(70_000), Qpn::new(3))
-        );
     }
 }

@@ -81,10 +81,8 @@ pub(crate) struct Cold {
     pub(crate) key: FlowKey,
     pub(crate) id: FlowId,
     pub(crate) epoch: u32,
-    groups: Groups,
-    /// A hash of tap, source and destination.
-    pub(crate) pair: u64,
-    /// The same hash of the other direction.
+    pub(crate) groups: Groups,
+    /// The hash of the pair of the other direction.
     pub(crate) back: u64,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
     pub(crate) serial: u32,
@@ -309,7 +307,6 @@ impl Cold {
             id: key.id(),
             epoch,
             groups: hosts.groups,
-            pair: hosts.groups.pair,
             back: hosts.back,
             serial,
             link: None,

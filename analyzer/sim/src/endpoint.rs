@@ -144,29 +144,10 @@ impl Simulation<'_> {
         let own = &mut self.ends[end.index()];
         roce.network.identification = own.identification;
         own.identification = own.identification.wrapping_add(1);
-        let frame = Frame::Roce(roce);
         Packet {
-            frame,
-            kind,
-            end,
-            flow: end.0,
-            to,
             seq,
-            span: 1,
-            payload: 0,
-            bytes: frame.wire_bytes(),
-            attempt: 0,
             priority: dscp >> 3 & 7,
-            first: true,
-            last: true,
-            receives: false,
-            ack_request: false,
-            corrupt: false,
-            ingress: PortId(0),
-            passed: 0,
-            recorded: 0,
-            note: u32::MAX,
-            mark: u32::MAX,
+            ..Packet::new(&Frame::Roce(roce), kind, end, to)
         }
     }
 

@@ -12,9 +12,10 @@ mod pause;
 mod transport;
 mod tunnel;
 
-pub use network::{Ethernet, Network, udp_source_port};
+pub use network::{Ethernet, Network};
 pub use opcode::Position;
 pub use pause::{Pause, Pfc};
+pub use roce_wire::network::udp::source_port as udp_source_port;
 pub use transport::{Atomic, Extended, Payload, RemoteMemory, Transport};
 pub use tunnel::{Granularity, Tunnel, TunnelKind};
 

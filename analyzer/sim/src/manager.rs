@@ -3,7 +3,7 @@
 use roce_wire::management::cm::CommId;
 use roce_wire::{Ecn, Psn, Qpn};
 
-use crate::events::{EndpointId, Event, PortId};
+use crate::events::{EndpointId, Event};
 use crate::frame::cm::{Connected, Datagram, Message, PathMtu, Rep, Req};
 use crate::frame::{Frame, Payload, Transport, udp_source_port};
 use crate::packet::{Kind, Packet};
@@ -65,30 +65,12 @@ impl Simulation<'_> {
         {
             roce.network.identification = psn as u16;
         }
-        let frame = Frame::Roce(roce);
         let flow = self.management_flow(from, to);
         let packet = Packet {
-            frame,
-            kind: Kind::Management,
-            end,
             flow,
-            to,
             seq: u64::from(psn),
-            span: 1,
             payload: u32::from(Datagram::BYTES),
-            bytes: frame.wire_bytes(),
-            attempt: 0,
-            priority: 0,
-            first: true,
-            last: true,
-            receives: false,
-            ack_request: false,
-            corrupt: false,
-            ingress: PortId(0),
-            passed: 0,
-            recorded: 0,
-            note: u32::MAX,
-            mark: u32::MAX,
+            ..Packet::new(&Frame::Roce(roce), Kind::Management, end, to)
         };
         self.log.sent(&packet, self.now);
         self.queue(from, &packet);

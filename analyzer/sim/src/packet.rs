@@ -89,6 +89,33 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    /// A whole message of its end's own flow, sent for the first time, with nothing special about it.
+    pub(crate) fn new(frame: &Frame, kind: Kind, end: EndpointId, to: u32) -> Self {
+        Self {
+            frame: *frame,
+            kind,
+            end,
+            flow: end.0,
+            to,
+            seq: 0,
+            span: 1,
+            payload: 0,
+            bytes: frame.wire_bytes(),
+            attempt: 0,
+            priority: 0,
+            first: true,
+            last: true,
+            receives: false,
+            ack_request: false,
+            corrupt: false,
+            ingress: PortId(0),
+            passed: 0,
+            recorded: 0,
+            note: u32::MAX,
+            mark: u32::MAX,
+        }
+    }
+
     pub(crate) fn ecn(&self) -> Ecn {
         match &self.frame {
             Frame::Roce(roce) | Frame::Damaged(roce) => roce.network.ecn,

@@ -33,27 +33,11 @@ impl Simulation<'_> {
             Frame::Pfc(Pfc::of(source, class, quanta))
         };
         let packet = Packet {
-            frame,
-            kind: Kind::Pause,
-            end: EndpointId(u32::MAX),
-            flow: u32::MAX,
-            to: u32::MAX,
-            seq: 0,
             span: 0,
-            payload: 0,
-            bytes: frame.wire_bytes(),
-            attempt: 0,
-            priority: 0,
             first: false,
             last: false,
-            receives: false,
-            ack_request: false,
-            corrupt: false,
             ingress: port,
-            passed: 0,
-            recorded: 0,
-            note: u32::MAX,
-            mark: u32::MAX,
+            ..Packet::new(&frame, Kind::Pause, EndpointId(u32::MAX), u32::MAX)
         };
         let id = self.pool.add(&packet);
         self.topology.ports[port.index()].control.push_back(id);

@@ -44,7 +44,7 @@ impl Analysis {
         (hot.marked_in, hot.is_marked) = (marks::tick(time), true);
         let cold = &mut self.table.cold[at as usize];
         cold.congestion.get_or_insert_default().marked(time);
-        self.marks.note(cold.pair, at, cold.id, time);
+        self.marks.note(cold.groups.pair, at, cold.id, time);
     }
 
     /// A flow goes on at `time` and has sent a window of packets, or, as long as nobody asks for its rate, 256.
@@ -206,7 +206,7 @@ impl Analysis {
         if cold.key.service == Service::Ud {
             let flows = self
                 .datagrams
-                .entry((cold.pair, cold.key.source_qpn))
+                .entry((cold.groups.pair, cold.key.source_qpn))
                 .or_default();
             if flows.len() < MOST_DESTINATIONS {
                 flows.push(at);
@@ -220,7 +220,7 @@ impl Analysis {
         if cold.key.service != Service::Ud {
             return;
         }
-        let key = (cold.pair, cold.key.source_qpn);
+        let key = (cold.groups.pair, cold.key.source_qpn);
         if let Some(flows) = self.datagrams.get_mut(&key) {
             flows.retain(|flow| *flow != at);
             if flows.is_empty() {

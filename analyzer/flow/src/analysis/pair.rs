@@ -2,11 +2,12 @@
 //! right while flows come and go. What counts as enough is said in `pairing`.
 
 use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
+use roce_wire::network::udp::source_port;
 use roce_wire::{AethKind, Extended, Operation, Psn, Service};
 
 use super::Analysis;
 use crate::outstanding::Handle;
-use crate::pairing::{BEGIN, Evidence, Pairing, Peer, source_port};
+use crate::pairing::{BEGIN, Evidence, Pairing, Peer};
 use crate::promises::{Direction, Promise};
 use crate::requests::{LARGEST_GAP, STALE};
 use crate::state::Cold;
@@ -76,7 +77,8 @@ impl Analysis {
             at,
             serial: cold.serial,
         };
-        self.outstanding.note(cold.pair, bth.psn(), asker, packet.time);
+        self.outstanding
+            .note(cold.groups.pair, bth.psn(), asker, packet.time);
     }
 
     /// An answer of a flow.
@@ -179,7 +181,7 @@ impl Analysis {
             self.table.cold.get(other as usize)?,
         );
         let fits = other != at
-            && self.shared_ports.only(cold.pair, port) == Some(at)
+            && self.shared_ports.only(cold.groups.pair, port) == Some(at)
             && !other_hot.is_paired()
             && other_cold.only_port() == Some(port)
             && other_cold.key.service == cold.key.service
@@ -349,7 +351,7 @@ impl Analysis {
     pub(super) fn enter_ports(&mut self, at: u32) {
         let cold = &self.table.cold[at as usize];
         if let Some(port) = cold.first_port().filter(|_| cold.key.service.is_reliable()) {
-            self.shared_ports.enter(cold.pair, port, at);
+            self.shared_ports.enter(cold.groups.pair, port, at);
         }
     }
 
@@ -357,14 +359,14 @@ impl Analysis {
     pub(super) fn leave_ports(&mut self, at: u32) {
         let cold = &self.table.cold[at as usize];
         if let Some(port) = cold.first_port().filter(|_| cold.key.service.is_reliable()) {
-            self.shared_ports.leave(cold.pair, port, at);
+            self.shared_ports.leave(cold.groups.pair, port, at);
         }
     }
 }
 
 /// A hash of a flow's tap and hosts, the same for both directions.
 fn both_ways(cold: &Cold) -> u64 {
-    cold.pair.wrapping_add(cold.back)
+    cold.groups.pair.wrapping_add(cold.back)
 }
 
 /// Whether the PSN of an answer is that of a request which asked for one: an ACK, the first packet of a READ response,

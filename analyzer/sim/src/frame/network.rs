@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use roce_wire::{Address, Carrier, Ecn, MacAddress, Qpn, VlanTag};
+use roce_wire::{Address, Carrier, Ecn, MacAddress, VlanTag};
 
 use super::Version;
 
@@ -206,18 +206,5 @@ fn internet_checksum(header: &[u8; IPV4_BYTES as usize]) -> u16 {
     #[expect(clippy::cast_possible_truncation, reason = "folded twice it has 16 bits")]
     {
         !(folded as u16)
-    }
-}
-
-/// The UDP source port of a connection between two queue pairs with flow label 0, the same in both directions (Linux
-/// include/rdma/ib_verbs.h, `rdma_calc_flow_label` and `rdma_flow_label_to_udp_sport`; mlx5 and rxe use it).
-pub const fn udp_source_port(local: Qpn, remote: Qpn) -> u16 {
-    let mut v = local.value() as u64 * remote.value() as u64;
-    v ^= v >> 20;
-    v ^= v >> 40;
-    let label = v & 0x000f_ffff;
-    #[expect(clippy::cast_possible_truncation, reason = "14 bits are left")]
-    {
-        0xc000 | ((label & 0x3fff) ^ (label & 0xfc000) >> 14) as u16
     }
 }
