@@ -42,6 +42,8 @@ pub(crate) enum Stage {
     Open,
     /// Acknowledged at a time: lost by the capture, or stamped out of order and about to show up.
     Covered(Nanos),
+    /// A NAK named it: lost by the network, or late, so late that the receiver asked for it.
+    Named,
     /// Counted. Its place is kept, so that what fills it is not taken for captured before.
     Decided,
 }
@@ -52,6 +54,7 @@ impl Stage {
         match self {
             Self::Open => Some(Fate::Unresolved),
             Self::Covered(_) => Some(Fate::CaptureLost),
+            Self::Named => Some(Fate::NetworkLost),
             Self::Decided => None,
         }
     }
@@ -161,12 +164,12 @@ impl Holes {
         self.decide(part, Fate::Reordered);
     }
 
-    /// A part of a hole was sent again: so it is `fate`, unless it had been acknowledged before.
+    /// A part of a hole was sent again: so it is `fate`, unless it had been acknowledged or named before.
     pub(crate) fn was_sent_again(&mut self, part: &Hole, fate: Fate) {
         match part.stage {
             Stage::Open => self.decide(part, fate),
-            // It had arrived: who asks for it, or sends it, does not know yet.
-            Stage::Covered(_) => self.conclude(part),
+            // Acknowledged, it had arrived: who asks for it, or sends it, does not know yet.
+            Stage::Covered(_) | Stage::Named => self.conclude(part),
             Stage::Decided => {}
         }
     }
@@ -291,11 +294,10 @@ impl Holes {
         self.kept = kept;
     }
 
-    /// The sender, or the receiver, goes back to `psn`: when that is missing, all of its hole from there on is `fate`.
-    /// Says whether it was missing.
-    pub(crate) fn decide_at(&mut self, psn: u64, fate: Fate) -> bool {
+    /// The sender goes back to `psn`: when that is missing, all of its hole from there on is `fate`.
+    pub(crate) fn decide_at(&mut self, psn: u64, fate: Fate) {
         if !self.contains(psn) {
-            return false;
+            return;
         }
         self.split(psn);
         let at = self.place(psn);
@@ -304,7 +306,20 @@ impl Holes {
             self.kept[at].stage = Stage::Decided;
         }
         self.bound();
-        true
+    }
+
+    /// The receiver asks for `psn`: when that is missing, so is all of its hole from there on.
+    pub(crate) fn name(&mut self, psn: u64) {
+        if !self.contains(psn) {
+            return;
+        }
+        self.split(psn);
+        let at = self.place(psn);
+        match self.kept.get_mut(at) {
+            Some(hole) if hole.stage == Stage::Open => hole.stage = Stage::Named,
+            _ => self.decide_at(psn, Fate::NetworkLost),
+        }
+        self.bound();
     }
 
     /// The same for every hole that begins in `psns`.
@@ -409,18 +424,38 @@ mod tests {
         add(&mut holes, 10, 15);
         add(&mut holes, 20, 22);
         holes.cover(12, Nanos(1));
-        assert!(holes.decide_at(12, Fate::NetworkLost));
-        assert_eq!(decided(&mut holes), [(12, 15, Fate::NetworkLost)]);
-        assert!(
-            holes.decide_at(12, Fate::NetworkLost),
-            "missing, and counted before"
-        );
-        assert!(!holes.decide_at(16, Fate::NetworkLost), "not missing");
+        holes.name(12);
+        assert_eq!(decided(&mut holes), [], "it may be late");
+        holes.decide_at(13, Fate::Ambiguous);
+        assert_eq!(decided(&mut holes), [(13, 15, Fate::NetworkLost)]);
+        holes.name(13);
+        assert_eq!(decided(&mut holes), [], "counted before");
+        holes.name(16);
         holes.cover(30, Nanos(2));
         holes.close();
         assert_eq!(
             decided(&mut holes),
-            [(10, 12, Fate::CaptureLost), (20, 22, Fate::CaptureLost)]
+            [
+                (10, 12, Fate::CaptureLost),
+                (12, 13, Fate::NetworkLost),
+                (20, 22, Fate::CaptureLost)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_nak_names_may_come_late() {
+        let mut holes = Holes::default();
+        add(&mut holes, 10, 13);
+        holes.name(10);
+        let late = holes.fill(10, 12);
+        for part in &late {
+            holes.came_late(part);
+        }
+        holes.close();
+        assert_eq!(
+            decided(&mut holes),
+            [(10, 12, Fate::Reordered), (12, 13, Fate::NetworkLost)]
         );
     }
 
@@ -482,7 +517,7 @@ mod tests {
         /// The intervals equal a plain set of numbers, and every number has one fate in the end.
         #[test]
         fn as_a_set(gaps in prop::collection::vec((1u64..20, 1u64..5), 1..20),
-                    acts in prop::collection::vec((0u64..400, 1u64..30, 0u8..4), 1..40)) {
+                    acts in prop::collection::vec((0u64..400, 1u64..30, 0u8..5), 1..40)) {
             let mut holes = Holes::default();
             let mut set = BTreeSet::new();
             let mut next = 0;
@@ -496,7 +531,8 @@ mod tests {
                 match act {
                     0 => holes.cover(first, Nanos(now * 400_000)),
                     1 => holes.decide_covered(Nanos(now * 400_000)),
-                    2 => prop_assert_eq!(holes.decide_at(first, Fate::NetworkLost), set.contains(&first)),
+                    2 => holes.decide_at(first, Fate::NetworkLost),
+                    3 => holes.name(first),
                     _ => {
                         let taken: Vec<u64> = set.range(first..first + psns).copied().collect();
                         set.retain(|psn| !(first..first + psns).contains(psn));

@@ -118,17 +118,18 @@ impl Messages {
         }
     }
 
-    /// The request after a READ of unknown span has `next` as its PSN: two READs that fit one path MTU, and no
-    /// other, show it.
+    /// The request after a READ of unknown span has `next` as its PSN: two READs in a row that fit one path MTU, and no
+    /// other, show it. A request between that was not captured makes the path MTU look smaller, a READ that is repeated
+    /// from its middle on larger; so a guess that the next READ contradicts is none.
     pub(crate) fn learn_from_read(&mut self, read: PendingRead, next: Psn) {
         let psns = next.offset_from(read.psn);
-        let mut fitting = PATH_MTUS
-            .into_iter()
-            .filter(|mtu| i64::from(read.length.div_ceil(*mtu)) == i64::from(psns));
+        let fits = |mtu: &u32| i64::from(read.length.div_ceil(*mtu)) == i64::from(psns);
+        let mut fitting = PATH_MTUS.into_iter().filter(fits);
         self.mtu = match (self.mtu, fitting.next(), fitting.next()) {
             (Mtu::Known(mtu), ..) => Mtu::Known(mtu),
             (Mtu::Guessed(mtu), Some(one), None) if mtu == one => Mtu::Known(mtu),
             (_, Some(one), None) => Mtu::Guessed(one),
+            (Mtu::Guessed(mtu), Some(_), Some(_)) if !fits(&mtu) => Mtu::Unknown,
             (mtu, ..) => mtu,
         };
     }
@@ -168,6 +169,17 @@ mod tests {
             messages.learn_from_read(read(1, 200), Psn::new(2));
             // 15 PSNs for 16384 bytes fit no MTU.
             messages.learn_from_read(read(1, 16_384), Psn::new(16));
+        }
+        assert_eq!(messages.path_mtu(), None);
+    }
+
+    #[test]
+    fn requests_that_were_not_captured_show_no_path_mtu() {
+        let mut messages = Messages::default();
+        for first in (0..60).step_by(10) {
+            // 2048 bytes in one PSN: 2048 or 4096 bytes each. Then one READ was not captured: as if they took two.
+            messages.learn_from_read(read(first, 2_048), Psn::new(first + 1));
+            messages.learn_from_read(read(first + 1, 2_048), Psn::new(first + 3));
         }
         assert_eq!(messages.path_mtu(), None);
     }

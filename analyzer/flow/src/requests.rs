@@ -4,10 +4,13 @@
 mod answers;
 mod runs;
 
+use core::ops::Range;
+
 use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::holes::{DecidedHole, Fate, Fates, Hole, Holes};
+use answers::LONGEST_ANSWER;
 pub(crate) use answers::{Again, Answers, Trigger};
 pub(crate) use runs::{Recovery, Run};
 
@@ -20,8 +23,6 @@ const STALE_RUN: u8 = 8;
 /// A silence from which on a fallback to a hole is taken for a timeout's resend rather than for reordering. Adaptive
 /// timers start at tens of microseconds; reordering in a network moves packets by less.
 const SILENCE: Nanos = Nanos(50_000);
-
-const CONNECTED: &str = "the connection manager made a new connection";
 
 /// The part of a flow's request state that every packet touches.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,8 +60,8 @@ pub(crate) enum Verdict {
     Gap { first: Psn, missing: u32 },
     /// Sent again.
     Retransmission { captured_before: bool },
-    /// It fills a hole of a service that never sends again.
-    Late,
+    /// It fills a hole of a service that never sends again, or comes after it was sent again.
+    Late { captured_before: bool },
     /// It fills a hole; whether it is late or sent again, the next packets tell.
     Undecided,
     /// 2^22 or more behind.
@@ -82,6 +83,8 @@ pub(crate) struct Undecided {
     silent: bool,
     /// If they were sent again: what became of the first of them.
     fate: Fate,
+    /// New packets followed, which did not tell what they were.
+    passed: bool,
     /// What they filled.
     filled: Vec<Hole>,
     /// Where they stand in the timeline: bin, packets, payload bytes.
@@ -148,6 +151,22 @@ pub(crate) struct Request {
     pub(crate) rtt: Nanos,
 }
 
+/// A new connection of a queue pair.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connected {
+    /// How that is known.
+    pub(crate) reason: &'static str,
+    /// Its first PSN, when that was said: packets of the connection before may still be on their way.
+    pub(crate) first: Option<Psn>,
+}
+
+impl Connected {
+    fn has_begun(self, psn: Psn) -> bool {
+        self.first
+            .is_none_or(|first| (0..=LARGEST_GAP).contains(&psn.offset_from(first)))
+    }
+}
+
 /// The part of a flow's request state that only disturbances touch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tracker {
@@ -160,14 +179,16 @@ pub(crate) struct Tracker {
     resync: bool,
     /// The capture lost records: a gap would be its own.
     capture_lost: bool,
-    /// A new connection was made of the queue pair: its next request begins an epoch.
-    connected: bool,
+    /// A new connection was made of the queue pair: its first request begins an epoch.
+    connected: Option<Connected>,
     /// Runs that ended and were not reported yet.
     ended: Vec<Run>,
     /// Decisions not applied yet, at most one.
     decision: Option<Decision>,
     /// The first PSN of the epoch.
     begin: u64,
+    /// The latest missing PSNs that were sent again: captured once.
+    refilled: Range<u64>,
     /// What the other direction says; `None` while it is not known.
     answers: Option<Box<Answers>>,
     /// Runs that repeated what the receiver had got, and such that did not.
@@ -191,7 +212,7 @@ impl Tracker {
             || self.undecided.is_some()
             || self.resync
             || self.capture_lost
-            || self.connected
+            || self.connected.is_some()
             || self.stale_run > 0;
         verdict
     }
@@ -199,13 +220,16 @@ impl Tracker {
     /// The same for UC, which neither acknowledges nor sends again: holes and what fills them, no more.
     pub(crate) fn observe_unreliable(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         let verdict = self.judge_unreliable(requests, request);
-        requests.disturbed = self.capture_lost || self.connected || self.stale_run > 0;
+        requests.disturbed = self.capture_lost || self.connected.is_some() || self.stale_run > 0;
         verdict
     }
 
     fn judge_unreliable(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
-        if self.connected {
-            return Verdict::NewEpoch(CONNECTED);
+        if let Some(connected) = self
+            .connected
+            .filter(|connected| connected.has_begun(request.psn))
+        {
+            return Verdict::NewEpoch(connected.reason);
         }
         let ahead = request.psn.offset_from(requests.expected());
         if requests.next == 0 || ahead >= 0 {
@@ -219,7 +243,9 @@ impl Tracker {
         if filled.is_empty() {
             self.stale(request)
         } else {
-            Verdict::Late
+            Verdict::Late {
+                captured_before: false,
+            }
         }
     }
 
@@ -231,8 +257,11 @@ impl Tracker {
             self.resync = request.span.is_none();
             return Verdict::InOrder;
         }
-        if self.connected {
-            return Verdict::NewEpoch(CONNECTED);
+        if let Some(connected) = self
+            .connected
+            .filter(|connected| connected.has_begun(request.psn))
+        {
+            return Verdict::NewEpoch(connected.reason);
         }
         let ahead = request.psn.offset_from(requests.expected());
         if ahead <= -STALE {
@@ -246,7 +275,7 @@ impl Tracker {
         if ahead > LARGEST_GAP && !self.resync {
             return Verdict::NewEpoch("PSN jumped ahead by more than 65536");
         }
-        self.decide_alone();
+        self.pass_undecided(request.time);
         self.end_run_before_new(requests.next);
         if core::mem::take(&mut self.capture_lost) && ahead > 0 {
             return Verdict::NewEpoch("the capture lost records");
@@ -285,7 +314,7 @@ impl Tracker {
         // The answers may be stamped before the packets that show the gap.
         self.holes.cover(answers.acked(), time);
         if let Some(asked) = answers.asked_for().filter(|asked| *asked >= first) {
-            self.holes.decide_at(asked, Fate::NetworkLost);
+            self.holes.name(asked);
         }
     }
 
@@ -295,16 +324,23 @@ impl Tracker {
         let at = next - u64::from(back.unsigned_abs());
         let fills = self.holes.contains(at);
         let continues = self.run.is_some_and(|run| at >= run.next);
-        let asked_for = match &self.answers {
-            Some(answers) => answers.is_asked_for(at, request.time),
-            None => request.asked_for,
-        };
+        if !fills && self.comes_after_its_resend(at, request) {
+            self.refilled = 0..0;
+            return Verdict::Late {
+                captured_before: true,
+            };
+        }
+        // With the other direction, what is asked for may be late as well: the next packets tell.
+        let asked_for = self.answers.is_none() && request.asked_for;
         if !fills || continues || asked_for {
             // A sender that sends again what was captured has fallen back: what filled holes before was sent again, too,
-            // unless it had no cause then, and has one now.
+            // unless it had no cause then, and has one now; or new packets had followed it, or it comes once more.
             let undecided = self.undecided.as_ref().filter(|_| self.answers.is_some());
-            let is_late = undecided.is_some_and(|undecided| undecided.trigger == Trigger::Unknown)
-                && self.trigger(at, request) != Trigger::Unknown;
+            let is_late = undecided.is_some_and(|undecided| {
+                undecided.passed
+                    || at < undecided.next
+                    || undecided.trigger == Trigger::Unknown && self.trigger(at, request) != Trigger::Unknown
+            });
             self.decide(!is_late);
             self.resend(at, span, next, request, fills);
             return Verdict::Retransmission {
@@ -316,6 +352,9 @@ impl Tracker {
             Some(_) => trigger != Trigger::Unknown,
             None => request.silence >= SILENCE,
         };
+        if self.undecided.as_ref().is_some_and(|undecided| undecided.passed) {
+            self.decide_alone();
+        }
         let falls_back = |undecided: &Undecided| at < undecided.next && (undecided.silent || silent);
         if self.undecided.as_ref().is_some_and(falls_back) {
             // Fallen back further, and after a silence: the sender sends again.
@@ -338,11 +377,18 @@ impl Tracker {
             trigger,
             silent,
             fate,
+            passed: false,
             filled: Vec::new(),
             parts: Vec::new(),
         });
         undecided.add(at + span, request, filled);
         Verdict::Undecided
+    }
+
+    /// Whether a packet that was missing, asked for and sent again turns out to be late: the sender has no cause to send it
+    /// once more.
+    fn comes_after_its_resend(&self, at: u64, request: &Request) -> bool {
+        self.answers.is_some() && self.refilled.contains(&at) && self.trigger(at, request) == Trigger::Unknown
     }
 
     /// Why the sender falls back to `at`.
@@ -376,6 +422,7 @@ impl Tracker {
             if let Some(answers) = &mut self.answers {
                 answers.extend_run(undecided.next);
             }
+            self.refilled = undecided.first..undecided.next;
             for part in &undecided.filled {
                 let fate = if part.first <= undecided.first && undecided.first < part.end {
                     at_the_begin
@@ -385,6 +432,10 @@ impl Tracker {
                 self.holes.was_sent_again(part, fate);
                 // The rest of the same hole.
                 self.holes.decide_at(part.end, fate);
+            }
+            if undecided.passed {
+                // New packets have followed: this was all of it.
+                self.end_run_before_new(u64::MAX);
             }
         } else {
             for part in &undecided.filled {
@@ -413,6 +464,19 @@ impl Tracker {
         self.decide(silent);
     }
 
+    /// New packets follow, at `time`, on undecided ones. A sender that goes back repeats what follows on what was lost; so
+    /// what a NAK asked for was late. A sender that repeats only what was lost goes on like this, too: then what was late
+    /// comes once more, soon.
+    fn pass_undecided(&mut self, time: Nanos) {
+        let recovery = self.recovery();
+        let undecided = self.undecided.as_mut();
+        match undecided.filter(|undecided| undecided.trigger == Trigger::Nak) {
+            Some(_) if recovery == Some(Recovery::GoBackN) => self.decide(false),
+            Some(undecided) if time.since(undecided.begin.time) < LONGEST_ANSWER => undecided.passed = true,
+            _ => self.decide_alone(),
+        }
+    }
+
     /// The end of the flow's epoch: nothing more is coming of anything.
     pub(crate) fn close(&mut self) {
         self.decide_alone();
@@ -427,14 +491,19 @@ impl Tracker {
     }
 
     /// The queue pair got a new connection.
-    pub(crate) fn connect(&mut self, requests: &mut Requests) {
-        self.connected = requests.next != 0;
-        requests.disturbed |= self.connected;
+    pub(crate) fn connect(&mut self, requests: &mut Requests, connected: Connected) {
+        self.connected = (requests.next != 0).then_some(connected);
+        requests.disturbed |= self.connected.is_some();
+    }
+
+    /// Whether the latest packets were far behind, and `psn` is that of one of them.
+    pub(crate) fn is_stale(&self, psn: Psn) -> bool {
+        self.stale_run > 0 && (1..=LARGEST_GAP).contains(&self.stale_next.offset_from(psn))
     }
 
     /// Whether the next request is that of a new connection.
     pub(crate) fn is_connected(&self) -> bool {
-        self.connected
+        self.connected.is_some()
     }
 
     /// A run that has ended since the last call.

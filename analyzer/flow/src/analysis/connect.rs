@@ -6,6 +6,7 @@ use roce_wire::{Psn, Qpn, Service};
 use super::Analysis;
 use crate::pairing::Pairing;
 use crate::promises::{Direction, Promise, Step};
+use crate::requests::Connected;
 
 /// The services that are connected this way.
 const CONNECTED: [Service; 3] = [Service::Rc, Service::Uc, Service::Xrc];
@@ -57,13 +58,13 @@ impl Analysis {
             ("REQ", Some(end)) => {
                 let step = mine.map_or(Step::New(None), |key| self.exchanges.request(key, end));
                 if step != Step::Repeated {
-                    self.connect(packet, end.0);
+                    self.connect(packet, end);
                 }
             }
             ("REP", Some(end)) => {
                 let step = theirs.map_or(Step::New(None), |key| self.exchanges.reply(&key, end));
                 if let Step::New(other) = step {
-                    self.connect(packet, end.0);
+                    self.connect(packet, end);
                     if let Some(other) = other {
                         self.pair_connected(packet, end.0, other);
                     }
@@ -83,9 +84,9 @@ impl Analysis {
         }
     }
 
-    /// The queue pair `qpn` of who sent `packet` gets a connection: PSNs for it begin anew, and who it belonged to before
-    /// it does not belong to any more. What comes for it comes from the other host.
-    fn connect(&mut self, packet: &Packet, qpn: Qpn) {
+    /// The queue pair `qpn` of who sent `packet` gets a connection: PSNs for it begin anew, at `first`, and who it belonged
+    /// to before it does not belong to any more. What comes for it comes from the other host.
+    fn connect(&mut self, packet: &Packet, (qpn, first): (Qpn, Option<Psn>)) {
         for service in CONNECTED {
             let key = FlowKey {
                 service,
@@ -100,7 +101,13 @@ impl Analysis {
             if let Some(at) = self.table.find_key(packet.tap, &key) {
                 self.unlink(at);
                 let hot = &mut self.table.hot[at as usize];
-                self.table.cold[at as usize].tracker.connect(&mut hot.requests);
+                let connected = Connected {
+                    reason: "the connection manager made a new connection",
+                    first,
+                };
+                self.table.cold[at as usize]
+                    .tracker
+                    .connect(&mut hot.requests, connected);
             }
         }
     }

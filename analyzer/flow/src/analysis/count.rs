@@ -96,13 +96,16 @@ impl Analysis {
                     return;
                 }
             }
-            Verdict::Late => {
+            Verdict::Late { captured_before } => {
                 hot.counts.late += 1;
                 self.bins.events.push(EventRow {
                     kind: EventKind::Late,
                     value: Some(1),
                     ..event_of(packet, cold.id)
                 });
+                if captured_before {
+                    return;
+                }
             }
             Verdict::Stale | Verdict::NewEpoch(_) => {
                 cold.stale += 1;

@@ -9,7 +9,7 @@ use super::Analysis;
 use crate::outstanding::Handle;
 use crate::pairing::{BEGIN, Evidence, Pairing, Peer};
 use crate::promises::{Direction, Promise};
-use crate::requests::{LARGEST_GAP, STALE};
+use crate::requests::{Connected, LARGEST_GAP, STALE};
 use crate::state::Cold;
 use crate::table::Found;
 use crate::vantage::Other;
@@ -84,7 +84,8 @@ impl Analysis {
     /// An answer of a flow.
     #[inline]
     pub(super) fn answers(&mut self, at: u32, packet: &Packet) {
-        if !self.table.hot[at as usize].is_paired() && fits_one_request(packet) {
+        let tells = packet.roce.seen.has(Extended::AETH) || fits_one_request(packet);
+        if tells && !self.table.hot[at as usize].is_paired() {
             self.look_for_peer(at, packet);
         }
         let peer = self.table.hot[at as usize].peer;
@@ -102,6 +103,9 @@ impl Analysis {
         let psn = packet.roce.bth.psn();
         if let Some(other) = self.port_says(at, psn) {
             return self.link(at, other, Pairing::Sport, None, packet.time);
+        }
+        if !fits_one_request(packet) {
+            return;
         }
         let cold = &self.table.cold[at as usize];
         let (me, service) = (self.handle(at), cold.key.service);
@@ -205,11 +209,24 @@ impl Analysis {
         if requests.next == 0 || !fits_one_request(packet) {
             return true;
         }
-        self.doubt(at, ahead)
+        self.doubt(at, peer, packet, ahead)
     }
 
     #[cold]
-    fn doubt(&mut self, at: u32, ahead: i32) -> bool {
+    fn doubt(&mut self, at: u32, peer: u32, packet: &Packet, ahead: i32) -> bool {
+        let (hot, cold) = (
+            &mut self.table.hot[peer as usize],
+            &mut self.table.cold[peer as usize],
+        );
+        if cold.tracker.is_stale(packet.roce.bth.psn()) {
+            // The peer's latest requests, far behind, are answered: its queue pair has got a new connection.
+            let connected = Connected {
+                reason: "packets far behind were answered",
+                first: None,
+            };
+            cold.tracker.connect(&mut hot.requests, connected);
+            return false;
+        }
         let is_near = (0..LARGEST_GAP).contains(&ahead);
         let hot = &mut self.table.hot[at as usize];
         let how = self.table.cold[at as usize].link.map(|link| link.how);

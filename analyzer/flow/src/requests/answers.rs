@@ -1,12 +1,13 @@
 //! What the other direction's answers say of a flow's requests: how far they are acknowledged, which PSN the receiver
 //! waits for, why the sender falls back. How long answers take is left to `times`.
 
+use std::collections::VecDeque;
+
 use roce_model::Nanos;
 use roce_wire::Psn;
 
 use super::runs::Recovery;
 use super::{LARGEST_GAP, Request, Requests, SILENCE, STALE, Tracker};
-use crate::holes::Fate;
 
 /// Why a sender fell back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +45,9 @@ pub(crate) const REACH: u64 = 1024;
 /// long as a timeout: it never reached the sender.
 const MUCH_LONGER: u64 = 8;
 /// What the longest way from a NAK to its run is taken for while there was none.
-const LONGEST_ANSWER: Nanos = Nanos(1_000_000);
+pub(super) const LONGEST_ANSWER: Nanos = Nanos(1_000_000);
+/// NAKs remembered that no run has answered. A receiver sends one for each gap that it sees; few are under way at once.
+const MOST_NAKS: usize = 4;
 
 /// A PSN that the receiver asked for.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +56,8 @@ struct Asked {
     time: Nanos,
     /// RNR NAK: not before this time is over.
     timer: Nanos,
+    /// What it asks for was under way.
+    overtaken: bool,
 }
 
 impl Asked {
@@ -81,7 +86,9 @@ pub(crate) struct Answers {
     progress: Nanos,
     /// The PSN that the receiver waits for, as far as the requests seen here tell it; 0: for the next new one.
     expects: u64,
-    nak: Option<Asked>,
+    /// The latest sequence NAKs that no run has answered yet, in their order; those acknowledged since may still be on
+    /// their way to the sender.
+    naks: VecDeque<Asked>,
     rnr: Option<Asked>,
     /// The latest PSNs that came late: a NAK that was sent before does not mean that they were lost.
     late: core::ops::Range<u64>,
@@ -124,7 +131,6 @@ impl Answers {
         if self.expects != 0 && psn >= self.expects {
             self.wait_for(psn, next);
         }
-        self.nak = self.nak.filter(|nak| nak.at >= psn);
         self.rnr = self.rnr.filter(|rnr| rnr.at >= psn);
         true
     }
@@ -139,17 +145,22 @@ impl Answers {
         if psn < self.acked {
             return NakSays::Nothing;
         }
-        // Sent before the resend could reach the receiver.
-        if self.run.contains(&psn) && time.since(self.run_begin).0 < rtt.0 / 2 {
-            return NakSays::Nothing;
+        let again = self.naks.iter().any(|nak| nak.at == psn);
+        if self.naks.len() == MOST_NAKS {
+            self.naks.pop_front();
         }
-        let again = self.nak.is_some_and(|nak| nak.at == psn);
-        self.acknowledge(psn, next, time);
-        self.nak = Some(Asked {
+        // Sent before the resend could reach the receiver: only the sender may make something of it.
+        let overtaken = self.run.contains(&psn) && time.since(self.run_begin).0 < rtt.0 / 2;
+        self.naks.push_back(Asked {
             at: psn,
             time,
             timer: Nanos(0),
+            overtaken,
         });
+        if overtaken {
+            return NakSays::Nothing;
+        }
+        self.acknowledge(psn, next, time);
         let expected = if self.expects == 0 { next } else { self.expects };
         self.wait_for(psn, next);
         if psn >= next || self.late.contains(&psn) {
@@ -178,7 +189,12 @@ impl Answers {
             return false;
         }
         self.acknowledge(psn, next, time);
-        self.rnr = Some(Asked { at: psn, time, timer });
+        self.rnr = Some(Asked {
+            at: psn,
+            time,
+            timer,
+            overtaken: false,
+        });
         self.wait_for(psn, next);
         true
     }
@@ -195,15 +211,24 @@ impl Answers {
         self.expects != 0 && self.expects < psn
     }
 
-    /// Whether a NAK asked for `psn`, and no run answered yet.
+    /// The PSN that a NAK asked for last, when it is not acknowledged and no run answered yet.
     pub(super) fn asked_for(&self) -> Option<u64> {
-        self.nak.map(|nak| nak.at)
+        let asks = |nak: &&Asked| !nak.overtaken && nak.at >= self.acked;
+        self.naks.back().filter(asks).map(|nak| nak.at)
     }
 
-    /// Whether a packet with `psn` at `time` answers a NAK.
-    pub(super) fn is_asked_for(&self, psn: u64, time: Nanos) -> bool {
-        self.nak
-            .is_some_and(|nak| nak.explains(psn) && time.since(nak.time) <= WINDOW)
+    /// The latest NAK that may make the sender fall back to `at` at `time`.
+    fn nak_for(&self, at: u64, time: Nanos) -> Option<Asked> {
+        let may = |nak: &&Asked| {
+            // What arrived after all is not asked for again, but the sender knows only when the acknowledgement comes.
+            let window = if nak.overtaken || nak.at < self.acked {
+                LONGEST_ANSWER
+            } else {
+                WINDOW
+            };
+            nak.explains(at) && time.since(nak.time) <= window
+        };
+        self.naks.iter().rev().find(may).copied()
     }
 
     /// Packets that are behind the highest fill the PSNs `first..end`: the receiver takes them when it waits for them.
@@ -220,7 +245,7 @@ impl Answers {
     pub(super) fn late(&mut self, first: u64, end: u64, missing: Option<u64>) {
         self.late = first..end;
         // Nobody asked for what came before them: the receiver keeps what comes out of order.
-        if self.nak.is_none() && self.rnr.is_none() {
+        if self.asked_for().is_none() && self.rnr.is_none() {
             self.expects = missing.unwrap_or(0);
         }
     }
@@ -229,7 +254,7 @@ impl Answers {
     pub(super) fn trigger(&self, at: u64, request: &Request) -> Trigger {
         let waited = |asked: Asked| request.time.since(asked.time);
         let rnr = self.rnr.filter(|rnr| rnr.explains(at));
-        let nak = self.nak.filter(|nak| nak.explains(at) && waited(*nak) <= WINDOW);
+        let nak = self.nak_for(at, request.time);
         let timer_over = rnr.is_some_and(|rnr| waited(rnr).0 >= rnr.timer.0 / 4 * 3);
         if timer_over {
             return Trigger::Rnr;
@@ -273,7 +298,7 @@ impl Answers {
     pub(super) fn begin_run(&mut self, at: u64, request: &Request, trigger: Trigger) {
         match trigger {
             Trigger::Nak => {
-                if let Some(nak) = self.nak {
+                if let Some(nak) = self.nak_for(at, request.time) {
                     let took = request.time.since(nak.time);
                     self.longest_answer = self.longest_answer.max(took);
                 }
@@ -288,7 +313,7 @@ impl Answers {
             }
             _ => {}
         }
-        self.nak = self.nak.filter(|nak| !nak.explains(at));
+        self.naks.retain(|nak| !nak.explains(at));
         self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
         self.run = at..at;
         self.run_begin = request.time;
@@ -390,7 +415,7 @@ impl Tracker {
         let is_new = answers.acked() > before;
         if says != NakSays::Nothing {
             self.holes.cover(psn, time);
-            self.holes.decide_at(psn, Fate::NetworkLost);
+            self.holes.name(psn);
         }
         Answered {
             is_new,

@@ -64,6 +64,14 @@ impl Tracker {
             run.fills |= fills;
             run.repeats |= !fills;
         }
+        if fills {
+            let begin = if self.refilled.end == at {
+                self.refilled.start
+            } else {
+                at
+            };
+            self.refilled = begin..at + span;
+        }
         let fate = self.fate_within_a_run();
         self.holes.decide_within(at..at + span, fate);
         self.holes.fill(at, at + span);

@@ -269,7 +269,7 @@ impl Tally {
             Verdict::Retransmission { .. } => self.resent += 1,
             Verdict::Undecided => self.undecided += 1,
             Verdict::NewEpoch(_) => self.epochs += 1,
-            Verdict::InOrder | Verdict::Late => {}
+            Verdict::InOrder | Verdict::Late { .. } => {}
         }
     }
 
