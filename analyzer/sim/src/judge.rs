@@ -11,10 +11,11 @@ use std::collections::HashMap;
 
 use crate::endpoint::service;
 use crate::events::EndpointId;
+use crate::frame::udp_source_port;
 use crate::log::FlowCount;
 use crate::observer;
 use crate::run::Simulation;
-use crate::scenario::ToldName;
+use crate::scenario::{MirrorName, TapTable, ToldName};
 use crate::topology::{Node, number};
 use crate::truth::{Connection, ConnectionAtTap, End, Flow, Queue, RankStep, Step, Tap, TapFlow, Truth};
 use crate::units::Time;
@@ -110,7 +111,7 @@ fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap
             snaplen: table.snaplen,
             records: state.records,
             records_lost: state.lost,
-            told_by_record: table.told == ToldName::Packets,
+            told_by_record: tells_losses(table),
             pause_records: state.pause_records,
             flows: tap_flows(simulation, names, place, &judged),
             holes: judged.holes,
@@ -119,6 +120,12 @@ fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap
         });
     }
     taps
+}
+
+/// Whether a tap's records tell where others are missing: their own counts do, and the sequence numbers of ERSPAN.
+fn tells_losses(table: &TapTable) -> bool {
+    let numbered = matches!(table.mirror, Some(MirrorName::Erspan2 | MirrorName::Erspan3));
+    numbered || table.told == ToldName::Packets
 }
 
 /// What a tap recorded of each flow; connections with the same numbers add up.
@@ -167,22 +174,8 @@ fn connections(simulation: &Simulation<'_>, names: &Names) -> Vec<Connection> {
     for (place, connection) in simulation.connections.iter().enumerate() {
         let a = EndpointId(number(place * 2));
         let table = simulation.table(place);
-        let seen = |tap: usize, end: EndpointId| {
-            simulation.observer.taps[tap].flows[end.index()]
-                .as_deref()
-                .map_or((0, 0), |seen| (seen.packets, seen.replies))
-        };
-        let taps = (0..simulation.observer.taps.len()).map(|tap| {
-            let ((a_packets, a_replies), (b_packets, b_replies)) = (seen(tap, a), seen(tap, a.peer()));
-            let replies = a_replies + b_replies;
-            ConnectionAtTap {
-                tap: names.taps[tap].clone(),
-                a_packets,
-                b_packets,
-                replies,
-                observable: a_packets > 0 && b_packets > 0 && replies >= Truth::PAIRING_REPLIES,
-            }
-        });
+        let taps = 0..simulation.observer.taps.len();
+        let taps = taps.map(|tap| connection_at_tap(simulation, names, tap, a));
         connections.push(Connection {
             id: number(place),
             name: connection.name.clone(),
@@ -196,6 +189,49 @@ fn connections(simulation: &Simulation<'_>, names: &Names) -> Vec<Connection> {
         });
     }
     connections
+}
+
+/// Answers that a tap must have recorded before the two directions of a flow's connection are known to belong together.
+fn answers_wanted(simulation: &Simulation<'_>, flow: u32) -> u64 {
+    let end = EndpointId(flow);
+    let (one, other) = (
+        &simulation.ends[end.index()],
+        &simulation.ends[end.peer().index()],
+    );
+    let port = udp_source_port(one.qpn, other.qpn);
+    if (one.source_port, other.source_port) == (port, port) {
+        Truth::ANSWERS_BY_PORT
+    } else {
+        Truth::ANSWERS_BY_PSN
+    }
+}
+
+/// What a tap shows of the connection whose first end is `a`.
+fn connection_at_tap(
+    simulation: &Simulation<'_>,
+    names: &Names,
+    tap: usize,
+    a: EndpointId,
+) -> ConnectionAtTap {
+    let seen = |end: EndpointId| {
+        let seen = simulation.observer.taps[tap].flows[end.index()].as_deref();
+        seen.map_or((0, 0), |seen| (seen.packets, seen.answers))
+    };
+    let ((a_packets, a_answers), (b_packets, b_answers)) = (seen(a), seen(a.peer()));
+    let answers = a_answers + b_answers;
+    ConnectionAtTap {
+        tap: names.taps[tap].clone(),
+        a_packets,
+        b_packets,
+        answers,
+        observable: a_packets > 0 && b_packets > 0 && answers >= answers_wanted(simulation, a.0),
+    }
+}
+
+/// Whether the other direction of a flow can be found from what a tap recorded.
+fn is_paired(simulation: &Simulation<'_>, names: &Names, tap: usize, flow: u32) -> bool {
+    let is_end = (flow as usize) < simulation.ends.len();
+    is_end && connection_at_tap(simulation, names, tap, EndpointId(flow & !1)).observable
 }
 
 fn end(simulation: &Simulation<'_>, names: &Names, end: EndpointId) -> End {

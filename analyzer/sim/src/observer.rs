@@ -10,6 +10,7 @@ use roce_model::Nanos;
 use roce_wire::{Address, MacAddress, Qpn};
 
 pub(crate) use output::Output;
+use seen::Back;
 pub(crate) use seen::{Hole, Seen};
 
 use crate::Error;
@@ -175,8 +176,14 @@ impl TapState {
             self.pause_records += 1;
             return;
         }
+        let back = self.flows.get((packet.flow ^ 1) as usize);
+        let back = back.and_then(Option::as_deref).map(|back| Back {
+            acked: back.acked,
+            answers: back.answers,
+        });
         if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
-            flow.get_or_insert_default().record(packet, now, record);
+            flow.get_or_insert_default()
+                .record(packet, now, record, back.unwrap_or_default());
         }
     }
 

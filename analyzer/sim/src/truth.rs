@@ -180,10 +180,11 @@ pub struct ConnectionAtTap {
     pub a_packets: u64,
     /// Packets recorded from `b` to `a`, CNPs not counted.
     pub b_packets: u64,
-    /// ACKs, NAKs and READ responses recorded, both ways.
-    pub replies: u64,
+    /// Answers recorded, both ways, that name one request: ACKs of something new, and READ responses that begin one.
+    pub answers: u64,
     /// Whether the two flows can be paired from the records alone: an RC connection, both directions recorded, at least
-    /// [`Truth::PAIRING_REPLIES`] responses.
+    /// [`Truth::ANSWERS_BY_PORT`] answers where its UDP source port is that of its queue pairs' numbers, otherwise
+    /// [`Truth::ANSWERS_BY_PSN`].
     pub observable: bool,
 }
 
@@ -302,8 +303,11 @@ pub struct Queue {
 impl Truth {
     /// The version of the schema.
     pub const SCHEMA_VERSION: u32 = 1;
-    /// Responses that a tap must have recorded before a connection counts as observable there.
-    pub const PAIRING_REPLIES: u64 = 3;
+    /// Answers that a tap must have recorded before a connection whose UDP source port tells of it counts as observable.
+    pub const ANSWERS_BY_PORT: u64 = 1;
+    /// The same where only PSNs tell: those of other connections may be alike for as many requests as are under way at
+    /// once.
+    pub const ANSWERS_BY_PSN: u64 = 32;
 
     /// As JSON, for people to read.
     ///

@@ -4,6 +4,7 @@
 //! transmission. They differ where a go-back-N run covers a PSN: it is sent again whatever had become of it.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use super::Names;
 use crate::endpoint::low;
@@ -12,9 +13,9 @@ use crate::observer::Hole as SeenHole;
 use crate::packet::Kind;
 use crate::requester::Trigger;
 use crate::run::Simulation;
-use crate::scenario::ToldName;
 use crate::topology::number;
 use crate::truth::{Hole, HoleClass, LostDownstream, TapFlow};
+use crate::units::Time;
 
 /// What was found at one tap.
 #[derive(Debug, Default)]
@@ -48,8 +49,10 @@ struct Facts<'a> {
     lost: HashSet<(u32, u64)>,
     /// First transmissions that the tap missed.
     missed: HashSet<(u32, u64)>,
-    /// Sequence NAKs that the tap recorded.
-    naks: HashSet<(u32, u64)>,
+    /// Sequence NAKs that the tap recorded, by flow: when they were sent, and their PSN.
+    naks: HashMap<u32, Vec<(Time, u64)>>,
+    /// The first packet that the tap recorded of a run.
+    begun: HashMap<u32, u64>,
     runs: HashMap<u32, Vec<&'a Run>>,
     /// The capture says itself where it lost records: with each of them everything begins anew.
     told: bool,
@@ -65,15 +68,23 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
         };
         let back = simulation.observer.taps[tap].flows[flow ^ 1].as_deref();
         let acked = back.map_or(0, |back| back.acked);
+        // Only what came late is told without the other direction.
+        let paired = super::is_paired(simulation, names, tap, number(flow));
+        // Where the jump over a PSN began.
+        let mut jump = (Time::NEVER, 0, 0);
         for (seq, hole) in &seen.holes {
-            let (class, cause, observable) = facts.class(number(flow), *seq, hole, acked);
+            if (jump.0, jump.2) != (hole.time, *seq) {
+                jump = (hole.time, *seq, *seq);
+            }
+            jump.2 = seq + 1;
+            let (class, cause, observable) = facts.class(number(flow), *seq, jump.1, hole, acked);
             judged.holes.push(Hole {
                 flow_id: names.flow(number(flow)),
                 psn: end.first_psn.plus(low(*seq)).value(),
                 time: hole.time.nanos(),
                 class,
                 cause,
-                observable,
+                observable: observable && (paired || class == HoleClass::Reordered),
             });
         }
     }
@@ -93,8 +104,14 @@ impl<'a> Facts<'a> {
             .filter(|l| l.kind.is_request() && l.attempt == 0);
         let missed = simulation.observer.taps[tap].missed.iter();
         let missed = missed.filter(|m| m.kind.is_request() && m.attempt == 0);
-        let naks = log.refusals.iter();
-        let naks = naks.filter(|nak| nak.kind == Kind::Nak && nak.recorded >> tap & 1 != 0);
+        let recorded = log.refusals.iter();
+        let recorded = recorded.filter(|nak| nak.kind == Kind::Nak && nak.recorded >> tap & 1 != 0);
+        let mut naks: HashMap<u32, Vec<(Time, u64)>> = HashMap::new();
+        for nak in recorded {
+            naks.entry(nak.flow).or_default().push((nak.time, nak.seq));
+        }
+        let flows = simulation.observer.taps[tap].flows.iter().flatten();
+        let begun = flows.flat_map(|seen| &seen.runs);
         let mut runs: HashMap<u32, Vec<&Run>> = HashMap::new();
         for run in &log.runs {
             runs.entry(run.flow).or_default().push(run);
@@ -103,54 +120,83 @@ impl<'a> Facts<'a> {
             simulation,
             lost: lost.flat_map(|l| firsts(l.flow, l.seq, l.span)).collect(),
             missed: missed.flat_map(|m| firsts(m.flow, m.seq, m.span)).collect(),
-            naks: naks.map(|nak| (nak.flow, nak.seq)).collect(),
+            naks,
+            begun: begun.map(|run| (run.run, run.seq)).collect(),
             runs,
-            told: simulation
-                .scenario
-                .tap
-                .get(tap)
-                .is_some_and(|table| table.told == ToldName::Packets),
+            told: simulation.scenario.tap.get(tap).is_some_and(super::tells_losses),
         }
     }
 
-    /// The class of a hole, its cause, and whether the tap's records tell the class. `acked` is what recorded
-    /// acknowledgements cover.
-    fn class(&self, flow: u32, seq: u64, hole: &SeenHole, acked: u64) -> (HoleClass, HoleClass, bool) {
-        let key = (flow, seq);
-        if let Some((time, 0)) = hole.filled {
-            // Late, unless the sender had fallen back by then: it looks like a part of that run.
-            let in_run = self.runs.get(&flow).is_some_and(|runs| {
-                runs.iter()
-                    .any(|run| run.begin <= time && time <= run.end && run.seq <= seq)
-            });
-            return (HoleClass::Reordered, HoleClass::Reordered, !in_run);
-        }
-        let cause = if self.lost.contains(&key) {
+    /// Who lost the first transmission of a PSN.
+    fn cause(&self, key: &(u32, u64)) -> HoleClass {
+        if self.lost.contains(key) {
             HoleClass::NetworkLost
-        } else if self.missed.contains(&key) {
+        } else if self.missed.contains(key) {
             HoleClass::CaptureLost
         } else {
             HoleClass::Unresolved
+        }
+    }
+
+    /// The class of a missing PSN, its cause, and whether the tap's records tell the class. `jump` is the first PSN that
+    /// was jumped over together with it, `acked` what recorded acknowledgements cover.
+    fn class(
+        &self,
+        flow: u32,
+        seq: u64,
+        jump: u64,
+        hole: &SeenHole,
+        acked: u64,
+    ) -> (HoleClass, HoleClass, bool) {
+        let key = (flow, seq);
+        if let Some(filled) = hole.filled.filter(|filled| filled.attempt == 0) {
+            // Late, unless the sender had fallen back by then: it looks like a part of that run.
+            let in_run = self.runs.get(&flow).is_some_and(|runs| {
+                runs.iter()
+                    .any(|run| run.begin <= filled.time && filled.time <= run.end && run.seq <= seq)
+            });
+            return (HoleClass::Reordered, HoleClass::Reordered, !in_run);
+        }
+        let cause = self.cause(&key);
+        // A NAK says of all that is missing from its PSN on that the receiver has not got it.
+        if let Some(named) = self.named(flow, jump..=seq, hole) {
+            let class = self.cause(&(flow, named));
+            return (class, cause, class == HoleClass::NetworkLost);
+        }
+        let log = &self.simulation.log;
+        let number = match hole.filled {
+            Some(filled) => Some(filled.run),
+            None => log.first_run.get(&key).copied(),
         };
-        let run = self.simulation.log.first_run.get(&key);
-        let run = run.and_then(|run| self.simulation.log.runs.get(*run as usize));
-        let Some(run) = run else {
+        let Some(run) = number.and_then(|run| log.runs.get(run as usize)) else {
             // Nobody sent it again.
             return match cause {
                 HoleClass::CaptureLost => (cause, cause, acked > seq && !self.told),
                 _ => (HoleClass::Unresolved, cause, acked <= seq),
             };
         };
-        let resend_seen = hole.filled.is_some();
-        if run.seq < seq {
-            return (HoleClass::Ambiguous, cause, resend_seen);
+        if run.seq < jump {
+            // Of a run whose begin was not recorded the rest may look like a run of its own.
+            let begun = number.and_then(|number| self.begun.get(&number));
+            let is_seen = begun.is_some_and(|first| *first < jump);
+            return (HoleClass::Ambiguous, cause, hole.filled.is_some() && is_seen);
         }
-        let named = match run.trigger {
-            Trigger::Nak => self.naks.contains(&key),
-            Trigger::Timeout => resend_seen && acked <= seq,
-            Trigger::ImpliedNak | Trigger::Rnr => false,
-        };
-        (cause, cause, named && cause == HoleClass::NetworkLost)
+        // Who falls back into a jump after a timeout has got no acknowledgement of what is missing from there on.
+        let class = self.cause(&(flow, run.seq));
+        let is_told = run.trigger == Trigger::Timeout
+            && hole.filled.is_some_and(|filled| filled.acked <= run.seq)
+            && class == HoleClass::NetworkLost;
+        (class, cause, is_told)
+    }
+
+    /// The PSN among `psns` that a recorded NAK named between the jump and what filled it.
+    fn named(&self, flow: u32, psns: RangeInclusive<u64>, hole: &SeenHole) -> Option<u64> {
+        let naks = self.naks.get(&flow)?;
+        let until = hole.filled.map_or(Time::NEVER, |filled| filled.time);
+        let named = naks
+            .iter()
+            .find(|(time, psn)| psns.contains(psn) && hole.time <= *time && *time <= until);
+        named.map(|(_, psn)| *psn)
     }
 }
 
@@ -175,7 +221,7 @@ fn downstream(simulation: &Simulation<'_>, names: &Names, tap: usize) -> Vec<Los
                 psn: psn(flow, seq),
                 time: nak.time.nanos(),
                 reordered,
-                observable: here(nak.recorded),
+                observable: here(nak.recorded) && super::is_paired(simulation, names, tap, flow),
             })
         })
         .collect();

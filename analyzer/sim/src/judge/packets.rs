@@ -9,7 +9,7 @@ use crate::run::Simulation;
 use crate::topology::{LINK_CLASS, number};
 use crate::truth::{
     CaptureLoss, CeMark, Cnp, Loss, LossReason, Nak, NakKind, PacketKind, Pause, ResendRun, RunAtTap,
-    TriggerKind,
+    TriggerKind, Truth,
 };
 
 /// A kind of packet in words. Pause frames do not come here.
@@ -146,13 +146,16 @@ fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Run
             }
             Trigger::Timeout | Trigger::ImpliedNak => true,
         };
-        let replies = flow(run.flow ^ 1).is_some_and(|back| back.replies > 0);
+        // A NAK pairs by the port as well as any answer.
+        let wanted = super::answers_wanted(simulation, run.flow);
+        let paired = super::is_paired(simulation, names, tap, run.flow)
+            && (wanted == Truth::ANSWERS_BY_PORT || seen.answers >= wanted);
         found.push(RunAtTap {
             tap: names.taps(1 << tap).concat(),
             time: seen.time.nanos(),
             first_psn: end.map_or(run.psn, |end| end.first_psn.plus(low(seen.seq)).value()),
             packets: seen.packets,
-            observable: seen.seq == run.seq && seen.behind && told && replies,
+            observable: seen.seq == run.seq && seen.behind && !seen.joins && told && paired,
         });
     }
     found

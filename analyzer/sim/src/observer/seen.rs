@@ -12,8 +12,19 @@ use crate::units::Time;
 pub(crate) struct Hole {
     /// When the packet beyond it was recorded.
     pub time: Time,
-    /// When the PSN was recorded after all, with which attempt.
-    pub filled: Option<(Time, u16)>,
+    /// The packet that was recorded after all.
+    pub filled: Option<Filled>,
+}
+
+/// A packet with a PSN that had been jumped over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filled {
+    pub time: Time,
+    pub attempt: u16,
+    /// Sent again: its run's place in the log.
+    pub run: u32,
+    /// What recorded answers covered by then.
+    pub acked: u64,
 }
 
 /// What one tap recorded of a resend run.
@@ -27,6 +38,17 @@ pub(crate) struct RunSeen {
     pub packets: u64,
     /// The first one recorded lies behind the highest PSN recorded before: it can be told from new ones.
     pub behind: bool,
+    /// It goes on where the run before stopped: the two look like one.
+    pub joins: bool,
+    /// Answers of the connection that had been recorded by then, both ways.
+    pub answers: u64,
+}
+
+/// What was recorded of the other direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Back {
+    pub acked: u64,
+    pub answers: u64,
 }
 
 /// What one tap recorded of one flow.
@@ -53,10 +75,12 @@ pub(crate) struct Seen {
     pub highest: Option<u64>,
     pub holes: BTreeMap<u64, Hole>,
     pub runs: Vec<RunSeen>,
+    /// After the last packet that was sent again, until a new one follows.
+    run_next: Option<u64>,
     /// After the highest PSN of the *other* flow that a recorded ACK, NAK or READ response of this one covers.
     pub acked: u64,
-    /// Responses that answer what was recorded: evidence for pairing.
-    pub replies: u64,
+    /// Answers that name one request: ACKs of something new, and READ responses that begin one. Evidence for pairing.
+    pub answers: u64,
     next_response: Option<u64>,
     pub response_missing: u64,
 }
@@ -65,7 +89,8 @@ pub(crate) struct Seen {
 const RESTART: u64 = 1 << 16;
 
 impl Seen {
-    pub(crate) fn record(&mut self, packet: &Packet, now: Time, record: u64) {
+    /// A packet was recorded.
+    pub(crate) fn record(&mut self, packet: &Packet, now: Time, record: u64, back: Back) {
         if packet.kind == Kind::Cnp {
             return;
         }
@@ -92,11 +117,14 @@ impl Seen {
                         self.behind += 1;
                         self.behind_bytes += u64::from(packet.payload);
                     }
-                    self.resent_in_run(packet, now, behind);
+                    self.resent_in_run(packet, now, behind, back.answers);
                 }
-                self.request(packet, now);
+                self.request(packet, now, back.acked);
             }
-            Kind::Ack => self.covers(packet.seq),
+            Kind::Ack => {
+                self.answers += u64::from(packet.seq > self.acked);
+                self.covers(packet.seq);
+            }
             Kind::Nak | Kind::FatalNak => {
                 self.naks += 1;
                 self.covers(packet.seq);
@@ -106,6 +134,7 @@ impl Seen {
                 self.covers(packet.seq);
             }
             Kind::ReadResponse => {
+                self.answers += u64::from(packet.first);
                 self.covers(packet.seq + 1);
                 self.response(packet);
             }
@@ -113,7 +142,7 @@ impl Seen {
         }
     }
 
-    fn resent_in_run(&mut self, packet: &Packet, now: Time, behind: bool) {
+    fn resent_in_run(&mut self, packet: &Packet, now: Time, behind: bool, answers: u64) {
         match self.runs.iter_mut().rev().find(|seen| seen.run == packet.note) {
             Some(seen) => seen.packets += 1,
             None => self.runs.push(RunSeen {
@@ -122,16 +151,18 @@ impl Seen {
                 seq: packet.seq,
                 packets: 1,
                 behind,
+                answers: answers + self.answers,
+                joins: behind && self.run_next.is_some_and(|next| packet.seq >= next),
             }),
         }
+        self.run_next = Some(packet.seq + u64::from(packet.span));
     }
 
     fn covers(&mut self, seq: u64) {
-        self.replies += 1;
         self.acked = self.acked.max(seq);
     }
 
-    fn request(&mut self, packet: &Packet, now: Time) {
+    fn request(&mut self, packet: &Packet, now: Time, acked: u64) {
         let end = packet.seq + u64::from(packet.span);
         let Some(highest) = self.highest else {
             self.highest = Some(end);
@@ -150,8 +181,16 @@ impl Seen {
         }
         if packet.seq < highest && !self.holes.is_empty() {
             for (_, hole) in self.holes.range_mut(packet.seq..end) {
-                hole.filled.get_or_insert((now, packet.attempt));
+                hole.filled.get_or_insert(Filled {
+                    time: now,
+                    attempt: packet.attempt,
+                    run: packet.note,
+                    acked,
+                });
             }
+        }
+        if end > highest {
+            self.run_next = None;
         }
         self.highest = Some(highest.max(end));
     }
