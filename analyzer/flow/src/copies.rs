@@ -81,11 +81,11 @@ pub(crate) fn fingerprint(flow: u64, packet: &Packet) -> u64 {
     let roce = &packet.roce;
     let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let (front, back) = (word(roce.bth.0.first_chunk()), word(roce.bth.0.last_chunk()));
-    // The AETH tells an ACK from the NAK that has the same PSN.
-    let rest = u64::from(u32::from_le_bytes(roce.aeth.0))
-        | u64::from(roce.ip_id) << 32
-        | u64::from(roce.traffic_class) << 48;
-    fold(flow ^ front ^ SPREAD, back.rotate_left(32) ^ rest ^ SPREAD)
+    // The AETH tells an ACK from the NAK that has the same PSN. Its MSN counts up as the PSN does: on the same side of the
+    // product, bit by bit above each other, the two would cancel out.
+    let aeth = u64::from(u32::from_le_bytes(roce.aeth.0)) << 32;
+    let rest = u64::from(roce.ip_id) << 32 | u64::from(roce.traffic_class) << 48;
+    fold(flow ^ front ^ aeth ^ SPREAD, back.rotate_left(32) ^ rest ^ SPREAD)
 }
 
 /// The fractional part of the golden ratio: bits that are neither regular nor zero.
@@ -172,6 +172,19 @@ mod tests {
         assert_eq!(look(1, packet(1_000_400, 6, 1)), Sighting::New, "another PSN");
         assert_eq!(look(2, packet(1_000_500, 5, 1)), Sighting::New, "another flow");
         assert_eq!(look(1, packet(2_000_400, 5, 2)), Sighting::New, "1.0001 ms later");
+    }
+
+    #[test]
+    fn numbers_that_count_up_together_do_not_cancel_out() {
+        // Answers to one READ each: PSN and MSN both count up, nothing else changes.
+        let answer = |number: u8| {
+            let mut answer = packet(u64::from(number), number, 1);
+            answer.roce.ip_id = 0;
+            answer.roce.aeth.0 = [0x1f, 0, 0, number];
+            fingerprint(7, &answer)
+        };
+        let different: std::collections::HashSet<u64> = (0..=255).map(answer).collect();
+        assert_eq!(different.len(), 256);
     }
 
     #[test]

@@ -109,9 +109,10 @@ impl Messages {
     }
 
     /// How many PSNs a READ of `length` bytes takes: one for each response, one at
-    /// least (as `update_wqe_psn` of Linux rxe_req.c counts them). `None` while the path MTU could make a difference.
-    pub(crate) fn read_span(&self, length: u32) -> Option<u32> {
-        match self.path_mtu() {
+    /// least (as `update_wqe_psn` of Linux rxe_req.c counts them). `None` while the path MTU, this flow's
+    /// or that of its peer, could make a difference.
+    pub(crate) fn read_span(&self, length: u32, mtu_of_peer: Option<u32>) -> Option<u32> {
+        match self.path_mtu().or(mtu_of_peer) {
             Some(mtu) => Some(length.div_ceil(mtu).max(1)),
             None if length <= PATH_MTUS[0] => Some(1),
             None => None,
@@ -149,16 +150,21 @@ mod tests {
     #[test]
     fn two_reads_show_the_path_mtu() {
         let mut messages = Messages::default();
-        assert_eq!(messages.read_span(256), Some(1), "one PSN, whatever the MTU");
-        assert_eq!(messages.read_span(16_384), None);
+        assert_eq!(
+            messages.read_span(256, None),
+            Some(1),
+            "one PSN, whatever the MTU"
+        );
+        assert_eq!(messages.read_span(16_384, None), None);
+        assert_eq!(messages.read_span(16_384, Some(4096)), Some(4), "its responses");
         // 16384 bytes in 16 PSNs: 1024 bytes each.
         messages.learn_from_read(read(100, 16_384), Psn::new(116));
         assert_eq!(messages.path_mtu(), None, "one may be chance");
         messages.learn_from_read(read(116, 16_384), Psn::new(132));
         assert_eq!(messages.path_mtu(), Some(1024));
-        assert_eq!(messages.read_span(16_384), Some(16));
-        assert_eq!(messages.read_span(16_385), Some(17));
-        assert_eq!(messages.read_span(0), Some(1));
+        assert_eq!(messages.read_span(16_384, None), Some(16));
+        assert_eq!(messages.read_span(16_385, None), Some(17));
+        assert_eq!(messages.read_span(0, None), Some(1));
     }
 
     #[test]

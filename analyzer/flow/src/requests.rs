@@ -264,10 +264,13 @@ impl Tracker {
             return Verdict::NewEpoch(connected.reason);
         }
         let ahead = request.psn.offset_from(requests.expected());
-        if ahead <= -STALE {
+        if ahead <= -STALE || ahead < 0 && self.is_long_acknowledged(requests.next, ahead) {
             return self.stale(request);
         }
         self.stale_run = 0;
+        if ahead < 0 && self.begins_once_more(requests.next, ahead) {
+            return Verdict::NewEpoch("the first PSN came once more, long acknowledged");
+        }
         if ahead < 0 {
             return self.behind(requests.next, request, span);
         }
@@ -292,6 +295,19 @@ impl Tracker {
             first: psn_of(gap),
             missing,
         }
+    }
+
+    /// Whether a packet so far `ahead` of `next`, that is behind it, has been acknowledged so long ago that no sender sends it
+    /// again.
+    fn is_long_acknowledged(&self, next: u64, ahead: i32) -> bool {
+        let acked = self.answers().map_or(0, Answers::acked);
+        next - u64::from(ahead.unsigned_abs()) + u64::from(LARGEST_GAP.unsigned_abs()) < acked
+    }
+
+    /// Whether the connection begins once more with its first PSN, which has been acknowledged long ago.
+    fn begins_once_more(&self, next: u64, ahead: i32) -> bool {
+        let acked = self.answers().map_or(0, Answers::acked);
+        next - u64::from(ahead.unsigned_abs()) == self.begin && self.begin + answers::REACH < acked
     }
 
     fn stale(&mut self, request: &Request) -> Verdict {

@@ -47,6 +47,9 @@ impl Analysis {
 
     #[inline(never)]
     fn judge_unusual(&mut self, at: u32, bin: u64, packet: &Packet, generation: u32) -> Verdict {
+        // Both directions of a connection have one path MTU; of READs the responses show it.
+        let peer = self.table.hot.get(self.table.hot[at as usize].peer as usize);
+        let mtu_of_peer = peer.and_then(|peer| peer.messages.path_mtu());
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         let psn = packet.roce.bth.psn();
@@ -61,7 +64,7 @@ impl Analysis {
                 .roce
                 .seen
                 .has(Extended::RETH)
-                .then(|| hot.messages.read_span(length))
+                .then(|| hot.messages.read_span(length, mtu_of_peer))
                 .flatten();
             if span.is_none() {
                 cold.pending_read = Some(PendingRead { psn, length });

@@ -128,8 +128,12 @@ impl Answers {
         }
         self.acked = psn;
         self.progress = time;
-        if self.expects != 0 && psn >= self.expects {
-            self.wait_for(psn, next);
+        match self.expects {
+            0 => {}
+            expects if psn == expects => self.wait_for(psn, next),
+            // What it did not seem to have got: it keeps what comes out of order, or its resend was not captured.
+            expects if psn > expects => self.expects = 0,
+            _ => {}
         }
         self.rnr = self.rnr.filter(|rnr| rnr.at >= psn);
         true
@@ -160,8 +164,13 @@ impl Answers {
         if overtaken {
             return NakSays::Nothing;
         }
+        let expected = if self.expects == 0 {
+            next
+        } else {
+            // What it waited for may have come late, and what followed on that was dropped.
+            self.expects.max(psn)
+        };
         self.acknowledge(psn, next, time);
-        let expected = if self.expects == 0 { next } else { self.expects };
         self.wait_for(psn, next);
         if psn >= next || self.late.contains(&psn) {
             return NakSays::WaitsFor;
