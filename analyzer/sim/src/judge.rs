@@ -228,10 +228,21 @@ fn connection_at_tap(
     }
 }
 
-/// Whether the other direction of a flow can be found from what a tap recorded.
-fn is_paired(simulation: &Simulation<'_>, names: &Names, tap: usize, flow: u32) -> bool {
-    let is_end = (flow as usize) < simulation.ends.len();
-    is_end && connection_at_tap(simulation, names, tap, EndpointId(flow & !1)).observable
+/// Whether the other direction of a flow can be found from what a tap has recorded by `time`.
+fn is_paired(simulation: &Simulation<'_>, tap: usize, flow: u32, time: Time) -> bool {
+    if flow as usize >= simulation.ends.len() {
+        return false;
+    }
+    let flows = &simulation.observer.taps[tap].flows;
+    let seen = [flow, flow ^ 1].map(|flow| flows[flow as usize].as_deref());
+    let [Some(one), Some(other)] = seen.map(|seen| seen.filter(|seen| seen.packets > 0)) else {
+        return false;
+    };
+    let answers = one.first_answers.iter().chain(&other.first_answers);
+    let wanted = answers_wanted(simulation, flow);
+    // By its port a connection is known before it is of use.
+    let by_port = wanted == Truth::ANSWERS_BY_PORT;
+    answers.filter(|answer| by_port || **answer <= time).count() as u64 >= wanted
 }
 
 fn end(simulation: &Simulation<'_>, names: &Names, end: EndpointId) -> End {

@@ -10,7 +10,6 @@ use roce_model::Nanos;
 use roce_wire::{Address, MacAddress, Qpn};
 
 pub(crate) use output::Output;
-use seen::Back;
 pub(crate) use seen::{Hole, Seen};
 
 use crate::Error;
@@ -177,13 +176,9 @@ impl TapState {
             return;
         }
         let back = self.flows.get((packet.flow ^ 1) as usize);
-        let back = back.and_then(Option::as_deref).map(|back| Back {
-            acked: back.acked,
-            answers: back.answers,
-        });
+        let acked = back.and_then(Option::as_deref).map_or(0, |back| back.acked);
         if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
-            flow.get_or_insert_default()
-                .record(packet, now, record, back.unwrap_or_default());
+            flow.get_or_insert_default().record(packet, now, record, acked);
         }
     }
 

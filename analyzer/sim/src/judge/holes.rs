@@ -4,7 +4,6 @@
 //! transmission. They differ where a go-back-N run covers a PSN: it is sent again whatever had become of it.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::RangeInclusive;
 
 use super::Names;
 use crate::endpoint::low;
@@ -42,6 +41,30 @@ impl Judged {
     }
 }
 
+/// PSNs that were jumped over at once, as far as they have been looked at.
+#[derive(Clone, Copy, Default)]
+struct Jump {
+    time: Time,
+    first: u64,
+    /// After the last.
+    next: u64,
+    /// The first packet of theirs that came with a run which had begun before them, and the run's place in the log.
+    overrun: Option<(Time, u32)>,
+}
+
+impl Jump {
+    fn filled_by(&mut self, hole: &SeenHole, simulation: &Simulation<'_>) {
+        let Some(filled) = hole.filled.filter(|filled| filled.attempt > 0) else {
+            return;
+        };
+        let run = simulation.log.runs.get(filled.run as usize);
+        let began_before = run.is_some_and(|run| run.seq < self.first);
+        if began_before && self.overrun.is_none_or(|(time, _)| filled.time < time) {
+            self.overrun = Some((filled.time, filled.run));
+        }
+    }
+}
+
 /// What is looked up by flow and PSN.
 struct Facts<'a> {
     simulation: &'a Simulation<'a>,
@@ -49,6 +72,10 @@ struct Facts<'a> {
     lost: HashSet<(u32, u64)>,
     /// First transmissions that the tap missed.
     missed: HashSet<(u32, u64)>,
+    /// READs of one response: without a path MTU nothing shows that one is missing.
+    short_reads: HashSet<(u32, u64)>,
+    /// When the tap missed something.
+    lost_at: Vec<Time>,
     /// Sequence NAKs that the tap recorded, by flow: when they were sent, and their PSN.
     naks: HashMap<u32, Vec<(Time, u64)>>,
     /// The first packet that the tap recorded of a run.
@@ -69,22 +96,26 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
         let back = simulation.observer.taps[tap].flows[flow ^ 1].as_deref();
         let acked = back.map_or(0, |back| back.acked);
         // Only what came late is told without the other direction.
-        let paired = super::is_paired(simulation, names, tap, number(flow));
-        // Where the jump over a PSN began.
-        let mut jump = (Time::NEVER, 0, 0);
+        let paired = super::is_paired(simulation, tap, number(flow), Time::NEVER);
+        let mut jump = Jump::default();
         for (seq, hole) in &seen.holes {
-            if (jump.0, jump.2) != (hole.time, *seq) {
-                jump = (hole.time, *seq, *seq);
+            if (jump.time, jump.next) != (hole.time, *seq) {
+                jump = Jump {
+                    time: hole.time,
+                    first: *seq,
+                    ..Jump::default()
+                };
             }
-            jump.2 = seq + 1;
-            let (class, cause, observable) = facts.class(number(flow), *seq, jump.1, hole, acked);
+            jump.next = seq + 1;
+            jump.filled_by(hole, simulation);
+            let (class, cause, observable) = facts.class(number(flow), *seq, &jump, hole, acked);
             judged.holes.push(Hole {
                 flow_id: names.flow(number(flow)),
                 psn: end.first_psn.plus(low(*seq)).value(),
                 time: hole.time.nanos(),
                 class,
                 cause,
-                observable: observable && (paired || class == HoleClass::Reordered),
+                observable: observable && (paired || class == HoleClass::Reordered) && !facts.is_told(hole),
             });
         }
     }
@@ -103,6 +134,10 @@ impl<'a> Facts<'a> {
             .iter()
             .filter(|l| l.kind.is_request() && l.attempt == 0);
         let missed = simulation.observer.taps[tap].missed.iter();
+        let lost_at = missed.clone().map(|missed| missed.time).collect();
+        let short_reads = missed
+            .clone()
+            .filter(|m| m.kind == Kind::ReadRequest && m.span == 1);
         let missed = missed.filter(|m| m.kind.is_request() && m.attempt == 0);
         let recorded = log.refusals.iter();
         let recorded = recorded.filter(|nak| nak.kind == Kind::Nak && nak.recorded >> tap & 1 != 0);
@@ -120,6 +155,8 @@ impl<'a> Facts<'a> {
             simulation,
             lost: lost.flat_map(|l| firsts(l.flow, l.seq, l.span)).collect(),
             missed: missed.flat_map(|m| firsts(m.flow, m.seq, m.span)).collect(),
+            short_reads: short_reads.map(|m| (m.flow, m.seq)).collect(),
+            lost_at,
             naks,
             begun: begun.map(|run| (run.run, run.seq)).collect(),
             runs,
@@ -138,13 +175,22 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The class of a missing PSN, its cause, and whether the tap's records tell the class. `jump` is the first PSN that
-    /// was jumped over together with it, `acked` what recorded acknowledgements cover.
+    /// Whether the capture says that it lost records where the hole is: then nothing counts as missing.
+    fn is_told(&self, hole: &SeenHole) -> bool {
+        self.told
+            && self
+                .lost_at
+                .iter()
+                .any(|time| hole.since < *time && *time <= hole.time)
+    }
+
+    /// The class of a missing PSN, its cause, and whether the tap's records tell the class. `jump` is known up to this PSN;
+    /// `acked` is what recorded acknowledgements cover.
     fn class(
         &self,
         flow: u32,
         seq: u64,
-        jump: u64,
+        jump: &Jump,
         hole: &SeenHole,
         acked: u64,
     ) -> (HoleClass, HoleClass, bool) {
@@ -159,9 +205,14 @@ impl<'a> Facts<'a> {
         }
         let cause = self.cause(&key);
         // A NAK says of all that is missing from its PSN on that the receiver has not got it.
-        if let Some(named) = self.named(flow, jump..=seq, hole) {
+        if let Some(named) = self.named(flow, jump, seq, hole) {
             let class = self.cause(&(flow, named));
             return (class, cause, class == HoleClass::NetworkLost);
+        }
+        // Of a run whose begin was not recorded the rest may look like a run of its own.
+        let is_seen = |run: &u32| self.begun.get(run).is_some_and(|first| *first < jump.first);
+        if let Some((_, run)) = jump.overrun {
+            return (HoleClass::Ambiguous, cause, is_seen(&run));
         }
         let log = &self.simulation.log;
         let number = match hole.filled {
@@ -171,15 +222,15 @@ impl<'a> Facts<'a> {
         let Some(run) = number.and_then(|run| log.runs.get(run as usize)) else {
             // Nobody sent it again.
             return match cause {
-                HoleClass::CaptureLost => (cause, cause, acked > seq && !self.told),
+                HoleClass::CaptureLost => {
+                    let shows = acked > seq && !self.told && !self.short_reads.contains(&key);
+                    (cause, cause, shows)
+                }
                 _ => (HoleClass::Unresolved, cause, acked <= seq),
             };
         };
-        if run.seq < jump {
-            // Of a run whose begin was not recorded the rest may look like a run of its own.
-            let begun = number.and_then(|number| self.begun.get(&number));
-            let is_seen = begun.is_some_and(|first| *first < jump);
-            return (HoleClass::Ambiguous, cause, hole.filled.is_some() && is_seen);
+        if run.seq < jump.first {
+            return (HoleClass::Ambiguous, cause, false);
         }
         // Who falls back into a jump after a timeout has got no acknowledgement of what is missing from there on.
         let class = self.cause(&(flow, run.seq));
@@ -189,13 +240,15 @@ impl<'a> Facts<'a> {
         (class, cause, is_told)
     }
 
-    /// The PSN among `psns` that a recorded NAK named between the jump and what filled it.
-    fn named(&self, flow: u32, psns: RangeInclusive<u64>, hole: &SeenHole) -> Option<u64> {
+    /// The PSN up to `seq` of a jump that a recorded NAK named, before anything told what had become of it.
+    fn named(&self, flow: u32, jump: &Jump, seq: u64, hole: &SeenHole) -> Option<u64> {
         let naks = self.naks.get(&flow)?;
-        let until = hole.filled.map_or(Time::NEVER, |filled| filled.time);
+        let filled = hole.filled.map(|filled| filled.time);
+        let until = [filled, jump.overrun.map(|(time, _)| time)];
+        let until = until.into_iter().flatten().min().unwrap_or(Time::NEVER);
         let named = naks
             .iter()
-            .find(|(time, psn)| psns.contains(psn) && hole.time <= *time && *time <= until);
+            .find(|(time, psn)| (jump.first..=seq).contains(psn) && (jump.time..=until).contains(time));
         named.map(|(_, psn)| *psn)
     }
 }
@@ -221,7 +274,7 @@ fn downstream(simulation: &Simulation<'_>, names: &Names, tap: usize) -> Vec<Los
                 psn: psn(flow, seq),
                 time: nak.time.nanos(),
                 reordered,
-                observable: here(nak.recorded) && super::is_paired(simulation, names, tap, flow),
+                observable: here(nak.recorded) && super::is_paired(simulation, tap, flow, nak.time),
             })
         })
         .collect();

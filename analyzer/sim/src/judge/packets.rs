@@ -9,8 +9,9 @@ use crate::run::Simulation;
 use crate::topology::{LINK_CLASS, number};
 use crate::truth::{
     CaptureLoss, CeMark, Cnp, Loss, LossReason, Nak, NakKind, PacketKind, Pause, ResendRun, RunAtTap,
-    TriggerKind, Truth,
+    TriggerKind,
 };
+use crate::units::Time;
 
 /// A kind of packet in words. Pause frames do not come here.
 pub(super) fn kind(kind: Kind) -> PacketKind {
@@ -84,7 +85,7 @@ pub(super) fn cnps(simulation: &Simulation<'_>, names: &Names) -> Vec<Cnp> {
     };
     let cnps = simulation.log.notifications.iter().map(|cnp| Cnp {
         sent: cnp.time.nanos(),
-        received: cnp.received.map(crate::units::Time::nanos),
+        received: cnp.received.map(Time::nanos),
         from: host(cnp.slows.peer()),
         to: host(cnp.slows),
         qpn: simulation.ends[cnp.slows.index()].qpn.value(),
@@ -98,7 +99,7 @@ pub(super) fn cnps(simulation: &Simulation<'_>, names: &Names) -> Vec<Cnp> {
 pub(super) fn naks(simulation: &Simulation<'_>, names: &Names) -> Vec<Nak> {
     let naks = simulation.log.refusals.iter().map(|nak| Nak {
         sent: nak.time.nanos(),
-        received: nak.received.map(crate::units::Time::nanos),
+        received: nak.received.map(Time::nanos),
         kind: match nak.kind {
             Kind::RnrNak => NakKind::Rnr,
             Kind::FatalNak => NakKind::Fatal,
@@ -144,12 +145,11 @@ fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Run
             Trigger::Nak | Trigger::Rnr => {
                 refusals.is_some_and(|refusal| refusal.seq == run.seq && refusal.recorded >> tap & 1 != 0)
             }
-            Trigger::Timeout | Trigger::ImpliedNak => true,
+            // Behind a queue that holds what was sent before, a resend follows without any silence.
+            Trigger::Timeout => seen.quiet >= Time(run.begin.since(run.silent_since).0 / 2),
+            Trigger::ImpliedNak => true,
         };
-        // A NAK pairs by the port as well as any answer.
-        let wanted = super::answers_wanted(simulation, run.flow);
-        let paired = super::is_paired(simulation, names, tap, run.flow)
-            && (wanted == Truth::ANSWERS_BY_PORT || seen.answers >= wanted);
+        let paired = super::is_paired(simulation, tap, run.flow, seen.time);
         found.push(RunAtTap {
             tap: names.taps(1 << tap).concat(),
             time: seen.time.nanos(),

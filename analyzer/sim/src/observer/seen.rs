@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use roce_wire::Ecn;
 
 use crate::packet::{Kind, Packet};
+use crate::truth::Truth;
 use crate::units::Time;
 
 /// A request PSN that was jumped over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hole {
-    /// When the packet beyond it was recorded.
+    /// When the packet beyond it was recorded, and the request before that one.
     pub time: Time,
+    pub since: Time,
     /// The packet that was recorded after all.
     pub filled: Option<Filled>,
 }
@@ -40,15 +42,8 @@ pub(crate) struct RunSeen {
     pub behind: bool,
     /// It goes on where the run before stopped: the two look like one.
     pub joins: bool,
-    /// Answers of the connection that had been recorded by then, both ways.
-    pub answers: u64,
-}
-
-/// What was recorded of the other direction.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Back {
-    pub acked: u64,
-    pub answers: u64,
+    /// How long no request of the flow had been recorded.
+    pub quiet: Time,
 }
 
 /// What one tap recorded of one flow.
@@ -81,6 +76,9 @@ pub(crate) struct Seen {
     pub acked: u64,
     /// Answers that name one request: ACKs of something new, and READ responses that begin one. Evidence for pairing.
     pub answers: u64,
+    /// When the first of them were.
+    pub first_answers: Vec<Time>,
+    last_request: Time,
     next_response: Option<u64>,
     pub response_missing: u64,
 }
@@ -89,8 +87,8 @@ pub(crate) struct Seen {
 const RESTART: u64 = 1 << 16;
 
 impl Seen {
-    /// A packet was recorded.
-    pub(crate) fn record(&mut self, packet: &Packet, now: Time, record: u64, back: Back) {
+    /// A packet was recorded; `acked` is what recorded answers of the other flow have covered.
+    pub(crate) fn record(&mut self, packet: &Packet, now: Time, record: u64, acked: u64) {
         if packet.kind == Kind::Cnp {
             return;
         }
@@ -117,12 +115,12 @@ impl Seen {
                         self.behind += 1;
                         self.behind_bytes += u64::from(packet.payload);
                     }
-                    self.resent_in_run(packet, now, behind, back.answers);
+                    self.resent_in_run(packet, now, behind);
                 }
-                self.request(packet, now, back.acked);
+                self.request(packet, now, acked);
             }
             Kind::Ack => {
-                self.answers += u64::from(packet.seq > self.acked);
+                self.answer(packet.seq > self.acked, now);
                 self.covers(packet.seq);
             }
             Kind::Nak | Kind::FatalNak => {
@@ -134,7 +132,7 @@ impl Seen {
                 self.covers(packet.seq);
             }
             Kind::ReadResponse => {
-                self.answers += u64::from(packet.first);
+                self.answer(packet.first, now);
                 self.covers(packet.seq + 1);
                 self.response(packet);
             }
@@ -142,7 +140,7 @@ impl Seen {
         }
     }
 
-    fn resent_in_run(&mut self, packet: &Packet, now: Time, behind: bool, answers: u64) {
+    fn resent_in_run(&mut self, packet: &Packet, now: Time, behind: bool) {
         match self.runs.iter_mut().rev().find(|seen| seen.run == packet.note) {
             Some(seen) => seen.packets += 1,
             None => self.runs.push(RunSeen {
@@ -151,11 +149,21 @@ impl Seen {
                 seq: packet.seq,
                 packets: 1,
                 behind,
-                answers: answers + self.answers,
+                quiet: now.since(self.last_request),
                 joins: behind && self.run_next.is_some_and(|next| packet.seq >= next),
             }),
         }
         self.run_next = Some(packet.seq + u64::from(packet.span));
+    }
+
+    fn answer(&mut self, names_one: bool, now: Time) {
+        if !names_one {
+            return;
+        }
+        self.answers += 1;
+        if self.answers <= Truth::ANSWERS_BY_PSN {
+            self.first_answers.push(now);
+        }
     }
 
     fn covers(&mut self, seq: u64) {
@@ -163,6 +171,7 @@ impl Seen {
     }
 
     fn request(&mut self, packet: &Packet, now: Time, acked: u64) {
+        let since = core::mem::replace(&mut self.last_request, now);
         let end = packet.seq + u64::from(packet.span);
         let Some(highest) = self.highest else {
             self.highest = Some(end);
@@ -174,6 +183,7 @@ impl Seen {
                     seq,
                     Hole {
                         time: now,
+                        since,
                         filled: None,
                     },
                 );
