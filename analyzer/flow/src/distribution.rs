@@ -146,11 +146,19 @@ impl Distribution {
     pub(crate) fn summary(&self) -> Summary {
         let mut all = self.clone();
         all.settle();
+        if let Store::Exact(samples) = &mut all.store {
+            samples[..exact(all.count)].sort_unstable();
+        }
         Summary(all)
     }
 }
 
-/// A distribution of which every sample is counted.
+/// So many of `count` samples are kept as they are while all are.
+fn exact(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(EXACT).min(EXACT)
+}
+
+/// A distribution of which every sample is counted; those that are kept as they are are in order.
 pub(crate) struct Summary(Distribution);
 
 impl Summary {
@@ -183,14 +191,11 @@ impl Summary {
 
     /// The sample with so many, itself included, that are not larger.
     pub(crate) fn ranked(&self, rank: u64) -> Option<u64> {
-        let count = self.0.count;
         match &self.0.store {
             Store::Empty => None,
             Store::Exact(samples) => {
-                let mut sorted = **samples;
-                let sorted = &mut sorted[..usize::try_from(count).unwrap_or(EXACT).min(EXACT)];
-                sorted.sort_unstable();
-                sorted.get(usize::try_from(rank - 1).ok()?).copied()
+                let place = usize::try_from(rank - 1).ok()?;
+                samples[..exact(self.0.count)].get(place).copied()
             }
             Store::Buckets(buckets) => {
                 let mut below = 0;

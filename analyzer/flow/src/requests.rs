@@ -172,7 +172,7 @@ impl Connected {
 pub(crate) struct Tracker {
     holes: Holes,
     run: Option<Run>,
-    undecided: Option<Undecided>,
+    undecided: Option<Box<Undecided>>,
     stale_next: Psn,
     stale_run: u8,
     /// After a READ of unknown span: whatever comes next is in order.
@@ -184,7 +184,7 @@ pub(crate) struct Tracker {
     /// Runs that ended and were not reported yet.
     ended: Vec<Run>,
     /// Decisions not applied yet, at most one.
-    decision: Option<Decision>,
+    decision: Option<Box<Decision>>,
     /// The first PSN of the epoch.
     begin: u64,
     /// The latest missing PSNs that were sent again: captured once.
@@ -372,7 +372,7 @@ impl Tracker {
             self.decide_alone();
         }
         let falls_back = |undecided: &Undecided| at < undecided.next && (undecided.silent || silent);
-        if self.undecided.as_ref().is_some_and(falls_back) {
+        if self.undecided.as_deref().is_some_and(falls_back) {
             // Fallen back further, and after a silence: the sender sends again.
             self.decide(true);
             self.resend(at, span, next, request, true);
@@ -386,16 +386,18 @@ impl Tracker {
             answers.behind(at, at + span, next);
         }
         // Reordering turns packets around, too.
-        let undecided = self.undecided.get_or_insert_with(|| Undecided {
-            first: at,
-            next: at,
-            begin: *request,
-            trigger,
-            silent,
-            fate,
-            passed: false,
-            filled: Vec::new(),
-            parts: Vec::new(),
+        let undecided = self.undecided.get_or_insert_with(|| {
+            Box::new(Undecided {
+                first: at,
+                next: at,
+                begin: *request,
+                trigger,
+                silent,
+                fate,
+                passed: false,
+                filled: Vec::new(),
+                parts: Vec::new(),
+            })
         });
         undecided.add(at + span, request, filled);
         Verdict::Undecided
@@ -461,12 +463,12 @@ impl Tracker {
                 }
             }
         }
-        self.decision = Some(Decision {
+        self.decision = Some(Box::new(Decision {
             resent,
             psn: psn_of(undecided.first),
             time: undecided.begin.time,
             parts: undecided.parts,
-        });
+        }));
     }
 
     /// Whether packets are neither late nor sent again yet.
@@ -529,7 +531,7 @@ impl Tracker {
 
     /// A decision on undecided packets since the last call.
     pub(crate) fn take_decision(&mut self) -> Option<Decision> {
-        self.decision.take()
+        self.decision.take().map(|decision| *decision)
     }
 
     /// Missing PSNs of which it was decided since the last call what became of them. At the `end` nothing waits.

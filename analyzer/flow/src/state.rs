@@ -75,39 +75,70 @@ pub(crate) struct Hot {
     pub(crate) quiet: Quiet,
 }
 
-/// What is touched when something other than the usual happens, and when a row closes.
+/// What is touched when something other than the usual happens, and when a row closes. What comes together stands together:
+/// the lines of one flow are seldom in a cache.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Cold {
-    pub(crate) key: FlowKey,
+    // When a row closes.
     pub(crate) id: FlowId,
-    pub(crate) epoch: u32,
     pub(crate) groups: Groups,
-    /// The hash of the pair of the other direction.
-    pub(crate) back: u64,
+    pub(crate) epoch: u32,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
     pub(crate) serial: u32,
-    /// The other direction, as it is linked now.
-    pub(crate) link: Option<Peer>,
+    /// What answers took; made with the first request after the other direction is known.
+    pub(crate) times: Option<Box<Times>>,
+    /// Its sender under DCQCN, from the first notification on.
+    pub(crate) replay: Option<Box<Replay>>,
+    pub(crate) totals: FlowTotals,
     /// The other direction, as far as it was known in this epoch.
     pub(crate) peer: Option<Peer>,
-    /// What speaks for which other direction, until that is known.
-    pub(crate) evidence: Option<Box<Evidence>>,
-    /// Marks and notifications, once there are some.
-    pub(crate) congestion: Option<Box<Congestion>>,
+    pub(crate) key: FlowKey,
+    // With requests and answers.
+    /// The same as `times` for READs.
+    pub(crate) reads: Option<Box<Reads>>,
+    pub(crate) lengths: Distribution,
+    pub(crate) pending_read: Option<PendingRead>,
+    pub(crate) tracker: Tracker,
     /// The rate before any time.
     pub(crate) meter: Meter,
+    /// Marks and notifications, once there are some.
+    pub(crate) congestion: Option<Box<Congestion>>,
+    pub(crate) pace: Pace,
+    pub(crate) responses: Responses,
+    pub(crate) read_requests: u64,
+    pub(crate) atomics: u64,
+    // While the other direction is looked for, and rarely.
+    /// The hash of the pair of the other direction.
+    pub(crate) back: u64,
+    /// What speaks for which other direction, until that is known.
+    pub(crate) evidence: Option<Box<Evidence>>,
+    ports: Ports,
+    /// The other direction, as it is linked now.
+    pub(crate) link: Option<Peer>,
     /// When the flow last carried a NAK, RNR NAKs not counted; 0: never.
     pub(crate) last_nak: Nanos,
-    hop_limit: u8,
     /// What the other direction says of the tap's place, when that has closed.
     pub(crate) other: Option<Other>,
     pub(crate) first_time: Nanos,
-    pub(crate) totals: FlowTotals,
-    pub(crate) tracker: Tracker,
-    pub(crate) lengths: Distribution,
-    pub(crate) pending_read: Option<PendingRead>,
-    pub(crate) responses: Responses,
     pub(crate) first_psn: Option<Psn>,
+    /// How long the flow was paused from its first row to its last.
+    pause_ns: Option<u64>,
+    /// The pauses that it could have had up to its last row, since there are any at its tap.
+    pause_before: Option<u64>,
+    /// What went wrong, once something has.
+    pub(crate) trouble: Option<Box<Trouble>>,
+    /// Packets by DSCP, from the second value on.
+    dscps: Option<Box<Dscps>>,
+    through: Through,
+    carrier: Carrier,
+    hop_limit: u8,
+    priority: Option<u8>,
+}
+
+/// Counts of what most flows never show.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trouble {
     /// NAKs by code, RNR NAKs left out: sequence, invalid request, remote access, remote operational, other.
     pub(crate) naks: [u64; 5],
     /// Resend runs by [`crate::requests::Trigger`].
@@ -117,25 +148,7 @@ pub(crate) struct Cold {
     pub(crate) response_missing: u64,
     /// Missing READ responses by [`crate::holes::Fate`].
     pub(crate) response_fates: Fates,
-    /// What answers took; made with the first request after the other direction is known.
-    pub(crate) times: Option<Box<Times>>,
-    /// The same for READs.
-    pub(crate) reads: Option<Box<Reads>>,
-    pub(crate) pace: Pace,
-    pub(crate) read_requests: u64,
-    pub(crate) atomics: u64,
     pub(crate) icrc_bad: u64,
-    carrier: Carrier,
-    through: Through,
-    priority: Option<u8>,
-    ports: Ports,
-    dscps: Dscps,
-    /// How long the flow was paused from its first row to its last.
-    pause_ns: Option<u64>,
-    /// The pauses that it could have had up to its last row, since there are any at its tap.
-    pause_before: Option<u64>,
-    /// Its sender under DCQCN, from the first notification on.
-    pub(crate) replay: Option<Box<Replay>>,
 }
 
 /// Hashes of a flow's tap and hosts.
@@ -283,7 +296,8 @@ impl Hot {
         }
         if data {
             if packet.roce.dscp() != self.dscp {
-                cold.dscps.add(self.dscp, core::mem::take(&mut self.dscp_run));
+                let packets = core::mem::take(&mut self.dscp_run);
+                cold.dscps.get_or_insert_default().add(self.dscp, packets);
                 self.dscp = packet.roce.dscp();
             }
             self.dscp_run += 1;
@@ -303,47 +317,41 @@ impl Cold {
             ports.change_to(packet.roce.udp_source_port);
         }
         Self {
-            key,
             id: key.id(),
-            epoch,
             groups: hosts.groups,
-            back: hosts.back,
+            epoch,
             serial,
-            link: None,
-            peer: None,
-            evidence: None,
-            congestion: None,
-            meter: Meter::default(),
-            last_nak: Nanos(0),
-            hop_limit: packet.roce.hop_limit,
-            other: None,
-            first_time: packet.time,
+            times: None,
+            replay: None,
             totals: FlowTotals::default(),
-            tracker: Tracker::default(),
+            peer: None,
+            key,
+            reads: None,
             lengths: Distribution::default(),
             pending_read: None,
-            responses: Responses::default(),
-            first_psn: None,
-            naks: [0; 5],
-            runs: [0; 5],
-            wasted_bytes: 0,
-            stale: 0,
-            response_missing: 0,
-            response_fates: Fates::default(),
-            times: None,
-            reads: None,
+            tracker: Tracker::default(),
+            meter: Meter::default(),
+            congestion: None,
             pace: Pace::default(),
+            responses: Responses::default(),
             read_requests: 0,
             atomics: 0,
-            icrc_bad: 0,
-            carrier: packet.roce.carrier,
-            through: packet.roce.through,
-            priority: packet.roce.vlan.map(VlanTag::priority),
+            back: hosts.back,
+            evidence: None,
             ports,
-            dscps: Dscps::default(),
+            link: None,
+            last_nak: Nanos(0),
+            other: None,
+            first_time: packet.time,
+            first_psn: None,
             pause_ns: None,
             pause_before: None,
-            replay: None,
+            trouble: None,
+            dscps: None,
+            through: packet.roce.through,
+            carrier: packet.roce.carrier,
+            hop_limit: packet.roce.hop_limit,
+            priority: packet.roce.vlan.map(VlanTag::priority),
         }
     }
 
@@ -356,13 +364,10 @@ impl Cold {
         self.pending_read = None;
         self.responses = Responses::default();
         self.first_psn = None;
-        self.naks = [0; 5];
-        (self.runs, self.wasted_bytes) = ([0; 5], 0);
-        (self.stale, self.response_missing) = (0, 0);
-        self.response_fates = Fates::default();
+        self.trouble = None;
         (self.times, self.reads, self.pace) = (None, None, Pace::default());
-        (self.read_requests, self.atomics, self.icrc_bad) = (0, 0, 0);
-        self.dscps = Dscps::default();
+        (self.read_requests, self.atomics) = (0, 0);
+        self.dscps = None;
         self.ports.changes = 0;
         self.congestion = None;
         self.other = None;
@@ -438,16 +443,18 @@ impl Cold {
     }
 
     /// What the flow tells its other direction of the tap's place.
-    pub(crate) fn to_other(&self, hot: &Hot) -> Other {
-        let row = self.flow_row(hot, false, None);
+    pub(crate) fn to_other(&self) -> Other {
         Other {
             hop_limit: self.hop_limit,
-            turnaround: vantage::turnaround(row.ack_rtt_count, row.ack_rtt_p50_ns),
+            turnaround: self.times.as_ref().and_then(|times| {
+                let (answers, median) = times.ack_rtt();
+                vantage::turnaround(answers, median)
+            }),
         }
     }
 
     /// Fills in what became of losses, and how the sender recovered.
-    fn write_losses(&self, row: &mut FlowRow) {
+    fn write_losses(&self, trouble: &Trouble, row: &mut FlowRow) {
         [
             row.reordered,
             row.network_lost,
@@ -455,23 +462,23 @@ impl Cold {
             row.ambiguous,
             row.unresolved,
         ] = self.tracker.fates();
-        row.resend_runs = self.runs.iter().sum();
+        row.resend_runs = trouble.runs.iter().sum();
         [
             row.runs_nak,
             row.runs_implied_nak,
             row.runs_rnr,
             row.runs_timeout,
             row.runs_unknown,
-        ] = self.runs;
-        row.wasted_bytes = self.wasted_bytes;
+        ] = trouble.runs;
+        row.wasted_bytes = trouble.wasted_bytes;
         row.recovery = self.tracker.recovery().map(Recovery::name);
         let Some(answers) = self.tracker.answers() else {
             return;
         };
         row.lost_downstream = Some(self.totals.lost_downstream);
         row.duplicate_acks = Some(answers.duplicates());
-        row.response_network_lost = Some(self.response_fates[Fate::NetworkLost as usize]);
-        row.response_capture_lost = Some(self.response_fates[Fate::CaptureLost as usize]);
+        row.response_network_lost = Some(trouble.response_fates[Fate::NetworkLost as usize]);
+        row.response_capture_lost = Some(trouble.response_fates[Fate::CaptureLost as usize]);
     }
 
     fn write_lengths(&self, row: &mut FlowRow) {
@@ -487,7 +494,8 @@ impl Cold {
     /// The flow's row in `flows`. `other`: what its other direction says of the tap's place.
     pub(crate) fn flow_row(&self, hot: &Hot, evicted: bool, other: Option<Other>) -> FlowRow {
         let key = &self.key;
-        let mut dscps = self.dscps.clone();
+        let trouble = self.trouble.as_deref().cloned().unwrap_or_default();
+        let mut dscps = self.dscps.as_deref().cloned().unwrap_or_default();
         dscps.add(hot.dscp, hot.dscp_run);
         let connected = !matches!(key.service, Service::Ud | Service::Rd);
         let [
@@ -496,7 +504,7 @@ impl Cold {
             nak_remote_access,
             nak_remote_operational,
             nak_other,
-        ] = self.naks;
+        ] = trouble.naks;
         let mut row = FlowRow {
             flow_id: self.id,
             tap: hot.tap,
@@ -524,8 +532,8 @@ impl Cold {
             nak_remote_access,
             nak_remote_operational,
             nak_other,
-            stale: self.stale,
-            response_missing: self.response_missing,
+            stale: trouble.stale,
+            response_missing: trouble.response_missing,
             read_requests: self.read_requests,
             atomics: self.atomics,
             path_mtu: hot.messages.path_mtu(),
@@ -541,7 +549,7 @@ impl Cold {
                 .first_psn
                 .map(|_| hot.requests.expected().plus(Psn::COUNT - 1).value()),
             icrc_checked: hot.icrc_checked,
-            icrc_bad: self.icrc_bad,
+            icrc_bad: trouble.icrc_bad,
             dcqcn_deviation: self.replay.as_ref().and_then(|replay| replay.deviation()),
             pause_ns: self.pause_ns,
             evicted,
@@ -550,7 +558,7 @@ impl Cold {
         };
         self.write_lengths(&mut row);
         self.totals.write_flow(&mut row);
-        self.write_losses(&mut row);
+        self.write_losses(&trouble, &mut row);
         if let Some(times) = &self.times {
             times.write_flow(&mut row);
         }

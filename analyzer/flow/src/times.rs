@@ -88,12 +88,18 @@ pub(crate) struct Times {
     stamps: Stamps,
     ack_rtt: Distribution,
     message: Distribution,
-    read: Distribution,
-    atomic: Distribution,
     bin: BinSamples,
+    /// Of READs and atomics, once there are some.
+    fetches: Option<Box<Fetches>>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
+struct Fetches {
+    read: Distribution,
+    atomic: Distribution,
+}
+
+#[derive(Clone, Debug, Default)]
 struct BinSamples {
     ack_rtt: Few,
     message: Few,
@@ -237,12 +243,12 @@ impl Times {
             (What::Read, Answer::ReadDone) if self.marks.front().is_none_or(|next| next.end > psn) => {
                 self.stamps.note(mark.time, time);
                 self.note_shortest(took);
-                self.read.add(took.0);
+                self.fetches.get_or_insert_default().read.add(took.0);
             }
             (What::Atomic, Answer::Atomic) if mark.end == psn => {
                 self.stamps.note(mark.time, time);
                 self.note_shortest(took);
-                self.atomic.add(took.0);
+                self.fetches.get_or_insert_default().atomic.add(took.0);
             }
             _ => {}
         }
@@ -271,21 +277,30 @@ impl Times {
 
     /// What the open bin has; a new one begins.
     pub(crate) fn take_bin(&mut self) -> BinTimes {
-        let bin = core::mem::take(&mut self.bin);
-        BinTimes {
+        let bin = &mut self.bin;
+        let times = BinTimes {
             ack_rtt_p50: self.stamps.trusted(bin.ack_rtt.median()),
             ack_rtt_max: self.stamps.trusted(bin.ack_rtt.max()),
             message_p50: self.stamps.trusted(bin.message.median()),
             message_max: self.stamps.trusted(bin.message.max()),
-            inflight_max: bin.inflight,
-        }
+            inflight_max: bin.inflight.take(),
+        };
+        bin.ack_rtt.clear();
+        bin.message.clear();
+        times
+    }
+
+    /// How many round trips were measured, and their median.
+    pub(crate) fn ack_rtt(&self) -> (u64, Option<u64>) {
+        let summary = self.ack_rtt.summary();
+        (summary.count(), self.stamps.trusted(summary.quantile(50)))
     }
 
     /// Fills in the times of a flow's row.
     pub(crate) fn write_flow(&self, row: &mut FlowRow) {
         macro_rules! fill {
-            ($($of:ident: $count:ident $min:ident $p50:ident $p90:ident $p99:ident $max:ident $stddev:ident;)+) => {$(
-                let summary = self.$of.summary();
+            ($of:expr => $count:ident $min:ident $p50:ident $p90:ident $p99:ident $max:ident $stddev:ident) => {
+                let summary = $of.summary();
                 row.$count = summary.count();
                 row.$min = self.stamps.trusted(summary.min());
                 row.$p50 = self.stamps.trusted(summary.quantile(50));
@@ -293,17 +308,17 @@ impl Times {
                 row.$p99 = self.stamps.trusted(summary.quantile(99));
                 row.$max = self.stamps.trusted(summary.max());
                 row.$stddev = self.stamps.trusted_deviation(&summary);
-            )+};
+            };
         }
-        fill! {
-            ack_rtt: ack_rtt_count ack_rtt_min_ns ack_rtt_p50_ns ack_rtt_p90_ns ack_rtt_p99_ns ack_rtt_max_ns
-                ack_rtt_stddev_ns;
-            message: message_time_count message_time_min_ns message_time_p50_ns message_time_p90_ns
-                message_time_p99_ns message_time_max_ns message_time_stddev_ns;
-            read: read_time_count read_time_min_ns read_time_p50_ns read_time_p90_ns read_time_p99_ns
-                read_time_max_ns read_time_stddev_ns;
-            atomic: atomic_time_count atomic_time_min_ns atomic_time_p50_ns atomic_time_p90_ns atomic_time_p99_ns
-                atomic_time_max_ns atomic_time_stddev_ns;
+        fill!(self.ack_rtt => ack_rtt_count ack_rtt_min_ns ack_rtt_p50_ns ack_rtt_p90_ns ack_rtt_p99_ns ack_rtt_max_ns
+            ack_rtt_stddev_ns);
+        fill!(self.message => message_time_count message_time_min_ns message_time_p50_ns message_time_p90_ns
+            message_time_p99_ns message_time_max_ns message_time_stddev_ns);
+        if let Some(Fetches { read, atomic }) = self.fetches.as_deref() {
+            fill!(read => read_time_count read_time_min_ns read_time_p50_ns read_time_p90_ns read_time_p99_ns
+                read_time_max_ns read_time_stddev_ns);
+            fill!(atomic => atomic_time_count atomic_time_min_ns atomic_time_p50_ns atomic_time_p90_ns atomic_time_p99_ns
+                atomic_time_max_ns atomic_time_stddev_ns);
         }
         row.inflight_bytes_max = self.inflight_max;
     }
@@ -358,18 +373,21 @@ impl Stamps {
 
 /// A few samples: all of them up to 16, then evenly spaced ones, 8 to 16 of them. The largest is exact, the median that
 /// of the kept ones.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Few {
-    kept: [u64; Few::KEPT],
-    len: usize,
+    /// The first ones; the others have a place once there are some.
+    first: [u64; Few::FIRST],
+    others: Option<Box<[u64; Few::KEPT - Few::FIRST]>>,
+    len: u8,
     /// One of so many is kept, as a power of two.
-    spacing: u32,
+    spacing: u8,
     seen: u64,
     max: u64,
 }
 
 impl Few {
     const KEPT: usize = 16;
+    const FIRST: usize = 4;
 
     fn add(&mut self, value: u64) {
         self.max = self.max.max(value);
@@ -378,15 +396,39 @@ impl Few {
         if !at.is_multiple_of(1 << self.spacing.min(63)) {
             return;
         }
-        if self.len == Self::KEPT {
-            for i in 0..Self::KEPT / 2 {
-                self.kept[i] = self.kept[2 * i];
+        if usize::from(self.len) == Self::KEPT {
+            let kept = self.kept();
+            self.len = 0;
+            for value in kept.into_iter().step_by(2) {
+                self.keep(value);
             }
-            self.len = Self::KEPT / 2;
             self.spacing += 1;
         }
-        self.kept[self.len] = value;
+        self.keep(value);
+    }
+
+    fn keep(&mut self, value: u64) {
+        let at = usize::from(self.len);
+        match at.checked_sub(Self::FIRST) {
+            None => self.first[at] = value,
+            Some(at) => self.others.get_or_insert_default()[at] = value,
+        }
         self.len += 1;
+    }
+
+    /// The kept samples, in front.
+    fn kept(&self) -> [u64; Self::KEPT] {
+        let mut kept = [0; Self::KEPT];
+        kept[..Self::FIRST].copy_from_slice(&self.first);
+        if let Some(others) = &self.others {
+            kept[Self::FIRST..].copy_from_slice(&**others);
+        }
+        kept
+    }
+
+    /// No samples, as before the first.
+    fn clear(&mut self) {
+        (self.len, self.spacing, self.seen, self.max) = (0, 0, 0, 0);
     }
 
     fn max(&self) -> Option<u64> {
@@ -395,10 +437,14 @@ impl Few {
 
     /// Nearest rank, as the quantiles of a flow are.
     fn median(&self) -> Option<u64> {
-        let mut kept = self.kept;
-        let kept = &mut kept[..self.len];
+        let middle = usize::from(self.len).checked_sub(1)? / 2;
+        if self.len == 1 {
+            return Some(self.first[0]);
+        }
+        let mut kept = self.kept();
+        let kept = &mut kept[..usize::from(self.len)];
         kept.sort_unstable();
-        kept.get(self.len.checked_sub(1)? / 2).copied()
+        kept.get(middle).copied()
     }
 }
 

@@ -128,7 +128,7 @@ impl Analysis {
     /// Counts missing READ responses of the flow at `at`.
     pub(super) fn count_read_gap(&mut self, at: u32, first: Psn, missing: u64, packet: &Packet) {
         let cold = &mut self.table.cold[at as usize];
-        cold.response_missing += missing;
+        cold.trouble.get_or_insert_default().response_missing += missing;
         self.totals.response_missing += missing;
         self.bins.events.push(EventRow {
             time: packet.time,
@@ -154,7 +154,7 @@ impl Analysis {
         } in reads.take_decided()
         {
             let cold = &mut self.table.cold[response_at as usize];
-            cold.response_fates[fate as usize] += end - first;
+            cold.trouble.get_or_insert_default().response_fates[fate as usize] += end - first;
             self.bins.events.push(EventRow {
                 time,
                 kind: EventKind::ResponseHole,

@@ -52,7 +52,9 @@ impl Analysis {
         }
         if let Some(good) = packet.icrc {
             hot.icrc_checked += 1;
-            cold.icrc_bad += u64::from(!good);
+            if !good {
+                cold.trouble.get_or_insert_default().icrc_bad += 1;
+            }
         }
         hot.attributes(cold, packet, data);
         if traits.is_response() {
@@ -92,7 +94,7 @@ impl Analysis {
                 hot.counts.retransmitted_packets += 1;
                 hot.counts.retransmitted_bytes += u64::from(roce.payload_bytes);
                 if captured_before {
-                    cold.wasted_bytes += u64::from(roce.payload_bytes);
+                    cold.trouble.get_or_insert_default().wasted_bytes += u64::from(roce.payload_bytes);
                     return;
                 }
             }
@@ -108,7 +110,7 @@ impl Analysis {
                 }
             }
             Verdict::Stale | Verdict::NewEpoch(_) => {
-                cold.stale += 1;
+                cold.trouble.get_or_insert_default().stale += 1;
                 return;
             }
         }
@@ -170,7 +172,7 @@ impl Analysis {
                     Nak::RemoteOperationalError => 3,
                     Nak::InvalidRdRequest => 4,
                 };
-                cold.naks[place] += 1;
+                cold.trouble.get_or_insert_default().naks[place] += 1;
                 cold.last_nak = packet.time;
                 if code == Nak::PsnSequenceError {
                     self.asked.note(hot.tap, &cold.key, roce.bth.psn(), packet.time);

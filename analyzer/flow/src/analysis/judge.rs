@@ -150,7 +150,7 @@ impl Analysis {
             ..
         }) = cold.tracker.take_ended()
         {
-            cold.runs[trigger as usize] += 1;
+            cold.trouble.get_or_insert_default().runs[trigger as usize] += 1;
             self.bins.events.push(EventRow {
                 time: begin,
                 kind: EventKind::ResendRun,

@@ -64,7 +64,7 @@ impl Analysis {
         cold.totals.add_to_run(&mut self.totals);
         add_verdicts(&row, &mut self.totals);
         self.totals.icrc_checked += hot.icrc_checked;
-        self.totals.icrc_bad += cold.icrc_bad;
+        self.totals.icrc_bad += row.icrc_bad;
         if evicted {
             self.totals.evicted += 1;
             self.first_epoch = self.first_epoch.max(cold.epoch + 1);

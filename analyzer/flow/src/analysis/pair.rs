@@ -358,7 +358,7 @@ impl Analysis {
         if peer == Found::NONE {
             return self.table.cold[at as usize].other;
         }
-        let says = |at: u32| self.table.cold[at as usize].to_other(&self.table.hot[at as usize]);
+        let says = |at: u32| self.table.cold[at as usize].to_other();
         let (own, others) = (says(at), says(peer));
         self.table.cold[peer as usize].other = Some(own);
         Some(others)

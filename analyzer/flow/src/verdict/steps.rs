@@ -38,6 +38,16 @@ pub(crate) struct Steps {
     log: Log,
     places: HashMap<u64, usize, foldhash::fast::RandomState>,
     pairs: Vec<Pair>,
+    /// Of each pair, where its last stretch has come to.
+    going: Vec<Going>,
+}
+
+/// A pair's last stretch of traffic, which most rows only prolong: nothing else of the pair is touched then.
+#[derive(Clone, Copy, Debug)]
+struct Going {
+    /// As in [`Pair::stretches`], but up to date; `None` before the first one.
+    last: Option<Burst>,
+    joined: u64,
 }
 
 /// The traffic between two hosts at one tap, both directions together.
@@ -77,6 +87,13 @@ impl Pair {
         self.stretches.push(Burst { start, end, bytes });
     }
 
+    /// Brings the last stretch up to date.
+    fn catch_up(&mut self, going: &Going) {
+        if let (Some(last), Some(now)) = (self.stretches.last_mut(), going.last) {
+            *last = now;
+        }
+    }
+
     /// Joins the stretches with the shorter half of the silences between them.
     fn make_room(&mut self) {
         let mut silences = bursts::silences(&self.stretches);
@@ -97,6 +114,7 @@ impl Steps {
             log: Log::new(log),
             places: HashMap::default(),
             pairs: Vec::new(),
+            going: Vec::new(),
         }
     }
 
@@ -106,28 +124,47 @@ impl Steps {
         if row.payload_bytes == 0 {
             return;
         }
-        let most = (MOST_STRETCHES / self.pairs.len().max(1)).clamp(LEAST_OF_PAIR, MOST_OF_PAIR);
         let (start, end) = (row.time.0, row.time.0.saturating_add(self.bin));
-        if let Some(pair) = self.pair(row.tap, groups) {
-            pair.add(start, end, row.payload_bytes, most);
+        let Some(place) = self.place(row.tap, groups) else {
+            return;
+        };
+        match &mut self.going[place] {
+            Going {
+                last: Some(last),
+                joined,
+            } if start >= last.start && start.saturating_sub(last.end) <= *joined => {
+                last.end = last.end.max(end);
+                last.bytes = last.bytes.saturating_add(row.payload_bytes);
+            }
+            _ => self.add_apart(place, start, end, row.payload_bytes),
         }
+    }
+
+    /// Application data of the pair at `place` that may not prolong its last stretch.
+    #[inline(never)]
+    fn add_apart(&mut self, place: usize, start: u64, end: u64, bytes: u64) {
+        let most = (MOST_STRETCHES / self.pairs.len().max(1)).clamp(LEAST_OF_PAIR, MOST_OF_PAIR);
+        let (pair, going) = (&mut self.pairs[place], &mut self.going[place]);
+        pair.catch_up(going);
+        pair.add(start, end, bytes, most);
+        (going.last, going.joined) = (pair.stretches.last().copied(), pair.joined);
     }
 
     /// A flow that is complete: who its hosts are. Its last rows may follow.
     pub(crate) fn flow(&mut self, row: &FlowRow) {
         let ends = (row.source.min(row.destination), row.source.max(row.destination));
-        if let Some(pair) = self.pair(row.tap, Groups::of(row.tap, row.source, row.destination)) {
-            pair.hosts.get_or_insert(ends);
+        if let Some(place) = self.place(row.tap, Groups::of(row.tap, row.source, row.destination)) {
+            self.pairs[place].hosts.get_or_insert(ends);
         }
     }
 
-    /// The pair of hosts of these groups; `None` when too many others are followed.
+    /// The place of the pair of hosts of these groups; `None` when too many others are followed.
     #[inline]
-    fn pair(&mut self, tap: TapId, groups: Groups) -> Option<&mut Pair> {
+    fn place(&mut self, tap: TapId, groups: Groups) -> Option<usize> {
         // Both directions between two hosts at a tap.
         let key = groups.source.wrapping_add(groups.destination);
-        let place = match self.places.get(&key) {
-            Some(place) => *place,
+        match self.places.get(&key) {
+            Some(place) => Some(*place),
             None if self.pairs.len() >= MOST_PAIRS => return None,
             None => {
                 self.places.insert(key, self.pairs.len());
@@ -137,14 +174,17 @@ impl Steps {
                     stretches: Vec::new(),
                     joined: 0,
                 });
-                self.pairs.len() - 1
+                self.going.push(Going { last: None, joined: 0 });
+                Some(self.pairs.len() - 1)
             }
-        };
-        self.pairs.get_mut(place)
+        }
     }
 
     /// The steps, in the order of time, and of those that took long the episode that fits.
-    pub(crate) fn conclude(self, episodes: &[EpisodeRow]) -> Vec<StepRow> {
+    pub(crate) fn conclude(mut self, episodes: &[EpisodeRow]) -> Vec<StepRow> {
+        for (pair, going) in self.pairs.iter_mut().zip(&self.going) {
+            pair.catch_up(going);
+        }
         let mut ranks: Vec<Rank> = self
             .pairs
             .iter()
