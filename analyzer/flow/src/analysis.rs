@@ -146,6 +146,9 @@ pub struct Analysis {
     first_epoch: u32,
 }
 
+/// Rows that close together, so that waits for memory overlap.
+const CLOSED_TOGETHER: usize = 16;
+
 /// Events of the current bin that wait for its end, at most.
 const MOST_EVENTS: usize = 1 << 16;
 
@@ -422,8 +425,11 @@ impl Analysis {
         let active = core::mem::take(&mut self.bins.active);
         let mut rows = core::mem::take(&mut self.bins.rows);
         rows.reserve(active.len());
-        for at in &active {
-            rows.extend(self.close_row(*at));
+        for some in active.chunks(CLOSED_TOGETHER) {
+            self.table.touch_rows(some);
+            for at in some {
+                rows.extend(self.close_row(*at));
+            }
         }
         self.bins.active = active;
         self.bins.active.clear();

@@ -53,7 +53,7 @@ pub(crate) struct Bin {
     /// Pause frames of it.
     pub(crate) pauses: Vec<PauseFrame>,
     /// Where a flow's row is; made when first needed.
-    places: Option<HashMap<(FlowId, TapId, u32), usize>>,
+    places: Option<HashMap<(FlowId, TapId, u32), u32, foldhash::fast::RandomState>>,
     /// Flows with packets in this bin that are neither late nor sent again yet.
     undecided: Vec<u32>,
     /// Receivers of congestion notifications in this bin, by their places.
@@ -72,8 +72,8 @@ impl Bin {
     fn counts(&mut self, like: &Row) -> &mut Counts {
         let rows = &mut self.rows;
         let places = self.places.get_or_insert_with(|| {
-            rows.iter()
-                .enumerate()
+            (0..)
+                .zip(rows.iter())
                 .map(|(at, row)| ((row.flow_id, row.tap, row.epoch), at))
                 .collect()
         });
@@ -87,9 +87,9 @@ impl Bin {
                     dcqcn_rate_bps: None,
                     ..*like
                 });
-                rows.len() - 1
+                u32::try_from(rows.len() - 1).unwrap_or(u32::MAX)
             });
-        &mut rows[at].counts
+        &mut rows[at as usize].counts
     }
 }
 

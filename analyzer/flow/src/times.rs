@@ -2,6 +2,7 @@
 //! which request is said by the caller.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 
 use roce_model::{FlowRow, Nanos, TimelineRow};
 
@@ -106,23 +107,23 @@ struct BinSamples {
     inflight: Option<u64>,
 }
 
-/// What a flow's answers took in one bin.
+/// What a flow's answers took in one bin. No time that is told is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BinTimes {
-    ack_rtt_p50: Option<u64>,
-    ack_rtt_max: Option<u64>,
-    message_p50: Option<u64>,
-    message_max: Option<u64>,
+    ack_rtt_p50: Option<NonZeroU64>,
+    ack_rtt_max: Option<NonZeroU64>,
+    message_p50: Option<NonZeroU64>,
+    message_max: Option<NonZeroU64>,
     inflight_max: Option<u64>,
 }
 
 impl BinTimes {
     /// Fills in the times of a timeline row.
     pub(crate) fn write_timeline(&self, row: &mut TimelineRow) {
-        row.ack_rtt_p50_ns = self.ack_rtt_p50;
-        row.ack_rtt_max_ns = self.ack_rtt_max;
-        row.message_time_p50_ns = self.message_p50;
-        row.message_time_max_ns = self.message_max;
+        row.ack_rtt_p50_ns = self.ack_rtt_p50.map(NonZeroU64::get);
+        row.ack_rtt_max_ns = self.ack_rtt_max.map(NonZeroU64::get);
+        row.message_time_p50_ns = self.message_p50.map(NonZeroU64::get);
+        row.message_time_max_ns = self.message_max.map(NonZeroU64::get);
         row.inflight_bytes_max = self.inflight_max;
     }
 }
@@ -275,14 +276,21 @@ impl Times {
         }
     }
 
+    /// Reads a word of each cache line of the open bin.
+    #[inline]
+    pub(crate) const fn touch(&self) -> u64 {
+        self.bin.ack_rtt.seen ^ self.bin.message.seen ^ self.stamps.least
+    }
+
     /// What the open bin has; a new one begins.
     pub(crate) fn take_bin(&mut self) -> BinTimes {
         let bin = &mut self.bin;
+        let trusted = |value| self.stamps.trusted(value).and_then(NonZeroU64::new);
         let times = BinTimes {
-            ack_rtt_p50: self.stamps.trusted(bin.ack_rtt.median()),
-            ack_rtt_max: self.stamps.trusted(bin.ack_rtt.max()),
-            message_p50: self.stamps.trusted(bin.message.median()),
-            message_max: self.stamps.trusted(bin.message.max()),
+            ack_rtt_p50: trusted(bin.ack_rtt.median()),
+            ack_rtt_max: trusted(bin.ack_rtt.max()),
+            message_p50: trusted(bin.message.median()),
+            message_max: trusted(bin.message.max()),
             inflight_max: bin.inflight.take(),
         };
         bin.ack_rtt.clear();

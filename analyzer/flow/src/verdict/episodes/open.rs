@@ -49,6 +49,18 @@ impl Share {
         add(&mut self.bins, other.bins);
     }
 
+    /// What of it is no [`Usual`].
+    fn rest(&self) -> Self {
+        Self {
+            payload_bytes: 0,
+            data_packets: 0,
+            ce: 0,
+            cnp: 0,
+            bins: 0,
+            ..*self
+        }
+    }
+
     /// How much it shows of what an episode of this kind is about.
     fn signs(&self, kind: EpisodeKind) -> u64 {
         let marks = self.ce.saturating_add(self.cnp);
@@ -62,6 +74,56 @@ impl Share {
             EpisodeKind::Rnr => self.rnr_naks,
             EpisodeKind::Pause => self.pause_ns,
             EpisodeKind::Stall => self.stalls,
+        }
+    }
+}
+
+/// The part of a [`Share`] that nearly every row has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usual {
+    payload_bytes: u64,
+    data_packets: u64,
+    ce: u64,
+    cnp: u64,
+    bins: u64,
+}
+
+/// A flow's [`Share`], small while it has nothing but the usual: there are many of them.
+#[derive(Debug, Default)]
+struct Kept {
+    usual: Usual,
+    rest: Option<Box<Share>>,
+}
+
+impl Kept {
+    #[inline]
+    fn add(&mut self, more: &Share) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.usual.payload_bytes, more.payload_bytes);
+        add(&mut self.usual.data_packets, more.data_packets);
+        add(&mut self.usual.ce, more.ce);
+        add(&mut self.usual.cnp, more.cnp);
+        add(&mut self.usual.bins, more.bins);
+        if more.lost | more.resent | more.resent_bytes | more.rnr_naks | more.pause_ns | more.stalls != 0 {
+            self.rest.get_or_insert_default().add(&more.rest());
+        }
+    }
+
+    fn share(&self) -> Share {
+        let Usual {
+            payload_bytes,
+            data_packets,
+            ce,
+            cnp,
+            bins,
+        } = self.usual;
+        Share {
+            payload_bytes,
+            data_packets,
+            ce,
+            cnp,
+            bins,
+            ..self.rest.as_deref().copied().unwrap_or_default()
         }
     }
 }
@@ -148,7 +210,7 @@ pub(super) struct Open {
     pub(super) sum: Share,
     waiting: Share,
     /// Each flow's share: what counts, and what waits.
-    flows: Map<FlowId, [Share; 2]>,
+    flows: Map<FlowId, [Kept; 2]>,
 }
 
 impl Open {
@@ -186,7 +248,7 @@ impl Open {
         if self.waiting != Share::default() {
             self.sum.add(&core::mem::take(&mut self.waiting));
             for [counts, waits] in self.flows.values_mut() {
-                counts.add(&core::mem::take(waits));
+                counts.add(&core::mem::take(waits).share());
             }
         }
     }
@@ -229,13 +291,15 @@ impl Open {
             &mut self.waiting
         }
         .add(share);
-        let known = self.flows.len();
-        if known < MOST_FLOWS && room {
-            self.flows.entry(flow).or_default()[place].add(share);
-        } else if let Some(shares) = self.flows.get_mut(&flow) {
+        if let Some(shares) = self.flows.get_mut(&flow) {
             shares[place].add(share);
+            return false;
         }
-        self.flows.len() > known
+        let is_kept = self.flows.len() < MOST_FLOWS && room;
+        if is_kept {
+            self.flows.entry(flow).or_default()[place].add(share);
+        }
+        is_kept
     }
 
     /// Flows that are kept.
@@ -252,7 +316,10 @@ impl Open {
 
     /// What it comes to.
     pub(super) fn finish(&self, kind: EpisodeKind, tap: TapId, destination: u64) -> Finished {
-        let flows = self.flows.iter().map(|(flow, [counts, _])| (*flow, *counts));
+        let flows = self
+            .flows
+            .iter()
+            .map(|(flow, [counts, _])| (*flow, counts.share()));
         Finished {
             destination: Some(destination),
             senders_max: self.senders_max,
