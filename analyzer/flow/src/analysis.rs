@@ -146,7 +146,7 @@ pub struct Analysis {
     first_epoch: u32,
 }
 
-/// Rows that close together, so that waits for memory overlap.
+/// Rows or flows that close together, so that waits for memory overlap.
 const CLOSED_TOGETHER: usize = 16;
 
 /// Events of the current bin that wait for its end, at most.
@@ -266,9 +266,12 @@ impl Analysis {
     pub fn close_flows(&mut self, most: usize) -> bool {
         self.end_waiting();
         self.choose_taps();
-        for at in self.table.live().take(most).collect::<Vec<_>>() {
-            self.close_flow(at, false);
-            self.drop_flow(at);
+        for some in self.table.live().take(most).collect::<Vec<_>>().chunks(CLOSED_TOGETHER) {
+            self.table.touch_all(some);
+            for at in some {
+                self.close_flow(*at, false);
+                self.drop_flow(*at);
+            }
         }
         self.table.live().next().is_some()
     }

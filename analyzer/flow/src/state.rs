@@ -361,6 +361,12 @@ impl Cold {
         self.id.0 ^ self.totals.touch() ^ u64::from(self.peer.is_some()) ^ u64::from(self.key.service == Service::Ud)
     }
 
+    /// Reads a word of each other cache line.
+    #[inline]
+    pub(crate) fn touch_rest(&self) -> u64 {
+        self.atomics ^ self.first_time.0 ^ u64::from(self.tracker.is_undecided() ^ self.pending_read.is_some())
+    }
+
     /// The same flow from `time` on, in its next epoch: identity and attributes stay.
     pub(crate) fn next_epoch(&mut self, time: Nanos) {
         self.epoch += 1;

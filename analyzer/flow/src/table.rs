@@ -185,6 +185,8 @@ pub(crate) struct FlowTable {
     free: Vec<u32>,
     most: usize,
     hand: usize,
+    /// No place before this one is live.
+    first_live: usize,
 }
 
 const LOW: u64 = 0xffff_ffff;
@@ -200,6 +202,7 @@ impl FlowTable {
             free: Vec::new(),
             most: most.clamp(1, u32::MAX as usize / 4),
             hand: 0,
+            first_live: 0,
         }
     }
 
@@ -258,6 +261,20 @@ impl FlowTable {
         core::hint::black_box(touched);
     }
 
+    /// Brings what closing the flows at `places` needs into the cache.
+    pub(crate) fn touch_all(&self, places: &[u32]) {
+        self.touch_rows(places);
+        let mut touched = 0;
+        for hot in places.iter().filter_map(|at| self.hot.get(*at as usize)) {
+            let cold = self.cold.get(hot.peer as usize);
+            touched ^= self.hot.get(hot.peer as usize).map_or(0, Hot::touch) ^ cold.map_or(0, Cold::touch);
+        }
+        for cold in places.iter().filter_map(|at| self.cold.get(*at as usize)) {
+            touched ^= cold.touch_rest();
+        }
+        core::hint::black_box(touched);
+    }
+
     /// The place of a flow.
     pub(crate) fn find(&self, hash: u64, key: &Key) -> Option<u32> {
         let mut slot = self.slot(hash);
@@ -309,6 +326,7 @@ impl FlowTable {
             }
         }
         self.enter((hash & !LOW) | (u64::from(at) + 1));
+        self.first_live = self.first_live.min(at as usize);
         self.len += 1;
         at
     }
@@ -359,11 +377,18 @@ impl FlowTable {
         self.index[hole] = 0;
         self.len -= 1;
         self.free.push(at);
+        while self.hot.get(self.first_live).is_some_and(|hot| !hot.live) {
+            self.first_live += 1;
+        }
     }
 
     /// The places of all live flows.
     pub(crate) fn live(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(&self.hot).filter(|(_, hot)| hot.live).map(|(at, _)| at)
+        (0..)
+            .zip(&self.hot)
+            .skip(self.first_live)
+            .filter(|(_, hot)| hot.live)
+            .map(|(at, _)| at)
     }
 }
 
