@@ -97,6 +97,8 @@ impl<'a> Collector<'a> {
 
     fn bin(&mut self, number: u64, mut bins: Vec<Bin>) -> Result<(), SinkError> {
         let time = Nanos(number.saturating_mul(self.width.0));
+        // A run of which only the summary is wanted has no sinks.
+        let is_wanted = !self.sinks.is_empty();
         self.verdicts.begin_bin(time);
         self.pairs.clear();
         self.senders.clear();
@@ -130,7 +132,9 @@ impl<'a> Collector<'a> {
             }
             out.cnp = row.cnp();
             self.verdicts.row(&out, row.groups);
-            self.timeline.push(&out);
+            if is_wanted {
+                self.timeline.push(&out);
+            }
         }
         let mut events: Vec<_> = bins
             .iter_mut()
@@ -139,7 +143,9 @@ impl<'a> Collector<'a> {
         events.sort_by_key(|event| (event.time, event.tap, event.flow_id, event.psn));
         for event in &events {
             self.verdicts.event(event);
-            self.events.push(event);
+            if is_wanted {
+                self.events.push(event);
+            }
         }
         for frame in bins.iter().flat_map(|bin| &bin.pauses) {
             self.verdicts.pause(frame);

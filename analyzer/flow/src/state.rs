@@ -358,13 +358,18 @@ impl Cold {
     /// Reads a word of each cache line that closing a row needs.
     #[inline]
     pub(crate) fn touch(&self) -> u64 {
-        self.id.0 ^ self.totals.touch() ^ u64::from(self.peer.is_some()) ^ u64::from(self.key.service == Service::Ud)
+        self.id.0
+            ^ self.totals.touch()
+            ^ u64::from(self.peer.is_some())
+            ^ u64::from(self.key.service == Service::Ud)
     }
 
     /// Reads a word of each other cache line.
     #[inline]
     pub(crate) fn touch_rest(&self) -> u64 {
-        self.atomics ^ self.first_time.0 ^ u64::from(self.tracker.is_undecided() ^ self.pending_read.is_some())
+        self.atomics
+            ^ self.first_time.0
+            ^ u64::from(self.tracker.is_undecided() ^ self.pending_read.is_some())
     }
 
     /// The same flow from `time` on, in its next epoch: identity and attributes stay.

@@ -22,11 +22,12 @@ mod stalls;
 mod tell;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId, TimelineRow};
 
 pub(super) use open::Finished;
-use open::{Mode, Open, Seen};
+use open::{Mode, NOWHERE, Open, Seen, Share};
 use pauses::Pauses;
 use stalls::Stalls;
 pub(super) use tell::{Told, tell};
@@ -87,8 +88,12 @@ struct Place {
     /// Data packets to it in this bin: such as can be marked, and marked ones.
     markable: u64,
     ce: u64,
+    /// What all rows to it in this bin come to.
+    sum: Share,
     /// A kind has signs in this bin.
     signed: bool,
+    /// Where each of its flows is kept in the episodes of each kind.
+    slots: Map<FlowId, [u32; 4]>,
 }
 
 /// What became known of a flow's losses.
@@ -315,7 +320,9 @@ impl Episodes {
             open: [None, None, None, None],
             markable: 0,
             ce: 0,
+            sum: Share::default(),
             signed: false,
+            slots: Map::default(),
         });
         if overdue {
             return;
@@ -341,24 +348,16 @@ impl Episodes {
         for row in &self.rows {
             let room = self.flows < MOST_FLOWS;
             if let Some(place) = self.places.get_mut(&row.destination) {
-                place.markable = place.markable.saturating_add(row.markable.into());
-                place.ce = place.ce.saturating_add(row.ce.into());
-                let mut kept = 0;
-                for open in place.opened() {
-                    kept += usize::from(open.add(row, room));
-                }
+                let kept = place.add(row, room);
                 self.flows += kept;
                 if kept > 0 && self.homes.len() < MOST_FLOWS {
                     self.homes.insert((row.tap, row.flow), row.destination);
                 }
             }
             if row.rnr_naks > 0
-                && let Some(open) = self
-                    .places
-                    .get_mut(&row.source)
-                    .and_then(|place| place.open[RNR].as_mut())
+                && let Some(place) = self.places.get_mut(&row.source)
             {
-                self.flows += usize::from(open.add_naks(row, room));
+                self.flows += place.add_naks(row, room);
             }
         }
     }
@@ -373,8 +372,11 @@ impl Episodes {
             let [_, incast, loss, _] = &mut place.open;
             match report.what {
                 Reported::Lost(packets) => {
-                    for open in [incast, loss].into_iter().flatten() {
-                        open.add_lost(report.flow, packets);
+                    let slots = place.slots.get(&report.flow).copied().unwrap_or([NOWHERE; 4]);
+                    for (open, slot) in [(incast, slots[INCAST]), (loss, slots[LOSS])] {
+                        if let Some(open) = open {
+                            open.add_lost(slot, packets);
+                        }
                     }
                 }
                 Reported::RunForRnr => {
@@ -404,7 +406,9 @@ impl Episodes {
                 }
             }
             (place.markable, place.ce, place.signed) = (0, 0, false);
+            let sum = core::mem::take(&mut place.sum);
             for open in place.opened() {
+                open.add_bin(&sum);
                 open.mode = Mode::Wait;
             }
         }
@@ -433,6 +437,7 @@ impl Episodes {
                 {
                     ecn.covered_if = 0;
                 }
+                place.forget(at);
                 *flows = flows.saturating_sub(open.flows());
                 let counts = match at {
                     ECN => !reaches(open.covered, open.bins, absorbed),
@@ -455,6 +460,52 @@ impl Episodes {
 impl Place {
     fn opened(&mut self) -> impl Iterator<Item = &mut Open> {
         self.open.iter_mut().flatten().map(|open| &mut **open)
+    }
+
+    /// A row to it; how many flows were kept for it that were not there. `room`: there may be.
+    #[inline]
+    fn add(&mut self, row: &Seen, room: bool) -> usize {
+        let share = row.share();
+        self.markable = self.markable.saturating_add(row.markable.into());
+        self.ce = self.ce.saturating_add(row.ce.into());
+        self.sum.add(&share);
+        self.add_flow(row.flow, &share, 0..KINDS.len(), room)
+    }
+
+    /// A row that carries NAKs from it.
+    fn add_naks(&mut self, row: &Seen, room: bool) -> usize {
+        let share = row.naks();
+        if let Some(open) = &mut self.open[RNR] {
+            open.add_bin(&share);
+        }
+        self.add_flow(row.flow, &share, RNR..RNR + 1, room)
+    }
+
+    /// Adds to a flow's share in the episodes of some kinds; how many keep it that did not.
+    #[inline]
+    fn add_flow(&mut self, flow: FlowId, share: &Share, kinds: Range<usize>, room: bool) -> usize {
+        let mut new = [NOWHERE; 4];
+        let known = self.slots.get_mut(&flow);
+        let is_new = known.is_none();
+        let slots = known.unwrap_or(&mut new);
+        let mut kept = 0;
+        for at in kinds {
+            if let Some(open) = &mut self.open[at] {
+                kept += usize::from(open.add_flow(flow, &mut slots[at], share, room));
+            }
+        }
+        if is_new && kept > 0 {
+            self.slots.insert(flow, new);
+        }
+        kept
+    }
+
+    /// The episode of a kind has ended.
+    fn forget(&mut self, kind: usize) {
+        self.slots.retain(|_, slots| {
+            slots[kind] = NOWHERE;
+            *slots != [NOWHERE; 4]
+        });
     }
 
     /// Notes what goes on at the same time: of an ecn episode the bins that lie in an incast, of a loss the rest.

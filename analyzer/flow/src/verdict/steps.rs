@@ -174,7 +174,10 @@ impl Steps {
                     stretches: Vec::new(),
                     joined: 0,
                 });
-                self.going.push(Going { last: None, joined: 0 });
+                self.going.push(Going {
+                    last: None,
+                    joined: 0,
+                });
                 Some(self.pairs.len() - 1)
             }
         }

@@ -1,16 +1,14 @@
 //! An episode that goes on: what is summed up of it and of its flows, and what it comes to when it ends. When it begins
 //! and ends is decided outside.
 
-use std::collections::HashMap;
-
 use roce_model::{EpisodeKind, FlowId, Nanos, TapId};
 
 use super::super::numbers::{jain, share};
 
-type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
-
 /// Flows kept of one episode; more of them count in its sums only.
 pub(super) const MOST_FLOWS: usize = 1024;
+/// The slot of a flow that is not kept.
+pub(super) const NOWHERE: u32 = u32::MAX;
 /// Flows named of a finished episode.
 const NAMED: usize = 32;
 /// Aggressors and victims named of a finished episode.
@@ -34,7 +32,7 @@ pub(in super::super) struct Share {
 }
 
 impl Share {
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut self.payload_bytes, other.payload_bytes);
         add(&mut self.data_packets, other.data_packets);
@@ -158,8 +156,16 @@ impl Seen {
             || self.pause_ns != 0
     }
 
+    /// What it adds to the episodes at its source: NAKs that it carries.
+    pub(super) fn naks(&self) -> Share {
+        Share {
+            rnr_naks: self.rnr_naks.into(),
+            ..Share::default()
+        }
+    }
+
     /// What it adds to an episode at its destination. NAKs that it carries are about its source.
-    fn share(&self) -> Share {
+    pub(super) fn share(&self) -> Share {
         Share {
             payload_bytes: self.payload_bytes,
             data_packets: self.data_packets.into(),
@@ -210,7 +216,7 @@ pub(super) struct Open {
     pub(super) sum: Share,
     waiting: Share,
     /// Each flow's share: what counts, and what waits.
-    flows: Map<FlowId, [Kept; 2]>,
+    flows: Vec<(FlowId, [Kept; 2])>,
 }
 
 impl Open {
@@ -231,7 +237,7 @@ impl Open {
             incast_meanwhile: false,
             sum: Share::default(),
             waiting: Share::default(),
-            flows: Map::default(),
+            flows: Vec::new(),
         }
     }
 
@@ -247,59 +253,54 @@ impl Open {
         }
         if self.waiting != Share::default() {
             self.sum.add(&core::mem::take(&mut self.waiting));
-            for [counts, waits] in self.flows.values_mut() {
+            for (_, [counts, waits]) in &mut self.flows {
                 counts.add(&core::mem::take(waits).share());
             }
         }
     }
 
-    /// A row of its destination; whether a flow was kept for it that was not there. `room`: there may be.
-    pub(super) fn add(&mut self, row: &Seen, room: bool) -> bool {
-        self.add_share(row.flow, &row.share(), room)
-    }
-
-    /// A row that carries NAKs from its destination.
-    pub(super) fn add_naks(&mut self, row: &Seen, room: bool) -> bool {
-        let share = Share {
-            rnr_naks: row.rnr_naks.into(),
-            ..Share::default()
-        };
-        self.add_share(row.flow, &share, room)
-    }
-
-    /// Packets of a flow that turned out to be lost.
-    pub(super) fn add_lost(&mut self, flow: FlowId, lost: u64) {
-        let share = Share {
-            lost,
-            ..Share::default()
-        };
-        self.sum.add(&share);
-        if let Some([counts, _]) = self.flows.get_mut(&flow) {
-            counts.add(&share);
+    /// What all rows of its destination in a bin come to.
+    pub(super) fn add_bin(&mut self, share: &Share) {
+        match self.mode {
+            Mode::Count => self.sum.add(share),
+            Mode::Wait => self.waiting.add(share),
+            Mode::Skip => {}
         }
     }
 
-    fn add_share(&mut self, flow: FlowId, share: &Share, room: bool) -> bool {
+    /// A flow's part of that; whether the flow was kept for it that was not there. `slot`: where it is, if it is. `room`: it may
+    /// be kept.
+    #[inline]
+    pub(super) fn add_flow(&mut self, flow: FlowId, slot: &mut u32, share: &Share, room: bool) -> bool {
         let place = match self.mode {
             Mode::Count => 0,
             Mode::Wait => 1,
             Mode::Skip => return false,
         };
-        if place == 0 {
-            &mut self.sum
-        } else {
-            &mut self.waiting
-        }
-        .add(share);
-        if let Some(shares) = self.flows.get_mut(&flow) {
+        if let Some((_, shares)) = self.flows.get_mut(*slot as usize) {
             shares[place].add(share);
             return false;
         }
         let is_kept = self.flows.len() < MOST_FLOWS && room;
         if is_kept {
-            self.flows.entry(flow).or_default()[place].add(share);
+            *slot = u32::try_from(self.flows.len()).unwrap_or(NOWHERE);
+            let mut shares = <[Kept; 2]>::default();
+            shares[place].add(share);
+            self.flows.push((flow, shares));
         }
         is_kept
+    }
+
+    /// Packets of the flow in `slot` that turned out to be lost.
+    pub(super) fn add_lost(&mut self, slot: u32, lost: u64) {
+        let share = Share {
+            lost,
+            ..Share::default()
+        };
+        self.sum.add(&share);
+        if let Some((_, [counts, _])) = self.flows.get_mut(slot as usize) {
+            counts.add(&share);
+        }
     }
 
     /// Flows that are kept.
