@@ -19,7 +19,7 @@ use crate::decode::{Decoder, Share, Work};
 use crate::taps::Taps;
 
 /// Flows closed at a time, at the end: their rows, of 1.5 KB each, stay in the second cache level.
-const CLOSED_TOGETHER: usize = 1_024;
+const CLOSED_TOGETHER: usize = 256;
 /// Frames decoded and analysed together: their packets stay in the first cache levels.
 const TOGETHER: usize = 256;
 /// Frames handed to a thread at once, at least, as long as there are more.

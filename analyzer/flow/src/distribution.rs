@@ -98,6 +98,12 @@ impl Distribution {
         (self.last, self.repeats) = (value, 1);
     }
 
+    /// Its first word, for who wants it in the cache.
+    #[inline]
+    pub(crate) const fn touch(&self) -> u64 {
+        self.last
+    }
+
     /// Counts the sample that was repeated.
     #[expect(clippy::cast_precision_loss, reason = "mean and deviation are floating point")]
     fn settle(&mut self) {

@@ -18,7 +18,7 @@ use crate::pace::{Pace, Quiet};
 use crate::pairing::{Evidence, Peer};
 use crate::pauses::Paused;
 use crate::reads::Reads;
-use crate::requests::{Recovery, Requests, Tracker};
+use crate::requests::{Answers, Recovery, Requests, Tracker};
 use crate::responses::Responses;
 use crate::table::{Found, Key};
 use crate::times::Times;
@@ -287,6 +287,13 @@ impl Hot {
         self.sent_bytes = 0;
     }
 
+    #[cold]
+    fn change_dscp(&mut self, cold: &mut Cold, dscp: u8) {
+        let packets = core::mem::take(&mut self.dscp_run);
+        cold.dscps.get_or_insert_default().add(self.dscp, packets);
+        self.dscp = dscp;
+    }
+
     /// Notes the attributes that a packet of the flow carries. `data`: its DSCP counts for the flow's.
     #[inline]
     pub(crate) fn attributes(&mut self, cold: &mut Cold, packet: &Packet, data: bool) {
@@ -296,9 +303,7 @@ impl Hot {
         }
         if data {
             if packet.roce.dscp() != self.dscp {
-                let packets = core::mem::take(&mut self.dscp_run);
-                cold.dscps.get_or_insert_default().add(self.dscp, packets);
-                self.dscp = packet.roce.dscp();
+                self.change_dscp(cold, packet.roce.dscp());
             }
             self.dscp_run += 1;
         }
@@ -362,6 +367,13 @@ impl Cold {
             ^ self.totals.touch()
             ^ u64::from(self.peer.is_some())
             ^ u64::from(self.key.service == Service::Ud)
+    }
+
+    /// Reads a word of each cache line that a request, or the answer to one, needs; gives the boxes that both need.
+    #[inline]
+    pub(crate) fn touch_requests(&self) -> (u64, Option<&Times>, Option<&Answers>) {
+        let touched = self.lengths.touch() ^ u64::from(self.tracker.is_undecided());
+        (touched, self.times.as_deref(), self.tracker.answers())
     }
 
     /// Reads a word of each other cache line.

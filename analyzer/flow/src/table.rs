@@ -10,6 +10,7 @@ use roce_model::{FlowKey, Packet, TapId};
 use roce_wire::{Address, Qpn, Roce, VlanTag};
 
 use crate::copies::{Recent, fingerprint};
+use crate::requests::Answers;
 use crate::state::{Cold, Hot};
 use crate::times::Times;
 
@@ -243,6 +244,39 @@ impl FlowTable {
             } else {
                 self.find(found.hash, &found.key).unwrap_or(Found::NONE)
             };
+        }
+        core::hint::black_box(touched);
+        self.touch_requests(packets, found);
+    }
+
+    /// Brings what the first and the last packets of messages, and answers, need of the flows of requests into the cache.
+    #[inline]
+    fn touch_requests(&self, packets: &[Packet], found: &[Found]) {
+        let mut requests = [Found::NONE; TOGETHER];
+        let mut count = 0;
+        let mut touched = 0;
+        for (packet, found) in packets.iter().zip(found) {
+            let traits = packet.roce.bth.opcode().traits();
+            if traits.is_middle() {
+                continue;
+            }
+            let Some(hot) = self.hot.get(found.at as usize) else {
+                continue;
+            };
+            let at = if traits.is_response() { hot.peer } else { found.at };
+            if let Some(hot) = self.hot.get(at as usize) {
+                touched ^= hot.requests.next;
+                requests[count] = at;
+                count += 1;
+            }
+        }
+        let cold = || {
+            let places = requests[..count].iter();
+            places.filter_map(|at| Some(self.cold.get(*at as usize)?.touch_requests()))
+        };
+        touched ^= cold().fold(0, |touched, (word, ..)| touched ^ word);
+        for (_, times, answers) in cold() {
+            touched ^= times.map_or(0, Times::touch_all) ^ answers.map_or(0, Answers::acked);
         }
         core::hint::black_box(touched);
     }

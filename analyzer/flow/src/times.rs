@@ -276,6 +276,13 @@ impl Times {
         }
     }
 
+    /// Reads a word of each cache line that a request, or the answer to one, needs.
+    #[inline]
+    pub(crate) fn touch_all(&self) -> u64 {
+        let mark = self.marks.front().map_or(0, |mark| mark.end);
+        mark ^ self.touch() ^ self.ack_rtt.touch() ^ self.message.touch() ^ self.shortest.0
+    }
+
     /// Reads a word of each cache line of the open bin.
     #[inline]
     pub(crate) const fn touch(&self) -> u64 {
