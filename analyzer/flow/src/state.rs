@@ -100,8 +100,8 @@ pub(crate) struct Cold {
     pub(crate) lengths: Distribution,
     pub(crate) pending_read: Option<PendingRead>,
     pub(crate) tracker: Tracker,
-    /// The rate before any time.
-    pub(crate) meter: Meter,
+    /// The rate before any time, once the flow has sent some packets.
+    pub(crate) meter: Option<Box<Meter>>,
     /// Marks and notifications, once there are some.
     pub(crate) congestion: Option<Box<Congestion>>,
     pub(crate) pace: Pace,
@@ -122,10 +122,8 @@ pub(crate) struct Cold {
     pub(crate) other: Option<Other>,
     pub(crate) first_time: Nanos,
     pub(crate) first_psn: Option<Psn>,
-    /// How long the flow was paused from its first row to its last.
-    pause_ns: Option<u64>,
-    /// The pauses that it could have had up to its last row, since there are any at its tap.
-    pause_before: Option<u64>,
+    /// Its pauses, once there are some at its tap.
+    pauses: Option<Box<PauseSums>>,
     /// What went wrong, once something has.
     pub(crate) trouble: Option<Box<Trouble>>,
     /// Packets by DSCP, from the second value on.
@@ -134,6 +132,15 @@ pub(crate) struct Cold {
     carrier: Carrier,
     hop_limit: u8,
     priority: Option<u8>,
+}
+
+/// The pauses of one flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct PauseSums {
+    /// How long the flow was paused from its first row to its last.
+    paused: Option<u64>,
+    /// The pauses that it could have had up to its last row, since there are any at its tap.
+    before: Option<u64>,
 }
 
 /// Counts of what most flows never show.
@@ -335,7 +342,7 @@ impl Cold {
             lengths: Distribution::default(),
             pending_read: None,
             tracker: Tracker::default(),
-            meter: Meter::default(),
+            meter: None,
             congestion: None,
             pace: Pace::default(),
             responses: Responses::default(),
@@ -349,8 +356,7 @@ impl Cold {
             other: None,
             first_time: packet.time,
             first_psn: None,
-            pause_ns: None,
-            pause_before: None,
+            pauses: None,
             trouble: None,
             dscps: None,
             through: packet.roce.through,
@@ -400,8 +406,8 @@ impl Cold {
         self.ports.changes = 0;
         self.congestion = None;
         self.other = None;
-        self.meter = Meter::default();
-        (self.pause_ns, self.pause_before) = (None, None);
+        self.meter = None;
+        self.pauses = None;
         // A queue pair that was made anew begins with the whole line; if it was not, that is an upper bound, too.
         self.replay = None;
     }
@@ -415,12 +421,15 @@ impl Cold {
             first,
         }) = paused
         else {
-            self.pause_before = None;
+            if let Some(sums) = &mut self.pauses {
+                sums.before = None;
+            }
             return;
         };
-        let before = self.pause_before.or_else(|| {
+        let sums = self.pauses.get_or_insert_default();
+        let before = sums.before.or_else(|| {
             // At its first row: nothing, when the flow is older than the tap's first pause.
-            let older = self.pause_ns.is_none() && self.first_time < first;
+            let older = sums.paused.is_none() && self.first_time < first;
             if older {
                 Some(0)
             } else {
@@ -428,9 +437,9 @@ impl Cold {
             }
         });
         if let (Some(all), Some(before)) = (in_all, before) {
-            *self.pause_ns.get_or_insert(0) += all.saturating_sub(before);
+            *sums.paused.get_or_insert(0) += all.saturating_sub(before);
         }
-        self.pause_before = in_all;
+        sums.before = in_all;
     }
 
     /// The priority of its frames: that of their tag, else what its DSCP means; `None` without either.
@@ -580,7 +589,7 @@ impl Cold {
             icrc_checked: hot.icrc_checked,
             icrc_bad: trouble.icrc_bad,
             dcqcn_deviation: self.replay.as_ref().and_then(|replay| replay.deviation()),
-            pause_ns: self.pause_ns,
+            pause_ns: self.pauses.as_ref().and_then(|sums| sums.paused),
             evicted,
             counted: true,
             ..FlowRow::default()

@@ -54,7 +54,7 @@ impl Analysis {
         let last = hot.last_time;
         let in_message = self.is_in_message(at);
         let cold = &mut self.table.cold[at as usize];
-        cold.meter.mark(now);
+        cold.meter.get_or_insert_default().mark(now);
         if let Some(congestion) = &mut cold.congestion {
             self.table.hot[at as usize].pace = WINDOW_PACKETS;
             congestion.mark(now, last, in_message);
@@ -238,7 +238,8 @@ impl Analysis {
         hot.pace = hot.pace.clamp(1, WINDOW_PACKETS);
         let cold = &mut self.table.cold[at as usize];
         let congestion = cold.congestion.get_or_insert_default();
-        congestion.notified(&cold.meter, now, hot.last_time, in_message);
+        let meter = cold.meter.as_deref().copied().unwrap_or_default();
+        congestion.notified(&meter, now, hot.last_time, in_message);
     }
 
     /// Charges notifications of a bin to the flow that they slow.

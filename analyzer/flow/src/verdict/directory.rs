@@ -32,7 +32,9 @@ pub(super) struct Party {
 /// Flows and hosts by tap.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
-    flows: Map<(TapId, FlowId), Party>,
+    /// The place of each flow in `parties`: those are many, and written in their order.
+    flows: Map<(TapId, FlowId), u32>,
+    parties: Vec<(TapId, FlowId, Party)>,
     hosts: Map<u64, Address>,
 }
 
@@ -49,17 +51,25 @@ impl Directory {
         if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&key) {
             return;
         }
-        let party = self.flows.entry(key).or_insert_with(|| Party {
-            source: row.source,
-            destination: row.destination,
-            qpn: Qpn::new(row.destination_qpn),
-            peer: None,
-            counted: row.counted,
-            data_packets: 0,
-            packets: 0,
-            dscp: row.dscp,
-            pcp: row.pcp,
-        });
+        let next = u32::try_from(self.parties.len()).unwrap_or(u32::MAX);
+        let place = *self.flows.entry(key).or_insert(next);
+        if place == next {
+            let party = Party {
+                source: row.source,
+                destination: row.destination,
+                qpn: Qpn::new(row.destination_qpn),
+                peer: None,
+                counted: row.counted,
+                data_packets: 0,
+                packets: 0,
+                dscp: row.dscp,
+                pcp: row.pcp,
+            };
+            self.parties.push((row.tap, row.flow_id, party));
+        }
+        let Some((.., party)) = self.parties.get_mut(place as usize) else {
+            return;
+        };
         party.peer = row.peer_flow_id.or(party.peer);
         party.counted &= row.counted;
         if row.data_packets > 0 {
@@ -76,7 +86,8 @@ impl Directory {
 
     /// The ends of a flow.
     pub(super) fn party(&self, tap: TapId, flow: FlowId) -> Option<&Party> {
-        self.flows.get(&(tap, flow))
+        let place = self.flows.get(&(tap, flow))?;
+        self.parties.get(*place as usize).map(|(.., party)| party)
     }
 
     /// A flow for people: its ends when they are known, else its id.
@@ -89,7 +100,9 @@ impl Directory {
 
     /// All flows.
     pub(super) fn flows(&self) -> impl Iterator<Item = (TapId, FlowId, &Party)> {
-        self.flows.iter().map(|((tap, flow), party)| (*tap, *flow, party))
+        self.parties
+            .iter()
+            .map(|(tap, flow, party)| (*tap, *flow, party))
     }
 }
 
