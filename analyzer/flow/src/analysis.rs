@@ -266,13 +266,9 @@ impl Analysis {
     pub fn close_flows(&mut self, most: usize) -> bool {
         self.end_waiting();
         self.choose_taps();
-        for some in self
-            .table
-            .live()
-            .take(most)
-            .collect::<Vec<_>>()
-            .chunks(CLOSED_TOGETHER)
-        {
+        let closing: Vec<u32> = self.table.live().take(most).collect();
+        self.output.flows.reserve(closing.len());
+        for some in closing.chunks(CLOSED_TOGETHER) {
             self.table.touch_all(some);
             for at in some {
                 self.close_flow(*at, false);

@@ -100,9 +100,7 @@ impl Directory {
 
     /// All flows.
     pub(super) fn flows(&self) -> impl Iterator<Item = (TapId, FlowId, &Party)> {
-        self.parties
-            .iter()
-            .map(|(tap, flow, party)| (*tap, *flow, party))
+        self.parties.iter().map(|(tap, flow, party)| (*tap, *flow, party))
     }
 }
 

@@ -165,7 +165,7 @@ impl Steps {
         let key = groups.source.wrapping_add(groups.destination);
         match self.places.get(&key) {
             Some(place) => Some(*place),
-            None if self.pairs.len() >= MOST_PAIRS => return None,
+            None if self.pairs.len() >= MOST_PAIRS => None,
             None => {
                 self.places.insert(key, self.pairs.len());
                 self.pairs.push(Pair {
