@@ -340,7 +340,7 @@ impl Tracker {
         let at = next - u64::from(back.unsigned_abs());
         let fills = self.holes.contains(at);
         let continues = self.run.is_some_and(|run| at >= run.next);
-        if !fills && self.comes_after_its_resend(at, request) {
+        if !fills && !continues && self.comes_after_its_resend(at, request) {
             self.refilled = 0..0;
             return Verdict::Late {
                 captured_before: true,
