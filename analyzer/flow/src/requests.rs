@@ -264,7 +264,7 @@ impl Tracker {
             return Verdict::NewEpoch(connected.reason);
         }
         let ahead = request.psn.offset_from(requests.expected());
-        if ahead <= -STALE || ahead < 0 && self.is_long_acknowledged(requests.next, ahead) {
+        if ahead <= -STALE || ahead < 0 && self.is_long_done(requests.next, ahead) {
             return self.stale(request);
         }
         self.stale_run = 0;
@@ -297,11 +297,18 @@ impl Tracker {
         }
     }
 
-    /// Whether a packet so far `ahead` of `next`, that is behind it, has been acknowledged so long ago that no sender sends it
-    /// again.
-    fn is_long_acknowledged(&self, next: u64, ahead: i32) -> bool {
+    /// Whether a packet so far `ahead` of `next`, that is behind it, is so far before all that is captured, or has been
+    /// acknowledged so long ago, that no sender sends it again.
+    fn is_long_done(&self, next: u64, ahead: i32) -> bool {
         let acked = self.answers().map_or(0, Answers::acked);
-        next - u64::from(ahead.unsigned_abs()) + u64::from(LARGEST_GAP.unsigned_abs()) < acked
+        let at = next - u64::from(ahead.unsigned_abs());
+        // Before the first one captured, a little is enough as soon as anything was acknowledged.
+        let reach = if at < self.begin && acked > self.begin {
+            answers::REACH
+        } else {
+            u64::from(LARGEST_GAP.unsigned_abs())
+        };
+        at + reach < acked.max(self.begin)
     }
 
     /// Whether the connection begins once more with its first PSN, which has been acknowledged long ago.

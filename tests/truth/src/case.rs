@@ -63,7 +63,7 @@ impl Case {
         events.filter(move |event| event.kind == kind && self.is_at(tap, event.tap))
     }
 
-    /// The tap whose clock the times of `tap` are told by.
+    /// The tap that the clock of `tap` was compared with; itself, when it was with none.
     pub fn clock_of<'a>(&'a self, tap: &'a Tap) -> &'a Tap {
         let rows = &self.seen.summary.taps;
         let reference = rows
@@ -78,7 +78,10 @@ impl Case {
 
     /// The stamp that the analysis gives what passes `tap` at `time`, if it knows the clocks well.
     pub fn stamp(&self, tap: &Tap, time: u64) -> u64 {
-        let clock = self.clock_of(tap);
+        // Where packets go one way only, and arrive after they left, nothing is corrected.
+        let mut rows = self.seen.summary.taps.iter().filter(|row| row.input == tap.file);
+        let is_corrected = rows.any(|row| row.clock_offset_ns.is_some_and(|offset| offset != 0.0));
+        let clock = if is_corrected { self.clock_of(tap) } else { tap };
         let drift = i128::from(time) * i128::from(clock.clock_drift_ppb) / 1_000_000_000;
         let right = i128::from(self.truth.start_ns) + i128::from(time);
         u64::try_from(right + i128::from(clock.clock_offset_ns) + drift).unwrap_or_default()

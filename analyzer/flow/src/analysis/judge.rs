@@ -124,7 +124,9 @@ impl Analysis {
         if is_read && matches!(verdict, Verdict::Retransmission { .. }) {
             self.read_asked_again(at, psn, request.again, packet.time);
         }
-        if self.table.hot[at as usize].quiet.is_reached(request.silence) {
+        // Of another connection no silence is ended.
+        let goes_on = !matches!(verdict, Verdict::Stale | Verdict::NewEpoch(_));
+        if goes_on && self.table.hot[at as usize].quiet.is_reached(request.silence) {
             self.request_after_silence(at, request.silence, packet, verdict, open);
         }
         if let Verdict::NewEpoch(reason) = verdict {

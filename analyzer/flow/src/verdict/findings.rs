@@ -133,6 +133,8 @@ impl Findings {
         }
         self.ecn.flow(row, thresholds);
         self.cnp.flow(row, thresholds);
+        // What a capture lost is missing there, whatever others show.
+        self.loss.captured(row);
         if row.counted {
             self.class.flow(row, thresholds);
             self.loss.flow(row);

@@ -94,6 +94,13 @@ impl Gathered {
             add(&mut self.wasted_bytes, row.wasted_bytes);
             add(&mut self.resent_bytes, row.retransmitted_bytes);
         }
+        if row.runs_timeout > 0 {
+            self.timeouts.add(row.runs_timeout, || name_of(row));
+        }
+    }
+
+    /// A flow at any tap: what the capture lost of it.
+    pub(super) fn captured(&mut self, row: &FlowRow) {
         let capture = row
             .capture_lost
             .saturating_add(row.response_capture_lost.unwrap_or_default());
@@ -103,9 +110,6 @@ impl Gathered {
                 self.capture_first
                     .map_or(row.first_time, |first| first.min(row.first_time)),
             );
-        }
-        if row.runs_timeout > 0 {
-            self.timeouts.add(row.runs_timeout, || name_of(row));
         }
     }
 
