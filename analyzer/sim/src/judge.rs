@@ -158,6 +158,10 @@ fn tap_flows(simulation: &Simulation<'_>, names: &Names, tap: usize, judged: &ho
         total.rnr_naks += seen.rnr_naks;
         total.last_record = seen.last_record;
         total.response_missing += seen.response_missing;
+        let silences = seen.silences.iter();
+        total
+            .silences
+            .extend(silences.map(|(begin, end)| [begin.nanos(), end.nanos()]));
     }
     for total in &mut flows {
         judged.count(total);

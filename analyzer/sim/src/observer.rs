@@ -44,6 +44,8 @@ pub(crate) struct TapState {
     pub records: u64,
     pub lost: u64,
     pub pause_records: u64,
+    /// When pause frames passed that were not recorded.
+    pub lost_pauses: Vec<Time>,
 }
 
 /// All taps.
@@ -109,6 +111,7 @@ impl Observer {
                 records: 0,
                 lost: 0,
                 pause_records: 0,
+                lost_pauses: Vec::new(),
             });
         }
         Ok(observer)
@@ -184,7 +187,9 @@ impl TapState {
 
     fn lost(&mut self, packet: &Packet, now: Time) {
         self.lost += 1;
-        if packet.kind != Kind::Pause {
+        if packet.kind == Kind::Pause {
+            self.lost_pauses.push(now);
+        } else {
             self.missed.push(Missed {
                 time: now,
                 flow: packet.flow,

@@ -10,6 +10,7 @@ use roce_sim::truth::{Finding, HoleClass, PacketKind, Tap, TriggerKind};
 
 use crate::case::Case;
 use crate::score::Score;
+use crate::signs::{Sign, Signs};
 
 /// Trains of CNPs that a sender's tap must have recorded before its reaction is sure to be judged: twice what the analysis
 /// asks for, because not each train finds its flow backlogged.
@@ -35,7 +36,9 @@ pub(crate) fn compare(case: &Case) -> Score {
         .iter()
         .filter(|finding| finding.severity >= Severity::Warning)
     {
-        let right = case.truth.findings.iter().any(|other| other.id == finding.id);
+        let right = case.truth.findings.iter().any(|other| other.id == finding.id)
+            // Whatever is lost while many send to one makes an incast of it, not only what the queue dropped.
+            || finding.id == "incast" && case.truth.taps.iter().any(|tap| holds(case, tap, "incast", |_| true));
         // A NAK for what was overtaken behind a tap looks like one for what was lost there.
         let taps = &case.truth.taps;
         let overtaken = taps
@@ -126,12 +129,7 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
             let here = run.taps.iter().find(|here| here.tap == tap.name);
             run.trigger == TriggerKind::Timeout && here.is_some_and(|here| here.observable)
         }),
-        "incast" => {
-            let signs = crate::signs::Signs::of(case, tap);
-            signs
-                .by_kind()
-                .any(|(kind, places)| kind == "incast" && places.values().flatten().any(|sign| sign.sure))
-        }
+        "incast" => holds(case, tap, "incast", |sign| sign.sure),
         "unfair" | "mtu" => false,
         "stall" => case.truth.episodes.iter().any(|episode| {
             let long = episode.end - episode.begin >= thresholds.stall_least.0 * 2;
@@ -150,6 +148,13 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
         }),
         _ => true,
     }
+}
+
+/// Whether a tap shows signs of a kind that are of some sort.
+fn holds(case: &Case, tap: &Tap, kind: &str, sort: impl Fn(&Sign) -> bool) -> bool {
+    let signs = Signs::of(case, tap);
+    let mut kinds = signs.by_kind();
+    kinds.any(|(name, places)| name == kind && places.values().flatten().any(&sort))
 }
 
 /// Trains of CNPs for a flow that a tap at its sender recorded.

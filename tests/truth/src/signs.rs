@@ -54,6 +54,7 @@ impl<'a> Signs<'a> {
         signs.refusals();
         signs.pauses();
         signs.stalls();
+        signs.silences();
         signs
     }
 
@@ -239,6 +240,16 @@ impl<'a> Signs<'a> {
                     stall.end,
                     sure && self.recorded_all_of(flow),
                 );
+            }
+        }
+    }
+
+    /// A flow can stand still at a tap while its sender does not, because all is lost before, or it is paced: a stall there,
+    /// or none.
+    fn silences(&mut self) {
+        for flow in &self.tap.flows {
+            for [begin, end] in &flow.silences {
+                self.add("stall", self.destination(&flow.flow_id), *begin, *end, false);
             }
         }
     }

@@ -10,8 +10,8 @@ use crate::truth::{EpisodeKind, Finding, HoleClass, NakKind, Tap, TriggerKind, T
 
 /// Marked data packets before their CNPs are missed: the first may lie at the end of the run.
 const FEW_MARKS: u64 = 8;
-/// Share of a run that a port is paused before it counts as a storm.
-const STORM_SHARE: f64 = 0.1;
+/// Share of a run that a port is paused before it may be called a storm: a little less than what the analysis asks for.
+const STORM_SHARE: f64 = 0.04;
 /// Jain's index below this is unfair.
 const UNFAIR: f64 = 0.8;
 /// Queue pairs between two hosts, from which on few source ports are too few: at most a quarter.
@@ -364,8 +364,11 @@ fn headers_cut(simulation: &Simulation<'_>, truth: &Truth, tap: &Tap) -> bool {
     let network = &simulation.scenario.network;
     let ethernet = if network.vlan.is_some() { 18 } else { 14 };
     let ip = if network.ipv6 { 40 } else { 20 };
-    let tables = &simulation.scenario.flow;
-    let has_reth = tables.iter().any(|table| table.op != Operation::Send);
+    let has_reth = truth.connections.iter().any(|connection| {
+        let here = connection.taps.iter().find(|here| here.tap == tap.name);
+        let table = simulation.table(connection.id as usize);
+        here.is_some_and(|here| here.a_packets > 0) && table.is_some_and(|table| table.op != Operation::Send)
+    });
     let mirrored = simulation
         .scenario
         .tap

@@ -13,6 +13,9 @@ use crate::truth::{
 };
 use crate::units::Time;
 
+/// A frame passes the tap of a link, and comes to its end, within this time.
+const PASSING: Time = Time::from_nanos(10_000);
+
 /// A kind of packet in words. Pause frames do not come here.
 pub(super) fn kind(kind: Kind) -> PacketKind {
     match kind {
@@ -173,7 +176,12 @@ pub(super) fn pauses(simulation: &Simulation<'_>, names: &Names) -> Vec<Pause> {
                 .tap
                 .get(*tap as usize)
                 .is_some_and(|table| table.pause_frames);
-            mask |= u64::from(sees) << tap;
+            let end = pause.end.unwrap_or(simulation.now);
+            let missed = simulation.observer.taps.get(*tap as usize).is_some_and(|tap| {
+                let mut lost = tap.lost_pauses.iter();
+                lost.any(|time| pause.begin <= time.plus(PASSING) && *time <= end.plus(PASSING))
+            });
+            mask |= u64::from(sees && !missed) << tap;
         }
         Pause {
             place: topology.place(pause.port),

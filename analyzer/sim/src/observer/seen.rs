@@ -79,12 +79,19 @@ pub(crate) struct Seen {
     /// When the first of them were.
     pub first_answers: Vec<Time>,
     last_request: Time,
+    /// The last request began or continued a message.
+    in_message: bool,
+    /// Times without a request in the middle of a message.
+    pub silences: Vec<(Time, Time)>,
     next_response: Option<u64>,
     pub response_missing: u64,
 }
 
 /// A jump beyond this is a restart, no hole (2^16, as the analysis has it).
 const RESTART: u64 = 1 << 16;
+
+/// From how long on a time without requests in the middle of a message is kept.
+const SILENCE: Time = Time::from_nanos(500_000);
 
 impl Seen {
     /// A packet was recorded; `acked` is what recorded answers of the other flow have covered.
@@ -172,6 +179,9 @@ impl Seen {
 
     fn request(&mut self, packet: &Packet, now: Time, acked: u64) {
         let since = core::mem::replace(&mut self.last_request, now);
+        if core::mem::replace(&mut self.in_message, !packet.last) && now.since(since) >= SILENCE {
+            self.silences.push((since, now));
+        }
         let end = packet.seq + u64::from(packet.span);
         let Some(highest) = self.highest else {
             self.highest = Some(end);

@@ -149,6 +149,8 @@ pub struct TapFlow {
     pub lost_downstream: u64,
     /// READ responses missing inside a response message.
     pub response_missing: u64,
+    /// Times of at least 0.5 ms between two recorded requests, the first of which did not end its message: begin and end.
+    pub silences: Vec<[u64; 2]>,
 }
 
 /// A packet that passed a tap and was not recorded.
