@@ -372,6 +372,10 @@ fn taps(draw: &mut Draw, network: &Network, receiver: u64, lossless: bool, toml:
         if mirrored && snaplen > 0 {
             // What the mirror puts before the frame is 50 bytes.
             snaplen = draw.of(&[0, 128, 192]);
+            if network.ipv6 && snaplen == 128 {
+                // BTH and AETH would end at byte 140.
+                snaplen = 192;
+            }
         }
         if network.ipv6 && snaplen == 64 {
             // BTH and AETH end at byte 78, behind a VLAN tag at 82: a tap that shows less shows nothing.
