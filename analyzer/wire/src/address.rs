@@ -4,7 +4,7 @@ use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An address in 16 bytes, as GIDs are: an IPv4 address stands in its IPv4-mapped form (`::ffff:a.b.c.d`, as in
-/// RoCE GIDs, IBTA A17.4), a LID in the discard-only prefix `100::/64` (RFC 6666), which no host owns.
+/// RoCE GIDs, IBTA A17.4.1.1), a LID in the discard-only prefix `100::/64` (RFC 6666), which no host owns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Address([u8; 16]);
 

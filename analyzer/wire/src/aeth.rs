@@ -1,7 +1,7 @@
 //! ACK extended transport header, 4 bytes (IBTA 9.3.5).
 //!
 //! ```text
-//!  0        syndrome: 0 00 credit count | 0 01 RNR timer | 0 11 NAK code (IBTA table 45)
+//!  0        syndrome: 0 00 credit count | 0 01 RNR timer | 0 11 NAK code (IBTA 9.7.5.2)
 //!  1..4     message sequence number
 //! ```
 
@@ -30,7 +30,7 @@ pub enum AethKind {
     Reserved(u8),
 }
 
-/// The reason of a negative acknowledgement (IBTA table 45, NAK codes).
+/// The reason of a negative acknowledgement (IBTA 9.7.5.2; `check_ack` of Linux drivers/infiniband/sw/rxe/rxe_comp.c).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Nak {
@@ -46,7 +46,7 @@ pub enum Nak {
     InvalidRdRequest = 4,
 }
 
-/// The timer code of an RNR NAK, 0 to 31 (IBTA table 46).
+/// The timer code of an RNR NAK, 0 to 31 (IBTA 9.7.5.2.8; `enum ib_rnr_timeout` of Linux include/rdma/ib_verbs.h).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RnrTimer(u8);
 
@@ -84,7 +84,7 @@ impl Aeth {
 
 impl AethKind {
     /// The number of messages that the credit code of an ACK allows beyond the MSN; `None` for 31 (no limit given)
-    /// and for what is no ACK (IBTA table 47).
+    /// and for what is no ACK (IBTA 9.7.7.2; `credit_table` of Linux drivers/infiniband/sw/rdmavt/rc.c).
     pub const fn credit_limit(self) -> Option<u32> {
         match self {
             Self::Ack {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn rnr_timers_follow_ibta_table_46() {
+    fn rnr_timers_follow_their_table() {
         // In hundredths of a millisecond, as the table prints them: 655.36 ms, 0.01 ms ...
         for (code, hundredths) in [
             (0, 65_536),

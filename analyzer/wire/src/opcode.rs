@@ -1,4 +1,4 @@
-//! BTH opcodes: a transport in the top three bits, an operation in the low five (IBTA 9.2.1, table 38; the
+//! BTH opcodes: a transport in the top three bits, an operation in the low five (IBTA 9.2.1, table 38 in release 1.3; the
 //! values also stand in Linux include/rdma/ib_pack.h).
 
 use core::fmt;

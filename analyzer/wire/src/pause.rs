@@ -39,7 +39,7 @@ pub struct Pause {
 }
 
 impl MacAddress {
-    /// Where pause frames go (IEEE 802.1Q table 8-1).
+    /// Where pause frames go (IEEE 802.3 annex 31B).
     pub const PAUSE: Self = Self([0x01, 0x80, 0xc2, 0, 0, 0x01]);
 }
 

@@ -33,7 +33,7 @@ impl Psn {
     }
 
     /// How far `self` lies after `other`, in -2^23 .. 2^23: a PSN is before another when the difference is
-    /// within half the number space (IBTA 9.7.5.1).
+    /// within half the number space (`psn_compare` of Linux drivers/infiniband/sw/rxe/rxe_verbs.h).
     #[inline]
     #[expect(
         clippy::cast_possible_wrap,
@@ -50,7 +50,7 @@ impl fmt::Display for Psn {
     }
 }
 
-/// A queue pair number: 24 bits. 0 and 1 are the management queue pairs (IBTA 3.5.3).
+/// A queue pair number: 24 bits. 0 and 1 are the management queue pairs (Linux include/rdma/ib_mad.h).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Qpn(u32);
 

@@ -1,5 +1,5 @@
-//! The transport headers of a packet: the BTH and the extended headers that its opcode calls for (IBTA 9.2.1,
-//! table 38), as views.
+//! The transport headers of a packet: the BTH and the extended headers that its opcode calls for (IBTA 9.2.1),
+//! as views.
 
 pub mod atomic_ack_eth;
 pub mod atomic_eth;

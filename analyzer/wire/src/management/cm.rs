@@ -66,7 +66,7 @@ pub struct Drep<'a>(pub &'a [u8; 8]);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mra<'a>(pub &'a [u8; 10]);
 
-/// Why a REJ was sent (IBTA 12.6.7.2).
+/// Why a REJ was sent (IBTA 12.6.7).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RejectReason(pub u16);
 
@@ -157,7 +157,8 @@ impl Rep<'_> {
         Qpn::new(u32::from_be_bytes([0, self.0[12], self.0[13], self.0[14]]))
     }
 
-    /// The PSN of the first request that the sender of the REP will send.
+    /// The PSN of the first request that the receiver of the REP is to send (`cm_rep_handler` of Linux
+    /// drivers/infiniband/core/cm.c).
     pub const fn starting_psn(&self) -> Psn {
         Psn::new(u32::from_be_bytes([0, self.0[20], self.0[21], self.0[22]]))
     }

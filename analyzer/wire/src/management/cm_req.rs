@@ -1,5 +1,5 @@
 //! REQ, the connection manager's request for a connection (IBTA 12.6.5; Linux include/rdma/ibta_vol1_c12.h), and the
-//! IP addresses in its private data (IBTA A11.4; struct cma_hdr of Linux drivers/infiniband/core/cma.c).
+//! IP addresses in its private data (IBTA annex A11; struct cma_hdr of Linux drivers/infiniband/core/cma.c).
 //!
 //! Offsets count from the end of the common MAD header, bits from the most significant one.
 //!
@@ -127,7 +127,7 @@ impl ReqDetail<'_> {
         self.0[43 - 36] & 1 != 0
     }
 
-    /// The PSN of the first request that the active side will send.
+    /// The PSN of the first request that the passive side is to send (`cm_req_handler` of Linux drivers/infiniband/core/cm.c).
     pub const fn starting_psn(&self) -> Psn {
         Psn::new(u32::from_be_bytes([
             0,
@@ -245,7 +245,7 @@ impl IpAddressing<'_> {
 }
 
 impl ServiceId {
-    /// Whether it is of RDMA CM over IP (IBTA A11.2).
+    /// Whether it is of RDMA CM over IP (IBTA annex A11).
     pub const fn is_rdma_ip(self) -> bool {
         self.0 >> 24 == 1
     }

@@ -14,7 +14,7 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lrh<'a>(pub &'a [u8; 8]);
 
-/// What follows a local routing header (IBTA 7.7.5).
+/// What follows a local routing header (IBTA 7.7; `IB_LNH_RAW` and the next ones of Linux include/rdma/ib_pack.h).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LinkNextHeader {
     /// Raw: an EtherType header.

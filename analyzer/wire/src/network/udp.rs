@@ -11,7 +11,7 @@ use core::fmt;
 
 use crate::Qpn;
 
-/// The destination port of RoCEv2 (IBTA A17.5.2, IANA).
+/// The destination port of RoCEv2 (IBTA A17.3.2.2, which leaves the number to IANA).
 pub const ROCE_V2: u16 = 4791;
 /// The destination port of VXLAN (RFC 7348).
 pub const VXLAN: u16 = 4789;

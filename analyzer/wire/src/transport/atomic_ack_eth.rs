@@ -1,4 +1,4 @@
-//! Atomic acknowledge extended transport header, 8 bytes (IBTA 9.3.6).
+//! Atomic acknowledge extended transport header, 8 bytes (IBTA 9.3; Linux drivers/infiniband/sw/rxe/rxe_hdr.h).
 //!
 //! ```text
 //!  0..8     what the memory held before the operation

@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn fields_of_a_management_datagram() {
-        // QP1's queue key is 0x80010000 (IBTA 9.3.2.1); the reserved byte does not count.
+        // QP1's queue key is 0x80010000 (`GSI_QKEY` of Linux rxe_hdr.h); the reserved byte does not count.
         let deth = Deth(&[0x80, 0x01, 0, 0, 0xff, 0, 0, 1]);
         assert_eq!(
             (deth.queue_key(), deth.source_qpn()),

@@ -1,4 +1,4 @@
-//! Invalidate extended transport header, 4 bytes (IBTA 9.3.8).
+//! Invalidate extended transport header, 4 bytes (IBTA 9.3.7).
 //!
 //! ```text
 //!  0..4     the remote key to invalidate

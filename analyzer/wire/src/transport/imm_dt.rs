@@ -1,4 +1,4 @@
-//! Immediate data, 4 bytes (IBTA 9.3.7).
+//! Immediate data, 4 bytes (IBTA 9.3.6).
 //!
 //! ```text
 //!  0..4     data for the receiver's completion

@@ -54,7 +54,7 @@ pub(crate) enum Wrap {
     IpInIp,
 }
 
-/// Extended header bytes by operation, written down from IBTA table 38 and not from the crate.
+/// Extended header bytes by operation, written down from IBTA 9.2.1 and not from the crate.
 fn extended(p: &Packet) -> Vec<u8> {
     let (service, operation) = (p.opcode >> 5, p.opcode & 0x1f);
     let mut bytes = Vec::new();

@@ -20,7 +20,7 @@ struct Stack {
     wraps: Vec<Wrap>,
 }
 
-/// Opcodes that IBTA table 38 defines, and CNPs, reserved and vendor ones.
+/// Opcodes that IBTA 9.2.1 defines, and CNPs, reserved and vendor ones.
 fn opcode() -> impl Strategy<Value = u8> {
     prop_oneof![
         8 => (prop_oneof![Just(0_u8), Just(0xa0)], prop_oneof![0_u8..=0x14, 0x16_u8..=0x17, 0x1c_u8..=0x1d])
