@@ -6,7 +6,7 @@
 //! zone(4) accuracy(4) snaplen(4)      captured(4) original(4)
 //! FCS words(4 bits) 0 f 0.. link(16)  [interface(4) protocol(2) type(1) pad(1)]
 //! ```
-//! draft-ietf-opsawg-pcap, section 4; the modified format is that of libpcap's `pcap_sf_patched_pkthdr`.
+//! draft-ietf-opsawg-pcap, sections 4 and 5; the modified format is that of libpcap's `pcap_sf_patched_pkthdr`.
 //! Leaves where the bytes come from to `blocks`, and pcapng to `pcapng`.
 
 use roce_model::Nanos;

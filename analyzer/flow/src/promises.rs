@@ -61,7 +61,7 @@ impl<K: Copy + Eq + Hash, V> Latest<K, V> {
 /// One connection as its two ends name it: where the REQ was seen, who sent it to whom, and the id that its sender gave.
 pub(crate) type ExchangeKey = (TapId, Address, Address, u32);
 
-/// A queue pair, and the PSN with which its requests begin.
+/// A queue pair, and the PSN with which the requests to it begin.
 pub(crate) type End = (Qpn, Option<Psn>);
 
 #[derive(Clone, Copy, Debug)]

@@ -74,7 +74,7 @@ pub struct Management {
     pub remote_id: Option<u32>,
     /// REQ and REP: the sender's queue pair of the connection.
     pub local_qpn: Option<Qpn>,
-    /// REQ and REP: the PSN with which the sender's requests begin.
+    /// REQ and REP: the PSN with which the requests to the sender, those of the other end, begin.
     pub starting_psn: Option<Psn>,
 }
 
