@@ -1,4 +1,4 @@
-//! The connection manager's exchange before a connection: REQ, REP and RTU on queue pair 1 (IBTA 12.9.7).
+//! The connection manager's exchange before a connection: REQ, REP and RTU on queue pair 1 (IBTA chapter 12).
 
 use roce_wire::management::cm::CommId;
 use roce_wire::{Ecn, Psn, Qpn};

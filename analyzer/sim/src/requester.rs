@@ -1,7 +1,7 @@
 //! The requester of a reliable connection: messages in, request packets out, and what is sent again.
 //!
 //! A state machine without network or clock. PSNs are counted from the first one on and do not wrap (`seq`). IBTA 9.7
-//! (reliable service), 9.7.5.2 (responses), 9.7.6 (timeout and retry).
+//! (reliable service), 9.7.5 (responses), 9.7.6 (timeout and retry).
 
 use std::collections::VecDeque;
 
@@ -279,7 +279,7 @@ impl Requester {
     }
 
     /// The first READ in `oldest .. seq` whose responses are not all there: an acknowledgement of what follows it says that
-    /// they are lost (IBTA 9.7.5.2.8, implied NAK).
+    /// they are lost (an implied NAK; `check_psn` of Linux drivers/infiniband/sw/rxe/rxe_comp.c).
     fn open_read(&self, seq: u64) -> Option<u64> {
         self.messages
             .iter()

@@ -1,6 +1,6 @@
 //! The responder of a connection: which requests are taken, which are refused, and what is answered.
 //!
-//! A state machine without network or clock. IBTA 9.7.5.1 (PSN checks), 9.7.5.2.8 (RNR), 9.8.3 (unreliable connections).
+//! A state machine without network or clock. IBTA 9.7.4 (checks of requests), 9.7.5.2.8 (RNR NAK), 9.8 (unreliable services).
 
 use std::collections::BTreeMap;
 

@@ -36,7 +36,7 @@ impl SwitchState {
 }
 
 /// The probability that a packet is marked that finds `queued` bytes in its queue: RED on the instantaneous length, as
-/// the DCQCN paper has it (SIGCOMM 2015, section 3.1, figure 5).
+/// the DCQCN paper has it (SIGCOMM 2015, section 3.1).
 #[expect(
     clippy::cast_precision_loss,
     reason = "queues are far shorter than 2^53 bytes"

@@ -18,7 +18,7 @@ pub enum CnpScope {
     Port,
 }
 
-/// The notification point of one NIC (SIGCOMM 2015, section 3.2, figure 6): a CNP at once for the first packet
+/// The notification point of one NIC (SIGCOMM 2015, section 3.1): a CNP at once for the first packet
 /// marked CE, then at most one in each interval, and only if a marked packet comes.
 #[derive(Clone, Debug)]
 pub struct NotificationPoint {

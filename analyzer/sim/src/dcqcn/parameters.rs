@@ -28,7 +28,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The SIGCOMM 2015 paper (sections 3 and 5.2): g 1/256, K = T = 55 us, B 10 MB, F 5, additive 40 Mb/s.
+    /// The SIGCOMM 2015 paper (sections 3.1 and 5): g 1/256, K = T = 55 us, B 10 MB, F 5, additive 40 Mb/s.
     /// The paper gives no value for hyper increase; ten additive steps, as in its model QCN, are taken.
     pub const PAPER: Self = Self {
         g: 1.0 / 256.0,
@@ -43,8 +43,9 @@ impl Parameters {
         cut_period: Nanos(0),
     };
 
-    /// The authors' ns-3 simulation (github.com/bobzhuyb/ns3-rdma, mix/config.txt): T 60 us, B 300 MB, additive
-    /// 40 Mb/s, hyper 200 Mb/s.
+    /// The authors' ns-3 simulation (github.com/bobzhuyb/ns3-rdma, windows/ns-3-dev/mix/config.txt): T 60 us, B 300 MB
+    /// (another version of the file has 300 kB), additive 40 Mb/s, hyper 200 Mb/s. Alpha before the first CNP and the least
+    /// rate are those of [`Parameters::PAPER`]; its qbb-net-device.cc has 0.5 and 100 Mb/s.
     pub const NS3: Self = Self {
         rate_timer: Nanos(60_000),
         byte_counter: 300_000_000,

@@ -7,7 +7,7 @@ use roce_model::Nanos;
 
 use super::Parameters;
 
-/// The rate limiter of one flow (SIGCOMM 2015, section 3.3, figure 7).
+/// The rate limiter of one flow (SIGCOMM 2015, section 3.1, figure 7).
 ///
 /// ```text
 /// CNP:      Rt = Rc; Rc = Rc (1 - alpha / 2); alpha = (1 - g) alpha + g; all counters and timers begin anew
@@ -18,9 +18,10 @@ use super::Parameters;
 ///   otherwise       additive increase:  Rt += Rai;    Rc = (Rt + Rc) / 2
 /// ```
 ///
-/// Figure 7 compares with F before it counts the step; so F steps are of fast recovery.
+/// So F steps are of fast recovery. Who compares `max(t, b) < F` after the step was counted, as github.com/bobzhuyb/ns3-rdma
+/// does, makes one fewer.
 ///
-/// Before the first CNP a flow is not limited: it sends at line rate (section 3.3, "flow starts").
+/// Before the first CNP a flow is not limited: it sends at line rate (section 3).
 #[derive(Clone, Debug)]
 pub struct ReactionPoint {
     parameters: Parameters,

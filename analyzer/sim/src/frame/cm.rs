@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use roce_wire::management::cm::CommId;
 use roce_wire::{Address, Psn, Qpn};
 
-/// The queue key of queue pair 1 (IBTA 9.3.2.1).
+/// The queue key of queue pair 1 (`IB_QP1_QKEY` of Linux include/rdma/ib_mad.h).
 pub const QUEUE_KEY: u32 = 0x8001_0000;
 
 /// A management datagram with a message of the connection manager.
@@ -45,7 +45,7 @@ pub enum Message {
 /// What a REQ says. Times are codes: 4.096 us * 2^n, 5 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Req {
-    /// The port that the passive side listens at: the service id is RDMA CM's over TCP (IBTA A11.2).
+    /// The port that the passive side listens at: the service id is RDMA CM's over TCP (IBTA annex A11).
     pub port: u16,
     /// The port of the active side, in the private data of RDMA CM.
     pub source_port: u16,
@@ -57,7 +57,7 @@ pub struct Req {
     pub guid: u64,
     /// The queue pair of the active side.
     pub local_qpn: Qpn,
-    /// The PSN of the first request that the active side will send.
+    /// The PSN of the first request that the passive side is to send.
     pub starting_psn: Psn,
     /// The transport of the queue pair.
     pub transport: Connected,
@@ -98,7 +98,7 @@ pub struct Rep {
     pub guid: u64,
     /// The queue pair of the passive side.
     pub local_qpn: Qpn,
-    /// The PSN of the first request that the passive side will send.
+    /// The PSN of the first request that the active side is to send.
     pub starting_psn: Psn,
     /// How many READs and ATOMICs the passive side will answer at a time.
     pub responder_resources: u8,
@@ -145,7 +145,7 @@ const MAD_BYTES: usize = 24;
 const WHOLE: usize = 256;
 /// Where the private data of a REQ begins.
 const PRIVATE: usize = 140;
-/// RDMA CM's service ids over TCP (IBTA A11.2): protocol 6 and the port.
+/// RDMA CM's service ids over TCP (IBTA annex A11; Linux include/rdma/ib.h): protocol 6 and the port.
 const RDMA_CM_TCP: u64 = 0x0000_0000_0106_0000;
 /// What stands for a LID with RoCE, which has none.
 const NO_LID: u16 = 0xffff;

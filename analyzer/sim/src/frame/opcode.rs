@@ -1,4 +1,4 @@
-//! Opcodes by what a packet does and where it stands in its message (IBTA 9.2.1, table 38).
+//! Opcodes by what a packet does and where it stands in its message (IBTA 9.2.1).
 
 use roce_wire::Opcode;
 

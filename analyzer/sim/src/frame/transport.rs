@@ -178,17 +178,17 @@ impl Transport {
     }
 
     /// An RC Acknowledge that acknowledges everything up to `psn`. `msn` counts the messages that the responder has
-    /// completed; `credits` is the credit count code, 31 for no limit (IBTA table 47).
+    /// completed; `credits` is the credit count code, 31 for no limit (IBTA 9.7.7.2).
     pub const fn ack(destination_qpn: Qpn, psn: Psn, msn: u32, credits: u8) -> Self {
         Self::acknowledge(destination_qpn, psn, msn, credits & 0x1f)
     }
 
-    /// An RC Acknowledge that refuses `psn`: for a sequence error the PSN that is expected next (IBTA table 45).
+    /// An RC Acknowledge that refuses `psn`: for a sequence error the PSN that is expected next (IBTA 9.7.5.2).
     pub const fn nak(destination_qpn: Qpn, psn: Psn, msn: u32, reason: Nak) -> Self {
         Self::acknowledge(destination_qpn, psn, msn, 0x60 | reason as u8)
     }
 
-    /// An RC Acknowledge that asks to send `psn` again after a while (IBTA tables 45 and 46).
+    /// An RC Acknowledge that asks to send `psn` again after a while (IBTA 9.7.5.2.8).
     pub const fn rnr_nak(destination_qpn: Qpn, psn: Psn, msn: u32, timer: RnrTimer) -> Self {
         Self::acknowledge(destination_qpn, psn, msn, 0x20 | timer.code())
     }
@@ -200,7 +200,7 @@ impl Transport {
         acknowledge
     }
 
-    /// A message of the connection manager, from queue pair 1 to queue pair 1 (IBTA 13.5.1).
+    /// A message of the connection manager, from queue pair 1 to queue pair 1 (IBTA chapters 12 and 13).
     pub const fn management(psn: Psn, datagram: cm::Datagram) -> Self {
         let mut management = Self::new(Opcode::UD_SEND_ONLY, Qpn::GENERAL_SERVICES, psn);
         management.extended.queue_key = cm::QUEUE_KEY;
@@ -264,7 +264,7 @@ impl Transport {
 }
 
 impl Extended {
-    /// Appends the headers of the set `which`, in the order of IBTA table 38.
+    /// Appends the headers of the set `which`, in the order of IBTA 9.2.1.
     fn encode(&self, which: roce_wire::Extended, out: &mut Vec<u8>) {
         use roce_wire::Extended as Set;
         if which.has(Set::RDETH) {

@@ -110,7 +110,7 @@ pub struct Switch {
 }
 
 impl Default for Switch {
-    /// A 12 MB switch as in the DCQCN paper; RED thresholds of its section 5.2 for 40 Gb/s.
+    /// A 12 MB switch as in the DCQCN paper; RED thresholds of its table of parameters, for 40 Gb/s.
     fn default() -> Self {
         Self {
             buffer: Size(12_000_000),

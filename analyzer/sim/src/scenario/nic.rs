@@ -31,7 +31,7 @@ pub struct Nic {
     pub timeout: Time,
     /// Tries without progress until the queue pair fails.
     pub retries: u32,
-    /// Code of the RNR timer, 0 to 31 (IBTA table 46).
+    /// Code of the RNR timer, 0 to 31 (IBTA 9.7.5.2.8).
     pub rnr_timer: u8,
     /// A request asks for an ACK every so many packets, and with the last of a message. 0: the last only.
     pub ack_every: u32,
