@@ -65,9 +65,10 @@ impl Parameters {
         clamp_target: true,
     };
 
-    /// The configuration of its authors' simulator (github.com/bobzhuyb/ns3-rdma, `mix/config.txt`: alpha 55 us, timer 60 us,
-    /// 300,000 bytes, g 1/256, F 5, 40 and 200 Mb/s, target clamped; `qbb-net-device.cc`: alpha begins with 0.5, least rate
-    /// 100 Mb/s). There alpha is raised before the cut, not after it: a cut is larger by less than g / 2.
+    /// The configuration of its authors' simulator (github.com/bobzhuyb/ns3-rdma, `windows/ns-3-dev/mix/config.txt`: alpha 55 us,
+    /// timer 60 us, 300,000 bytes (another version of the file has 300,000,000), g 1/256, F 5, 40 and 200 Mb/s, target clamped;
+    /// `qbb-net-device.cc`: alpha begins with 0.5, least rate 100 Mb/s). There alpha is raised before the cut, not after it: a
+    /// cut is larger by less than g / 2. And hyper increase begins there when both counters reach F, one step earlier.
     pub const NS3: Self = Self {
         initial_alpha: 0.5,
         timer: Nanos(60_000),

@@ -72,7 +72,7 @@ pub const RULES: &[Rule] = &[
     ecn::WORKING,
 ];
 
-/// Queue pairs that only manage: 0 and 1 (IBTA 3.5.3). Their datagrams are no data.
+/// Queue pairs that only manage: 0 and 1 (Linux include/rdma/ib_mad.h). Their datagrams are no data.
 const MOST_MANAGEMENT_QPN: u32 = 1;
 
 /// What all rules conclude from, besides what each gathered.

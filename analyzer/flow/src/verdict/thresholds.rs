@@ -226,7 +226,7 @@ thresholds! {
         "As many as distributions keep exactly.";
     LOSS_CRITICAL, loss_critical: f64 = 0.001, "",
         "A larger share of data packets lost than this is critical.",
-        "Go-back-N resends a window for each loss: at 1 in 1,000 throughput has collapsed in the measurements of the DCQCN and IRN papers (SIGCOMM 2015 and 2018).";
+        "Go-back-N resends a window for each loss: with 100 packets under way, 1 in 1,000 lost means a tenth sent again (what that costs: IRN, SIGCOMM 2018).";
     LOSS_CRITICAL_LEAST, loss_critical_least: u64 = 100, "packets",
         "Fewer lost packets than this are never critical.",
         "A share of few packets is accidental.";

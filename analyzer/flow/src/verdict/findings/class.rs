@@ -20,8 +20,8 @@ pub(super) const CNP_CLASS: Rule = Rule {
               beside classed data they travel as best effort and are the first to be dropped.",
     method: "For each queue pair that CNPs slow: the DSCP of the first CNP, against the DSCP of the data between the same \
              hosts. CNPs whose 802.1Q priority differs from the data's are fine.",
-    source: "CNP_DSCP = 48 and CNP_802P_PRIO = 6 are the defaults of mlxconfig; the DCQCN paper sends CNPs with high \
-             priority (SIGCOMM 2015, section 3.2).",
+    source: "CNP_DSCP = 48 and CNP_802P_PRIO = 6 in published dumps of mlxconfig; the DCQCN paper (SIGCOMM 2015) \
+             sends CNPs with high priority.",
     thresholds: &[],
     severity: Severity::Info,
     otherwise: "warning when they carry DSCP 0 and the data another",

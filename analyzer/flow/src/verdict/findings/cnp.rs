@@ -39,7 +39,7 @@ pub(super) const PACING: Rule = Rule {
              cnp_delay_most, plus cnp_interval_usual for each other marked flow of the same receiver, which may be \
              served in turn. Both with at least least_measurements, and not where stamps are coarser than a quarter \
              of the interval.",
-    source: "DCQCN (SIGCOMM 2015, section 3.2): at most one CNP a flow in 50 us; MIN_TIME_BETWEEN_CNPS = 4 us in mlxconfig.",
+    source: "DCQCN (SIGCOMM 2015, section 3.1): at most one CNP a flow in 50 us; MIN_TIME_BETWEEN_CNPS = 4 us in mlxconfig.",
     thresholds: &[
         "cnp_interval_least",
         "cnp_interval_usual",

@@ -55,7 +55,7 @@ pub(super) const MARKS_WITHOUT_CNP: Rule = Rule {
     method: "Pairs of hosts with at least least_marks marked data packets at a tap that also sees what the receiver \
              sends back on the same connections (they are paired, and its packets were captured), and no CNP from \
              the receiver to the sender at any tap.",
-    source: "IBTA annex A17.9.3 (congestion notification packets); DCQCN, section 3.2 (notification point).",
+    source: "IBTA annex A17.9.3 (congestion notification packets); DCQCN, section 3.1 (notification point).",
     thresholds: &["least_marks"],
     severity: Severity::Warning,
     otherwise: "info when it is not known where the tap stands: the CNPs could take another way",

@@ -16,7 +16,7 @@ pub(super) const INCAST: Rule = Rule {
               packets are marked, paused or dropped.",
     method: "Episodes of the kind incast: bins in which at least incast_senders hosts send payload to one destination, with \
              CE, CNPs, losses or pauses.",
-    source: "DCQCN (SIGCOMM 2015, sections 1 and 6) and HPCC (SIGCOMM 2019) measure it as the hard case of RoCE.",
+    source: "DCQCN (SIGCOMM 2015) and HPCC (SIGCOMM 2019) measure it as the hard case of RoCE.",
     thresholds: &["incast_senders", "incast_long", "episode_quiet", "absorbed_share"],
     severity: Severity::Info,
     otherwise: "warning when packets were lost or flows paused meanwhile, or when the incasts lasted incast_long in all",

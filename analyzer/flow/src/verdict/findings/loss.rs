@@ -16,7 +16,7 @@ pub(super) const NETWORK: Rule = Rule {
     method: "Missing PSNs that a sequence NAK asked for or that a resend after a timeout filled (network_lost), READ \
              responses that were asked for again, and packets captured here that the receiver asked for again \
              (lost_downstream: lost behind this tap).",
-    source: "IBTA 9.7.5.1 (PSNs, NAKs of responders) and 9.7.6.1.1 (timeouts of requesters).",
+    source: "IBTA 9.7.5 (ACKs and NAKs of responders) and 9.7.6.1.3 (timeouts of requesters).",
     thresholds: &["loss_critical", "loss_critical_least"],
     severity: Severity::Warning,
     otherwise: "critical when at least loss_critical_least packets and more than the share loss_critical of the data \

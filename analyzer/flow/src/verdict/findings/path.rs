@@ -25,7 +25,7 @@ pub(super) const ENTROPY: Rule = Rule {
               hosts apart: with few ports their flows share few links, however many there are.",
     method: "By pair of hosts and direction: flows with payload that keep one source port each, against the distinct ports. \
              Fires with at least entropy_flows flows and at most entropy_share ports a flow.",
-    source: "IBTA annex A17.9.2 (source port as entropy); rdma_get_udp_sport in Linux include/rdma/ib_verbs.h.",
+    source: "IBTA annex A17.9.4 (ECMP by the source port); rdma_get_udp_sport in Linux include/rdma/ib_verbs.h.",
     thresholds: &["entropy_flows", "entropy_share"],
     severity: Severity::Info,
     otherwise: "warning when flows of such a pair were marked, or lost packets",
@@ -37,7 +37,8 @@ pub(super) const MTU: Rule = Rule {
     meaning: "Packets are smaller than they could be: more headers, more packets and more PSNs for the same data.",
     method: "Flows of at least mtu_bytes payload whose path MTU is under 1024, which every Ethernet takes, or under the \
              largest that both of its hosts use with others at the same tap.",
-    source: "IBTA 9.7.3 (path MTUs 256 to 4096); an Ethernet frame of 1500 bytes holds a RoCEv2 packet of 1024.",
+    source: "enum ib_mtu in Linux include/rdma/ib_verbs.h (256 to 4096); an Ethernet frame of 1500 bytes holds a RoCEv2 \
+             packet of 1024.",
     thresholds: &["mtu_bytes"],
     severity: Severity::Info,
     otherwise: "",

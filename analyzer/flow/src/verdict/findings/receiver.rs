@@ -20,7 +20,7 @@ pub(super) const RNR: Rule = Rule {
     meaning: "A SEND (or a WRITE with immediate) came while the receive queue was empty: the sender has to wait for the \
               time that the NAK names and send everything again from there on.",
     method: "RNR NAKs, by the host that sent them, with the sum of the times that they name.",
-    source: "IBTA 9.7.5.2.8 (RNR NAK) and table 46 (its timer).",
+    source: "IBTA 9.7.5.2.8 (RNR NAK); enum ib_rnr_timeout in Linux include/rdma/ib_verbs.h (its timer).",
     thresholds: &[],
     severity: Severity::Warning,
     otherwise: "",
@@ -32,7 +32,7 @@ pub(super) const NAK_FATAL: Rule = Rule {
     meaning: "The responder refused a request: a wrong opcode or length, a key or an address that is not allowed, or its own \
               failure. The queue pair of the requester goes to the error state; its work is lost.",
     method: "NAKs with the codes invalid request, remote access error, remote operational error or invalid RD request.",
-    source: "IBTA 9.7.5.2 (NAK codes), 10.7.2.2 (completion errors).",
+    source: "IBTA 9.7.5.2 (NAK codes); check_ack in Linux drivers/infiniband/sw/rxe/rxe_comp.c (completion errors).",
     thresholds: &[],
     severity: Severity::Critical,
     otherwise: "",
