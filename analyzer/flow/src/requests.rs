@@ -64,7 +64,7 @@ pub(crate) enum Verdict {
     Late { captured_before: bool },
     /// It fills a hole; whether it is late or sent again, the next packets tell.
     Undecided,
-    /// 2^22 or more behind.
+    /// So far behind that no sender sends it again.
     Stale,
     /// The PSNs began anew: the flow is to start a new epoch and to observe the packet again.
     NewEpoch(&'static str),

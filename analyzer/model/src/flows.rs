@@ -66,7 +66,7 @@ table! {
     unresolved: u64, "packets", "Missing ones that nothing more is known of.";
     lost_downstream: Option<u64>, "packets", "Packets seen here that the receiver asked for again. Absent: needs the other direction.";
     late: u64, "packets", "Request packets that filled a hole outside of any resend run: reordering.";
-    stale: u64, "packets", "Request packets 2^22 or more PSNs behind the highest; of UC, all behind it that fill no hole.";
+    stale: u64, "packets", "Request packets behind the highest that no sender sends again: by 2^22 PSNs or more, more than 2^16 before the first one captured or before what is acknowledged; of UC, all that fill no hole.";
     response_missing: u64, "packets", "READ responses missing inside a response message; a lower bound at its borders.";
     response_network_lost: Option<u64>, "packets", "Of these, asked for again: the network lost them. Absent: needs the other direction.";
     response_capture_lost: Option<u64>, "packets", "Of these, never asked for again: the capture lost them. Absent: needs the other direction.";

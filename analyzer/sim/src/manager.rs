@@ -14,13 +14,15 @@ use crate::units::Time;
 
 /// How long the connection manager waits for an answer: 4.096 us * 2^12, rounded.
 const MANAGER_WAIT: Time = Time::from_nanos(16_777_216);
+
 impl Simulation<'_> {
     /// Sends a REQ.
     pub(crate) fn ask(&mut self, connection: u32) {
         let a = EndpointId(connection * 2);
         let (own, peer) = (&self.ends[a.index()], &self.ends[a.peer().index()]);
         let address = |host: u32| self.topology.hosts[host as usize].address;
-        let mut req = Req::new(address(own.host), address(peer.host), own.qpn, own.first_psn);
+        // A starting PSN is where the other end begins (captures/rping.pcap).
+        let mut req = Req::new(address(own.host), address(peer.host), own.qpn, peer.first_psn);
         req.source_port = own.source_port;
         req.path_mtu = PathMtu::within(u16::try_from(self.scenario.nic.mtu).unwrap_or(u16::MAX));
         req.service_level = own.priority();
@@ -83,10 +85,12 @@ impl Simulation<'_> {
             return;
         };
         let end = packet.end.peer();
-        let own = &self.ends[end.index()];
         match datagram.message {
             Message::Req(_) => {
-                let rep = Rep::new(own.qpn, own.first_psn);
+                let rep = Rep::new(
+                    self.ends[end.index()].qpn,
+                    self.ends[end.peer().index()].first_psn,
+                );
                 self.manager_message(end, Message::Rep(rep));
             }
             Message::Rep(_) => {

@@ -159,9 +159,21 @@ fn borders_of_gap_and_stale() {
     assert_eq!(flow.see(1 + 65_536), gap(1, 65_536));
     let next = 65_538;
     assert!(matches!(flow.see(next + 65_537), Verdict::NewEpoch(_)));
-    let low = |behind: u32| Psn::new(next).plus(Psn::COUNT - behind).value();
-    assert_eq!(flow.see(low(1 << 22)), Verdict::Stale);
-    assert_eq!(flow.see(low((1 << 22) - 1)), AGAIN);
+    let behind = |next: u32, psns: u32| Psn::new(next).plus(Psn::COUNT - psns).value();
+    assert_eq!(flow.see(behind(0, 65_537)), Verdict::Stale, "before the first");
+    assert_eq!(flow.see(behind(0, 65_536)), AGAIN);
+    // 65 jumps of 65,537 are more than 2^22.
+    let mut next = next;
+    for _ in 0..65 {
+        flow.see(next + 65_536);
+        next += 65_537;
+    }
+    assert_eq!(flow.see(behind(next, 1 << 22)), Verdict::Stale);
+    assert_eq!(
+        flow.see(behind(next, (1 << 22) - 1)),
+        Verdict::Undecided,
+        "in a gap"
+    );
 }
 
 #[test]

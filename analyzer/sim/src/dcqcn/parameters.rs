@@ -29,7 +29,7 @@ pub struct Parameters {
 
 impl Parameters {
     /// The SIGCOMM 2015 paper (sections 3.1 and 5): g 1/256, K = T = 55 us, B 10 MB, F 5, additive 40 Mb/s.
-    /// The paper gives no value for hyper increase; ten additive steps, as in its model QCN, are taken.
+    /// It gives no value for hyper increase and no least rate; those of [`Parameters::NS3`] are taken.
     pub const PAPER: Self = Self {
         g: 1.0 / 256.0,
         initial_alpha: 1.0,
@@ -38,18 +38,18 @@ impl Parameters {
         byte_counter: 10_000_000,
         fast_recovery: 5,
         additive: 40e6,
-        hyper: 400e6,
-        minimum: 10e6,
+        hyper: 200e6,
+        minimum: 100e6,
         cut_period: Nanos(0),
     };
 
-    /// The authors' ns-3 simulation (github.com/bobzhuyb/ns3-rdma, windows/ns-3-dev/mix/config.txt): T 60 us, B 300 MB
-    /// (another version of the file has 300 kB), additive 40 Mb/s, hyper 200 Mb/s. Alpha before the first CNP and the least
-    /// rate are those of [`Parameters::PAPER`]; its qbb-net-device.cc has 0.5 and 100 Mb/s.
+    /// The authors' ns-3 simulation (github.com/bobzhuyb/ns3-rdma, windows/ns-3-dev/mix/config.txt: T 60 us, B 300 kB, which
+    /// is 300 MB in another version of the file, additive 40 Mb/s, hyper 200 Mb/s; qbb-net-device.cc: alpha 0.5 before the
+    /// first CNP, least rate 100 Mb/s).
     pub const NS3: Self = Self {
+        initial_alpha: 0.5,
         rate_timer: Nanos(60_000),
-        byte_counter: 300_000_000,
-        hyper: 200e6,
+        byte_counter: 300_000,
         ..Self::PAPER
     };
 
