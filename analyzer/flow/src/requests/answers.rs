@@ -253,8 +253,9 @@ impl Answers {
     /// The PSNs `first..end` came late. `missing`: the first PSN that is still missing.
     pub(super) fn late(&mut self, first: u64, end: u64, missing: Option<u64>) {
         self.late = first..end;
-        // Nobody asked for what came before them: the receiver keeps what comes out of order.
-        if self.asked_for().is_none() && self.rnr.is_none() {
+        // Nobody asked for them, or for what came before: the receiver keeps what comes out of order.
+        let asked = self.naks.iter().any(|nak| (first..end).contains(&nak.at));
+        if !asked && self.asked_for().is_none() && self.rnr.is_none() {
             self.expects = missing.unwrap_or(0);
         }
     }
