@@ -158,6 +158,7 @@ fn tap_flows(simulation: &Simulation<'_>, names: &Names, tap: usize, judged: &ho
         total.rnr_naks += seen.rnr_naks;
         total.last_record = seen.last_record;
         total.response_missing += seen.response_missing;
+        total.response_missing_most += seen.response_missing_most;
         let silences = seen.silences.iter();
         total
             .silences

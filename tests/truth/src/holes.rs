@@ -7,7 +7,8 @@
 //! *Lost downstream*: an item is a PSN that a tap recorded and a NAK asked for again; observable where the tap recorded the
 //! NAK.
 //!
-//! *READ responses*: an item is a READ response missing inside a message at a tap; compared by flow.
+//! *READ responses*: an item is a READ response missing inside a message at a tap; compared by flow. Those between two
+//! messages may be told or not.
 
 use std::collections::BTreeMap;
 
@@ -100,25 +101,26 @@ pub(crate) fn downstream(case: &Case) -> Score {
 pub(crate) fn responses(case: &Case) -> Score {
     let mut score = Score::default();
     for tap in &case.truth.taps {
-        let mut flows: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        let mut flows: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
         for flow in &tap.flows {
-            flows.entry(flow.flow_id.clone()).or_default().0 += flow.response_missing;
+            let (least, most, _) = flows.entry(flow.flow_id.clone()).or_default();
+            *least += flow.response_missing;
+            *most += flow.response_missing_most;
         }
         for row in case.flows_at(tap) {
-            flows.entry(row.flow_id.to_string()).or_default().1 += row.response_missing;
+            flows.entry(row.flow_id.to_string()).or_default().2 += row.response_missing;
         }
-        for (flow, (missing, told)) in flows {
-            let both = missing.min(told);
+        for (flow, (missing, most, told)) in flows {
             score.items += missing;
             if tap.told_by_record {
                 // Nothing is counted missing where the capture says that it lost it.
                 continue;
             }
             score.observable += missing;
-            score.found += both;
+            score.found += missing.min(told);
             score.told += told;
-            score.right += both;
-            if missing != told {
+            score.right += most.min(told);
+            if !(missing..=most).contains(&told) {
                 score.notes.push(format!(
                     "{}: {flow}: {missing} READ responses missing, told {told}",
                     tap.name

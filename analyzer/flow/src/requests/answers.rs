@@ -130,8 +130,9 @@ impl Answers {
         self.progress = time;
         match self.expects {
             0 => {}
-            expects if psn == expects => self.wait_for(psn, next),
-            // What it did not seem to have got: it keeps what comes out of order, or its resend was not captured.
+            // It has that, perhaps because it was only late: what came after, it may have dropped.
+            expects if psn == expects || psn == expects + 1 => self.wait_for(psn, next),
+            // More than that: it keeps what comes out of order, or a resend was not captured.
             expects if psn > expects => self.expects = 0,
             _ => {}
         }
@@ -154,7 +155,7 @@ impl Answers {
             self.naks.pop_front();
         }
         // Sent before the resend could reach the receiver: only the sender may make something of it.
-        let overtaken = self.run.contains(&psn) && time.since(self.run_begin).0 < rtt.0 / 2;
+        let overtaken = self.run.contains(&psn) && time.since(self.run_begin) < rtt;
         self.naks.push_back(Asked {
             at: psn,
             time,

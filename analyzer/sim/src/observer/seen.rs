@@ -85,6 +85,7 @@ pub(crate) struct Seen {
     pub silences: Vec<(Time, Time)>,
     next_response: Option<u64>,
     pub response_missing: u64,
+    pub response_missing_most: u64,
 }
 
 /// A jump beyond this is a restart, no hole (2^16, as the analysis has it).
@@ -218,10 +219,12 @@ impl Seen {
     fn response(&mut self, packet: &Packet) {
         if let Some(next) = self.next_response
             && packet.seq > next
-            && !packet.first
             && packet.seq - next <= RESTART
         {
-            self.response_missing += packet.seq - next;
+            self.response_missing_most += packet.seq - next;
+            if !packet.first {
+                self.response_missing += packet.seq - next;
+            }
         }
         self.next_response = Some(packet.seq + 1);
     }

@@ -149,6 +149,8 @@ pub struct TapFlow {
     pub lost_downstream: u64,
     /// READ responses missing inside a response message.
     pub response_missing: u64,
+    /// PSNs jumped over by READ responses at all: between two response messages only who saw the READs knows more.
+    pub response_missing_most: u64,
     /// Times of at least 0.5 ms between two recorded requests, the first of which did not end its message: begin and end.
     pub silences: Vec<[u64; 2]>,
 }
