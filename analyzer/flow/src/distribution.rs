@@ -10,9 +10,23 @@
 /// below the largest value; smaller ones share the lowest bucket.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Distribution {
-    /// The last sample, and how often it came in a row: these are not in the fields below yet. Lengths repeat.
+    /// The last sample, and how often it came in a row. Lengths repeat.
     last: u64,
-    repeats: u64,
+    repeats: u32,
+    /// So many of `waiting` are in use.
+    waits: u8,
+    /// Samples before the last one that are not counted yet: what counts them lies apart, seldom in a cache, and is touched
+    /// for several at once.
+    waiting: [u64; WAITING],
+    /// All others, once there are some.
+    counted: Option<Box<Counted>>,
+}
+
+const WAITING: usize = 3;
+
+/// What is known of the samples that are counted.
+#[derive(Clone, Debug, Default)]
+struct Counted {
     count: u64,
     min: u64,
     max: u64,
@@ -90,11 +104,17 @@ impl Distribution {
     /// Adds a sample.
     #[inline]
     pub(crate) fn add(&mut self, value: u64) {
-        if value == self.last {
+        if value == self.last && self.repeats < u32::MAX {
             self.repeats += 1;
             return;
         }
-        self.settle();
+        let waits = usize::from(self.waits);
+        if self.repeats == 1 && waits < WAITING {
+            self.waiting[waits] = self.last;
+            self.waits += 1;
+        } else {
+            self.settle();
+        }
         (self.last, self.repeats) = (value, 1);
     }
 
@@ -104,10 +124,40 @@ impl Distribution {
         self.last
     }
 
-    /// Counts the sample that was repeated.
-    #[expect(clippy::cast_precision_loss, reason = "mean and deviation are floating point")]
+    /// Counts the samples that are not counted yet.
     fn settle(&mut self) {
-        let (value, times) = (self.last, core::mem::take(&mut self.repeats));
+        if self.repeats == 0 {
+            return;
+        }
+        let mut counted = self.counted.take().unwrap_or_default();
+        self.count_into(&mut counted);
+        self.counted = Some(counted);
+        (self.waits, self.repeats) = (0, 0);
+    }
+
+    /// Adds the samples that are not counted yet, in their order.
+    fn count_into(&self, counted: &mut Counted) {
+        for value in &self.waiting[..usize::from(self.waits)] {
+            counted.add(*value, 1);
+        }
+        counted.add(self.last, self.repeats.into());
+    }
+
+    /// What it says, all samples counted.
+    pub(crate) fn summary(&self) -> Summary {
+        let mut all = self.counted.as_deref().cloned().unwrap_or_default();
+        self.count_into(&mut all);
+        if let Store::Exact(samples) = &mut all.store {
+            samples[..exact(all.count)].sort_unstable();
+        }
+        Summary(all)
+    }
+}
+
+impl Counted {
+    /// Counts a sample that came so many times.
+    #[expect(clippy::cast_precision_loss, reason = "mean and deviation are floating point")]
+    fn add(&mut self, value: u64, times: u64) {
         if times == 0 {
             return;
         }
@@ -147,16 +197,6 @@ impl Distribution {
             }
         }
     }
-
-    /// What it says, all samples counted.
-    pub(crate) fn summary(&self) -> Summary {
-        let mut all = self.clone();
-        all.settle();
-        if let Store::Exact(samples) = &mut all.store {
-            samples[..exact(all.count)].sort_unstable();
-        }
-        Summary(all)
-    }
 }
 
 /// So many of `count` samples are kept as they are while all are.
@@ -165,7 +205,7 @@ fn exact(count: u64) -> usize {
 }
 
 /// A distribution of which every sample is counted; those that are kept as they are are in order.
-pub(crate) struct Summary(Distribution);
+pub(crate) struct Summary(Counted);
 
 impl Summary {
     /// How many samples there are.
@@ -186,7 +226,7 @@ impl Summary {
     /// Standard deviation of the samples (of the whole population, not an estimate from a part of it).
     #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
     pub(crate) fn stddev(&self) -> Option<f64> {
-        let Distribution { count, squares, .. } = self.0;
+        let Counted { count, squares, .. } = self.0;
         (count > 0).then(|| (squares / count as f64).max(0.0).sqrt())
     }
 
