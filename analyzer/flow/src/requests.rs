@@ -167,33 +167,37 @@ impl Connected {
     }
 }
 
-/// The part of a flow's request state that only disturbances touch.
+/// The part of a flow's request state that answers and disturbances touch: what answers need stands in front.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Tracker {
-    holes: Holes,
-    run: Option<Run>,
+    /// What the other direction says of the requests, once that is known and there is one.
+    answers: Option<Box<Answers>>,
+    /// Missing PSNs, once there were some.
+    holes: Option<Box<Holes>>,
+    /// Runs that ended and were not reported yet.
+    ended: Vec<Run>,
+    /// Decisions not applied yet, at most one.
+    decision: Option<Box<Decision>>,
     undecided: Option<Box<Undecided>>,
+    run: Option<Run>,
+    /// The first PSN of the epoch.
+    begin: u64,
+    /// The latest missing PSNs that were sent again: captured once.
+    refilled: Range<u64>,
+    /// A new connection was made of the queue pair: its first request begins an epoch.
+    connected: Option<Connected>,
+    /// Runs that repeated what the receiver had got, and such that did not.
+    go_back_n: u32,
+    selective: u32,
     stale_next: Psn,
     stale_run: u8,
     /// After a READ of unknown span: whatever comes next is in order.
     resync: bool,
     /// The capture lost records: a gap would be its own.
     capture_lost: bool,
-    /// A new connection was made of the queue pair: its first request begins an epoch.
-    connected: Option<Connected>,
-    /// Runs that ended and were not reported yet.
-    ended: Vec<Run>,
-    /// Decisions not applied yet, at most one.
-    decision: Option<Box<Decision>>,
-    /// The first PSN of the epoch.
-    begin: u64,
-    /// The latest missing PSNs that were sent again: captured once.
-    refilled: Range<u64>,
-    /// What the other direction says; `None` while it is not known.
-    answers: Option<Box<Answers>>,
-    /// Runs that repeated what the receiver had got, and such that did not.
-    go_back_n: u32,
-    selective: u32,
+    /// The other direction is known.
+    paired: bool,
 }
 
 /// Where an extended PSN count begins, high enough that a fallback from the first packet does not go below zero.
@@ -236,9 +240,9 @@ impl Tracker {
             return self.judge(requests, request);
         }
         let at = requests.next - u64::from(ahead.unsigned_abs());
-        let filled = self.holes.fill(at, at + 1);
+        let filled = self.fill(at, at + 1);
         for part in &filled {
-            self.holes.came_late(part);
+            self.holes.get_or_insert_default().came_late(part);
         }
         if filled.is_empty() {
             self.stale(request)
@@ -254,6 +258,7 @@ impl Tracker {
         if requests.next == 0 {
             self.begin = BASE + u64::from(request.psn.value());
             requests.next = self.begin + span;
+            self.await_answers();
             self.resync = request.span.is_none();
             return Verdict::InOrder;
         }
@@ -329,15 +334,14 @@ impl Tracker {
 
     /// Some PSNs are missing; what is known of them already may decide.
     fn open_hole(&mut self, first: u64, end: u64, time: Nanos) {
-        let Some(answers) = &mut self.answers else {
-            return self.holes.add(first, end, time);
-        };
+        let holes = self.holes.get_or_insert_default();
+        holes.add(first, end, time);
+        let Some(answers) = &mut self.answers else { return };
         answers.gap(first);
-        self.holes.add(first, end, time);
         // The answers may be stamped before the packets that show the gap.
-        self.holes.cover(answers.acked(), time);
+        holes.cover(answers.acked(), time);
         if let Some(asked) = answers.asked_for().filter(|asked| *asked >= first) {
-            self.holes.name(asked);
+            holes.name(asked);
         }
     }
 
@@ -345,7 +349,7 @@ impl Tracker {
     fn behind(&mut self, next: u64, request: &Request, span: u64) -> Verdict {
         let back = request.psn.offset_from(psn_of(next));
         let at = next - u64::from(back.unsigned_abs());
-        let fills = self.holes.contains(at);
+        let fills = self.is_missing(at);
         let continues = self.run.is_some_and(|run| at >= run.next);
         if !fills && !continues && self.comes_after_its_resend(at, request) {
             self.refilled = 0..0;
@@ -388,7 +392,7 @@ impl Tracker {
             };
         }
         let fate = self.fate_at_the_begin(at);
-        let filled = self.holes.fill(at, at + span);
+        let filled = self.fill(at, at + span);
         if let Some(answers) = &mut self.answers {
             answers.behind(at, at + span, next);
         }
@@ -454,21 +458,17 @@ impl Tracker {
                 } else {
                     self.fate_within_a_run()
                 };
-                self.holes.was_sent_again(part, fate);
+                let holes = self.holes.get_or_insert_default();
+                holes.was_sent_again(part, fate);
                 // The rest of the same hole.
-                self.holes.decide_at(part.end, fate);
+                holes.decide_at(part.end, fate);
             }
             if undecided.passed {
                 // New packets have followed: this was all of it.
                 self.end_run_before_new(u64::MAX);
             }
         } else {
-            for part in &undecided.filled {
-                self.holes.came_late(part);
-                if let Some(answers) = &mut self.answers {
-                    answers.late(part.first, part.end, self.holes.first_open());
-                }
-            }
+            self.came_late(&undecided.filled);
         }
         self.decision = Some(Box::new(Decision {
             resent,
@@ -506,7 +506,9 @@ impl Tracker {
     pub(crate) fn close(&mut self) {
         self.decide_alone();
         self.end_run();
-        self.holes.close();
+        if let Some(holes) = &mut self.holes {
+            holes.close();
+        }
     }
 
     /// The capture lost records: a gap before the next packet is not the network's.
@@ -543,22 +545,49 @@ impl Tracker {
 
     /// Missing PSNs of which it was decided since the last call what became of them. At the `end` nothing waits.
     pub(crate) fn take_holes(&mut self, end: bool) -> Vec<DecidedHole> {
-        if self.holes.any_decided() {
-            self.holes.take_decided(self.answers.is_some(), end)
-        } else {
-            Vec::new()
+        match &mut self.holes {
+            Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end),
+            _ => Vec::new(),
         }
     }
 
     /// Missing PSNs by what became of them, as far as that was taken.
     pub(crate) fn fates(&self) -> Fates {
-        self.holes.fates()
+        self.holes.as_ref().map_or([0; 5], |holes| holes.fates())
     }
 
+    /// Whether there is something to take: ended runs, a decision, or holes.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        !self.ended.is_empty() || self.decision.is_some() || self.holes.is_some()
+    }
+
+    /// Whether `psn` is missing.
+    fn is_missing(&self, psn: u64) -> bool {
+        self.holes.as_ref().is_some_and(|holes| holes.contains(psn))
+    }
+
+    /// The PSNs from `first` up to `end` are there; gives the parts of holes that these were.
+    fn fill(&mut self, first: u64, end: u64) -> Vec<Hole> {
+        self.holes
+            .as_mut()
+            .map_or_else(Vec::new, |holes| holes.fill(first, end))
+    }
+
+    /// Parts of holes came late.
+    fn came_late(&mut self, parts: &[Hole]) {
+        for part in parts {
+            let holes = self.holes.get_or_insert_default();
+            holes.came_late(part);
+            if let Some(answers) = &mut self.answers {
+                answers.late(part.first, part.end, holes.first_open());
+            }
+        }
+    }
     /// A new epoch: all is forgotten, but that the other direction is known.
     pub(crate) fn restart(&mut self, requests: &mut Requests) {
         *self = Self {
-            answers: self.answers.as_ref().map(|_| Box::default()),
+            paired: self.paired,
             ..Self::default()
         };
         *requests = Requests::default();

@@ -86,8 +86,6 @@ pub(crate) struct Cold {
     pub(crate) epoch: u32,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
     pub(crate) serial: u32,
-    /// What answers took; made with the first request after the other direction is known.
-    pub(crate) times: Option<Box<Times>>,
     /// Its sender under DCQCN, from the first notification on.
     pub(crate) replay: Option<Box<Replay>>,
     pub(crate) totals: FlowTotals,
@@ -95,11 +93,13 @@ pub(crate) struct Cold {
     pub(crate) peer: Option<Peer>,
     pub(crate) key: FlowKey,
     // With requests and answers.
+    /// What answers took; made with the first request after the other direction is known.
+    pub(crate) times: Option<Box<Times>>,
+    pub(crate) tracker: Tracker,
     /// The same as `times` for READs.
     pub(crate) reads: Option<Box<Reads>>,
-    pub(crate) lengths: Distribution,
     pub(crate) pending_read: Option<PendingRead>,
-    pub(crate) tracker: Tracker,
+    pub(crate) lengths: Distribution,
     /// The rate before any time, once the flow has sent some packets.
     pub(crate) meter: Option<Box<Meter>>,
     /// Marks and notifications, once there are some.
@@ -510,11 +510,11 @@ impl Cold {
         ] = trouble.runs;
         row.wasted_bytes = trouble.wasted_bytes;
         row.recovery = self.tracker.recovery().map(Recovery::name);
-        let Some(answers) = self.tracker.answers() else {
+        if !self.tracker.is_paired() {
             return;
-        };
+        }
         row.lost_downstream = Some(self.totals.lost_downstream);
-        row.duplicate_acks = Some(answers.duplicates());
+        row.duplicate_acks = Some(self.tracker.answers().map_or(0, Answers::duplicates));
         row.response_network_lost = Some(trouble.response_fates[Fate::NetworkLost as usize]);
         row.response_capture_lost = Some(trouble.response_fates[Fate::CaptureLost as usize]);
     }

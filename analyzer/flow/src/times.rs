@@ -72,26 +72,32 @@ struct Mark {
     asks: bool,
 }
 
-/// The times of one flow's requests.
+/// The times of one flow's requests: six cache lines, of which most requests need the first alone, and answers all.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct Times {
     marks: VecDeque<Mark>,
-    /// PSNs of requests for which there was no room.
-    unmarked: core::ops::Range<u64>,
-    /// When the open message began; 0: unknown.
-    begin: Nanos,
-    /// PSNs that were under way when some were sent again: which sending an answer is for cannot be told.
-    ambiguous: core::ops::Range<u64>,
     /// Bytes acknowledged; `None` until that is known.
     acked_bytes: Option<u32>,
-    inflight_max: Option<u64>,
-    shortest: Nanos,
+    /// When the open message began; 0: unknown.
+    begin: Nanos,
+    /// The most bytes under way in the open bin.
+    bin_inflight: Option<u64>,
+    // The second line.
     stamps: Stamps,
-    ack_rtt: Distribution,
-    message: Distribution,
-    bin: BinSamples,
+    shortest: Nanos,
+    inflight_max: Option<u64>,
     /// Of READs and atomics, once there are some.
     fetches: Option<Box<Fetches>>,
+    // The third and the fourth.
+    ack_rtt: Distribution,
+    /// PSNs that were under way when some were sent again: which sending an answer is for cannot be told.
+    ambiguous: core::ops::Range<u64>,
+    message: Distribution,
+    /// PSNs of requests for which there was no room.
+    unmarked: core::ops::Range<u64>,
+    // The last two.
+    bin: BinSamples,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -104,7 +110,6 @@ struct Fetches {
 struct BinSamples {
     ack_rtt: Few,
     message: Few,
-    inflight: Option<u64>,
 }
 
 /// What a flow's answers took in one bin. No time that is told is 0.
@@ -171,8 +176,10 @@ impl Times {
             return false;
         };
         let bytes = Some(u64::from(sent.wrapping_sub(acked)));
-        self.inflight_max = self.inflight_max.max(bytes);
-        self.bin.inflight = self.bin.inflight.max(bytes);
+        if bytes > self.bin_inflight {
+            self.bin_inflight = bytes;
+            self.inflight_max = self.inflight_max.max(bytes);
+        }
         bytes > Some(0)
     }
 
@@ -280,13 +287,13 @@ impl Times {
     #[inline]
     pub(crate) fn touch_all(&self) -> u64 {
         let mark = self.marks.front().map_or(0, |mark| mark.end);
-        mark ^ self.touch() ^ self.ack_rtt.touch() ^ self.message.touch() ^ self.shortest.0
+        mark ^ self.touch() ^ self.ack_rtt.touch() ^ self.message.touch()
     }
 
     /// Reads a word of each cache line of the open bin.
     #[inline]
     pub(crate) const fn touch(&self) -> u64 {
-        self.bin.ack_rtt.seen ^ self.bin.message.seen ^ self.stamps.least
+        self.begin.0 ^ self.bin.ack_rtt.seen ^ self.bin.message.seen ^ self.stamps.least
     }
 
     /// What the open bin has; a new one begins.
@@ -298,7 +305,7 @@ impl Times {
             ack_rtt_max: trusted(bin.ack_rtt.max()),
             message_p50: trusted(bin.message.median()),
             message_max: trusted(bin.message.max()),
-            inflight_max: bin.inflight.take(),
+            inflight_max: self.bin_inflight.take(),
         };
         bin.ack_rtt.clear();
         bin.message.clear();

@@ -25,7 +25,6 @@ impl Analysis {
         };
         let before = self.waiting(requests_at);
         let cold = &mut self.table.cold[requests_at as usize];
-        let rtt = cold.times.as_deref().map_or(Nanos(0), Times::shortest);
         let (answer, covered) = match roce.bth.opcode().operation() {
             Operation::ReadResponse if roce.bth.opcode().is_last() => (Answer::ReadDone, psn + 1),
             Operation::ReadResponse => (Answer::ReadBegun, psn + 1),
@@ -43,6 +42,7 @@ impl Analysis {
                 cold.tracker.rnr(&requests, psn, time, Nanos(timer.nanos()))
             }
             (Answer::Nak, AethKind::Nak(Nak::PsnSequenceError)) => {
+                let rtt = cold.times.as_deref().map_or(Nanos(0), Times::shortest);
                 cold.tracker.nak(&requests, psn, time, rtt)
             }
             _ => cold.tracker.acknowledge(&requests, covered, time),

@@ -70,7 +70,7 @@ impl Analysis {
                 cold.pending_read = Some(PendingRead { psn, length });
             }
         }
-        let looks_for = if cold.tracker.answers().is_some() {
+        let looks_for = if cold.tracker.is_paired() {
             LooksFor::Nothing
         } else {
             self.asked.looks_for(hot.tap, &cold.key, psn, packet.time)
@@ -140,7 +140,14 @@ impl Analysis {
     }
 
     /// Reports the runs that ended and applies the decisions that were taken.
+    #[inline]
     pub(super) fn settle(&mut self, at: u32) {
+        if self.table.cold[at as usize].tracker.has_news() {
+            self.settle_news(at);
+        }
+    }
+
+    fn settle_news(&mut self, at: u32) {
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         let (tap, flow_id) = (hot.tap, cold.id);

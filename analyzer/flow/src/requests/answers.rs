@@ -77,8 +77,9 @@ enum NakSays {
     WaitsFor,
 }
 
-/// What is known of a flow's requests from the answers to them.
+/// What is known of a flow's requests from the answers to them. What an ACK needs stands in front.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Answers {
     /// All before this PSN is acknowledged; 0: nothing was yet.
     acked: u64,
@@ -86,10 +87,12 @@ pub(crate) struct Answers {
     progress: Nanos,
     /// The PSN that the receiver waits for, as far as the requests seen here tell it; 0: for the next new one.
     expects: u64,
+    /// ACKs that acknowledged nothing new.
+    duplicates: u64,
+    rnr: Option<Asked>,
     /// The latest sequence NAKs that no run has answered yet, in their order; those acknowledged since may still be on
     /// their way to the sender.
     naks: VecDeque<Asked>,
-    rnr: Option<Asked>,
     /// The latest PSNs that came late: a NAK that was sent before does not mean that they were lost.
     late: core::ops::Range<u64>,
     /// The PSN last counted as lost downstream, until it is sent again.
@@ -101,8 +104,6 @@ pub(crate) struct Answers {
     timer: Nanos,
     /// The longest time from a NAK to the run that answered it.
     longest_answer: Nanos,
-    /// ACKs that acknowledged nothing new.
-    duplicates: u64,
 }
 
 impl Answers {
@@ -136,7 +137,9 @@ impl Answers {
             expects if psn > expects => self.expects = 0,
             _ => {}
         }
-        self.rnr = self.rnr.filter(|rnr| rnr.at >= psn);
+        if self.rnr.is_some_and(|rnr| rnr.at < psn) {
+            self.rnr = None;
+        }
         true
     }
 
@@ -360,10 +363,23 @@ pub(crate) struct Answered {
 impl Tracker {
     /// The other direction is known from now on.
     pub(crate) fn pair(&mut self) {
-        self.answers.get_or_insert_default();
+        self.paired = true;
+        self.await_answers();
     }
 
-    /// What the other direction says; `None` while it is not known.
+    /// Makes room for what the other direction says, once that is known and there was a request.
+    pub(super) fn await_answers(&mut self) {
+        if self.paired && self.begin != 0 {
+            self.answers.get_or_insert_default();
+        }
+    }
+
+    /// Whether the other direction is known.
+    pub(crate) fn is_paired(&self) -> bool {
+        self.paired
+    }
+
+    /// What the other direction says of the requests; `None` while it is not known, and without requests.
     pub(crate) fn answers(&self) -> Option<&Answers> {
         self.answers.as_deref()
     }
@@ -383,10 +399,12 @@ impl Tracker {
             return Answered::default();
         };
         let is_new = answers.acknowledge(psn, requests.next, time);
-        if is_new {
-            self.holes.cover(psn, time);
+        if let Some(holes) = &mut self.holes {
+            if is_new {
+                holes.cover(psn, time);
+            }
+            holes.decide_covered(time);
         }
-        self.holes.decide_covered(time);
         Answered {
             is_new,
             lost_downstream: false,
@@ -405,7 +423,7 @@ impl Tracker {
     /// A sequence NAK for `psn`: all before arrived. `rtt`: the shortest time that an answer took; 0: not known.
     pub(crate) fn nak(&mut self, requests: &Requests, psn: u64, time: Nanos, rtt: Nanos) -> Answered {
         let selective = self.recovery() == Some(Recovery::Selective);
-        let missing = self.holes.contains(psn);
+        let missing = self.is_missing(psn);
         // What is filling a hole right now may be late, and the NAK older.
         let filling = self.undecided.as_ref().is_some_and(|undecided| {
             undecided
@@ -424,9 +442,9 @@ impl Tracker {
             answers.count_downstream(psn);
         }
         let is_new = answers.acked() > before;
-        if says != NakSays::Nothing {
-            self.holes.cover(psn, time);
-            self.holes.name(psn);
+        if let Some(holes) = self.holes.as_mut().filter(|_| says != NakSays::Nothing) {
+            holes.cover(psn, time);
+            holes.name(psn);
         }
         Answered {
             is_new,
@@ -440,8 +458,9 @@ impl Tracker {
             return Answered::default();
         };
         let before = answers.acked();
-        if answers.rnr(psn, requests.next, time, timer) {
-            self.holes.cover(psn + 1, time);
+        let is_new = answers.rnr(psn, requests.next, time, timer);
+        if let Some(holes) = self.holes.as_mut().filter(|_| is_new) {
+            holes.cover(psn + 1, time);
         }
         Answered {
             is_new: self.answers().is_some_and(|answers| answers.acked() > before),

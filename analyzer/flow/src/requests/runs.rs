@@ -55,7 +55,7 @@ impl Tracker {
             self.begin_run(at, request, trigger);
             if fills {
                 let fate = self.fate_at_the_begin(at);
-                self.holes.decide_at(at, fate);
+                self.holes.get_or_insert_default().decide_at(at, fate);
             }
         }
         if let Some(run) = &mut self.run {
@@ -73,8 +73,10 @@ impl Tracker {
             self.refilled = begin..at + span;
         }
         let fate = self.fate_within_a_run();
-        self.holes.decide_within(at..at + span, fate);
-        self.holes.fill(at, at + span);
+        if let Some(holes) = &mut self.holes {
+            holes.decide_within(at..at + span, fate);
+            holes.fill(at, at + span);
+        }
         if let Some(answers) = &mut self.answers {
             answers.behind(at, at + span, next);
             answers.extend_run(at + span);
