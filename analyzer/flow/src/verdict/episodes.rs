@@ -43,6 +43,8 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 const MOST_PLACES: usize = 4096;
 /// Flows kept of all episodes that go on, at most: some 20 MB.
 const MOST_FLOWS: usize = 1 << 16;
+/// Rows that are added together, so that waits for memory overlap.
+const TOGETHER: usize = 16;
 /// Episodes that have ended and are kept, at most: some 10 MB.
 const MOST_FINISHED: usize = 1 << 14;
 
@@ -345,19 +347,28 @@ impl Episodes {
                 open.mode = if inside { Mode::Count } else { Mode::Skip };
             }
         }
-        for row in &self.rows {
-            let room = self.flows < MOST_FLOWS;
-            if let Some(place) = self.places.get_mut(&row.destination) {
-                let kept = place.add(row, room);
-                self.flows += kept;
-                if kept > 0 && self.homes.len() < MOST_FLOWS {
-                    self.homes.insert((row.tap, row.flow), row.destination);
+        for rows in self.rows.chunks(TOGETHER) {
+            // Reading a word of what is kept of each flow brings it into the cache.
+            let touch = |row: &Seen| Some(self.places.get(&row.destination)?.touch(row.flow));
+            core::hint::black_box(
+                rows.iter()
+                    .filter_map(touch)
+                    .fold(0, |touched, word| touched ^ word),
+            );
+            for row in rows {
+                let room = self.flows < MOST_FLOWS;
+                if let Some(place) = self.places.get_mut(&row.destination) {
+                    let kept = place.add(row, room);
+                    self.flows += kept;
+                    if kept > 0 && self.homes.len() < MOST_FLOWS {
+                        self.homes.insert((row.tap, row.flow), row.destination);
+                    }
                 }
-            }
-            if row.rnr_naks > 0
-                && let Some(place) = self.places.get_mut(&row.source)
-            {
-                self.flows += place.add_naks(row, room);
+                if row.rnr_naks > 0
+                    && let Some(place) = self.places.get_mut(&row.source)
+                {
+                    self.flows += place.add_naks(row, room);
+                }
             }
         }
     }
@@ -460,6 +471,17 @@ impl Episodes {
 impl Place {
     fn opened(&mut self) -> impl Iterator<Item = &mut Open> {
         self.open.iter_mut().flatten().map(|open| &mut **open)
+    }
+
+    /// Reads a word of what is kept of a flow.
+    #[inline]
+    fn touch(&self, flow: FlowId) -> u64 {
+        let Some(slots) = self.slots.get(&flow) else {
+            return 0;
+        };
+        let kept = self.open.iter().zip(slots);
+        kept.filter_map(|(open, slot)| Some(open.as_ref()?.touch(*slot)))
+            .fold(0, |touched, word| touched ^ word)
     }
 
     /// A row to it; how many flows were kept for it that were not there. `room`: there may be.

@@ -291,6 +291,13 @@ impl Open {
         is_kept
     }
 
+    /// Reads a word of the share of the flow in `slot`.
+    #[inline]
+    pub(super) fn touch(&self, slot: u32) -> u64 {
+        let kept = self.flows.get(slot as usize);
+        kept.map_or(0, |(_, [counts, waits])| counts.usual.bins ^ waits.usual.bins)
+    }
+
     /// Packets of the flow in `slot` that turned out to be lost.
     pub(super) fn add_lost(&mut self, slot: u32, lost: u64) {
         let share = Share {
