@@ -76,6 +76,12 @@ impl Meter {
         }
     }
 
+    /// Reads a word of it.
+    #[inline]
+    pub(crate) const fn touch(&self) -> u64 {
+        self.newer.packets
+    }
+
     /// Where the last whole window began.
     fn before(&self, now: &Progress) -> Progress {
         if now.rate_since(&self.newer).is_some() {
@@ -95,6 +101,7 @@ struct Train {
 
 /// Marks, notifications and reactions of one flow; only flows with such have one.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Congestion {
     /// The first mark since the last notification; 0: none.
     first_ce: Nanos,
@@ -102,17 +109,23 @@ pub(crate) struct Congestion {
     pub(crate) last_ce: Nanos,
     /// 0: none.
     last_cnp: Nanos,
+    train: Option<Train>,
     ce_to_cnp: Distribution,
     interval: Distribution,
     after_nak: u64,
     /// Notifications by [`Attribution`].
     charged: [u64; 3],
-    train: Option<Train>,
     /// Ratios of rates, in thousandths.
     reactions: Distribution,
 }
 
 impl Congestion {
+    /// Reads a word of what marks and the flow's going on need.
+    #[inline]
+    pub(crate) const fn touch(&self) -> u64 {
+        self.first_ce.0 ^ self.train.is_some() as u64
+    }
+
     /// A data packet was marked.
     pub(crate) fn marked(&mut self, time: Nanos) {
         if self.first_ce.0 == 0 {

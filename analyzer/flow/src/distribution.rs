@@ -118,10 +118,12 @@ impl Distribution {
         (self.last, self.repeats) = (value, 1);
     }
 
-    /// Its first word, for who wants it in the cache.
+    /// Reads a word of it, and of what counts its samples when that is about to be needed.
     #[inline]
-    pub(crate) const fn touch(&self) -> u64 {
-        self.last
+    pub(crate) fn touch(&self) -> u64 {
+        let is_full = usize::from(self.waits) == WAITING;
+        let counted = self.counted.as_ref().filter(|_| is_full);
+        self.last ^ counted.map_or(0, |counted| counted.count)
     }
 
     /// Counts the samples that are not counted yet.

@@ -1,5 +1,7 @@
 //! What is kept of a live flow: the part that every packet touches, and the rest.
 
+mod attributes;
+
 use std::borrow::Cow;
 
 use roce_model::{FlowId, FlowKey, FlowRow, Nanos, Packet, TapId};
@@ -23,6 +25,7 @@ use crate::responses::Responses;
 use crate::table::{Found, Key};
 use crate::times::Times;
 use crate::vantage::{self, Other};
+use attributes::{Dscps, Ports};
 
 /// What every packet of a flow touches: four cache lines.
 #[derive(Clone, Debug)]
@@ -178,68 +181,6 @@ impl Hosts {
     }
 }
 
-/// Distinct UDP source ports, up to eight.
-#[derive(Clone, Debug, Default)]
-struct Ports {
-    seen: [u16; Ports::MOST],
-    count: u8,
-    changes: u64,
-}
-
-impl Ports {
-    const MOST: usize = 8;
-
-    fn change_to(&mut self, port: u16) {
-        self.changes += 1;
-        let known = &self.seen[..usize::from(self.count)];
-        if known.len() < Self::MOST && !known.contains(&port) {
-            self.seen[usize::from(self.count)] = port;
-            self.count += 1;
-        }
-    }
-}
-
-/// Packets by DSCP, for the first four values.
-#[derive(Clone, Debug, Default)]
-struct Dscps {
-    seen: [(u8, u64); Dscps::MOST],
-    count: usize,
-    others: u64,
-}
-
-impl Dscps {
-    const MOST: usize = 4;
-
-    fn add(&mut self, dscp: u8, packets: u64) {
-        if packets == 0 {
-            return;
-        }
-        let known = &mut self.seen[..self.count];
-        if let Some((_, sum)) = known.iter_mut().find(|(known, _)| *known == dscp) {
-            *sum += packets;
-        } else if self.count < Self::MOST {
-            self.seen[self.count] = (dscp, packets);
-            self.count += 1;
-        } else {
-            // Bits of the values beyond the fourth: 64 values, 64 bits.
-            self.others |= 1 << (dscp & 63);
-        }
-    }
-
-    fn most(&self) -> Option<u8> {
-        let known = &self.seen[..self.count];
-        known
-            .iter()
-            .rev()
-            .max_by_key(|(_, packets)| *packets)
-            .map(|(dscp, _)| *dscp)
-    }
-
-    fn distinct(&self) -> u32 {
-        u32::try_from(self.count).unwrap_or_default() + self.others.count_ones()
-    }
-}
-
 impl Hot {
     pub(crate) fn new(packet: &Packet, key: Key) -> Self {
         Self {
@@ -276,6 +217,12 @@ impl Hot {
     #[inline]
     pub(crate) fn is_paired(&self) -> bool {
         self.peer != Found::NONE
+    }
+
+    /// Whether its next packet is that with which its rate is looked at.
+    #[inline]
+    pub(crate) fn is_paced_next(&self) -> bool {
+        self.pace == 1
     }
 
     /// Reads a word of each cache line.
@@ -375,11 +322,16 @@ impl Cold {
             ^ u64::from(self.key.service == Service::Ud)
     }
 
-    /// Reads a word of each cache line that a request, or the answer to one, needs; gives the boxes that both need.
+    /// Reads a word of each cache line that a request, or the answer to one, needs.
     #[inline]
-    pub(crate) fn touch_requests(&self) -> (u64, Option<&Times>, Option<&Answers>) {
-        let touched = self.lengths.touch() ^ u64::from(self.tracker.is_undecided());
-        (touched, self.times.as_deref(), self.tracker.answers())
+    pub(crate) fn touch_requests(&self) -> u64 {
+        self.lengths.touch() ^ u64::from(self.tracker.is_undecided())
+    }
+
+    /// Reads a word of each cache line that is needed to look at the flow's rate, or to note a mark.
+    #[inline]
+    pub(crate) fn touch_pace(&self) -> u64 {
+        self.id.0 ^ self.totals.packets ^ self.totals.payload_bytes ^ u64::from(self.congestion.is_some())
     }
 
     /// Reads a word of each other cache line.

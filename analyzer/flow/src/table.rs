@@ -4,15 +4,15 @@
 //! packets are looked up many at a time ([`FlowTable::find_all`]): first every index entry is read, then every
 //! flow's key, and the waits overlap. A library's hash table takes one key at a time.
 
+mod ahead;
+
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use roce_model::{FlowKey, Packet, TapId};
 use roce_wire::{Address, Qpn, Roce, VlanTag};
 
 use crate::copies::{Recent, fingerprint};
-use crate::requests::Answers;
 use crate::state::{Cold, Hot};
-use crate::times::Times;
 
 /// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.
 #[derive(Clone, Copy, Debug, Default)]
@@ -246,67 +246,7 @@ impl FlowTable {
             };
         }
         core::hint::black_box(touched);
-        self.touch_requests(packets, found);
-    }
-
-    /// Brings what the first and the last packets of messages, and answers, need of the flows of requests into the cache.
-    #[inline]
-    fn touch_requests(&self, packets: &[Packet], found: &[Found]) {
-        let mut requests = [Found::NONE; TOGETHER];
-        let mut count = 0;
-        let mut touched = 0;
-        for (packet, found) in packets.iter().zip(found) {
-            let traits = packet.roce.bth.opcode().traits();
-            if traits.is_middle() {
-                continue;
-            }
-            let Some(hot) = self.hot.get(found.at as usize) else {
-                continue;
-            };
-            let at = if traits.is_response() { hot.peer } else { found.at };
-            if let Some(hot) = self.hot.get(at as usize) {
-                touched ^= hot.requests.next;
-                requests[count] = at;
-                count += 1;
-            }
-        }
-        let cold = || {
-            let places = requests[..count].iter();
-            places.filter_map(|at| Some(self.cold.get(*at as usize)?.touch_requests()))
-        };
-        touched ^= cold().fold(0, |touched, (word, ..)| touched ^ word);
-        for (_, times, answers) in cold() {
-            touched ^= times.map_or(0, Times::touch_all) ^ answers.map_or(0, Answers::acked);
-        }
-        core::hint::black_box(touched);
-    }
-
-    /// Brings what closing the rows of the flows at `places` needs into the cache.
-    #[inline]
-    pub(crate) fn touch_rows(&self, places: &[u32]) {
-        let mut touched = 0;
-        for at in places {
-            let at = *at as usize;
-            touched ^= self.hot.get(at).map_or(0, Hot::touch) ^ self.cold.get(at).map_or(0, Cold::touch);
-        }
-        for cold in places.iter().filter_map(|at| self.cold.get(*at as usize)) {
-            touched ^= cold.times.as_deref().map_or(0, Times::touch);
-        }
-        core::hint::black_box(touched);
-    }
-
-    /// Brings what closing the flows at `places` needs into the cache.
-    pub(crate) fn touch_all(&self, places: &[u32]) {
-        self.touch_rows(places);
-        let mut touched = 0;
-        for hot in places.iter().filter_map(|at| self.hot.get(*at as usize)) {
-            let cold = self.cold.get(hot.peer as usize);
-            touched ^= self.hot.get(hot.peer as usize).map_or(0, Hot::touch) ^ cold.map_or(0, Cold::touch);
-        }
-        for cold in places.iter().filter_map(|at| self.cold.get(*at as usize)) {
-            touched ^= cold.touch_rest();
-        }
-        core::hint::black_box(touched);
+        self.touch_packets(packets, found);
     }
 
     /// The place of a flow.

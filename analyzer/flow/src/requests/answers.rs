@@ -79,7 +79,7 @@ enum NakSays {
 
 /// What is known of a flow's requests from the answers to them. What an ACK needs stands in front.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Answers {
     /// All before this PSN is acknowledged; 0: nothing was yet.
     acked: u64,
