@@ -384,6 +384,9 @@ impl Analysis {
         cold.totals.add(counts);
         let hot = &self.table.hot[at as usize];
         let row = cold.row(hot.tap, hot.knows_answers, *counts);
+        if let Some(sum) = self.bins.at(bin, cold.row_at, &row) {
+            return sum.add(counts);
+        }
         match self.bins.earlier(bin, &row) {
             Some(sum) => sum.add(counts),
             None => self.output.bins.push(Bins::overdue(bin, row)),
@@ -428,17 +431,17 @@ impl Analysis {
     /// Ends the current bin.
     fn begin_bin(&mut self, number: u64) {
         let active = core::mem::take(&mut self.bins.active);
-        let mut rows = core::mem::take(&mut self.bins.rows);
-        rows.reserve(active.len());
+        self.bins.rows.reserve(active.len());
         for some in active.chunks(CLOSED_TOGETHER) {
             self.table.touch_rows(some);
             for at in some {
-                rows.extend(self.close_row(*at));
+                self.close_row(*at);
             }
         }
         self.bins.active = active;
         self.bins.active.clear();
         self.pauses.end_bin(self.bins.time(number), &mut self.bins.events);
+        let rows = core::mem::take(&mut self.bins.rows);
         self.bins.advance(number, rows);
         self.hand_on(false);
     }

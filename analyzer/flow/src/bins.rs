@@ -28,8 +28,15 @@ pub(crate) struct Row {
     pub(crate) times: u32,
     /// Whether notifications for the flow would be known.
     pub(crate) knows_cnp: bool,
+    /// The place in [`Bin::limits`], counted from 1; 0: none.
+    pub(crate) limits: u32,
     pub(crate) counts: Counts,
-    /// How long the flow was paused in the bin, in ns.
+}
+
+/// What held a flow back in one bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Limits {
+    /// How long it was paused, in ns.
     pub(crate) pause_ns: Option<u64>,
     /// What DCQCN allowed it, in bit/s.
     pub(crate) dcqcn_rate_bps: Option<u64>,
@@ -40,6 +47,11 @@ impl Row {
     pub(crate) fn cnp(&self) -> Option<u32> {
         (self.knows_cnp || self.counts.cnp > 0).then_some(self.counts.cnp)
     }
+
+    /// Whether the two are of one flow.
+    fn is_of_flow_of(&self, other: &Self) -> bool {
+        (self.flow_id, self.tap, self.epoch) == (other.flow_id, other.tap, other.epoch)
+    }
 }
 
 /// A bin with its rows and with the events that became known in it.
@@ -49,6 +61,8 @@ pub(crate) struct Bin {
     pub(crate) rows: Vec<Row>,
     /// What answers took, of those rows that have some.
     pub(crate) times: Vec<BinTimes>,
+    /// What held flows back, of those rows that have some.
+    pub(crate) limits: Vec<Limits>,
     pub(crate) events: Vec<EventRow>,
     /// Pause frames of it.
     pub(crate) pauses: Vec<PauseFrame>,
@@ -82,9 +96,8 @@ impl Bin {
             .or_insert_with(|| {
                 rows.push(Row {
                     times: 0,
+                    limits: 0,
                     counts: Counts::default(),
-                    pause_ns: None,
-                    dcqcn_rate_bps: None,
                     ..*like
                 });
                 u32::try_from(rows.len() - 1).unwrap_or(u32::MAX)
@@ -110,6 +123,8 @@ pub(crate) struct Bins {
     pub(crate) rows: Vec<Row>,
     /// The times of those rows and of the others to come.
     times: Vec<BinTimes>,
+    /// The same of what held flows back.
+    limits: Vec<Limits>,
     /// What became known in the current bin.
     pub(crate) events: Vec<EventRow>,
     /// Pause frames of the current bin.
@@ -144,6 +159,7 @@ impl Bins {
             active: Vec::new(),
             rows: Vec::new(),
             times: Vec::new(),
+            limits: Vec::new(),
             events: Vec::new(),
             pauses: Vec::new(),
             undecided: Vec::new(),
@@ -186,6 +202,15 @@ impl Bins {
         u32::try_from(self.times.len()).unwrap_or_default()
     }
 
+    /// The same for what held it back and [`Row::limits`]; 0 for nothing.
+    pub(crate) fn add_limits(&mut self, limits: Limits) -> u32 {
+        if limits == Limits::default() {
+            return 0;
+        }
+        self.limits.push(limits);
+        u32::try_from(self.limits.len()).unwrap_or_default()
+    }
+
     /// Ends the current bin with its rows and moves on to bin `number`.
     pub(crate) fn advance(&mut self, number: u64, rows: Vec<Row>) {
         let is_empty = rows.is_empty()
@@ -197,6 +222,7 @@ impl Bins {
                 number: self.current,
                 rows,
                 times: core::mem::take(&mut self.times),
+                limits: core::mem::take(&mut self.limits),
                 events: core::mem::take(&mut self.events),
                 pauses: core::mem::take(&mut self.pauses),
                 places: None,
@@ -208,6 +234,17 @@ impl Bins {
         self.current = number;
         self.begin = number.saturating_mul(self.width);
         self.open = self.width;
+    }
+
+    /// The counts of the flow of `like` in an earlier bin whose row of it, if it has one, is at `place`; `None` when it is not
+    /// there.
+    pub(crate) fn at(&mut self, number: u64, place: u32, like: &Row) -> Option<&mut Counts> {
+        let bin = self
+            .pending
+            .binary_search_by_key(&number, |bin| bin.number)
+            .ok()?;
+        let row = self.pending[bin].rows.get_mut(place as usize)?;
+        row.is_of_flow_of(like).then_some(&mut row.counts)
     }
 
     /// The counts of the flow of `like` in an earlier bin; `None` when that bin has been handed on.
@@ -330,8 +367,7 @@ mod tests {
             times: 0,
             knows_cnp: false,
             counts,
-            pause_ns: None,
-            dcqcn_rate_bps: None,
+            limits: 0,
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use roce_model::{Columns, EventColumns, Nanos, Sink, SinkError, TimelineColumns, TimelineRow};
 
 use crate::analysis::Output;
-use crate::bins::Bin;
+use crate::bins::{Bin, Row};
 use crate::verdict::{Settings, Verdicts};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -111,29 +111,13 @@ impl<'a> Collector<'a> {
             .iter()
             .flat_map(|bin| bin.rows.iter().map(move |row| (bin, row)))
         {
-            let mut out = TimelineRow {
-                time,
-                flow_id: row.flow_id,
-                tap: row.tap,
-                epoch: row.epoch,
-                senders_to_destination: self
-                    .senders
-                    .get(&row.groups.destination)
-                    .copied()
-                    .unwrap_or_default(),
-                pause_ns: row.pause_ns,
-                dcqcn_rate_bps: row.dcqcn_rate_bps,
-                ..TimelineRow::default()
-            };
-            row.counts.write_timeline(&mut out);
-            out.lost_downstream = row.paired.then_some(row.counts.lost_downstream);
-            if let Some(times) = bin.times.get((row.times as usize).wrapping_sub(1)) {
-                times.write_timeline(&mut out);
-            }
-            out.cnp = row.cnp();
-            self.verdicts.row(&out, row.groups);
+            let senders = self.senders.get(&row.groups.destination);
+            let senders = senders.copied().unwrap_or_default();
+            // Written out twice: what the verdicts do not look at need not be filled in for them.
+            self.verdicts
+                .row(&timeline_row(time, bin, row, senders), row.groups);
             if is_wanted {
-                self.timeline.push(&out);
+                self.timeline.push(&timeline_row(time, bin, row, senders));
             }
         }
         let mut events: Vec<_> = bins
@@ -183,6 +167,33 @@ impl<'a> Collector<'a> {
         self.flush()?;
         Ok(self.verdicts)
     }
+}
+
+/// The row of the timeline that a bin's row comes to.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "most of what it fills in is not read where it is called"
+)]
+fn timeline_row(time: Nanos, bin: &Bin, row: &Row, senders_to_destination: u32) -> TimelineRow {
+    let mut out = TimelineRow {
+        time,
+        flow_id: row.flow_id,
+        tap: row.tap,
+        epoch: row.epoch,
+        senders_to_destination,
+        lost_downstream: row.paired.then_some(row.counts.lost_downstream),
+        cnp: row.cnp(),
+        ..TimelineRow::default()
+    };
+    row.counts.write_timeline(&mut out);
+    if let Some(times) = bin.times.get((row.times as usize).wrapping_sub(1)) {
+        times.write_timeline(&mut out);
+    }
+    if let Some(limits) = bin.limits.get((row.limits as usize).wrapping_sub(1)) {
+        (out.pause_ns, out.dcqcn_rate_bps) = (limits.pause_ns, limits.dcqcn_rate_bps);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -251,8 +262,7 @@ mod tests {
             times: 0,
             knows_cnp: false,
             counts,
-            pause_ns: None,
-            dcqcn_rate_bps: None,
+            limits: 0,
         }
     }
 

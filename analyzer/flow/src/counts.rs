@@ -58,6 +58,7 @@ impl Counts {
     }
 
     /// Fills in the counts of a timeline row.
+    #[inline]
     pub(crate) fn write_timeline(&self, row: &mut TimelineRow) {
         row.packets = self.packets;
         row.wire_bytes = self.wire_bytes;

@@ -89,6 +89,8 @@ pub(crate) struct Cold {
     pub(crate) epoch: u32,
     /// No other flow, and no other epoch of this one, has the same. Never 0.
     pub(crate) serial: u32,
+    /// Where its last row is among those of its bin.
+    pub(crate) row_at: u32,
     /// Its sender under DCQCN, from the first notification on.
     pub(crate) replay: Option<Box<Replay>>,
     pub(crate) totals: FlowTotals,
@@ -280,6 +282,7 @@ impl Cold {
             groups: hosts.groups,
             epoch,
             serial,
+            row_at: u32::MAX,
             times: None,
             replay: None,
             totals: FlowTotals::default(),
@@ -416,7 +419,8 @@ impl Cold {
         self.first_port().filter(|_| self.ports.count == 1)
     }
 
-    /// An empty timeline row of the flow.
+    /// A timeline row of the flow, without times and limits.
+    #[inline]
     pub(crate) fn row(&self, tap: TapId, knows_answers: bool, counts: Counts) -> Row {
         Row {
             flow_id: self.id,
@@ -426,9 +430,8 @@ impl Cold {
             knows_cnp: self.knows_cnp(),
             paired: knows_answers,
             times: 0,
+            limits: 0,
             counts,
-            pause_ns: None,
-            dcqcn_rate_bps: None,
         }
     }
 

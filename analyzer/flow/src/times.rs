@@ -124,6 +124,7 @@ pub(crate) struct BinTimes {
 
 impl BinTimes {
     /// Fills in the times of a timeline row.
+    #[inline]
     pub(crate) fn write_timeline(&self, row: &mut TimelineRow) {
         row.ack_rtt_p50_ns = self.ack_rtt_p50.map(NonZeroU64::get);
         row.ack_rtt_max_ns = self.ack_rtt_max.map(NonZeroU64::get);

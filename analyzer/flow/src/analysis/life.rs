@@ -50,9 +50,7 @@ impl Analysis {
         self.settle(at);
         self.report_holes(at, true);
         self.close_reads(at);
-        if let Some(row) = self.close_row(at) {
-            self.bins.rows.push(row);
-        }
+        self.close_row(at);
         let other = self.other(at);
         let hot = &self.table.hot[at as usize];
         let cold = &self.table.cold[at as usize];
@@ -82,22 +80,30 @@ impl Analysis {
 
     /// Ends the open row of a flow, if it has one.
     #[inline]
-    pub(super) fn close_row(&mut self, at: u32) -> Option<Row> {
+    pub(super) fn close_row(&mut self, at: u32) {
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         if !core::mem::take(&mut hot.active) {
-            return None;
+            return;
         }
         let counts = core::mem::take(&mut hot.counts);
         cold.totals.add(&counts);
-        let mut row = cold.row(hot.tap, hot.knows_answers, counts);
+        let mut times = 0;
         if core::mem::take(&mut hot.timed)
-            && let Some(times) = &mut cold.times
+            && let Some(of_flow) = &mut cold.times
         {
-            row.times = self.bins.add_times(times.take_bin());
+            times = self.bins.add_times(of_flow.take_bin());
         }
-        self.limit(at, &mut row);
-        Some(row)
+        let limits = self.limits(at, &counts);
+        let limits = self.bins.add_limits(limits);
+        let hot = &self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        cold.row_at = u32::try_from(self.bins.rows.len()).unwrap_or(u32::MAX);
+        self.bins.rows.push(Row {
+            times,
+            limits,
+            ..cold.row(hot.tap, hot.knows_answers, counts)
+        });
     }
 }
 

@@ -3,7 +3,8 @@
 use roce_model::{EventKind, EventRow, Nanos, PauseFrame};
 
 use super::Analysis;
-use crate::bins::Row;
+use crate::bins::Limits;
+use crate::counts::Counts;
 use crate::dcqcn::Replay;
 
 impl Analysis {
@@ -41,26 +42,28 @@ impl Analysis {
             .cnp(time, bin, hot.counts.wire_bytes);
     }
 
-    /// Notes in the row that ends in the current bin what held the flow at `at` back.
+    /// What held the flow at `at` back up to the end of the current bin, in which it counts this.
     #[inline]
-    pub(super) fn limit(&mut self, at: u32, row: &mut Row) {
+    pub(super) fn limits(&mut self, at: u32, counts: &Counts) -> Limits {
+        let mut limits = Limits::default();
         let hot = &self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         if let Some(replay) = &mut cold.replay {
             let begin = self.bins.time(self.bins.current());
-            row.dcqcn_rate_bps = replay.bin(
+            limits.dcqcn_rate_bps = replay.bin(
                 begin,
                 self.bins.width(),
-                row.counts.wire_bytes,
-                row.counts.payload_bytes > 0,
+                counts.wire_bytes,
+                counts.payload_bytes > 0,
             );
         }
         if self.pauses.any() {
             let hosts = (cold.key.source, cold.key.destination);
             let priority = cold.priority(hot, &self.priority_of_dscp);
             let paused = self.pauses.overlap(hot.tap, hosts, priority, self.bins.end());
-            row.pause_ns = paused.map(|paused| paused.in_bin);
+            limits.pause_ns = paused.map(|paused| paused.in_bin);
             cold.paused(paused);
         }
+        limits
     }
 }
