@@ -18,7 +18,7 @@ fn a_saturated_receiver_looks_like_the_lab() {
         ecn_priorities = [0]
         kmin = "20KB"
         kmax = "420KB"
-        pmax = 0.5
+        pmax = 0.8
         [nic]
         mtu = 4096
         dscp = 0
