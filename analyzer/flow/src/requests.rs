@@ -185,6 +185,7 @@ pub(crate) struct Tracker {
     begin: u64,
     /// The latest missing PSNs that were sent again: captured once.
     refilled: Range<u64>,
+    refilled_at: Nanos,
     /// A new connection was made of the queue pair: its first request begins an epoch.
     connected: Option<Connected>,
     /// Runs that repeated what the receiver had got, and such that did not.
@@ -361,12 +362,13 @@ impl Tracker {
         let asked_for = self.answers.is_none() && request.asked_for;
         if !fills || continues || asked_for {
             // A sender that sends again what was captured has fallen back: what filled holes before was sent again, too,
-            // unless it had no cause then, and has one now; or new packets had followed it, or it comes once more.
-            let undecided = self.undecided.as_ref().filter(|_| self.answers.is_some());
-            let is_late = undecided.is_some_and(|undecided| {
-                undecided.passed
-                    || at < undecided.next
-                    || undecided.trigger == Trigger::Unknown && self.trigger(at, request) != Trigger::Unknown
+            // unless it had no cause then, and has one now; or it was asked for once, and comes twice.
+            let is_late = self.undecided.as_deref().is_some_and(|undecided| {
+                let comes_once_more = undecided.passed || at < undecided.next;
+                comes_once_more && self.is_answer_of_the_same(at, undecided, request)
+                    || self.answers.is_some()
+                        && undecided.trigger == Trigger::Unknown
+                        && self.trigger(at, request) != Trigger::Unknown
             });
             self.decide(!is_late);
             self.resend(at, span, next, request, fills);
@@ -417,7 +419,10 @@ impl Tracker {
     /// Whether a packet that was missing, asked for and sent again turns out to be late: the sender has no cause to send it
     /// once more.
     fn comes_after_its_resend(&self, at: u64, request: &Request) -> bool {
-        self.answers.is_some() && self.refilled.contains(&at) && self.trigger(at, request) == Trigger::Unknown
+        self.answers.is_some()
+            && self.refilled.contains(&at)
+            && request.time.since(self.refilled_at) < SILENCE
+            && self.trigger(at, request) == Trigger::Unknown
     }
 
     /// Why the sender falls back to `at`.
@@ -452,6 +457,7 @@ impl Tracker {
                 answers.extend_run(undecided.next);
             }
             self.refilled = undecided.first..undecided.next;
+            self.refilled_at = undecided.begin.time;
             for part in &undecided.filled {
                 let fate = if part.first <= undecided.first && undecided.first < part.end {
                     at_the_begin
@@ -489,15 +495,23 @@ impl Tracker {
         self.decide(silent);
     }
 
-    /// New packets follow, at `time`, on undecided ones. A sender that goes back repeats what follows on what was lost; so
-    /// what a NAK asked for was late. A sender that repeats only what was lost goes on like this, too: then what was late
-    /// comes once more, soon.
+    /// Whether a sender that falls back to `at` answers the NAK that undecided packets seemed to answer, and no later one.
+    fn is_answer_of_the_same(&self, at: u64, undecided: &Undecided, request: &Request) -> bool {
+        let begin = undecided.begin.time;
+        self.answers()
+            .is_some_and(|answers| !answers.asked_since(at, begin))
+            && request.time.since(begin) < LONGEST_ANSWER
+    }
+
+    /// New packets follow, at `time`, on undecided ones. If these were what a NAK asked for, the sender has gone on; if they were
+    /// late, what it sends because of the NAK comes yet, soon.
     fn pass_undecided(&mut self, time: Nanos) {
-        let recovery = self.recovery();
-        let undecided = self.undecided.as_mut();
-        match undecided.filter(|undecided| undecided.trigger == Trigger::Nak) {
-            Some(_) if recovery == Some(Recovery::GoBackN) => self.decide(false),
-            Some(undecided) if time.since(undecided.begin.time) < LONGEST_ANSWER => undecided.passed = true,
+        match self.undecided.as_deref_mut() {
+            Some(undecided)
+                if undecided.trigger == Trigger::Nak && time.since(undecided.begin.time) < LONGEST_ANSWER =>
+            {
+                undecided.passed = true;
+            }
             _ => self.decide_alone(),
         }
     }

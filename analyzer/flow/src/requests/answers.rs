@@ -230,6 +230,11 @@ impl Answers {
         self.naks.back().filter(asks).map(|nak| nak.at)
     }
 
+    /// Whether a NAK after `time` may make the sender fall back to `at`.
+    pub(super) fn asked_since(&self, at: u64, time: Nanos) -> bool {
+        self.naks.iter().any(|nak| nak.explains(at) && nak.time > time)
+    }
+
     /// The latest NAK that may make the sender fall back to `at` at `time`.
     fn nak_for(&self, at: u64, time: Nanos) -> Option<Asked> {
         let may = |nak: &&Asked| {

@@ -71,6 +71,7 @@ impl Tracker {
                 at
             };
             self.refilled = begin..at + span;
+            self.refilled_at = request.time;
         }
         let fate = self.fate_within_a_run();
         if let Some(holes) = &mut self.holes {
