@@ -110,6 +110,8 @@ pub(crate) struct Holes {
     decided: Vec<DecidedHole>,
     /// Some hole is covered and not decided.
     any_covered: bool,
+    /// Something came late before: what a NAK names may, too.
+    reorders: bool,
 }
 
 impl Holes {
@@ -159,8 +161,14 @@ impl Holes {
         }
     }
 
+    /// The network of the flow turns packets around.
+    pub(crate) fn reorders(&mut self) {
+        self.reorders = true;
+    }
+
     /// A part of a hole came late.
     pub(crate) fn came_late(&mut self, part: &Hole) {
+        self.reorders = true;
         self.decide(part, Fate::Reordered);
     }
 
@@ -316,7 +324,8 @@ impl Holes {
         self.split(psn);
         let at = self.place(psn);
         match self.kept.get_mut(at) {
-            Some(hole) if hole.stage == Stage::Open => hole.stage = Stage::Named,
+            // Without reordering there is no reason to wait.
+            Some(hole) if hole.stage == Stage::Open && self.reorders => hole.stage = Stage::Named,
             _ => self.decide_at(psn, Fate::NetworkLost),
         }
         self.bound();
@@ -423,6 +432,7 @@ mod tests {
         let mut holes = Holes::default();
         add(&mut holes, 10, 15);
         add(&mut holes, 20, 22);
+        holes.reorders();
         holes.cover(12, Nanos(1));
         holes.name(12);
         assert_eq!(decided(&mut holes), [], "it may be late");
@@ -447,6 +457,7 @@ mod tests {
     fn what_a_nak_names_may_come_late() {
         let mut holes = Holes::default();
         add(&mut holes, 10, 13);
+        holes.reorders();
         holes.name(10);
         let late = holes.fill(10, 12);
         for part in &late {

@@ -354,6 +354,7 @@ impl Tracker {
         let continues = self.run.is_some_and(|run| at >= run.next);
         if !fills && !continues && self.comes_after_its_resend(at, request) {
             self.refilled = 0..0;
+            self.holes.get_or_insert_default().reorders();
             return Verdict::Late {
                 captured_before: true,
             };
