@@ -3,16 +3,18 @@
 
 mod answers;
 mod runs;
+mod undecided;
 
 use core::ops::Range;
 
 use roce_model::Nanos;
 use roce_wire::Psn;
 
-use crate::holes::{DecidedHole, Fate, Fates, Hole, Holes};
+use crate::holes::{DecidedHole, Fates, Hole, Holes};
 use answers::LONGEST_ANSWER;
 pub(crate) use answers::{Again, Answers, Trigger};
 pub(crate) use runs::{Recovery, Run};
+pub(crate) use undecided::{Decision, Undecided};
 
 /// A jump further ahead than this begins a new epoch instead of a gap.
 pub(crate) const LARGEST_GAP: i32 = 1 << 16;
@@ -68,63 +70,6 @@ pub(crate) enum Verdict {
     Stale,
     /// The PSNs began anew: the flow is to start a new epoch and to observe the packet again.
     NewEpoch(&'static str),
-}
-
-/// Packets that filled holes and are not judged yet.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Undecided {
-    first: u64,
-    next: u64,
-    /// The first packet.
-    begin: Request,
-    /// Why the sender would have fallen back.
-    trigger: Trigger,
-    /// The sender fell back, when nothing else tells.
-    silent: bool,
-    /// If they were sent again: what became of the first of them.
-    fate: Fate,
-    /// New packets followed, which did not tell what they were.
-    passed: bool,
-    /// What they filled.
-    filled: Vec<Hole>,
-    /// Where they stand in the timeline: bin, packets, payload bytes.
-    parts: Vec<(u64, u32, u64)>,
-}
-
-impl Undecided {
-    /// One more packet, which ends before `next`.
-    fn add(&mut self, next: u64, request: &Request, filled: Vec<Hole>) {
-        self.next = next;
-        for part in filled {
-            match self.filled.last_mut() {
-                Some(last) if last.end == part.first && last.joins(&part) => last.end = part.end,
-                Some(last) if last.first == part.end && last.joins(&part) => last.first = part.first,
-                _ => self.filled.push(part),
-            }
-        }
-        match self.parts.last_mut() {
-            Some((bin, packets, bytes)) if *bin == request.bin => {
-                *packets += 1;
-                *bytes += u64::from(request.payload_bytes);
-            }
-            _ => self
-                .parts
-                .push((request.bin, 1, u64::from(request.payload_bytes))),
-        }
-    }
-}
-
-/// What became of undecided packets.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Decision {
-    /// Sent again; otherwise late.
-    pub(crate) resent: bool,
-    /// PSN of the first.
-    pub(crate) psn: Psn,
-    /// When the first came.
-    pub(crate) time: Nanos,
-    /// Where they stand in the timeline: bin, packets, payload bytes.
-    pub(crate) parts: Vec<(u64, u32, u64)>,
 }
 
 /// A request packet, as the tracker needs it.
