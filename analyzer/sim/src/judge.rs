@@ -229,7 +229,7 @@ fn connection_at_tap(
         a_packets,
         b_packets,
         answers,
-        observable: a_packets > 0 && b_packets > 0 && answers >= answers_wanted(simulation, a.0),
+        observable: is_paired(simulation, tap, a.0, Time::NEVER),
     }
 }
 

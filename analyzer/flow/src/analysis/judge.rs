@@ -47,9 +47,10 @@ impl Analysis {
 
     #[inline(never)]
     fn judge_unusual(&mut self, at: u32, bin: u64, packet: &Packet, generation: u32) -> Verdict {
+        let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
         // Both directions of a connection have one path MTU; of READs the responses show it.
-        let peer = self.table.hot.get(self.table.hot[at as usize].peer as usize);
-        let mtu_of_peer = peer.and_then(|peer| peer.messages.path_mtu());
+        let peer = is_read.then(|| self.table.hot.get(self.table.hot[at as usize].peer as usize));
+        let mtu_of_peer = peer.flatten().and_then(|peer| peer.messages.path_mtu());
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         let psn = packet.roce.bth.psn();
@@ -58,7 +59,7 @@ impl Analysis {
             hot.messages.learn_from_read(read, psn);
         }
         let mut span = Some(1);
-        if packet.roce.bth.opcode().operation() == Operation::ReadRequest {
+        if is_read {
             let length = packet.roce.dma_length;
             span = packet
                 .roce
@@ -75,7 +76,6 @@ impl Analysis {
         } else {
             self.asked.looks_for(hot.tap, &cold.key, psn, packet.time)
         };
-        let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
         let position = Tracker::position(&hot.requests, psn);
         let times = cold.times.as_deref();
         let silence = if hot.requests.next == 0 {

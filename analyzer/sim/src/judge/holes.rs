@@ -177,11 +177,9 @@ impl<'a> Facts<'a> {
 
     /// Whether the capture says that it lost records where the hole is: then nothing counts as missing.
     fn is_told(&self, hole: &SeenHole) -> bool {
-        self.told
-            && self
-                .lost_at
-                .iter()
-                .any(|time| hole.since < *time && *time <= hole.time)
+        // In the order of time, as they passed.
+        let next = self.lost_at.partition_point(|time| *time <= hole.since);
+        self.told && self.lost_at.get(next).is_some_and(|time| *time <= hole.time)
     }
 
     /// The class of a missing PSN, its cause, and whether the tap's records tell the class. `jump` is known up to this PSN;
