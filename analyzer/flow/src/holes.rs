@@ -88,6 +88,11 @@ pub(crate) struct DecidedHole {
 }
 
 impl DecidedHole {
+    /// Whether nothing more can come of it at `now`.
+    fn is_settled(&self, now: Nanos) -> bool {
+        now.since(self.time) >= TURNED_AROUND
+    }
+
     const fn unresolved(self) -> Self {
         Self {
             fate: Fate::Unresolved,
@@ -96,8 +101,9 @@ impl DecidedHole {
     }
 }
 
-/// So long after an ACK covers a hole, what was missing may still show up: taps that merge two directions, or several
-/// receive queues, stamp packets out of order by some scheduling of the capturing host.
+/// So long what was missing may still show up. After an ACK covers it: taps that merge two directions, or several receive
+/// queues, stamp packets out of order by some scheduling of the capturing host. And after its gap, behind the packet that
+/// was sent again for it: a network turns packets around by as much.
 const TURNED_AROUND: Nanos = Nanos(1_000_000);
 
 /// Missing PSNs behind the highest one, as intervals in order. Bounded: past [`Holes::MOST`] the oldest interval is
@@ -106,12 +112,11 @@ const TURNED_AROUND: Nanos = Nanos(1_000_000);
 pub(crate) struct Holes {
     kept: Vec<Hole>,
     fates: Fates,
-    /// Decided and not reported yet: at most [`Holes::MOST`] wait for the flow to be paired.
+    /// Decided and not reported yet: what was sent again may have come late, too, and at most [`Holes::MOST`] wait for the
+    /// flow to be paired.
     decided: Vec<DecidedHole>,
     /// Some hole is covered and not decided.
     any_covered: bool,
-    /// Something came late before: what a NAK names may, too.
-    reorders: bool,
 }
 
 impl Holes {
@@ -161,15 +166,34 @@ impl Holes {
         }
     }
 
-    /// The network of the flow turns packets around.
-    pub(crate) fn reorders(&mut self) {
-        self.reorders = true;
-    }
-
     /// A part of a hole came late.
     pub(crate) fn came_late(&mut self, part: &Hole) {
-        self.reorders = true;
         self.decide(part, Fate::Reordered);
+    }
+
+    /// A packet at `psn` came after the one that was sent again for it: it was late.
+    pub(crate) fn came_after_its_resend(&mut self, psn: u64) {
+        let lost =
+            |hole: &&mut DecidedHole| hole.first <= psn && psn < hole.end && hole.fate != Fate::Reordered;
+        let Some(hole) = self.decided.iter_mut().rev().find(lost) else {
+            return;
+        };
+        let whole = core::mem::replace(
+            hole,
+            DecidedHole {
+                first: psn,
+                end: psn + 1,
+                fate: Fate::Reordered,
+                ..*hole
+            },
+        );
+        let before = DecidedHole { end: psn, ..whole };
+        let after = DecidedHole {
+            first: psn + 1,
+            ..whole
+        };
+        self.decided
+            .extend([before, after].into_iter().filter(|hole| hole.first < hole.end));
     }
 
     /// A part of a hole was sent again: so it is `fate`, unless it had been acknowledged or named before.
@@ -187,21 +211,34 @@ impl Holes {
         self.fates
     }
 
-    /// Whether [`Holes::take_decided`] has something to give.
-    pub(crate) fn any_decided(&self) -> bool {
-        !self.decided.is_empty()
+    /// Whether [`Holes::take_decided`] has something to give at `now`.
+    pub(crate) fn any_decided(&self, now: Nanos) -> bool {
+        self.decided.len() > Self::MOST || self.decided.first().is_some_and(|hole| hole.is_settled(now))
     }
 
-    /// Counts and gives the decisions since the last call. Who lost what is told by the other direction: until that
-    /// is known (`paired`), decisions but for what came late wait, the latest ones; at the `end` they are void.
-    pub(crate) fn take_decided(&mut self, paired: bool, end: bool) -> Vec<DecidedHole> {
-        let mut taken = core::mem::take(&mut self.decided);
+    /// Counts and gives the decisions since the last call, as far as they are settled at `now`. Who lost what is told by the
+    /// other direction: until that is known (`paired`), decisions but for what came late wait, the latest ones; at the `end`
+    /// they are void.
+    pub(crate) fn take_decided(&mut self, paired: bool, end: bool, now: Nanos) -> Vec<DecidedHole> {
+        let settled = if end {
+            self.decided.len()
+        } else {
+            let settled = self
+                .decided
+                .iter()
+                .take_while(|hole| hole.is_settled(now))
+                .count();
+            settled.max(self.decided.len().saturating_sub(Self::MOST))
+        };
+        let open = self.decided.split_off(settled);
+        let mut taken = core::mem::replace(&mut self.decided, open);
         if !paired && !end {
             let (late, mut waiting): (Vec<_>, Vec<_>) =
                 taken.into_iter().partition(|hole| hole.fate == Fate::Reordered);
             taken = late;
             let overdue = waiting.len().saturating_sub(Self::MOST);
             taken.extend(waiting.drain(..overdue).map(DecidedHole::unresolved));
+            waiting.append(&mut self.decided);
             self.decided = waiting;
         } else if !paired {
             for hole in taken.iter_mut().filter(|hole| hole.fate != Fate::Reordered) {
@@ -324,8 +361,7 @@ impl Holes {
         self.split(psn);
         let at = self.place(psn);
         match self.kept.get_mut(at) {
-            // Without reordering there is no reason to wait.
-            Some(hole) if hole.stage == Stage::Open && self.reorders => hole.stage = Stage::Named,
+            Some(hole) if hole.stage == Stage::Open => hole.stage = Stage::Named,
             _ => self.decide_at(psn, Fate::NetworkLost),
         }
         self.bound();
@@ -358,6 +394,9 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    /// When every decision is settled.
+    const LATER: Nanos = Nanos(u64::MAX);
+
     fn left(holes: &Holes) -> Vec<u64> {
         holes.kept.iter().flat_map(|hole| hole.first..hole.end).collect()
     }
@@ -376,7 +415,7 @@ mod tests {
 
     /// What was decided: first, end, fate.
     fn decided(holes: &mut Holes) -> Vec<(u64, u64, Fate)> {
-        let taken = holes.take_decided(true, false);
+        let taken = holes.take_decided(true, false, LATER);
         taken
             .iter()
             .map(|hole| (hole.first, hole.end, hole.fate))
@@ -432,7 +471,6 @@ mod tests {
         let mut holes = Holes::default();
         add(&mut holes, 10, 15);
         add(&mut holes, 20, 22);
-        holes.reorders();
         holes.cover(12, Nanos(1));
         holes.name(12);
         assert_eq!(decided(&mut holes), [], "it may be late");
@@ -457,7 +495,6 @@ mod tests {
     fn what_a_nak_names_may_come_late() {
         let mut holes = Holes::default();
         add(&mut holes, 10, 13);
-        holes.reorders();
         holes.name(10);
         let late = holes.fill(10, 12);
         for part in &late {
@@ -483,15 +520,18 @@ mod tests {
             taken.iter().map(|hole| (hole.first, hole.fate)).collect()
         };
         assert_eq!(
-            fates(holes.clone().take_decided(false, false)),
+            fates(holes.clone().take_decided(false, false, LATER)),
             [(20, Fate::Reordered)]
         );
         let mut paired = holes.clone();
-        paired.take_decided(false, false);
-        assert_eq!(fates(paired.take_decided(true, false)), [(10, Fate::NetworkLost)]);
+        paired.take_decided(false, false, LATER);
+        assert_eq!(
+            fates(paired.take_decided(true, false, LATER)),
+            [(10, Fate::NetworkLost)]
+        );
         holes.close();
         assert_eq!(
-            fates(holes.take_decided(false, true)),
+            fates(holes.take_decided(false, true, LATER)),
             [
                 (10, Fate::Unresolved),
                 (20, Fate::Reordered),
@@ -505,7 +545,7 @@ mod tests {
             many.decide_at(i * 4, Fate::NetworkLost);
         }
         assert_eq!(
-            fates(many.take_decided(false, false)),
+            fates(many.take_decided(false, false, LATER)),
             [(0, Fate::Unresolved)],
             "bounded"
         );

@@ -92,9 +92,9 @@ impl Messages {
         self.open = Open::Unknown;
     }
 
-    /// First and Middle packets are as long as the path MTU; only the last may be shorter.
+    /// First and Middle packets, of requests and of responses, are as long as the path MTU; only the last may be shorter.
     #[inline]
-    fn learn(&mut self, payload: u32) {
+    pub(crate) fn learn(&mut self, payload: u32) {
         if !matches!(self.mtu, Mtu::Known(_)) && PATH_MTUS.contains(&payload) {
             self.mtu = Mtu::Known(payload);
         }

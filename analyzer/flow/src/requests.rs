@@ -22,6 +22,10 @@ pub(crate) const LARGEST_GAP: i32 = 1 << 16;
 pub(crate) const STALE: i32 = 1 << 22;
 /// So many stale packets in a row, in order, are a new epoch.
 const STALE_RUN: u8 = 8;
+/// When so many PSNs are acknowledged, ...
+const DONE: u64 = 8;
+/// ... and the first of them for so long that the sender knows it, it does not fall back to that one.
+const KNOWN: Nanos = Nanos(2_000_000);
 /// A silence from which on a fallback to a hole is taken for a timeout's resend rather than for reordering. Adaptive
 /// timers start at tens of microseconds; reordering in a network moves packets by less.
 const SILENCE: Nanos = Nanos(50_000);
@@ -219,7 +223,7 @@ impl Tracker {
             return self.stale(request);
         }
         self.stale_run = 0;
-        if ahead < 0 && self.begins_once_more(requests.next, ahead) {
+        if ahead < 0 && self.begins_once_more(requests.next, ahead, request) {
             return Verdict::NewEpoch("the first PSN came once more, long acknowledged");
         }
         if ahead < 0 {
@@ -230,6 +234,7 @@ impl Tracker {
             return Verdict::NewEpoch("PSN jumped ahead by more than 65536");
         }
         self.pass_undecided(request.time);
+        self.forget_answered_naks(request.time);
         self.end_run_before_new(requests.next);
         if core::mem::take(&mut self.capture_lost) && ahead > 0 {
             return Verdict::NewEpoch("the capture lost records");
@@ -248,6 +253,14 @@ impl Tracker {
         }
     }
 
+    /// The READ at `psn`, after which any PSN would have been in order, takes `span` PSNs, as is known now.
+    pub(crate) fn read_takes(&mut self, requests: &mut Requests, psn: Psn, span: u32) {
+        if self.resync && requests.expected() == psn.plus(1) {
+            requests.next += u64::from(span.saturating_sub(1));
+            self.resync = false;
+        }
+    }
+
     /// Whether a packet so far `ahead` of `next`, that is behind it, is so far before all that is captured, or has been
     /// acknowledged so long ago, that no sender sends it again.
     fn is_long_done(&self, next: u64, ahead: i32) -> bool {
@@ -262,10 +275,21 @@ impl Tracker {
         at + reach < acked.max(self.begin)
     }
 
-    /// Whether the connection begins once more with its first PSN, which has been acknowledged long ago.
-    fn begins_once_more(&self, next: u64, ahead: i32) -> bool {
-        let acked = self.answers().map_or(0, Answers::acked);
-        next - u64::from(ahead.unsigned_abs()) == self.begin && self.begin + answers::REACH < acked
+    /// Whether the connection begins once more with its first PSN, which has been acknowledged for so long that the sender
+    /// knows it; without the other direction, whether that is likelier than a sender that falls back so far.
+    fn begins_once_more(&self, next: u64, ahead: i32, request: &Request) -> bool {
+        if next - u64::from(ahead.unsigned_abs()) != self.begin {
+            return false;
+        }
+        let Some(answers) = self.answers() else {
+            // Many libraries begin every connection with PSN 0; another first PSN is hardly given twice. Where nothing was
+            // missing, nothing is sent again either.
+            let is_begin = psn_of(self.begin) == Psn::new(0) && self.begin + DONE <= next;
+            return is_begin && self.holes.is_none() && request.silence >= SILENCE;
+        };
+        let rests = answers.acknowledges_for(request.time) >= KNOWN && request.silence >= SILENCE;
+        let enough = if rests { DONE } else { answers::REACH };
+        self.begin + enough <= answers.acked()
     }
 
     fn stale(&mut self, request: &Request) -> Verdict {
@@ -299,7 +323,9 @@ impl Tracker {
         let continues = self.run.is_some_and(|run| at >= run.next);
         if !fills && !continues && self.comes_after_its_resend(at, request) {
             self.refilled = 0..0;
-            self.holes.get_or_insert_default().reorders();
+            if let Some(holes) = &mut self.holes {
+                holes.came_after_its_resend(at);
+            }
             return Verdict::Late {
                 captured_before: true,
             };
@@ -311,7 +337,7 @@ impl Tracker {
             // unless it had no cause then, and has one now; or it was asked for once, and comes twice.
             let is_late = self.undecided.as_deref().is_some_and(|undecided| {
                 let comes_once_more = undecided.passed || at < undecided.next;
-                comes_once_more && self.is_answer_of_the_same(at, undecided, request)
+                comes_once_more && self.is_the_answer_instead(at, undecided, request)
                     || self.answers.is_some()
                         && undecided.trigger == Trigger::Unknown
                         && self.trigger(at, request) != Trigger::Unknown
@@ -340,6 +366,9 @@ impl Tracker {
             };
         }
         let fate = self.fate_at_the_begin(at);
+        let since_asked = self
+            .answers()
+            .and_then(|answers| answers.waited_since_asked(at, request.time));
         let filled = self.fill(at, at + span);
         if let Some(answers) = &mut self.answers {
             answers.behind(at, at + span, next);
@@ -351,6 +380,7 @@ impl Tracker {
                 next: at,
                 begin: *request,
                 trigger,
+                since_asked,
                 silent,
                 fate,
                 passed: false,
@@ -441,12 +471,22 @@ impl Tracker {
         self.decide(silent);
     }
 
-    /// Whether a sender that falls back to `at` answers the NAK that undecided packets seemed to answer, and no later one.
-    fn is_answer_of_the_same(&self, at: u64, undecided: &Undecided, request: &Request) -> bool {
+    /// Whether a sender that falls back to `at` answers the NAK that undecided packets seemed to answer, and no later one; or
+    /// takes so much longer for a later one that they cannot have been an answer.
+    fn is_the_answer_instead(&self, at: u64, undecided: &Undecided, request: &Request) -> bool {
+        let Some(answers) = self.answers() else {
+            return false;
+        };
         let begin = undecided.begin.time;
-        self.answers()
-            .is_some_and(|answers| !answers.asked_since(at, begin))
-            && request.time.since(begin) < LONGEST_ANSWER
+        if !answers.asked_since(at, begin) {
+            return request.time.since(begin) < LONGEST_ANSWER;
+        }
+        let took = answers.waited_since_asked(at, request.time);
+        let seemed = undecided.since_asked;
+        undecided.passed
+            && took
+                .zip(seemed)
+                .is_some_and(|(took, seemed)| took.0 >= seemed.0 * 2)
     }
 
     /// New packets follow, at `time`, on undecided ones. If these were what a NAK asked for, the sender has gone on; if they were
@@ -503,10 +543,11 @@ impl Tracker {
         self.decision.take().map(|decision| *decision)
     }
 
-    /// Missing PSNs of which it was decided since the last call what became of them. At the `end` nothing waits.
-    pub(crate) fn take_holes(&mut self, end: bool) -> Vec<DecidedHole> {
+    /// Missing PSNs of which it was decided since the last call what became of them, as far as that is settled at `now`. At
+    /// the `end` nothing waits.
+    pub(crate) fn take_holes(&mut self, end: bool, now: Nanos) -> Vec<DecidedHole> {
         match &mut self.holes {
-            Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end),
+            Some(holes) if end || holes.any_decided(now) => holes.take_decided(self.paired, end, now),
             _ => Vec::new(),
         }
     }

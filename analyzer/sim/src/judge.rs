@@ -128,6 +128,15 @@ fn tells_losses(table: &TapTable) -> bool {
     numbered || table.told == ToldName::Packets
 }
 
+/// Whether a tap cuts the RETH of WRITE and READ requests: it ends after 36 bytes of UDP, BTH and RETH behind the headers of
+/// IP and Ethernet. What a mirror puts before them comes on top.
+fn cuts_reth(simulation: &Simulation<'_>, table: &TapTable) -> bool {
+    let network = &simulation.scenario.network;
+    let ethernet = if network.vlan.is_some() { 18 } else { 14 };
+    let ip = if network.ipv6 { 40 } else { 20 };
+    table.snaplen > 0 && table.mirror.is_none() && table.snaplen < ethernet + ip + 8 + 12 + 16
+}
+
 /// What a tap recorded of each flow; connections with the same numbers add up.
 fn tap_flows(simulation: &Simulation<'_>, names: &Names, tap: usize, judged: &holes::Judged) -> Vec<TapFlow> {
     let mut flows: Vec<TapFlow> = Vec::new();
@@ -244,10 +253,24 @@ fn is_paired(simulation: &Simulation<'_>, tap: usize, flow: u32, time: Time) -> 
         return false;
     };
     let answers = one.first_answers.iter().chain(&other.first_answers);
-    let wanted = answers_wanted(simulation, flow);
-    // By its port a connection is known before it is of use.
-    let by_port = wanted == Truth::ANSWERS_BY_PORT;
-    answers.filter(|answer| by_port || **answer <= time).count() as u64 >= wanted
+    answers.filter(|answer| **answer <= time).count() as u64 >= answers_wanted(simulation, flow)
+}
+
+/// When a flow begins anew at a tap whose records tell where others are missing: there is a jump, and records are missing
+/// before it.
+fn restarts(simulation: &Simulation<'_>, tap: usize, flow: u32) -> impl Iterator<Item = Time> {
+    let tells = simulation.scenario.tap.get(tap).is_some_and(tells_losses);
+    let observed = &simulation.observer.taps[tap];
+    let seen = observed.flows[flow as usize].as_deref().filter(|_| tells);
+    let jumps = seen.into_iter().flat_map(|seen| seen.holes.values());
+    // In the order of time, as they passed.
+    jumps.filter_map(|jump| {
+        let next = observed
+            .missed
+            .partition_point(|missed| missed.time <= jump.since);
+        let missed = observed.missed.get(next)?;
+        (missed.time <= jump.time).then_some(jump.time)
+    })
 }
 
 fn end(simulation: &Simulation<'_>, names: &Names, end: EndpointId) -> End {

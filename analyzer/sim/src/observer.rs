@@ -10,7 +10,7 @@ use roce_model::Nanos;
 use roce_wire::{Address, MacAddress, Qpn};
 
 pub(crate) use output::Output;
-pub(crate) use seen::{Hole, Seen};
+pub(crate) use seen::{Hole, RunSeen, Seen};
 
 use crate::Error;
 use crate::frame::{Ethernet, Granularity, Network, Tunnel, TunnelKind, udp_source_port};
@@ -179,7 +179,8 @@ impl TapState {
             return;
         }
         let back = self.flows.get((packet.flow ^ 1) as usize);
-        let acked = back.and_then(Option::as_deref).map_or(0, |back| back.acked);
+        let acked = back.and_then(Option::as_deref);
+        let acked = acked.map_or((0, Time::ZERO), |back| (back.acked, back.acked_at));
         if let Some(flow) = self.flows.get_mut(packet.flow as usize) {
             flow.get_or_insert_default().record(packet, now, record, acked);
         }

@@ -147,6 +147,9 @@ impl Analysis {
                     .copied()
                     .unwrap_or_default(),
             );
+            if !opcode.is_last() {
+                hot.messages.learn(roce.payload_bytes);
+            }
             self.read_gap = cold.responses.observe(opcode, roce.bth.psn());
             return;
         }

@@ -48,8 +48,9 @@ impl Analysis {
     #[inline(never)]
     fn judge_unusual(&mut self, at: u32, bin: u64, packet: &Packet, generation: u32) -> Verdict {
         let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
+        let waits = self.table.cold[at as usize].pending_read.is_some();
         // Both directions of a connection have one path MTU; of READs the responses show it.
-        let peer = is_read.then(|| self.table.hot.get(self.table.hot[at as usize].peer as usize));
+        let peer = (is_read || waits).then(|| self.table.hot.get(self.table.hot[at as usize].peer as usize));
         let mtu_of_peer = peer.flatten().and_then(|peer| peer.messages.path_mtu());
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
@@ -57,19 +58,18 @@ impl Analysis {
         note_losses(hot, cold, generation);
         if let Some(read) = cold.pending_read.take() {
             hot.messages.learn_from_read(read, psn);
+            if let Some(span) = hot.messages.read_span(read.length, mtu_of_peer) {
+                cold.tracker.read_takes(&mut hot.requests, read.psn, span);
+            }
         }
         let mut span = Some(1);
         if is_read {
             let length = packet.roce.dma_length;
-            span = packet
-                .roce
-                .seen
-                .has(Extended::RETH)
+            let is_known = packet.roce.seen.has(Extended::RETH);
+            span = is_known
                 .then(|| hot.messages.read_span(length, mtu_of_peer))
                 .flatten();
-            if span.is_none() {
-                cold.pending_read = Some(PendingRead { psn, length });
-            }
+            cold.pending_read = (is_known && span.is_none()).then_some(PendingRead { psn, length });
         }
         let looks_for = if cold.tracker.is_paired() {
             LooksFor::Nothing
@@ -217,13 +217,18 @@ impl Analysis {
 
     /// Reports what became of missing PSNs. At the `end` nothing waits for the other direction.
     pub(super) fn report_holes(&mut self, at: u32, end: bool) {
+        let now = self.table.hot[at as usize].last_request;
         let cold = &mut self.table.cold[at as usize];
+        let now = cold
+            .tracker
+            .answers()
+            .map_or(now, |answers| now.max(answers.progress()));
         for DecidedHole {
             first,
             end,
             time,
             fate,
-        } in cold.tracker.take_holes(end)
+        } in cold.tracker.take_holes(end, now)
         {
             if let Some(crossings) = &mut self.crossings {
                 let tap = self.table.hot[at as usize].tap;

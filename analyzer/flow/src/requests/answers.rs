@@ -41,8 +41,8 @@ impl Trigger {
 const WINDOW: Nanos = Nanos(Nanos::SECOND);
 /// So far behind the PSN of a NAK the run that answers it may seem to begin: its first packets may be lost, too.
 pub(crate) const REACH: u64 = 1024;
-/// A NAK is not what made the sender fall back when that took so many times longer than after any NAK before, and as
-/// long as a timeout: it never reached the sender.
+/// A NAK is not what made the sender fall back when that took so many times longer than after any NAK before, and no less
+/// than a timeout: it never reached the sender.
 const MUCH_LONGER: u64 = 8;
 /// What the longest way from a NAK to its run is taken for while there was none.
 pub(super) const LONGEST_ANSWER: Nanos = Nanos(1_000_000);
@@ -104,6 +104,10 @@ pub(crate) struct Answers {
     timer: Nanos,
     /// The longest time from a NAK to the run that answered it.
     longest_answer: Nanos,
+    /// The latest one.
+    latest_answer: Nanos,
+    /// When the first PSNs were acknowledged.
+    begin: Nanos,
 }
 
 impl Answers {
@@ -117,6 +121,11 @@ impl Answers {
         self.duplicates
     }
 
+    /// For how long, at `time`, something has been acknowledged.
+    pub(super) fn acknowledges_for(&self, time: Nanos) -> Nanos {
+        time.since(self.begin)
+    }
+
     /// When the acknowledged PSN last advanced.
     pub(crate) fn progress(&self) -> Nanos {
         self.progress
@@ -126,6 +135,9 @@ impl Answers {
     fn acknowledge(&mut self, psn: u64, next: u64, time: Nanos) -> bool {
         if psn <= self.acked {
             return false;
+        }
+        if self.acked == 0 {
+            self.begin = time;
         }
         self.acked = psn;
         self.progress = time;
@@ -249,6 +261,11 @@ impl Answers {
         self.naks.iter().rev().find(may).copied()
     }
 
+    /// For how long, at `time`, the NAK has been there that may make the sender fall back to `at`.
+    pub(super) fn waited_since_asked(&self, at: u64, time: Nanos) -> Option<Nanos> {
+        self.nak_for(at, time).map(|nak| time.since(nak.time))
+    }
+
     /// Packets that are behind the highest fill the PSNs `first..end`: the receiver takes them when it waits for them.
     pub(super) fn behind(&mut self, first: u64, end: u64, next: u64) {
         if self.expects != 0 && (first..end).contains(&self.expects) {
@@ -279,9 +296,12 @@ impl Answers {
             return Trigger::Rnr;
         }
         if let Some(nak) = nak {
-            let longest = self.longest_answer.0.max(LONGEST_ANSWER.0);
-            let as_a_timeout = self.timer.0 > 0 && waited(nak).0 >= self.timer.0 / 4 * 3;
-            return if as_a_timeout && waited(nak).0 >= longest * MUCH_LONGER {
+            let much_longer = match self.longest_answer.0 {
+                0 => LONGEST_ANSWER.0 * MUCH_LONGER,
+                longest => LONGEST_ANSWER.0.max(longest * MUCH_LONGER),
+            };
+            let as_a_timeout = waited(nak).0 >= self.timer.0 / 4 * 3;
+            return if as_a_timeout && waited(nak).0 >= much_longer {
                 Trigger::Timeout
             } else {
                 Trigger::Nak
@@ -320,6 +340,7 @@ impl Answers {
                 if let Some(nak) = self.nak_for(at, request.time) {
                     let took = request.time.since(nak.time);
                     self.longest_answer = self.longest_answer.max(took);
+                    self.latest_answer = took;
                 }
             }
             Trigger::Timeout => {
@@ -336,6 +357,14 @@ impl Answers {
         self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
         self.run = at..at;
         self.run_begin = request.time;
+    }
+
+    /// At `time` the sender has gone on after a run that a NAK made it begin. Another NAK for what the run sent again would have
+    /// made it fall back by then, if it came after that.
+    pub(super) fn forget_answered_naks(&mut self, time: Nanos) {
+        let (run, answer) = (&self.run, self.latest_answer);
+        self.naks
+            .retain(|nak| !run.contains(&nak.at) || time.since(nak.time).0 < answer.0 * 2);
     }
 
     /// The run has come to `end`.
@@ -427,8 +456,16 @@ impl Tracker {
 
     /// A sequence NAK for `psn`: all before arrived. `rtt`: the shortest time that an answer took; 0: not known.
     pub(crate) fn nak(&mut self, requests: &Requests, psn: u64, time: Nanos, rtt: Nanos) -> Answered {
-        let selective = self.recovery() == Some(Recovery::Selective);
         let missing = self.is_missing(psn);
+        let filled = self
+            .undecided
+            .as_ref()
+            .map_or(self.refilled.end, |undecided| undecided.next);
+        if !missing && psn < requests.next && psn == filled {
+            // It has what was missing, and asks for what was captured behind that: it had not kept it.
+            self.go_back_n += 1;
+        }
+        let selective = self.recovery() == Some(Recovery::Selective);
         // What is filling a hole right now may be late, and the NAK older.
         let filling = self.undecided.as_ref().is_some_and(|undecided| {
             undecided

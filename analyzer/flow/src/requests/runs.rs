@@ -123,6 +123,14 @@ impl Tracker {
         }
     }
 
+    /// The sender goes on after a run, at `time`: it has no cause any more to answer older NAKs for what the run sent again.
+    pub(super) fn forget_answered_naks(&mut self, time: Nanos) {
+        let is_answer = self.run.is_some_and(|run| run.trigger == Trigger::Nak);
+        if let Some(answers) = self.answers.as_mut().filter(|_| is_answer) {
+            answers.forget_answered_naks(time);
+        }
+    }
+
     /// The sender goes on with `next`: how far its run came shows what it has to repeat.
     pub(super) fn end_run_before_new(&mut self, next: u64) {
         if let Some(run) = &self.run {

@@ -15,6 +15,8 @@ pub(crate) struct Undecided {
     pub(super) begin: Request,
     /// Why the sender would have fallen back.
     pub(super) trigger: Trigger,
+    /// How long before the first packet the NAK came that it seems to answer.
+    pub(super) since_asked: Option<Nanos>,
     /// The sender fell back, when nothing else tells.
     pub(super) silent: bool,
     /// If they were sent again: what became of the first of them.

@@ -16,6 +16,8 @@ const STORM_SHARE: f64 = 0.04;
 const UNFAIR: f64 = 0.8;
 /// Queue pairs between two hosts, from which on few source ports are too few: at most a quarter.
 const MANY_QPS: usize = 8;
+/// Data packets at a tap before it matters that no answers were.
+const ENOUGH_DATA: u64 = 100;
 /// A stall is as long as this at least, in nanoseconds.
 const STALL: u64 = 1_000_000;
 
@@ -358,27 +360,21 @@ fn paths(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Finding>
     }
 }
 
-/// Whether a tap keeps too little of WRITE and READ requests: their RETH ends after 42 bytes of UDP, BTH and RETH behind
-/// the headers of IP and Ethernet. What a mirror puts before them comes on top.
+/// Whether a tap keeps too little of WRITE and READ requests.
 fn headers_cut(simulation: &Simulation<'_>, truth: &Truth, tap: &Tap) -> bool {
-    let network = &simulation.scenario.network;
-    let ethernet = if network.vlan.is_some() { 18 } else { 14 };
-    let ip = if network.ipv6 { 40 } else { 20 };
     let has_reth = truth.connections.iter().any(|connection| {
         let here = connection.taps.iter().find(|here| here.tap == tap.name);
         let table = simulation.table(connection.id as usize);
         here.is_some_and(|here| here.a_packets > 0) && table.is_some_and(|table| table.op != Operation::Send)
     });
-    let mirrored = simulation
-        .scenario
-        .tap
-        .iter()
-        .any(|table| crate::observer::tap_name(table) == tap.name && table.mirror.is_some());
+    let mut tables = simulation.scenario.tap.iter();
+    let cuts = tables
+        .any(|table| crate::observer::tap_name(table) == tap.name && super::cuts_reth(simulation, table));
     let recorded = truth
         .taps
         .iter()
         .any(|other| other.name == tap.name && other.records > 0);
-    tap.snaplen > 0 && recorded && has_reth && !mirrored && tap.snaplen < ethernet + ip + 8 + 12 + 16
+    recorded && has_reth && cuts
 }
 
 fn quality(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Finding>) {
@@ -411,7 +407,9 @@ fn quality(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Findin
             use crate::scenario::ToldName;
             matches!(table.told, ToldName::Packets | ToldName::Statistics) && tap.records_lost > 0
         });
-        let one_way = !truth.connections.is_empty()
+        let data: u64 = tap.flows.iter().map(|flow| flow.data_packets).sum();
+        let one_way = data >= ENOUGH_DATA
+            && !truth.connections.is_empty()
             && truth.connections.iter().all(|connection| {
                 let seen = connection.taps.iter().find(|seen| seen.tap == tap.name);
                 seen.is_none_or(|seen| seen.a_packets == 0 || seen.b_packets == 0)

@@ -7,8 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::Names;
 use crate::endpoint::low;
-use crate::log::Run;
-use crate::observer::Hole as SeenHole;
+use crate::observer::{Hole as SeenHole, RunSeen};
 use crate::packet::Kind;
 use crate::requester::Trigger;
 use crate::run::Simulation;
@@ -72,15 +71,14 @@ struct Facts<'a> {
     lost: HashSet<(u32, u64)>,
     /// First transmissions that the tap missed.
     missed: HashSet<(u32, u64)>,
-    /// READs of one response: without a path MTU nothing shows that one is missing.
+    /// READs of one response: without a path MTU nothing shows that one is missing. READs whose length is cut off.
     short_reads: HashSet<(u32, u64)>,
-    /// When the tap missed something.
-    lost_at: Vec<Time>,
     /// Sequence NAKs that the tap recorded, by flow: when they were sent, and their PSN.
     naks: HashMap<u32, Vec<(Time, u64)>>,
     /// The first packet that the tap recorded of a run.
     begun: HashMap<u32, u64>,
-    runs: HashMap<u32, Vec<&'a Run>>,
+    /// The runs that the tap recorded packets of, by flow: where each began, and what was seen of it.
+    runs: HashMap<u32, Vec<(u64, RunSeen)>>,
     /// The capture says itself where it lost records: with each of them everything begins anew.
     told: bool,
 }
@@ -97,6 +95,7 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
         let acked = back.map_or(0, |back| back.acked);
         // Only what came late is told without the other direction.
         let paired = super::is_paired(simulation, tap, number(flow), Time::NEVER);
+        let restarts: Vec<Time> = super::restarts(simulation, tap, number(flow)).collect();
         let mut jump = Jump::default();
         for (seq, hole) in &seen.holes {
             if (jump.time, jump.next) != (hole.time, *seq) {
@@ -108,6 +107,9 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
             }
             jump.next = seq + 1;
             jump.filled_by(hole, simulation);
+            // What is known of a hole is forgotten where everything begins anew.
+            let settled = hole.filled.map_or(Time::NEVER, |filled| filled.time);
+            let forgotten = restarts.iter().any(|time| (hole.time..=settled).contains(time));
             let (class, cause, observable) = facts.class(number(flow), *seq, &jump, hole, acked);
             judged.holes.push(Hole {
                 flow_id: names.flow(number(flow)),
@@ -115,7 +117,7 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
                 time: hole.time.nanos(),
                 class,
                 cause,
-                observable: observable && (paired || class == HoleClass::Reordered) && !facts.is_told(hole),
+                observable: observable && (paired || class == HoleClass::Reordered) && !forgotten,
             });
         }
     }
@@ -134,10 +136,14 @@ impl<'a> Facts<'a> {
             .iter()
             .filter(|l| l.kind.is_request() && l.attempt == 0);
         let missed = simulation.observer.taps[tap].missed.iter();
-        let lost_at = missed.clone().map(|missed| missed.time).collect();
+        let cuts_lengths = simulation
+            .scenario
+            .tap
+            .get(tap)
+            .is_some_and(|table| super::cuts_reth(simulation, table));
         let short_reads = missed
             .clone()
-            .filter(|m| m.kind == Kind::ReadRequest && m.span == 1);
+            .filter(|m| m.kind == Kind::ReadRequest && (m.span == 1 || cuts_lengths));
         let missed = missed.filter(|m| m.kind.is_request() && m.attempt == 0);
         let recorded = log.refusals.iter();
         let recorded = recorded.filter(|nak| nak.kind == Kind::Nak && nak.recorded >> tap & 1 != 0);
@@ -147,16 +153,17 @@ impl<'a> Facts<'a> {
         }
         let flows = simulation.observer.taps[tap].flows.iter().flatten();
         let begun = flows.flat_map(|seen| &seen.runs);
-        let mut runs: HashMap<u32, Vec<&Run>> = HashMap::new();
-        for run in &log.runs {
-            runs.entry(run.flow).or_default().push(run);
+        let mut runs: HashMap<u32, Vec<(u64, RunSeen)>> = HashMap::new();
+        for seen in begun.clone() {
+            if let Some(run) = log.runs.get(seen.run as usize) {
+                runs.entry(run.flow).or_default().push((run.seq, *seen));
+            }
         }
         Self {
             simulation,
             lost: lost.flat_map(|l| firsts(l.flow, l.seq, l.span)).collect(),
             missed: missed.flat_map(|m| firsts(m.flow, m.seq, m.span)).collect(),
             short_reads: short_reads.map(|m| (m.flow, m.seq)).collect(),
-            lost_at,
             naks,
             begun: begun.map(|run| (run.run, run.seq)).collect(),
             runs,
@@ -175,13 +182,6 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether the capture says that it lost records where the hole is: then nothing counts as missing.
-    fn is_told(&self, hole: &SeenHole) -> bool {
-        // In the order of time, as they passed.
-        let next = self.lost_at.partition_point(|time| *time <= hole.since);
-        self.told && self.lost_at.get(next).is_some_and(|time| *time <= hole.time)
-    }
-
     /// The class of a missing PSN, its cause, and whether the tap's records tell the class. `jump` is known up to this PSN;
     /// `acked` is what recorded acknowledgements cover.
     fn class(
@@ -194,11 +194,11 @@ impl<'a> Facts<'a> {
     ) -> (HoleClass, HoleClass, bool) {
         let key = (flow, seq);
         if let Some(filled) = hole.filled.filter(|filled| filled.attempt == 0) {
-            // Late, unless the sender had fallen back by then: it looks like a part of that run.
-            let in_run = self.runs.get(&flow).is_some_and(|runs| {
-                runs.iter()
-                    .any(|run| run.begin <= filled.time && filled.time <= run.end && run.seq <= seq)
-            });
+            // Late, unless packets of a run had come by then: it looks like one of them.
+            let runs = self.runs.get(&flow).into_iter().flatten();
+            let in_run = runs
+                .filter(|(first, _)| *first <= seq)
+                .any(|(_, seen)| (seen.time..=seen.last).contains(&filled.time));
             return (HoleClass::Reordered, HoleClass::Reordered, !in_run);
         }
         let cause = self.cause(&key);

@@ -148,17 +148,25 @@ fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Run
             Trigger::Nak | Trigger::Rnr => {
                 refusals.is_some_and(|refusal| refusal.seq == run.seq && refusal.recorded >> tap & 1 != 0)
             }
-            // Behind a queue that holds what was sent before, a resend follows without any silence.
-            Trigger::Timeout => seen.quiet >= Time(run.begin.since(run.silent_since).0 / 2),
+            // Behind a queue that holds what was sent before, a resend follows sooner.
+            Trigger::Timeout => seen.waited >= Time(simulation.scenario.nic.timeout.0 / 2),
             Trigger::ImpliedNak => true,
         };
         let paired = super::is_paired(simulation, tap, run.flow, seen.time);
+        // What asked for it is forgotten where everything begins anew.
+        let asked = match run.trigger {
+            Trigger::Nak | Trigger::Rnr => refusals.map_or(Time::ZERO, |refusal| refusal.time),
+            Trigger::Timeout | Trigger::ImpliedNak => Time(seen.time.0.saturating_sub(seen.waited.0)),
+        };
+        let forgotten =
+            super::restarts(simulation, tap, run.flow).any(|time| (asked..=seen.time).contains(&time));
         found.push(RunAtTap {
             tap: names.taps(1 << tap).concat(),
             time: seen.time.nanos(),
+            end: seen.last.nanos(),
             first_psn: end.map_or(run.psn, |end| end.first_psn.plus(low(seen.seq)).value()),
             packets: seen.packets,
-            observable: seen.seq == run.seq && seen.behind && !seen.joins && told && paired,
+            observable: seen.seq == run.seq && seen.behind && !seen.joins && told && paired && !forgotten,
         });
     }
     found

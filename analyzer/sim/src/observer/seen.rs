@@ -1,6 +1,6 @@
 //! What one tap recorded of one flow: counts, and which request PSNs were missing when later ones came.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use roce_wire::Ecn;
 
@@ -42,8 +42,11 @@ pub(crate) struct RunSeen {
     pub behind: bool,
     /// It goes on where the run before stopped: the two look like one.
     pub joins: bool,
-    /// How long no request of the flow had been recorded.
-    pub quiet: Time,
+    /// When its last packet was recorded.
+    pub last: Time,
+    /// For how long nothing had been acknowledged: since the last answer that said something new, since the packet that is
+    /// sent again, or since the last run.
+    pub waited: Time,
 }
 
 /// What one tap recorded of one flow.
@@ -70,10 +73,14 @@ pub(crate) struct Seen {
     pub highest: Option<u64>,
     pub holes: BTreeMap<u64, Hole>,
     pub runs: Vec<RunSeen>,
+    /// The requests that wait for an acknowledgement: after the PSNs of each, and when it was recorded.
+    waiting: VecDeque<(u64, Time)>,
     /// After the last packet that was sent again, until a new one follows.
     run_next: Option<u64>,
     /// After the highest PSN of the *other* flow that a recorded ACK, NAK or READ response of this one covers.
     pub acked: u64,
+    /// When that last rose.
+    pub acked_at: Time,
     /// Answers that name one request: ACKs of something new, and READ responses that begin one. Evidence for pairing.
     pub answers: u64,
     /// When the first of them were.
@@ -95,8 +102,8 @@ const RESTART: u64 = 1 << 16;
 const SILENCE: Time = Time::from_nanos(500_000);
 
 impl Seen {
-    /// A packet was recorded; `acked` is what recorded answers of the other flow have covered.
-    pub(crate) fn record(&mut self, packet: &Packet, now: Time, record: u64, acked: u64) {
+    /// A packet was recorded; `acked` is what recorded answers of the other flow have covered, and since when.
+    pub(crate) fn record(&mut self, packet: &Packet, now: Time, record: u64, (acked, since): (u64, Time)) {
         if packet.kind == Kind::Cnp {
             return;
         }
@@ -123,41 +130,49 @@ impl Seen {
                         self.behind += 1;
                         self.behind_bytes += u64::from(packet.payload);
                     }
-                    self.resent_in_run(packet, now, behind);
+                    self.resent_in_run(packet, now, behind, since);
                 }
                 self.request(packet, now, acked);
             }
             Kind::Ack => {
                 self.answer(packet.seq > self.acked, now);
-                self.covers(packet.seq);
+                self.covers(packet.seq, now);
             }
             Kind::Nak | Kind::FatalNak => {
                 self.naks += 1;
-                self.covers(packet.seq);
+                self.covers(packet.seq, now);
             }
             Kind::RnrNak => {
                 self.rnr_naks += 1;
-                self.covers(packet.seq);
+                self.covers(packet.seq, now);
             }
             Kind::ReadResponse => {
                 self.answer(packet.first, now);
-                self.covers(packet.seq + 1);
+                self.covers(packet.seq + 1, now);
                 self.response(packet);
             }
             Kind::Cnp | Kind::Datagram | Kind::Management | Kind::Pause => {}
         }
     }
 
-    fn resent_in_run(&mut self, packet: &Packet, now: Time, behind: bool) {
+    fn resent_in_run(&mut self, packet: &Packet, now: Time, behind: bool, since: Time) {
+        let sent = self.waiting.iter().find(|(next, _)| *next > packet.seq);
+        let run = self.runs.last().map(|run| run.time);
+        let begin = [Some(since), sent.map(|(_, sent)| *sent), run];
+        let begin = begin.into_iter().flatten().max().unwrap_or(since);
         match self.runs.iter_mut().rev().find(|seen| seen.run == packet.note) {
-            Some(seen) => seen.packets += 1,
+            Some(seen) => {
+                seen.packets += 1;
+                seen.last = now;
+            }
             None => self.runs.push(RunSeen {
                 run: packet.note,
                 time: now,
+                last: now,
                 seq: packet.seq,
                 packets: 1,
                 behind,
-                quiet: now.since(self.last_request),
+                waited: now.since(begin),
                 joins: behind && self.run_next.is_some_and(|next| packet.seq >= next),
             }),
         }
@@ -174,8 +189,11 @@ impl Seen {
         }
     }
 
-    fn covers(&mut self, seq: u64) {
-        self.acked = self.acked.max(seq);
+    fn covers(&mut self, seq: u64, now: Time) {
+        if seq > self.acked {
+            self.acked = seq;
+            self.acked_at = now;
+        }
     }
 
     fn request(&mut self, packet: &Packet, now: Time, acked: u64) {
@@ -184,6 +202,10 @@ impl Seen {
             self.silences.push((since, now));
         }
         let end = packet.seq + u64::from(packet.span);
+        while self.waiting.pop_front_if(|(next, _)| *next <= acked).is_some() {}
+        if self.highest.is_none_or(|highest| end > highest) {
+            self.waiting.push_back((end, now));
+        }
         let Some(highest) = self.highest else {
             self.highest = Some(end);
             return;

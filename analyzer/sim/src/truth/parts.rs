@@ -255,7 +255,9 @@ pub struct RunAtTap {
     pub tap: String,
     /// When the first packet was recorded.
     pub time: u64,
-    /// Its PSN.
+    /// When the last one was.
+    pub end: u64,
+    /// PSN of the first.
     pub first_psn: u32,
     /// Packets recorded.
     pub packets: u64,
