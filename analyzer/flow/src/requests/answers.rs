@@ -462,8 +462,9 @@ impl Tracker {
             .as_ref()
             .map_or(self.refilled.end, |undecided| undecided.next);
         if !missing && psn < requests.next && psn == filled {
-            // It has what was missing, and asks for what was captured behind that: it had not kept it.
-            self.go_back_n += 1;
+            // It has what was missing, and asks for what was captured behind that: it had not kept it. That says more than
+            // runs do, whose ends may be lost.
+            self.go_back_n += 4;
         }
         let selective = self.recovery() == Some(Recovery::Selective);
         // What is filling a hole right now may be late, and the NAK older.

@@ -386,7 +386,14 @@ fn quality(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Findin
     if !bad.is_empty() {
         let flows = set(bad.iter().map(|loss| &loss.flow_id));
         let seen = taps(truth, |tap| {
-            tap.snaplen == 0 && bad.iter().any(|loss| loss.recorded_by.contains(&tap.name))
+            // Packets break on the way: a tap where they leave sees them whole.
+            let mut links = simulation
+                .scenario
+                .impairment
+                .iter()
+                .filter(|link| link.corrupt > 0.0);
+            let broken = links.any(|link| (&link.from, &link.to) != (&tap.node, &tap.neighbour));
+            tap.snaplen == 0 && broken && bad.iter().any(|loss| loss.recorded_by.contains(&tap.name))
         });
         add(
             findings,
@@ -407,7 +414,16 @@ fn quality(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Findin
             use crate::scenario::ToldName;
             matches!(table.told, ToldName::Packets | ToldName::Statistics) && tap.records_lost > 0
         });
-        let data: u64 = tap.flows.iter().map(|flow| flow.data_packets).sum();
+        // Others have no answers that could be missed.
+        let answered = |id: &String| {
+            let mut ends = truth
+                .connections
+                .iter()
+                .filter(|connection| connection.service == "RC");
+            ends.any(|connection| [&connection.a.flow_id, &connection.b.flow_id].contains(&id))
+        };
+        let data = tap.flows.iter().filter(|flow| answered(&flow.flow_id));
+        let data: u64 = data.map(|flow| flow.data_packets).sum();
         let one_way = data >= ENOUGH_DATA
             && !truth.connections.is_empty()
             && truth.connections.iter().all(|connection| {
