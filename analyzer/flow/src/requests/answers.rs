@@ -104,8 +104,9 @@ pub(crate) struct Answers {
     timer: Nanos,
     /// The longest time from a NAK to the run that answered it.
     longest_answer: Nanos,
-    /// The latest one.
+    /// The latest one, and the PSN that the NAK asked for; 0: there was none.
     latest_answer: Nanos,
+    answered: u64,
     /// When the first PSNs were acknowledged.
     begin: Nanos,
 }
@@ -280,7 +281,8 @@ impl Answers {
     pub(super) fn late(&mut self, first: u64, end: u64, missing: Option<u64>) {
         self.late = first..end;
         // Nobody asked for them, or for what came before: the receiver keeps what comes out of order.
-        let asked = self.naks.iter().any(|nak| (first..end).contains(&nak.at));
+        let mut asked = self.naks.iter().map(|nak| nak.at).chain([self.answered]);
+        let asked = asked.any(|at| (first..end).contains(&at));
         if !asked && self.asked_for().is_none() && self.rnr.is_none() {
             self.expects = missing.unwrap_or(0);
         }
@@ -341,6 +343,7 @@ impl Answers {
                     let took = request.time.since(nak.time);
                     self.longest_answer = self.longest_answer.max(took);
                     self.latest_answer = took;
+                    self.answered = nak.at;
                 }
             }
             Trigger::Timeout => {
