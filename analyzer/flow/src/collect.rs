@@ -1,15 +1,13 @@
 //! Puts the results of the parts of a run together and hands them to sinks, bin by bin.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use roce_model::{Columns, EventColumns, Nanos, Sink, SinkError, TimelineColumns, TimelineRow};
 
 use crate::analysis::Output;
 use crate::bins::{Bin, Row};
 use crate::verdict::{Settings, Verdicts};
-
-type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
-type Set<K> = HashSet<K, foldhash::fast::RandomState>;
+use crate::ways::Ways;
 
 /// Rows that go to the sinks together.
 const ROWS: usize = 8192;
@@ -21,8 +19,9 @@ pub struct Collector<'a> {
     parts: Vec<Part>,
     timeline: TimelineColumns,
     events: EventColumns,
-    pairs: Set<u64>,
-    senders: Map<u64, u32>,
+    ways: Ways,
+    /// The numbers of those of the rows of a bin.
+    of_rows: Vec<u32>,
     verdicts: Verdicts,
 }
 
@@ -41,8 +40,8 @@ impl<'a> Collector<'a> {
             parts: (0..parts).map(|_| Part::default()).collect(),
             timeline: TimelineColumns::default(),
             events: EventColumns::default(),
-            pairs: Set::default(),
-            senders: Map::default(),
+            ways: Ways::default(),
+            of_rows: Vec::new(),
             verdicts: Verdicts::new(settings),
         }
     }
@@ -100,22 +99,25 @@ impl<'a> Collector<'a> {
         // A run of which only the summary is wanted has no sinks.
         let is_wanted = !self.sinks.is_empty();
         self.verdicts.begin_bin(time);
-        self.pairs.clear();
-        self.senders.clear();
-        for row in bins.iter().flat_map(|bin| &bin.rows) {
-            if row.counts.payload_bytes > 0 && self.pairs.insert(row.groups.pair) {
-                *self.senders.entry(row.groups.destination).or_default() += 1;
-            }
+        if self.ways.begin_bin() {
+            self.verdicts.renumber(&mut self.ways);
         }
-        for (bin, row) in bins
+        self.of_rows.clear();
+        for row in bins.iter().flat_map(|bin| &bin.rows) {
+            let way = self.ways.of(row.groups);
+            if row.counts.payload_bytes > 0 {
+                self.ways.sends(way);
+            }
+            self.of_rows.push(way.number);
+        }
+        let rows = bins
             .iter()
-            .flat_map(|bin| bin.rows.iter().map(move |row| (bin, row)))
-        {
-            let senders = self.senders.get(&row.groups.destination);
-            let senders = senders.copied().unwrap_or_default();
+            .flat_map(|bin| bin.rows.iter().map(move |row| (bin, row)));
+        for ((bin, row), number) in rows.zip(&self.of_rows) {
+            let way = self.ways.by_number(*number);
+            let senders = self.ways.senders(way.destination);
             // Written out twice: what the verdicts do not look at need not be filled in for them.
-            self.verdicts
-                .row(&timeline_row(time, bin, row, senders), row.groups);
+            self.verdicts.row(&timeline_row(time, bin, row, senders), way);
             if is_wanted {
                 self.timeline.push(&timeline_row(time, bin, row, senders));
             }
@@ -134,7 +136,7 @@ impl<'a> Collector<'a> {
         for frame in bins.iter().flat_map(|bin| &bin.pauses) {
             self.verdicts.pause(frame);
         }
-        self.verdicts.end_bin();
+        self.verdicts.end_bin(&self.ways);
         if self.timeline.len() >= ROWS || self.events.len() >= ROWS {
             self.flush()?;
         }

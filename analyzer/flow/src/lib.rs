@@ -34,6 +34,7 @@ mod table;
 mod times;
 mod vantage;
 mod verdict;
+mod ways;
 
 pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;

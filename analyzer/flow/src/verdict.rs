@@ -17,7 +17,7 @@ pub use findings::{RULES, Rule};
 pub use steps::LoggedStep;
 pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};
 
-use crate::hosts::Groups;
+use crate::ways::{Way, Ways};
 use directory::Directory;
 use episodes::Episodes;
 use findings::Findings;
@@ -76,9 +76,15 @@ impl Verdicts {
 
     /// A row of the timeline.
     #[inline]
-    pub(crate) fn row(&mut self, row: &TimelineRow, groups: Groups) {
-        self.episodes.row(row, groups);
-        self.steps.row(row, groups);
+    pub(crate) fn row(&mut self, row: &TimelineRow, way: Way) {
+        self.episodes.row(row, way);
+        self.steps.row(row, way);
+    }
+
+    /// The numbers of ways and destinations have begun anew.
+    pub(crate) fn renumber(&mut self, ways: &mut Ways) {
+        self.episodes.renumber(ways);
+        self.steps.renumber();
     }
 
     /// An event; those of a bin come in the order of time.
@@ -94,8 +100,8 @@ impl Verdicts {
     }
 
     /// All rows and events of the bin were given.
-    pub(crate) fn end_bin(&mut self) {
-        self.episodes.end_bin();
+    pub(crate) fn end_bin(&mut self, ways: &Ways) {
+        self.episodes.end_bin(ways);
     }
 
     /// A flow that is complete; most of its rows were given before.

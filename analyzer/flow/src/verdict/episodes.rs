@@ -18,24 +18,25 @@
 
 mod open;
 mod pauses;
+mod place;
 mod stalls;
 mod tell;
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId, TimelineRow};
 
 pub(super) use open::Finished;
-use open::{Mode, NOWHERE, Open, Seen, Share};
+use open::{Mode, NOWHERE, Open, Seen};
 use pauses::Pauses;
+use place::{Place, Places};
 use stalls::Stalls;
 pub(super) use tell::{Told, tell};
 
 use super::Settings;
 use super::directory::Directory;
 use super::numbers::{reaches, share};
-use crate::hosts::Groups;
+use crate::ways::{Way, Ways};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -70,9 +71,9 @@ pub(super) struct Episodes {
     latest: Nanos,
     rows: Vec<Seen>,
     has_signs: bool,
-    places: Map<u64, Place>,
-    /// Where flows in episodes go: their holes and runs are reported by flow.
-    homes: Map<(TapId, FlowId), u64>,
+    places: Places,
+    /// Where flows in episodes go, by the destination's number: their holes and runs are reported by flow.
+    homes: Map<(TapId, FlowId), u32>,
     /// Such reports of this bin.
     reports: Vec<Report>,
     flows: usize,
@@ -80,22 +81,6 @@ pub(super) struct Episodes {
     stalls: Stalls,
     finished: Vec<Finished>,
     dropped: u64,
-}
-
-/// A destination with episodes that go on.
-#[derive(Debug)]
-struct Place {
-    tap: TapId,
-    open: [Option<Box<Open>>; 4],
-    /// Data packets to it in this bin: such as can be marked, and marked ones.
-    markable: u64,
-    ce: u64,
-    /// What all rows to it in this bin come to.
-    sum: Share,
-    /// A kind has signs in this bin.
-    signed: bool,
-    /// Where each of its flows is kept in the episodes of each kind.
-    slots: Map<FlowId, [u32; 4]>,
 }
 
 /// What became known of a flow's losses.
@@ -119,7 +104,7 @@ enum Reported {
 /// What the rows of a bin show at one destination.
 #[derive(Debug, Default)]
 struct Signs {
-    destination: u64,
+    destination: u32,
     tap: TapId,
     senders: u32,
     congested: bool,
@@ -136,7 +121,7 @@ impl Episodes {
             latest: Nanos::default(),
             rows: Vec::new(),
             has_signs: false,
-            places: Map::default(),
+            places: Places::default(),
             homes: Map::default(),
             reports: Vec::new(),
             flows: 0,
@@ -158,11 +143,11 @@ impl Episodes {
     }
 
     #[inline]
-    pub(super) fn row(&mut self, row: &TimelineRow, groups: Groups) {
+    pub(super) fn row(&mut self, row: &TimelineRow, way: Way) {
         let seen = Seen {
             flow: row.flow_id,
-            destination: groups.destination,
-            source: groups.source,
+            destination: way.destination,
+            source: way.source,
             payload_bytes: row.payload_bytes,
             resent_bytes: row.retransmitted_bytes,
             pause_ns: row.pause_ns.unwrap_or_default(),
@@ -214,14 +199,24 @@ impl Episodes {
         self.pauses.frame(frame);
     }
 
-    pub(super) fn end_bin(&mut self) {
+    /// The numbers of destinations have begun anew.
+    pub(super) fn renumber(&mut self, ways: &mut Ways) {
+        let numbers = self.places.renumber(ways);
+        self.homes.retain(|_, home| {
+            let number = numbers.get(home);
+            *home = number.copied().unwrap_or_default();
+            number.is_some()
+        });
+    }
+
+    pub(super) fn end_bin(&mut self, ways: &Ways) {
         if self.has_signs {
             for row in self.rows.iter().filter(|row| row.pause_ns > 0) {
                 self.pauses.paused(self.begin, row);
             }
-            self.mark();
+            self.mark(ways);
         }
-        if !self.places.is_empty() {
+        if !self.places.list.is_empty() {
             self.add_rows();
             self.close_bin();
             self.add_reports();
@@ -259,10 +254,10 @@ impl Episodes {
     }
 
     /// Finds what the bin shows at each destination, and begins or prolongs its episodes.
-    fn mark(&mut self) {
+    fn mark(&mut self, ways: &Ways) {
         let mut order: Vec<Signs> = Vec::new();
-        let mut places: Map<u64, usize> = Map::default();
-        let mut at = |destination: u64, row: &Seen, signs: &mut Vec<Signs>| {
+        let mut places: Map<u32, usize> = Map::default();
+        let mut at = |destination: u32, row: &Seen, signs: &mut Vec<Signs>| {
             *places.entry(destination).or_insert_with(|| {
                 signs.push(Signs {
                     destination,
@@ -288,11 +283,11 @@ impl Episodes {
             }
         }
         for signs in &order {
-            self.sign(signs);
+            self.sign(signs, ways);
         }
     }
 
-    fn sign(&mut self, signs: &Signs) {
+    fn sign(&mut self, signs: &Signs, ways: &Ways) {
         let crowded = u64::from(signs.senders) >= self.settings.thresholds.incast_senders.max(1);
         let shown = [
             signs.congested,
@@ -308,27 +303,20 @@ impl Episodes {
             Nanos(self.begin.0.saturating_add(self.settings.bin.0)),
         );
         let overdue = begin < self.latest;
-        if !self.places.contains_key(&signs.destination) {
+        if self.places.of(signs.destination).is_none() {
             if overdue {
                 return;
             }
-            if self.places.len() >= MOST_PLACES {
+            if self.places.list.len() >= MOST_PLACES {
                 self.dropped += 1;
                 return;
             }
+            let hash = ways.hash(signs.destination);
+            self.places.add(Place::new(signs.destination, hash, signs.tap));
         }
-        let place = self.places.entry(signs.destination).or_insert_with(|| Place {
-            tap: signs.tap,
-            open: [None, None, None, None],
-            markable: 0,
-            ce: 0,
-            sum: Share::default(),
-            signed: false,
-            slots: Map::default(),
-        });
-        if overdue {
+        let Some(place) = self.places.of(signs.destination).filter(|_| !overdue) else {
             return;
-        }
+        };
         for (open, _) in place.open.iter_mut().zip(shown).filter(|(_, shown)| *shown) {
             let open = open.get_or_insert_with(|| Box::new(Open::new(begin)));
             open.extend(begin, end, signs.senders);
@@ -342,30 +330,34 @@ impl Episodes {
         let begin = self.begin;
         if begin < self.latest {
             // A bin that was handed on before: what is late counts where an episode was going on then.
-            for open in self.places.values_mut().flat_map(Place::opened) {
+            for open in self.places.list.iter_mut().flat_map(Place::opened) {
                 let inside = open.start <= begin && begin < open.end;
                 open.mode = if inside { Mode::Count } else { Mode::Skip };
             }
         }
+        let mut slots = [[NOWHERE; 4]; TOGETHER];
         for rows in self.rows.chunks(TOGETHER) {
             // Reading a word of what is kept of each flow brings it into the cache.
-            let touch = |row: &Seen| Some(self.places.get(&row.destination)?.touch(row.flow));
-            core::hint::black_box(
-                rows.iter()
-                    .filter_map(touch)
-                    .fold(0, |touched, word| touched ^ word),
-            );
-            for row in rows {
+            let mut touched = 0;
+            for (row, slots) in rows.iter().zip(&mut slots) {
+                *slots = [NOWHERE; 4];
+                if let Some(place) = self.places.of(row.destination) {
+                    *slots = place.slots_of(row.flow);
+                    touched ^= place.touch(slots);
+                }
+            }
+            core::hint::black_box(touched);
+            for (row, slots) in rows.iter().zip(slots) {
                 let room = self.flows < MOST_FLOWS;
-                if let Some(place) = self.places.get_mut(&row.destination) {
-                    let kept = place.add(row, room);
+                if let Some(place) = self.places.of(row.destination) {
+                    let kept = place.add(row, slots, room);
                     self.flows += kept;
                     if kept > 0 && self.homes.len() < MOST_FLOWS {
                         self.homes.insert((row.tap, row.flow), row.destination);
                     }
                 }
                 if row.rnr_naks > 0
-                    && let Some(place) = self.places.get_mut(&row.source)
+                    && let Some(place) = self.places.of(row.source)
                 {
                     self.flows += place.add_naks(row, room);
                 }
@@ -377,13 +369,13 @@ impl Episodes {
     fn add_reports(&mut self) {
         for report in &self.reports {
             let home = self.homes.get(&(report.tap, report.flow));
-            let Some(place) = home.and_then(|home| self.places.get_mut(home)) else {
+            let Some(place) = home.and_then(|home| self.places.of(*home)) else {
                 continue;
             };
+            let slots = place.slots_of(report.flow);
             let [_, incast, loss, _] = &mut place.open;
             match report.what {
                 Reported::Lost(packets) => {
-                    let slots = place.slots.get(&report.flow).copied().unwrap_or([NOWHERE; 4]);
                     for (open, slot) in [(incast, slots[INCAST]), (loss, slots[LOSS])] {
                         if let Some(open) = open {
                             open.add_lost(slot, packets);
@@ -406,7 +398,7 @@ impl Episodes {
 
     /// The bin is complete: its share of marked packets, and until the next one everything waits.
     fn close_bin(&mut self) {
-        for place in self.places.values_mut() {
+        for place in &mut self.places.list {
             if place.signed && self.begin == self.latest {
                 let marked = share(place.ce, place.markable);
                 for open in place.opened().filter(|open| open.mode == Mode::Count) {
@@ -427,14 +419,14 @@ impl Episodes {
 
     /// Ends the episodes without a sign for too long before `time`.
     fn end_quiet(&mut self, time: Nanos) {
-        if self.places.is_empty() {
+        if self.places.list.is_empty() {
             return;
         }
         let quiet = self.settings.thresholds.episode_quiet;
         let absorbed = self.settings.thresholds.absorbed_share;
         let mut finished = Vec::new();
         let flows = &mut self.flows;
-        self.places.retain(|destination, place| {
+        self.places.retain(|place| {
             for (at, kind) in KINDS.into_iter().enumerate() {
                 let over = |open: &mut Box<Open>| {
                     let gap = time.since(open.end);
@@ -456,96 +448,15 @@ impl Episodes {
                     _ => true,
                 };
                 if counts {
-                    finished.push(open.finish(kind, place.tap, *destination));
+                    finished.push(open.finish(kind, place.tap, place.hash));
                 }
             }
             place.open.iter().any(Option::is_some)
         });
-        if self.places.is_empty() {
+        if self.places.list.is_empty() {
             self.homes.clear();
         }
         self.keep(finished);
-    }
-}
-
-impl Place {
-    fn opened(&mut self) -> impl Iterator<Item = &mut Open> {
-        self.open.iter_mut().flatten().map(|open| &mut **open)
-    }
-
-    /// Reads a word of what is kept of a flow.
-    #[inline]
-    fn touch(&self, flow: FlowId) -> u64 {
-        let Some(slots) = self.slots.get(&flow) else {
-            return 0;
-        };
-        let kept = self.open.iter().zip(slots);
-        kept.filter_map(|(open, slot)| Some(open.as_ref()?.touch(*slot)))
-            .fold(0, |touched, word| touched ^ word)
-    }
-
-    /// A row to it; how many flows were kept for it that were not there. `room`: there may be.
-    #[inline]
-    fn add(&mut self, row: &Seen, room: bool) -> usize {
-        let share = row.share();
-        self.markable = self.markable.saturating_add(row.markable.into());
-        self.ce = self.ce.saturating_add(row.ce.into());
-        self.sum.add(&share);
-        self.add_flow(row.flow, &share, 0..KINDS.len(), room)
-    }
-
-    /// A row that carries NAKs from it.
-    fn add_naks(&mut self, row: &Seen, room: bool) -> usize {
-        let share = row.naks();
-        if let Some(open) = &mut self.open[RNR] {
-            open.add_bin(&share);
-        }
-        self.add_flow(row.flow, &share, RNR..RNR + 1, room)
-    }
-
-    /// Adds to a flow's share in the episodes of some kinds; how many keep it that did not.
-    #[inline]
-    fn add_flow(&mut self, flow: FlowId, share: &Share, kinds: Range<usize>, room: bool) -> usize {
-        let mut new = [NOWHERE; 4];
-        let known = self.slots.get_mut(&flow);
-        let is_new = known.is_none();
-        let slots = known.unwrap_or(&mut new);
-        let mut kept = 0;
-        for at in kinds {
-            if let Some(open) = &mut self.open[at] {
-                kept += usize::from(open.add_flow(flow, &mut slots[at], share, room));
-            }
-        }
-        if is_new && kept > 0 {
-            self.slots.insert(flow, new);
-        }
-        kept
-    }
-
-    /// The episode of a kind has ended.
-    fn forget(&mut self, kind: usize) {
-        self.slots.retain(|_, slots| {
-            slots[kind] = NOWHERE;
-            *slots != [NOWHERE; 4]
-        });
-    }
-
-    /// Notes what goes on at the same time: of an ecn episode the bins that lie in an incast, of a loss the rest.
-    fn note_meanwhile(&mut self, shown: [bool; 4]) {
-        let [ecn, incast, loss, rnr] = &mut self.open;
-        if let (Some(ecn), Some(_)) = (ecn, &incast)
-            && (shown[ECN] || shown[INCAST])
-        {
-            ecn.covered_if += u64::from(shown[ECN]);
-            if shown[INCAST] {
-                // What lay between the incast's bins lies in it.
-                ecn.covered += core::mem::take(&mut ecn.covered_if);
-            }
-        }
-        if let Some(loss) = loss {
-            loss.incast_meanwhile |= incast.is_some();
-            loss.rnr_meanwhile |= rnr.is_some();
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use roce_wire::Service;
 
 use super::{Settings, Verdicts};
 use crate::hosts::Groups;
+use crate::ways::Ways;
 
 pub(super) const MS: u64 = 1_000_000;
 
@@ -91,6 +92,7 @@ pub(super) type Did<'a> = (&'a FlowRow, fn(&mut TimelineRow));
 /// A run of verdicts over rows made by hand, with bins of 1 ms.
 pub(super) struct Run {
     verdicts: Verdicts,
+    ways: Ways,
     flows: Vec<FlowRow>,
     pub(super) summary: RunSummary,
 }
@@ -103,6 +105,7 @@ impl Run {
     pub(super) fn with(settings: Settings) -> Self {
         Self {
             verdicts: Verdicts::new(settings),
+            ways: Ways::default(),
             flows: Vec::new(),
             summary: RunSummary {
                 taps: vec![TapRow::default()],
@@ -129,8 +132,8 @@ impl Run {
             };
             change(&mut row);
             row.ect0 = row.ect0.saturating_sub(row.ce);
-            self.verdicts
-                .row(&row, Groups::of(flow.tap, flow.source, flow.destination));
+            let groups = Groups::of(flow.tap, flow.source, flow.destination);
+            self.verdicts.row(&row, self.ways.of(groups));
             if !self
                 .flows
                 .iter()
@@ -142,7 +145,7 @@ impl Run {
         for event in events {
             self.verdicts.event(event);
         }
-        self.verdicts.end_bin();
+        self.verdicts.end_bin(&self.ways);
         self
     }
 

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use roce_model::{Address, EpisodeRow, FlowRow, Nanos, StepRow, TapId, TimelineRow};
 
 use crate::hosts::Groups;
+use crate::ways::Way;
 use bursts::{Burst, Rhythm, median};
 use log::Log;
 pub use log::LoggedStep;
@@ -37,9 +38,20 @@ pub(crate) struct Steps {
     bin: u64,
     log: Log,
     places: HashMap<u64, usize, foldhash::fast::RandomState>,
+    /// The same by the number of the way.
+    of_ways: Vec<PlaceOf>,
     pairs: Vec<Pair>,
     /// Of each pair, where its last stretch has come to.
     going: Vec<Going>,
+}
+
+/// Where the pair of a way's hosts is.
+#[derive(Clone, Copy, Debug)]
+enum PlaceOf {
+    Unknown,
+    /// Too many others are followed.
+    Nowhere,
+    At(usize),
 }
 
 /// A pair's last stretch of traffic, which most rows only prolong: nothing else of the pair is touched then.
@@ -113,6 +125,7 @@ impl Steps {
             bin: bin.0.max(1),
             log: Log::new(log),
             places: HashMap::default(),
+            of_ways: Vec::new(),
             pairs: Vec::new(),
             going: Vec::new(),
         }
@@ -120,12 +133,12 @@ impl Steps {
 
     /// A row of the timeline.
     #[inline]
-    pub(crate) fn row(&mut self, row: &TimelineRow, groups: Groups) {
+    pub(crate) fn row(&mut self, row: &TimelineRow, way: Way) {
         if row.payload_bytes == 0 {
             return;
         }
         let (start, end) = (row.time.0, row.time.0.saturating_add(self.bin));
-        let Some(place) = self.place(row.tap, groups) else {
+        let Some(place) = self.place_of(row.tap, way) else {
             return;
         };
         match &mut self.going[place] {
@@ -158,8 +171,32 @@ impl Steps {
         }
     }
 
-    /// The place of the pair of hosts of these groups; `None` when too many others are followed.
+    /// The numbers of ways have begun anew.
+    pub(crate) fn renumber(&mut self) {
+        self.of_ways.clear();
+    }
+
+    /// The place of the pair of the hosts of a way; `None` when too many others are followed.
     #[inline]
+    fn place_of(&mut self, tap: TapId, way: Way) -> Option<usize> {
+        match self.of_ways.get(way.number as usize) {
+            Some(PlaceOf::At(place)) => Some(*place),
+            Some(PlaceOf::Nowhere) => None,
+            _ => self.find_place_of(tap, way),
+        }
+    }
+
+    #[inline(never)]
+    fn find_place_of(&mut self, tap: TapId, way: Way) -> Option<usize> {
+        let (place, at) = (self.place(tap, way.groups), way.number as usize);
+        if self.of_ways.len() <= at {
+            self.of_ways.resize(at + 1, PlaceOf::Unknown);
+        }
+        self.of_ways[at] = place.map_or(PlaceOf::Nowhere, PlaceOf::At);
+        place
+    }
+
+    /// The place of the pair of hosts of these groups; `None` when too many others are followed.
     fn place(&mut self, tap: TapId, groups: Groups) -> Option<usize> {
         // Both directions between two hosts at a tap.
         let key = groups.source.wrapping_add(groups.destination);

@@ -130,8 +130,9 @@ impl Kept {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     pub(super) flow: FlowId,
-    pub(super) destination: u64,
-    pub(super) source: u64,
+    /// The numbers of its destination, and of its source as one.
+    pub(super) destination: u32,
+    pub(super) source: u32,
     pub(super) payload_bytes: u64,
     pub(super) resent_bytes: u64,
     pub(super) pause_ns: u64,

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use roce_model::EpisodeKind;
 
 use super::*;
+use crate::ways::Ways;
 
 const MS: u64 = 1_000_000;
 /// Bytes of a bin at work.
@@ -39,6 +40,7 @@ impl Feed {
 
     fn steps(self, episodes: &[EpisodeRow]) -> Vec<StepRow> {
         let mut steps = Steps::new(Nanos(MS), self.log);
+        let mut ways = Ways::default();
         let mut flows: Vec<(u8, u8)> = Vec::new();
         for (bin, rows) in &self.rows {
             for (source, destination, bytes) in rows {
@@ -48,7 +50,8 @@ impl Feed {
                     payload_bytes: *bytes,
                     ..TimelineRow::default()
                 };
-                steps.row(&row, Groups::of(TapId(1), host(*source), host(*destination)));
+                let groups = Groups::of(TapId(1), host(*source), host(*destination));
+                steps.row(&row, ways.of(groups));
                 flows.push((*source, *destination));
             }
         }
@@ -438,17 +441,18 @@ fn memory_is_bounded() {
     pair.add(first.start, first.start + 1, 5, 256);
     assert_eq!(pair.stretches[0].bytes, first.bytes + 5);
 
-    let mut steps = Steps::new(Nanos(1), Vec::new());
+    let (mut steps, mut ways) = (Steps::new(Nanos(1), Vec::new()), Ways::default());
     for number in 0..10_000 {
         let groups = Groups {
             destination: number,
+            pair: number,
             ..Groups::default()
         };
         let row = TimelineRow {
             payload_bytes: 1,
             ..TimelineRow::default()
         };
-        steps.row(&row, groups);
+        steps.row(&row, ways.of(groups));
     }
     assert_eq!(steps.pairs.len(), MOST_PAIRS);
 }
@@ -462,10 +466,10 @@ proptest! {
         bin in any::<u64>(),
         episodes in prop::collection::vec((any::<u64>(), any::<u64>()), 0..20),
     ) {
-        let mut steps = Steps::new(Nanos(bin), Vec::new());
+        let (mut steps, mut ways) = (Steps::new(Nanos(bin), Vec::new()), Ways::default());
         for (time, source, destination, bytes) in rows {
             let row = TimelineRow { time: Nanos(time), payload_bytes: bytes, ..TimelineRow::default() };
-            steps.row(&row, Groups::of(TapId(0), host(source), host(destination)));
+            steps.row(&row, ways.of(Groups::of(TapId(0), host(source), host(destination))));
             steps.flow(&FlowRow { source: host(source), destination: host(destination), ..FlowRow::default() });
         }
         let episodes: Vec<_> = episodes.into_iter().map(|(start, end)| EpisodeRow {

@@ -7,6 +7,7 @@ use roce_wire::{MacAddress, Pause, PauseKind};
 use super::super::super::{Settings, Verdicts};
 use super::*;
 use crate::hosts::Groups;
+use crate::ways::Ways;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -165,16 +166,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
     #[test]
     fn goes_in(steps in prop::collection::vec(step(), 0..60), receivers in prop::collection::vec((0..4u8, 0..4u8, number()), 0..4), totals in prop::array::uniform4(number())) {
-        let mut verdicts = Verdicts::new(Settings::default());
+        let (mut verdicts, mut ways) = (Verdicts::new(Settings::default()), Ways::default());
         for step in steps {
             match step {
                 Step::Begin(time) => verdicts.begin_bin(Nanos(time)),
                 Step::Row(row, source, destination) => {
-                    verdicts.row(&row, Groups::of(row.tap, host(source), host(destination)));
+                    verdicts.row(&row, ways.of(Groups::of(row.tap, host(source), host(destination))));
                 }
                 Step::Event(event) => verdicts.event(&event),
                 Step::Pause(frame) => verdicts.pause(&frame),
-                Step::End => verdicts.end_bin(),
+                Step::End => verdicts.end_bin(&ways),
                 Step::Flow(row) => verdicts.flow(&row),
             }
         }
