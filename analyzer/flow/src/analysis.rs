@@ -383,7 +383,7 @@ impl Analysis {
         let cold = &mut self.table.cold[at as usize];
         cold.totals.add(counts);
         let hot = &self.table.hot[at as usize];
-        let row = cold.row(hot.tap, hot.knows_answers, *counts);
+        let row = cold.row(hot.tap, hot.knows_answers, counts.clone());
         if let Some(sum) = self.bins.at(bin, cold.row_at, &row) {
             return sum.add(counts);
         }

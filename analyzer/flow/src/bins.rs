@@ -16,7 +16,7 @@ const LEAST_TIME: Nanos = Nanos(10_000_000);
 const MOST_BINS: u64 = 128;
 
 /// One flow in one bin.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) flow_id: FlowId,
     pub(crate) tap: TapId,
@@ -45,7 +45,8 @@ pub(crate) struct Limits {
 impl Row {
     /// The notifications that slowed the flow; `None` where none could have been charged to it.
     pub(crate) fn cnp(&self) -> Option<u32> {
-        (self.knows_cnp || self.counts.cnp > 0).then_some(self.counts.cnp)
+        let cnp = self.counts.rare().cnp;
+        (self.knows_cnp || cnp > 0).then_some(cnp)
     }
 
     /// Whether the two are of one flow.
@@ -98,7 +99,7 @@ impl Bin {
                     times: 0,
                     limits: 0,
                     counts: Counts::default(),
-                    ..*like
+                    ..like.clone()
                 });
                 u32::try_from(rows.len() - 1).unwrap_or(u32::MAX)
             });
@@ -448,8 +449,8 @@ mod tests {
         assert_eq!(bins.undecided_in_done(false), [7, 8]);
         assert!(bins.undecided_in_done(false).is_empty(), "once");
         // Its time is over, and still the row can be corrected.
-        bins.earlier(100, &row(1, 0)).unwrap().late += 1;
-        assert_eq!(bins.take_done(false).unwrap().rows[0].counts.late, 1);
+        bins.earlier(100, &row(1, 0)).unwrap().rare_mut().late += 1;
+        assert_eq!(bins.take_done(false).unwrap().rows[0].counts.rare().late, 1);
         assert!(bins.earlier(100, &row(1, 0)).is_none(), "now it is gone");
     }
 }

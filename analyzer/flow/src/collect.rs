@@ -184,7 +184,7 @@ fn timeline_row(time: Nanos, bin: &Bin, row: &Row, senders_to_destination: u32) 
         tap: row.tap,
         epoch: row.epoch,
         senders_to_destination,
-        lost_downstream: row.paired.then_some(row.counts.lost_downstream),
+        lost_downstream: row.paired.then(|| row.counts.rare().lost_downstream),
         cnp: row.cnp(),
         ..TimelineRow::default()
     };

@@ -4,25 +4,40 @@ use roce_model::{FlowRow, TimelineRow, Totals};
 use roce_wire::Ecn;
 
 /// Counts of one flow in one bin of time.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
     pub(crate) packets: u32,
     pub(crate) data_packets: u32,
     /// Data packets by ECN field, indexed by its value.
     pub(crate) ecn: [u32; 4],
     pub(crate) acks: u32,
+    pub(crate) messages: u32,
+    pub(crate) wire_bytes: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) rare: Option<Box<Rare>>,
+}
+
+/// What most rows have nothing of: they are smaller without.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Rare {
     pub(crate) naks: u32,
     pub(crate) rnr_naks: u32,
-    pub(crate) messages: u32,
     /// Congestion notifications that slow the flow.
     pub(crate) cnp: u32,
-    pub(crate) missing: u64,
     pub(crate) late: u32,
     pub(crate) lost_downstream: u32,
     pub(crate) retransmitted_packets: u32,
-    pub(crate) wire_bytes: u64,
-    pub(crate) payload_bytes: u64,
+    pub(crate) missing: u64,
     pub(crate) retransmitted_bytes: u64,
+}
+
+impl From<Rare> for Counts {
+    fn from(rare: Rare) -> Self {
+        Self {
+            rare: Some(Box::new(rare)),
+            ..Self::default()
+        }
+    }
 }
 
 impl Counts {
@@ -34,17 +49,24 @@ impl Counts {
             *sum += more;
         }
         self.acks += other.acks;
-        self.naks += other.naks;
-        self.rnr_naks += other.rnr_naks;
         self.messages += other.messages;
-        self.cnp = self.cnp.saturating_add(other.cnp);
-        self.missing += other.missing;
-        self.late += other.late;
-        self.lost_downstream += other.lost_downstream;
-        self.retransmitted_packets += other.retransmitted_packets;
         self.wire_bytes += other.wire_bytes;
         self.payload_bytes += other.payload_bytes;
-        self.retransmitted_bytes += other.retransmitted_bytes;
+        if let Some(other) = &other.rare {
+            self.rare_mut().add(other);
+        }
+    }
+
+    /// What is rare.
+    #[inline]
+    pub(crate) fn rare(&self) -> Rare {
+        self.rare.as_deref().copied().unwrap_or_default()
+    }
+
+    /// The same, to be added to.
+    #[cold]
+    pub(crate) fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
     }
 
     /// Its first word, for who wants it in the cache.
@@ -68,45 +90,62 @@ impl Counts {
         row.ect0 = self.of_ecn(Ecn::Ect0);
         row.ect1 = self.of_ecn(Ecn::Ect1);
         row.ce = self.of_ecn(Ecn::Ce);
-        row.retransmitted_packets = self.retransmitted_packets;
-        row.retransmitted_bytes = self.retransmitted_bytes;
-        row.missing = self.missing;
-        row.late = self.late;
-        row.naks = self.naks;
-        row.rnr_naks = self.rnr_naks;
         row.acks = self.acks;
         row.messages = self.messages;
+        if let Some(rare) = &self.rare {
+            row.retransmitted_packets = rare.retransmitted_packets;
+            row.retransmitted_bytes = rare.retransmitted_bytes;
+            row.missing = rare.missing;
+            row.late = rare.late;
+            row.naks = rare.naks;
+            row.rnr_naks = rare.rnr_naks;
+        }
     }
 }
 
-/// Counts of one flow in all: the sum of its [`Counts`].
+impl Rare {
+    fn add(&mut self, other: &Self) {
+        self.naks += other.naks;
+        self.rnr_naks += other.rnr_naks;
+        self.cnp = self.cnp.saturating_add(other.cnp);
+        self.late += other.late;
+        self.lost_downstream += other.lost_downstream;
+        self.retransmitted_packets += other.retransmitted_packets;
+        self.missing += other.missing;
+        self.retransmitted_bytes += other.retransmitted_bytes;
+    }
+}
+
+/// Counts of one flow in all: the sum of its [`Counts`]. What is rare stands behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
 pub(crate) struct FlowTotals {
     pub(crate) packets: u64,
+    pub(crate) payload_bytes: u64,
     data_packets: u64,
     ecn: [u64; 4],
     acks: u64,
+    messages: u64,
+    wire_bytes: u64,
     naks: u64,
     rnr_naks: u64,
-    messages: u64,
     pub(crate) cnp: u64,
     missing: u64,
     late: u64,
     pub(crate) lost_downstream: u64,
     retransmitted_packets: u64,
-    wire_bytes: u64,
-    pub(crate) payload_bytes: u64,
     retransmitted_bytes: u64,
 }
 
 impl FlowTotals {
-    /// Reads a word of each of its cache lines.
+    /// Reads a word of each of its cache lines but for what is rare.
     #[inline]
     pub(crate) const fn touch(&self) -> u64 {
-        self.packets ^ self.naks ^ self.retransmitted_bytes
+        self.packets ^ self.wire_bytes
     }
 
     /// Adds the counts of one bin: so the sum of a flow's timeline rows is its row in `flows`.
+    #[inline]
     pub(crate) fn add(&mut self, counts: &Counts) {
         self.packets += u64::from(counts.packets);
         self.data_packets += u64::from(counts.data_packets);
@@ -114,17 +153,19 @@ impl FlowTotals {
             *sum += u64::from(more);
         }
         self.acks += u64::from(counts.acks);
-        self.naks += u64::from(counts.naks);
-        self.rnr_naks += u64::from(counts.rnr_naks);
         self.messages += u64::from(counts.messages);
-        self.cnp += u64::from(counts.cnp);
-        self.missing += counts.missing;
-        self.late += u64::from(counts.late);
-        self.lost_downstream += u64::from(counts.lost_downstream);
-        self.retransmitted_packets += u64::from(counts.retransmitted_packets);
         self.wire_bytes += counts.wire_bytes;
         self.payload_bytes += counts.payload_bytes;
-        self.retransmitted_bytes += counts.retransmitted_bytes;
+        if let Some(rare) = &counts.rare {
+            self.naks += u64::from(rare.naks);
+            self.rnr_naks += u64::from(rare.rnr_naks);
+            self.cnp += u64::from(rare.cnp);
+            self.missing += rare.missing;
+            self.late += u64::from(rare.late);
+            self.lost_downstream += u64::from(rare.lost_downstream);
+            self.retransmitted_packets += u64::from(rare.retransmitted_packets);
+            self.retransmitted_bytes += rare.retransmitted_bytes;
+        }
     }
 
     /// Fills in the counts of a flow's row.

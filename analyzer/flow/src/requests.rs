@@ -124,10 +124,10 @@ pub(crate) struct Tracker {
     answers: Option<Box<Answers>>,
     /// Missing PSNs, once there were some.
     holes: Option<Box<Holes>>,
-    /// Runs that ended and were not reported yet.
-    ended: Vec<Run>,
     /// Decisions not applied yet, at most one.
     decision: Option<Box<Decision>>,
+    /// Runs that ended and were not reported yet.
+    ended: Vec<Run>,
     undecided: Option<Box<Undecided>>,
     run: Option<Run>,
     /// The first PSN of the epoch.

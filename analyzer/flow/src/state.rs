@@ -27,7 +27,8 @@ use crate::times::Times;
 use crate::vantage::{self, Other};
 use attributes::{Dscps, Ports};
 
-/// What every packet of a flow touches: four cache lines.
+/// What packets of a flow touch: three cache lines, and a fourth with the first and the last ones of messages, answers, and
+/// when a row closes.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Hot {
@@ -44,65 +45,62 @@ pub(crate) struct Hot {
     pub(crate) losses: u32,
     source_port: u16,
     dscp: u8,
+    /// Packets until its rate is looked at; from 0 it is 256.
+    pub(crate) pace: u8,
+    /// From which silences on the flow's pace is asked.
+    pub(crate) quiet: Quiet,
     /// Seen since the clock hand of the eviction last came by.
     pub(crate) referenced: bool,
     /// Has counts in the current bin.
     pub(crate) active: bool,
-    /// Another tap saw packets of it, too.
-    pub(crate) matched: bool,
-    /// The slot holds a flow.
-    pub(crate) live: bool,
-    // The third and the fourth.
+    // The third.
     pub(crate) counts: Counts,
     /// Data packets with this DSCP since the last change.
-    dscp_run: u64,
+    dscp_run: u32,
+    /// Application data in requests sent for the first time, modulo 2^32.
+    pub(crate) sent_bytes: u32,
+    // The fourth.
     pub(crate) icrc_checked: u64,
     pub(crate) tap: TapId,
     /// The place of the flow of the other direction; [`Found::NONE`] while that is not known.
     pub(crate) peer: u32,
     /// The unit of time in which the last CE mark was noted; see [`crate::marks`].
     pub(crate) marked_in: u32,
-    /// Application data in requests sent for the first time, modulo 2^32.
-    pub(crate) sent_bytes: u32,
     /// How much speaks against the peer.
     pub(crate) doubt: u8,
     /// The first CE mark since the last notification was noted.
     pub(crate) is_marked: bool,
-    /// Packets until its rate is looked at; from 0 it is 256.
-    pub(crate) pace: u8,
+    /// Another tap saw packets of it, too.
+    pub(crate) matched: bool,
+    /// The slot holds a flow.
+    pub(crate) live: bool,
     /// Answers to its requests left times in the current bin.
     pub(crate) timed: bool,
     /// The other direction is known, or has been.
     pub(crate) knows_answers: bool,
-    /// From which silences on the flow's pace is asked.
-    pub(crate) quiet: Quiet,
 }
 
 /// What is touched when something other than the usual happens, and when a row closes. What comes together stands together:
 /// the lines of one flow are seldom in a cache.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Cold {
-    // When a row closes.
+    // When a row closes: the first two lines, and a third with what is rare.
     pub(crate) id: FlowId,
     pub(crate) groups: Groups,
     pub(crate) epoch: u32,
-    /// No other flow, and no other epoch of this one, has the same. Never 0.
-    pub(crate) serial: u32,
     /// Where its last row is among those of its bin.
     pub(crate) row_at: u32,
-    /// Its sender under DCQCN, from the first notification on.
-    pub(crate) replay: Option<Box<Replay>>,
+    /// Whether notifications that slow the flow are known as such: its other direction is known, or its packets say
+    /// which queue pair they come from.
+    knows_cnp: bool,
     pub(crate) totals: FlowTotals,
-    /// The other direction, as far as it was known in this epoch.
-    pub(crate) peer: Option<Peer>,
-    pub(crate) key: FlowKey,
-    // With requests and answers.
+    // With requests and answers: one line, and a little.
     /// What answers took; made with the first request after the other direction is known.
     pub(crate) times: Option<Box<Times>>,
-    pub(crate) tracker: Tracker,
     /// The same as `times` for READs.
     pub(crate) reads: Option<Box<Reads>>,
+    pub(crate) tracker: Tracker,
     pub(crate) pending_read: Option<PendingRead>,
     pub(crate) lengths: Distribution,
     /// The rate before any time, once the flow has sent some packets.
@@ -114,6 +112,13 @@ pub(crate) struct Cold {
     pub(crate) read_requests: u64,
     pub(crate) atomics: u64,
     // While the other direction is looked for, and rarely.
+    pub(crate) key: FlowKey,
+    /// No other flow, and no other epoch of this one, has the same. Never 0.
+    pub(crate) serial: u32,
+    /// The other direction, as far as it was known in this epoch.
+    peer: Option<Peer>,
+    /// Its sender under DCQCN, from the first notification on.
+    pub(crate) replay: Option<Box<Replay>>,
     /// The hash of the pair of the other direction.
     pub(crate) back: u64,
     /// What speaks for which other direction, until that is known.
@@ -227,10 +232,16 @@ impl Hot {
         self.pace == 1
     }
 
-    /// Reads a word of each cache line.
+    /// Reads a word of each cache line that every packet needs.
     #[inline]
     pub(crate) fn touch(&self) -> u64 {
-        self.last_time.0 ^ u64::from(self.counts.first()) ^ self.icrc_checked
+        self.last_time.0 ^ u64::from(self.counts.first())
+    }
+
+    /// Reads a word of each cache line.
+    #[inline]
+    pub(crate) fn touch_all(&self) -> u64 {
+        self.touch() ^ self.icrc_checked
     }
 
     /// The same flow from `time` on, in its next epoch.
@@ -245,7 +256,7 @@ impl Hot {
 
     #[cold]
     fn change_dscp(&mut self, cold: &mut Cold, dscp: u8) {
-        let packets = core::mem::take(&mut self.dscp_run);
+        let packets = u64::from(core::mem::take(&mut self.dscp_run));
         cold.dscps.get_or_insert_default().add(self.dscp, packets);
         self.dscp = dscp;
     }
@@ -258,7 +269,7 @@ impl Hot {
             cold.ports.change_to(self.source_port);
         }
         if data {
-            if packet.roce.dscp() != self.dscp {
+            if packet.roce.dscp() != self.dscp || self.dscp_run == u32::MAX {
                 self.change_dscp(cold, packet.roce.dscp());
             }
             self.dscp_run += 1;
@@ -279,6 +290,7 @@ impl Cold {
         }
         Self {
             id: key.id(),
+            knows_cnp: key.service == Service::Ud,
             groups: hosts.groups,
             epoch,
             serial,
@@ -319,16 +331,19 @@ impl Cold {
     /// Reads a word of each cache line that closing a row needs.
     #[inline]
     pub(crate) fn touch(&self) -> u64 {
-        self.id.0
-            ^ self.totals.touch()
-            ^ u64::from(self.peer.is_some())
-            ^ u64::from(self.key.service == Service::Ud)
+        self.id.0 ^ self.totals.touch()
     }
 
-    /// Reads a word of each cache line that a request, or the answer to one, needs.
+    /// Reads a word of each cache line that a request needs.
     #[inline]
     pub(crate) fn touch_requests(&self) -> u64 {
-        self.lengths.touch() ^ u64::from(self.tracker.is_undecided())
+        self.lengths.touch()
+    }
+
+    /// Reads a word of each cache line that the answer to one needs.
+    #[inline]
+    pub(crate) fn touch_answers(&self) -> u64 {
+        u64::from(self.tracker.has_news() ^ self.tracker.is_undecided() ^ self.reads.is_some())
     }
 
     /// Reads a word of each cache line that is needed to look at the flow's rate, or to note a mark.
@@ -403,10 +418,15 @@ impl Cold {
             .or_else(|| self.carrier.has_ip().then(|| of_dscp[usize::from(hot.dscp & 63)]))
     }
 
-    /// Whether notifications that slow the flow are known as such: its other direction is known, or its packets say
-    /// which queue pair they come from.
-    fn knows_cnp(&self) -> bool {
-        self.peer.is_some() || self.key.service == Service::Ud
+    /// The other direction, as far as it was known in this epoch.
+    pub(crate) fn peer(&self) -> Option<Peer> {
+        self.peer
+    }
+
+    /// What is known of the other direction changes.
+    pub(crate) fn set_peer(&mut self, peer: Option<Peer>) {
+        self.peer = peer;
+        self.knows_cnp = peer.is_some() || self.key.service == Service::Ud;
     }
 
     /// The UDP source port that it began with.
@@ -427,7 +447,7 @@ impl Cold {
             tap,
             epoch: self.epoch,
             groups: self.groups,
-            knows_cnp: self.knows_cnp(),
+            knows_cnp: self.knows_cnp,
             paired: knows_answers,
             times: 0,
             limits: 0,
@@ -489,7 +509,7 @@ impl Cold {
         let key = &self.key;
         let trouble = self.trouble.as_deref().cloned().unwrap_or_default();
         let mut dscps = self.dscps.as_deref().cloned().unwrap_or_default();
-        dscps.add(hot.dscp, hot.dscp_run);
+        dscps.add(hot.dscp, hot.dscp_run.into());
         let connected = !matches!(key.service, Service::Ud | Service::Rd);
         let [
             nak_sequence,
@@ -555,7 +575,7 @@ impl Cold {
         if let Some(times) = &self.times {
             times.write_flow(&mut row);
         }
-        row.cnp = (self.knows_cnp() || self.totals.cnp > 0).then_some(self.totals.cnp);
+        row.cnp = (self.knows_cnp || self.totals.cnp > 0).then_some(self.totals.cnp);
         let evidence = vantage::Evidence {
             hop_limit: self.hop_limit,
             other,

@@ -284,7 +284,13 @@ impl Times {
         }
     }
 
-    /// Reads a word of each cache line that a request, or the answer to one, needs.
+    /// Reads a word of each cache line that a request needs.
+    #[inline]
+    pub(crate) const fn touch_sent(&self) -> u64 {
+        self.begin.0
+    }
+
+    /// Reads a word of each cache line that an answer needs.
     #[inline]
     pub(crate) fn touch_all(&self) -> u64 {
         let mark = self.marks.front().map_or(0, |mark| mark.end);

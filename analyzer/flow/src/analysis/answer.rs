@@ -90,7 +90,7 @@ impl Analysis {
     fn lost_downstream(&mut self, at: u32, psn: Psn, time: Nanos) {
         self.activate(at);
         let hot = &mut self.table.hot[at as usize];
-        hot.counts.lost_downstream += 1;
+        hot.counts.rare_mut().lost_downstream += 1;
         self.bins.events.push(EventRow {
             time,
             kind: EventKind::LostDownstream,

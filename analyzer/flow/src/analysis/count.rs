@@ -81,7 +81,7 @@ impl Analysis {
         match verdict {
             Verdict::InOrder | Verdict::Undecided => {}
             Verdict::Gap { first, missing } => {
-                hot.counts.missing += u64::from(missing);
+                hot.counts.rare_mut().missing += u64::from(missing);
                 hot.messages.interrupt();
                 self.bins.events.push(EventRow {
                     kind: EventKind::Gap,
@@ -91,15 +91,16 @@ impl Analysis {
                 });
             }
             Verdict::Retransmission { captured_before } => {
-                hot.counts.retransmitted_packets += 1;
-                hot.counts.retransmitted_bytes += u64::from(roce.payload_bytes);
+                let counts = hot.counts.rare_mut();
+                counts.retransmitted_packets += 1;
+                counts.retransmitted_bytes += u64::from(roce.payload_bytes);
                 if captured_before {
                     cold.trouble.get_or_insert_default().wasted_bytes += u64::from(roce.payload_bytes);
                     return;
                 }
             }
             Verdict::Late { captured_before } => {
-                hot.counts.late += 1;
+                hot.counts.rare_mut().late += 1;
                 self.bins.events.push(EventRow {
                     kind: EventKind::Late,
                     value: Some(1),
@@ -159,7 +160,7 @@ impl Analysis {
         match roce.aeth.kind() {
             AethKind::Ack { .. } => hot.counts.acks += 1,
             AethKind::RnrNak { timer } => {
-                hot.counts.rnr_naks += 1;
+                hot.counts.rare_mut().rnr_naks += 1;
                 self.bins.events.push(EventRow {
                     kind: EventKind::RnrNak,
                     value: Some(timer.nanos()),
@@ -167,7 +168,7 @@ impl Analysis {
                 });
             }
             AethKind::Nak(code) => {
-                hot.counts.naks += 1;
+                hot.counts.rare_mut().naks += 1;
                 let place = match code {
                     Nak::PsnSequenceError => 0,
                     Nak::InvalidRequest => 1,

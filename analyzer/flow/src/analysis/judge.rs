@@ -5,7 +5,7 @@ use roce_wire::{Extended, Operation};
 
 use super::Analysis;
 use crate::asked::LooksFor;
-use crate::counts::Counts;
+use crate::counts::{Counts, Rare};
 use crate::holes::DecidedHole;
 use crate::messages::PendingRead;
 use crate::requests::{Again, Decision, Request, Run, Tracker, Verdict, psn_of};
@@ -194,18 +194,18 @@ impl Analysis {
             });
         }
         for (bin, packets, bytes) in parts {
-            let counts = if resent {
-                Counts {
+            let counts = Counts::from(if resent {
+                Rare {
                     retransmitted_packets: packets,
                     retransmitted_bytes: bytes,
-                    ..Counts::default()
+                    ..Rare::default()
                 }
             } else {
-                Counts {
+                Rare {
                     late: packets,
-                    ..Counts::default()
+                    ..Rare::default()
                 }
-            };
+            });
             let hot = &mut self.table.hot[at as usize];
             if bin == self.bins.current() && hot.active {
                 hot.counts.add(&counts);

@@ -48,7 +48,10 @@ impl Analysis {
         let mut limits = Limits::default();
         let hot = &self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
-        if let Some(replay) = &mut cold.replay {
+        // Without a link's speed nothing is replayed.
+        if self.link_rate.is_some()
+            && let Some(replay) = &mut cold.replay
+        {
             let begin = self.bins.time(self.bins.current());
             limits.dcqcn_rate_bps = replay.bin(
                 begin,

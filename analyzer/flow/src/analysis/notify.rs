@@ -9,7 +9,7 @@ use super::Analysis;
 use crate::bins::Place;
 use crate::cnp::{Cnps, Fate, Observed, Receiver};
 use crate::congestion::{Attribution, Progress, WINDOW_PACKETS};
-use crate::counts::Counts;
+use crate::counts::{Counts, Rare};
 use crate::marks;
 use crate::state::Hosts;
 
@@ -247,10 +247,10 @@ impl Analysis {
         let cold = &mut self.table.cold[at as usize];
         let congestion = cold.congestion.get_or_insert_default();
         congestion.charge(cnps.cnp, cnps.after_nak, how);
-        let counts = Counts {
+        let counts = Counts::from(Rare {
             cnp: cnps.cnp,
-            ..Counts::default()
-        };
+            ..Rare::default()
+        });
         if bin < self.bins.current() {
             return self.add_earlier(at, bin, &counts);
         }

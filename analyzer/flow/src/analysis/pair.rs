@@ -251,7 +251,7 @@ impl Analysis {
         self.unlink(at);
         for at in [at, peer] {
             let cold = &mut self.table.cold[at as usize];
-            cold.peer = None;
+            cold.set_peer(None);
             self.promises
                 .end(&Direction::of(self.table.hot[at as usize].tap, &cold.key));
         }
@@ -269,8 +269,8 @@ impl Analysis {
             cold.link = Some(Peer { id, how, matches });
             cold.evidence = None;
             // Of a connection that has only begun, the epoch of the one before keeps what it had.
-            if cold.peer.is_none() || !cold.tracker.is_connected() {
-                cold.peer = cold.link;
+            if cold.peer().is_none() || !cold.tracker.is_connected() {
+                cold.set_peer(cold.link);
             }
         }
         self.bins.events.push(EventRow {
@@ -349,7 +349,7 @@ impl Analysis {
         let cold = &mut self.table.cold[at as usize];
         cold.serial = serial;
         cold.evidence = None;
-        cold.peer = cold.link;
+        cold.set_peer(cold.link);
     }
 
     /// What the other direction of a flow that closes says of the tap's place, if it is there; it is told the same.

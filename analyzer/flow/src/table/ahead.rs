@@ -44,7 +44,7 @@ impl FlowTable {
     /// marked ones, and those with which their flow's rate is looked at.
     #[inline]
     pub(super) fn touch_packets(&self, packets: &[Packet], found: &[Found]) {
-        let (mut requests, mut paced) = (Places::new(), Places::new());
+        let (mut requests, mut answered, mut paced) = (Places::new(), Places::new(), Places::new());
         let mut touched = 0;
         for (packet, found) in packets.iter().zip(found) {
             let Some(hot) = self.hot.get(found.at as usize) else {
@@ -54,13 +54,14 @@ impl FlowTable {
                 paced.push(found.at);
             }
             let traits = packet.roce.bth.opcode().traits();
-            if traits.is_middle() {
-                continue;
-            }
-            let at = if traits.is_response() { hot.peer } else { found.at };
-            if let Some(hot) = self.hot.get(at as usize) {
-                touched ^= hot.touch();
-                requests.push(at);
+            if traits.is_response() {
+                if let Some(peer) = self.hot.get(hot.peer as usize) {
+                    touched ^= peer.touch_all();
+                    answered.push(hot.peer);
+                }
+            } else if !traits.is_middle() {
+                touched ^= u64::from(hot.peer);
+                requests.push(found.at);
             }
         }
         for cold in paced.of(&self.cold) {
@@ -69,11 +70,17 @@ impl FlowTable {
         for cold in requests.of(&self.cold) {
             touched ^= cold.touch_requests();
         }
+        for cold in answered.of(&self.cold) {
+            touched ^= cold.touch_answers();
+        }
         for cold in paced.of(&self.cold) {
             touched ^= cold.meter.as_deref().map_or(0, Meter::touch)
                 ^ cold.congestion.as_deref().map_or(0, Congestion::touch);
         }
         for cold in requests.of(&self.cold) {
+            touched ^= cold.times.as_deref().map_or(0, Times::touch_sent);
+        }
+        for cold in answered.of(&self.cold) {
             touched ^= cold.times.as_deref().map_or(0, Times::touch_all)
                 ^ cold.tracker.answers().map_or(0, Answers::acked);
         }
@@ -86,7 +93,7 @@ impl FlowTable {
         let mut touched = 0;
         for at in places {
             let at = *at as usize;
-            touched ^= self.hot.get(at).map_or(0, Hot::touch) ^ self.cold.get(at).map_or(0, Cold::touch);
+            touched ^= self.hot.get(at).map_or(0, Hot::touch_all) ^ self.cold.get(at).map_or(0, Cold::touch);
         }
         for at in places {
             let at = *at as usize;
@@ -104,7 +111,8 @@ impl FlowTable {
         let mut touched = 0;
         for hot in places.iter().filter_map(|at| self.hot.get(*at as usize)) {
             let cold = self.cold.get(hot.peer as usize);
-            touched ^= self.hot.get(hot.peer as usize).map_or(0, Hot::touch) ^ cold.map_or(0, Cold::touch);
+            touched ^=
+                self.hot.get(hot.peer as usize).map_or(0, Hot::touch_all) ^ cold.map_or(0, Cold::touch);
         }
         for cold in places.iter().filter_map(|at| self.cold.get(*at as usize)) {
             touched ^= cold.touch_rest();
