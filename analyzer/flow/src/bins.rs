@@ -219,10 +219,12 @@ impl Bins {
             && self.undecided.is_empty()
             && self.notified.is_empty();
         if !is_empty {
+            // The next bin will have about as many.
+            let room = Vec::with_capacity(self.times.len());
             let bin = Bin {
                 number: self.current,
                 rows,
-                times: core::mem::take(&mut self.times),
+                times: core::mem::replace(&mut self.times, room),
                 limits: core::mem::take(&mut self.limits),
                 events: core::mem::take(&mut self.events),
                 pauses: core::mem::take(&mut self.pauses),

@@ -605,11 +605,23 @@ fn ack_time_at(vantage: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use core::mem::offset_of;
+
     use super::*;
 
     #[test]
-    fn what_every_packet_touches_is_four_cache_lines() {
+    fn what_comes_together_shares_cache_lines() {
         assert_eq!(size_of::<Hot>(), 256);
+        assert_eq!(
+            offset_of!(Hot, icrc_checked),
+            192,
+            "every packet touches three lines"
+        );
+        assert_eq!(
+            offset_of!(Cold, times),
+            192,
+            "a row two, and a third with what is rare"
+        );
         // What a paired flow has besides; distributions, marks and holes come as they are needed.
         let paired = size_of::<Cold>() + size_of::<Times>() + size_of::<crate::requests::Answers>();
         assert!(256 + paired <= 3 * 1024, "{paired}");
