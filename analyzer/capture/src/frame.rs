@@ -73,18 +73,37 @@ pub struct Lost {
     pub records: u64,
 }
 
+/// A block of local use (pcapng: a type with the highest bit set) among the records: what it says is for its writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Index, in the batch, of the frame that it stands before; the number of frames when nothing follows in this batch.
+    pub before: u32,
+    /// The block's type.
+    pub kind: u32,
+    /// Where its body begins in the batch's data.
+    pub offset: u32,
+    /// Bytes of its body, with the padding at its end.
+    pub length: u32,
+}
+
 /// Some consecutive records of one capture, in the order of the file, over one shared buffer.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub(crate) data: Bytes,
     pub(crate) frames: Vec<Frame>,
     pub(crate) lost: Vec<Lost>,
+    pub(crate) notes: Vec<Note>,
 }
 
 impl Batch {
     /// A batch of `frames` whose offsets point into `data`, for sources other than [`Reader`](crate::Reader).
     pub fn new(data: Bytes, frames: Vec<Frame>, lost: Vec<Lost>) -> Self {
-        Self { data, frames, lost }
+        Self {
+            data,
+            frames,
+            lost,
+            notes: Vec::new(),
+        }
     }
 
     /// The frames, in the order of the file.
@@ -99,6 +118,20 @@ impl Batch {
         let from = frame.offset as usize;
         self.data
             .get(from..from + frame.captured as usize)
+            .unwrap_or_default()
+    }
+
+    /// The blocks of local use, ascending by `before`.
+    #[inline]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// The body of a note of this batch.
+    pub fn note(&self, note: &Note) -> &[u8] {
+        let from = note.offset as usize;
+        self.data
+            .get(from..from + note.length as usize)
             .unwrap_or_default()
     }
 

@@ -1,17 +1,21 @@
 //! Capture files and streams, read as frames in time order.
 //!
 //! A [`Reader`] yields the frames of one pcap or pcapng file, compressed or not, in batches over one shared
-//! buffer. A [`Merge`] brings the frames of several into one order of time. [`mod@write`] makes such files.
+//! buffer. A [`Merge`] brings the frames of several into one order of time. [`mod@write`] makes such files. With the feature
+//! `live`, a `live::Stream` yields the frames of devices.
 //! What the bytes of a frame mean is `roce-wire`'s business.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 mod blocks;
 mod correction;
+mod devices;
 mod error;
 mod frame;
 mod gzip;
 mod input;
+#[cfg(feature = "live")]
+pub mod live;
 mod merge;
 mod pcap;
 mod pcapng;
@@ -23,8 +27,9 @@ pub mod write;
 mod zstandard;
 
 pub use correction::Correction;
+pub use devices::devices;
 pub use error::{Begins, Error, Fault};
-pub use frame::{Batch, Direction, Frame, Interface, Lost};
+pub use frame::{Batch, Direction, Frame, Interface, Lost, Note};
 pub use merge::{Merge, Run};
 pub use reader::{Options, Reader};
 pub use summary::{Compression, Container, Disorder, Format, Progress, Summary, Truncation};

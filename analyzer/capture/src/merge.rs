@@ -50,7 +50,7 @@ pub struct Run {
     pub input: usize,
     /// The batch that they are part of.
     pub batch: Arc<Batch>,
-    /// Which of the batch's frames they are; none where a batch only tells losses.
+    /// Which of the batch's frames they are; none where a batch only tells losses or notes.
     pub range: Range<usize>,
 }
 

@@ -6,7 +6,8 @@
 //! PB   interface(2) drops(2) time(8) captured(4) original(4) data options      SPB  original(4) data
 //! ISB  interface(4) time(8) options
 //! ```
-//! draft-ietf-opsawg-pcapng, section 4 (the Packet Block: its appendix). Every other block is skipped.
+//! draft-ietf-opsawg-pcapng, section 4 (the Packet Block: its appendix). Blocks of local use are notes, every other
+//! block is skipped.
 //! Leaves options and time units to the files beside it, and where the bytes come from to `blocks`.
 
 mod clock;
@@ -16,7 +17,7 @@ mod packets;
 use roce_wire::LinkType;
 
 use crate::error::Fault;
-use crate::frame::{Interface, Lost, place};
+use crate::frame::{Interface, Lost, Note, place};
 use crate::walk::{Found, Stop, Walked, captured_limit, u16_of, u32_of};
 use clock::Clock;
 use options::Options;
@@ -30,6 +31,8 @@ pub(crate) const PACKET: u32 = 2;
 pub(crate) const SIMPLE: u32 = 3;
 pub(crate) const STATISTICS: u32 = 5;
 pub(crate) const ENHANCED: u32 = 6;
+/// Set in the types of blocks of local use (section 10.1).
+const LOCAL: u32 = 1 << 31;
 /// The byte-order magic of a section.
 pub(crate) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
@@ -212,7 +215,10 @@ impl Pcapng {
                 PACKET => self.packet::<BIG>(&block, found),
                 SIMPLE => self.simple::<BIG>(&block, found),
                 STATISTICS => self.statistics::<BIG>(&block, found),
-                _ => Ok(()),
+                _ => {
+                    block.note(found);
+                    Ok(())
+                }
             };
             if let Err(fault) = fault {
                 return fault.into();
@@ -335,6 +341,18 @@ impl Pcapng {
 }
 
 impl Block<'_> {
+    /// Takes note of a block of local use.
+    fn note(&self, found: &mut Found) {
+        if self.kind & LOCAL != 0 {
+            found.notes.push(Note {
+                before: place(found.frames.len()),
+                kind: self.kind,
+                offset: place(self.place),
+                length: place(self.body.len()),
+            });
+        }
+    }
+
     /// The number of 32 bits at `at` of the body.
     #[inline]
     fn word<const BIG: bool>(&self, at: usize) -> u32 {

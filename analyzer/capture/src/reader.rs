@@ -131,7 +131,7 @@ impl Reader {
     }
 
     /// The next frames in the order of the file; `None` at its end. A batch may have no frames where it has
-    /// losses to tell.
+    /// losses or notes to tell.
     ///
     /// # Errors
     /// When the file cannot be read any further. Everything before that was delivered, and the file has ended.
@@ -161,8 +161,9 @@ impl Reader {
                 data: piece.buffer.freeze(),
                 frames: mem::take(&mut self.found.frames),
                 lost: mem::take(&mut self.found.lost),
+                notes: mem::take(&mut self.found.notes),
             };
-            if batch.frames.is_empty() && batch.lost.is_empty() {
+            if batch.frames.is_empty() && batch.lost.is_empty() && batch.notes.is_empty() {
                 self.recycle(batch);
                 continue;
             }
@@ -191,6 +192,7 @@ impl Reader {
             data,
             mut frames,
             mut lost,
+            ..
         } = batch;
         if let (State::Open(underway), Ok(buffer)) = (&mut self.state, data.try_into_mut()) {
             underway.blocks.give_back(buffer);

@@ -3,7 +3,7 @@
 //! Leaves the formats to `pcap` and `pcapng`, and getting bytes to `blocks`.
 
 use crate::error::Fault;
-use crate::frame::{Frame, Interface, Lost};
+use crate::frame::{Frame, Interface, Lost, Note};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::summary::Times;
@@ -23,6 +23,7 @@ pub(crate) fn captured_limit(snaplen: u32) -> u32 {
 pub(crate) struct Found {
     pub(crate) frames: Vec<Frame>,
     pub(crate) lost: Vec<Lost>,
+    pub(crate) notes: Vec<Note>,
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) times: Times,
     pub(crate) untimed: u64,

@@ -7,7 +7,7 @@ mod pcap;
 mod pcapng;
 
 pub use pcap::{PcapOptions, PcapWriter};
-pub use pcapng::{InterfaceOptions, Packet, PcapngWriter};
+pub use pcapng::{InterfaceOptions, Packet, PcapngWriter, SectionOptions};
 
 /// The order of the bytes of a file's numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -16,7 +16,8 @@ mod pair;
 use std::collections::HashMap;
 
 use roce_model::{
-    CnpReceiver, EventKind, EventRow, FlowRow, HopRow, LostRecords, Nanos, Packet, PacketBatch, TapId, Totals,
+    CnpReceiver, EventKind, EventRow, FlowKey, FlowRow, HopRow, LostRecords, Nanos, Packet, PacketBatch,
+    TapId, Totals,
 };
 use roce_wire::{Psn, Qpn};
 
@@ -80,6 +81,8 @@ impl Default for Options {
 /// Results, as far as they cannot change any more.
 #[derive(Debug, Default)]
 pub struct Output {
+    /// Flows that were opened.
+    pub(crate) opened: Vec<FlowKey>,
     pub(crate) bins: Vec<Bin>,
     pub(crate) flows: Vec<FlowRow>,
     /// Every bin before this one has been handed on.

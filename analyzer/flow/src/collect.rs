@@ -51,6 +51,11 @@ impl<'a> Collector<'a> {
     /// # Errors
     /// When a sink fails.
     pub fn push(&mut self, part: usize, output: Output) -> Result<(), SinkError> {
+        if !output.opened.is_empty() {
+            for sink in &mut self.sinks {
+                sink.flows_opened(&output.opened)?;
+            }
+        }
         if !output.flows.is_empty() {
             for row in &output.flows {
                 self.verdicts.flow(row);
@@ -154,6 +159,18 @@ impl<'a> Collector<'a> {
         }
         self.timeline.clear();
         self.events.clear();
+        Ok(())
+    }
+
+    /// An interval of a live run has passed: hands on what is complete, and says so.
+    ///
+    /// # Errors
+    /// When a sink fails.
+    pub fn interval(&mut self) -> Result<(), SinkError> {
+        self.flush()?;
+        for sink in &mut self.sinks {
+            sink.interval()?;
+        }
         Ok(())
     }
 
@@ -284,8 +301,8 @@ mod tests {
     fn output(done_before: u64, bins: Vec<Bin>) -> Output {
         Output {
             bins,
-            flows: Vec::new(),
             done_before,
+            ..Output::default()
         }
     }
 

@@ -3,6 +3,7 @@
 //! Every column of every table is described once, by a macro: its name, unit, type and meaning.
 //! Parquet, JSON, the terminal and the schema page read that description, so they cannot drift apart.
 
+mod devices;
 mod episodes;
 mod events;
 mod filter;
@@ -11,6 +12,7 @@ mod flows;
 mod identity;
 mod packet;
 mod places;
+mod recording;
 mod run;
 mod sink;
 mod table;
@@ -19,6 +21,7 @@ mod time;
 mod timeline;
 mod totals;
 
+pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};
 pub use filter::{Filter, FilterError};
@@ -27,6 +30,7 @@ pub use flows::{FlowColumns, FlowRow};
 pub use identity::{FlowId, FlowKey, TapId};
 pub use packet::{LinkAddresses, LostRecords, Management, Packet, PacketBatch, PauseFrame};
 pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
+pub use recording::Recorded;
 pub use run::{InputSummary, RunColumns, RunRow};
 pub use sink::{RunSummary, Sink, SinkError};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values};

@@ -1,8 +1,8 @@
 //! Where results go.
 
 use crate::{
-    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowRow, HopRow, InputSummary, Nanos, Span, StepRow,
-    TapRow, TimelineColumns, Totals, VantageRow,
+    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary, Nanos, Span,
+    StepRow, TapRow, TimelineColumns, Totals, VantageRow,
 };
 
 /// What a sink failed with; it says which file or stream.
@@ -53,6 +53,22 @@ pub trait Sink {
     /// # Errors
     /// When the sink cannot begin.
     fn begin(&mut self, _bin: Nanos) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// Flows that were seen for the first time (or again, after they had been closed early), before any row of theirs.
+    ///
+    /// # Errors
+    /// When the sink cannot go on.
+    fn flows_opened(&mut self, _keys: &[FlowKey]) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// An interval of a live run has passed; all rows that are complete by now have come.
+    ///
+    /// # Errors
+    /// When the sink cannot go on.
+    fn interval(&mut self) -> Result<(), SinkError> {
         Ok(())
     }
 

@@ -9,6 +9,8 @@ use crate::walk::{u16_of, u32_of};
 /// Bytes that are kept of a text.
 const MOST_TEXT: usize = 256;
 pub(crate) const COMMENT: u16 = 1;
+pub(crate) const SHB_OS: u16 = 3;
+pub(crate) const SHB_USERAPPL: u16 = 4;
 pub(crate) const IF_NAME: u16 = 2;
 pub(crate) const IF_DESCRIPTION: u16 = 3;
 pub(crate) const IF_TSRESOL: u16 = 9;

@@ -4,7 +4,7 @@ use roce_model::Nanos;
 
 use super::*;
 use crate::frame::{Direction, Frame};
-use crate::write::{ByteOrder, InterfaceOptions, Packet, PcapngWriter};
+use crate::write::{ByteOrder, InterfaceOptions, Packet, PcapngWriter, SectionOptions};
 
 mod faults;
 
@@ -354,5 +354,55 @@ fn lengths_that_forget_the_padding_are_rounded_up() {
     let mut file = writer(ByteOrder::Little).finish().unwrap();
     // A Name Resolution Block of 13 bytes: padded to 16.
     file.extend([4, 0, 0, 0, 13, 0, 0, 0, 0xaa, 0, 0, 0, 13, 0, 0, 0]);
+    walk(&file);
+}
+
+#[test]
+fn blocks_of_local_use_are_notes() {
+    for order in ORDERS {
+        let mut writer = writer(order);
+        writer.interface(&InterfaceOptions::default()).unwrap();
+        writer.block(0x8000_0001, b"first").unwrap();
+        writer.write(0, Nanos(1), 3, b"abc").unwrap();
+        // Of nobody's use: skipped.
+        writer.block(0x0bad, b"other").unwrap();
+        writer.block(0xffff_ffff, b"").unwrap();
+        let file = writer.finish().unwrap();
+        let found = walk(&file);
+        let notes: Vec<_> = found
+            .notes
+            .iter()
+            .map(|note| {
+                let body = &file[note.offset as usize..][..note.length as usize];
+                (note.before, note.kind, body)
+            })
+            .collect();
+        assert_eq!(
+            notes,
+            [
+                (0, 0x8000_0001, b"first\0\0\0".as_slice()),
+                (1, 0xffff_ffff, b"".as_slice())
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_section_says_who_wrote_it() {
+    let about = SectionOptions {
+        comments: vec!["of a test".to_owned()],
+        application: Some("a program".to_owned()),
+        ..SectionOptions::default()
+    };
+    let writer = PcapngWriter::with(Vec::new(), ByteOrder::Big, &about).unwrap();
+    let file = writer.finish().unwrap();
+    // Options 1 (opt_comment, 9 bytes) and 4 (shb_userappl, 9 bytes) behind the 24 bytes that are always there.
+    let options = [
+        b"\0\x01\0\x09of a test\0\0\0".as_slice(),
+        b"\0\x04\0\x09a program\0\0\0",
+        &[0; 4],
+    ]
+    .concat();
+    assert_eq!(file[24..file.len() - 4], options);
     walk(&file);
 }

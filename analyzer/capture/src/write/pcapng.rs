@@ -46,6 +46,17 @@ impl Default for InterfaceOptions {
     }
 }
 
+/// What a Section Header Block says besides the byte order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SectionOptions {
+    /// `opt_comment`, any number of them.
+    pub comments: Vec<String>,
+    /// `shb_os`.
+    pub system: Option<String>,
+    /// `shb_userappl`: the program that writes it.
+    pub application: Option<String>,
+}
+
 /// What an Enhanced Packet Block says.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet<'a> {
@@ -65,6 +76,9 @@ pub struct Packet<'a> {
     pub comment: Option<&'a str>,
 }
 
+/// Bytes of a block around its body: type, length, and the length again.
+const AROUND: usize = 12;
+
 /// Writes one pcapng file.
 #[derive(Debug)]
 pub struct PcapngWriter<W: Write> {
@@ -78,18 +92,27 @@ pub struct PcapngWriter<W: Write> {
 impl<W: Write> PcapngWriter<W> {
     /// Begins a file, and its first section.
     pub fn new(output: W, order: ByteOrder) -> io::Result<Self> {
+        Self::with(output, order, &SectionOptions::default())
+    }
+
+    /// Begins a file, and its first section, of which `about` tells.
+    pub fn with(output: W, order: ByteOrder, about: &SectionOptions) -> io::Result<Self> {
         let mut writer = Self {
             output,
             order,
             interfaces: 0,
             body: Vec::new(),
         };
-        writer.section(order)?;
+        writer.describe(order, about)?;
         Ok(writer)
     }
 
     /// Begins another section. Its interfaces are numbered from 0 again.
     pub fn section(&mut self, order: ByteOrder) -> io::Result<()> {
+        self.describe(order, &SectionOptions::default())
+    }
+
+    fn describe(&mut self, order: ByteOrder, about: &SectionOptions) -> io::Result<()> {
         self.order = order;
         self.interfaces = 0;
         self.number(BYTE_ORDER);
@@ -97,6 +120,19 @@ impl<W: Write> PcapngWriter<W> {
         self.half(0);
         // The length of the section: not given.
         self.body.extend_from_slice(&[0xff; 8]);
+        for comment in &about.comments {
+            self.option(options::COMMENT, comment.as_bytes());
+        }
+        let texts = [
+            (options::SHB_OS, &about.system),
+            (options::SHB_USERAPPL, &about.application),
+        ];
+        for (code, text) in texts {
+            if let Some(text) = text {
+                self.option(code, text.as_bytes());
+            }
+        }
+        self.end_of_options(16);
         self.end(SECTION)
     }
 
@@ -135,7 +171,6 @@ impl<W: Write> PcapngWriter<W> {
         self.ticks(packet.ticks);
         self.number(word(packet.data.len()));
         self.number(packet.original);
-        self.padded(packet.data);
         let fixed = self.body.len();
         if let Some(comment) = packet.comment {
             self.option(options::COMMENT, comment.as_bytes());
@@ -147,7 +182,21 @@ impl<W: Write> PcapngWriter<W> {
             self.option(options::EPB_DROPCOUNT, &self.order.u64(dropped));
         }
         self.end_of_options(fixed);
-        self.end(ENHANCED)
+        // The data goes out from where it is.
+        let padding = [0; 3]
+            .get(..packet.data.len().wrapping_neg() % 4)
+            .unwrap_or_default();
+        let length = self.body.len() + packet.data.len() + padding.len() + AROUND;
+        let length = self.order.u32(word(length));
+        let (head, options) = self.body.split_at(fixed);
+        self.output.write_all(&self.order.u32(ENHANCED))?;
+        self.output.write_all(&length)?;
+        self.output.write_all(head)?;
+        self.output.write_all(packet.data)?;
+        self.output.write_all(padding)?;
+        self.output.write_all(options)?;
+        self.body.clear();
+        self.output.write_all(&length)
     }
 
     /// Writes an Enhanced Packet Block without options, for an interface with `if_tsresol` 9.
@@ -207,6 +256,11 @@ impl<W: Write> PcapngWriter<W> {
         self.end(kind)
     }
 
+    /// What is written to.
+    pub fn output(&mut self) -> &mut W {
+        &mut self.output
+    }
+
     /// Flushes and gives back what is written to.
     pub fn finish(mut self) -> io::Result<W> {
         self.output.flush()?;
@@ -246,7 +300,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 
     fn end(&mut self, kind: u32) -> io::Result<()> {
-        let length = self.order.u32(word(self.body.len() + 12));
+        let length = self.order.u32(word(self.body.len() + AROUND));
         self.output.write_all(&self.order.u32(kind))?;
         self.output.write_all(&length)?;
         self.output.write_all(&self.body)?;

@@ -1,7 +1,7 @@
 //! The life of a flow: it opens with its first packet, closes with each epoch, and goes when it is the idlest of too many,
 //! or at the end.
 
-use roce_model::{EventKind, EventRow, FlowRow, Packet, Totals};
+use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Packet, Totals};
 
 use super::Analysis;
 use crate::bins::Row;
@@ -21,6 +21,7 @@ impl Analysis {
             self.promise_to_return(idle);
             self.drop_flow(idle);
         }
+        self.output.opened.push(FlowKey::of(&packet.roce));
         let hosts = Hosts::of(packet);
         let hot = Hot::new(packet, found.key);
         let serial = self.next_serial();

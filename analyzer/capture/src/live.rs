@@ -1,0 +1,391 @@
+//! Live captures by libpcap: devices are opened, each is read on a thread of its own, and their frames come in one order
+//! of time.
+//!
+//! A device's thread copies frames out of libpcap's buffer once, into blocks that are shared from there on, and hands
+//! them on through one bounded queue. It never waits for who reads them: what finds no room in the queue is dropped there
+//! and counted, and stands in the stream as [`Lost`](crate::Lost), as does what the kernel says it dropped.
+//! Opening and reading one device is in `device`, the order of several in `order`. What frames mean is for others.
+
+mod device;
+mod order;
+mod send;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::BytesMut;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use roce_model::Nanos;
+
+use crate::frame::{Batch, Interface};
+use crate::merge::Run;
+use crate::summary::{Container, Disorder, Format, Summary, Times};
+pub use device::{Device, rdma_support, version};
+use order::{Order, Portion};
+pub use send::Injector;
+
+/// How devices are captured from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes kept of each frame at most.
+    pub snaplen: u32,
+    /// Bytes of the kernel's buffer for each device.
+    pub buffer: u32,
+    /// Whether frames for other hosts are asked for, too.
+    pub promiscuous: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            snaplen: 384,
+            buffer: 64 << 20,
+            promiscuous: false,
+        }
+    }
+}
+
+/// Why a device cannot be captured from, or not any further.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system has no such device.
+    #[error("{device}: there is no such device\nhint: `roce-analyze devices` lists what there is")]
+    Missing {
+        /// The device.
+        device: String,
+    },
+    /// It is an RDMA device, and libpcap was built without support for them.
+    #[error(
+        "{device}: an RDMA device, and this system's libpcap is built without RDMA support ({version})\nhint: build libpcap 1.9 or newer \
+with libibverbs' headers installed (Debian: libibverbs-dev; `./configure --enable-rdma`), and start with LD_LIBRARY_PATH \
+set to where it was installed; or capture from the port's network interface, which sees what the adapter does not take past the kernel"
+    )]
+    NoRdma {
+        /// The device.
+        device: String,
+        /// libpcap's version, as it says it.
+        version: String,
+    },
+    /// libpcap says why it cannot be opened.
+    #[error("{device}: cannot be opened: {reason}")]
+    Open {
+        /// The device.
+        device: String,
+        /// What libpcap says.
+        reason: String,
+    },
+    /// libpcap says why it cannot be read any more.
+    #[error("{device}: cannot be read: {reason}")]
+    Read {
+        /// The device.
+        device: String,
+        /// What libpcap says.
+        reason: String,
+    },
+    /// A frame could not be sent.
+    #[error("{device}: a frame of {bytes} bytes cannot be sent: {reason}")]
+    Send {
+        /// The device.
+        device: String,
+        /// The frame's length.
+        bytes: usize,
+        /// What libpcap says.
+        reason: String,
+    },
+    /// The system gave no thread.
+    #[error("{device}: no thread to read it")]
+    Thread {
+        /// The device.
+        device: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// Portions that wait for who reads them, at most, for each device.
+const WAITING: usize = 256;
+/// A device's frames reach the queue within this time of their stamps: the kernel hands over a block after
+/// [`device::BLOCK_TIME`] at the latest, the rest is for threads that have to wait for a processor.
+const LATENESS: Duration = Duration::from_millis(100);
+/// Blocks that are kept to be used again.
+const SPARE: usize = 64;
+
+/// What the devices' threads have counted so far; can be looked at while they run.
+#[derive(Debug, Default)]
+pub struct Counters {
+    frames: AtomicU64,
+    overrun: AtomicU64,
+    kernel: AtomicU64,
+}
+
+impl Counters {
+    /// Frames taken from libpcap.
+    pub fn frames(&self) -> u64 {
+        self.frames.load(Ordering::Relaxed)
+    }
+
+    /// Of these, dropped since the queue was full: who reads fell behind.
+    pub fn overrun(&self) -> u64 {
+        self.overrun.load(Ordering::Relaxed)
+    }
+
+    /// Frames that the kernel or the interface says it dropped before libpcap could take them.
+    pub fn kernel(&self) -> u64 {
+        self.kernel.load(Ordering::Relaxed)
+    }
+}
+
+/// Ends a capture from another thread.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// What is in the kernel's buffer by now is still read, nothing after it.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_told(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What comes next of a live capture.
+#[derive(Debug)]
+pub enum Next {
+    /// Frames, and losses.
+    Run(Run),
+    /// Nothing for now.
+    Quiet,
+    /// All devices have ended.
+    Ended,
+}
+
+/// The frames of all devices, in one order of time.
+///
+/// All devices are interfaces of one input, as they would be in a pcapng file. A frame that comes after later ones of
+/// another device were handed on stands where it came, and counts as out of order.
+#[derive(Debug)]
+pub struct Stream {
+    queue: Receiver<Message>,
+    spare: Sender<BytesMut>,
+    order: Order,
+    /// Whether all that has come was given, and that was said.
+    is_quiet: bool,
+    interfaces: Vec<Interface>,
+    times: Times,
+    summary: Summary,
+    counters: Arc<Counters>,
+    errors: Vec<Error>,
+}
+
+/// What a device's thread sends.
+#[derive(Debug)]
+enum Message {
+    Portion(usize, Portion),
+    Ended(usize, Option<Error>),
+}
+
+impl Stream {
+    /// Begins to capture from `devices`. They end when `stop` says so, or when the stream is dropped.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(devices: Vec<Device>, stop: &Stop) -> Result<Self, Error> {
+        let interfaces = devices.iter().map(|device| device.interface().clone()).collect();
+        let counters = Arc::new(Counters::default());
+        let (sender, queue) = bounded(WAITING * devices.len().max(1));
+        let (spare, again) = bounded(SPARE);
+        let order = Order::new(devices.len());
+        for (at, device) in devices.into_iter().enumerate() {
+            let name = device.name().to_owned();
+            let hand_on = HandOn {
+                device: at,
+                queue: sender.clone(),
+                again: again.clone(),
+                counters: Arc::clone(&counters),
+                owed: 0,
+            };
+            let stop = stop.clone();
+            std::thread::Builder::new()
+                .name(format!("capture {name}"))
+                .spawn(move || device.read(hand_on, &stop))
+                .map_err(|source| Error::Thread { device: name, source })?;
+        }
+        Ok(Self {
+            queue,
+            spare,
+            order,
+            is_quiet: true,
+            interfaces,
+            times: Times::default(),
+            summary: Summary {
+                format: Format {
+                    container: Container::Pcapng,
+                    compression: None,
+                },
+                frames: 0,
+                first_time: None,
+                last_time: None,
+                untimed: 0,
+                lost_records: 0,
+                disorder: Disorder::default(),
+                truncation: None,
+            },
+            counters,
+            errors: Vec::new(),
+        })
+    }
+
+    /// What is next. Behind what has come by now it says that it is quiet, once; then it waits for more, but no longer than
+    /// `patience`.
+    pub fn next(&mut self, patience: Duration) -> Next {
+        loop {
+            if let Some(run) = self.order.next() {
+                self.count(&run);
+                self.is_quiet = false;
+                return Next::Run(run);
+            }
+            if self.order.has_ended() {
+                return Next::Ended;
+            }
+            let patience = if self.is_quiet { patience } else { Duration::ZERO };
+            match self.queue.recv_timeout(patience) {
+                Ok(Message::Portion(device, portion)) => self.order.push(device, portion),
+                Ok(Message::Ended(device, error)) => {
+                    self.order.end(device);
+                    self.errors.extend(error);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.is_quiet = true;
+                    return Next::Quiet;
+                }
+                Err(RecvTimeoutError::Disconnected) => self.order.end_all(),
+            }
+        }
+    }
+
+    fn count(&mut self, run: &Run) {
+        self.summary.frames += run.frames().len() as u64;
+        for frame in run.frames() {
+            self.times.note(frame.time.0);
+        }
+        for lost in run.lost() {
+            self.summary.lost_records += lost.records;
+            if let Some(interface) = self.interfaces.get_mut(lost.interface as usize) {
+                let dropped = interface.dropped.get_or_insert(0);
+                *dropped += lost.records;
+            }
+        }
+        self.times.report(&mut self.summary);
+    }
+
+    /// Takes back a run that is not used any more, so that its memory is used for the next ones.
+    pub fn recycle(&mut self, run: Run) {
+        if let Some(batch) = Arc::into_inner(run.batch)
+            && let Ok(mut block) = batch.data.try_into_mut()
+        {
+            block.clear();
+            // That there are enough is fine.
+            let _ = self.spare.try_send(block);
+        }
+    }
+
+    /// The devices, as frames' `interface` names them; what each has lost grows.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// What has come so far.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// What is counted while it runs.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// The errors since the last call; each ended its device.
+    pub fn take_errors(&mut self) -> Vec<Error> {
+        std::mem::take(&mut self.errors)
+    }
+}
+
+/// A device's end of the queue: the one place where frames are dropped when who reads them falls behind.
+#[derive(Debug)]
+struct HandOn {
+    device: usize,
+    queue: Sender<Message>,
+    again: Receiver<BytesMut>,
+    counters: Arc<Counters>,
+    /// Records lost that the stream does not know of yet.
+    owed: u64,
+}
+
+impl HandOn {
+    /// Hands on what was read; `until` is before the stamps of everything that will follow. False when nobody listens.
+    fn frames(&mut self, mut batch: Batch, until: Nanos) -> bool {
+        let frames = batch.frames.len() as u64;
+        self.counters.frames.fetch_add(frames, Ordering::Relaxed);
+        let interface = u32::try_from(self.device).unwrap_or(u32::MAX);
+        // Losses lie before a frame: those that nothing has followed yet wait for one.
+        let told = if frames > 0 {
+            std::mem::take(&mut self.owed)
+        } else {
+            0
+        };
+        if told > 0 {
+            batch.lost.push(crate::Lost {
+                before: 0,
+                interface,
+                records: told,
+            });
+        }
+        match self
+            .queue
+            .try_send(Message::Portion(self.device, Portion { batch, until }))
+        {
+            Ok(()) => true,
+            Err(error) if error.is_full() => {
+                self.owed += told + frames;
+                self.counters.overrun.fetch_add(frames, Ordering::Relaxed);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// The kernel says that it has dropped so many more.
+    fn dropped(&mut self, records: u64) {
+        self.owed += records;
+        self.counters.kernel.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// The device has ended; what was lost since its last frame is told all the same.
+    fn end(self, error: Option<Error>) {
+        if self.owed > 0 {
+            let batch = Batch {
+                lost: vec![crate::Lost {
+                    before: 0,
+                    interface: u32::try_from(self.device).unwrap_or(u32::MAX),
+                    records: self.owed,
+                }],
+                ..Batch::default()
+            };
+            let until = Nanos(u64::MAX);
+            let _ = self
+                .queue
+                .send(Message::Portion(self.device, Portion { batch, until }));
+        }
+        let _ = self.queue.send(Message::Ended(self.device, error));
+    }
+}
+
+/// The time before which nothing more is to come of a device that was just read.
+fn settled() -> Nanos {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(now.saturating_sub(LATENESS).as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,311 @@
+//! One device: opened by libpcap, read in blocks.
+
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use pcap::{Active, Capture, Linktype, Precision};
+use roce_model::Nanos;
+use roce_wire::LinkType;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Error, HandOn, Options, Stop, settled};
+use crate::frame::{Batch, Direction, Frame, Interface, place};
+
+/// The kernel hands over a block that is not full after this time.
+pub(super) const BLOCK_TIME: Duration = Duration::from_millis(20);
+/// So long a device without frames is waited for before it says that it has none.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// Bytes of a block of frames.
+const BLOCK: usize = 256 << 10;
+/// Frames that libpcap hands over at once.
+const AT_ONCE: usize = 4096;
+/// Cooked frames that name their interface: DLT_LINUX_SLL2.
+const COOKED: Linktype = Linktype(276);
+
+/// A device that is open, and not read yet.
+pub struct Device {
+    name: String,
+    handle: Capture<Active>,
+    interface: Interface,
+    is_rdma: bool,
+}
+
+impl Device {
+    /// Opens an interface (`eth0`), all of them (`any`), or an RDMA device (`mlx5_0`, `mlx5_0:1`).
+    ///
+    /// # Errors
+    /// When there is none of that name, or libpcap cannot open it.
+    pub fn open(name: &str, options: &Options) -> Result<Self, Error> {
+        let is_rdma = is_rdma(name);
+        if is_rdma && !rdma_support() {
+            return Err(Error::NoRdma {
+                device: name.to_owned(),
+                version: version(),
+            });
+        }
+        if !is_rdma && name != "any" && !Path::new("/sys/class/net").join(name).exists() {
+            return Err(Error::Missing {
+                device: name.to_owned(),
+            });
+        }
+        let failed = |error: pcap::Error| Error::Open {
+            device: name.to_owned(),
+            reason: error.to_string(),
+        };
+        let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
+        let block_time = i32::try_from(BLOCK_TIME.as_millis()).unwrap_or(i32::MAX);
+        let mut handle = Capture::from_device(name)
+            .map_err(failed)?
+            .snaplen(number(options.snaplen))
+            .buffer_size(number(options.buffer))
+            .promisc(options.promiscuous)
+            .immediate_mode(false)
+            .timeout(block_time)
+            .precision(Precision::Nano)
+            .open()
+            .map_err(failed)?;
+        if name == "any" && handle.list_datalinks().is_ok_and(|links| links.contains(&COOKED)) {
+            handle.set_datalink(COOKED).map_err(failed)?;
+        }
+        let link = u16::try_from(handle.get_datalink().0).unwrap_or(u16::MAX);
+        let interface = Interface {
+            link: link_type(link),
+            name: Some(name.to_owned()),
+            description: None,
+            snaplen: options.snaplen,
+            fcs_bytes: 0,
+            // libpcap's RDMA sniffer stamps with gettimeofday and refuses nanoseconds (pcap-rdmasniff.c).
+            quantum_ns: if is_rdma { 1_000 } else { 1 },
+            dropped: None,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            handle,
+            interface,
+            is_rdma,
+        })
+    }
+
+    /// Its name, as it was asked for.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What a capture file would say of it.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    /// Whether frames come from libpcap's RDMA sniffer.
+    pub fn is_rdma(&self) -> bool {
+        self.is_rdma
+    }
+
+    /// Reads it until told to stop, or until it fails, or until nobody listens.
+    pub(super) fn read(mut self, mut hand_on: HandOn, stop: &Stop) {
+        let error = self.read_all(&mut hand_on, stop).err();
+        hand_on.end(error);
+    }
+
+    fn read_all(&mut self, hand_on: &mut HandOn, stop: &Stop) -> Result<(), Error> {
+        let mut drops = Drops::default();
+        let mut more = false;
+        let mut last_look: Option<Instant> = None;
+        loop {
+            if last_look.is_none() && stop.is_told() {
+                // What the kernel has by now it hands over within the time of a block.
+                last_look = Some(Instant::now() + 2 * BLOCK_TIME);
+            }
+            let until = settled();
+            let ready = more || self.wait()?;
+            let mut block = Block::new(hand_on, self.interface.quantum_ns);
+            if ready {
+                let taken = self
+                    .handle
+                    .dispatch(Some(AT_ONCE), |packet| block.add(&packet))
+                    .map_err(|error| self.failed(error))?;
+                more = taken >= AT_ONCE;
+            }
+            if !block.end(until) {
+                return Ok(());
+            }
+            hand_on.dropped(drops.more(&self.handle.stats().map_err(|error| self.failed(error))?));
+            if last_look.is_some_and(|end| Instant::now() >= end) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether frames came within the patience.
+    fn wait(&self) -> Result<bool, Error> {
+        let mut waited = [PollFd::new(&self.handle, PollFlags::IN)];
+        let patience = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(PATIENCE.subsec_nanos()),
+        };
+        match poll(&mut waited, Some(&patience)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(Error::Read {
+                device: self.name.clone(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by value")]
+    fn failed(&self, error: pcap::Error) -> Error {
+        Error::Read {
+            device: self.name.clone(),
+            reason: error.to_string(),
+        }
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device")
+            .field("name", &self.name)
+            .field("interface", &self.interface)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Frames that are being read, on their way to the queue.
+struct Block<'a> {
+    hand_on: &'a mut HandOn,
+    /// Nanoseconds in the unit of what libpcap gives below a second.
+    unit: u64,
+    data: BytesMut,
+    frames: Vec<Frame>,
+    is_heard: bool,
+}
+
+impl<'a> Block<'a> {
+    fn new(hand_on: &'a mut HandOn, unit: u64) -> Self {
+        Self {
+            hand_on,
+            unit,
+            data: BytesMut::new(),
+            frames: Vec::new(),
+            is_heard: true,
+        }
+    }
+
+    /// Copies a frame out of libpcap's buffer.
+    #[inline]
+    fn add(&mut self, packet: &pcap::Packet<'_>) {
+        let (header, data) = (packet.header, packet.data);
+        if self.data.capacity() - self.data.len() < data.len() {
+            self.full(data.len());
+        }
+        let second = u64::try_from(header.ts.tv_sec).unwrap_or_default();
+        let part = u64::try_from(header.ts.tv_usec).unwrap_or_default();
+        self.frames.push(Frame {
+            time: Nanos(second.saturating_mul(Nanos::SECOND) + part * self.unit),
+            offset: place(self.data.len()),
+            captured: place(data.len()),
+            original: header.len,
+            interface: place(self.hand_on.device),
+            fcs_bytes: 0,
+            direction: Direction::Unknown,
+        });
+        self.data.extend_from_slice(data);
+    }
+
+    /// Makes room for `needed` bytes.
+    #[cold]
+    fn full(&mut self, needed: usize) {
+        if !self.frames.is_empty() {
+            // More will follow of about the same time: nothing is known of what is settled.
+            self.send(Nanos(0));
+        }
+        self.data = self.hand_on.again.try_recv().unwrap_or_default();
+        self.data.reserve(BLOCK.max(needed));
+    }
+
+    fn send(&mut self, until: Nanos) {
+        let batch = Batch {
+            data: std::mem::take(&mut self.data).freeze(),
+            frames: std::mem::take(&mut self.frames),
+            ..Batch::default()
+        };
+        self.is_heard &= self.hand_on.frames(batch, until);
+    }
+
+    /// Hands on the rest; false when nobody listens any more.
+    fn end(mut self, until: Nanos) -> bool {
+        self.send(until);
+        self.is_heard
+    }
+}
+
+/// What libpcap has said of drops so far: counts of 32 bits that wrap.
+#[derive(Debug, Default)]
+struct Drops {
+    kernel: u32,
+    interface: u32,
+}
+
+impl Drops {
+    /// How many more there are.
+    fn more(&mut self, now: &pcap::Stat) -> u64 {
+        let more = u64::from(now.dropped.wrapping_sub(self.kernel))
+            + u64::from(now.if_dropped.wrapping_sub(self.interface));
+        (self.kernel, self.interface) = (now.dropped, now.if_dropped);
+        more
+    }
+}
+
+/// The link type in a capture file of a DLT: the same number, but where systems differ in theirs (pcap-linktype(7)).
+fn link_type(dlt: u16) -> LinkType {
+    /// DLT_RAW of Linux.
+    const RAW: u16 = 12;
+    LinkType(if dlt == RAW { 101 } else { dlt })
+}
+
+/// Whether a name is that of an RDMA device, with or without a port.
+fn is_rdma(name: &str) -> bool {
+    let device = name.split_once(':').map_or(name, |(device, _)| device);
+    !device.is_empty() && Path::new("/sys/class/infiniband").join(device).exists()
+}
+
+/// Whether libpcap was built with support for RDMA devices: then it has brought libibverbs into the process.
+pub fn rdma_support() -> bool {
+    std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("libibverbs"))
+}
+
+/// libpcap's version as its package says it. The crate does not tell: the file it was loaded from does.
+pub fn version() -> String {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let loaded = maps.lines().find_map(|line| {
+        line.split_whitespace()
+            .last()
+            .filter(|path| path.contains("libpcap"))
+    });
+    let path = loaded.and_then(|path| std::fs::canonicalize(path).ok());
+    path.map_or_else(|| "libpcap".to_owned(), |path| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drop_counts_wrap() {
+        let mut drops = Drops {
+            kernel: u32::MAX - 1,
+            interface: 3,
+        };
+        let now = pcap::Stat {
+            received: 0,
+            dropped: 2,
+            if_dropped: 5,
+        };
+        // From 2^32 - 2 to 2 are four, and two more of the interface.
+        assert_eq!(drops.more(&now), 6);
+        assert_eq!(drops.more(&now), 0);
+    }
+}

@@ -1,0 +1,226 @@
+//! The frames of several devices in one order of time, with a bounded wait: a device that has nothing to show holds the
+//! others back only until it is known that nothing before them will come from it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use roce_model::Nanos;
+
+use crate::frame::Batch;
+use crate::merge::Run;
+
+/// What was read of a device at once.
+#[derive(Debug)]
+pub(super) struct Portion {
+    pub(super) batch: Batch,
+    /// What follows is stamped later than this.
+    pub(super) until: Nanos,
+}
+
+/// One device.
+#[derive(Debug, Default)]
+struct Source {
+    batches: VecDeque<Arc<Batch>>,
+    /// The next frame of the first batch.
+    next: usize,
+    until: Nanos,
+    ended: bool,
+}
+
+impl Source {
+    /// The time of what is next; a batch of losses alone comes as early as it can.
+    fn head(&self) -> Option<Nanos> {
+        let batch = self.batches.front()?;
+        Some(batch.frames.get(self.next).map_or(Nanos(0), |frame| frame.time))
+    }
+
+    /// Nothing before this time will come any more.
+    fn settled(&self) -> Nanos {
+        match self.head() {
+            Some(head) => head,
+            None if self.ended => Nanos(u64::MAX),
+            None => self.until,
+        }
+    }
+}
+
+/// Brings devices in order.
+#[derive(Debug)]
+pub(super) struct Order {
+    sources: Vec<Source>,
+}
+
+impl Order {
+    pub(super) fn new(devices: usize) -> Self {
+        Self {
+            sources: (0..devices).map(|_| Source::default()).collect(),
+        }
+    }
+
+    pub(super) fn push(&mut self, device: usize, portion: Portion) {
+        let Some(source) = self.sources.get_mut(device) else {
+            return;
+        };
+        source.until = source.until.max(portion.until);
+        if !portion.batch.frames.is_empty() || !portion.batch.lost.is_empty() {
+            source.batches.push_back(Arc::new(portion.batch));
+        }
+    }
+
+    pub(super) fn end(&mut self, device: usize) {
+        if let Some(source) = self.sources.get_mut(device) {
+            source.ended = true;
+        }
+    }
+
+    pub(super) fn end_all(&mut self) {
+        for source in &mut self.sources {
+            source.ended = true;
+        }
+    }
+
+    /// Whether nothing is left and nothing will come.
+    pub(super) fn has_ended(&self) -> bool {
+        self.sources
+            .iter()
+            .all(|source| source.ended && source.batches.is_empty())
+    }
+
+    /// The next frames, as far as their place is settled: at equal times the device with the lower number comes first.
+    pub(super) fn next(&mut self) -> Option<Run> {
+        let heads = self.sources.iter().enumerate();
+        let (_, device) = heads
+            .filter_map(|(device, source)| Some((source.head()?, device)))
+            .min()?;
+        // What the others may still show, and on which side of it an equal time stands.
+        let others = self.sources.iter().enumerate().filter(|(at, _)| *at != device);
+        let limit = others.map(|(at, source)| (source.settled(), at)).min();
+        let before_limit = |time: Nanos| limit.is_none_or(|limit| (time, device) < limit);
+        let source = self.sources.get_mut(device)?;
+        let batch = source.batches.front()?;
+        let rest = batch.frames.get(source.next..).unwrap_or_default();
+        let ready = rest
+            .iter()
+            .position(|frame| !before_limit(frame.time))
+            .unwrap_or(rest.len());
+        if ready == 0 && !rest.is_empty() {
+            return None;
+        }
+        let range = source.next..source.next + ready;
+        let batch = Arc::clone(batch);
+        source.next = range.end;
+        if source.next == batch.frames.len() {
+            source.batches.pop_front();
+            source.next = 0;
+        }
+        Some(Run {
+            input: 0,
+            batch,
+            range,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::frame::{Direction, Frame, Lost};
+
+    fn portion(device: u32, times: &[u64], until: u64) -> Portion {
+        let frames = times.iter().map(|time| Frame {
+            time: Nanos(*time),
+            offset: 0,
+            captured: 0,
+            original: 60,
+            interface: device,
+            fcs_bytes: 0,
+            direction: Direction::Unknown,
+        });
+        Portion {
+            batch: Batch::new(Bytes::new(), frames.collect(), Vec::new()),
+            until: Nanos(until),
+        }
+    }
+
+    /// Device and time of each frame that is ready.
+    fn ready(order: &mut Order) -> Vec<(u32, u64)> {
+        let mut frames = Vec::new();
+        while let Some(run) = order.next() {
+            frames.extend(run.frames().iter().map(|frame| (frame.interface, frame.time.0)));
+        }
+        frames
+    }
+
+    #[test]
+    fn one_device_waits_for_nobody() {
+        let mut order = Order::new(1);
+        order.push(0, portion(0, &[5, 3, 9], 0));
+        assert_eq!(ready(&mut order), [(0, 5), (0, 3), (0, 9)]);
+        order.end(0);
+        assert!(order.has_ended());
+    }
+
+    #[test]
+    fn a_quiet_device_holds_others_back_until_it_is_settled() {
+        let mut order = Order::new(2);
+        order.push(0, portion(0, &[10, 20, 30], 0));
+        assert_eq!(ready(&mut order), []);
+        // The other one has nothing up to 20, where a frame of it would stand behind that of the lower number.
+        order.push(1, portion(1, &[], 20));
+        assert_eq!(ready(&mut order), [(0, 10), (0, 20)]);
+        order.push(1, portion(1, &[25, 40], 21));
+        assert_eq!(ready(&mut order), [(1, 25), (0, 30)]);
+        order.end(0);
+        assert_eq!(ready(&mut order), [(1, 40)]);
+        assert!(!order.has_ended());
+        order.end(1);
+        assert!(order.has_ended());
+    }
+
+    #[test]
+    fn what_comes_too_late_stands_where_it_came() {
+        let mut order = Order::new(2);
+        order.push(0, portion(0, &[10, 30], 30));
+        order.push(1, portion(1, &[], 100));
+        assert_eq!(ready(&mut order), [(0, 10), (0, 30)]);
+        order.push(1, portion(1, &[15], 100));
+        order.push(0, portion(0, &[], 100));
+        assert_eq!(ready(&mut order), [(1, 15)]);
+    }
+
+    #[test]
+    fn losses_come_before_their_frame_or_alone_at_the_end() {
+        let mut order = Order::new(2);
+        let mut lossy = portion(0, &[10, 20], 0);
+        lossy.batch.lost.push(Lost {
+            before: 0,
+            interface: 0,
+            records: 7,
+        });
+        order.push(0, lossy);
+        order.push(1, portion(1, &[15], 0));
+        let run = order.next().unwrap();
+        assert_eq!((run.range.clone(), run.lost().len()), (0..1, 1));
+        assert_eq!(ready(&mut order), [(1, 15)], "20 waits for the second device");
+        let mut alone = portion(1, &[], u64::MAX);
+        alone.batch.lost.push(Lost {
+            before: 0,
+            interface: 1,
+            records: 2,
+        });
+        order.push(1, alone);
+        order.end(0);
+        order.end(1);
+        let told: Vec<(u32, u64)> = std::iter::from_fn(|| order.next())
+            .flat_map(|run| {
+                run.lost()
+                    .iter()
+                    .map(|lost| (lost.interface, lost.records))
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        assert_eq!(told, [(1, 2)]);
+    }
+}

@@ -1,0 +1,77 @@
+//! The recording of a live run: the ordered stream as the analysis consumed it, from which a replay gives the same tables.
+//!
+//! A recording is one pcapng file, `recording.pcapng.zst` in the output folder. Its blocks stand in the order of the stream:
+//!
+//! | item of the stream | block |
+//! |---|---|
+//! | how the run was started | a block of type [`Recorded::BLOCK`], once, before all others but the section's and interfaces' own |
+//! | a device | Interface Description Block: `if_name`, `if_tsresol` (its stamps' resolution), snaplen |
+//! | a frame | Enhanced Packet Block |
+//! | records lost before a frame | `epb_dropcount` of that frame: what the kernel dropped, and what was dropped since the analysis fell behind |
+//! | records lost behind the last frame of a device | Interface Statistics Block: `isb_osdrop`, of all records lost, less those told before |
+//!
+//! Types of blocks with the highest bit set are of local use (draft-ietf-opsawg-pcapng, 10.1): other programs skip them and read
+//! the frames. Events of the host will be such blocks between the frames.
+
+/// How a recorded run was started: the first item of a recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recorded {
+    /// What the run calls its input: the devices, with commas.
+    pub input: String,
+    /// The command line, without the program's name.
+    pub arguments: Vec<String>,
+}
+
+impl Recorded {
+    /// The type of its block: "roc" behind the bit of local use.
+    pub const BLOCK: u32 = 0x8072_6f63;
+    /// The version of the format that is written, and read.
+    pub const VERSION: &'static str = "1";
+
+    /// The block's body: version, input and arguments as UTF-8, each ended by a byte of zero.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        for text in [Self::VERSION, &self.input]
+            .into_iter()
+            .chain(self.arguments.iter().map(String::as_str))
+        {
+            body.extend_from_slice(text.as_bytes());
+            body.push(0);
+        }
+        body
+    }
+
+    /// Reads a body, with or without the padding of its block; `None` when it is of another version or no UTF-8.
+    pub fn decode(body: &[u8]) -> Option<Self> {
+        let end = body.iter().rposition(|byte| *byte != 0)? + 1;
+        let mut texts = body.get(..end)?.split(|byte| *byte == 0);
+        let mut text = || texts.next().map(|text| String::from_utf8(text.to_vec()).ok());
+        if text()?? != Self::VERSION {
+            return None;
+        }
+        let input = text()??;
+        let arguments = std::iter::from_fn(text).collect::<Option<Vec<_>>>()?;
+        Some(Self { input, arguments })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_read_back_with_its_padding() {
+        let recorded = Recorded {
+            input: "eth0,eth1".to_owned(),
+            arguments: vec!["live".to_owned(), "-i".to_owned(), "eth0".to_owned()],
+        };
+        let mut body = recorded.encode();
+        assert_eq!(body, b"1\0eth0,eth1\0live\0-i\0eth0\0");
+        assert_eq!(Recorded::decode(&body), Some(recorded.clone()));
+        body.extend_from_slice(&[0; 3]);
+        assert_eq!(Recorded::decode(&body), Some(recorded));
+        assert_eq!(Recorded::decode(b"2\0eth0\0"), None);
+        assert_eq!(Recorded::decode(b""), None);
+        assert_eq!(Recorded::decode(b"1\0\xff\0"), None);
+    }
+}
