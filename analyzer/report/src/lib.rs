@@ -5,6 +5,7 @@
 //! to where they are told. What the numbers mean is decided in `roce-flow`; names and meanings of columns come
 //! from the descriptions in `roce-model`.
 
+pub mod devices;
 mod error;
 #[cfg(test)]
 mod fixture;
@@ -14,4 +15,4 @@ pub mod terminal;
 
 pub use error::Error;
 pub use json::JsonReport;
-pub use terminal::{Page, Style, TerminalReport, Tone};
+pub use terminal::{Counted, LiveReport, Page, Style, TerminalReport, Tone};

@@ -6,11 +6,13 @@
 
 mod about;
 mod counts;
+pub(crate) mod devices;
 mod draw;
 mod episodes;
 mod field;
 mod grid;
 mod ink;
+mod live;
 mod number;
 mod page;
 mod places;
@@ -25,6 +27,7 @@ use std::io::Write;
 
 use roce_model::{FlowId, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId, TimelineColumns};
 
+pub use live::{Counted, LiveReport};
 pub use page::{Page, Tone};
 
 use crate::Error;

@@ -1,0 +1,250 @@
+//! The interfaces and RDMA devices of a host: for people, and as JSON.
+
+use std::io::Write;
+
+use roce_model::{Attachment, Devices, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::terminal::Style;
+use crate::terminal::devices::lines;
+
+/// Writes the list for people.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn text(devices: &Devices, style: &Style, out: &mut impl Write) -> Result<(), Error> {
+    out.write_all(lines(devices, style).as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(Error::Text)
+}
+
+/// Writes the list as one JSON document. Absent is null; rates are in bit/s.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn json(devices: &Devices, out: &mut impl Write) -> Result<(), Error> {
+    let document = json!({
+        "schema_version": crate::json::SCHEMA_VERSION,
+        "rdma_sniffer": devices.sniffer,
+        "interfaces": devices.interfaces.iter().map(|interface| of_interface(devices, interface)).collect::<Vec<_>>(),
+        "rdma": devices.rdma.iter().map(|device| of_rdma(devices, device)).collect::<Vec<_>>(),
+    });
+    writeln!(out, "{document:#}")
+        .and_then(|()| out.flush())
+        .map_err(Error::Text)
+}
+
+fn of_attachment(attachment: &Attachment) -> [(&'static str, Value); 4] {
+    let pcie = attachment.pcie.as_ref().map(|pcie| {
+        json!({
+            "lanes": pcie.lanes,
+            "max_lanes": pcie.most_lanes,
+            "speed": pcie.speed,
+            "max_speed": pcie.most_speed,
+        })
+    });
+    [
+        ("driver", json!(attachment.driver)),
+        ("numa_node", json!(attachment.numa_node)),
+        ("sriov_parent", json!(attachment.parent)),
+        ("pcie", json!(pcie)),
+    ]
+}
+
+fn object(mut object: Value, more: [(&'static str, Value); 4]) -> Value {
+    for (key, value) in more {
+        object[key] = value;
+    }
+    object
+}
+
+fn of_interface(devices: &Devices, interface: &NetworkInterface) -> Value {
+    let about = json!({
+        "name": interface.name,
+        "state": interface.state,
+        "mtu": interface.mtu,
+        "speed_bps": interface.speed_bps,
+        "address": interface.address,
+        "rdma": rdma_of(devices, &interface.name),
+        "capture": of_kernel(devices, interface),
+        "notes": notes_of_interface(interface),
+    });
+    object(about, of_attachment(&interface.attachment))
+}
+
+fn of_rdma(devices: &Devices, device: &RdmaDevice) -> Value {
+    let ports: Vec<Value> = device
+        .ports
+        .iter()
+        .map(|port| {
+            let gids: Vec<Value> = port
+                .gids
+                .iter()
+                .map(|gid| {
+                    json!({
+                        "index": gid.index,
+                        "gid": gid.gid,
+                        "version": gid.version,
+                        "ip": gid.ip.map(|ip| ip.to_string()),
+                        "interface": gid.interface,
+                    })
+                })
+                .collect();
+            json!({
+                "port": port.number,
+                "state": port.state,
+                "physical_state": port.physical,
+                "link_layer": port.link_layer,
+                "rate_bps": port.rate_bps,
+                "lanes": port.lanes,
+                "generation": port.generation,
+                "interfaces": port.interfaces(),
+                "gids": gids,
+                "notes": notes_of_port(devices, port),
+            })
+        })
+        .collect();
+    let about = json!({
+        "name": device.name,
+        "firmware": device.firmware,
+        "ports": ports,
+        "capture": of_sniffer(devices, device),
+        "notes": notes_of_attachment(&device.attachment),
+    });
+    object(about, of_attachment(&device.attachment))
+}
+
+/// The ports whose addresses an interface carries: `mlx5_0:1`.
+pub(crate) fn rdma_of(devices: &Devices, interface: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for device in &devices.rdma {
+        for port in &device.ports {
+            if port.interfaces().contains(&interface) {
+                found.push(format!("{}:{}", device.name, port.number));
+            }
+        }
+    }
+    found
+}
+
+/// Whether the kernel itself does what a device does, so that its packets pass the kernel's interfaces.
+fn is_software(device: &RdmaDevice) -> bool {
+    matches!(
+        device.attachment.driver.as_deref(),
+        Some("rdma_rxe" | "siw") | None
+    )
+}
+
+/// What can be captured at an interface.
+pub(crate) fn of_kernel(devices: &Devices, interface: &NetworkInterface) -> String {
+    let past: Vec<&str> = devices
+        .rdma
+        .iter()
+        .filter(|device| !is_software(device))
+        .filter(|device| {
+            device
+                .ports
+                .iter()
+                .any(|port| port.interfaces().contains(&interface.name.as_str()))
+        })
+        .map(|device| device.name.as_str())
+        .collect();
+    if past.is_empty() {
+        format!("live -i {}: what passes it", interface.name)
+    } else {
+        format!(
+            "live -i {}: without the RoCE of {}, which goes past the kernel",
+            interface.name,
+            past.join(", ")
+        )
+    }
+}
+
+/// What can be captured at an RDMA device.
+pub(crate) fn of_sniffer(devices: &Devices, device: &RdmaDevice) -> String {
+    let name = &device.name;
+    if is_software(device) {
+        let interfaces: Vec<&str> = device.ports.iter().flat_map(RdmaPort::interfaces).collect();
+        return if interfaces.is_empty() {
+            "all its packets pass its network interface".to_owned()
+        } else {
+            format!("live -i {}: all its packets pass it", interfaces.join(", "))
+        };
+    }
+    // Flow steering's sniffer rules (IBV_FLOW_ATTR_SNIFFER) are those of NVIDIA's adapters.
+    let sniffs = device
+        .attachment
+        .driver
+        .as_deref()
+        .is_some_and(|driver| driver.starts_with("mlx"));
+    match devices.sniffer {
+        _ if !sniffs => "its driver has no sniffer: mirror the switch's port".to_owned(),
+        Some(true) => format!("live -i {name}: all its RoCE, by the RDMA sniffer"),
+        Some(false) => {
+            "nothing: this system's libpcap is built without RDMA support; mirror the switch's port, or build one with it (live -i says how)".to_owned()
+        }
+        None => "this build cannot capture".to_owned(),
+    }
+}
+
+/// What a person should look at.
+pub(crate) fn notes_of_interface(interface: &NetworkInterface) -> Vec<String> {
+    let mut notes = notes_of_attachment(&interface.attachment);
+    if let (Some(mtu), true) = (interface.mtu, interface.state == "up")
+        && mtu < 4_200
+        && interface
+            .attachment
+            .driver
+            .as_deref()
+            .is_some_and(|driver| driver.starts_with("mlx"))
+    {
+        notes.push(format!(
+            "MTU {mtu}: RoCE packets of 4,096 bytes need 4,200 or more"
+        ));
+    }
+    notes
+}
+
+fn notes_of_attachment(attachment: &Attachment) -> Vec<String> {
+    let slowed = attachment.pcie.as_ref().filter(|pcie| pcie.is_slowed());
+    slowed.map(pcie_note).into_iter().collect()
+}
+
+fn pcie_note(pcie: &Pcie) -> String {
+    let Pcie {
+        lanes,
+        most_lanes,
+        speed,
+        most_speed,
+    } = pcie;
+    format!("PCIe runs x{lanes} at {speed}, the device can x{most_lanes} at {most_speed}")
+}
+
+/// The same for a port.
+pub(crate) fn notes_of_port(devices: &Devices, port: &RdmaPort) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let (Some(1), Some(rate), Some(generation)) = (port.lanes, port.rate_bps, &port.generation)
+        && generation != "SDR"
+    {
+        let (now, most) = (rate / 1_000_000_000, rate * 4 / 1_000_000_000);
+        notes.push(format!(
+            "runs at {now} Gbit/s on one lane: a port of four lanes does {most} Gbit/s"
+        ));
+    }
+    for name in port.interfaces() {
+        let of_interface = devices.interfaces.iter().find(|interface| interface.name == name);
+        let speed = of_interface.and_then(|interface| interface.speed_bps);
+        if let (Some(speed), Some(rate)) = (speed, port.rate_bps)
+            && speed.abs_diff(rate) > rate / 10
+            && port.generation.as_deref() != Some("SDR")
+        {
+            notes.push(format!(
+                "{name} says {} Gbit/s, the port {} Gbit/s",
+                speed / 1_000_000_000,
+                rate / 1_000_000_000
+            ));
+        }
+    }
+    notes
+}

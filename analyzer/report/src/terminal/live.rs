@@ -1,0 +1,338 @@
+//! What is shown while a live run goes on: at each interval a line about everything, and below it the flows that matter now;
+//! at the end the screen of any run. What was captured and lost is counted elsewhere and asked for.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use jiff::Timestamp;
+use roce_model::{FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId, TimelineColumns};
+
+use super::ink::{self, Ink, clean, shorten, width};
+use super::number::{count, percent, plural, rate};
+use super::{Style, TerminalReport};
+use crate::Error;
+
+/// Flows under each line, at most.
+const MOST_FLOWS: usize = 5;
+/// Flows whose names are kept.
+const MOST_NAMES: usize = 1 << 18;
+
+/// How a capture stands, since its beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counted {
+    /// The time of day.
+    pub now: Nanos,
+    /// Frames captured.
+    pub frames: u64,
+    /// Of these, dropped since the analysis fell behind.
+    pub overrun: u64,
+    /// Frames that the kernel dropped.
+    pub kernel: u64,
+}
+
+/// What happened since the last line.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    packets: u64,
+    payload: u64,
+    data: u64,
+    ce: u64,
+    cnp: u64,
+    resent: u64,
+    missing: u64,
+}
+
+impl Seen {
+    fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.payload += other.payload;
+        self.data += other.data;
+        self.ce += other.ce;
+        self.cnp += other.cnp;
+        self.resent += other.resent;
+        self.missing += other.missing;
+    }
+
+    /// Losses matter more than congestion, that more than volume.
+    fn rank(&self) -> (u64, u64, u64) {
+        (self.missing + self.resent, self.ce + self.cnp, self.payload)
+    }
+
+    /// What there is of it, in words and inks.
+    fn words(&self, time: Nanos) -> Vec<String> {
+        let mut words = Vec::new();
+        words.extend(rate(self.payload, time));
+        if self.ce > 0 {
+            let share = percent(self.ce, self.data).unwrap_or_default();
+            words.push(Ink::Warn.of(&format!("CE {share}")));
+        }
+        if self.cnp > 0 {
+            words.push(Ink::Warn.of(&plural(self.cnp, "CNP", "CNPs")));
+        }
+        if self.resent > 0 {
+            words.push(Ink::Bad.of(&format!("{} resent", count(self.resent))));
+        }
+        if self.missing > 0 {
+            words.push(Ink::Bad.of(&format!("{} missing", count(self.missing))));
+        }
+        words
+    }
+}
+
+/// Writes a line each interval, and a screen at the end.
+pub struct LiveReport<W, C> {
+    end: TerminalReport<W>,
+    counted: C,
+    before: Counted,
+    names: HashMap<FlowId, FlowKey, foldhash::fast::RandomState>,
+    seen: HashMap<(FlowId, TapId), Seen, foldhash::fast::RandomState>,
+}
+
+impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
+    /// Will write to `out`; `counted` tells how the capture stands.
+    pub fn new(out: W, style: Style, counted: C) -> Self {
+        let before = counted();
+        Self {
+            end: TerminalReport::new(out, style),
+            counted,
+            before,
+            names: HashMap::default(),
+            seen: HashMap::default(),
+        }
+    }
+
+    /// The lines of the interval that ends now.
+    fn lines(&mut self) -> Vec<String> {
+        let now = (self.counted)();
+        let before = std::mem::replace(&mut self.before, now);
+        let time = now.now.since(before.now);
+        // What several taps saw counts once: from the one that saw most of it.
+        let mut flows: HashMap<FlowId, Seen, foldhash::fast::RandomState> = HashMap::default();
+        for ((flow, _), seen) in self.seen.drain() {
+            let most = flows.entry(flow).or_default();
+            if seen.packets > most.packets {
+                *most = seen;
+            }
+        }
+        let mut sum = Seen::default();
+        for seen in flows.values() {
+            sum.add(seen);
+        }
+        let mut words = Vec::new();
+        if sum.packets == 0 {
+            let frames = now.frames - before.frames;
+            words.push(format!("no RoCE packets ({})", plural(frames, "frame", "frames")));
+        } else {
+            words.push(plural(sum.packets, "RoCE packet", "RoCE packets"));
+            words.push(plural(flows.len() as u64, "flow", "flows"));
+            words.extend(sum.words(time));
+        }
+        for (lost, who) in [
+            (now.overrun - before.overrun, "dropped, the analysis is too slow"),
+            (now.kernel - before.kernel, "dropped by the kernel"),
+        ] {
+            if lost > 0 {
+                words.push(Ink::Bad.of(&format!("{} {who}", plural(lost, "frame", "frames"))));
+            }
+        }
+        let style = self.end.style;
+        let mut lines = wrapped(&Ink::Faint.of(&clock(now.now)), &words, style.width);
+        let mut largest: Vec<(FlowId, Seen)> = flows.into_iter().collect();
+        largest.sort_unstable_by_key(|(flow, seen)| (std::cmp::Reverse(seen.rank()), *flow));
+        largest.truncate(MOST_FLOWS.min(style.top));
+        let named: Vec<(String, Vec<String>)> = largest
+            .iter()
+            .map(|(flow, seen)| (self.name(*flow), seen.words(time)))
+            .collect();
+        let widest = named.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
+        for (name, words) in named {
+            let room = widest - width(&name);
+            lines.extend(wrapped(
+                &format!("  {name}{}", " ".repeat(room)),
+                &words,
+                style.width,
+            ));
+        }
+        lines
+    }
+
+    fn name(&self, flow: FlowId) -> String {
+        let style = self.end.style;
+        let room = (style.width / 4).max(15);
+        let short = |text: String| shorten(&clean(&text), room, style.unicode);
+        self.names.get(&flow).map_or_else(
+            || flow.to_string(),
+            |key| {
+                format!(
+                    "{} > {} QP {:#x}",
+                    short(key.source.to_string()),
+                    short(key.destination.to_string()),
+                    key.destination_qpn.value()
+                )
+            },
+        )
+    }
+}
+
+/// The time of day, in UTC.
+fn clock(time: Nanos) -> String {
+    Timestamp::from_nanosecond(i128::from(time.0)).map_or_else(
+        |_| "--:--:--".to_owned(),
+        |time| time.strftime("%H:%M:%S").to_string(),
+    )
+}
+
+/// `first` and the words behind it, with commas; what has no room goes to the next lines, under the first word.
+fn wrapped(first: &str, words: &[String], room: usize) -> Vec<String> {
+    let indent = width(first) + 2;
+    let mut lines = vec![first.to_owned()];
+    let mut used = width(first);
+    let mut begins = true;
+    for (at, word) in words.iter().enumerate() {
+        let comma = usize::from(at + 1 < words.len());
+        let blank = if begins { indent - used } else { 1 };
+        if !begins && used + blank + width(word) + comma > room {
+            lines.push(String::new());
+            (used, begins) = (0, true);
+        }
+        let Some(line) = lines.last_mut() else { break };
+        let blank = if begins { indent - used } else { 1 };
+        line.push_str(&" ".repeat(blank));
+        line.push_str(word);
+        if comma > 0 {
+            line.push(',');
+        }
+        used += blank + width(word) + comma;
+        begins = false;
+    }
+    lines
+}
+
+impl<W: Write, C: Fn() -> Counted> Sink for LiveReport<W, C> {
+    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+        self.end.begin(bin)
+    }
+
+    fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
+        for key in keys {
+            if self.names.len() < MOST_NAMES {
+                self.names.insert(key.id(), *key);
+            }
+        }
+        Ok(())
+    }
+
+    fn interval(&mut self) -> Result<(), SinkError> {
+        let text = ink::paint(&self.lines().join("\n"), self.end.style.color);
+        let out = &mut self.end.out;
+        Ok(out
+            .write_all(text.as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(Error::Text)?)
+    }
+
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        for row in 0..rows.time.len() {
+            let (Some(flow), Some(tap)) = (rows.flow_id.at(row), rows.tap.at(row)) else {
+                continue;
+            };
+            let number = |values: &roce_model::Values<u32>| u64::from(values.at(row).copied().unwrap_or(0));
+            let seen = Seen {
+                packets: number(&rows.packets),
+                payload: rows.payload_bytes.at(row).copied().unwrap_or(0),
+                data: number(&rows.data_packets),
+                ce: number(&rows.ce),
+                cnp: number(&rows.cnp),
+                resent: number(&rows.retransmitted_packets),
+                missing: rows.missing.at(row).copied().unwrap_or(0),
+            };
+            self.seen
+                .entry((FlowId(*flow), TapId(*tap)))
+                .or_default()
+                .add(&seen);
+        }
+        self.end.timeline(rows)
+    }
+
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        self.end.flows_closed(rows)
+    }
+
+    fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        self.end.finish(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use insta::assert_snapshot;
+    use roce_model::{Address, Columns, Qpn, TimelineRow};
+
+    use super::*;
+
+    fn key(last: u8) -> FlowKey {
+        FlowKey {
+            source: Address::v4([10, 77, 0, last]),
+            destination: Address::v4([10, 77, 0, 2]),
+            destination_qpn: Qpn::new(0x11),
+            ..FlowKey::of(&roce_model::Packet::default().roce)
+        }
+    }
+
+    #[test]
+    fn lines_of_a_live_run() {
+        let counted = Cell::new(Counted {
+            // 2026-11-21 18:00:00 UTC.
+            now: Nanos(1_795_284_000_000_000_000),
+            ..Counted::default()
+        });
+        let mut report = LiveReport::new(Vec::new(), Style::default(), || counted.get());
+        let after = |frames, overrun, kernel| {
+            let now = Nanos(counted.get().now.0 + Nanos::SECOND);
+            counted.set(Counted {
+                now,
+                frames,
+                overrun,
+                kernel,
+            });
+        };
+        after(12, 0, 0);
+        report.interval().unwrap();
+        report.flows_opened(&[key(1), key(3)]).unwrap();
+        let mut rows = TimelineColumns::default();
+        let row = TimelineRow {
+            flow_id: key(1).id(),
+            packets: 1_000,
+            payload_bytes: 125_000_000,
+            data_packets: 1_000,
+            ce: 100,
+            cnp: Some(7),
+            ..TimelineRow::default()
+        };
+        rows.push(&row);
+        // The same at another tap, which saw a little less.
+        rows.push(&TimelineRow {
+            tap: TapId(1),
+            packets: 990,
+            ..row.clone()
+        });
+        rows.push(&TimelineRow {
+            flow_id: key(3).id(),
+            packets: 20,
+            payload_bytes: 1_000,
+            data_packets: 20,
+            retransmitted_packets: 3,
+            missing: 2,
+            ..TimelineRow::default()
+        });
+        report.timeline(&rows).unwrap();
+        after(2_042, 0, 0);
+        report.interval().unwrap();
+        report.timeline(&rows).unwrap();
+        after(9_042, 5_000, 1);
+        report.interval().unwrap();
+        assert_snapshot!(String::from_utf8(report.end.into_inner()).unwrap());
+    }
+}
