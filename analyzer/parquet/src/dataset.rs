@@ -15,8 +15,11 @@ use crate::{Error, TABLES};
 /// How to write a dataset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Replace the dataset that the folder holds, once the new one is complete.
+    /// Replace the dataset that the folder holds: once the new one is complete, of a live run at once.
     pub overwrite: bool,
+    /// The rows come from a live run: they go into parts, each with its name as soon as it is closed by
+    /// [`Dataset::next_parts`], and a dataset that is not finished keeps them.
+    pub live: bool,
     /// Encode the columns of a row group on several cores; else no thread but the caller's does any work.
     pub parallel: bool,
     /// Rows of a row group of the timeline: so many are held in memory, 100 to 200 bytes each, and as much again
@@ -30,6 +33,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             overwrite: false,
+            live: false,
             parallel: false,
             row_group: 1 << 17,
             compression_level: 1,
@@ -70,7 +74,8 @@ impl Writers {
     }
 }
 
-/// Writes every table of a run to a folder. Files appear at [`Sink::finish`]; dropped before, it leaves none.
+/// Writes every table of a run to a folder. Files appear at [`Sink::finish`]; dropped before, it leaves none but the closed parts of a
+/// live run.
 pub struct Dataset {
     dir: PathBuf,
     /// None once finished.
@@ -94,7 +99,10 @@ impl Dataset {
                     found,
                 });
             }
-            for left_over in files(&folder, is_unfinished)? {
+            // The first parts of a live run appear beside what is there: an older dataset must be gone by then.
+            for left_over in files(&folder, |name| {
+                is_unfinished(name) || options.live && is_part(name)
+            })? {
                 fs::remove_file(&left_over).map_err(Error::io("remove", &left_over))?;
             }
         }
@@ -115,6 +123,17 @@ impl Dataset {
             writers: Some(writers),
             flows: FlowColumns::default(),
         })
+    }
+
+    /// Closes the parts that have rows; each has its name then, and others begin.
+    ///
+    /// # Errors
+    /// When files cannot be written, or the dataset is finished.
+    pub fn next_parts(&mut self) -> Result<(), Error> {
+        for table in self.writers()?.all() {
+            table.next_part()?;
+        }
+        Ok(())
     }
 
     fn writers(&mut self) -> Result<&mut Writers, Error> {

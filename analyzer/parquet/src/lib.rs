@@ -1,7 +1,8 @@
 //! The results as a Parquet dataset: `DIR/TABLE/part-0.parquet` for each of [`TABLES`], and a reader of such a dataset.
 //!
 //! [`Dataset`] is the sink. Rows are written while they come, one row group at a time, under a temporary name;
-//! only a run that ends well gives the files their names. The columns come from the descriptions in `roce-model`:
+//! only a run that ends well gives the files their names. Those of a live run are closed from time to time, `part-0.parquet`,
+//! `part-1.parquet`, and are whole from then on. The columns come from the descriptions in `roce-model`:
 //! nothing here knows a column by name.
 //!
 //! This is the only crate that knows polars, and no polars type crosses its border. It does not know what the

@@ -1,5 +1,5 @@
-//! One file of one table: collects rows to row groups, writes each group when it is full, under a temporary name
-//! until told to publish. When that is, is left to the dataset.
+//! The files of one table: collects rows to row groups, writes each group when it is full, under a temporary name
+//! until told to publish. When that is, and when another part begins, is left to the dataset.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -16,8 +16,10 @@ use crate::column::{ColumnBuffer, data_type};
 use crate::dataset::Options;
 use crate::{Error, SCHEMA_VERSION};
 
-/// The name of the part that a run writes.
-const PART: &str = "part-0.parquet";
+/// The name of a part.
+fn part(number: usize) -> String {
+    format!("part-{number}.parquet")
+}
 
 /// Whether a file name is that of a part: `part-N.parquet`.
 pub(crate) fn is_part(name: &str) -> bool {
@@ -42,21 +44,33 @@ fn row_group(table: &Table, options: &Options) -> usize {
         .max(1)
 }
 
-/// Writes one part of a table.
+/// Writes the parts of a table, one after the other.
 pub(crate) struct TableWriter {
     folder: PathBuf,
+    table: Table,
+    options: Options,
+    /// The number of the part that is being written.
+    number: usize,
     temporary: PathBuf,
     writer: BatchedWriter<BufWriter<File>>,
     columns: Vec<ColumnBuffer>,
     rows: usize,
     row_group: usize,
+    /// The part has no rows, not even written ones.
+    is_empty: bool,
 }
 
 impl TableWriter {
+    /// Begins the first part.
     pub(crate) fn create(dir: &Path, table: &Table, options: &Options) -> Result<Self, Error> {
         let folder = dir.join(table.name);
         fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
-        let temporary = folder.join(format!(".{PART}.tmp"));
+        Self::begin(folder, table, options, 0)
+    }
+
+    /// Begins the part `number`.
+    fn begin(folder: PathBuf, table: &Table, options: &Options, number: usize) -> Result<Self, Error> {
+        let temporary = folder.join(format!(".{}.tmp", part(number)));
         let file = File::create(&temporary).map_err(Error::io("create", &temporary))?;
         let schema: Schema = table
             .columns
@@ -90,11 +104,15 @@ impl TableWriter {
             .map_err(Error::parquet("write", &temporary))?;
         Ok(Self {
             folder,
+            table: *table,
+            options: *options,
+            number,
             temporary,
             writer,
             columns: table.columns.iter().map(ColumnBuffer::new).collect(),
             rows: 0,
             row_group: row_group(table, options),
+            is_empty: true,
         })
     }
 
@@ -108,6 +126,7 @@ impl TableWriter {
             }
         });
         self.rows += rows.len();
+        self.is_empty &= rows.is_empty();
         if self.rows >= self.row_group {
             self.flush()
         } else {
@@ -135,10 +154,32 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Gives the complete file its name, in place of an older one, and removes the other parts of an older dataset.
+    /// Completes the part that is being written, gives it its name, and begins the next one; nothing of it when it has no rows.
+    pub(crate) fn next_part(&mut self) -> Result<(), Error> {
+        if self.is_empty {
+            return Ok(());
+        }
+        self.complete()?;
+        let next = Self::begin(self.folder.clone(), &self.table, &self.options, self.number + 1)?;
+        std::mem::replace(self, next).rename()
+    }
+
+    fn rename(&self) -> Result<(), Error> {
+        let path = self.folder.join(part(self.number));
+        fs::rename(&self.temporary, &path).map_err(Error::io("rename to", &path))
+    }
+
+    /// Gives the complete last part its name, in place of an older one, and removes the parts of an older dataset. A later part without rows
+    /// goes.
     pub(crate) fn publish(&self) -> Result<(), Error> {
-        let path = self.folder.join(PART);
-        fs::rename(&self.temporary, &path).map_err(Error::io("rename to", &path))?;
+        if self.is_empty && self.number > 0 {
+            return fs::remove_file(&self.temporary).map_err(Error::io("remove", &self.temporary));
+        }
+        self.rename()?;
+        if self.options.live {
+            return Ok(());
+        }
+        let path = self.folder.join(part(self.number));
         for old in files(&self.folder, is_part)? {
             if old != path {
                 fs::remove_file(&old).map_err(Error::io("remove", &old))?;

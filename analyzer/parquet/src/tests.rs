@@ -480,3 +480,58 @@ fn the_file_says_its_schema() {
     assert_eq!(kind("flow_id"), DataType::UInt64);
     assert_eq!(kind("cnp"), DataType::UInt32);
 }
+
+/// The names in a table's folder.
+fn names_of(dir: &Path, table: &str) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir.join(table))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn parts_of_a_live_run_are_whole_once_they_are_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        live: true,
+        ..Options::default()
+    };
+    let mut columns = TimelineColumns::default();
+    for row in timeline(10) {
+        columns.push(&row);
+    }
+    let mut dataset = Dataset::create(dir.path(), &options).unwrap();
+    // Nothing came: nothing is closed.
+    dataset.next_parts().unwrap();
+    assert_eq!(names_of(dir.path(), "timeline"), [".part-0.parquet.tmp"]);
+    for part in 1..=2 {
+        dataset.timeline(&columns).unwrap();
+        dataset.next_parts().unwrap();
+        assert_eq!(read_table(dir.path(), "timeline").unwrap().rows, part * 10);
+    }
+    dataset.timeline(&columns).unwrap();
+    // A run that is killed leaves the closed parts; so does one that fails.
+    drop(dataset);
+    assert_eq!(
+        names_of(dir.path(), "timeline"),
+        ["part-0.parquet", "part-1.parquet"]
+    );
+    assert_eq!(names_of(dir.path(), "events"), Vec::<String>::new());
+
+    // The next run replaces all of them, and finishes.
+    let overwrite = Options {
+        overwrite: true,
+        ..options
+    };
+    let mut dataset = Dataset::create(dir.path(), &overwrite).unwrap();
+    assert_eq!(names_of(dir.path(), "timeline"), [".part-0.parquet.tmp"]);
+    dataset.timeline(&columns).unwrap();
+    dataset.next_parts().unwrap();
+    dataset.finish(&run()).unwrap();
+    // No part without rows behind others; one of a table that has none at all.
+    assert_eq!(names_of(dir.path(), "timeline"), ["part-0.parquet"]);
+    assert_eq!(names_of(dir.path(), "events"), ["part-0.parquet"]);
+    assert_eq!(read_table(dir.path(), "timeline").unwrap().rows, 10);
+}
