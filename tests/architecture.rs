@@ -35,10 +35,11 @@ const ARROWS: [(&str, &[&str]); 10] = [
 ];
 
 /// Crates from outside that only some of ours may know.
-const ONLY: [(&str, &[&str]); 5] = [
+const ONLY: [(&str, &[&str]); 6] = [
     ("polars", &["roce-parquet"]),
     ("aya", &["roce-probe"]),
     ("pcap", &["roce-capture"]),
+    ("tokio", &["roce-analyze"]),
     ("anyhow", &["roce-analyze", "xtask"]),
     ("clap", &["roce-analyze"]),
 ];

@@ -11,7 +11,10 @@ mod command;
 #[cfg(feature = "parquet")]
 mod dataset;
 mod demos;
+mod devices;
 mod golden;
+#[cfg(feature = "live")]
+mod live;
 mod losses;
 mod merge;
 mod options;

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use crate::need::{self, C_COMPILER, LIBPCAP};
 use crate::workspace::{Profile, Workspace, execute, line, on_path, output, step};
 
 pub(crate) const ABOUT: &str = "measure speed and memory, print the table for the README";
@@ -159,6 +160,7 @@ fn parse(arguments: &[String]) -> Result<Options> {
 }
 
 fn build(workspace: &Workspace) -> Result<()> {
+    need::ensure(&[C_COMPILER, LIBPCAP])?;
     execute(&mut workspace.cargo(["build", "--release", "--locked", "--package", "roce-analyze"]))?;
     let examples = [
         "--example",

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::need::{self, C_COMPILER};
+use crate::need::{self, C_COMPILER, LIBPCAP};
 use crate::workspace::{Profile, Workspace, execute, no_arguments, step};
 
 pub(crate) const ABOUT: &str = "build, analyse a sample capture, write its dataset";
@@ -12,7 +12,7 @@ const SAMPLE: &str = "captures/send_bw_ce_synthetic_cnp.pcap";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     no_arguments("demo", arguments)?;
-    need::ensure(&[C_COMPILER])?;
+    need::ensure(&[C_COMPILER, LIBPCAP])?;
     step(
         "build (the first time takes some minutes, most of them for polars)",
         || execute(&mut workspace.cargo(["build", "--release", "--locked", "--package", "roce-analyze"])),

@@ -23,6 +23,16 @@ pub(crate) const C_COMPILER: Need = Need {
     packages: &["gcc", "libc6-dev"],
 };
 
+/// Live captures are linked with it.
+pub(crate) const LIBPCAP: Need = Need {
+    what: "libpcap, to link with",
+    there: || {
+        succeeds(Command::new("pcap-config").arg("--version"))
+            || succeeds(Command::new("pkg-config").args(["--exists", "libpcap"]))
+    },
+    packages: &["libpcap-dev"],
+};
+
 /// Makes the environment for the independent reader of datasets.
 pub(crate) const PYTHON: Need = Need {
     what: "python3 with venv",

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::need::{self, C_COMPILER, PYTHON};
+use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON};
 use crate::workspace::{Profile, Workspace, execute, line, no_arguments, step, succeeds};
 use crate::{deny, schema};
 
@@ -20,7 +20,7 @@ const READER: &str = "duckdb>=1.3,<3";
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     no_arguments("test", arguments)?;
     let begun = Instant::now();
-    need::ensure(&[C_COMPILER])?;
+    need::ensure(&[C_COMPILER, LIBPCAP])?;
     let mut skipped = Vec::new();
 
     format(workspace, &mut skipped)?;
@@ -51,12 +51,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     }
 
     println!(
-        "\nAll passed in {:.0} s: {} tests ({} ignored) in {} binaries.",
+        "\nAll passed in {:.0} s: {} tests ({} ignored, {} skipped) in {} binaries.",
         begun.elapsed().as_secs_f64(),
         counts.passed,
         counts.ignored,
+        counts.skipped.len(),
         counts.binaries,
     );
+    skipped.extend(counts.skipped);
     for what in skipped {
         println!("Skipped: {what}");
     }
@@ -104,11 +106,17 @@ struct Counts {
     binaries: u64,
     passed: u64,
     ignored: u64,
+    /// What tests said that they could not do here, and why.
+    skipped: Vec<String>,
 }
 
 impl Counts {
-    /// Takes note of `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
+    /// Takes note of `test result: ok. 3 passed; 0 failed; 1 ignored; ...`, and of `SKIPPED: the test: why`, which can stand behind
+    /// what the harness prints.
     fn add(&mut self, line: &str) {
+        if let Some((_, skipped)) = line.split_once("SKIPPED: ") {
+            self.skipped.push(skipped.to_owned());
+        }
         let Some(result) = line.strip_prefix("test result: ") else {
             return;
         };
@@ -222,13 +230,15 @@ mod tests {
         counts.add(
             "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s",
         );
+        counts.add(".......SKIPPED: live::a: not root: no namespaces");
         counts.add("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
         assert_eq!(
             counts,
             Counts {
                 binaries: 2,
                 passed: 13,
-                ignored: 1
+                ignored: 1,
+                skipped: vec!["live::a: not root: no namespaces".to_owned()],
             }
         );
     }

@@ -7,8 +7,11 @@ use roce_model::{Filter, Nanos, Severity};
 
 use crate::dcqcn::Reaction;
 use crate::demo::Demo;
+use crate::devices::Devices;
 use crate::dscp::DscpMap;
 use crate::duration::{Moment, parse_duration};
+#[cfg(feature = "live")]
+use crate::live::Live;
 use crate::rate::Rate;
 use crate::simulate::Simulate;
 use crate::training::Pattern;
@@ -42,6 +45,11 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Teaching scenarios: simulate a network, analyse its capture, explain what one sees
     Demo(Demo),
+    /// Analyse devices while they are captured from
+    #[cfg(feature = "live")]
+    Live(Box<Live>),
+    /// List interfaces and RDMA devices, and what can be captured there
+    Devices(Devices),
     /// Make a capture of a scenario, and what really happened in it
     Simulate(Simulate),
     /// Print a completion script for a shell
@@ -65,9 +73,9 @@ pub(crate) enum Format {
     None,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Analyse {
-    /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input
+    /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input; the folder of a recorded live run
     #[arg(value_name = "CAPTURE", required_unless_present = "explain")]
     pub(crate) captures: Vec<PathBuf>,
 
@@ -83,23 +91,12 @@ pub(crate) struct Analyse {
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,
 
-    /// Exit with 1 when a finding is of this severity or worse
-    #[arg(long, value_name = "SEVERITY", value_parser = SEVERITIES)]
-    pub(crate) fail_on: Option<String>,
-
     /// What a finding means, how it is computed, where its rule comes from; 'list' names them all
     #[arg(long, value_name = "FINDING", conflicts_with = "captures")]
     pub(crate) explain: Option<String>,
 
-    /// Width of a timeline bin, such as 100us, 1ms, 1s [default: 1ms]
-    #[arg(long, value_name = "DURATION", value_parser = parse_bin)]
-    pub(crate) bin: Option<Nanos>,
-
-    /// Only packets for which EXPR holds: addresses, qpn, service, dscp, vlan, vni with and, or, not, ( )
-    ///
-    /// Examples: "10.0.0.1 <-> 10.0.0.2", "src 10.0.0.0/24 and qpn 0x11", "service ud or dscp 48".
-    #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
-    pub(crate) flow: Option<Filter>,
+    #[command(flatten)]
+    pub(crate) shape: Shape,
 
     /// Only frames from this time on: RFC 3339, or +DURATION after the first frame
     ///
@@ -110,6 +107,32 @@ pub(crate) struct Analyse {
     /// Only frames before this time: RFC 3339, or +DURATION after the first frame
     #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
     pub(crate) to: Option<Moment>,
+
+    /// Leave the captures' times as they are, also where packets that several saw show that their clocks differ
+    #[arg(long)]
+    pub(crate) no_align: bool,
+
+    /// Note the SHA-256 of every input in run.json (reads each once more)
+    #[arg(long)]
+    pub(crate) hash: bool,
+}
+
+// What shapes the results of any run. (A comment for the compiler would become the help's first line.)
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Shape {
+    /// Exit with 1 when a finding is of this severity or worse
+    #[arg(long, value_name = "SEVERITY", value_parser = SEVERITIES)]
+    pub(crate) fail_on: Option<String>,
+
+    /// Width of a timeline bin, such as 100us, 1ms, 1s [default: 1ms]
+    #[arg(long, value_name = "DURATION", value_parser = parse_bin)]
+    pub(crate) bin: Option<Nanos>,
+
+    /// Only packets for which EXPR holds: addresses, qpn, service, dscp, vlan, vni with and, or, not, ( )
+    ///
+    /// Examples: "10.0.0.1 <-> 10.0.0.2", "src 10.0.0.0/24 and qpn 0x11", "service ud or dscp 48".
+    #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
+    pub(crate) flow: Option<Filter>,
 
     /// Members of a link aggregation, by interface or capture: one point of observation (can be repeated)
     #[arg(long, value_name = "NAME,NAME", value_parser = parse_lag)]
@@ -148,10 +171,6 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Leave the captures' times as they are, also where packets that several saw show that their clocks differ
-    #[arg(long)]
-    pub(crate) no_align: bool,
-
     /// Flows in the terminal's table [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
@@ -163,10 +182,28 @@ pub(crate) struct Analyse {
     /// Flows that are kept at once; more close the idle ones early, which is counted [default: 1000000]
     #[arg(long, value_name = "N", value_parser = parse_max_flows)]
     pub(crate) max_flows: Option<usize>,
+}
 
-    /// Note the SHA-256 of every input in run.json (reads each once more)
-    #[arg(long)]
-    pub(crate) hash: bool,
+impl Shape {
+    /// These, and where nothing was said, `others`.
+    #[cfg(feature = "live")]
+    pub(crate) fn or(self, others: Self) -> Self {
+        Self {
+            fail_on: self.fail_on.or(others.fail_on),
+            bin: self.bin.or(others.bin),
+            flow: self.flow.or(others.flow),
+            lag: if self.lag.is_empty() { others.lag } else { self.lag },
+            link_rate: self.link_rate.or(others.link_rate),
+            dscp_map: self.dscp_map.or(others.dscp_map),
+            dcqcn: self.dcqcn.or(others.dcqcn),
+            training_log: self.training_log.or(others.training_log),
+            training_log_pattern: self.training_log_pattern.or(others.training_log_pattern),
+            config: self.config.or(others.config),
+            top: self.top.or(others.top),
+            threads: self.threads.or(others.threads),
+            max_flows: self.max_flows.or(others.max_flows),
+        }
+    }
 }
 
 pub(crate) fn parse_bin(text: &str) -> Result<Nanos, String> {

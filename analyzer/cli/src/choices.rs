@@ -41,15 +41,13 @@ impl Choices {
     /// # Errors
     /// When the configuration or the training log cannot be read.
     pub(crate) fn of(arguments: &Analyse) -> anyhow::Result<Self> {
-        let (config, thresholds) = configuration(arguments.config.as_deref())?;
-        let log = arguments
+        let shape = &arguments.shape;
+        let (config, thresholds) = configuration(shape.config.as_deref())?;
+        let log = shape
             .training_log
             .clone()
             .or_else(|| config.training_log.as_ref().map(PathBuf::from));
-        let pattern = arguments
-            .training_log_pattern
-            .clone()
-            .or(config.training_log_pattern);
+        let pattern = shape.training_log_pattern.clone().or(config.training_log_pattern);
         let logged = match &log {
             Some(path) => {
                 let pattern = match &pattern {
@@ -60,27 +58,24 @@ impl Choices {
             }
             None => Vec::new(),
         };
-        let fail_on = arguments.fail_on.as_deref().map(parse_severity).transpose();
+        let fail_on = shape.fail_on.as_deref().map(parse_severity).transpose();
         let mut choices = Self {
-            bin: arguments.bin.or(config.bin).unwrap_or(Nanos(1_000_000)),
-            dcqcn: arguments.dcqcn.clone().or(config.dcqcn),
-            dscp_map: arguments.dscp_map.or(config.dscp_map).unwrap_or_default(),
+            bin: shape.bin.or(config.bin).unwrap_or(Nanos(1_000_000)),
+            dcqcn: shape.dcqcn.clone().or(config.dcqcn),
+            dscp_map: shape.dscp_map.or(config.dscp_map).unwrap_or_default(),
             fail_on: fail_on.map_err(|error| anyhow!(error))?.or(config.fail_on),
-            flow: arguments.flow.clone().or(config.flow),
-            lag: if arguments.lag.is_empty() {
+            flow: shape.flow.clone().or(config.flow),
+            lag: if shape.lag.is_empty() {
                 config.lag
             } else {
-                arguments.lag.clone()
+                shape.lag.clone()
             },
-            link_rate: arguments.link_rate.or(config.link_rate),
+            link_rate: shape.link_rate.or(config.link_rate),
             logged,
-            max_flows: arguments.max_flows.or(config.max_flows).unwrap_or(1_000_000),
-            threads: arguments
-                .threads
-                .or(config.threads)
-                .unwrap_or_else(default_threads),
+            max_flows: shape.max_flows.or(config.max_flows).unwrap_or(1_000_000),
+            threads: shape.threads.or(config.threads).unwrap_or_else(default_threads),
             thresholds,
-            top: arguments.top.or(config.top).unwrap_or(10),
+            top: shape.top.or(config.top).unwrap_or(10),
             echo: Vec::new(),
         };
         choices.echo = choices.said(arguments, log.as_ref(), pattern.as_ref());
@@ -122,7 +117,11 @@ impl Choices {
         );
         add(
             "config",
-            arguments.config.as_ref().map(|path| path.display().to_string()),
+            arguments
+                .shape
+                .config
+                .as_ref()
+                .map(|path| path.display().to_string()),
         );
         for threshold in Thresholds::ALL {
             let value = threshold.get(&self.thresholds);

@@ -175,7 +175,8 @@ impl Decoder {
             at += same;
         }
         if last_part {
-            let time = all.last().map_or(Nanos(0), |frame| frame.time);
+            // The same wherever batches end.
+            let time = self.now().unwrap_or_default();
             for lost in lost {
                 self.lost(work, lost, time, batch);
             }

@@ -105,6 +105,14 @@ pub(crate) fn summaries(
     Ok(inputs)
 }
 
+/// Says of an input what is said of the devices of a live run, called `name`: they are no file.
+pub(crate) fn as_live(input: &mut InputSummary, name: &str) {
+    name.clone_into(&mut input.path);
+    "live".clone_into(&mut input.format);
+    input.bytes = None;
+    input.sha256 = None;
+}
+
 fn sha256(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut hash = Sha256::new();

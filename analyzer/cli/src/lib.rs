@@ -7,16 +7,21 @@ mod config;
 mod dcqcn;
 mod decode;
 mod demo;
+mod devices;
 mod dscp;
 mod duration;
 mod explain;
 #[cfg(feature = "parquet")]
 mod folder;
 mod inputs;
+#[cfg(feature = "live")]
+mod live;
 mod neighbours;
 mod pipeline;
 mod progress;
 mod rate;
+#[cfg(feature = "live")]
+mod replay;
 mod run;
 mod simulate;
 mod taps;
@@ -40,6 +45,9 @@ use roce_model::{Sink, SinkError, Totals};
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
+        #[cfg(feature = "live")]
+        Some(Command::Live(arguments)) => live::live(arguments),
+        Some(Command::Devices(arguments)) => devices::devices(arguments),
         Some(Command::Simulate(arguments)) => simulate::simulate(arguments),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Demo(arguments)) => demo::demo(arguments),
@@ -128,7 +136,7 @@ pub(crate) fn warn(input: &str, text: &str) {
 }
 
 fn explain(id: &str, arguments: &args::Analyse) -> anyhow::Result<ExitCode> {
-    let (_, thresholds) = choices::configuration(arguments.config.as_deref())?;
+    let (_, thresholds) = choices::configuration(arguments.shape.config.as_deref())?;
     let text = explain::explain(id, &thresholds, run::width())?;
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

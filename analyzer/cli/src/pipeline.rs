@@ -1,4 +1,5 @@
-//! The way of the data: frames are read, decoded, analysed and handed to the sinks, on one thread or on several.
+//! The way of the data: frames come from a feed (files or devices), are decoded, analysed and handed to the sinks, on one
+//! thread or on several.
 //!
 //! With several, one reads, each of the others takes its share of the host pairs, and the caller's thread brings their
 //! results together in the order of time. Every part sees every frame, so that all number the taps alike and
@@ -9,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use roce_capture::{Error, Interface, Merge, Run};
 use roce_flow::{Analysis, Collector, Conclusion, Options, Output, Settings, Verdicts};
 use roce_model::{Filter, PacketBatch, Sink, SinkError, Totals};
@@ -31,15 +32,34 @@ const HANDED_ON_RUNS: usize = 4096;
 /// Such portions that wait for a thread, at most.
 const WAITING: usize = 4;
 
+/// Where frames come from, in the order of time.
+pub(crate) trait Feed: Send {
+    /// What comes next.
+    fn next(&mut self) -> Next;
+
+    /// Takes back what is not used any more.
+    fn recycle(&mut self, work: Work);
+}
+
+/// What comes next of a feed.
+pub(crate) enum Next {
+    /// Frames.
+    Work(Work),
+    /// Nothing for now: what was handed on before should not wait for more.
+    #[cfg(feature = "live")]
+    Quiet,
+    /// The end.
+    Ended,
+}
+
 /// What is known at the end besides what the sinks got.
-pub(crate) struct Done {
-    pub(crate) merge: Merge,
-    pub(crate) errors: Vec<(usize, Error)>,
+pub(crate) struct Done<F> {
+    pub(crate) feed: F,
     pub(crate) decoder: Decoder,
     pub(crate) conclusion: Conclusion,
 }
 
-impl Done {
+impl<F> Done<F> {
     /// All counts but those of the capture's own losses.
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = self.conclusion.totals.clone();
@@ -90,38 +110,53 @@ impl Plan {
     }
 }
 
-/// Takes all frames of `merge` to the sinks; `progress` is called now and then.
+/// Takes all frames of files to the sinks; `progress` is called now and then.
 pub(crate) fn run(
     merge: Merge,
     plan: &Plan,
     sinks: Vec<&mut dyn Sink>,
-    progress: impl FnMut(&Merge) + Send,
-) -> Result<(Done, Verdicts), SinkError> {
+    mut progress: impl FnMut(&Merge) + Send,
+) -> Result<(Done<Source>, Verdicts), SinkError> {
     let mut collector = Collector::new(plan.threads as usize, plan.settings.clone(), sinks);
+    let source = Source::new(merge);
+    let progress = |source: &Source| progress(&source.merge);
     let done = if plan.threads == 1 {
-        single(merge, plan, &mut collector, progress)
+        single(source, plan, &mut collector, progress)
     } else {
-        threaded(merge, plan, &mut collector, progress)
+        threaded(source, plan, &mut collector, progress, &never())
     }?;
     Ok((done, collector.finish()?))
 }
 
+/// Takes all frames of devices to the sinks. Whenever something comes from `intervals`, the sinks are told that an interval has
+/// passed.
+#[cfg(feature = "live")]
+pub(crate) fn run_live<F: Feed>(
+    feed: F,
+    plan: &Plan,
+    sinks: Vec<&mut dyn Sink>,
+    intervals: &Receiver<()>,
+) -> Result<(Done<F>, Verdicts), SinkError> {
+    let mut collector = Collector::new(plan.threads as usize, plan.settings.clone(), sinks);
+    let done = threaded(feed, plan, &mut collector, |_| (), intervals)?;
+    Ok((done, collector.finish()?))
+}
+
 /// Runs on the caller's thread alone.
-fn single(
-    merge: Merge,
+fn single<F: Feed>(
+    mut feed: F,
     plan: &Plan,
     collector: &mut Collector<'_>,
-    mut progress: impl FnMut(&Merge),
-) -> Result<Done, SinkError> {
-    let mut source = Source::new(merge);
+    mut progress: impl FnMut(&F),
+) -> Result<Done<F>, SinkError> {
     let mut part = plan.part(Share::ALL);
-    while let Some(work) = source.next() {
+    while let Next::Work(work) = feed.next() {
         part.take(&work);
         if part.analysis.has_output() {
             collector.push(0, part.analysis.take_output())?;
         }
-        source.recycle(work);
-        progress(&source.merge);
+        feed.recycle(work);
+        progress(&feed);
     }
     while let Some(output) = part.close() {
         collector.push(0, output)?;
@@ -129,20 +164,20 @@ fn single(
     let (output, decoder, conclusion) = part.finish();
     collector.push(0, output)?;
     Ok(Done {
-        errors: source.errors,
-        merge: source.merge,
+        feed,
         decoder,
         conclusion,
     })
 }
 
 /// Runs with threads that analyse, and one that reads.
-fn threaded(
-    merge: Merge,
+fn threaded<F: Feed>(
+    feed: F,
     plan: &Plan,
     collector: &mut Collector<'_>,
-    progress: impl FnMut(&Merge) + Send,
-) -> Result<Done, SinkError> {
+    progress: impl FnMut(&F) + Send,
+    intervals: &Receiver<()>,
+) -> Result<Done<F>, SinkError> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let parts = plan.threads;
@@ -158,18 +193,24 @@ fn threaded(
         }
         drop(results);
         let stop = &stop;
-        let reader = scope.spawn(move || read(Source::new(merge), to_parts, stop, progress));
+        let reader = scope.spawn(move || read(feed, to_parts, stop, progress));
         let mut failed = None;
         // A failed sink ends the reading; the parts' results are taken all the same, so that they can end.
-        for (part, output) in from_parts {
-            if failed.is_none()
-                && let Err(error) = collector.push(part, output)
-            {
+        loop {
+            let result = select! {
+                recv(from_parts) -> output => match output {
+                    Ok((part, output)) if failed.is_none() => collector.push(part, output),
+                    Ok(_) => Ok(()),
+                    Err(_) => break,
+                },
+                recv(intervals) -> _ => if failed.is_none() { collector.interval() } else { Ok(()) },
+            };
+            if let Err(error) = result {
                 stop.store(true, Ordering::Relaxed);
                 failed = Some(error);
             }
         }
-        let source = reader.join().map_err(|_| "the reading thread panicked")?;
+        let feed = reader.join().map_err(|_| "the reading thread panicked")?;
         let mut whole: Option<(Decoder, Conclusion)> = None;
         for worker in workers {
             let (decoder, conclusion) = worker.join().map_err(|_| "an analysing thread panicked")?;
@@ -186,8 +227,7 @@ fn threaded(
         }
         let (decoder, conclusion) = whole.ok_or("no thread was started")?;
         Ok(Done {
-            merge: source.merge,
-            errors: source.errors,
+            feed,
             decoder,
             conclusion,
         })
@@ -199,19 +239,19 @@ fn threaded(
     clippy::needless_pass_by_value,
     reason = "the parts end when their senders are gone"
 )]
-fn read(
-    mut source: Source,
+fn read<F: Feed>(
+    mut feed: F,
     to_parts: Vec<Sender<Arc<Vec<Work>>>>,
     stop: &AtomicBool,
-    mut progress: impl FnMut(&Merge),
-) -> Source {
+    mut progress: impl FnMut(&F),
+) -> F {
     let mut handed_on: VecDeque<Arc<Vec<Work>>> = VecDeque::new();
     let mut portion = Vec::new();
     let (mut frames, mut bytes) = (0, 0);
     loop {
-        let work = source.next();
-        let ended = work.is_none();
-        if let Some(work) = work {
+        let next = feed.next();
+        let (goes_on, ended) = (matches!(next, Next::Work(_)), matches!(next, Next::Ended));
+        if let Next::Work(work) = next {
             frames += work.run.range.len();
             bytes += work
                 .run
@@ -222,7 +262,7 @@ fn read(
             portion.push(work);
         }
         let full = frames >= HANDED_ON || bytes >= HANDED_ON_BYTES || portion.len() >= HANDED_ON_RUNS;
-        if full || ended {
+        if full || !goes_on && !portion.is_empty() {
             let all = Arc::new(std::mem::take(&mut portion));
             (frames, bytes) = (0, 0);
             for part in &to_parts {
@@ -230,10 +270,10 @@ fn read(
                 let _ = part.send(Arc::clone(&all));
             }
             handed_on.push_back(all);
-            progress(&source.merge);
+            progress(&feed);
         }
         if ended || stop.load(Ordering::Relaxed) {
-            return source;
+            return feed;
         }
         while handed_on.front().is_some_and(|work| Arc::strong_count(work) == 1) {
             for work in handed_on
@@ -242,7 +282,7 @@ fn read(
                 .into_iter()
                 .flatten()
             {
-                source.recycle(work);
+                feed.recycle(work);
             }
         }
     }
@@ -326,11 +366,12 @@ impl Part {
 }
 
 /// The merged inputs, with what a decoder has to know of each.
-struct Source {
-    merge: Merge,
+pub(crate) struct Source {
+    pub(crate) merge: Merge,
     captures: Vec<Arc<str>>,
     interfaces: Vec<Arc<Vec<Interface>>>,
-    errors: Vec<(usize, Error)>,
+    /// What ended inputs early.
+    pub(crate) errors: Vec<(usize, Error)>,
 }
 
 impl Source {
@@ -349,7 +390,7 @@ impl Source {
         }
     }
 
-    fn next(&mut self) -> Option<Work> {
+    fn work(&mut self) -> Option<Work> {
         let run = self.merge.next_run();
         self.errors.extend(self.merge.take_errors());
         let run: Run = run?;
@@ -366,6 +407,12 @@ impl Source {
             run,
             ended,
         })
+    }
+}
+
+impl Feed for Source {
+    fn next(&mut self) -> Next {
+        self.work().map_or(Next::Ended, Next::Work)
     }
 
     fn recycle(&mut self, work: Work) {

@@ -9,19 +9,20 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
-use roce_capture::Merge;
-use roce_flow::{LoggedStep, Options, Settings};
-use roce_model::{Nanos, RunSummary, Severity, Sink, SinkError, TapRow};
+use roce_capture::{Interface, Merge, Summary};
+use roce_flow::{Conclusion, LoggedStep, Options, Settings};
+use roce_model::{Nanos, RunSummary, Severity, Sink, SinkError, TapRow, Totals};
 use roce_report::{JsonReport, Style, TerminalReport};
 
 use crate::align::{Alignment, Clock, align};
 use crate::args::{Analyse, Format};
 use crate::choices::Choices;
+use crate::decode::Decoder;
 use crate::duration::Moment;
 #[cfg(feature = "parquet")]
 use crate::folder::dataset;
 use crate::inputs::{self, Opened};
-use crate::pipeline::{self, Done, Plan};
+use crate::pipeline::{self, Plan};
 use crate::progress::Progress;
 use crate::taps::Taps;
 
@@ -30,11 +31,22 @@ pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
     run_beside(arguments, None)
 }
 
-/// Analyses captures; `beside` gets the results, too.
-pub(crate) fn run_beside(arguments: &Analyse, mut beside: Option<&mut dyn Sink>) -> anyhow::Result<ExitCode> {
-    let clock = Instant::now();
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let started = Nanos(u64::try_from(started.as_nanos()).unwrap_or_default());
+/// Analyses captures, or replays a recorded run; `beside` gets the results, too.
+pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "live")]
+    if let Some((arguments, input)) = crate::replay::recorded(arguments)? {
+        return analyse(&arguments, Some(&input), beside);
+    }
+    analyse(arguments, None, beside)
+}
+
+/// Analyses captures; a recorded run's only input is called as it was `live`.
+fn analyse(
+    arguments: &Analyse,
+    live: Option<&str>,
+    mut beside: Option<&mut dyn Sink>,
+) -> anyhow::Result<ExitCode> {
+    let begun = Begun::now();
     let choices = Choices::of(arguments)?;
     let threads = choices.threads;
 
@@ -50,38 +62,18 @@ pub(crate) fn run_beside(arguments: &Analyse, mut beside: Option<&mut dyn Sink>)
     let mut merge = Merge::new(opened.readers);
     let range = time_range(arguments, &mut merge)?;
 
-    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
-    // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
-    if let Some(dir) = &arguments.output {
-        sinks.push(dataset(dir, arguments.overwrite, threads > 1)?);
-    }
-    match arguments.format {
-        Format::Text => sinks.push(Box::new(terminal(choices.top))),
-        Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
-        Format::None => {}
-    }
-
-    let options = options(&choices);
+    let mut sinks = sinks(arguments, &choices)?;
     for sink in &mut sinks {
-        sink.begin(options.bin).map_err(sink_error)?;
+        sink.begin(choices.bin).map_err(sink_error)?;
     }
     if let Some(sink) = &mut beside {
-        sink.begin(options.bin).map_err(sink_error)?;
+        sink.begin(choices.bin).map_err(sink_error)?;
     }
     let plan = Plan {
-        threads,
-        options,
-        settings: Settings {
-            bin: options.bin,
-            link_rate: options.link_rate,
-            training_log: choices.logged.iter().copied().map(LoggedStep::from).collect(),
-            thresholds: choices.thresholds.clone(),
-        },
-        filter: choices.flow.clone(),
         range,
-        lags: choices.lag.clone(),
         match_taps: alignment.shared,
         apart: Arc::new(alignment.apart.clone()),
+        ..plan(&choices)
     };
     let mut progress = Progress::new();
     let mut borrowed: Vec<&mut dyn Sink> = sinks
@@ -95,18 +87,21 @@ pub(crate) fn run_beside(arguments: &Analyse, mut beside: Option<&mut dyn Sink>)
         pipeline::run(merge, &plan, borrowed, |merge| progress.update(merge)).map_err(sink_error)?;
     drop(progress);
 
-    for (reader, error) in std::mem::take(&mut done.errors) {
+    for (reader, error) in std::mem::take(&mut done.feed.errors) {
         let place = opened.places.get(reader).copied().unwrap_or_default();
         errors.push((place, told(error)));
     }
-    let inputs = inputs::summaries(
+    let mut inputs = inputs::summaries(
         &arguments.captures,
-        &done.merge,
+        &done.feed.merge,
         &opened.places,
         &errors,
         &alignment.warnings,
         arguments.hash,
     )?;
+    if let (Some(name), [input]) = (live, inputs.as_mut_slice()) {
+        inputs::as_live(input, name);
+    }
     if arguments.format != Format::Text {
         // The screen shows them; who reads anything else is told aside.
         for input in &inputs {
@@ -115,13 +110,32 @@ pub(crate) fn run_beside(arguments: &Analyse, mut beside: Option<&mut dyn Sink>)
             }
         }
     }
-    let elapsed = Nanos(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let paths: Vec<String> = inputs.iter().map(|input| input.path.clone()).collect();
+    let name = |input: usize| {
+        let path = opened.places.get(input).and_then(|place| paths.get(*place));
+        path.cloned().unwrap_or_default()
+    };
+    let readers = done.feed.merge.readers().iter();
+    let read: Vec<Read<'_>> = readers
+        .map(|reader| Read {
+            summary: reader.summary(),
+            interfaces: reader.interfaces(),
+        })
+        .collect();
     let mut summary = RunSummary {
         inputs,
         options: choices.echo,
-        bin: choices.bin,
-        ..summary(arguments, started, elapsed, done, &opened.places, &alignment)
+        ..summary(
+            begun,
+            done.totals(),
+            &read,
+            &done.decoder,
+            &done.conclusion,
+            name,
+            &alignment,
+        )
     };
+    summary.bin = choices.bin;
     verdicts.conclude(&mut summary);
     for mut sink in sinks {
         sink.finish(&summary).map_err(sink_error)?;
@@ -132,8 +146,46 @@ pub(crate) fn run_beside(arguments: &Analyse, mut beside: Option<&mut dyn Sink>)
     Ok(exit_code(errors.is_empty(), &summary, choices.fail_on))
 }
 
+/// Who gets the results.
+fn sinks(arguments: &Analyse, choices: &Choices) -> anyhow::Result<Vec<Box<dyn Sink>>> {
+    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
+    if let Some(dir) = &arguments.output {
+        sinks.push(dataset(dir, arguments.overwrite, choices.threads > 1)?);
+    }
+    match arguments.format {
+        Format::Text => sinks.push(Box::new(terminal(choices.top))),
+        Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+        Format::None => {}
+    }
+    Ok(sinks)
+}
+
+/// When a run began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    started: Nanos,
+    clock: Instant,
+}
+
+impl Begun {
+    /// It begins now.
+    pub(crate) fn now() -> Self {
+        Self {
+            started: time_of_day(),
+            clock: Instant::now(),
+        }
+    }
+}
+
+/// The time of day.
+pub(crate) fn time_of_day() -> Nanos {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(now.as_nanos()).unwrap_or_default())
+}
+
 /// 2 when an input failed, 1 when a finding is at or over the limit.
-fn exit_code(all_read: bool, summary: &RunSummary, limit: Option<Severity>) -> ExitCode {
+pub(crate) fn exit_code(all_read: bool, summary: &RunSummary, limit: Option<Severity>) -> ExitCode {
     let worst = summary.findings.iter().map(|finding| finding.severity).max();
     if !all_read {
         ExitCode::from(2)
@@ -163,6 +215,26 @@ fn align_clocks(arguments: &Analyse, opened: &mut Opened, threads: u32) -> Align
     alignment
 }
 
+/// What is to be done with all frames of one input.
+pub(crate) fn plan(choices: &Choices) -> Plan {
+    let options = options(choices);
+    Plan {
+        threads: choices.threads,
+        options,
+        settings: Settings {
+            bin: options.bin,
+            link_rate: options.link_rate,
+            training_log: choices.logged.iter().copied().map(LoggedStep::from).collect(),
+            thresholds: choices.thresholds.clone(),
+        },
+        filter: choices.flow.clone(),
+        range: 0..u64::MAX,
+        lags: choices.lag.clone(),
+        match_taps: false,
+        apart: Arc::default(),
+    }
+}
+
 /// What the analysis is to do.
 fn options(choices: &Choices) -> Options {
     Options {
@@ -184,7 +256,7 @@ fn told(error: roce_capture::Error) -> String {
     format!("{error:#}")
 }
 
-fn sink_error(error: SinkError) -> anyhow::Error {
+pub(crate) fn sink_error(error: SinkError) -> anyhow::Error {
     anyhow!(error)
 }
 
@@ -251,31 +323,28 @@ fn dataset(_: &Path, _: bool, _: bool) -> anyhow::Result<Box<dyn Sink>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
 
-/// The summary of a run, but for its inputs and options.
-fn summary(
-    arguments: &Analyse,
-    started: Nanos,
-    elapsed: Nanos,
-    done: Done,
-    places: &[usize],
+/// What was read of one input.
+pub(crate) struct Read<'a> {
+    /// Its frames, times and losses.
+    pub(crate) summary: &'a Summary,
+    /// Its interfaces.
+    pub(crate) interfaces: &'a [Interface],
+}
+
+/// The summary of a run, but for its inputs, options and bins. `name` is that of an input.
+pub(crate) fn summary(
+    begun: Begun,
+    mut totals: Totals,
+    inputs: &[Read<'_>],
+    decoder: &Decoder,
+    conclusion: &Conclusion,
+    name: impl Fn(usize) -> String,
     alignment: &Alignment,
 ) -> RunSummary {
-    let mut totals = done.totals();
-    let Done {
-        merge,
-        decoder,
-        conclusion,
-        ..
-    } = done;
-    totals.frames_lost = merge
-        .readers()
+    totals.frames_lost = inputs
         .iter()
-        .map(|reader| reader.summary().lost_records)
+        .map(|input| input.summary.lost_records)
         .fold(0, u64::saturating_add);
-    let name = |input: usize| {
-        let path = places.get(input).and_then(|place| arguments.captures.get(*place));
-        path.map_or_else(String::new, |path| path.display().to_string())
-    };
     let mut taps = decoder.taps.rows(name);
     for tap in &mut taps {
         let of = |counts: &[u64]| counts.get(tap.tap.0 as usize).copied().unwrap_or_default();
@@ -285,8 +354,8 @@ fn summary(
             note_clock(tap, &clock, &decoder.taps);
         }
     }
-    for (input, reader) in merge.readers().iter().enumerate() {
-        let disorder = reader.summary().disorder;
+    for (input, read) in inputs.iter().enumerate() {
+        let disorder = read.summary.disorder;
         // A file's own figures stand at the taps of its interfaces: all of them at the first one.
         if let Some(tap) = decoder
             .taps
@@ -297,7 +366,7 @@ fn summary(
             tap.out_of_order += disorder.records;
             tap.out_of_order_max_ns = tap.out_of_order_max_ns.max(disorder.max_back_ns);
         }
-        for (index, interface) in reader.interfaces().iter().enumerate() {
+        for (index, interface) in read.interfaces.iter().enumerate() {
             let tap = decoder.taps.of_interface(input, index);
             if let Some(tap) = tap.and_then(|tap| taps.get_mut(tap.0 as usize)) {
                 tap.frames_lost = tap
@@ -308,13 +377,13 @@ fn summary(
     }
     RunSummary {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        started,
-        elapsed,
+        started: begun.started,
+        elapsed: Nanos(u64::try_from(begun.clock.elapsed().as_nanos()).unwrap_or(u64::MAX)),
         span: decoder.span,
         totals,
         taps,
-        cnp_receivers: conclusion.cnp_receivers,
-        hops: conclusion.hops,
+        cnp_receivers: conclusion.cnp_receivers.clone(),
+        hops: conclusion.hops.clone(),
         ..RunSummary::default()
     }
 }

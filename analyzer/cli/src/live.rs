@@ -1,0 +1,422 @@
+//! `live`: captures from devices and analyses while it goes on.
+//!
+//! The main thread opens the devices, gives up its privileges and then only waits for signals and timers, which tokio carries. The
+//! analysis runs on its own thread, as for files; between it and the devices' threads is one bounded queue (`roce_capture::live`).
+
+mod feed;
+mod packets;
+mod privileges;
+mod size;
+
+use std::ffi::OsString;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use roce_capture::live::{Counters, Device, Options, Stop, Stream};
+use roce_model::{InputSummary, Nanos, Recorded, RunSummary, Sink};
+use roce_report::{Counted, JsonReport, LiveReport};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+use crate::align::Alignment;
+use crate::args::{Analyse, Format, Shape};
+use crate::choices::Choices;
+use crate::duration::parse_duration;
+use crate::inputs;
+use crate::pipeline::{self, Plan};
+use crate::run::{self, Begun, Read, sink_error, time_of_day};
+use feed::LiveFeed;
+use packets::{About, PacketFiles, Rotate};
+use size::{parse_rotate, parse_size};
+
+/// Parts of a dataset are closed after this time, unless --rotate says another.
+const PART: Duration = Duration::from_mins(1);
+/// The name of a recording in the output folder.
+pub(crate) const RECORDING: &str = "recording.pcapng.zst";
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "SIGINT and SIGTERM end it cleanly, a second one at once. What the kernel or a slow analysis dropped is counted, \
+in every output.\n\nIt needs CAP_NET_RAW, and gives up all capabilities once the devices are open."
+)]
+pub(crate) struct Live {
+    /// Where to capture: an interface, 'any', or an RDMA device such as mlx5_0 or mlx5_0:1 (can be repeated)
+    #[arg(short, long = "interface", value_name = "DEVICE", required = true)]
+    interface: Vec<String>,
+
+    /// Keep the packets in FILE, as pcapng; an ending .gz or .zst compresses it
+    #[arg(short, long, value_name = "FILE")]
+    write: Option<PathBuf>,
+
+    /// Begin another FILE-NUMBER at this size or after this time, such as 1GB or 10min; a time is that of the dataset's parts, too
+    #[arg(long, value_name = "SIZE|TIME", value_parser = parse_rotate)]
+    rotate: Option<Rotate>,
+
+    /// Also write the results as a Parquet dataset to DIR, in parts that are whole at every moment, with run.json at the end
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Also keep the stream in DIR as it was analysed: `roce-analyze DIR` gives the same tables again
+    #[arg(long, requires = "output")]
+    record: bool,
+
+    /// Replace the dataset that DIR holds, and FILE
+    #[arg(long)]
+    overwrite: bool,
+
+    /// End after this time, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    duration: Option<Nanos>,
+
+    /// How often there is a line about what happens
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    interval: Nanos,
+
+    /// Bytes kept of each packet
+    #[arg(long, value_name = "BYTES", default_value_t = 384, value_parser = clap::value_parser!(u32).range(64..=262_144))]
+    snaplen: u32,
+
+    /// The kernel's buffer for each device
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_buffer)]
+    buffer: u32,
+
+    /// Ask for packets to other hosts, too
+    #[arg(long)]
+    promiscuous: bool,
+
+    /// What goes to standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+
+    #[command(flatten)]
+    pub(crate) shape: Shape,
+}
+
+fn parse_time(text: &str) -> Result<Nanos, String> {
+    let time = parse_duration(text)?;
+    if time.0 < 10_000_000 {
+        return Err("10ms is the least".to_owned());
+    }
+    Ok(time)
+}
+
+fn parse_buffer(text: &str) -> Result<u32, String> {
+    let bytes = parse_size(text)?;
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| (1 << 16..=1 << 30).contains(bytes))
+        .ok_or_else(|| "64KiB to 1GiB".to_owned())
+}
+
+/// Analyses devices.
+pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
+    let begun = Begun::now();
+    let choices = Choices::of(&Analyse {
+        captures: Vec::new(),
+        output: arguments.output.clone(),
+        overwrite: arguments.overwrite,
+        format: arguments.format,
+        explain: None,
+        shape: arguments.shape.clone(),
+        from: None,
+        to: None,
+        no_align: false,
+        hash: false,
+    })?;
+    privileges::may_capture()?;
+    let options = Options {
+        snaplen: arguments.snaplen,
+        buffer: arguments.buffer,
+        promiscuous: arguments.promiscuous,
+    };
+    let devices: Vec<Device> = arguments
+        .interface
+        .iter()
+        .map(|name| Device::open(name, &options))
+        .collect::<Result<_, _>>()?;
+    privileges::drop_all(arguments.write.is_some() || arguments.output.is_some())?;
+    for device in devices.iter().filter(|device| device.is_rdma()) {
+        crate::warn(device.name(), SNIFFER);
+    }
+
+    // From here on a signal ends the run instead of the process.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("signals and timers cannot be waited for")?;
+    let signals = {
+        let _inside = runtime.enter();
+        Signals::new().context("signals cannot be waited for")?
+    };
+    let stop = Stop::default();
+    let prepared = Prepared::new(arguments, devices, &stop)?;
+    let (ticker, intervals) = bounded(1);
+    let (ended, has_ended) = oneshot::channel();
+    std::thread::scope(|scope| {
+        let analysis = std::thread::Builder::new()
+            .name("analysis".to_owned())
+            .spawn_scoped(scope, move || {
+                let result = prepared.analyse(arguments, &choices, begun, &intervals);
+                // Whoever waits for it is there until it comes.
+                let _ = ended.send(());
+                result
+            })
+            .context("no thread for the analysis")?;
+        runtime.block_on(watch(arguments, signals, &stop, &ticker, has_ended));
+        analysis
+            .join()
+            .map_err(|_| anyhow!("the analysing thread panicked"))?
+    })
+}
+
+/// What there is to know of RDMA devices before their packets are believed.
+const SNIFFER: &str = "captured by libpcap's RDMA sniffer: packets are stamped by the host in batches, so that times within a batch \
+say little; it has 128 receives, whatever --buffer says, and what finds none free is lost without being counted (missing PSNs that were \
+acknowledged show it)";
+
+/// The signals that end a run.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// The next of them: the exit code of who is ended by it at once.
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 128 + SignalKind::interrupt().as_raw_value(),
+            _ = self.terminate.recv() => 128 + SignalKind::terminate().as_raw_value(),
+        }
+    }
+}
+
+/// Waits for signals and timers until the analysis has ended.
+async fn watch(
+    arguments: &Live,
+    mut signals: Signals,
+    stop: &Stop,
+    ticker: &Sender<()>,
+    mut has_ended: oneshot::Receiver<()>,
+) {
+    let every = Duration::from_nanos(arguments.interval.0);
+    let mut intervals = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+    intervals.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let limit = arguments
+        .duration
+        .map_or(Duration::MAX, |time| Duration::from_nanos(time.0));
+    let mut limit = std::pin::pin!(tokio::time::sleep(limit));
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            // One that finds the last still waiting is left out.
+            _ = intervals.tick(), if !stopping => drop(ticker.try_send(())),
+            () = &mut limit, if !stopping => {
+                stopping = true;
+                stop.stop();
+            }
+            code = signals.next() => {
+                if stopping {
+                    std::process::exit(code);
+                }
+                stopping = true;
+                stop.stop();
+            }
+            _ = &mut has_ended => return,
+        }
+    }
+}
+
+/// The capture, running, and who takes what comes of it.
+struct Prepared {
+    feed: LiveFeed,
+    counters: Arc<Counters>,
+    input: String,
+    dataset: Option<Box<dyn Sink + Send>>,
+}
+
+impl Prepared {
+    /// Makes the files, then begins to capture.
+    fn new(arguments: &Live, devices: Vec<Device>, stop: &Stop) -> anyhow::Result<Self> {
+        let input = arguments.interface.join(",");
+        let interfaces: Vec<_> = devices.iter().map(|device| device.interface().clone()).collect();
+        let parts = match arguments.rotate {
+            Some(Rotate::After(time)) => Duration::from_nanos(time.0),
+            _ => PART,
+        };
+        let dataset = match &arguments.output {
+            // A build without datasets can record all the same.
+            Some(dir) if cfg!(not(feature = "parquet")) && arguments.record => {
+                std::fs::create_dir_all(dir).with_context(|| format!("{}: cannot be made", dir.display()))?;
+                None
+            }
+            Some(dir) => Some(live_dataset(dir, arguments.overwrite, parts)?),
+            None => None,
+        };
+        let mut kept = Vec::new();
+        if let Some(path) = &arguments.write {
+            kept.push(About {
+                path: path.clone(),
+                overwrite: arguments.overwrite,
+                rotate: arguments.rotate,
+                comment: comment(arguments, &input),
+                recorded: None,
+            });
+        }
+        if let Some(dir) = arguments.output.as_ref().filter(|_| arguments.record) {
+            kept.push(About {
+                path: dir.join(RECORDING),
+                overwrite: arguments.overwrite,
+                rotate: None,
+                comment: format!("recording for `roce-analyze DIR`; {}", comment(arguments, &input)),
+                recorded: Some(Recorded {
+                    input: input.clone(),
+                    arguments: command_line()?,
+                }),
+            });
+        }
+        let files = kept
+            .into_iter()
+            .map(|about| PacketFiles::create(about, &interfaces))
+            .collect::<Result<_, _>>()?;
+        let stream = Stream::start(devices, stop)?;
+        Ok(Self {
+            counters: Arc::clone(stream.counters()),
+            feed: LiveFeed::new(stream, &input, files, stop.clone()),
+            input,
+            dataset,
+        })
+    }
+
+    /// Takes everything to the sinks, until the capture ends.
+    fn analyse(
+        self,
+        arguments: &Live,
+        choices: &Choices,
+        begun: Begun,
+        intervals: &Receiver<()>,
+    ) -> anyhow::Result<ExitCode> {
+        let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+        // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
+        if let Some(dataset) = self.dataset {
+            sinks.push(dataset);
+        }
+        match arguments.format {
+            Format::Text => sinks.push(Box::new(LiveReport::new(
+                anstream::stdout(),
+                run::style(choices.top),
+                counted(self.counters),
+            ))),
+            Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+            Format::None => {}
+        }
+        for sink in &mut sinks {
+            sink.begin(choices.bin).map_err(sink_error)?;
+        }
+        let plan = Plan {
+            match_taps: self.feed.stream.interfaces().len() > 1,
+            ..run::plan(choices)
+        };
+        let borrowed = sinks
+            .iter_mut()
+            .map(|sink| &mut **sink as &mut dyn Sink)
+            .collect();
+        let (mut done, verdicts) =
+            pipeline::run_live(self.feed, &plan, borrowed, intervals).map_err(sink_error)?;
+        let errors: Vec<String> = std::mem::take(&mut done.feed.errors)
+            .into_iter()
+            .map(|error| {
+                crate::report(&error);
+                format!("{error:#}")
+            })
+            .collect();
+        let stream = &done.feed.stream;
+        let read = [Read {
+            summary: stream.summary(),
+            interfaces: stream.interfaces(),
+        }];
+        let mut input = InputSummary {
+            frames: stream.summary().frames,
+            first_time: stream.summary().first_time,
+            last_time: stream.summary().last_time,
+            error: errors.first().cloned(),
+            ..InputSummary::default()
+        };
+        inputs::as_live(&mut input, &self.input);
+        let mut summary = RunSummary {
+            inputs: vec![input],
+            options: choices.echo.clone(),
+            ..run::summary(
+                begun,
+                done.totals(),
+                &read,
+                &done.decoder,
+                &done.conclusion,
+                |_| self.input.clone(),
+                &Alignment::none(1),
+            )
+        };
+        summary.bin = choices.bin;
+        verdicts.conclude(&mut summary);
+        for mut sink in sinks {
+            sink.finish(&summary).map_err(sink_error)?;
+        }
+        Ok(run::exit_code(errors.is_empty(), &summary, choices.fail_on))
+    }
+}
+
+/// How the capture stands, for whoever asks.
+fn counted(counters: Arc<Counters>) -> impl Fn() -> Counted {
+    move || Counted {
+        now: time_of_day(),
+        frames: counters.frames(),
+        overrun: counters.overrun(),
+        kernel: counters.kernel(),
+    }
+}
+
+/// What a reader of the packets should know.
+fn comment(arguments: &Live, input: &str) -> String {
+    format!(
+        "captured live on {input}, {} bytes of each packet, {}",
+        arguments.snaplen,
+        if arguments.promiscuous {
+            "promiscuous"
+        } else {
+            "not promiscuous"
+        }
+    )
+}
+
+/// The command line, to be read again.
+fn command_line() -> anyhow::Result<Vec<String>> {
+    let arguments = std::env::args_os().skip(1).map(OsString::into_string);
+    arguments.collect::<Result<_, _>>().map_err(|argument| {
+        anyhow!(
+            "{}: an argument that is no UTF-8 cannot be recorded",
+            argument.to_string_lossy()
+        )
+    })
+}
+
+#[cfg(feature = "parquet")]
+fn live_dataset(dir: &Path, overwrite: bool, parts: Duration) -> anyhow::Result<Box<dyn Sink + Send>> {
+    crate::folder::live_dataset(dir, overwrite, parts)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn live_dataset(_: &Path, _: bool, _: Duration) -> anyhow::Result<Box<dyn Sink + Send>> {
+    bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
+}

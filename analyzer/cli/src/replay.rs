@@ -1,0 +1,52 @@
+//! A recorded live run again: the recording in place of its folder, and what the run was told.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use clap::Parser;
+use roce_capture::{Options, Reader};
+use roce_model::Recorded;
+
+use crate::args::{Analyse, Arguments, Command};
+use crate::live::RECORDING;
+
+/// The run that is to be replayed, when the only argument is the folder of a recorded one: with the options that it had, where
+/// the command line says nothing else; and what it called its input.
+///
+/// # Errors
+/// When the recording cannot be read.
+pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, String)>> {
+    let [dir] = arguments.captures.as_slice() else {
+        return Ok(None);
+    };
+    let path = dir.join(RECORDING);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let Recorded {
+        input,
+        arguments: told,
+    } = head(&path)?;
+    let program = std::iter::once("roce-analyze".to_owned());
+    let told = Arguments::try_parse_from(program.chain(told))
+        .map_err(|error| anyhow!("{}: its command line is not understood: {error}", path.display()))?;
+    let Some(Command::Live(live)) = told.command else {
+        return Err(anyhow!("{}: not the recording of a live run", path.display()));
+    };
+    let replayed = Analyse {
+        captures: vec![path],
+        shape: arguments.shape.clone().or(live.shape),
+        ..arguments.clone()
+    };
+    Ok(Some((replayed, input)))
+}
+
+/// What stands before the first frame.
+fn head(path: &Path) -> anyhow::Result<Recorded> {
+    let mut reader = Reader::open(path, &Options::default())?;
+    let unreadable = || format!("{}: not a recording of this version", path.display());
+    let batch = reader.next_batch()?.with_context(unreadable)?;
+    let note = batch.notes().iter().find(|note| note.kind == Recorded::BLOCK);
+    note.and_then(|note| Recorded::decode(batch.note(note)))
+        .with_context(unreadable)
+}
