@@ -103,6 +103,29 @@ names! {
         MirrorLost = "mirror_lost",
         /// More flows were live than allowed, and one was closed early: `value` its packets.
         Evicted = "evicted",
+        /// A queue pair of this host was made: `value` its number.
+        QueuePairCreated = "qp_created",
+        /// A queue pair of this host was changed: `value` its number, `psn` the one of its next request where that was set,
+        /// `detail` what was set.
+        QueuePairModified = "qp_modified",
+        /// A queue pair of this host was destroyed: `value` its number.
+        QueuePairDestroyed = "qp_destroyed",
+        /// The connection manager of this host told its user something: `value` the queue pair, `detail` what.
+        HostConnection = "cm_event",
+        /// An asynchronous event of a device or port: `value` the queue pair if it is about one, `detail` which event.
+        Asynchronous = "async_event",
+        /// The retransmission timer of a queue pair ran out: `value` its number.
+        RetransmitTimer = "retransmit_timer",
+        /// A queue pair has waited out an RNR NAK: `value` its number.
+        RnrTimer = "rnr_timer",
+        /// A queue pair went into the error state by itself: `value` its number.
+        QueuePairError = "qp_error",
+        /// The kernel dropped a packet: `psn`, `value` the queue pair that it was for, `detail` the reason.
+        Dropped = "dropped",
+        /// A counter of this host moved between two polls: `value` by how much, `detail` which one and where it stands.
+        Counter = "counter",
+        /// Host events were lost on their way from the kernel: `value` how many.
+        HostEventsLost = "host_events_lost",
     }
 }
 

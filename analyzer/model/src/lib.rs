@@ -9,6 +9,7 @@ mod events;
 mod filter;
 mod findings;
 mod flows;
+mod host;
 mod identity;
 mod packet;
 mod places;
@@ -27,6 +28,9 @@ pub use events::{EventColumns, EventKind, EventRow, EventSource};
 pub use filter::{Filter, FilterError};
 pub use findings::{Evidence, Fact, FindingColumns, FindingRow, Severity};
 pub use flows::{FlowColumns, FlowRow};
+pub use host::{
+    CounterUnit, Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState,
+};
 pub use identity::{FlowId, FlowKey, TapId};
 pub use packet::{LinkAddresses, LostRecords, Management, Packet, PacketBatch, PauseFrame};
 pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
@@ -40,4 +44,4 @@ pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
 
 // What rows are made of, for those who see the packets only through this crate.
-pub use roce_wire::{Address, Cut, Layer, Opcode, Qpn};
+pub use roce_wire::{Address, Cut, Layer, Opcode, Psn, Qpn, RnrTimer};

@@ -1,0 +1,480 @@
+//! What a host says about its queue pairs: events of the eBPF probe and changes of polled counters, as values.
+//!
+//! They join the packets by time; the probe moves their times to the clock of the capture. This file knows neither
+//! kernels nor files; where the values come from is the probe's matter.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use roce_wire::{Address, Psn, Qpn, RnrTimer, Service};
+
+use crate::events::names;
+use crate::{EventKind, EventRow, EventSource, FlowId, Nanos, TapId};
+
+/// One thing that a host reports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostEvent {
+    /// When, on the clock of the capture. The probe's own uncertainty is told once, when it is opened.
+    pub time: Nanos,
+    /// The RDMA device (`mlx5_0`), or the network interface for what has only that; `None` when nobody said.
+    pub device: Option<Arc<str>>,
+    /// The process behind it. For timers and interrupts: the one that created the queue pair.
+    pub process: Option<Process>,
+    /// What happened.
+    pub what: HostChange,
+}
+
+/// A process as the kernel names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Process {
+    /// The process (the kernel's thread group), in the initial PID namespace.
+    pub pid: u32,
+    /// Its command: 15 bytes at most; what is not UTF-8 is replaced.
+    pub comm: Arc<str>,
+    /// The identifier of its cgroup (version 2): the inode of the cgroup's folder. 0: not known.
+    pub cgroup: u64,
+}
+
+/// What happened on a host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HostChange {
+    /// A queue pair was made.
+    Created {
+        /// Its number.
+        qpn: Qpn,
+        /// What it can do.
+        kind: QueuePairKind,
+    },
+    /// A queue pair was changed; only successful changes are reported.
+    Modified {
+        /// Its number.
+        qpn: Qpn,
+        /// What was set.
+        set: Box<QueuePairChange>,
+    },
+    /// A queue pair was destroyed: its number may be given to another.
+    Destroyed {
+        /// Its number.
+        qpn: Qpn,
+    },
+    /// The connection manager told its user something.
+    Connection {
+        /// The event, by the kernel's name in lower case without its prefix: `established`, `disconnected`.
+        event: Arc<str>,
+        /// 0, or the error: a negative errno, or the reason of a reject.
+        status: i32,
+        /// The queue pair, when the identifier has one that the kernel knows.
+        qpn: Option<Qpn>,
+        /// This end.
+        local: Option<Address>,
+        /// The other end.
+        remote: Option<Address>,
+    },
+    /// An asynchronous event of a device.
+    Asynchronous {
+        /// The event, by the kernel's name in lower case without its prefix: `port_err`, `qp_fatal`.
+        event: Arc<str>,
+        /// What it is about.
+        about: Element,
+    },
+    /// The retransmission timer of a queue pair ran out (Soft-RoCE).
+    RetransmitTimer {
+        /// The queue pair that waits for an answer.
+        qpn: Qpn,
+    },
+    /// A queue pair has waited out an RNR NAK and sends again (Soft-RoCE).
+    RnrTimer {
+        /// The queue pair that waited.
+        qpn: Qpn,
+    },
+    /// A queue pair went into the error state by itself (Soft-RoCE).
+    QueuePairError {
+        /// The queue pair.
+        qpn: Qpn,
+    },
+    /// The kernel dropped a RoCE packet.
+    Dropped {
+        /// Where it came from.
+        source: Address,
+        /// Where it was going.
+        destination: Address,
+        /// The queue pair that it was for.
+        qpn: Qpn,
+        /// Its PSN.
+        psn: Psn,
+        /// Why, by the kernel's name without its prefix: `NETFILTER_DROP`, `QDISC_DROP`.
+        reason: Arc<str>,
+    },
+    /// A counter has moved since it was polled before.
+    Counter {
+        /// Its name, with the port where a device has ports: `1/hw_counters/rnr_nak_retry_err`.
+        name: Arc<str>,
+        /// By how much, in the counter's unit.
+        change: u64,
+        /// What it stands at.
+        value: u64,
+        /// The unit.
+        unit: CounterUnit,
+    },
+    /// Events found no room on their way from the kernel, before this one's time.
+    Lost {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// What a modification of a queue pair set; `None` is what it left alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueuePairChange {
+    /// The state that it is in now.
+    pub state: Option<QueuePairState>,
+    /// The other end's queue pair.
+    pub destination_qpn: Option<Qpn>,
+    /// The address of this end's GID.
+    pub source: Option<Address>,
+    /// The address of the other end's GID.
+    pub destination: Option<Address>,
+    /// The PSN of the next request that it sends.
+    pub sq_psn: Option<Psn>,
+    /// The PSN of the next request that it expects.
+    pub rq_psn: Option<Psn>,
+    /// Path MTU in bytes.
+    pub path_mtu: Option<u32>,
+    /// How long it waits for an answer (4.096 us * 2^code); 0 ns: for ever.
+    pub timeout: Option<Nanos>,
+    /// How often it sends again without an answer.
+    pub retry_count: Option<u8>,
+    /// How often it sends again after an RNR NAK; 7: for ever.
+    pub rnr_retry: Option<u8>,
+    /// The timer that its own RNR NAKs carry.
+    pub min_rnr_timer: Option<RnrTimer>,
+    /// Traffic class of its packets: DSCP and ECN.
+    pub traffic_class: Option<u8>,
+    /// The index of this end's GID in the port's table.
+    pub source_gid_index: Option<u8>,
+    /// The port of the device.
+    pub port: Option<u8>,
+}
+
+/// What an asynchronous event is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Element {
+    /// The device as a whole.
+    Device,
+    /// One of its ports.
+    Port(u8),
+    /// A queue pair.
+    QueuePair(Qpn),
+    /// A completion queue, a shared receive queue or a work queue: they have no number on the wire.
+    Queue,
+}
+
+names! {
+    /// What a queue pair can do.
+    QueuePairKind {
+        /// Something of a device's own, or not known.
+        #[default]
+        Other = "other",
+        /// Reliable connection.
+        Rc = "RC",
+        /// Unreliable connection.
+        Uc = "UC",
+        /// Unreliable datagram.
+        Ud = "UD",
+        /// The sending end of XRC.
+        XrcInitiator = "XRC initiator",
+        /// The receiving end of XRC.
+        XrcTarget = "XRC target",
+        /// Queue pair 0: subnet management.
+        Smi = "SMI",
+        /// Queue pair 1: general services, the connection manager's.
+        Gsi = "GSI",
+        /// Frames made by the program itself.
+        RawPacket = "raw packet",
+    }
+}
+
+impl QueuePairKind {
+    /// The service of its packets, when they are RoCE.
+    pub const fn service(self) -> Option<Service> {
+        match self {
+            Self::Rc => Some(Service::Rc),
+            Self::Uc => Some(Service::Uc),
+            Self::Ud | Self::Gsi | Self::Smi => Some(Service::Ud),
+            Self::XrcInitiator | Self::XrcTarget => Some(Service::Xrc),
+            Self::Other | Self::RawPacket => None,
+        }
+    }
+}
+
+names! {
+    /// The state of a queue pair (IBTA 10.3.1).
+    QueuePairState {
+        /// Made, nothing set.
+        #[default]
+        Reset = "reset",
+        /// Can have receive buffers posted.
+        Init = "init",
+        /// Ready to receive.
+        ReadyToReceive = "rtr",
+        /// Ready to send.
+        ReadyToSend = "rts",
+        /// Finishes what it has begun and starts nothing new.
+        SendQueueDrained = "sqd",
+        /// The send queue has failed, the receive queue works.
+        SendQueueError = "sqe",
+        /// Everything that is posted fails.
+        Error = "err",
+    }
+}
+
+names! {
+    /// The unit of a counter.
+    CounterUnit {
+        /// Things that happened.
+        #[default]
+        Count = "",
+        /// Bytes; counters in 4-byte words are converted.
+        Bytes = "bytes",
+        /// Microseconds.
+        Microseconds = "us",
+    }
+}
+
+impl HostEvent {
+    /// As a row of the table `events`. `tap` and `flow_id` are the caller's to know.
+    pub fn row(&self, tap: TapId, flow_id: Option<FlowId>) -> EventRow {
+        let (kind, source) = self.what.kind();
+        let mut detail = self.what.to_string();
+        if let Some(device) = &self.device {
+            detail = format!("{device}: {detail}");
+        }
+        if let Some(process) = &self.process {
+            detail = format!("{detail} ({process})");
+        }
+        EventRow {
+            time: self.time,
+            kind,
+            tap,
+            flow_id,
+            source,
+            psn: self.what.psn().map(Psn::value),
+            value: self.what.value(),
+            detail: Some(Cow::Owned(detail)),
+        }
+    }
+}
+
+impl HostChange {
+    /// The kind of event that it is in tables, and who says so.
+    pub const fn kind(&self) -> (EventKind, EventSource) {
+        let kind = match self {
+            Self::Created { .. } => EventKind::QueuePairCreated,
+            Self::Modified { .. } => EventKind::QueuePairModified,
+            Self::Destroyed { .. } => EventKind::QueuePairDestroyed,
+            Self::Connection { .. } => EventKind::HostConnection,
+            Self::Asynchronous { .. } => EventKind::Asynchronous,
+            Self::RetransmitTimer { .. } => EventKind::RetransmitTimer,
+            Self::RnrTimer { .. } => EventKind::RnrTimer,
+            Self::QueuePairError { .. } => EventKind::QueuePairError,
+            Self::Dropped { .. } => EventKind::Dropped,
+            Self::Counter { .. } => return (EventKind::Counter, EventSource::Counter),
+            Self::Lost { .. } => EventKind::HostEventsLost,
+        };
+        (kind, EventSource::Ebpf)
+    }
+
+    /// The queue pair of this host that it is about; of a dropped packet, the one that it was for.
+    pub const fn qpn(&self) -> Option<Qpn> {
+        match self {
+            Self::Created { qpn, .. }
+            | Self::Modified { qpn, .. }
+            | Self::Destroyed { qpn }
+            | Self::RetransmitTimer { qpn }
+            | Self::RnrTimer { qpn }
+            | Self::QueuePairError { qpn }
+            | Self::Dropped { qpn, .. }
+            | Self::Asynchronous {
+                about: Element::QueuePair(qpn),
+                ..
+            } => Some(*qpn),
+            Self::Connection { qpn, .. } => *qpn,
+            Self::Asynchronous { .. } | Self::Counter { .. } | Self::Lost { .. } => None,
+        }
+    }
+
+    /// The PSN that stands in `events.psn`.
+    const fn psn(&self) -> Option<Psn> {
+        match self {
+            Self::Modified { set, .. } => set.sq_psn,
+            Self::Dropped { psn, .. } => Some(*psn),
+            _ => None,
+        }
+    }
+
+    /// What stands in `events.value`.
+    fn value(&self) -> Option<u64> {
+        match self {
+            Self::Counter { change, .. } => Some(*change),
+            Self::Lost { count } => Some(*count),
+            other => other.qpn().map(|qpn| u64::from(qpn.value())),
+        }
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.comm, self.pid)
+    }
+}
+
+impl fmt::Display for HostChange {
+    /// For people, as in `events.detail`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Created { qpn, kind } => write!(f, "QP {qpn} created, {}", kind.name()),
+            Self::Modified { qpn, set } => write!(f, "QP {qpn} set to {set}"),
+            Self::Destroyed { qpn } => write!(f, "QP {qpn} destroyed"),
+            Self::Connection {
+                event,
+                status,
+                qpn,
+                local,
+                remote,
+            } => {
+                write!(f, "{event}")?;
+                if let Some(qpn) = qpn {
+                    write!(f, ", QP {qpn}")?;
+                }
+                if let (Some(local), Some(remote)) = (local, remote) {
+                    write!(f, ", {local} to {remote}")?;
+                }
+                if *status != 0 {
+                    write!(f, ", status {status}")?;
+                }
+                Ok(())
+            }
+            Self::Asynchronous { event, about } => match about {
+                Element::Device | Element::Queue => write!(f, "{event}"),
+                Element::Port(port) => write!(f, "{event} of port {port}"),
+                Element::QueuePair(qpn) => write!(f, "{event} of QP {qpn}"),
+            },
+            Self::RetransmitTimer { qpn } => write!(f, "QP {qpn}: no answer in time"),
+            Self::RnrTimer { qpn } => write!(f, "QP {qpn}: waited for the receiver"),
+            Self::QueuePairError { qpn } => write!(f, "QP {qpn} in error"),
+            Self::Dropped {
+                source,
+                destination,
+                qpn,
+                reason,
+                ..
+            } => write!(f, "{reason}: packet of {source} to {destination} QP {qpn}"),
+            Self::Counter {
+                name, value, unit, ..
+            } => {
+                write!(f, "{name} at {value}")?;
+                if *unit != CounterUnit::Count {
+                    write!(f, " {}", unit.name())?;
+                }
+                Ok(())
+            }
+            Self::Lost { count } => write!(f, "{count} host events lost"),
+        }
+    }
+}
+
+impl fmt::Display for QueuePairChange {
+    /// The state, then what was set, as `name value`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.state.map_or("the same state", QueuePairState::name))?;
+        let mut item = |name: &str, value: Option<String>| match value {
+            Some(value) => write!(f, ", {name} {value}"),
+            None => Ok(()),
+        };
+        let text = |value: &dyn fmt::Display| value.to_string();
+        item("to QP", self.destination_qpn.as_ref().map(|v| text(v)))?;
+        item("source", self.source.as_ref().map(|v| text(v)))?;
+        item("destination", self.destination.as_ref().map(|v| text(v)))?;
+        item("SQ PSN", self.sq_psn.as_ref().map(|v| text(v)))?;
+        item("RQ PSN", self.rq_psn.as_ref().map(|v| text(v)))?;
+        item("path MTU", self.path_mtu.as_ref().map(|v| text(v)))?;
+        item("timeout", self.timeout.as_ref().map(|v| text(v)))?;
+        item("retries", self.retry_count.as_ref().map(|v| text(v)))?;
+        item("RNR retries", self.rnr_retry.as_ref().map(|v| text(v)))?;
+        item("RNR timer", self.min_rnr_timer.as_ref().map(|v| text(v)))?;
+        item("traffic class", self.traffic_class.as_ref().map(|v| text(v)))?;
+        item("port", self.port.as_ref().map(|v| text(v)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(what: HostChange) -> HostEvent {
+        HostEvent {
+            time: Nanos(5),
+            device: Some("rxe0".into()),
+            process: Some(Process {
+                pid: 71,
+                comm: "ib_send_bw".into(),
+                cgroup: 1,
+            }),
+            what,
+        }
+    }
+
+    #[test]
+    fn rows_say_who_and_what() {
+        let set = QueuePairChange {
+            state: Some(QueuePairState::ReadyToSend),
+            sq_psn: Some(Psn::new(0x12)),
+            // Code 14: 4.096 us * 2^14.
+            timeout: Some(Nanos(4_096 << 14)),
+            ..QueuePairChange::default()
+        };
+        let row = event(HostChange::Modified {
+            qpn: Qpn::new(0x11),
+            set: Box::new(set),
+        })
+        .row(TapId(3), Some(FlowId(9)));
+        assert_eq!(
+            (row.kind, row.source),
+            (EventKind::QueuePairModified, EventSource::Ebpf)
+        );
+        assert_eq!((row.psn, row.value), (Some(18), Some(17)));
+        assert_eq!(
+            (row.tap, row.flow_id, row.time),
+            (TapId(3), Some(FlowId(9)), Nanos(5))
+        );
+        assert_eq!(
+            row.detail.as_deref(),
+            Some("rxe0: QP 0x11 set to rts, SQ PSN 18, timeout 67.1 ms (ib_send_bw 71)")
+        );
+    }
+
+    #[test]
+    fn counters_are_a_source_of_their_own() {
+        let row = event(HostChange::Counter {
+            name: "1/counters/port_xmit_data".into(),
+            change: 4_000,
+            value: 9_000,
+            unit: CounterUnit::Bytes,
+        })
+        .row(TapId(0), None);
+        assert_eq!((row.kind, row.source), (EventKind::Counter, EventSource::Counter));
+        assert_eq!(row.value, Some(4_000));
+        assert!(row.detail.is_some_and(|detail| detail.contains("at 9000 bytes")));
+    }
+
+    #[test]
+    fn a_port_has_no_queue_pair() {
+        let down = HostChange::Asynchronous {
+            event: "port_err".into(),
+            about: Element::Port(1),
+        };
+        assert_eq!((down.qpn(), down.value()), (None, None));
+        assert_eq!(down.to_string(), "port_err of port 1");
+    }
+}
