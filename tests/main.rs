@@ -19,6 +19,8 @@ mod losses;
 mod merge;
 mod options;
 mod pauses;
+#[cfg(feature = "live")]
+mod replay;
 mod snapshots;
 mod taps;
 mod variants;

@@ -170,6 +170,7 @@ pub enum Next {
 #[derive(Debug)]
 pub struct Stream {
     queue: Receiver<Message>,
+    note_queue: Sender<Message>,
     spare: Sender<BytesMut>,
     order: Order,
     /// Whether all that has come was given, and that was said.
@@ -207,6 +208,7 @@ impl Stream {
                 again: again.clone(),
                 counters: Arc::clone(&counters),
                 owed: 0,
+                error: None,
             };
             let stop = stop.clone();
             std::thread::Builder::new()
@@ -216,6 +218,7 @@ impl Stream {
         }
         Ok(Self {
             queue,
+            note_queue: sender,
             spare,
             order,
             is_quiet: true,
@@ -239,6 +242,14 @@ impl Stream {
         })
     }
 
+    /// Adds notes to the stream, from another thread.
+    pub fn notes(&self) -> Notes {
+        Notes {
+            source: self.interfaces.len(),
+            queue: self.note_queue.clone(),
+        }
+    }
+
     /// What is next. Behind what has come by now it says that it is quiet, once; then it waits for more, but no longer than
     /// `patience`.
     pub fn next(&mut self, patience: Duration) -> Next {
@@ -258,11 +269,10 @@ impl Stream {
                     self.order.end(device);
                     self.errors.extend(error);
                 }
-                Err(RecvTimeoutError::Timeout) => {
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     self.is_quiet = true;
                     return Next::Quiet;
                 }
-                Err(RecvTimeoutError::Disconnected) => self.order.end_all(),
             }
         }
     }
@@ -314,6 +324,39 @@ impl Stream {
     }
 }
 
+/// Adds to the stream what is no frame, by time: blocks of local use, such as events of the host.
+#[derive(Clone, Debug)]
+pub struct Notes {
+    source: usize,
+    queue: Sender<Message>,
+}
+
+impl Notes {
+    /// Adds a note of `time`, which comes behind the frames up to then. No frame waits for it: one that comes too late stands where it
+    /// came. False when the queue is full, or the stream has ended: then it is lost, and the caller's to count.
+    pub fn add(&self, time: Nanos, kind: u32, body: Vec<u8>) -> bool {
+        let note = crate::Note {
+            before: 0,
+            kind,
+            offset: 0,
+            length: u32::try_from(body.len()).unwrap_or(u32::MAX),
+        };
+        let batch = Batch {
+            data: body.into(),
+            notes: vec![note],
+            ..Batch::default()
+        };
+        let portion = Portion {
+            batch,
+            time,
+            until: Nanos(0),
+        };
+        self.queue
+            .try_send(Message::Portion(self.source, portion))
+            .is_ok()
+    }
+}
+
 /// A device's end of the queue: the one place where frames are dropped when who reads them falls behind.
 #[derive(Debug)]
 struct HandOn {
@@ -323,6 +366,8 @@ struct HandOn {
     counters: Arc<Counters>,
     /// Records lost that the stream does not know of yet.
     owed: u64,
+    /// What ended the device.
+    error: Option<Error>,
 }
 
 impl HandOn {
@@ -344,10 +389,14 @@ impl HandOn {
                 records: told,
             });
         }
-        match self
-            .queue
-            .try_send(Message::Portion(self.device, Portion { batch, until }))
-        {
+        match self.queue.try_send(Message::Portion(
+            self.device,
+            Portion {
+                batch,
+                time: Nanos(0),
+                until,
+            },
+        )) {
             Ok(()) => true,
             Err(error) if error.is_full() => {
                 self.owed += told + frames;
@@ -363,9 +412,11 @@ impl HandOn {
         self.owed += records;
         self.counters.kernel.fetch_add(records, Ordering::Relaxed);
     }
+}
 
-    /// The device has ended; what was lost since its last frame is told all the same.
-    fn end(self, error: Option<Error>) {
+impl Drop for HandOn {
+    /// The device has ended, however that came; what was lost since its last frame is told all the same.
+    fn drop(&mut self) {
         if self.owed > 0 {
             let batch = Batch {
                 lost: vec![crate::Lost {
@@ -375,12 +426,15 @@ impl HandOn {
                 }],
                 ..Batch::default()
             };
-            let until = Nanos(u64::MAX);
-            let _ = self
-                .queue
-                .send(Message::Portion(self.device, Portion { batch, until }));
+            let portion = Portion {
+                batch,
+                time: Nanos(0),
+                until: Nanos(u64::MAX),
+            };
+            // When nobody listens any more, it need not be said.
+            let _ = self.queue.send(Message::Portion(self.device, portion));
         }
-        let _ = self.queue.send(Message::Ended(self.device, error));
+        let _ = self.queue.send(Message::Ended(self.device, self.error.take()));
     }
 }
 

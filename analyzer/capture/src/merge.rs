@@ -11,7 +11,7 @@ use std::sync::Arc;
 use roce_model::Nanos;
 
 use crate::error::Error;
-use crate::frame::{Batch, Frame, Lost};
+use crate::frame::{Batch, Frame, Lost, Note};
 use crate::reader::Reader;
 
 /// From this many inputs on, those whose time has not come are closed where they can be.
@@ -63,15 +63,24 @@ impl Run {
     /// The losses to be told before each of these frames and, at the batch's end, after the last one. Every loss
     /// of a batch is in exactly one of its runs.
     pub fn lost(&self) -> &[Lost] {
-        let lost = self.batch.lost();
-        let from = lost.partition_point(|lost| (lost.before as usize) < self.range.start);
+        self.of(self.batch.lost(), |lost| lost.before)
+    }
+
+    /// The blocks of local use, likewise.
+    pub fn notes(&self) -> &[Note] {
+        self.of(self.batch.notes(), |note| note.before)
+    }
+
+    /// Those that stand before one of these frames or, at the batch's end, after the last one.
+    fn of<'a, T>(&self, all: &'a [T], before: impl Fn(&T) -> u32) -> &'a [T] {
+        let from = all.partition_point(|one| (before(one) as usize) < self.range.start);
         let at_end = self.range.end == self.batch.frames().len();
         let to = if at_end {
-            lost.len()
+            all.len()
         } else {
-            lost.partition_point(|lost| (lost.before as usize) < self.range.end)
+            all.partition_point(|one| (before(one) as usize) < self.range.end)
         };
-        lost.get(from..to).unwrap_or_default()
+        all.get(from..to).unwrap_or_default()
     }
 }
 
@@ -189,7 +198,7 @@ impl Merge {
         };
         match reader.next_batch() {
             Ok(Some(batch)) => {
-                // A batch that only tells losses comes where its input stands.
+                // A batch that only tells losses or notes comes where its input stands.
                 let head = batch.frames().first().map(|frame| frame.time);
                 let head = head.or(reader.last_time()).unwrap_or_default();
                 self.heads.push(Reverse((head, input)));

@@ -3,8 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use roce_capture::{Frame, Interface, Run};
-use roce_model::{Filter, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Span, Totals};
+use roce_capture::{Frame, Interface, Note, Run};
+use roce_model::{
+    Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Span,
+    Totals,
+};
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
 
@@ -154,13 +157,24 @@ impl Decoder {
             .iter()
             .filter(|lost| (lost.before as usize) >= part.start)
             .peekable();
+        let mut notes = run
+            .notes()
+            .iter()
+            .filter(|note| (note.before as usize) >= part.start)
+            .peekable();
         let last_part = part.end >= run.range.end;
         let mut at = part.start;
         while let Some(first) = all.get(at).filter(|_| at < part.end) {
-            // Frames of one interface, up to the next loss, go together.
-            let until = lost
-                .peek()
-                .map_or(part.end, |lost| (lost.before as usize).clamp(at, part.end));
+            while let Some(note) = notes.next_if(|note| note.before as usize <= at) {
+                self.host(run, note, batch);
+            }
+            // Frames of one interface, up to the next loss or note, go together.
+            let next = [
+                lost.peek().map(|lost| lost.before),
+                notes.peek().map(|note| note.before),
+            ];
+            let next = next.into_iter().flatten().min();
+            let until = next.map_or(part.end, |next| (next as usize).clamp(at, part.end));
             if until == at {
                 if let Some(lost) = lost.next() {
                     self.lost(work, lost, first.time, batch);
@@ -175,12 +189,31 @@ impl Decoder {
             at += same;
         }
         if last_part {
+            for note in notes {
+                self.host(run, note, batch);
+            }
             // The same wherever batches end.
             let time = self.now().unwrap_or_default();
             for lost in lost {
                 self.lost(work, lost, time, batch);
             }
         }
+    }
+
+    /// What a host reported, if the note says that.
+    fn host(&self, run: &Run, note: &Note, batch: &mut PacketBatch) {
+        if note.kind != HostEvent::BLOCK {
+            return;
+        }
+        let event = HostEvent::decode(run.batch.note(note));
+        let Some(event) = event.filter(|event| self.range.contains(&event.time.0)) else {
+            return;
+        };
+        batch.host.push(HostReport {
+            before: batch.packets.len(),
+            event,
+            reported: self.share.is_first(),
+        });
     }
 
     fn lost(&mut self, work: &Work, lost: &roce_capture::Lost, time: Nanos, batch: &mut PacketBatch) {

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
@@ -418,5 +418,7 @@ fn live_dataset(dir: &Path, overwrite: bool, parts: Duration) -> anyhow::Result<
 
 #[cfg(not(feature = "parquet"))]
 fn live_dataset(_: &Path, _: bool, _: Duration) -> anyhow::Result<Box<dyn Sink + Send>> {
-    bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
+    Err(anyhow!(
+        "this build cannot write datasets\nhint: build it with the feature `parquet`"
+    ))
 }

@@ -1,5 +1,5 @@
 //! The analysis: packets in, bins of rows and closed flows out. What a PSN says is judged in `judge`, what a packet adds
-//! is counted in `count`, how flows open and close in `life`, which flows belong together is found in `pair` and
+//! is counted in `count`, how flows open and close in `life`, what hosts report in `host`, which flows belong together is found in `pair` and
 //! `connect`, what answers tell then in `answer`, which flows congestion notifications slow in `notify`, and what several
 //! taps saw is matched in `cross`.
 
@@ -7,6 +7,7 @@ mod answer;
 mod connect;
 mod count;
 mod cross;
+mod host;
 mod judge;
 mod life;
 mod limits;
@@ -33,6 +34,7 @@ use crate::outstanding::Outstanding;
 use crate::pauses::Pauses;
 use crate::ports::SharedPorts;
 use crate::promises::{Exchanges, Latest, Promises};
+use crate::queue_pairs::QueuePairs;
 use crate::table::{FlowTable, Found, TOGETHER};
 
 /// What shapes the analysis.
@@ -119,6 +121,7 @@ pub struct Analysis {
     shared_ports: SharedPorts,
     exchanges: Exchanges,
     promises: Promises,
+    queue_pairs: QueuePairs,
     /// The last serial number given to a flow; see [`crate::state::Cold::serial`].
     last_serial: u32,
     pauses: Pauses,
@@ -141,6 +144,8 @@ pub struct Analysis {
     /// What several taps saw; from the second tap on.
     crossings: Option<Box<Crossings>>,
     first_tap: Option<TapId>,
+    /// One more than the highest tap of a flow.
+    taps: u32,
     max_flows: usize,
     output: Output,
     /// Room for looking packets up.
@@ -170,6 +175,7 @@ impl Analysis {
             shared_ports: SharedPorts::default(),
             exchanges: Exchanges::default(),
             promises: Promises::default(),
+            queue_pairs: QueuePairs::default(),
             last_serial: 0,
             pauses: Pauses::new(options.link_rate),
             link_rate: options.link_rate,
@@ -185,6 +191,7 @@ impl Analysis {
             begun: Latest::new(1 << 16),
             crossings: None,
             first_tap: None,
+            taps: 0,
             max_flows: options.max_flows,
             output: Output::default(),
             found: vec![Found::default(); TOGETHER].into_boxed_slice(),
@@ -200,12 +207,14 @@ impl Analysis {
         let mut links = batch.links.iter().peekable();
         let mut lost = batch.lost.iter().peekable();
         let mut management = batch.management.iter().peekable();
+        let mut reports = batch.host.iter().peekable();
         loop {
             let next = [
                 pauses.peek().map(|pause| pause.before),
                 links.peek().map(|link| link.before),
                 lost.peek().map(|lost| lost.before),
                 management.peek().map(|message| message.packet),
+                reports.peek().map(|report| report.before),
             ];
             let to = next
                 .into_iter()
@@ -230,6 +239,8 @@ impl Analysis {
                 self.pauses.link(link);
             } else if let Some(lost) = lost.next_if(|lost| lost.before <= to) {
                 self.lost(lost);
+            } else if let Some(report) = reports.next_if(|report| report.before <= to) {
+                self.host(report);
             } else if let Some(pause) = pauses.next_if(|pause| pause.before <= to) {
                 self.pause(pause);
             } else if let Some(message) = management.next_if(|message| message.packet <= to) {

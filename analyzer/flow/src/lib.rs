@@ -26,6 +26,7 @@ mod pairing;
 mod pauses;
 mod ports;
 mod promises;
+mod queue_pairs;
 mod reads;
 mod requests;
 mod responses;

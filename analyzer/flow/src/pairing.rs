@@ -11,6 +11,8 @@ use crate::outstanding::Handle;
 pub(crate) enum Pairing {
     /// The connection manager's messages name both queue pairs.
     Cm,
+    /// The host that has one of the two queue pairs says which the other is.
+    Host,
     /// Both use the UDP source port that comes of the two queue pairs' numbers, and answers fit.
     Sport,
     /// Answers of each fit requests of the other, and of no other flow.
@@ -22,6 +24,7 @@ impl Pairing {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Cm => "cm",
+            Self::Host => "host",
             Self::Sport => "sport",
             Self::Psn => "psn",
         }

@@ -45,7 +45,13 @@ impl<K: Copy + Eq + Hash, V> Latest<K, V> {
         }
     }
 
-    fn insert(&mut self, key: K, value: V) {
+    /// The same, where it is.
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.map.get(key)
+    }
+
+    /// Adds it, in place of what was known.
+    pub(crate) fn insert(&mut self, key: K, value: V) {
         if self.map.insert(key, value).is_some() {
             return;
         }

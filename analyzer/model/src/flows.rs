@@ -25,6 +25,9 @@ table! {
     peer_flow_id: Option<FlowId>, "", "The flow of the other direction. Absent: pairing is not known.";
     pairing: Option<&'static str>, "", "How the other direction was found: cm, host, sport, psn. Absent: it was not.";
     pairing_matches: Option<u64>, "packets", "Responses that matched requests of one flow alone before the two were paired. Absent where something else said so.";
+    pid: Option<u32>, "", "The process behind it, as its host said: that of the sending queue pair, else of the receiving one. Absent: no host reported it.";
+    comm: Option<Cow<'static, str>>, "", "That process's command.";
+    cgroup: Option<u64>, "", "That process's cgroup: the inode of its folder.";
     vantage: Option<&'static str>, "", "Where the tap stands on this flow's way: sender (before the first place that marked or dropped its packets), receiver (behind the last one), between. Absent: nothing shows it, or signs disagree.";
     counted: bool, "", "Whether totals over flows take this row: false where another tap saw the same traffic, and more of it.";
     first_time: Nanos, "ns", "Capture time of the first packet.";

@@ -2,7 +2,7 @@
 
 use roce_wire::{Address, MacAddress, Pause, Psn, Qpn, Roce};
 
-use crate::{Nanos, TapId};
+use crate::{HostEvent, Nanos, TapId};
 
 /// One RoCE packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -93,6 +93,17 @@ pub struct LostRecords {
     pub by_mirror: bool,
 }
 
+/// What a host reports, in the stream: it comes before the packet at `before`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HostReport {
+    /// The index in [`PacketBatch::packets`] that it precedes.
+    pub before: usize,
+    /// What it reports.
+    pub event: HostEvent,
+    /// Every part of a run sees it, one reports it.
+    pub reported: bool,
+}
+
 /// Some hundred packets in time order, with what happened between them.
 #[derive(Clone, Default, Debug)]
 pub struct PacketBatch {
@@ -106,12 +117,14 @@ pub struct PacketBatch {
     pub management: Vec<Management>,
     /// Losses of the capture between them, by position.
     pub lost: Vec<LostRecords>,
+    /// Events of hosts between them, by position.
+    pub host: Vec<HostReport>,
 }
 
 impl PacketBatch {
     /// How many things are in it.
     pub fn len(&self) -> usize {
-        self.packets.len() + self.pauses.len() + self.management.len() + self.lost.len()
+        self.packets.len() + self.pauses.len() + self.management.len() + self.lost.len() + self.host.len()
     }
 
     /// Nothing is in it.
@@ -126,5 +139,6 @@ impl PacketBatch {
         self.links.clear();
         self.management.clear();
         self.lost.clear();
+        self.host.clear();
     }
 }

@@ -10,8 +10,12 @@
 //! | records lost before a frame | `epb_dropcount` of that frame: what the kernel dropped, and what was dropped since the analysis fell behind |
 //! | records lost behind the last frame of a device | Interface Statistics Block: `isb_osdrop`, of all records lost, less those told before |
 //!
+//! | an event of the host | a block of type [`HostEvent::BLOCK`](crate::HostEvent::BLOCK), before the first frame that it precedes |
+//!
 //! Types of blocks with the highest bit set are of local use (draft-ietf-opsawg-pcapng, 10.1): other programs skip them and read
-//! the frames. Events of the host will be such blocks between the frames.
+//! the frames. How a host event is laid out is said in `codec`.
+
+mod codec;
 
 /// How a recorded run was started: the first item of a recording.
 #[derive(Clone, PartialEq, Eq, Debug)]

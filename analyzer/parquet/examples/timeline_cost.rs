@@ -51,6 +51,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         row_group: number(2, defaults.row_group)?,
         compression_level: i32::try_from(number(3, usize::try_from(defaults.compression_level)?)?)?,
         parallel: arguments.get(4).is_some_and(|text| text == "parallel"),
+        ..defaults
     };
 
     let mut random = 0x2545_f491_4f6c_dd1d_u64;

@@ -105,8 +105,7 @@ impl Device {
 
     /// Reads it until told to stop, or until it fails, or until nobody listens.
     pub(super) fn read(mut self, mut hand_on: HandOn, stop: &Stop) {
-        let error = self.read_all(&mut hand_on, stop).err();
-        hand_on.end(error);
+        hand_on.error = self.read_all(&mut hand_on, stop).err();
     }
 
     fn read_all(&mut self, hand_on: &mut HandOn, stop: &Stop) -> Result<(), Error> {

@@ -13,14 +13,17 @@ use crate::merge::Run;
 #[derive(Debug)]
 pub(super) struct Portion {
     pub(super) batch: Batch,
+    /// The time of a batch without frames; one of losses alone comes as early as it can.
+    pub(super) time: Nanos,
     /// What follows is stamped later than this.
     pub(super) until: Nanos,
 }
 
-/// One device.
+/// One device, or who else adds to the stream.
 #[derive(Debug, Default)]
 struct Source {
-    batches: VecDeque<Arc<Batch>>,
+    /// Each with the time that it has without frames.
+    batches: VecDeque<(Nanos, Arc<Batch>)>,
     /// The next frame of the first batch.
     next: usize,
     until: Nanos,
@@ -28,10 +31,10 @@ struct Source {
 }
 
 impl Source {
-    /// The time of what is next; a batch of losses alone comes as early as it can.
+    /// The time of what is next.
     fn head(&self) -> Option<Nanos> {
-        let batch = self.batches.front()?;
-        Some(batch.frames.get(self.next).map_or(Nanos(0), |frame| frame.time))
+        let (time, batch) = self.batches.front()?;
+        Some(batch.frames.get(self.next).map_or(*time, |frame| frame.time))
     }
 
     /// Nothing before this time will come any more.
@@ -51,9 +54,14 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// For so many devices, and who adds notes: its number is the next one. Nobody waits for notes.
     pub(super) fn new(devices: usize) -> Self {
+        let notes = Source {
+            ended: true,
+            ..Source::default()
+        };
         Self {
-            sources: (0..devices).map(|_| Source::default()).collect(),
+            sources: (0..devices).map(|_| Source::default()).chain([notes]).collect(),
         }
     }
 
@@ -62,19 +70,16 @@ impl Order {
             return;
         };
         source.until = source.until.max(portion.until);
-        if !portion.batch.frames.is_empty() || !portion.batch.lost.is_empty() {
-            source.batches.push_back(Arc::new(portion.batch));
+        let Batch {
+            frames, lost, notes, ..
+        } = &portion.batch;
+        if !(frames.is_empty() && lost.is_empty() && notes.is_empty()) {
+            source.batches.push_back((portion.time, Arc::new(portion.batch)));
         }
     }
 
     pub(super) fn end(&mut self, device: usize) {
         if let Some(source) = self.sources.get_mut(device) {
-            source.ended = true;
-        }
-    }
-
-    pub(super) fn end_all(&mut self) {
-        for source in &mut self.sources {
             source.ended = true;
         }
     }
@@ -97,13 +102,13 @@ impl Order {
         let limit = others.map(|(at, source)| (source.settled(), at)).min();
         let before_limit = |time: Nanos| limit.is_none_or(|limit| (time, device) < limit);
         let source = self.sources.get_mut(device)?;
-        let batch = source.batches.front()?;
+        let (time, batch) = source.batches.front()?;
         let rest = batch.frames.get(source.next..).unwrap_or_default();
         let ready = rest
             .iter()
             .position(|frame| !before_limit(frame.time))
             .unwrap_or(rest.len());
-        if ready == 0 && !rest.is_empty() {
+        if ready == 0 && !(rest.is_empty() && before_limit(*time)) {
             return None;
         }
         let range = source.next..source.next + ready;
@@ -126,7 +131,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::frame::{Direction, Frame, Lost};
+    use crate::frame::{Direction, Frame, Lost, Note};
 
     fn portion(device: u32, times: &[u64], until: u64) -> Portion {
         let frames = times.iter().map(|time| Frame {
@@ -140,6 +145,7 @@ mod tests {
         });
         Portion {
             batch: Batch::new(Bytes::new(), frames.collect(), Vec::new()),
+            time: Nanos(0),
             until: Nanos(until),
         }
     }
@@ -188,6 +194,34 @@ mod tests {
         order.push(1, portion(1, &[15], 100));
         order.push(0, portion(0, &[], 100));
         assert_eq!(ready(&mut order), [(1, 15)]);
+    }
+
+    #[test]
+    fn a_note_waits_for_earlier_frames_and_holds_none_back() {
+        let mut order = Order::new(1);
+        let note = |time| {
+            let mut portion = portion(0, &[], 0);
+            portion.time = Nanos(time);
+            portion.batch.notes.push(Note {
+                before: 0,
+                kind: 1 << 31,
+                offset: 0,
+                length: 0,
+            });
+            portion
+        };
+        order.push(1, note(20));
+        order.push(1, note(50));
+        assert!(order.next().is_none(), "frames before it may come");
+        order.push(0, portion(0, &[10, 30], 40));
+        let mut came = Vec::new();
+        while let Some(run) = order.next() {
+            came.push((run.frames().len(), run.notes().len()));
+        }
+        // 10, the note of 20, 30; that of 50 waits.
+        assert_eq!(came, [(1, 0), (0, 1), (1, 0)]);
+        order.push(0, portion(0, &[], 60));
+        assert_eq!(order.next().unwrap().notes().len(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The feed of a live run: the devices' ordered stream on its way to the analysis, and beside it to the files that keep it.
 //!
-//! Everything behind the devices' queue sees the same stream, in the same order and with the same losses. Events of the host will join
-//! it here, by time, between [`Stream::next`](roce_capture::live::Stream::next) and who consumes it.
+//! Everything behind the devices' queue sees the same stream, in the same order and with the same losses. Who has more to add to it, such as
+//! events of the host, does so by [`Stream::notes`]: they are brought into the order of time, recorded and analysed with the frames.
 
 use std::sync::Arc;
 use std::time::Duration;

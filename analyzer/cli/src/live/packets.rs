@@ -184,7 +184,17 @@ impl PacketFiles {
 
     fn add(&mut self, run: &Run) -> io::Result<()> {
         let mut losses = run.lost().iter().peekable();
+        // The files of -w are packets alone.
+        let notes = if self.about.recorded.is_some() {
+            run.notes()
+        } else {
+            &[]
+        };
+        let mut notes = notes.iter().peekable();
         for (at, frame) in run.range.clone().zip(run.frames()) {
+            while let Some(note) = notes.next_if(|note| note.before as usize <= at) {
+                self.file.writer.block(note.kind, run.batch.note(note))?;
+            }
             let mut dropped = 0;
             while let Some(lost) = losses.next_if(|lost| lost.before as usize <= at) {
                 dropped += self.lose(lost);
@@ -204,6 +214,9 @@ impl PacketFiles {
                 comment: comment.as_deref(),
             })?;
             self.last = self.last.max(frame.time);
+        }
+        for note in notes {
+            self.file.writer.block(note.kind, run.batch.note(note))?;
         }
         // Those that no frame follows: the statistics at the end tell them.
         for lost in losses {

@@ -14,6 +14,7 @@ impl Analysis {
         if *self.first_tap.get_or_insert(packet.tap) != packet.tap {
             self.match_taps();
         }
+        self.taps = self.taps.max(packet.tap.0.saturating_add(1));
         if self.table.is_full()
             && let Some(idle) = self.table.idle()
         {
@@ -31,6 +32,7 @@ impl Analysis {
         self.enter_ports(at);
         self.enter_datagrams(at);
         self.link_as_promised(at, packet.time);
+        self.link_as_told(at, packet.time);
         at
     }
 
@@ -59,7 +61,8 @@ impl Analysis {
             // All it showed were copies of packets that were counted before it was evicted and came back.
             return;
         }
-        let row = cold.flow_row(hot, evicted, other);
+        let mut row = cold.flow_row(hot, evicted, other);
+        self.name_process(&cold.key, &mut row);
         cold.totals.add_to_run(&mut self.totals);
         add_verdicts(&row, &mut self.totals);
         self.totals.icrc_checked += hot.icrc_checked;

@@ -231,7 +231,7 @@ impl Analysis {
         let hot = &mut self.table.hot[at as usize];
         let how = self.table.cold[at as usize].link.map(|link| link.how);
         hot.doubt = hot.doubt.saturating_add(match how {
-            Some(Pairing::Cm) if is_near => 0,
+            Some(Pairing::Cm | Pairing::Host) if is_near => 0,
             _ if is_near => NEAR,
             _ => FAR,
         });
@@ -316,7 +316,7 @@ impl Analysis {
         };
         let is_free = |other: &u32| {
             let is_paired = self.table.hot[*other as usize].is_paired();
-            *other != at && (promise.how == Pairing::Cm || !is_paired)
+            *other != at && (matches!(promise.how, Pairing::Cm | Pairing::Host) || !is_paired)
         };
         if let Some(other) = self.table.find_key(tap, &other).filter(is_free) {
             self.link(at, other, promise.how, promise.matches, time);

@@ -1,0 +1,88 @@
+//! What a host reports: rows of events, connections between queue pairs that it names, and the processes behind them.
+
+use std::borrow::Cow;
+
+use roce_model::{FlowKey, FlowRow, HostReport, Nanos, TapId};
+use roce_wire::{Qpn, Service};
+
+use super::Analysis;
+use crate::pairing::Pairing;
+use crate::queue_pairs::Connection;
+use crate::requests::Connected;
+
+impl Analysis {
+    /// Something that a host reports.
+    pub(super) fn host(&mut self, report: &HostReport) {
+        let event = &report.event;
+        self.advance_to(event.time);
+        if report.reported {
+            // A host is no tap; what it reports stands at the first one.
+            self.bins.events.push(event.row(TapId(0), None));
+        }
+        if let Some(connection) = self.queue_pairs.take(event) {
+            self.connected_by_host(&connection, event.time);
+        }
+    }
+
+    /// A queue pair has got a connection: flows for it that are there already begin anew, and have a peer.
+    fn connected_by_host(&mut self, connection: &Connection, time: Nanos) {
+        for tap in (0..self.taps).map(TapId) {
+            for service in [Service::Rc, Service::Uc, Service::Xrc] {
+                let to_this_host = FlowKey {
+                    source: connection.remote,
+                    destination: connection.local,
+                    destination_qpn: connection.local_qpn,
+                    source_qpn: Qpn::default(),
+                    vlan: None,
+                    vni: None,
+                    service,
+                };
+                let Some(at) = self.table.find_key(tap, &to_this_host) else {
+                    continue;
+                };
+                let hot = &mut self.table.hot[at as usize];
+                let connected = Connected {
+                    reason: "the host made a new connection",
+                    first: connection.first,
+                };
+                self.table.cold[at as usize]
+                    .tracker
+                    .connect(&mut hot.requests, connected);
+                self.link_as_told(at, time);
+            }
+        }
+    }
+
+    /// Links a flow to the one that its host says is its other direction, when that is there. What the host says is stronger than what
+    /// packets show.
+    pub(super) fn link_as_told(&mut self, at: u32, time: Nanos) {
+        let key = &self.table.cold[at as usize].key;
+        let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
+        let Some(told) = self.queue_pairs.of(key).filter(|_| is_connected) else {
+            return;
+        };
+        let other = FlowKey {
+            source: key.destination,
+            destination: key.source,
+            destination_qpn: told.peer,
+            ..*key
+        };
+        let tap = self.table.hot[at as usize].tap;
+        let found = self.table.find_key(tap, &other).filter(|other| *other != at);
+        if let Some(other) = found
+            && self.table.hot[at as usize].peer != other
+        {
+            self.link(at, other, Pairing::Host, None, time);
+        }
+    }
+
+    /// Names the process behind a flow that closes.
+    pub(super) fn name_process(&self, key: &FlowKey, row: &mut FlowRow) {
+        let Some(process) = self.queue_pairs.of(key).and_then(|told| told.process()) else {
+            return;
+        };
+        row.pid = Some(process.pid);
+        row.comm = Some(Cow::Owned(process.comm.to_string()));
+        row.cgroup = (process.cgroup != 0).then_some(process.cgroup);
+    }
+}

@@ -1,0 +1,362 @@
+//! Host events as bytes: a tag for what happened, then its fields in the order of their declaration. Numbers are little-endian, texts and
+//! lists of bytes have their length (2 bytes) before them, what can be absent has a byte 0 or 1 before it, names stand as texts.
+
+use std::sync::Arc;
+
+use roce_wire::{Address, Psn, Qpn, RnrTimer};
+
+use crate::Nanos;
+use crate::host::{
+    CounterUnit, Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState,
+};
+
+impl HostEvent {
+    /// The type of its block in a recording: "roh" behind the bit of local use.
+    pub const BLOCK: u32 = 0x8072_6f68;
+
+    /// The body of its block.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.put(&mut out);
+        out
+    }
+
+    /// Reads a body, with or without the padding of its block; `None` when it is none of this version.
+    pub fn decode(body: &[u8]) -> Option<Self> {
+        Self::take(&mut { body })
+    }
+}
+
+/// Something that is written as bytes and read back.
+trait Field: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    fn take(from: &mut &[u8]) -> Option<Self>;
+}
+
+fn bytes<'a>(from: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = from.split_at_checked(count)?;
+    *from = rest;
+    Some(taken)
+}
+
+macro_rules! numbers {
+    ($($number:ty),+) => { $(
+        impl Field for $number {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                let taken = bytes(from, size_of::<Self>())?;
+                Some(Self::from_le_bytes(taken.try_into().ok()?))
+            }
+        }
+    )+ };
+}
+
+numbers!(u8, u16, u32, u64, i32);
+
+/// Types that are a number, or a text, underneath.
+macro_rules! as_other {
+    ($($type:ty as $other:ty: $to:expr, $of:expr;)+) => { $(
+        impl Field for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                let to: fn(&$type) -> $other = $to;
+                to(self).put(out);
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                let of: fn($other) -> Option<$type> = $of;
+                of(<$other>::take(from)?)
+            }
+        }
+    )+ };
+}
+
+as_other! {
+    Nanos as u64: |time| time.0, |time| Some(Nanos(time));
+    Qpn as u32: |qpn| qpn.value(), |qpn| Some(Qpn::new(qpn));
+    Psn as u32: |psn| psn.value(), |psn| Some(Psn::new(psn));
+    RnrTimer as u8: |timer| timer.code(), |code| Some(RnrTimer::new(code));
+    QueuePairKind as Arc<str>: |kind| kind.name().into(), |name| named(QueuePairKind::ALL, QueuePairKind::name, &name);
+    QueuePairState as Arc<str>: |state| state.name().into(), |name| named(QueuePairState::ALL, QueuePairState::name, &name);
+    CounterUnit as Arc<str>: |unit| unit.name().into(), |name| named(CounterUnit::ALL, CounterUnit::name, &name);
+}
+
+fn named<T: Copy>(all: &[T], name_of: fn(T) -> &'static str, name: &str) -> Option<T> {
+    all.iter().copied().find(|one| name_of(*one) == name)
+}
+
+impl Field for Arc<str> {
+    fn put(&self, out: &mut Vec<u8>) {
+        // A name that is longer than any keeps its beginning.
+        let mut end = self.len().min(usize::from(u16::MAX));
+        while !self.is_char_boundary(end) {
+            end -= 1;
+        }
+        u16::try_from(end).unwrap_or(u16::MAX).put(out);
+        out.extend_from_slice(self.as_bytes().get(..end).unwrap_or_default());
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let length = u16::take(from)?;
+        let text = std::str::from_utf8(bytes(from, length.into())?).ok()?;
+        Some(text.into())
+    }
+}
+
+impl Field for Address {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.octets());
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        Some(Self::v6(bytes(from, 16)?.try_into().ok()?))
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        u8::from(self.is_some()).put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        match u8::take(from)? {
+            0 => Some(None),
+            1 => Some(Some(T::take(from)?)),
+            _ => None,
+        }
+    }
+}
+
+/// Structs: field by field.
+macro_rules! fields {
+    ($($type:ident { $($field:ident),+ $(,)? })+) => { $(
+        impl Field for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                let Self { $($field),+ } = self;
+                $($field.put(out);)+
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                $(let $field = Field::take(from)?;)+
+                Some(Self { $($field),+ })
+            }
+        }
+    )+ };
+}
+
+fields! {
+    HostEvent { time, device, process, what }
+    Process { pid, comm, cgroup }
+    QueuePairChange {
+        state, destination_qpn, source, destination, sq_psn, rq_psn, path_mtu, timeout, retry_count, rnr_retry, min_rnr_timer,
+        traffic_class, source_gid_index, port,
+    }
+}
+
+impl<T: Field> Field for Box<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (**self).put(out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        T::take(from).map(Self::new)
+    }
+}
+
+/// Enumerations: a tag, then the fields of the variant.
+macro_rules! variants {
+    ($type:ident { $($tag:literal $variant:ident { $($field:ident),* })+ }) => {
+        impl Field for $type {
+            fn put(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Self::$variant { $($field),* } => {
+                        out.push($tag);
+                        $($field.put(out);)*
+                    })+
+                }
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                match u8::take(from)? {
+                    $($tag => {
+                        $(let $field = Field::take(from)?;)*
+                        Some(Self::$variant { $($field),* })
+                    })+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+variants!(HostChange {
+    1 Created { qpn, kind }
+    2 Modified { qpn, set }
+    3 Destroyed { qpn }
+    4 Connection { event, status, qpn, local, remote }
+    5 Asynchronous { event, about }
+    6 RetransmitTimer { qpn }
+    7 RnrTimer { qpn }
+    8 QueuePairError { qpn }
+    9 Dropped { source, destination, qpn, psn, reason }
+    10 Counter { name, change, value, unit }
+    11 Lost { count }
+});
+
+impl Field for Element {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Device => out.push(0),
+            Self::Port(port) => {
+                out.push(1);
+                port.put(out);
+            }
+            Self::QueuePair(qpn) => {
+                out.push(2);
+                qpn.put(out);
+            }
+            Self::Queue => out.push(3),
+        }
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        match u8::take(from)? {
+            0 => Some(Self::Device),
+            1 => u8::take(from).map(Self::Port),
+            2 => Qpn::take(from).map(Self::QueuePair),
+            3 => Some(Self::Queue),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(what: HostChange) -> HostEvent {
+        HostEvent {
+            time: Nanos(1_795_000_000_000_000_000),
+            device: Some("rxe0".into()),
+            process: Some(Process {
+                pid: 71,
+                comm: "ib_send_bw \u{fc}".into(),
+                cgroup: 7,
+            }),
+            what,
+        }
+    }
+
+    fn all() -> Vec<HostEvent> {
+        let qpn = Qpn::new(0x11);
+        let (local, remote) = (Address::v4([10, 0, 0, 1]), Address::v6([0xfe; 16]));
+        let set = QueuePairChange {
+            state: Some(QueuePairState::ReadyToReceive),
+            destination_qpn: Some(Qpn::new(0x12)),
+            source: Some(local),
+            min_rnr_timer: Some(RnrTimer::new(12)),
+            timeout: Some(Nanos(4_096 << 14)),
+            port: Some(1),
+            ..QueuePairChange::default()
+        };
+        let mut events: Vec<HostEvent> = [
+            HostChange::Created {
+                qpn,
+                kind: QueuePairKind::XrcTarget,
+            },
+            HostChange::Modified {
+                qpn,
+                set: Box::new(set),
+            },
+            HostChange::Destroyed { qpn },
+            HostChange::Connection {
+                event: "rejected".into(),
+                status: -111,
+                qpn: None,
+                local: Some(local),
+                remote: Some(remote),
+            },
+            HostChange::RetransmitTimer { qpn },
+            HostChange::RnrTimer { qpn },
+            HostChange::QueuePairError { qpn },
+            HostChange::Dropped {
+                source: local,
+                destination: remote,
+                qpn,
+                psn: Psn::new(0xff_ffff),
+                reason: "QDISC_DROP".into(),
+            },
+            HostChange::Counter {
+                name: "1/counters/port_xmit_data".into(),
+                change: 4,
+                value: u64::MAX,
+                unit: CounterUnit::Bytes,
+            },
+            HostChange::Lost { count: 9 },
+        ]
+        .map(event)
+        .into();
+        for about in [
+            Element::Device,
+            Element::Port(2),
+            Element::QueuePair(qpn),
+            Element::Queue,
+        ] {
+            events.push(HostEvent {
+                device: None,
+                process: None,
+                ..event(HostChange::Asynchronous {
+                    event: "port_err".into(),
+                    about,
+                })
+            });
+        }
+        events
+    }
+
+    #[test]
+    fn events_are_read_back_with_their_padding() {
+        for event in all() {
+            let mut body = event.encode();
+            body.resize(body.len().next_multiple_of(4), 0);
+            assert_eq!(HostEvent::decode(&body), Some(event));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_or_unknown_is_no_event() {
+        for event in all() {
+            let body = event.encode();
+            for end in 0..body.len() {
+                assert_eq!(HostEvent::decode(&body[..end]), None);
+            }
+        }
+        let mut body = event(HostChange::Lost { count: 9 }).encode();
+        let tag = body.len() - 9;
+        assert_eq!(body[tag], 11);
+        body[tag] = 200;
+        assert_eq!(HostEvent::decode(&body), None);
+    }
+
+    #[test]
+    fn the_layout_is_as_documented() {
+        let event = HostEvent {
+            time: Nanos(5),
+            device: Some("a".into()),
+            process: None,
+            what: HostChange::Destroyed { qpn: Qpn::new(0x11) },
+        };
+        let body = [
+            5, 0, 0, 0, 0, 0, 0, 0, // time
+            1, 1, 0, b'a', // there is a device of one byte
+            0,    // no process
+            3, 0x11, 0, 0, 0, // destroyed, QPN
+        ];
+        assert_eq!(event.encode(), body);
+    }
+}

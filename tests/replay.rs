@@ -1,0 +1,198 @@
+//! Recordings of live runs, made here: what stands in them besides frames.
+
+use std::fs::File;
+use std::path::Path;
+
+use roce_analyze::analyse_as_told;
+use roce_capture::write::{ByteOrder, InterfaceOptions, PcapngWriter};
+use roce_model::{
+    Address, Columns, CounterUnit, EventColumns, HostChange, HostEvent, Nanos, Process, Qpn, QueuePairChange,
+    QueuePairKind, QueuePairState, Recorded, Sink, SinkError,
+};
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::captures::{Capture, Record};
+use crate::command::{document, flows, run, total};
+
+/// Writes a recording of `frames`, with events of the host before the first of them that is later.
+fn record(path: &Path, recorded: &Recorded, frames: &[Record], events: &[HostEvent]) {
+    let mut writer = PcapngWriter::new(File::create(path).unwrap(), ByteOrder::Little).unwrap();
+    writer
+        .interface(&InterfaceOptions {
+            name: Some("v1".to_owned()),
+            ..InterfaceOptions::default()
+        })
+        .unwrap();
+    writer.block(Recorded::BLOCK, &recorded.encode()).unwrap();
+    let mut events = events.iter().peekable();
+    for frame in frames {
+        while let Some(event) = events.next_if(|event| event.time <= frame.time) {
+            writer.block(HostEvent::BLOCK, &event.encode()).unwrap();
+        }
+        writer.write(0, frame.time, frame.original, &frame.data).unwrap();
+    }
+    for event in events {
+        writer.block(HostEvent::BLOCK, &event.encode()).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn recorded(arguments: &[&str]) -> Recorded {
+    Recorded {
+        input: "v1".to_owned(),
+        arguments: arguments.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// Kind, source, time, value and detail of an event.
+type Event = (String, String, u64, Option<u64>, Option<String>);
+
+/// Events that are not the capture's.
+#[derive(Default)]
+struct OfTheHost(Vec<Event>);
+
+impl Sink for OfTheHost {
+    fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
+        for row in 0..rows.len() {
+            let source = rows.source.at(row).unwrap().to_string();
+            if source != "capture" {
+                self.0.push((
+                    rows.kind.at(row).unwrap().to_string(),
+                    source,
+                    *rows.time.at(row).unwrap(),
+                    rows.value.at(row).copied(),
+                    rows.detail.at(row).map(ToString::to_string),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_host_said_is_replayed() {
+    let folder = tempdir().unwrap();
+    let dir = folder.path().join("dir");
+    std::fs::create_dir(&dir).unwrap();
+    // A SEND from 10.77.0.1 to 10.77.0.2: both queue pairs have the number 0x11.
+    let frames = Capture::named("send_bw_ce_synthetic_cnp").frames();
+    let (first, last) = (frames[0].time, frames[frames.len() - 1].time);
+    let process = Process {
+        pid: 71,
+        comm: "ib_send_bw".into(),
+        cgroup: 9,
+    };
+    let event = |time, what| HostEvent {
+        time,
+        device: Some("rxe0".into()),
+        process: Some(process.clone()),
+        what,
+    };
+    let qpn = Qpn::new(0x11);
+    let set = QueuePairChange {
+        state: Some(QueuePairState::ReadyToReceive),
+        destination_qpn: Some(qpn),
+        source: Some(Address::v4([10, 77, 0, 1])),
+        destination: Some(Address::v4([10, 77, 0, 2])),
+        ..QueuePairChange::default()
+    };
+    let before = Nanos(first.0 - 5_000_000);
+    let kind = QueuePairKind::Rc;
+    let counter = HostChange::Counter {
+        name: "1/hw_counters/sent_pkts".into(),
+        change: 1_280,
+        value: 1_280,
+        unit: CounterUnit::Count,
+    };
+    let events = [
+        event(before, HostChange::Created { qpn, kind }),
+        event(
+            before,
+            HostChange::Modified {
+                qpn,
+                set: Box::new(set),
+            },
+        ),
+        event(Nanos(last.0 + 1), counter),
+        event(Nanos(last.0 + 2), HostChange::Destroyed { qpn }),
+    ];
+    let path = dir.join("recording.pcapng.zst");
+    record(
+        &path,
+        &recorded(&["live", "-i", "v1", "--bin", "10ms"]),
+        &frames,
+        &events,
+    );
+
+    let replayed = document(folder.path(), ["dir"]);
+    assert_eq!(total(&replayed, "frames"), frames.len() as u64);
+    assert_eq!(replayed["run"]["inputs"][0]["path"], "v1");
+    // The options of the run, where the command line says nothing else.
+    let bin = |document: &Value| document["run"]["options"]["bin_ns"].clone();
+    assert_eq!(bin(&replayed), "10000000");
+    assert_eq!(bin(&document(folder.path(), ["dir", "--bin", "1ms"])), "1000000");
+    let found = flows(&replayed);
+    assert_eq!(found.len(), 2);
+    for flow in found {
+        assert_eq!(flow["pairing"], "host");
+        assert_eq!((&flow["pid"], &flow["comm"]), (&71.into(), &"ib_send_bw".into()));
+        assert_eq!(flow["cgroup"], 9);
+    }
+
+    for threads in ["1", "3"] {
+        let mut seen = OfTheHost::default();
+        let arguments = [dir.to_str().unwrap(), "--format", "none", "--threads", threads];
+        analyse_as_told(arguments.map(Into::into), &mut seen).unwrap();
+        let row = |kind: &str, source: &str, time: Nanos, value, detail: &str| {
+            let detail = format!("rxe0: {detail} (ib_send_bw 71)");
+            (
+                kind.to_owned(),
+                source.to_owned(),
+                time.0,
+                Some(value),
+                Some(detail),
+            )
+        };
+        let connected = "QP 0x11 set to rtr, to QP 0x11, source 10.77.0.1, destination 10.77.0.2";
+        let expected = [
+            row("qp_created", "ebpf", before, 0x11, "QP 0x11 created, RC"),
+            row("qp_modified", "ebpf", before, 0x11, connected),
+            row(
+                "counter",
+                "counter",
+                Nanos(last.0 + 1),
+                1_280,
+                "1/hw_counters/sent_pkts at 1280",
+            ),
+            row(
+                "qp_destroyed",
+                "ebpf",
+                Nanos(last.0 + 2),
+                0x11,
+                "QP 0x11 destroyed",
+            ),
+        ];
+        assert_eq!(seen.0, expected, "{threads} threads");
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_refused() {
+    let folder = tempdir().unwrap();
+    let dir = folder.path().join("dir");
+    std::fs::create_dir(&dir).unwrap();
+    let path = dir.join("recording.pcapng.zst");
+    let frames = Capture::named("rping").frames();
+    let told = |arguments: &[&str]| {
+        record(&path, &recorded(arguments), &frames, &[]);
+        let ran = run(folder.path(), ["dir"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        ran.stderr
+    };
+    assert!(told(&["demo"]).contains("not the recording of a live run"));
+    assert!(told(&["live", "--from-the-future"]).contains("its command line is not understood"));
+    std::fs::write(&path, Capture::named("rping").bytes()).unwrap();
+    let ran = run(folder.path(), ["dir"]);
+    assert!(ran.stderr.contains("not a recording of this version"), "{ran:?}");
+}
