@@ -12,7 +12,7 @@ mod send;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -253,6 +253,7 @@ impl Stream {
     /// What is next. Behind what has come by now it says that it is quiet, once; then it waits for more, but no longer than
     /// `patience`.
     pub fn next(&mut self, patience: Duration) -> Next {
+        let begun = Instant::now();
         loop {
             if let Some(run) = self.order.next() {
                 self.count(&run);
@@ -263,7 +264,8 @@ impl Stream {
                 return Next::Ended;
             }
             let patience = if self.is_quiet { patience } else { Duration::ZERO };
-            match self.queue.recv_timeout(patience) {
+            let left = patience.saturating_sub(begun.elapsed());
+            match self.queue.recv_timeout(left) {
                 Ok(Message::Portion(device, portion)) => self.order.push(device, portion),
                 Ok(Message::Ended(device, error)) => {
                     self.order.end(device);
@@ -442,4 +444,109 @@ impl Drop for HandOn {
 fn settled() -> Nanos {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Nanos(u64::try_from(now.saturating_sub(LATENESS).as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Direction, Frame};
+
+    fn batch(times: &[u64]) -> Batch {
+        let frames = times.iter().map(|time| Frame {
+            time: Nanos(*time),
+            offset: 0,
+            captured: 0,
+            original: 60,
+            interface: 0,
+            fcs_bytes: 0,
+            direction: Direction::Unknown,
+        });
+        Batch {
+            frames: frames.collect(),
+            ..Batch::default()
+        }
+    }
+
+    /// Frames and lost records of what comes through the queue.
+    fn taken(queue: &Receiver<Message>) -> Vec<(usize, u64)> {
+        let portions = queue.try_iter().filter_map(|message| match message {
+            Message::Portion(_, portion) => Some(portion.batch),
+            Message::Ended(..) => None,
+        });
+        portions
+            .map(|batch| {
+                (
+                    batch.frames.len(),
+                    batch.lost.iter().map(|lost| lost.records).sum(),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_finds_no_room_is_told_before_the_next_frame() {
+        let (sender, queue) = bounded(1);
+        let (_spare, again) = bounded(1);
+        let counters = Arc::new(Counters::default());
+        let mut hand_on = HandOn {
+            device: 0,
+            queue: sender,
+            again,
+            counters: Arc::clone(&counters),
+            owed: 0,
+            error: None,
+        };
+        assert!(hand_on.frames(batch(&[1, 2]), Nanos(0)));
+        // The queue is full: three and one are dropped, and the kernel dropped five.
+        assert!(hand_on.frames(batch(&[3, 4, 5]), Nanos(0)));
+        hand_on.dropped(5);
+        assert!(hand_on.frames(batch(&[6]), Nanos(0)));
+        assert_eq!(taken(&queue), [(2, 0)]);
+        // Without frames there is nothing that losses could stand before.
+        assert!(hand_on.frames(batch(&[]), Nanos(0)));
+        assert_eq!(taken(&queue), [(0, 0)]);
+        assert!(hand_on.frames(batch(&[7]), Nanos(0)));
+        assert_eq!(taken(&queue), [(1, 9)]);
+        assert_eq!(
+            (counters.frames(), counters.overrun(), counters.kernel()),
+            (7, 4, 5)
+        );
+        // At the end they are told without one.
+        hand_on.dropped(2);
+        let end = std::thread::spawn(move || drop(hand_on));
+        let mut told = Vec::new();
+        while let Ok(message) = queue.recv() {
+            told.push(match message {
+                Message::Portion(_, portion) => portion.batch.lost.iter().map(|lost| lost.records).sum(),
+                Message::Ended(..) => 0,
+            });
+        }
+        end.join().unwrap();
+        assert_eq!(told, [2, 0]);
+        assert!(
+            !Notes {
+                source: 1,
+                queue: bounded(0).0
+            }
+            .add(Nanos(0), 1, Vec::new())
+        );
+    }
+
+    #[test]
+    fn who_has_no_sniffer_is_told_how_to_get_one() {
+        let error = Error::NoRdma {
+            device: "mlx5_0".to_owned(),
+            version: "libpcap.so.1.10.3".to_owned(),
+        };
+        let text = error.to_string();
+        for said in [
+            "mlx5_0: ",
+            "libpcap.so.1.10.3",
+            "libibverbs-dev",
+            "--enable-rdma",
+            "\nhint: ",
+        ] {
+            assert!(text.contains(said), "{text}");
+        }
+    }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use roce_capture::{Frame, Interface, Note, Run};
 use roce_model::{
-    Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Span,
-    Totals,
+    Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Recorded,
+    Span, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
@@ -117,6 +117,8 @@ pub(crate) struct Decoder {
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
     pub(crate) span: Option<Span>,
+    /// How far time has come, as a live run says where there are no frames.
+    told: Option<Nanos>,
     /// Packets of these frames that belong to the tap of a mirror session instead.
     mirrored: u64,
 }
@@ -144,6 +146,7 @@ impl Decoder {
             neighbours: Neighbours::default(),
             totals: Totals::default(),
             span: None,
+            told: None,
             mirrored: 0,
         }
     }
@@ -166,7 +169,7 @@ impl Decoder {
         let mut at = part.start;
         while let Some(first) = all.get(at).filter(|_| at < part.end) {
             while let Some(note) = notes.next_if(|note| note.before as usize <= at) {
-                self.host(run, note, batch);
+                self.note(run, note, batch);
             }
             // Frames of one interface, up to the next loss or note, go together.
             let next = [
@@ -190,7 +193,7 @@ impl Decoder {
         }
         if last_part {
             for note in notes {
-                self.host(run, note, batch);
+                self.note(run, note, batch);
             }
             // The same wherever batches end.
             let time = self.now().unwrap_or_default();
@@ -200,11 +203,21 @@ impl Decoder {
         }
     }
 
-    /// What a host reported, if the note says that.
-    fn host(&self, run: &Run, note: &Note, batch: &mut PacketBatch) {
-        if note.kind != HostEvent::BLOCK {
-            return;
+    /// What stands between the frames of a live run.
+    fn note(&mut self, run: &Run, note: &Note, batch: &mut PacketBatch) {
+        match note.kind {
+            HostEvent::BLOCK => self.host(run, note, batch),
+            Recorded::TIME => {
+                let time = run.batch.note(note).first_chunk();
+                let time = time.map(|time| Nanos(u64::from_le_bytes(*time)));
+                self.told = self.told.max(time.filter(|time| self.range.contains(&time.0)));
+            }
+            _ => {}
         }
+    }
+
+    /// What a host reported.
+    fn host(&self, run: &Run, note: &Note, batch: &mut PacketBatch) {
         let event = HostEvent::decode(run.batch.note(note));
         let Some(event) = event.filter(|event| self.range.contains(&event.time.0)) else {
             return;
@@ -477,7 +490,7 @@ fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Manage
 impl Decoder {
     /// How far time has come.
     pub(crate) fn now(&self) -> Option<Nanos> {
-        self.span.map(|span| span.last)
+        self.told.max(self.span.map(|span| span.last))
     }
 
     /// Adds what another part of the run counted.

@@ -155,7 +155,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         Signals::new().context("signals cannot be waited for")?
     };
     let stop = Stop::default();
-    let prepared = Prepared::new(arguments, devices, &stop)?;
+    let prepared = Prepared::new(arguments, choices.bin, devices, &stop)?;
     let (ticker, intervals) = bounded(1);
     let (ended, has_ended) = oneshot::channel();
     std::thread::scope(|scope| {
@@ -249,7 +249,7 @@ struct Prepared {
 
 impl Prepared {
     /// Makes the files, then begins to capture.
-    fn new(arguments: &Live, devices: Vec<Device>, stop: &Stop) -> anyhow::Result<Self> {
+    fn new(arguments: &Live, bin: Nanos, devices: Vec<Device>, stop: &Stop) -> anyhow::Result<Self> {
         let input = arguments.interface.join(",");
         let interfaces: Vec<_> = devices.iter().map(|device| device.interface().clone()).collect();
         let parts = match arguments.rotate {
@@ -294,7 +294,7 @@ impl Prepared {
         let stream = Stream::start(devices, stop)?;
         Ok(Self {
             counters: Arc::clone(stream.counters()),
-            feed: LiveFeed::new(stream, &input, files, stop.clone()),
+            feed: LiveFeed::new(stream, &input, bin, files, stop.clone()),
             input,
             dataset,
         })

@@ -10,6 +10,7 @@
 //! | records lost before a frame | `epb_dropcount` of that frame: what the kernel dropped, and what was dropped since the analysis fell behind |
 //! | records lost behind the last frame of a device | Interface Statistics Block: `isb_osdrop`, of all records lost, less those told before |
 //!
+//! | time has come to a moment, though there are no frames | a block of type [`Recorded::TIME`]: the moment in ns since the epoch, 8 bytes, little-endian |
 //! | an event of the host | a block of type [`HostEvent::BLOCK`](crate::HostEvent::BLOCK), before the first frame that it precedes |
 //!
 //! Types of blocks with the highest bit set are of local use (draft-ietf-opsawg-pcapng, 10.1): other programs skip them and read
@@ -29,6 +30,8 @@ pub struct Recorded {
 impl Recorded {
     /// The type of its block: "roc" behind the bit of local use.
     pub const BLOCK: u32 = 0x8072_6f63;
+    /// The type of a block that says how far time has come: "rot" behind the bit of local use.
+    pub const TIME: u32 = 0x8072_6f74;
     /// The version of the format that is written, and read.
     pub const VERSION: &'static str = "1";
 
