@@ -14,9 +14,8 @@ use roce_capture::{Options, Reader};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (device, capture) = match arguments.as_slice() {
-        [device, capture, ..] => (device, capture),
-        _ => return Err("usage: send_frames DEVICE CAPTURE [FRAMES A SECOND [TIMES]]".into()),
+    let [device, capture, ..] = arguments.as_slice() else {
+        return Err("usage: send_frames DEVICE CAPTURE [FRAMES A SECOND [TIMES]]".into());
     };
     let rate: Option<f64> = arguments.get(2).map(|rate| rate.parse()).transpose()?;
     let times: u32 = arguments.get(3).map_or(Ok(1), |times| times.parse())?;
@@ -41,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Sleeping takes longer than it should: the last bit is waited out.
         while let Some(left) = due.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
             if left > Duration::from_millis(1) {
-                std::thread::sleep(left - Duration::from_micros(500));
+                std::thread::sleep(left.saturating_sub(Duration::from_micros(500)));
             }
         }
         injector.send(bytes)?;

@@ -190,33 +190,40 @@ enum Message {
 }
 
 impl Stream {
-    /// Begins to capture from `devices`. They end when `stop` says so, or when the stream is dropped.
+    /// Begins to capture from `devices`. They end when `stop` says so, or when the stream is dropped. Of each of `others`, which somebody else
+    /// captures from, there is an outlet; the stream ends when these are dropped, too.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(devices: Vec<Device>, stop: &Stop) -> Result<Self, Error> {
-        let interfaces = devices.iter().map(|device| device.interface().clone()).collect();
+    pub fn start(
+        devices: Vec<Device>,
+        others: &[Interface],
+        stop: &Stop,
+    ) -> Result<(Self, Vec<Outlet>), Error> {
+        let own = devices.iter().map(Device::interface);
+        let interfaces: Vec<Interface> = own.chain(others).cloned().collect();
         let counters = Arc::new(Counters::default());
-        let (sender, queue) = bounded(WAITING * devices.len().max(1));
+        let (sender, queue) = bounded(WAITING * interfaces.len().max(1));
         let (spare, again) = bounded(SPARE);
-        let order = Order::new(devices.len());
-        for (at, device) in devices.into_iter().enumerate() {
+        let order = Order::new(interfaces.len());
+        let mut outlets = (0..interfaces.len()).map(|device| Outlet {
+            device,
+            queue: sender.clone(),
+            again: again.clone(),
+            counters: Arc::clone(&counters),
+            owed: 0,
+            error: None,
+        });
+        for (device, outlet) in devices.into_iter().zip(&mut outlets) {
             let name = device.name().to_owned();
-            let hand_on = HandOn {
-                device: at,
-                queue: sender.clone(),
-                again: again.clone(),
-                counters: Arc::clone(&counters),
-                owed: 0,
-                error: None,
-            };
             let stop = stop.clone();
             std::thread::Builder::new()
                 .name(format!("capture {name}"))
-                .spawn(move || device.read(hand_on, &stop))
+                .spawn(move || device.read(outlet, &stop))
                 .map_err(|source| Error::Thread { device: name, source })?;
         }
-        Ok(Self {
+        let outlets = outlets.collect();
+        let stream = Self {
             queue,
             note_queue: sender,
             spare,
@@ -239,7 +246,8 @@ impl Stream {
             },
             counters,
             errors: Vec::new(),
-        })
+        };
+        Ok((stream, outlets))
     }
 
     /// Adds notes to the stream, from another thread.
@@ -359,9 +367,9 @@ impl Notes {
     }
 }
 
-/// A device's end of the queue: the one place where frames are dropped when who reads them falls behind.
+/// A device's end of the queue: the one place where frames are dropped when who reads them falls behind. Dropped, its device has ended.
 #[derive(Debug)]
-struct HandOn {
+pub struct Outlet {
     device: usize,
     queue: Sender<Message>,
     again: Receiver<BytesMut>,
@@ -372,12 +380,18 @@ struct HandOn {
     error: Option<Error>,
 }
 
-impl HandOn {
-    /// Hands on what was read; `until` is before the stamps of everything that will follow. False when nobody listens.
-    fn frames(&mut self, mut batch: Batch, until: Nanos) -> bool {
+impl Outlet {
+    /// The number of its interface, which its frames have to carry.
+    pub fn interface(&self) -> u32 {
+        u32::try_from(self.device).unwrap_or(u32::MAX)
+    }
+
+    /// Hands on what was read, without ever waiting; `until` is before the stamps of everything that will follow, and has to be told from time
+    /// to time also where there are no frames. False when nobody listens any more.
+    pub fn frames(&mut self, mut batch: Batch, until: Nanos) -> bool {
         let frames = batch.frames.len() as u64;
         self.counters.frames.fetch_add(frames, Ordering::Relaxed);
-        let interface = u32::try_from(self.device).unwrap_or(u32::MAX);
+        let interface = self.interface();
         // Losses lie before a frame: those that nothing has followed yet wait for one.
         let told = if frames > 0 {
             std::mem::take(&mut self.owed)
@@ -410,20 +424,20 @@ impl HandOn {
     }
 
     /// The kernel says that it has dropped so many more.
-    fn dropped(&mut self, records: u64) {
+    pub fn dropped(&mut self, records: u64) {
         self.owed += records;
         self.counters.kernel.fetch_add(records, Ordering::Relaxed);
     }
 }
 
-impl Drop for HandOn {
+impl Drop for Outlet {
     /// The device has ended, however that came; what was lost since its last frame is told all the same.
     fn drop(&mut self) {
         if self.owed > 0 {
             let batch = Batch {
                 lost: vec![crate::Lost {
                     before: 0,
-                    interface: u32::try_from(self.device).unwrap_or(u32::MAX),
+                    interface: self.interface(),
                     records: self.owed,
                 }],
                 ..Batch::default()
@@ -488,7 +502,7 @@ mod tests {
         let (sender, queue) = bounded(1);
         let (_spare, again) = bounded(1);
         let counters = Arc::new(Counters::default());
-        let mut hand_on = HandOn {
+        let mut outlet = Outlet {
             device: 0,
             queue: sender,
             again,
@@ -496,24 +510,24 @@ mod tests {
             owed: 0,
             error: None,
         };
-        assert!(hand_on.frames(batch(&[1, 2]), Nanos(0)));
+        assert!(outlet.frames(batch(&[1, 2]), Nanos(0)));
         // The queue is full: three and one are dropped, and the kernel dropped five.
-        assert!(hand_on.frames(batch(&[3, 4, 5]), Nanos(0)));
-        hand_on.dropped(5);
-        assert!(hand_on.frames(batch(&[6]), Nanos(0)));
+        assert!(outlet.frames(batch(&[3, 4, 5]), Nanos(0)));
+        outlet.dropped(5);
+        assert!(outlet.frames(batch(&[6]), Nanos(0)));
         assert_eq!(taken(&queue), [(2, 0)]);
         // Without frames there is nothing that losses could stand before.
-        assert!(hand_on.frames(batch(&[]), Nanos(0)));
+        assert!(outlet.frames(batch(&[]), Nanos(0)));
         assert_eq!(taken(&queue), [(0, 0)]);
-        assert!(hand_on.frames(batch(&[7]), Nanos(0)));
+        assert!(outlet.frames(batch(&[7]), Nanos(0)));
         assert_eq!(taken(&queue), [(1, 9)]);
         assert_eq!(
             (counters.frames(), counters.overrun(), counters.kernel()),
             (7, 4, 5)
         );
         // At the end they are told without one.
-        hand_on.dropped(2);
-        let end = std::thread::spawn(move || drop(hand_on));
+        outlet.dropped(2);
+        let end = std::thread::spawn(move || drop(outlet));
         let mut told = Vec::new();
         while let Ok(message) = queue.recv() {
             told.push(match message {

@@ -291,7 +291,8 @@ impl Prepared {
             .into_iter()
             .map(|about| PacketFiles::create(about, &interfaces))
             .collect::<Result<_, _>>()?;
-        let stream = Stream::start(devices, stop)?;
+        // Who captures by other means than libpcap gets outlets here, who has events of the host `stream.notes()`.
+        let (stream, _) = Stream::start(devices, &[], stop)?;
         Ok(Self {
             counters: Arc::clone(stream.counters()),
             feed: LiveFeed::new(stream, &input, bin, files, stop.clone()),

@@ -10,7 +10,7 @@ use roce_model::Nanos;
 use roce_wire::LinkType;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Error, HandOn, Options, Stop, settled};
+use super::{Error, Options, Outlet, Stop, settled};
 use crate::frame::{Batch, Direction, Frame, Interface, place};
 
 /// The kernel hands over a block that is not full after this time.
@@ -60,7 +60,8 @@ impl Device {
             .map_err(failed)?
             .snaplen(number(options.snaplen))
             .buffer_size(number(options.buffer))
-            .promisc(options.promiscuous)
+            // Of all interfaces at once it cannot be asked for: libpcap would refuse.
+            .promisc(options.promiscuous && name != "any")
             .immediate_mode(false)
             .timeout(block_time)
             .precision(Precision::Nano)
@@ -104,11 +105,11 @@ impl Device {
     }
 
     /// Reads it until told to stop, or until it fails, or until nobody listens.
-    pub(super) fn read(mut self, mut hand_on: HandOn, stop: &Stop) {
-        hand_on.error = self.read_all(&mut hand_on, stop).err();
+    pub(super) fn read(mut self, mut outlet: Outlet, stop: &Stop) {
+        outlet.error = self.read_all(&mut outlet, stop).err();
     }
 
-    fn read_all(&mut self, hand_on: &mut HandOn, stop: &Stop) -> Result<(), Error> {
+    fn read_all(&mut self, outlet: &mut Outlet, stop: &Stop) -> Result<(), Error> {
         let mut drops = Drops::default();
         let mut more = false;
         let mut last_look: Option<Instant> = None;
@@ -119,7 +120,7 @@ impl Device {
             }
             let until = settled();
             let ready = more || self.wait()?;
-            let mut block = Block::new(hand_on, self.interface.quantum_ns);
+            let mut block = Block::new(outlet, self.interface.quantum_ns);
             if ready {
                 let taken = self
                     .handle
@@ -130,7 +131,7 @@ impl Device {
             if !block.end(until) {
                 return Ok(());
             }
-            hand_on.dropped(drops.more(&self.handle.stats().map_err(|error| self.failed(error))?));
+            outlet.dropped(drops.more(&self.handle.stats().map_err(|error| self.failed(error))?));
             if last_look.is_some_and(|end| Instant::now() >= end) {
                 return Ok(());
             }
@@ -174,7 +175,7 @@ impl fmt::Debug for Device {
 
 /// Frames that are being read, on their way to the queue.
 struct Block<'a> {
-    hand_on: &'a mut HandOn,
+    outlet: &'a mut Outlet,
     /// Nanoseconds in the unit of what libpcap gives below a second.
     unit: u64,
     data: BytesMut,
@@ -183,9 +184,9 @@ struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    fn new(hand_on: &'a mut HandOn, unit: u64) -> Self {
+    fn new(outlet: &'a mut Outlet, unit: u64) -> Self {
         Self {
-            hand_on,
+            outlet,
             unit,
             data: BytesMut::new(),
             frames: Vec::new(),
@@ -207,7 +208,7 @@ impl<'a> Block<'a> {
             offset: place(self.data.len()),
             captured: place(data.len()),
             original: header.len,
-            interface: place(self.hand_on.device),
+            interface: self.outlet.interface(),
             fcs_bytes: 0,
             direction: Direction::Unknown,
         });
@@ -221,7 +222,7 @@ impl<'a> Block<'a> {
             // More will follow of about the same time: nothing is known of what is settled.
             self.send(Nanos(0));
         }
-        self.data = self.hand_on.again.try_recv().unwrap_or_default();
+        self.data = self.outlet.again.try_recv().unwrap_or_default();
         self.data.reserve(BLOCK.max(needed));
     }
 
@@ -231,7 +232,7 @@ impl<'a> Block<'a> {
             frames: std::mem::take(&mut self.frames),
             ..Batch::default()
         };
-        self.is_heard &= self.hand_on.frames(batch, until);
+        self.is_heard &= self.outlet.frames(batch, until);
     }
 
     /// Hands on the rest; false when nobody listens any more.
