@@ -453,6 +453,17 @@ fn a_killed_run_leaves_whole_parts() {
     let replayed = run(folder.path(), ["dir", "--format", "json"]);
     assert_eq!(replayed.code, Some(2), "{replayed:?}");
     assert!(total(&replayed.json(), "frames") > 500);
+
+    // The next run there replaces all of it, also the recording that it does not make.
+    let next = net.live(
+        folder.path(),
+        &["-i", "v1", "--duration", "100ms", "-o", text(&dir), "--overwrite"],
+    );
+    next.ended().good();
+    assert!(dir.join("run.json").exists());
+    assert!(!dir.join("recording.pcapng.zst").exists());
+    let table = roce_parquet::read_table(&dir, "timeline").unwrap();
+    assert_eq!(table.rows, 0);
 }
 
 #[test]

@@ -106,9 +106,9 @@ set to where it was installed; or capture from the port's network interface, whi
 
 /// Portions that wait for who reads them, at most, for each device.
 const WAITING: usize = 256;
-/// A device's frames reach the queue within this time of their stamps: the kernel hands over a block after
+/// A device's frames reach the queue within this time, in ns, of their stamps: the kernel hands over a block after
 /// [`device::BLOCK_TIME`] at the latest, the rest is for threads that have to wait for a processor.
-const LATENESS: Duration = Duration::from_millis(100);
+const LATENESS: u64 = 100_000_000;
 /// Blocks that are kept to be used again.
 const SPARE: usize = 64;
 
@@ -454,10 +454,15 @@ impl Drop for Outlet {
     }
 }
 
+/// The time of day, by the clock that the kernel stamps frames with.
+fn now() -> Nanos {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// The time before which nothing more is to come of a device that was just read.
 fn settled() -> Nanos {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Nanos(u64::try_from(now.saturating_sub(LATENESS).as_nanos()).unwrap_or(u64::MAX))
+    Nanos(now().0.saturating_sub(LATENESS))
 }
 
 #[cfg(test)]

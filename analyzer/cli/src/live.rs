@@ -265,6 +265,10 @@ impl Prepared {
             Some(dir) => Some(live_dataset(dir, arguments.overwrite, parts)?),
             None => None,
         };
+        if let Some(dir) = arguments.output.as_ref().filter(|_| arguments.overwrite) {
+            // A recording of an older run would be replayed as if it were this one's; that there is none is fine.
+            let _ = std::fs::remove_file(dir.join(RECORDING));
+        }
         let mut kept = Vec::new();
         if let Some(path) = &arguments.write {
             kept.push(About {

@@ -10,7 +10,7 @@ use roce_model::Nanos;
 use roce_wire::LinkType;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Error, Options, Outlet, Stop, settled};
+use super::{Error, Options, Outlet, Stop, now, settled};
 use crate::frame::{Batch, Direction, Frame, Interface, place};
 
 /// The kernel hands over a block that is not full after this time.
@@ -112,11 +112,11 @@ impl Device {
     fn read_all(&mut self, outlet: &mut Outlet, stop: &Stop) -> Result<(), Error> {
         let mut drops = Drops::default();
         let mut more = false;
-        let mut last_look: Option<Instant> = None;
+        let mut newest = Nanos(0);
+        let mut end: Option<End> = None;
         loop {
-            if last_look.is_none() && stop.is_told() {
-                // What the kernel has by now it hands over within the time of a block.
-                last_look = Some(Instant::now() + 2 * BLOCK_TIME);
+            if end.is_none() && stop.is_told() {
+                end = Some(End::now());
             }
             let until = settled();
             let ready = more || self.wait()?;
@@ -127,12 +127,14 @@ impl Device {
                     .dispatch(Some(AT_ONCE), |packet| block.add(&packet))
                     .map_err(|error| self.failed(error))?;
                 more = taken >= AT_ONCE;
+                newest = newest.max(block.newest);
             }
-            if !block.end(until) {
+            // What is left in the kernel's buffer may have waited there for any time.
+            if !block.end(if more { Nanos(0) } else { until }) {
                 return Ok(());
             }
             outlet.dropped(drops.more(&self.handle.stats().map_err(|error| self.failed(error))?));
-            if last_look.is_some_and(|end| Instant::now() >= end) {
+            if end.is_some_and(|end| end.is_reached(more, newest)) {
                 return Ok(());
             }
         }
@@ -173,6 +175,28 @@ impl fmt::Debug for Device {
     }
 }
 
+/// When a device was told to stop.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    told: Nanos,
+    /// What the kernel had by then it has handed over by now.
+    look: Instant,
+}
+
+impl End {
+    fn now() -> Self {
+        Self {
+            told: now(),
+            look: Instant::now() + 2 * BLOCK_TIME,
+        }
+    }
+
+    /// Whether all frames up to then were read: `newest` is the latest stamp, and there are `more` in the kernel's buffer.
+    fn is_reached(self, more: bool, newest: Nanos) -> bool {
+        Instant::now() >= self.look && (!more || newest > self.told)
+    }
+}
+
 /// Frames that are being read, on their way to the queue.
 struct Block<'a> {
     outlet: &'a mut Outlet,
@@ -180,6 +204,7 @@ struct Block<'a> {
     unit: u64,
     data: BytesMut,
     frames: Vec<Frame>,
+    newest: Nanos,
     is_heard: bool,
 }
 
@@ -190,6 +215,7 @@ impl<'a> Block<'a> {
             unit,
             data: BytesMut::new(),
             frames: Vec::new(),
+            newest: Nanos(0),
             is_heard: true,
         }
     }
@@ -203,8 +229,10 @@ impl<'a> Block<'a> {
         }
         let second = u64::try_from(header.ts.tv_sec).unwrap_or_default();
         let part = u64::try_from(header.ts.tv_usec).unwrap_or_default();
+        let time = Nanos(second.saturating_mul(Nanos::SECOND) + part * self.unit);
+        self.newest = self.newest.max(time);
         self.frames.push(Frame {
-            time: Nanos(second.saturating_mul(Nanos::SECOND) + part * self.unit),
+            time,
             offset: place(self.data.len()),
             captured: place(data.len()),
             original: header.len,
