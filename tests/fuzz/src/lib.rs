@@ -66,9 +66,16 @@ fn read(file: &[u8], block_bytes: usize, read_ahead: bool) -> Outcome {
             Ok(Some(batch)) => {
                 batches += 1;
                 assert!(
-                    !batch.frames().is_empty() || !batch.lost().is_empty(),
+                    !(batch.frames().is_empty() && batch.lost().is_empty() && batch.notes().is_empty()),
                     "a batch of nothing"
                 );
+                for note in batch.notes() {
+                    assert_eq!(
+                        batch.note(note).len(),
+                        note.length as usize,
+                        "a note beyond its batch"
+                    );
+                }
                 for frame in batch.frames() {
                     let bytes = batch.bytes(frame);
                     let end = u64::from(frame.offset) + u64::from(frame.captured);
