@@ -1,5 +1,5 @@
 //! The fast path: RoCEv2 over Ethernet (up to two tags), Linux cooked captures or raw IP, with IPv4 without options or
-//! IPv6 without extension headers, at fixed offsets. That is nearly all traffic.
+//! IPv6 without extension headers, and RoCEv1 over Ethernet, at fixed offsets. That is nearly all traffic.
 //!
 //! It takes a packet only when all its headers were captured and all its lengths agree. Everything else, odd or cut,
 //! is left to the general path, which gives the same for the packets that both can read.
@@ -9,6 +9,7 @@ use crate::frame::ethernet::{self, Ethernet};
 use crate::frame::sll::{self, LinuxSll};
 use crate::frame::sll2::LinuxSll2;
 use crate::frame::vlan::Vlan;
+use crate::network::grh::Grh;
 use crate::network::ipv4::Ipv4;
 use crate::network::ipv6::Ipv6;
 use crate::network::udp::{self, Udp};
@@ -60,6 +61,7 @@ fn of_ethernet(frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
         ethernet::IPV4 => of_ipv4::<14>(frame, original, None, into),
         ethernet::IPV6 => of_ipv6::<14>(frame, original, None, into),
         ethernet::VLAN | ethernet::SERVICE_VLAN => of_tagged(frame, original, into),
+        ethernet::ROCE_V1 => of_grh::<14>(frame, original, None, into),
         _ => None,
     }
 }
@@ -70,6 +72,7 @@ fn of_tagged(frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
     match outer.ether_type() {
         ethernet::IPV4 => return of_ipv4::<18>(frame, original, tag, into),
         ethernet::IPV6 => return of_ipv6::<18>(frame, original, tag, into),
+        ethernet::ROCE_V1 => return of_grh::<18>(frame, original, tag, into),
         ethernet::VLAN | ethernet::SERVICE_VLAN => {}
         _ => return None,
     }
@@ -78,6 +81,7 @@ fn of_tagged(frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
     match inner.ether_type() {
         ethernet::IPV4 => of_ipv4::<22>(frame, original, tag, into),
         ethernet::IPV6 => of_ipv6::<22>(frame, original, tag, into),
+        ethernet::ROCE_V1 => of_grh::<22>(frame, original, tag, into),
         _ => None,
     }
 }
@@ -169,6 +173,39 @@ fn of_ipv6<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, in
         traffic_class: ip.traffic_class(),
         hop_limit: ip.hop_limit(),
         carrier: Carrier::RoceV2Ipv6,
+        through: through(vlan),
+        seen: transport.seen,
+    };
+    Some(())
+}
+
+/// A GRH at offset `AT`: 40 + 12 + 4 bytes. Its payload length is what a UDP length says but for the 8 bytes of UDP.
+fn of_grh<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, into: &mut Roce) -> Option<()> {
+    let head: &[u8; 56] = chunk(frame, usize::from(AT))?;
+    let grh = Grh(chunk(head, 0)?);
+    if grh.next_header() != Grh::IBA_TRANSPORT {
+        return None;
+    }
+    let bth = Bth(*chunk(head, 40)?);
+    let length = u32::from(grh.payload_length()) + 8;
+    let transport = Transport::of(frame, bth, AT + 40, length, original)?;
+    *into = Roce {
+        source: grh.source(),
+        destination: grh.destination(),
+        bth,
+        aeth: transport.aeth,
+        dma_length: transport.dma_length,
+        source_qpn: transport.source_qpn,
+        payload_bytes: transport.payload_bytes,
+        vni: None,
+        network_offset: AT,
+        bth_offset: AT + 40,
+        vlan,
+        udp_source_port: 0,
+        ip_id: 0,
+        traffic_class: grh.traffic_class(),
+        hop_limit: grh.hop_limit(),
+        carrier: Carrier::RoceV1,
         through: through(vlan),
         seen: transport.seen,
     };

@@ -306,7 +306,10 @@ proptest! {
             prop_assert_eq!(general, Decoded { content: Content::Roce(roce), mirror: None, stop: None });
         }
         if stack.wraps.is_empty() && stack.tags.len() <= 2 {
-            let plain = matches!(stack.network, Network::V4 { options: 0 } | Network::V6 { extensions: 0 });
+            let plain = matches!(
+                stack.network,
+                Network::V4 { options: 0 } | Network::V6 { extensions: 0 } | Network::V1
+            );
             let taken = fast::decode(LinkType::ETHERNET, &frame, original(&frame)).is_some();
             prop_assert_eq!(taken, plain, "the fast path takes all of its own");
         }
