@@ -13,6 +13,8 @@ mod bench;
 mod captures;
 mod demo;
 mod deny;
+mod ebpf;
+mod elf;
 mod fuzz;
 mod golden;
 mod need;
@@ -83,6 +85,12 @@ const CHORES: &[Chore] = &[
         arguments: schema::ARGUMENTS,
         about: schema::ABOUT,
         run: schema::run,
+    },
+    Chore {
+        name: "build-ebpf",
+        arguments: ebpf::ARGUMENTS,
+        about: ebpf::ABOUT,
+        run: ebpf::run,
     },
     Chore {
         name: "golden",

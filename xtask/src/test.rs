@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON};
 use crate::workspace::{Profile, Workspace, execute, line, no_arguments, step, succeeds};
-use crate::{deny, schema};
+use crate::{deny, ebpf, schema};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies";
 
@@ -26,6 +26,15 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     format(workspace, &mut skipped)?;
     clippy(workspace, &mut skipped)?;
     let counts = step("tests", || tests(workspace))?;
+    skipped.extend(counts.skipped.iter().cloned());
+    match ebpf::Toolchain::find(workspace)? {
+        Some(toolchain) => step("kernel programs", || ebpf::check(workspace, &toolchain))?,
+        None => skip(
+            &mut skipped,
+            "kernel programs",
+            "there is no compiler for BPF (`cargo xtask build-ebpf` gets one)",
+        ),
+    }
     step("documents", || {
         let mut doc = workspace.cargo(["doc", "--quiet", "--workspace", "--no-deps", "--locked"]);
         execute(doc.env("RUSTDOCFLAGS", "-D warnings"))
@@ -82,7 +91,10 @@ fn format(workspace: &Workspace, skipped: &mut Vec<String>) -> Result<()> {
     }
     step("format", || {
         execute(&mut workspace.cargo(["fmt", "--all", "--check"]))?;
-        execute(&mut workspace.cargo(["fmt", "--manifest-path", "tests/fuzz/Cargo.toml", "--check"]))
+        for manifest in ["tests/fuzz/Cargo.toml", "ebpf/Cargo.toml"] {
+            execute(&mut workspace.cargo(["fmt", "--manifest-path", manifest, "--check"]))?;
+        }
+        Ok(())
     })
 }
 
@@ -227,6 +239,7 @@ mod tests {
     fn results_are_counted() {
         let mut counts = Counts::default();
         counts.add("running 4 tests");
+        counts.add("test x ... SKIPPED: probe, rights: no setpriv");
         counts.add(
             "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s",
         );

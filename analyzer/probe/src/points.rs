@@ -1,0 +1,251 @@
+//! Where the host's programs are attached. A point that the running kernel lacks is reported and skipped; the rest works.
+
+use std::fmt;
+
+use aya::Ebpf;
+use aya::programs::uprobe::UProbeScope;
+use aya::programs::{KProbe, ProgramError, RawTracePoint, UProbe};
+use roce_abi::{ABSENT, Layout};
+
+/// The library through which processes use RDMA.
+const LIBRARY: &str = "libibverbs.so.1";
+
+/// Something that could not be attached.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Skipped {
+    /// The function or tracepoint.
+    pub point: &'static str,
+    /// What stays unseen without it.
+    pub unseen: &'static str,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} (not seen: {})", self.point, self.reason, self.unseen)
+    }
+}
+
+/// What no hook of this probe sees, for people: to be told when a run begins.
+pub const UNSEEN: &[&str] = &[
+    "queue pairs that a library makes through mlx5's DEVX (UCX and DOCA can): they pass no function of the verbs, their packets are \
+     seen all the same",
+    "queue pairs that were there before the probe: their numbers and addresses are taken from packets, their processes are not known",
+    "retransmissions and timers inside a hardware NIC: only Soft-RoCE runs them in the kernel; counters tell their sum",
+    "packets of a hardware NIC's queue pairs: they pass neither the classifier nor the kernel's drop points; capture on the RDMA \
+     device shows them",
+];
+
+/// How a program is attached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Function,
+    Tracepoint,
+    Library,
+}
+
+struct Point {
+    program: &'static str,
+    way: Way,
+    at: &'static str,
+    unseen: &'static str,
+    /// A field that the program cannot do without.
+    needs: fn(&Layout) -> u32,
+}
+
+const fn function(
+    program: &'static str,
+    at: &'static str,
+    unseen: &'static str,
+    needs: fn(&Layout) -> u32,
+) -> Point {
+    Point {
+        program,
+        way: Way::Function,
+        at,
+        unseen,
+        needs,
+    }
+}
+
+const fn library(program: &'static str, at: &'static str, unseen: &'static str) -> Point {
+    Point {
+        program,
+        way: Way::Library,
+        at,
+        unseen,
+        needs: |_| 0,
+    }
+}
+
+/// The life of queue pairs, through the kernel: all of the verbs pass these, those of processes and of the kernel itself.
+const LIFE: [Point; 7] = [
+    function(
+        "qp_created",
+        "ib_create_qp_user",
+        "queue pairs that processes make",
+        |layout| layout.qp_number,
+    ),
+    function(
+        "qp_created",
+        "ib_create_qp_kernel",
+        "queue pairs that the kernel makes",
+        |layout| layout.qp_number,
+    ),
+    function(
+        "qp_modified",
+        "ib_modify_qp_with_udata",
+        "changes by processes",
+        |layout| layout.attribute_state,
+    ),
+    function(
+        "qp_modify",
+        "ib_modify_qp_with_udata",
+        "changes by processes",
+        |layout| layout.attribute_state,
+    ),
+    function("qp_modified", "ib_modify_qp", "changes by the kernel", |layout| {
+        layout.attribute_state
+    }),
+    function("qp_modify", "ib_modify_qp", "changes by the kernel", |layout| {
+        layout.attribute_state
+    }),
+    function(
+        "qp_destroy",
+        "ib_destroy_qp_user",
+        "the end of queue pairs",
+        |layout| layout.qp_number,
+    ),
+];
+
+/// The same through libibverbs, where the kernel has no kprobes. `ibv_create_qp_ex` is no function of the library: what is made
+/// by it is seen when it is changed.
+const LIFE_IN_LIBRARY: [Point; 4] = [
+    library(
+        "user_qp_created",
+        "ibv_create_qp",
+        "queue pairs that processes make",
+    ),
+    library("user_qp_modified", "ibv_modify_qp", "changes by processes"),
+    library("user_qp_modify", "ibv_modify_qp", "changes by processes"),
+    library("user_qp_destroy", "ibv_destroy_qp", "the end of queue pairs"),
+];
+
+const TROUBLE: [Point; 7] = [
+    Point {
+        program: "cm_event",
+        way: Way::Tracepoint,
+        at: "cm_event_handler",
+        unseen: "events of the connection manager",
+        needs: |layout| layout.cm_event,
+    },
+    function(
+        "device_event",
+        "ib_dispatch_event",
+        "events of ports and devices",
+        |layout| layout.event_number,
+    ),
+    function(
+        "qp_event",
+        "ib_uverbs_qp_event_handler",
+        "asynchronous events of queue pairs",
+        |layout| layout.event_number,
+    ),
+    function(
+        "rxe_retransmit",
+        "retransmit_timer",
+        "Soft-RoCE's retransmission timers",
+        |layout| layout.rxe_retransmit_timer,
+    ),
+    function("rxe_rnr", "rnr_nak_timer", "Soft-RoCE's RNR timers", |layout| {
+        layout.rxe_rnr_timer
+    }),
+    function(
+        "rxe_error",
+        "rxe_qp_error",
+        "Soft-RoCE's queue pairs that fail",
+        |layout| layout.rxe_qp,
+    ),
+    Point {
+        program: "dropped",
+        way: Way::Tracepoint,
+        at: "kfree_skb",
+        unseen: "packets that the kernel drops",
+        needs: |layout| layout.buffer_network,
+    },
+];
+
+/// Attaches everything that the kernel takes; says what it does not.
+pub(crate) fn attach(ebpf: &mut Ebpf, layout: &Layout) -> Vec<Skipped> {
+    let mut skipped = attach_all(ebpf, layout, &LIFE);
+    if skipped.len() == LIFE.len() {
+        let library = attach_all(ebpf, layout, &LIFE_IN_LIBRARY);
+        if library.len() < LIFE_IN_LIBRARY.len() {
+            // The library stands in for the functions: what it does not see is the kernel's own.
+            skipped.retain(|skipped| {
+                skipped.unseen.ends_with("kernel") || skipped.unseen.ends_with("kernel makes")
+            });
+        }
+        skipped.extend(library);
+    }
+    skipped.extend(attach_all(ebpf, layout, &TROUBLE));
+    skipped.dedup_by(|a, b| (a.point, &a.reason) == (b.point, &b.reason));
+    skipped
+}
+
+fn attach_all(ebpf: &mut Ebpf, layout: &Layout, points: &[Point]) -> Vec<Skipped> {
+    let attach = |point: &Point| {
+        let reason = if (point.needs)(layout) == ABSENT {
+            "the kernel's BTF does not describe it: its module is not loaded, or differs too much".to_owned()
+        } else {
+            reason_of(&attach_one(ebpf, point).err()?)
+        };
+        Some(Skipped {
+            point: point.at,
+            unseen: point.unseen,
+            reason,
+        })
+    };
+    points.iter().filter_map(attach).collect()
+}
+
+fn attach_one(ebpf: &mut Ebpf, point: &Point) -> Result<(), ProgramError> {
+    let program = ebpf
+        .program_mut(point.program)
+        .ok_or(ProgramError::UnexpectedProgramType)?;
+    match point.way {
+        Way::Function => {
+            let probe: &mut KProbe = program.try_into()?;
+            if probe.fd().is_err() {
+                probe.load()?;
+            }
+            probe.attach(point.at, 0)?;
+        }
+        Way::Tracepoint => {
+            let tracepoint: &mut RawTracePoint = program.try_into()?;
+            tracepoint.load()?;
+            tracepoint.attach(point.at)?;
+        }
+        Way::Library => {
+            let probe: &mut UProbe = program.try_into()?;
+            probe.load()?;
+            probe.attach(point.at, LIBRARY, UProbeScope::AllProcesses)?;
+        }
+    }
+    Ok(())
+}
+
+/// The whole chain of an error in a line.
+fn reason_of(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}

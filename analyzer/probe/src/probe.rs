@@ -1,0 +1,300 @@
+//! The probe as a whole: opened, read, and gone without a trace.
+
+use std::borrow::Cow;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use aya::maps::{Map, MapData, MapError, PerCpuArray, PerCpuHashMap, RingBuf};
+use aya::programs::{TestRun, TestRunOptions};
+use aya::{Ebpf, EbpfLoader};
+use roce_abi::{Layout, Mode};
+use roce_model::{HostChange, HostEvent};
+
+use crate::capability::{self, Missing};
+use crate::clock::ClockOffset;
+use crate::clsact::Clsact;
+use crate::kernel::{KernelTypes, LIBIBVERBS};
+use crate::packet::{FlowCount, PacketRecord};
+use crate::points::{self, Skipped};
+use crate::record::Records;
+use crate::{FlowCounts, Losses, ProbeError, interface};
+
+/// The kernel programs, built by `cargo xtask build-ebpf`. The context of probes differs between processors.
+#[cfg(target_arch = "x86_64")]
+static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!("../../../ebpf/object/roce-x86_64.o"));
+#[cfg(not(target_arch = "x86_64"))]
+static OBJECT: Option<&[u8]> = None;
+
+/// How many records are read in one call at most, so that it ends however fast new ones come.
+const MOST_RECORDS: usize = 1 << 16;
+
+/// How often the clocks are compared anew: the realtime clock can be set.
+const CLOCK_PERIOD: Duration = Duration::from_secs(1);
+
+/// Which packets the classifier sends, besides counting all.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Packets {
+    /// None.
+    #[default]
+    None,
+    /// Those that tell of congestion or loss: CE, CNPs, NAKs, RNR NAKs.
+    Congestion,
+    /// All RoCE packets.
+    All,
+}
+
+/// What the probe is to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The interfaces that the classifier watches, both ways; none: no classifier.
+    pub interfaces: Vec<String>,
+    /// Which packets it sends.
+    pub packets: Packets,
+    /// Room for packet records on their way, in bytes; rounded up to a power of two.
+    pub packet_buffer: u32,
+    /// Whether the life and troubles of queue pairs are reported.
+    pub host_events: bool,
+    /// Kernel programs other than the built-in ones, to try a new build: an object of `cargo xtask build-ebpf`.
+    pub object: Option<PathBuf>,
+    /// Filters even where the kernel has links (Linux 6.6 on): for tests of the other way.
+    pub filters: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interfaces: Vec::new(),
+            packets: Packets::None,
+            packet_buffer: 16 << 20,
+            host_events: true,
+            object: None,
+            filters: false,
+        }
+    }
+}
+
+/// The open probe. Dropping it takes everything off.
+pub struct Probe {
+    // In this order they go: first the programs with their links and filters, then the qdiscs below them.
+    ebpf: Ebpf,
+    clsacts: Vec<Clsact>,
+    packets: RingBuf<MapData>,
+    events: RingBuf<MapData>,
+    flows: PerCpuHashMap<MapData, roce_abi::FlowKey, FlowCounts>,
+    losses: PerCpuArray<MapData, Losses>,
+    records: Option<Records>,
+    filters: bool,
+    clock: ClockOffset,
+    clock_taken: Instant,
+    /// Losses that were told.
+    told_events: u64,
+    told_packets: u64,
+}
+
+impl Probe {
+    /// Loads and attaches everything. What the kernel does not have is returned beside the probe: the rest works.
+    ///
+    /// # Errors
+    /// Rights are missing (the error says which, and how to grant them), the kernel has no BTF or refuses the programs, or an
+    /// interface does not exist.
+    pub fn open(options: &Options) -> Result<(Self, Vec<Skipped>), ProbeError> {
+        let object = match &options.object {
+            Some(path) => Cow::Owned(std::fs::read(path).map_err(|source| ProbeError::File {
+                path: path.clone(),
+                source,
+            })?),
+            None => Cow::Borrowed(OBJECT.ok_or(ProbeError::Architecture {
+                architecture: std::env::consts::ARCH,
+            })?),
+        };
+        if let Some(missing) = Missing::of_this_process()? {
+            return Err(ProbeError::Capabilities(missing));
+        }
+        let types = options.host_events.then(KernelTypes::read).transpose()?;
+        let layout = types.as_ref().map_or(Layout::UNKNOWN, |types| types.layout);
+        let no_reason = types.as_ref().map_or(u32::MAX, |types| types.no_reason);
+        let mode = match options.packets {
+            Packets::None => Mode::Count,
+            Packets::Congestion => Mode::Congestion,
+            Packets::All => Mode::Packets,
+        } as u32;
+        let mut ebpf = EbpfLoader::new()
+            .btf(None)
+            .override_global("MODE", &mode, true)
+            .override_global("LAYOUT", &layout, true)
+            .override_global("USER_LAYOUT", &LIBIBVERBS, true)
+            .override_global("DROP_REASON_LEFT_OUT", &no_reason, true)
+            .map_max_entries("PACKETS", options.packet_buffer)
+            .load(&object)
+            .map_err(|source| ProbeError::Load(Box::new(source)))?;
+        let mut probe = Self {
+            packets: map(&mut ebpf, "PACKETS")?,
+            events: map(&mut ebpf, "EVENTS")?,
+            flows: map(&mut ebpf, "FLOW_COUNTS")?,
+            losses: map(&mut ebpf, "LOSSES")?,
+            ebpf,
+            clsacts: Vec::new(),
+            records: types.map(Records::new),
+            filters: options.filters || !interface::has_links(),
+            clock: ClockOffset::measure(),
+            clock_taken: Instant::now(),
+            told_events: 0,
+            told_packets: 0,
+        };
+        interface::load(&mut probe.ebpf)?;
+        for name in &options.interfaces {
+            probe
+                .clsacts
+                .extend(interface::attach(&mut probe.ebpf, name, !probe.filters)?);
+        }
+        let skipped = if options.host_events {
+            points::attach(&mut probe.ebpf, &layout)
+        } else {
+            Vec::new()
+        };
+        Ok((probe, skipped))
+    }
+
+    /// Gives up the capabilities of the calling thread that reading does not need, for good. Threads that run already keep theirs:
+    /// call it before there are others. Where filters are to be removed at the end, CAP_NET_ADMIN stays.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn drop_capabilities(&self) -> Result<(), ProbeError> {
+        capability::drop_all(self.filters)
+    }
+
+    /// What becomes readable when host events wait.
+    pub fn events_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+
+    /// What becomes readable when packet records wait.
+    pub fn packets_fd(&self) -> BorrowedFd<'_> {
+        self.packets.as_fd()
+    }
+
+    /// The offset between the clocks as it was measured last, with its uncertainty.
+    pub fn clock(&self) -> ClockOffset {
+        self.clock
+    }
+
+    /// Adds the host events that wait to `into`, in the order in which they were reported. If some found no room, the last one
+    /// says how many.
+    ///
+    /// # Errors
+    /// The losses cannot be read.
+    pub fn events(&mut self, into: &mut Vec<HostEvent>) -> Result<(), ProbeError> {
+        self.keep_time();
+        let Some(records) = &mut self.records else {
+            return Ok(());
+        };
+        let mut last = None;
+        for _ in 0..MOST_RECORDS {
+            let Some(item) = self.events.next() else { break };
+            if let Some(event) = records.event(&item, self.clock) {
+                last = Some(event.time);
+                into.push(event);
+            }
+        }
+        let all = self.losses()?.events;
+        let count = all.saturating_sub(self.told_events);
+        if count > 0 {
+            self.told_events = all;
+            into.push(HostEvent {
+                time: last.unwrap_or_else(|| self.clock.now()),
+                device: None,
+                process: None,
+                what: HostChange::Lost { count },
+            });
+        }
+        Ok(())
+    }
+
+    /// Hands on the packet records that wait, in order, and returns how many packets found no room since it was called before.
+    ///
+    /// # Errors
+    /// The losses cannot be read.
+    pub fn packets(&mut self, mut each: impl FnMut(PacketRecord<'_>)) -> Result<u64, ProbeError> {
+        self.keep_time();
+        for _ in 0..MOST_RECORDS {
+            let Some(item) = self.packets.next() else { break };
+            if let Some(packet) = PacketRecord::of(&item, self.clock) {
+                each(packet);
+            }
+        }
+        let lost = self.losses()?.packets;
+        let count = lost.saturating_sub(self.told_packets);
+        self.told_packets = lost;
+        Ok(count)
+    }
+
+    /// What was counted since the probe was opened, in no particular order.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn counts(&self) -> Result<Vec<FlowCount>, ProbeError> {
+        let counted = self.flows.iter().map(|entry| {
+            let (key, by_cpu) = entry.map_err(|source| failed("FLOW_COUNTS", source))?;
+            Ok(FlowCount::of(&key, by_cpu.iter()))
+        });
+        counted.collect()
+    }
+
+    /// What was seen and not counted or not told since the probe was opened.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn losses(&self) -> Result<Losses, ProbeError> {
+        let by_cpu = self
+            .losses
+            .get(&0, 0)
+            .map_err(|source| failed("LOSSES", source))?;
+        let mut sum = Losses::default();
+        for cpu in by_cpu.iter() {
+            sum.untracked += cpu.untracked;
+            sum.undecoded += cpu.undecoded;
+            sum.packets += cpu.packets;
+            sum.events += cpu.events;
+        }
+        Ok(sum)
+    }
+
+    /// Runs the classifier on a frame as if it had come in, `repeat` times, and returns the time that one took in the kernel: for
+    /// tests and measurements.
+    ///
+    /// # Errors
+    /// The kernel refuses: a frame has 14 bytes at least.
+    pub fn try_frame(&mut self, frame: &[u8], repeat: u32) -> Result<Duration, ProbeError> {
+        let name = "roce_ingress";
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            repeat,
+            ..TestRunOptions::new()
+        };
+        let ran = interface::program(&mut self.ebpf, name)?.test_run(options);
+        ran.map(|result| result.duration)
+            .map_err(|source| ProbeError::Program {
+                name,
+                source: Box::new(source),
+            })
+    }
+
+    fn keep_time(&mut self) {
+        if self.clock_taken.elapsed() >= CLOCK_PERIOD {
+            self.clock = ClockOffset::measure();
+            self.clock_taken = Instant::now();
+        }
+    }
+}
+
+fn failed(name: &'static str, source: MapError) -> ProbeError {
+    ProbeError::Map { name, source }
+}
+
+/// Takes a map out of the object.
+fn map<T: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<T, ProbeError> {
+    let map = ebpf.take_map(name).ok_or(ProbeError::Object { name })?;
+    map.try_into().map_err(|source| failed(name, source))
+}

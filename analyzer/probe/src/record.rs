@@ -1,0 +1,215 @@
+//! Records of the kernel programs as host events.
+
+use std::sync::Arc;
+
+use roce_abi::{
+    AsyncRecord, ConnectionRecord, DropRecord, HostHead, HostKind, ModifyRecord, QueuePairRecord, read,
+};
+use roce_model::{
+    Address, Element, HostChange, HostEvent, Nanos, Process, Psn, Qpn, QueuePairChange, QueuePairKind,
+    QueuePairState, RnrTimer,
+};
+
+use crate::clock::ClockOffset;
+use crate::kernel::KernelTypes;
+use crate::owners::Owners;
+
+/// Bits of `enum ib_qp_attr_mask` (Linux include/rdma/ib_verbs.h); libibverbs has the same.
+mod mask {
+    pub(super) const STATE: u32 = 1;
+    pub(super) const PORT: u32 = 1 << 5;
+    pub(super) const ADDRESS: u32 = 1 << 7;
+    pub(super) const PATH_MTU: u32 = 1 << 8;
+    pub(super) const TIMEOUT: u32 = 1 << 9;
+    pub(super) const RETRY_COUNT: u32 = 1 << 10;
+    pub(super) const RNR_RETRY: u32 = 1 << 11;
+    pub(super) const RQ_PSN: u32 = 1 << 12;
+    pub(super) const MIN_RNR_TIMER: u32 = 1 << 15;
+    pub(super) const SQ_PSN: u32 = 1 << 16;
+    pub(super) const DESTINATION_QPN: u32 = 1 << 20;
+}
+
+/// Makes host events of records.
+pub(crate) struct Records {
+    types: KernelTypes,
+    owners: Owners,
+}
+
+impl Records {
+    pub(crate) fn new(types: KernelTypes) -> Self {
+        Self {
+            types,
+            owners: Owners::default(),
+        }
+    }
+
+    /// The event of one record; `None` for what is no record.
+    pub(crate) fn event(&mut self, bytes: &[u8], clock: ClockOffset) -> Option<HostEvent> {
+        let head: HostHead = read(bytes)?;
+        let kind = |kind: HostKind| head.kind == kind as u32;
+        let (device, change) = if kind(HostKind::Modified) {
+            let record: ModifyRecord = read(bytes)?;
+            (text(&record.device), modified(&record))
+        } else if kind(HostKind::Connection) {
+            let record: ConnectionRecord = read(bytes)?;
+            (text(&record.device), self.connection(&record))
+        } else if kind(HostKind::Device) || kind(HostKind::QueuePair) {
+            let record: AsyncRecord = read(bytes)?;
+            (text(&record.device), self.asynchronous(&record))
+        } else if kind(HostKind::Dropped) {
+            let record: DropRecord = read(bytes)?;
+            (text(&record.interface), self.dropped(&record))
+        } else {
+            let record: QueuePairRecord = read(bytes)?;
+            (text(&record.device), queue_pair(&record)?)
+        };
+        let running = Process {
+            pid: head.pid,
+            comm: text(&head.comm).unwrap_or_default(),
+            cgroup: head.cgroup,
+        };
+        let process = self.owners.process(device.as_deref(), &change, running);
+        Some(HostEvent {
+            time: clock.realtime(head.time),
+            device,
+            process,
+            what: change,
+        })
+    }
+
+    fn connection(&self, record: &ConnectionRecord) -> HostChange {
+        HostChange::Connection {
+            event: self.types.cm_events.name(record.event),
+            status: record.status,
+            qpn: (record.qpn != 0).then(|| Qpn::new(record.qpn)),
+            local: socket_address(&record.local),
+            remote: socket_address(&record.remote),
+        }
+    }
+
+    fn asynchronous(&self, record: &AsyncRecord) -> HostChange {
+        let event = self.types.async_events.name(record.event);
+        // What an event is about is told by its name alone (Linux include/rdma/ib_verbs.h, enum ib_event_type).
+        let about = if record.head.kind == HostKind::QueuePair as u32 {
+            Element::QueuePair(Qpn::new(record.element))
+        } else if &*event == "device_fatal" {
+            Element::Device
+        } else if event.starts_with("cq") || event.starts_with("srq") || event.starts_with("wq") {
+            Element::Queue
+        } else {
+            u8::try_from(record.element).map_or(Element::Device, Element::Port)
+        };
+        HostChange::Asynchronous { event, about }
+    }
+
+    fn dropped(&self, record: &DropRecord) -> HostChange {
+        // The base transport header: the queue pair at 5, the PSN at 9 (IBTA 9.2).
+        let word = |at: usize| {
+            let bytes = [record.bth[at], record.bth[at + 1], record.bth[at + 2]];
+            u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]])
+        };
+        HostChange::Dropped {
+            source: Address::v6(record.source),
+            destination: Address::v6(record.destination),
+            qpn: Qpn::new(word(5)),
+            psn: Psn::new(word(9)),
+            reason: self.types.drop_reasons.name(record.reason),
+        }
+    }
+}
+
+fn queue_pair(record: &QueuePairRecord) -> Option<HostChange> {
+    let qpn = Qpn::new(record.qpn);
+    let is = |kind: HostKind| record.head.kind == kind as u32;
+    Some(if is(HostKind::Created) {
+        HostChange::Created {
+            qpn,
+            kind: queue_pair_kind(record.kind),
+        }
+    } else if is(HostKind::Destroyed) {
+        HostChange::Destroyed { qpn }
+    } else if is(HostKind::RetransmitTimer) {
+        HostChange::RetransmitTimer { qpn }
+    } else if is(HostKind::RnrTimer) {
+        HostChange::RnrTimer { qpn }
+    } else if is(HostKind::QueuePairError) {
+        HostChange::QueuePairError { qpn }
+    } else {
+        return None;
+    })
+}
+
+/// `enum ib_qp_type`; libibverbs has the same numbers.
+fn queue_pair_kind(number: u32) -> QueuePairKind {
+    match number {
+        0 => QueuePairKind::Smi,
+        1 => QueuePairKind::Gsi,
+        2 => QueuePairKind::Rc,
+        3 => QueuePairKind::Uc,
+        4 => QueuePairKind::Ud,
+        8 => QueuePairKind::RawPacket,
+        9 => QueuePairKind::XrcInitiator,
+        10 => QueuePairKind::XrcTarget,
+        _ => QueuePairKind::Other,
+    }
+}
+
+/// `enum ib_qp_state`.
+fn state(number: u32) -> Option<QueuePairState> {
+    QueuePairState::ALL.get(number as usize).copied()
+}
+
+fn modified(record: &ModifyRecord) -> HostChange {
+    let set = |bit: u32| record.mask & bit != 0;
+    let path = set(mask::ADDRESS);
+    let change = QueuePairChange {
+        state: set(mask::STATE).then(|| state(record.state)).flatten(),
+        destination_qpn: set(mask::DESTINATION_QPN).then(|| Qpn::new(record.destination_qpn)),
+        source: (path && record.source != [0; 16]).then(|| Address::v6(record.source)),
+        destination: path.then(|| Address::v6(record.destination)),
+        sq_psn: set(mask::SQ_PSN).then(|| Psn::new(record.sq_psn)),
+        rq_psn: set(mask::RQ_PSN).then(|| Psn::new(record.rq_psn)),
+        path_mtu: set(mask::PATH_MTU).then(|| path_mtu(record.path_mtu)).flatten(),
+        timeout: set(mask::TIMEOUT).then(|| timeout(record.timeout)),
+        retry_count: set(mask::RETRY_COUNT).then_some(record.retry_count),
+        rnr_retry: set(mask::RNR_RETRY).then_some(record.rnr_retry),
+        min_rnr_timer: set(mask::MIN_RNR_TIMER).then(|| RnrTimer::new(record.min_rnr_timer)),
+        traffic_class: path.then_some(record.traffic_class),
+        source_gid_index: path.then_some(record.source_index),
+        port: set(mask::PORT).then_some(record.port),
+    };
+    HostChange::Modified {
+        qpn: Qpn::new(record.qpn),
+        set: Box::new(change),
+    }
+}
+
+/// `enum ib_mtu`: 1 to 5 are 256 to 4,096 bytes.
+fn path_mtu(code: u32) -> Option<u32> {
+    (1..=5).contains(&code).then(|| 128 << code)
+}
+
+/// Local ACK timeout: 4.096 us * 2^code, 0 for ever (IBTA 9.7.6.1.3).
+fn timeout(code: u8) -> Nanos {
+    match code & 0x1f {
+        0 => Nanos(0),
+        code => Nanos(4_096 << code),
+    }
+}
+
+/// The text before the zero; `None` when there is none.
+fn text(bytes: &[u8]) -> Option<Arc<str>> {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    (!text.is_empty()).then(|| String::from_utf8_lossy(text).into())
+}
+
+/// The address of a `struct sockaddr`: its family in the host's byte order, then the port and the address in network order.
+fn socket_address(bytes: &[u8; 28]) -> Option<Address> {
+    const IPV4: u16 = 2;
+    const IPV6: u16 = 10;
+    match u16::from_ne_bytes([bytes[0], bytes[1]]) {
+        IPV4 => Some(Address::v4(*bytes[4..].first_chunk()?)),
+        IPV6 => Some(Address::v6(*bytes[8..].first_chunk()?)),
+        _ => None,
+    }
+}

@@ -1,0 +1,156 @@
+//! The life of queue pairs: made, changed, destroyed.
+//!
+//! Two ways lead here: the kernel's own functions, which all of the verbs pass, and (where kprobes are off) the functions of
+//! libibverbs. The programs are the same but for whose memory they read.
+
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
+use aya_ebpf::macros::{kprobe, kretprobe, map, uprobe, uretprobe};
+use aya_ebpf::maps::LruHashMap;
+use aya_ebpf::programs::{ProbeContext, RetProbeContext};
+use roce_abi::{HostKind, ModifyRecord, QueuePairRecord};
+
+use crate::event::send;
+use crate::kernel::{Kernel, Memory, User, address, field};
+
+/// The last values of a pointer that stand for an error: `MAX_ERRNO` of Linux include/linux/err.h.
+const ERRORS: u64 = 4095;
+
+/// A change that has begun: what it was called with.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Pending {
+    queue_pair: u64,
+    attributes: u64,
+    mask: u64,
+}
+
+/// By thread: a thread is in one call at a time. What never returned gives way.
+#[map]
+static CHANGES: LruHashMap<u64, Pending> = LruHashMap::with_max_entries(4096, 0);
+
+#[kretprobe]
+pub fn qp_created(ctx: RetProbeContext) -> u32 {
+    created::<Kernel>(ctx.ret())
+}
+
+#[uretprobe]
+pub fn user_qp_created(ctx: RetProbeContext) -> u32 {
+    created::<User>(ctx.ret())
+}
+
+#[kprobe]
+pub fn qp_modify(ctx: ProbeContext) -> u32 {
+    modify(&ctx)
+}
+
+#[uprobe]
+pub fn user_qp_modify(ctx: ProbeContext) -> u32 {
+    modify(&ctx)
+}
+
+#[kretprobe]
+pub fn qp_modified(ctx: RetProbeContext) -> u32 {
+    modified::<Kernel>(ctx.ret())
+}
+
+#[uretprobe]
+pub fn user_qp_modified(ctx: RetProbeContext) -> u32 {
+    modified::<User>(ctx.ret())
+}
+
+#[kprobe]
+pub fn qp_destroy(ctx: ProbeContext) -> u32 {
+    tell::<Kernel>(HostKind::Destroyed, ctx.arg(0).unwrap_or(0))
+}
+
+#[uprobe]
+pub fn user_qp_destroy(ctx: ProbeContext) -> u32 {
+    tell::<User>(HostKind::Destroyed, ctx.arg(0).unwrap_or(0))
+}
+
+#[inline(always)]
+fn created<M: Memory>(queue_pair: u64) -> u32 {
+    if queue_pair >= ERRORS.wrapping_neg() {
+        return 0;
+    }
+    tell::<M>(HostKind::Created, queue_pair)
+}
+
+/// Sends what there is to say of the queue pair at an address.
+#[inline(always)]
+pub(crate) fn tell<M: Memory>(kind: HostKind, queue_pair: u64) -> u32 {
+    if queue_pair == 0 {
+        return 0;
+    }
+    send(kind, |record: &mut QueuePairRecord| {
+        if let Some(device) = M::device(queue_pair)
+            && let Some(name) = address!(M, device, device_name)
+        {
+            M::read_text(name, &mut record.device);
+        }
+        record.qpn = field!(M, queue_pair, qp_number).unwrap_or(0);
+        record.kind = field!(M, queue_pair, qp_type).unwrap_or(0);
+    });
+    0
+}
+
+#[inline(always)]
+fn modify(ctx: &ProbeContext) -> u32 {
+    let pending = Pending {
+        queue_pair: ctx.arg(0).unwrap_or(0),
+        attributes: ctx.arg(1).unwrap_or(0),
+        mask: ctx.arg(2).unwrap_or(0),
+    };
+    let _ = CHANGES.insert(&bpf_get_current_pid_tgid(), &pending, 0);
+    0
+}
+
+#[inline(always)]
+fn modified<M: Memory>(result: u64) -> u32 {
+    let thread = bpf_get_current_pid_tgid();
+    // SAFETY: only this thread's own calls write its entry; it is copied at once.
+    let Some(pending) = (unsafe { CHANGES.get(&thread).copied() }) else {
+        return 0;
+    };
+    let _ = CHANGES.remove(&thread);
+    // An int: the upper half of the register means nothing.
+    if result as u32 != 0 {
+        return 0;
+    }
+    let Pending {
+        queue_pair,
+        attributes,
+        mask,
+    } = pending;
+    send(HostKind::Modified, |record: &mut ModifyRecord| {
+        if let Some(device) = M::device(queue_pair)
+            && let Some(name) = address!(M, device, device_name)
+        {
+            M::read_text(name, &mut record.device);
+        }
+        record.qpn = field!(M, queue_pair, qp_number).unwrap_or(0);
+        record.kind = field!(M, queue_pair, qp_type).unwrap_or(0);
+        record.mask = mask as u32;
+        record.state = field!(M, attributes, attribute_state).unwrap_or(0);
+        record.path_mtu = field!(M, attributes, attribute_path_mtu).unwrap_or(0);
+        record.rq_psn = field!(M, attributes, attribute_rq_psn).unwrap_or(0);
+        record.sq_psn = field!(M, attributes, attribute_sq_psn).unwrap_or(0);
+        record.destination_qpn = field!(M, attributes, attribute_destination).unwrap_or(0);
+        record.destination = field!(M, attributes, attribute_gid).unwrap_or_default();
+        record.traffic_class = field!(M, attributes, attribute_traffic_class).unwrap_or(0);
+        record.source_index = field!(M, attributes, attribute_source_index).unwrap_or(0);
+        record.timeout = field!(M, attributes, attribute_timeout).unwrap_or(0);
+        record.retry_count = field!(M, attributes, attribute_retry_count).unwrap_or(0);
+        record.rnr_retry = field!(M, attributes, attribute_rnr_retry).unwrap_or(0);
+        record.min_rnr_timer = field!(M, attributes, attribute_min_rnr_timer).unwrap_or(0);
+        record.port = field!(M, attributes, attribute_port).unwrap_or(0);
+        // The kernel keeps the source GID with the queue pair once it has one.
+        let source: Option<u64> = field!(M, queue_pair, qp_source);
+        if let Some(source) = source
+            && source != 0
+        {
+            record.source = field!(M, source, gid).unwrap_or_default();
+        }
+    });
+    0
+}
