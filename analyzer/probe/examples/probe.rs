@@ -1,4 +1,5 @@
-//! Prints what the probe sees: `probe SECONDS [INTERFACE ...]`. For trying it by hand, and in the VM.
+//! Prints what the probe sees: `probe SECONDS none|congestion|all [INTERFACE ...]`, the second word being the packets that are sent. For
+//! trying it by hand, and in the VM.
 
 #![expect(clippy::print_stdout, reason = "an example for a person at a terminal")]
 
@@ -9,13 +10,17 @@ use roce_probe::{Options, Packets, Probe, UNSEEN};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let seconds = arguments
-        .next()
-        .ok_or("usage: probe SECONDS [INTERFACE ...]")?
-        .parse()?;
+    let usage = "usage: probe SECONDS none|congestion|all [INTERFACE ...]";
+    let seconds = arguments.next().ok_or(usage)?.parse()?;
+    let packets = match arguments.next().as_deref() {
+        Some("none") => Packets::None,
+        Some("congestion") => Packets::Congestion,
+        Some("all") => Packets::All,
+        _ => return Err(usage.into()),
+    };
     let options = Options {
         interfaces: arguments.collect(),
-        packets: Packets::Congestion,
+        packets,
         ..Options::default()
     };
     let (mut probe, skipped) = Probe::open(&options)?;
@@ -28,11 +33,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("clocks: {:?}", probe.clock());
     let end = Instant::now() + Duration::from_secs(seconds);
-    let (mut events, mut packets) = (Vec::new(), 0_u64);
+    let (mut events, mut records) = (Vec::new(), 0_u64);
     while Instant::now() < end {
         std::thread::sleep(Duration::from_millis(50));
         probe.events(&mut events)?;
-        let lost = probe.packets(|_| packets += 1)?;
+        let lost = probe.packets(|_| records += 1)?;
         if lost > 0 {
             println!("{lost} packet records lost");
         }
@@ -62,6 +67,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             counts.cnps
         );
     }
-    println!("{packets} packet records; {:?}", probe.losses()?);
+    println!("{records} packet records; {:?}", probe.losses()?);
     Ok(())
 }

@@ -30,7 +30,9 @@ mod btf;
 mod capability;
 mod clock;
 mod clsact;
+mod counters;
 mod error;
+mod ethtool;
 mod interface;
 mod kernel;
 mod owners;
@@ -41,6 +43,7 @@ mod record;
 
 pub use capability::Missing;
 pub use clock::ClockOffset;
+pub use counters::Counters;
 pub use error::ProbeError;
 pub use interface::{Cleaned, cleanup};
 pub use packet::{Direction, FlowCount, PacketRecord};

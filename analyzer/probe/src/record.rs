@@ -213,3 +213,137 @@ fn socket_address(bytes: &[u8; 28]) -> Option<Address> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const CLOCK: ClockOffset = ClockOffset {
+        nanos: 1_000,
+        uncertainty: Nanos(1),
+    };
+
+    /// Names as this machine's kernel has them, or none: then numbers are names.
+    fn records() -> Option<Records> {
+        let there = Path::new("/sys/kernel/btf/vmlinux").exists();
+        if !there {
+            crate::btf::tests::skip("records");
+        }
+        there.then(|| Records::new(KernelTypes::read().unwrap()))
+    }
+
+    /// The head of a record: time, cgroup, kind, pid, comm, as in `HostHead`.
+    fn head(kind: HostKind, pid: u32, comm: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(7_u64.to_ne_bytes());
+        bytes.extend(42_u64.to_ne_bytes());
+        bytes.extend((kind as u32).to_ne_bytes());
+        bytes.extend(pid.to_ne_bytes());
+        padded(&mut bytes, comm, 16);
+        bytes
+    }
+
+    fn padded(bytes: &mut Vec<u8>, text: &str, length: usize) {
+        bytes.extend(text.as_bytes());
+        bytes.resize(bytes.len() + length - text.len(), 0);
+    }
+
+    fn queue_pair(kind: HostKind, pid: u32, comm: &str) -> Vec<u8> {
+        let mut bytes = head(kind, pid, comm);
+        padded(&mut bytes, "rxe0", 64);
+        // QP 0x11, IB_QPT_RC.
+        bytes.extend(0x11_u32.to_ne_bytes());
+        bytes.extend(2_u32.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn timers_belong_to_who_made_the_queue_pair() {
+        let Some(mut records) = records() else { return };
+        let mut of = |bytes: &[u8]| records.event(bytes, CLOCK).unwrap();
+        let made = of(&queue_pair(HostKind::Created, 71, "ib_send_bw"));
+        assert_eq!((made.time, made.device.as_deref()), (Nanos(1_007), Some("rxe0")));
+        assert_eq!(
+            made.what,
+            HostChange::Created {
+                qpn: Qpn::new(0x11),
+                kind: QueuePairKind::Rc
+            }
+        );
+        let timer = of(&queue_pair(HostKind::RetransmitTimer, 0, "swapper/1"));
+        let process = timer.process.unwrap();
+        assert_eq!(
+            (process.pid, &*process.comm, process.cgroup),
+            (71, "ib_send_bw", 42)
+        );
+        // The kernel destroys what a killed process leaves in whatever thread has the time.
+        let gone = of(&queue_pair(HostKind::Destroyed, 9, "kworker/u8:1"));
+        assert_eq!(gone.process.unwrap().pid, 71);
+        let after = of(&queue_pair(HostKind::RetransmitTimer, 0, "swapper/1"));
+        assert_eq!(after.process, None, "nobody knows any more");
+    }
+
+    #[test]
+    fn only_what_was_set_is_told() {
+        let Some(mut records) = records() else { return };
+        let mut bytes = head(HostKind::Modified, 71, "x");
+        padded(&mut bytes, "mlx5_0", 64);
+        bytes.extend([0xfd; 16]);
+        bytes.extend([0; 16]);
+        // QPN, type, mask: IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_TIMEOUT | IB_QP_SQ_PSN; RTS, MTU code 5, RQ PSN, SQ PSN,
+        // destination QPN.
+        for word in [
+            0x11_u32,
+            2,
+            1 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 16,
+            3,
+            5,
+            77,
+            99,
+            0x12,
+        ] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        // Traffic class, GID index, timeout, retries, RNR retries, RNR timer, port, nothing.
+        bytes.extend([106, 3, 14, 7, 7, 12, 1, 0]);
+        let HostChange::Modified { set, .. } = records.event(&bytes, CLOCK).unwrap().what else {
+            panic!("a change");
+        };
+        assert_eq!(
+            *set,
+            QueuePairChange {
+                state: Some(QueuePairState::ReadyToSend),
+                destination: Some(Address::v6([0xfd; 16])),
+                sq_psn: Some(Psn::new(99)),
+                // 4.096 us * 2^14.
+                timeout: Some(Nanos(67_108_864)),
+                path_mtu: Some(4096),
+                traffic_class: Some(106),
+                source_gid_index: Some(3),
+                ..QueuePairChange::default()
+            }
+        );
+        for length in 0..bytes.len() {
+            assert_eq!(
+                records.event(&bytes[..length], CLOCK),
+                None,
+                "{length} bytes are no record"
+            );
+        }
+    }
+
+    #[test]
+    fn addresses_of_sockets_are_read() {
+        // struct sockaddr_in: family 2 in host order, port, address.
+        let mut bytes = [0; 28];
+        bytes[..8].copy_from_slice(&[2_u16.to_ne_bytes(), [0x12, 0x67], [10, 77], [0, 1]].concat());
+        assert_eq!(socket_address(&bytes), Some(Address::v4([10, 77, 0, 1])));
+        // struct sockaddr_in6: family 10, port, flow label, address.
+        bytes[..2].copy_from_slice(&10_u16.to_ne_bytes());
+        bytes[8..24].copy_from_slice(&[0xfe; 16]);
+        assert_eq!(socket_address(&bytes), Some(Address::v6([0xfe; 16])));
+        assert_eq!(socket_address(&[0; 28]), None);
+    }
+}

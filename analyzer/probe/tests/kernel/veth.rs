@@ -3,7 +3,8 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use roce_probe::{Direction, Options, Packets};
+use roce_model::Nanos;
+use roce_probe::{Counters, Direction, Options, Packets};
 
 use crate::namespaces::{PORT, Pair, swallow, write_middle};
 use crate::{classifier, open, skip};
@@ -133,4 +134,23 @@ fn at_overload_what_is_lost_is_told() {
         "all are counted"
     );
     assert!(counts.iter().all(|flow| flow.direction == Direction::Egress));
+}
+
+#[test]
+fn statistics_of_a_driver_are_read() {
+    let test = "statistics of veth";
+    let Some(pair) = pair(test) else { return };
+    pair.enter('b');
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut counters = Counters::below(nowhere.path(), &["vb".to_owned()]);
+    let mut events = Vec::new();
+    counters.poll(Nanos(1), &mut events);
+    counters.poll(Nanos(2), &mut events);
+    assert_eq!(events, [], "nothing was dropped");
+    let drops = counters
+        .names()
+        .filter(|(device, name)| *device == "vb" && name.contains("drop"))
+        .count();
+    // Linux drivers/net/veth.c: rx_queue_N_drops of every queue.
+    assert!(drops >= 1, "{:?}", counters.names().collect::<Vec<_>>());
 }
