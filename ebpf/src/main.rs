@@ -7,6 +7,7 @@
 #![no_main]
 
 mod connection;
+mod devx;
 mod event;
 mod kernel;
 mod queue_pair;

@@ -3,10 +3,12 @@
 //! Two ways lead here: the kernel's own functions, which all of the verbs pass, and (where kprobes are off) the functions of
 //! libibverbs. The programs are the same but for whose memory they read.
 
+use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::{kprobe, kretprobe, map, uprobe, uretprobe};
 use aya_ebpf::maps::LruHashMap;
 use aya_ebpf::programs::{ProbeContext, RetProbeContext};
+use aya_log_ebpf::warn;
 use roce_abi::{HostKind, ModifyRecord, QueuePairRecord};
 
 use crate::event::send;
@@ -30,12 +32,12 @@ static CHANGES: LruHashMap<u64, Pending> = LruHashMap::with_max_entries(4096, 0)
 
 #[kretprobe]
 pub fn qp_created(ctx: RetProbeContext) -> u32 {
-    created::<Kernel>(ctx.ret())
+    created::<Kernel>(&ctx)
 }
 
 #[uretprobe]
 pub fn user_qp_created(ctx: RetProbeContext) -> u32 {
-    created::<User>(ctx.ret())
+    created::<User>(&ctx)
 }
 
 #[kprobe]
@@ -50,48 +52,59 @@ pub fn user_qp_modify(ctx: ProbeContext) -> u32 {
 
 #[kretprobe]
 pub fn qp_modified(ctx: RetProbeContext) -> u32 {
-    modified::<Kernel>(ctx.ret())
+    modified::<Kernel>(&ctx)
 }
 
 #[uretprobe]
 pub fn user_qp_modified(ctx: RetProbeContext) -> u32 {
-    modified::<User>(ctx.ret())
+    modified::<User>(&ctx)
 }
 
 #[kprobe]
 pub fn qp_destroy(ctx: ProbeContext) -> u32 {
-    tell::<Kernel>(HostKind::Destroyed, ctx.arg(0).unwrap_or(0))
+    tell::<Kernel>(&ctx, HostKind::Destroyed, ctx.arg(0).unwrap_or(0))
 }
 
 #[uprobe]
 pub fn user_qp_destroy(ctx: ProbeContext) -> u32 {
-    tell::<User>(HostKind::Destroyed, ctx.arg(0).unwrap_or(0))
+    tell::<User>(&ctx, HostKind::Destroyed, ctx.arg(0).unwrap_or(0))
 }
 
 #[inline(always)]
-fn created<M: Memory>(queue_pair: u64) -> u32 {
+fn created<M: Memory>(ctx: &RetProbeContext) -> u32 {
+    let queue_pair: u64 = ctx.ret();
     if queue_pair >= ERRORS.wrapping_neg() {
         return 0;
     }
-    tell::<M>(HostKind::Created, queue_pair)
+    tell::<M>(ctx, HostKind::Created, queue_pair)
 }
 
 /// Sends what there is to say of the queue pair at an address.
 #[inline(always)]
-pub(crate) fn tell<M: Memory>(kind: HostKind, queue_pair: u64) -> u32 {
+pub(crate) fn tell<M: Memory>(ctx: &impl EbpfContext, kind: HostKind, queue_pair: u64) -> u32 {
     if queue_pair == 0 {
         return 0;
     }
+    let Some(qpn) = field!(M, queue_pair, qp_number) else {
+        unreadable(ctx);
+        return 0;
+    };
     send(kind, |record: &mut QueuePairRecord| {
         if let Some(device) = M::device(queue_pair)
             && let Some(name) = address!(M, device, device_name)
         {
             M::read_text(name, &mut record.device);
         }
-        record.qpn = field!(M, queue_pair, qp_number).unwrap_or(0);
+        record.qpn = qpn;
         record.kind = field!(M, queue_pair, qp_type).unwrap_or(0);
     });
     0
+}
+
+/// Memory that is not there: a pointer that means something else than this program believes.
+#[inline(always)]
+fn unreadable(ctx: &impl EbpfContext) {
+    warn!(ctx, "a queue pair's number cannot be read, its event is left out");
 }
 
 #[inline(always)]
@@ -106,7 +119,8 @@ fn modify(ctx: &ProbeContext) -> u32 {
 }
 
 #[inline(always)]
-fn modified<M: Memory>(result: u64) -> u32 {
+fn modified<M: Memory>(ctx: &RetProbeContext) -> u32 {
+    let result: u64 = ctx.ret();
     let thread = bpf_get_current_pid_tgid();
     // SAFETY: only this thread's own calls write its entry; it is copied at once.
     let Some(pending) = (unsafe { CHANGES.get(&thread).copied() }) else {
@@ -122,13 +136,17 @@ fn modified<M: Memory>(result: u64) -> u32 {
         attributes,
         mask,
     } = pending;
+    let Some(qpn) = field!(M, queue_pair, qp_number) else {
+        unreadable(ctx);
+        return 0;
+    };
     send(HostKind::Modified, |record: &mut ModifyRecord| {
         if let Some(device) = M::device(queue_pair)
             && let Some(name) = address!(M, device, device_name)
         {
             M::read_text(name, &mut record.device);
         }
-        record.qpn = field!(M, queue_pair, qp_number).unwrap_or(0);
+        record.qpn = qpn;
         record.kind = field!(M, queue_pair, qp_type).unwrap_or(0);
         record.mask = mask as u32;
         record.state = field!(M, attributes, attribute_state).unwrap_or(0);

@@ -53,7 +53,7 @@ fn asynchronous(kind: HostKind, event: u64) -> Option<()> {
 pub fn rxe_retransmit(ctx: ProbeContext) -> u32 {
     let timer: u64 = ctx.arg(0).unwrap_or(0);
     let at = Kernel::offset(|layout| &raw const layout.rxe_retransmit_timer);
-    soft_roce(HostKind::RetransmitTimer, timer, at);
+    soft_roce(&ctx, HostKind::RetransmitTimer, timer, at);
     0
 }
 
@@ -62,22 +62,22 @@ pub fn rxe_retransmit(ctx: ProbeContext) -> u32 {
 pub fn rxe_rnr(ctx: ProbeContext) -> u32 {
     let timer: u64 = ctx.arg(0).unwrap_or(0);
     let at = Kernel::offset(|layout| &raw const layout.rxe_rnr_timer);
-    soft_roce(HostKind::RnrTimer, timer, at);
+    soft_roce(&ctx, HostKind::RnrTimer, timer, at);
     0
 }
 
 /// `rxe_qp_error(struct rxe_qp *)`.
 #[kprobe]
 pub fn rxe_error(ctx: ProbeContext) -> u32 {
-    soft_roce(HostKind::QueuePairError, ctx.arg(0).unwrap_or(0), Some(0));
+    soft_roce(&ctx, HostKind::QueuePairError, ctx.arg(0).unwrap_or(0), Some(0));
     0
 }
 
 /// `member` is a part of a `struct rxe_qp`, `at` bytes into it.
 #[inline(always)]
-fn soft_roce(kind: HostKind, member: u64, at: Option<usize>) -> Option<()> {
+fn soft_roce(ctx: &ProbeContext, kind: HostKind, member: u64, at: Option<usize>) -> Option<()> {
     let queue_pair = member.checked_sub(at? as u64)?;
-    tell::<Kernel>(kind, address!(Kernel, queue_pair, rxe_qp)?);
+    tell::<Kernel>(ctx, kind, address!(Kernel, queue_pair, rxe_qp)?);
     Some(())
 }
 

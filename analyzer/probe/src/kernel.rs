@@ -13,7 +13,7 @@ use crate::btf::Btf;
 const FOLDER: &str = "/sys/kernel/btf";
 
 /// The modules whose structures are read, where they are no part of the kernel itself.
-const MODULES: [&str; 3] = ["ib_core", "rdma_cm", "rdma_rxe"];
+const MODULES: [&str; 5] = ["ib_core", "ib_uverbs", "rdma_cm", "rdma_rxe", "mlx5_ib"];
 
 /// Offsets and names.
 pub(crate) struct KernelTypes {

@@ -24,6 +24,20 @@
 //! Everything is taken off when the [`Probe`] is dropped, and by the kernel when the process dies; only on kernels before 6.6 a
 //! killed process leaves filters, which [`cleanup`] removes.
 //!
+//! # What is seen, and what is not
+//!
+//! | what | where it is seen |
+//! |---|---|
+//! | queue pairs of processes and of the kernel | `ib_create_qp_user`, `ib_create_qp_kernel`, `ib_modify_qp_with_udata`, `ib_modify_qp`, `ib_destroy_qp_user`: all of the verbs pass these; without kprobes the functions of libibverbs |
+//! | queue pairs that mlx5's DEVX makes (UCX, DOCA) | commands to the firmware (`mlx5_cmd_do`) while a thread is in DEVX's handlers; written from the programmer's reference, tried without such a device |
+//! | the connection manager | the tracepoint `cm_event_handler` |
+//! | asynchronous events | `ib_dispatch_event`, `ib_uverbs_qp_event_handler` |
+//! | Soft-RoCE's timers and failures | `retransmit_timer`, `rnr_nak_timer`, `rxe_qp_error` |
+//! | dropped packets | the tracepoint `kfree_skb`, but for drops that the kernel gives no reason for |
+//! | packets | the classifier; those of hardware queue pairs do not pass it |
+//!
+//! [`UNSEEN`] says the rest for people. A point that the running kernel lacks is a [`Skipped`].
+//!
 //! This is the only crate that knows aya. It prints nothing and needs no threads of its own.
 
 mod btf;

@@ -1,6 +1,7 @@
 //! Where the host's programs are attached. A point that the running kernel lacks is reported and skipped; the rest works.
 
 use std::fmt;
+use std::path::Path;
 
 use aya::Ebpf;
 use aya::programs::uprobe::UProbeScope;
@@ -29,8 +30,7 @@ impl fmt::Display for Skipped {
 
 /// What no hook of this probe sees, for people: to be told when a run begins.
 pub const UNSEEN: &[&str] = &[
-    "queue pairs that a library makes through mlx5's DEVX (UCX and DOCA can): they pass no function of the verbs, their packets are \
-     seen all the same",
+    "queue pairs that another vendor's driver makes past the verbs (of mlx5's DEVX, commands to the firmware are read)",
     "queue pairs that were there before the probe: their numbers and addresses are taken from packets, their processes are not known",
     "retransmissions and timers inside a hardware NIC: only Soft-RoCE runs them in the kernel; counters tell their sum",
     "packets of a hardware NIC's queue pairs: they pass neither the classifier nor the kernel's drop points; capture on the RDMA \
@@ -132,6 +132,29 @@ const LIFE_IN_LIBRARY: [Point; 4] = [
     library("user_qp_destroy", "ibv_destroy_qp", "the end of queue pairs"),
 ];
 
+/// Queue pairs that mlx5's DEVX makes past the verbs. Where there is no mlx5, nobody misses them.
+const DEVX: [Point; 10] = [
+    devx("devx_done", "mlx5_ib_handler_MLX5_IB_METHOD_DEVX_OBJ_CREATE"),
+    devx("devx_handler", "mlx5_ib_handler_MLX5_IB_METHOD_DEVX_OBJ_CREATE"),
+    devx("devx_done", "mlx5_ib_handler_MLX5_IB_METHOD_DEVX_OBJ_MODIFY"),
+    devx("devx_handler", "mlx5_ib_handler_MLX5_IB_METHOD_DEVX_OBJ_MODIFY"),
+    devx("devx_done", "devx_obj_cleanup"),
+    devx("devx_cleanup", "devx_obj_cleanup"),
+    devx("devx_commanded", "mlx5_cmd_do"),
+    devx("devx_command", "mlx5_cmd_do"),
+    devx("devx_commanded", "mlx5_cmd_exec"),
+    devx("devx_command", "mlx5_cmd_exec"),
+];
+
+const fn devx(program: &'static str, at: &'static str) -> Point {
+    function(program, at, "queue pairs made through mlx5's DEVX", |layout| {
+        layout.context_device
+    })
+}
+
+/// Where the kernel shows that a module is there.
+const MLX5: &str = "/sys/module/mlx5_ib";
+
 const TROUBLE: [Point; 7] = [
     Point {
         program: "cm_event",
@@ -188,6 +211,9 @@ pub(crate) fn attach(ebpf: &mut Ebpf, layout: &Layout) -> Vec<Skipped> {
             });
         }
         skipped.extend(library);
+    }
+    if Path::new(MLX5).exists() {
+        skipped.extend(attach_all(ebpf, layout, &DEVX));
     }
     skipped.extend(attach_all(ebpf, layout, &TROUBLE));
     skipped.dedup_by(|a, b| (a.point, &a.reason) == (b.point, &b.reason));

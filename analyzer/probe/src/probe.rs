@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use aya::maps::{Map, MapData, MapError, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya::programs::{TestRun, TestRunOptions};
 use aya::{Ebpf, EbpfLoader};
+use aya_log::EbpfLogger;
 use roce_abi::{Layout, Mode};
 use roce_model::{HostChange, HostEvent};
 
@@ -84,6 +85,8 @@ pub struct Probe {
     flows: PerCpuHashMap<MapData, roce_abi::FlowKey, FlowCounts>,
     losses: PerCpuArray<MapData, Losses>,
     records: Option<Records>,
+    /// The programs' own diagnostics, on their way to the logger of the crate `log`.
+    diagnostics: Option<EbpfLogger<&'static dyn log::Log>>,
     filters: bool,
     clock: ClockOffset,
     clock_taken: Instant,
@@ -128,6 +131,8 @@ impl Probe {
             .map_max_entries("PACKETS", options.packet_buffer)
             .load(&object)
             .map_err(|source| ProbeError::Load(Box::new(source)))?;
+        // Without the map there is no diagnostic in the object: nothing to read.
+        let diagnostics = EbpfLogger::init(&mut ebpf).ok();
         let mut probe = Self {
             packets: map(&mut ebpf, "PACKETS")?,
             events: map(&mut ebpf, "EVENTS")?,
@@ -136,6 +141,7 @@ impl Probe {
             ebpf,
             clsacts: Vec::new(),
             records: types.map(Records::new),
+            diagnostics,
             filters: options.filters || !interface::has_links(),
             clock: ClockOffset::measure(),
             clock_taken: Instant::now(),
@@ -181,12 +187,15 @@ impl Probe {
     }
 
     /// Adds the host events that wait to `into`, in the order in which they were reported. If some found no room, the last one
-    /// says how many.
+    /// says how many. What the kernel programs have to say about themselves goes to the logger of the crate `log`, if there is one.
     ///
     /// # Errors
     /// The losses cannot be read.
     pub fn events(&mut self, into: &mut Vec<HostEvent>) -> Result<(), ProbeError> {
         self.keep_time();
+        if let Some(diagnostics) = &mut self.diagnostics {
+            diagnostics.flush();
+        }
         let Some(records) = &mut self.records else {
             return Ok(());
         };

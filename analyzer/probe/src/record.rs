@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use roce_abi::{
-    AsyncRecord, ConnectionRecord, DropRecord, HostHead, HostKind, ModifyRecord, QueuePairRecord, read,
+    AsyncRecord, ConnectionRecord, DropRecord, HostHead, HostKind, ModifyRecord, QueuePairRecord, mask, read,
 };
 use roce_model::{
     Address, Element, HostChange, HostEvent, Nanos, Process, Psn, Qpn, QueuePairChange, QueuePairKind,
@@ -13,21 +13,6 @@ use roce_model::{
 use crate::clock::ClockOffset;
 use crate::kernel::KernelTypes;
 use crate::owners::Owners;
-
-/// Bits of `enum ib_qp_attr_mask` (Linux include/rdma/ib_verbs.h); libibverbs has the same.
-mod mask {
-    pub(super) const STATE: u32 = 1;
-    pub(super) const PORT: u32 = 1 << 5;
-    pub(super) const ADDRESS: u32 = 1 << 7;
-    pub(super) const PATH_MTU: u32 = 1 << 8;
-    pub(super) const TIMEOUT: u32 = 1 << 9;
-    pub(super) const RETRY_COUNT: u32 = 1 << 10;
-    pub(super) const RNR_RETRY: u32 = 1 << 11;
-    pub(super) const RQ_PSN: u32 = 1 << 12;
-    pub(super) const MIN_RNR_TIMER: u32 = 1 << 15;
-    pub(super) const SQ_PSN: u32 = 1 << 16;
-    pub(super) const DESTINATION_QPN: u32 = 1 << 20;
-}
 
 /// Makes host events of records.
 pub(crate) struct Records {

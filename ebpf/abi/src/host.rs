@@ -160,3 +160,29 @@ pub struct DropRecord {
     /// `enum skb_drop_reason`.
     pub reason: u32,
 }
+
+/// Bits of `enum ib_qp_attr_mask` (Linux include/rdma/ib_verbs.h); libibverbs has the same.
+pub mod mask {
+    /// The state.
+    pub const STATE: u32 = 1;
+    /// The port.
+    pub const PORT: u32 = 1 << 5;
+    /// The address path.
+    pub const ADDRESS: u32 = 1 << 7;
+    /// Path MTU.
+    pub const PATH_MTU: u32 = 1 << 8;
+    /// The timeout.
+    pub const TIMEOUT: u32 = 1 << 9;
+    /// Retries.
+    pub const RETRY_COUNT: u32 = 1 << 10;
+    /// Retries after RNR NAKs.
+    pub const RNR_RETRY: u32 = 1 << 11;
+    /// The next PSN that is expected.
+    pub const RQ_PSN: u32 = 1 << 12;
+    /// The timer of its RNR NAKs.
+    pub const MIN_RNR_TIMER: u32 = 1 << 15;
+    /// The next PSN that is sent.
+    pub const SQ_PSN: u32 = 1 << 16;
+    /// The other end's queue pair.
+    pub const DESTINATION_QPN: u32 = 1 << 20;
+}

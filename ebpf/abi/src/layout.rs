@@ -85,6 +85,12 @@ layout! {
     cm_event = "rdma_cm_event" "event",
     /// `struct rdma_cm_event.status`.
     cm_status = "rdma_cm_event" "status",
+    /// `struct uverbs_attr_bundle.context`.
+    bundle_context = "uverbs_attr_bundle" "context",
+    /// `struct ib_uobject.context`.
+    object_context = "ib_uobject" "context",
+    /// `struct ib_ucontext.device`.
+    context_device = "ib_ucontext" "device",
     /// `struct rxe_qp.ibqp`.
     rxe_qp = "rxe_qp" "ibqp",
     /// `struct rxe_qp.retrans_timer`.

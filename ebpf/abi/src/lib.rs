@@ -11,7 +11,7 @@ mod traffic;
 
 pub use host::{
     AsyncRecord, COMM_BYTES, ConnectionRecord, DEVICE_BYTES, DropRecord, HostHead, HostKind, ModifyRecord,
-    QueuePairRecord,
+    QueuePairRecord, mask,
 };
 pub use layout::{ABSENT, Layout};
 pub use traffic::{
