@@ -2,6 +2,7 @@
 
 use core::ptr;
 
+use aya_ebpf::bindings::BPF_RB_AVAIL_DATA;
 use aya_ebpf::helpers::{
     bpf_get_current_cgroup_id, bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_ktime_get_ns,
 };
@@ -11,8 +12,21 @@ use roce_abi::{HostHead, HostKind};
 
 use crate::traffic::losses;
 
+/// Bytes of the ring buffer.
+const ROOM: u32 = 1 << 18;
+
 #[map]
-static EVENTS: RingBuf = RingBuf::with_byte_size(1 << 18, 0);
+static EVENTS: RingBuf = RingBuf::with_byte_size(ROOM, 0);
+
+/// As [`send`], but leaves half of the room to others: for what can come in floods.
+#[inline(always)]
+pub(crate) fn send_if_calm<T: 'static>(kind: HostKind, fill: impl FnOnce(&mut T)) -> Option<()> {
+    if EVENTS.query(u64::from(BPF_RB_AVAIL_DATA)) > u64::from(ROOM / 2) {
+        losses()?.events += 1;
+        return None;
+    }
+    send(kind, fill)
+}
 
 /// Sends a record that `fill` completes: before, it is all zeros but for its head. Without room it is counted.
 #[inline(always)]

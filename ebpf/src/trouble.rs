@@ -8,7 +8,7 @@ use roce_abi::{AsyncRecord, DropRecord, HostKind};
 use roce_wire::Address;
 use roce_wire::network::udp;
 
-use crate::event::send;
+use crate::event::{send, send_if_calm};
 use crate::kernel::{Kernel, Memory, address, field};
 use crate::queue_pair::tell;
 
@@ -128,7 +128,7 @@ fn is_roce(high: u8, low: u8) -> bool {
 
 #[inline(always)]
 fn report(buffer: u64, reason: u32, source: &Address, destination: &Address, bth: u64) -> Option<()> {
-    send(HostKind::Dropped, |record: &mut DropRecord| {
+    send_if_calm(HostKind::Dropped, |record: &mut DropRecord| {
         record.source = *source.octets();
         record.destination = *destination.octets();
         record.bth = Kernel::read(bth).unwrap_or_default();

@@ -239,10 +239,10 @@ mod tests {
     fn results_are_counted() {
         let mut counts = Counts::default();
         counts.add("running 4 tests");
-        counts.add("test x ... SKIPPED: probe, rights: no setpriv");
         counts.add(
             "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s",
         );
+        counts.add("test x ... SKIPPED: probe, rights: no setpriv");
         counts.add(".......SKIPPED: live::a: not root: no namespaces");
         counts.add("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
         assert_eq!(
@@ -251,7 +251,10 @@ mod tests {
                 binaries: 2,
                 passed: 13,
                 ignored: 1,
-                skipped: vec!["live::a: not root: no namespaces".to_owned()],
+                skipped: vec![
+                    "probe, rights: no setpriv".to_owned(),
+                    "live::a: not root: no namespaces".to_owned()
+                ],
             }
         );
     }

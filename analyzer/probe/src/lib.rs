@@ -49,6 +49,7 @@ mod error;
 mod ethtool;
 mod interface;
 mod kernel;
+mod library;
 mod owners;
 mod packet;
 mod points;

@@ -4,12 +4,11 @@ use std::fmt;
 use std::path::Path;
 
 use aya::Ebpf;
-use aya::programs::uprobe::UProbeScope;
-use aya::programs::{KProbe, ProgramError, RawTracePoint, UProbe};
+use aya::programs::uprobe::{UProbeAttachLocation, UProbeScope};
+use aya::programs::{KProbe, Program, ProgramError, RawTracePoint, UProbe};
 use roce_abi::{ABSENT, Layout};
 
-/// The library through which processes use RDMA.
-const LIBRARY: &str = "libibverbs.so.1";
+use crate::library;
 
 /// Something that could not be attached.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +41,6 @@ pub const UNSEEN: &[&str] = &[
 enum Way {
     Function,
     Tracepoint,
-    Library,
 }
 
 struct Point {
@@ -69,13 +67,18 @@ const fn function(
     }
 }
 
+/// For uprobes the kernel is not asked, and how they are attached is not a matter of the point.
 const fn library(program: &'static str, at: &'static str, unseen: &'static str) -> Point {
-    Point {
-        program,
-        way: Way::Library,
-        at,
-        unseen,
-        needs: |_| 0,
+    function(program, at, unseen, |_| 0)
+}
+
+impl Point {
+    fn skipped(&self, reason: String) -> Skipped {
+        Skipped {
+            point: self.at,
+            unseen: self.unseen,
+            reason,
+        }
     }
 }
 
@@ -200,15 +203,17 @@ const TROUBLE: [Point; 7] = [
 ];
 
 /// Attaches everything that the kernel takes; says what it does not.
-pub(crate) fn attach(ebpf: &mut Ebpf, layout: &Layout) -> Vec<Skipped> {
+pub(crate) fn attach(ebpf: &mut Ebpf, layout: &Layout, library: Option<&Path>) -> Vec<Skipped> {
     let mut skipped = attach_all(ebpf, layout, &LIFE);
     if skipped.len() == LIFE.len() {
-        let library = attach_all(ebpf, layout, &LIFE_IN_LIBRARY);
+        let library = attach_to_library(ebpf, library);
         if library.len() < LIFE_IN_LIBRARY.len() {
-            // The library stands in for the functions: what it does not see is the kernel's own.
-            skipped.retain(|skipped| {
-                skipped.unseen.ends_with("kernel") || skipped.unseen.ends_with("kernel makes")
-            });
+            // The library stands in for all of them.
+            skipped.truncate(1);
+            for instead in &mut skipped {
+                instead.unseen =
+                    "queue pairs of the kernel itself, and of programs with a libibverbs of their own";
+            }
         }
         skipped.extend(library);
     }
@@ -227,19 +232,48 @@ fn attach_all(ebpf: &mut Ebpf, layout: &Layout, points: &[Point]) -> Vec<Skipped
         } else {
             reason_of(&attach_one(ebpf, point).err()?)
         };
-        Some(Skipped {
-            point: point.at,
-            unseen: point.unseen,
-            reason,
-        })
+        Some(point.skipped(reason))
     };
     points.iter().filter_map(attach).collect()
 }
 
+/// The uprobes, on this library or the system's.
+fn attach_to_library(ebpf: &mut Ebpf, library: Option<&Path>) -> Vec<Skipped> {
+    let all_for = |reason: &str| {
+        let skipped = LIFE_IN_LIBRARY
+            .iter()
+            .map(|point| point.skipped(reason.to_owned()));
+        skipped.collect::<Vec<_>>()
+    };
+    let Some(path) = library.map(Path::to_owned).or_else(library::find) else {
+        return all_for("libibverbs is not installed");
+    };
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) => return all_for(&format!("cannot read {}: {error}", path.display())),
+    };
+    let attach = |point: &Point| {
+        let Some(offset) = library::function(&bytes, point.at) else {
+            return Some(point.skipped(format!("{} does not have it", path.display())));
+        };
+        let mut attach = || -> Result<(), ProgramError> {
+            let probe: &mut UProbe = program(ebpf, point.program)?.try_into()?;
+            probe.load()?;
+            let location = UProbeAttachLocation::AbsoluteOffset(offset);
+            probe.attach(location, &path, UProbeScope::AllProcesses)?;
+            Ok(())
+        };
+        Some(point.skipped(reason_of(&attach().err()?)))
+    };
+    LIFE_IN_LIBRARY.iter().filter_map(attach).collect()
+}
+
+fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program, ProgramError> {
+    ebpf.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)
+}
+
 fn attach_one(ebpf: &mut Ebpf, point: &Point) -> Result<(), ProgramError> {
-    let program = ebpf
-        .program_mut(point.program)
-        .ok_or(ProgramError::UnexpectedProgramType)?;
+    let program = program(ebpf, point.program)?;
     match point.way {
         Way::Function => {
             let probe: &mut KProbe = program.try_into()?;
@@ -253,16 +287,11 @@ fn attach_one(ebpf: &mut Ebpf, point: &Point) -> Result<(), ProgramError> {
             tracepoint.load()?;
             tracepoint.attach(point.at)?;
         }
-        Way::Library => {
-            let probe: &mut UProbe = program.try_into()?;
-            probe.load()?;
-            probe.attach(point.at, LIBRARY, UProbeScope::AllProcesses)?;
-        }
     }
     Ok(())
 }
 
-/// The whole chain of an error in a line.
+/// The whole chain of an error in a line: what a verifier says after the first one is left out.
 fn reason_of(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -273,5 +302,5 @@ fn reason_of(error: &dyn std::error::Error) -> String {
         }
         next = cause.source();
     }
-    text
+    text.lines().next().unwrap_or_default().to_owned()
 }

@@ -56,6 +56,9 @@ pub struct Options {
     pub packet_buffer: u32,
     /// Whether the life and troubles of queue pairs are reported.
     pub host_events: bool,
+    /// Where libibverbs is, for kernels without kprobes; `None`: where distributions put it. Processes that use another file (in a
+    /// container, say) are not seen.
+    pub library: Option<PathBuf>,
     /// Kernel programs other than the built-in ones, to try a new build: an object of `cargo xtask build-ebpf`.
     pub object: Option<PathBuf>,
     /// Filters even where the kernel has links (Linux 6.6 on): for tests of the other way.
@@ -69,13 +72,14 @@ impl Default for Options {
             packets: Packets::None,
             packet_buffer: 16 << 20,
             host_events: true,
+            library: None,
             object: None,
             filters: false,
         }
     }
 }
 
-/// The open probe. Dropping it takes everything off.
+/// The open probe. Dropping it takes everything off. It may move to another thread.
 pub struct Probe {
     // In this order they go: first the programs with their links and filters, then the qdiscs below them.
     ebpf: Ebpf,
@@ -155,7 +159,7 @@ impl Probe {
                 .extend(interface::attach(&mut probe.ebpf, name, !probe.filters)?);
         }
         let skipped = if options.host_events {
-            points::attach(&mut probe.ebpf, &layout)
+            points::attach(&mut probe.ebpf, &layout, options.library.as_deref())
         } else {
             Vec::new()
         };
@@ -307,3 +311,8 @@ fn map<T: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -
     let map = ebpf.take_map(name).ok_or(ProbeError::Object { name })?;
     map.try_into().map_err(|source| failed(name, source))
 }
+
+const _: () = {
+    const fn moves<T: Send>() {}
+    moves::<Probe>();
+};

@@ -240,6 +240,40 @@ fn odd_frames_are_counted_or_told() {
 }
 
 #[test]
+fn messages_of_the_connection_manager_are_sent_whole() {
+    let options = Options {
+        packets: Packets::All,
+        ..classifier()
+    };
+    let Some(mut probe) = open("records of the connection manager", &options) else {
+        return;
+    };
+    let all = frames(&root().join("captures/rping.pcap"));
+    let mut sent = Vec::new();
+    for frame in &all {
+        probe.try_frame(frame, 1).unwrap();
+    }
+    let lost = probe.packets(|packet| packet.frame(&mut sent)).unwrap();
+    assert_eq!(lost, 0);
+    // Ethernet 14, IPv4 20, UDP 8, BTH 12, DETH 8, MAD 256, ICRC 4: a whole one has 322 bytes. The others are cut at 96.
+    let kept = |frame: &Vec<u8>| {
+        let is_management = frame[47..50] == [0, 0, 1];
+        frame[..frame.len().min(if is_management { 384 } else { 96 })].to_vec()
+    };
+    let expected: Vec<u8> = all.iter().flat_map(kept).collect();
+    assert!(
+        all.iter()
+            .any(|frame| frame[47..50] == [0, 0, 1] && frame.len() == 322)
+    );
+    assert!(
+        sent == expected,
+        "{} bytes, {} expected",
+        sent.len(),
+        expected.len()
+    );
+}
+
+#[test]
 fn congestion_alone_is_sent_when_asked_for() {
     let options = Options {
         packets: Packets::Congestion,

@@ -9,6 +9,7 @@ mod captures;
 mod namespaces;
 mod rights;
 mod traces;
+mod uprobes;
 mod veth;
 
 use std::io::Write;

@@ -1,0 +1,165 @@
+//! The life of queue pairs by uprobes, where the kernel has no kprobes: on a library that has the functions and structures of
+//! libibverbs and nothing behind them, made here by the C compiler.
+
+use std::path::Path;
+use std::process::Command;
+
+use roce_model::{Address, HostChange, Nanos, Psn, Qpn, QueuePairChange, QueuePairKind, QueuePairState};
+use roce_probe::{Options, Probe};
+
+use crate::{classifier, open, skip};
+
+/// The fields of infiniband/verbs.h (rdma-core) up to those that are read. Each function is there twice, as in the real library:
+/// under the old version, where a probe would see nothing, and under the one of today.
+const LIBRARY: &str = r#"
+#include "verbs.h"
+static struct ibv_device device = { .name = "fake_0" };
+static struct ibv_context context = { .device = &device };
+static struct ibv_qp qp = { .context = &context, .qp_num = 0x1234, .qp_type = 2 };
+struct ibv_qp *old_create(void *pd, void *attr) { return 0; }
+struct ibv_qp *new_create(void *pd, void *attr) { return &qp; }
+int old_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask) { return 1; }
+int new_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask) { return attr->qp_state == 6 ? 22 : 0; }
+int old_destroy(struct ibv_qp *qp) { return 1; }
+int new_destroy(struct ibv_qp *qp) { return 0; }
+__asm__(".symver old_create,ibv_create_qp@IBVERBS_1.0\n.symver new_create,ibv_create_qp@@IBVERBS_1.1");
+__asm__(".symver old_modify,ibv_modify_qp@IBVERBS_1.0\n.symver new_modify,ibv_modify_qp@@IBVERBS_1.1");
+__asm__(".symver old_destroy,ibv_destroy_qp@IBVERBS_1.0\n.symver new_destroy,ibv_destroy_qp@@IBVERBS_1.1");
+"#;
+
+const HEADER: &str = r"
+#include <stdint.h>
+struct ibv_device { void *ops[2]; int node_type, transport_type; char name[64]; };
+struct ibv_context { struct ibv_device *device; };
+struct ibv_qp { struct ibv_context *context; void *others[5]; uint32_t handle, qp_num; int state, qp_type; };
+struct ibv_qp_attr {
+    int qp_state, cur_qp_state, path_mtu, path_mig_state;
+    uint32_t qkey, rq_psn, sq_psn, dest_qp_num, qp_access_flags, cap[5];
+    struct { struct { uint64_t dgid[2]; uint32_t flow_label; uint8_t sgid_index, hop_limit, traffic_class; } grh;
+             uint16_t dlid; uint8_t sl, src_path_bits, static_rate, is_global, port_num; } ah_attr, alt_ah_attr;
+    uint16_t pkey_index, alt_pkey_index;
+    uint8_t en_sqd_async_notify, sq_draining, max_rd_atomic, max_dest_rd_atomic;
+    uint8_t min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry;
+};
+struct ibv_qp *ibv_create_qp(void *pd, void *attr);
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int ibv_destroy_qp(struct ibv_qp *qp);
+";
+
+/// IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_RQ_PSN | IB_QP_DEST_QPN; a change that fails; IB_QP_STATE | IB_QP_SQ_PSN |
+/// IB_QP_TIMEOUT.
+const PROGRAM: &str = r#"
+#include "verbs.h"
+#include <string.h>
+int main(void) {
+    struct ibv_qp_attr attr;
+    struct ibv_qp *qp = ibv_create_qp(0, 0);
+    memset(&attr, 0, sizeof attr);
+    attr.qp_state = 2; attr.path_mtu = 3; attr.rq_psn = 77; attr.dest_qp_num = 0x4321;
+    memset(attr.ah_attr.grh.dgid, 0xfd, 16); attr.ah_attr.grh.sgid_index = 3; attr.ah_attr.grh.traffic_class = 106;
+    ibv_modify_qp(qp, &attr, 1 | 1 << 7 | 1 << 8 | 1 << 12 | 1 << 20);
+    attr.qp_state = 6;
+    ibv_modify_qp(qp, &attr, 1);
+    attr.qp_state = 3; attr.sq_psn = 99; attr.timeout = 14;
+    ibv_modify_qp(qp, &attr, 1 | 1 << 16 | 1 << 9);
+    return ibv_destroy_qp(qp);
+}
+"#;
+
+/// Compiles both into a folder; `None`: there is no compiler.
+fn compiled(folder: &Path) -> Option<()> {
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("verbs.h", HEADER);
+    write("library.c", LIBRARY);
+    write("program.c", PROGRAM);
+    write(
+        "versions",
+        "IBVERBS_1.0 { global: ibv_*; local: *; };\nIBVERBS_1.1 { global: ibv_*; } IBVERBS_1.0;\n",
+    );
+    let cc = |words: &[&str]| Command::new("cc").current_dir(folder).args(words).status().ok();
+    let library = cc(&[
+        "-w",
+        "-shared",
+        "-fPIC",
+        "-O0",
+        "-Wl,--version-script=versions",
+        "-o",
+        "libfake.so",
+        "library.c",
+    ])?;
+    let program = cc(&["-o", "program", "program.c", "./libfake.so"])?;
+    assert!(library.success() && program.success());
+    Some(())
+}
+
+#[test]
+fn calls_of_the_library_are_seen() {
+    let test = "uprobes on libibverbs";
+    if Path::new("/sys/bus/event_source/devices/kprobe").exists() {
+        return skip(test, "this kernel has kprobes, they come first");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    if compiled(folder.path()).is_none() {
+        return skip(test, "there is no C compiler");
+    }
+    let options = Options {
+        host_events: true,
+        library: Some(folder.path().join("libfake.so")),
+        ..classifier()
+    };
+    let Some(mut probe) = open(test, &options) else {
+        return;
+    };
+    let mut child = Command::new("./program")
+        .current_dir(folder.path())
+        .spawn()
+        .unwrap();
+    let pid = child.id();
+    let status = child.wait().unwrap();
+    assert!(status.success(), "{status}");
+    let mut events = Vec::new();
+    Probe::events(&mut probe, &mut events).unwrap();
+    events.retain(|event| event.process.as_ref().is_some_and(|process| process.pid == pid));
+    for event in &events {
+        assert_eq!(event.device.as_deref(), Some("fake_0"));
+        assert_eq!(&*event.process.as_ref().unwrap().comm, "program");
+    }
+    let seen: Vec<HostChange> = events.into_iter().map(|event| event.what).collect();
+    let qpn = Qpn::new(0x1234);
+    let ready_to_receive = QueuePairChange {
+        state: Some(QueuePairState::ReadyToReceive),
+        destination_qpn: Some(Qpn::new(0x4321)),
+        destination: Some(Address::v6([0xfd; 16])),
+        rq_psn: Some(Psn::new(77)),
+        // enum ibv_mtu: 3 is 1,024 bytes.
+        path_mtu: Some(1024),
+        traffic_class: Some(106),
+        source_gid_index: Some(3),
+        ..QueuePairChange::default()
+    };
+    let ready_to_send = QueuePairChange {
+        state: Some(QueuePairState::ReadyToSend),
+        sq_psn: Some(Psn::new(99)),
+        // 4.096 us * 2^14.
+        timeout: Some(Nanos(67_108_864)),
+        ..QueuePairChange::default()
+    };
+    assert_eq!(
+        seen,
+        [
+            HostChange::Created {
+                qpn,
+                kind: QueuePairKind::Rc
+            },
+            HostChange::Modified {
+                qpn,
+                set: Box::new(ready_to_receive)
+            },
+            HostChange::Modified {
+                qpn,
+                set: Box::new(ready_to_send)
+            },
+            HostChange::Destroyed { qpn },
+        ]
+    );
+}
