@@ -302,5 +302,21 @@ fn reason_of(error: &dyn std::error::Error) -> String {
         }
         next = cause.source();
     }
-    text.lines().next().unwrap_or_default().to_owned()
+    let line = text.lines().next().unwrap_or_default();
+    let is_paranoid =
+        line.contains("perf_event_open") && line.contains("Permission denied") && paranoia() > 2;
+    if is_paranoid {
+        return format!(
+            "{line}: kernel.perf_event_paranoid is over 2, which some distributions keep for root alone (`sysctl \
+             kernel.perf_event_paranoid=2` lets CAP_PERFMON suffice)"
+        );
+    }
+    line.to_owned()
+}
+
+/// How much of perf events the kernel forbids: Debian and Ubuntu have a level 3 of their own, above all capabilities but
+/// CAP_SYS_ADMIN.
+fn paranoia() -> i32 {
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    level.trim().parse().unwrap_or(0)
 }
