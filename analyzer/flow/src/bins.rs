@@ -14,6 +14,8 @@ const LEAST_BINS: u64 = 4;
 const LEAST_TIME: Nanos = Nanos(10_000_000);
 /// ... but no more than this.
 const MOST_BINS: u64 = 128;
+/// Events that are looked through for one to be taken back.
+const RECENT_EVENTS: usize = 1024;
 
 /// One flow in one bin.
 #[derive(Clone, Debug, PartialEq)]
@@ -313,6 +315,16 @@ impl Bins {
         let oldest = self.pending.front_mut()?;
         (all || oldest.number + self.window < self.current)
             .then(|| (oldest.number, core::mem::take(&mut oldest.notified)))
+    }
+
+    /// The latest events that have not been handed on, from the last one back.
+    pub(crate) fn recent_events(&mut self) -> impl Iterator<Item = &mut EventRow> {
+        let before = self
+            .pending
+            .iter_mut()
+            .rev()
+            .flat_map(|bin| bin.events.iter_mut().rev());
+        self.events.iter_mut().rev().chain(before).take(RECENT_EVENTS)
     }
 
     /// Adds events to the bin that [`Bins::take_done`] hands on next.

@@ -42,8 +42,6 @@ pub(crate) enum Stage {
     Open,
     /// Acknowledged at a time: lost by the capture, or stamped out of order and about to show up.
     Covered(Nanos),
-    /// A NAK named it: lost by the network, or late, so late that the receiver asked for it.
-    Named,
     /// Counted. Its place is kept, so that what fills it is not taken for captured before.
     Decided,
 }
@@ -54,7 +52,6 @@ impl Stage {
         match self {
             Self::Open => Some(Fate::Unresolved),
             Self::Covered(_) => Some(Fate::CaptureLost),
-            Self::Named => Some(Fate::NetworkLost),
             Self::Decided => None,
         }
     }
@@ -88,11 +85,6 @@ pub(crate) struct DecidedHole {
 }
 
 impl DecidedHole {
-    /// Whether nothing more can come of it at `now`.
-    fn is_settled(&self, now: Nanos) -> bool {
-        now.since(self.time) >= TURNED_AROUND
-    }
-
     const fn unresolved(self) -> Self {
         Self {
             fate: Fate::Unresolved,
@@ -101,9 +93,8 @@ impl DecidedHole {
     }
 }
 
-/// So long what was missing may still show up. After an ACK covers it: taps that merge two directions, or several receive
-/// queues, stamp packets out of order by some scheduling of the capturing host. And after its gap, behind the packet that
-/// was sent again for it: a network turns packets around by as much.
+/// So long after an ACK covers a hole, what was missing may still show up: taps that merge two directions, or several
+/// receive queues, stamp packets out of order by some scheduling of the capturing host.
 const TURNED_AROUND: Nanos = Nanos(1_000_000);
 
 /// Missing PSNs behind the highest one, as intervals in order. Bounded: past [`Holes::MOST`] the oldest interval is
@@ -112,9 +103,10 @@ const TURNED_AROUND: Nanos = Nanos(1_000_000);
 pub(crate) struct Holes {
     kept: Vec<Hole>,
     fates: Fates,
-    /// Decided and not reported yet: what was sent again may have come late, too, and at most [`Holes::MOST`] wait for the
-    /// flow to be paired.
+    /// Decided and not reported yet: at most [`Holes::MOST`] wait for the flow to be paired.
     decided: Vec<DecidedHole>,
+    /// PSNs that came late after something else had been reported of them.
+    revoked: Vec<u64>,
     /// Some hole is covered and not decided.
     any_covered: bool,
 }
@@ -166,17 +158,29 @@ impl Holes {
         }
     }
 
-    /// A part of a hole came late.
+    /// A part of a hole came late, perhaps so late that the receiver had asked for it.
     pub(crate) fn came_late(&mut self, part: &Hole) {
-        self.decide(part, Fate::Reordered);
+        if part.stage == Stage::Decided {
+            for psn in (part.first..part.end).take(Self::MOST) {
+                self.came_after_all(psn);
+            }
+        } else {
+            self.decide(part, Fate::Reordered);
+        }
     }
 
-    /// A packet at `psn` came after the one that was sent again for it: it was late.
-    pub(crate) fn came_after_its_resend(&mut self, psn: u64) {
+    /// A missing packet, of which `told` was reported, came late after all.
+    pub(crate) fn take_back(&mut self, told: Fate) {
+        self.fates[told as usize] = self.fates[told as usize].saturating_sub(1);
+        self.fates[Fate::Reordered as usize] += 1;
+    }
+
+    /// A packet at `psn`, of which something else was decided, was late: what was not reported yet is changed.
+    pub(crate) fn came_after_all(&mut self, psn: u64) {
         let lost =
             |hole: &&mut DecidedHole| hole.first <= psn && psn < hole.end && hole.fate != Fate::Reordered;
         let Some(hole) = self.decided.iter_mut().rev().find(lost) else {
-            return;
+            return self.revoked.push(psn);
         };
         let whole = core::mem::replace(
             hole,
@@ -196,12 +200,12 @@ impl Holes {
             .extend([before, after].into_iter().filter(|hole| hole.first < hole.end));
     }
 
-    /// A part of a hole was sent again: so it is `fate`, unless it had been acknowledged or named before.
+    /// A part of a hole was sent again: so it is `fate`, unless it had been acknowledged before.
     pub(crate) fn was_sent_again(&mut self, part: &Hole, fate: Fate) {
         match part.stage {
             Stage::Open => self.decide(part, fate),
             // Acknowledged, it had arrived: who asks for it, or sends it, does not know yet.
-            Stage::Covered(_) | Stage::Named => self.conclude(part),
+            Stage::Covered(_) => self.conclude(part),
             Stage::Decided => {}
         }
     }
@@ -211,34 +215,26 @@ impl Holes {
         self.fates
     }
 
-    /// Whether [`Holes::take_decided`] has something to give at `now`.
-    pub(crate) fn any_decided(&self, now: Nanos) -> bool {
-        self.decided.len() > Self::MOST || self.decided.first().is_some_and(|hole| hole.is_settled(now))
+    /// PSNs that came late, since the last call, after something else had been reported of them.
+    pub(crate) fn take_revoked(&mut self) -> Vec<u64> {
+        core::mem::take(&mut self.revoked)
     }
 
-    /// Counts and gives the decisions since the last call, as far as they are settled at `now`. Who lost what is told by the
-    /// other direction: until that is known (`paired`), decisions but for what came late wait, the latest ones; at the `end`
-    /// they are void.
-    pub(crate) fn take_decided(&mut self, paired: bool, end: bool, now: Nanos) -> Vec<DecidedHole> {
-        let settled = if end {
-            self.decided.len()
-        } else {
-            let settled = self
-                .decided
-                .iter()
-                .take_while(|hole| hole.is_settled(now))
-                .count();
-            settled.max(self.decided.len().saturating_sub(Self::MOST))
-        };
-        let open = self.decided.split_off(settled);
-        let mut taken = core::mem::replace(&mut self.decided, open);
+    /// Whether [`Holes::take_decided`] has something to give.
+    pub(crate) fn any_decided(&self) -> bool {
+        !self.decided.is_empty()
+    }
+
+    /// Counts and gives the decisions since the last call. Who lost what is told by the other direction: until that
+    /// is known (`paired`), decisions but for what came late wait, the latest ones; at the `end` they are void.
+    pub(crate) fn take_decided(&mut self, paired: bool, end: bool) -> Vec<DecidedHole> {
+        let mut taken = core::mem::take(&mut self.decided);
         if !paired && !end {
             let (late, mut waiting): (Vec<_>, Vec<_>) =
                 taken.into_iter().partition(|hole| hole.fate == Fate::Reordered);
             taken = late;
             let overdue = waiting.len().saturating_sub(Self::MOST);
             taken.extend(waiting.drain(..overdue).map(DecidedHole::unresolved));
-            waiting.append(&mut self.decided);
             self.decided = waiting;
         } else if !paired {
             for hole in taken.iter_mut().filter(|hole| hole.fate != Fate::Reordered) {
@@ -339,7 +335,7 @@ impl Holes {
         self.kept = kept;
     }
 
-    /// The sender goes back to `psn`: when that is missing, all of its hole from there on is `fate`.
+    /// The sender goes back to `psn`, or the receiver asks for it: when that is missing, all of its hole from there on is `fate`.
     pub(crate) fn decide_at(&mut self, psn: u64, fate: Fate) {
         if !self.contains(psn) {
             return;
@@ -349,20 +345,6 @@ impl Holes {
         if let Some(hole) = self.kept.get(at).copied() {
             self.was_sent_again(&hole, fate);
             self.kept[at].stage = Stage::Decided;
-        }
-        self.bound();
-    }
-
-    /// The receiver asks for `psn`: when that is missing, so is all of its hole from there on.
-    pub(crate) fn name(&mut self, psn: u64) {
-        if !self.contains(psn) {
-            return;
-        }
-        self.split(psn);
-        let at = self.place(psn);
-        match self.kept.get_mut(at) {
-            Some(hole) if hole.stage == Stage::Open => hole.stage = Stage::Named,
-            _ => self.decide_at(psn, Fate::NetworkLost),
         }
         self.bound();
     }
@@ -394,9 +376,6 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// When every decision is settled.
-    const LATER: Nanos = Nanos(u64::MAX);
-
     fn left(holes: &Holes) -> Vec<u64> {
         holes.kept.iter().flat_map(|hole| hole.first..hole.end).collect()
     }
@@ -415,7 +394,7 @@ mod tests {
 
     /// What was decided: first, end, fate.
     fn decided(holes: &mut Holes) -> Vec<(u64, u64, Fate)> {
-        let taken = holes.take_decided(true, false, LATER);
+        let taken = holes.take_decided(true, false);
         taken
             .iter()
             .map(|hole| (hole.first, hole.end, hole.fate))
@@ -472,39 +451,44 @@ mod tests {
         add(&mut holes, 10, 15);
         add(&mut holes, 20, 22);
         holes.cover(12, Nanos(1));
-        holes.name(12);
-        assert_eq!(decided(&mut holes), [], "it may be late");
+        holes.decide_at(12, Fate::NetworkLost);
+        assert_eq!(decided(&mut holes), [(12, 15, Fate::NetworkLost)]);
         holes.decide_at(13, Fate::Ambiguous);
-        assert_eq!(decided(&mut holes), [(13, 15, Fate::NetworkLost)]);
-        holes.name(13);
         assert_eq!(decided(&mut holes), [], "counted before");
-        holes.name(16);
+        holes.decide_at(16, Fate::NetworkLost);
         holes.cover(30, Nanos(2));
         holes.close();
         assert_eq!(
             decided(&mut holes),
-            [
-                (10, 12, Fate::CaptureLost),
-                (12, 13, Fate::NetworkLost),
-                (20, 22, Fate::CaptureLost)
-            ]
+            [(10, 12, Fate::CaptureLost), (20, 22, Fate::CaptureLost)]
         );
     }
 
     #[test]
     fn what_a_nak_names_may_come_late() {
         let mut holes = Holes::default();
-        add(&mut holes, 10, 13);
-        holes.name(10);
-        let late = holes.fill(10, 12);
-        for part in &late {
+        add(&mut holes, 10, 14);
+        holes.decide_at(10, Fate::NetworkLost);
+        for part in &holes.fill(11, 12) {
             holes.came_late(part);
         }
-        holes.close();
         assert_eq!(
             decided(&mut holes),
-            [(10, 12, Fate::Reordered), (12, 13, Fate::NetworkLost)]
+            [
+                (11, 12, Fate::Reordered),
+                (10, 11, Fate::NetworkLost),
+                (12, 14, Fate::NetworkLost)
+            ],
+            "nothing was reported yet"
         );
+        assert!(holes.take_revoked().is_empty());
+        for part in &holes.fill(12, 14) {
+            holes.came_late(part);
+        }
+        assert_eq!(decided(&mut holes), [], "reported");
+        assert_eq!(holes.take_revoked(), [12, 13]);
+        holes.take_back(Fate::NetworkLost);
+        assert_eq!(holes.fates(), [2, 2, 0, 0, 0]);
     }
 
     #[test]
@@ -520,18 +504,15 @@ mod tests {
             taken.iter().map(|hole| (hole.first, hole.fate)).collect()
         };
         assert_eq!(
-            fates(holes.clone().take_decided(false, false, LATER)),
+            fates(holes.clone().take_decided(false, false)),
             [(20, Fate::Reordered)]
         );
         let mut paired = holes.clone();
-        paired.take_decided(false, false, LATER);
-        assert_eq!(
-            fates(paired.take_decided(true, false, LATER)),
-            [(10, Fate::NetworkLost)]
-        );
+        paired.take_decided(false, false);
+        assert_eq!(fates(paired.take_decided(true, false)), [(10, Fate::NetworkLost)]);
         holes.close();
         assert_eq!(
-            fates(holes.take_decided(false, true, LATER)),
+            fates(holes.take_decided(false, true)),
             [
                 (10, Fate::Unresolved),
                 (20, Fate::Reordered),
@@ -545,7 +526,7 @@ mod tests {
             many.decide_at(i * 4, Fate::NetworkLost);
         }
         assert_eq!(
-            fates(many.take_decided(false, false, LATER)),
+            fates(many.take_decided(false, false)),
             [(0, Fate::Unresolved)],
             "bounded"
         );
@@ -583,7 +564,7 @@ mod tests {
                     0 => holes.cover(first, Nanos(now * 400_000)),
                     1 => holes.decide_covered(Nanos(now * 400_000)),
                     2 => holes.decide_at(first, Fate::NetworkLost),
-                    3 => holes.name(first),
+                    3 => holes.decide_at(first, Fate::Ambiguous),
                     _ => {
                         let taken: Vec<u64> = set.range(first..first + psns).copied().collect();
                         set.retain(|psn| !(first..first + psns).contains(psn));

@@ -10,7 +10,7 @@ use core::ops::Range;
 use roce_model::Nanos;
 use roce_wire::Psn;
 
-use crate::holes::{DecidedHole, Fates, Hole, Holes};
+use crate::holes::{DecidedHole, Fate, Fates, Hole, Holes};
 use answers::LONGEST_ANSWER;
 pub(crate) use answers::{Again, Answers, Trigger};
 pub(crate) use runs::{Recovery, Run};
@@ -311,7 +311,7 @@ impl Tracker {
         // The answers may be stamped before the packets that show the gap.
         holes.cover(answers.acked(), time);
         if let Some(asked) = answers.asked_for().filter(|asked| *asked >= first) {
-            holes.name(asked);
+            holes.decide_at(asked, Fate::NetworkLost);
         }
     }
 
@@ -324,7 +324,7 @@ impl Tracker {
         if !fills && !continues && self.comes_after_its_resend(at, request) {
             self.refilled = 0..0;
             if let Some(holes) = &mut self.holes {
-                holes.came_after_its_resend(at);
+                holes.came_after_all(at);
             }
             return Verdict::Late {
                 captured_before: true,
@@ -543,11 +543,26 @@ impl Tracker {
         self.decision.take().map(|decision| *decision)
     }
 
-    /// Missing PSNs of which it was decided since the last call what became of them, as far as that is settled at `now`. At
-    /// the `end` nothing waits.
-    pub(crate) fn take_holes(&mut self, end: bool, now: Nanos) -> Vec<DecidedHole> {
+    /// A missing packet, of which `told` was taken, came late after all.
+    pub(crate) fn take_back(&mut self, told: Fate) {
+        if let Some(holes) = &mut self.holes {
+            holes.take_back(told);
+        }
+    }
+
+    /// PSNs that came late, since the last call, after something else had been taken of them.
+    pub(crate) fn take_revoked(&mut self) -> Vec<Psn> {
+        let revoked = self
+            .holes
+            .as_mut()
+            .map_or_else(Vec::new, |holes| holes.take_revoked());
+        revoked.into_iter().map(psn_of).collect()
+    }
+
+    /// Missing PSNs of which it was decided since the last call what became of them. At the `end` nothing waits.
+    pub(crate) fn take_holes(&mut self, end: bool) -> Vec<DecidedHole> {
         match &mut self.holes {
-            Some(holes) if end || holes.any_decided(now) => holes.take_decided(self.paired, end, now),
+            Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end),
             _ => Vec::new(),
         }
     }

@@ -1,12 +1,12 @@
 //! What a request's PSN says of it, and what follows when that is unusual: runs, decisions, epochs.
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
-use roce_wire::{Extended, Operation};
+use roce_wire::{Extended, Operation, Psn};
 
 use super::Analysis;
 use crate::asked::LooksFor;
 use crate::counts::{Counts, Rare};
-use crate::holes::DecidedHole;
+use crate::holes::{DecidedHole, Fate};
 use crate::messages::PendingRead;
 use crate::requests::{Again, Decision, Request, Run, Tracker, Verdict, psn_of};
 use crate::state::{Cold, Hot};
@@ -172,6 +172,9 @@ impl Analysis {
             });
         }
         self.report_holes(at, false);
+        for psn in self.table.cold[at as usize].tracker.take_revoked() {
+            self.take_back_hole(at, psn);
+        }
         let cold = &mut self.table.cold[at as usize];
         let Some(Decision {
             resent,
@@ -217,18 +220,13 @@ impl Analysis {
 
     /// Reports what became of missing PSNs. At the `end` nothing waits for the other direction.
     pub(super) fn report_holes(&mut self, at: u32, end: bool) {
-        let now = self.table.hot[at as usize].last_request;
         let cold = &mut self.table.cold[at as usize];
-        let now = cold
-            .tracker
-            .answers()
-            .map_or(now, |answers| now.max(answers.progress()));
         for DecidedHole {
             first,
             end,
             time,
             fate,
-        } in cold.tracker.take_holes(end, now)
+        } in cold.tracker.take_holes(end)
         {
             if let Some(crossings) = &mut self.crossings {
                 let tap = self.table.hot[at as usize].tap;
@@ -247,6 +245,47 @@ impl Analysis {
                 ..EventRow::default()
             });
         }
+    }
+
+    /// A packet of which a loss was told came late after all: that is taken back as long as it can be.
+    fn take_back_hole(&mut self, at: u32, psn: Psn) {
+        let cold = &mut self.table.cold[at as usize];
+        let psn = u64::from(psn.value());
+        let is_it = |event: &EventRow| {
+            let first = event.psn.map_or(u64::MAX, u64::from);
+            event.kind == EventKind::Hole
+                && event.flow_id == Some(cold.id)
+                && (first..first.saturating_add(event.value.unwrap_or(0))).contains(&psn)
+        };
+        let Some(event) = self.bins.recent_events().find(|event| is_it(event)) else {
+            return;
+        };
+        let told = [Fate::NetworkLost, Fate::Ambiguous];
+        let Some(told) = told
+            .into_iter()
+            .find(|fate| event.detail.as_deref() == Some(fate.name()))
+        else {
+            return;
+        };
+        let late = EventRow {
+            psn: Some(psn_of(psn).value()),
+            value: Some(1),
+            detail: Some(Fate::Reordered.name().into()),
+            ..event.clone()
+        };
+        let whole = core::mem::replace(event, late);
+        let first = whole.psn.map_or(0, u64::from);
+        let before = psn - first;
+        let after = whole.value.unwrap_or(0) - before - 1;
+        let rest = [(first, before), (psn + 1, after)];
+        for (first, count) in rest.into_iter().filter(|(_, count)| *count > 0) {
+            self.bins.events.push(EventRow {
+                psn: Some(psn_of(first).value()),
+                value: Some(count),
+                ..whole.clone()
+            });
+        }
+        cold.tracker.take_back(told);
     }
 
     /// Ends the epoch of a flow: what was counted goes under the old one.

@@ -8,6 +8,7 @@ use roce_wire::Psn;
 
 use super::runs::Recovery;
 use super::{LARGEST_GAP, Request, Requests, SILENCE, STALE, Tracker};
+use crate::holes::Fate;
 
 /// Why a sender fell back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -298,10 +299,12 @@ impl Answers {
             return Trigger::Rnr;
         }
         if let Some(nak) = nak {
-            let much_longer = match self.longest_answer.0 {
+            // As long as nothing is known of its timer, more than a millisecond is asked for.
+            let least = match self.timer.0 {
                 0 => LONGEST_ANSWER.0 * MUCH_LONGER,
-                longest => LONGEST_ANSWER.0.max(longest * MUCH_LONGER),
+                _ => LONGEST_ANSWER.0,
             };
+            let much_longer = least.max(self.longest_answer.0 * MUCH_LONGER);
             let as_a_timeout = waited(nak).0 >= self.timer.0 / 4 * 3;
             return if as_a_timeout && waited(nak).0 >= much_longer {
                 Trigger::Timeout
@@ -490,7 +493,7 @@ impl Tracker {
         let is_new = answers.acked() > before;
         if let Some(holes) = self.holes.as_mut().filter(|_| says != NakSays::Nothing) {
             holes.cover(psn, time);
-            holes.name(psn);
+            holes.decide_at(psn, Fate::NetworkLost);
         }
         Answered {
             is_new,
