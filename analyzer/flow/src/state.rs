@@ -56,7 +56,7 @@ pub(crate) struct Hot {
     // The third.
     pub(crate) counts: Counts,
     /// Data packets with this DSCP since the last change.
-    dscp_run: u32,
+    pub(crate) dscp_run: u32,
     /// Application data in requests sent for the first time, modulo 2^32.
     pub(crate) sent_bytes: u32,
     // The fourth.
@@ -253,28 +253,6 @@ impl Hot {
         self.dscp_run = 0;
         self.sent_bytes = 0;
     }
-
-    #[cold]
-    fn change_dscp(&mut self, cold: &mut Cold, dscp: u8) {
-        let packets = u64::from(core::mem::take(&mut self.dscp_run));
-        cold.dscps.get_or_insert_default().add(self.dscp, packets);
-        self.dscp = dscp;
-    }
-
-    /// Notes the attributes that a packet of the flow carries. `data`: its DSCP counts for the flow's.
-    #[inline]
-    pub(crate) fn attributes(&mut self, cold: &mut Cold, packet: &Packet, data: bool) {
-        if packet.roce.udp_source_port != self.source_port {
-            self.source_port = packet.roce.udp_source_port;
-            cold.ports.change_to(self.source_port);
-        }
-        if data {
-            if packet.roce.dscp() != self.dscp || self.dscp_run == u32::MAX {
-                self.change_dscp(cold, packet.roce.dscp());
-            }
-            self.dscp_run += 1;
-        }
-    }
 }
 
 impl Cold {
@@ -412,12 +390,6 @@ impl Cold {
         sums.before = in_all;
     }
 
-    /// The priority of its frames: that of their tag, else what its DSCP means; `None` without either.
-    pub(crate) fn priority(&self, hot: &Hot, of_dscp: &[u8; 64]) -> Option<u8> {
-        self.priority
-            .or_else(|| self.carrier.has_ip().then(|| of_dscp[usize::from(hot.dscp & 63)]))
-    }
-
     /// The other direction, as far as it was known in this epoch.
     pub(crate) fn peer(&self) -> Option<Peer> {
         self.peer
@@ -427,16 +399,6 @@ impl Cold {
     pub(crate) fn set_peer(&mut self, peer: Option<Peer>) {
         self.peer = peer;
         self.knows_cnp = peer.is_some() || self.key.service == Service::Ud;
-    }
-
-    /// The UDP source port that it began with.
-    pub(crate) fn first_port(&self) -> Option<u16> {
-        (self.ports.count > 0).then_some(self.ports.seen[0])
-    }
-
-    /// The UDP source port, when the flow has had no other.
-    pub(crate) fn only_port(&self) -> Option<u16> {
-        self.first_port().filter(|_| self.ports.count == 1)
     }
 
     /// A timeline row of the flow, without times and limits.

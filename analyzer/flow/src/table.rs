@@ -13,6 +13,7 @@ use roce_wire::{Address, Qpn, Roce, VlanTag};
 
 use crate::copies::{Recent, fingerprint};
 use crate::state::{Cold, Hot};
+use ahead::Ahead;
 
 /// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.
 #[derive(Clone, Copy, Debug, Default)]
@@ -219,8 +220,8 @@ impl FlowTable {
         ((entry & LOW) as usize).wrapping_sub(1)
     }
 
-    /// Looks up the flows of `packets`.
-    #[inline]
+    /// Looks up the flows of `packets`. Apart from its caller each of the two has more registers.
+    #[inline(never)]
     pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [Found]) {
         // Reading a word of each line that will be needed brings it into the cache.
         let mut touched = 0;
@@ -231,12 +232,12 @@ impl FlowTable {
             touched ^= recent.touch(found.fingerprint);
             found.entry = self.index[self.slot(found.hash)];
         }
-        for found in found.iter_mut().take(packets.len()) {
+        let mut ahead = Ahead::new();
+        for (packet, found) in packets.iter().zip(found.iter_mut()) {
             // Nearly always the first entry is the one.
             let at = Self::place(found.entry);
-            let hot = self.hot.get(at);
-            touched ^= hot.map_or(0, Hot::touch);
-            let hit = (found.entry ^ found.hash) >> 32 == 0 && hot.is_some_and(|hot| hot.packed == found.key);
+            let hit = (found.entry ^ found.hash) >> 32 == 0
+                && self.hot.get(at).is_some_and(|hot| hot.packed == found.key);
             #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits")]
             let place = at as u32;
             found.at = if hit {
@@ -244,9 +245,11 @@ impl FlowTable {
             } else {
                 self.find(found.hash, &found.key).unwrap_or(Found::NONE)
             };
+            if let Some(hot) = self.hot.get(found.at as usize) {
+                touched ^= hot.touch() ^ ahead.note(&self.hot, hot, found.at, packet);
+            }
         }
-        core::hint::black_box(touched);
-        self.touch_packets(packets, found);
+        core::hint::black_box(touched ^ ahead.touch(&self.cold));
     }
 
     /// The place of a flow.

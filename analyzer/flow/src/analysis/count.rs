@@ -27,43 +27,36 @@ impl Analysis {
         let roce = &packet.roce;
         let traits = roce.bth.opcode().traits();
         let ecn = roce.traffic_class & 3;
-        if roce.carrier.has_ip() {
-            self.ecn[usize::from(ecn)] += 1;
-        }
+        let has_ip = roce.carrier.has_ip();
+        self.ecn[usize::from(ecn)] += u64::from(has_ip);
         let data = traits.carries_data() && roce.payload_bytes > 0;
-        let is_marked = data && roce.carrier.has_ip() && ecn == Ecn::Ce as u8;
-        let pace = &mut self.table.hot[at as usize].pace;
-        *pace = pace.wrapping_sub(1);
-        if (*pace == 0) | is_marked {
+        let is_marked = data && has_ip && ecn == Ecn::Ce as u8;
+        let mut hot = &mut self.table.hot[at as usize];
+        hot.pace = hot.pace.wrapping_sub(1);
+        if (hot.pace == 0) | is_marked {
             self.pace_or_mark(at, packet.time, is_marked);
+            hot = &mut self.table.hot[at as usize];
         }
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
         hot.last_time = hot.last_time.max(packet.time);
         let counts = &mut hot.counts;
         counts.packets += 1;
         counts.wire_bytes += u64::from(packet.wire_bytes);
         counts.payload_bytes += u64::from(roce.payload_bytes);
-        if data {
-            counts.data_packets += 1;
-        }
-        if data && roce.carrier.has_ip() {
-            counts.ecn[usize::from(ecn)] += 1;
-        }
+        counts.data_packets += u32::from(data);
+        counts.ecn[usize::from(ecn)] += u32::from(data && has_ip);
         if let Some(good) = packet.icrc {
             hot.icrc_checked += 1;
             if !good {
+                let cold = &mut self.table.cold[at as usize];
                 cold.trouble.get_or_insert_default().icrc_bad += 1;
             }
         }
-        hot.attributes(cold, packet, data);
+        if hot.has_other_attributes(packet, data) {
+            hot.change_attributes(&mut self.table.cold[at as usize], packet, data);
+        }
+        hot.dscp_run += u32::from(data);
         if traits.is_response() {
-            self.count_response(at, packet);
-            self.answers(at, packet);
-            if let Some((first, missing)) = self.read_gap.take() {
-                self.count_read_gap(at, first, u64::from(missing), packet);
-            }
-            return;
+            return self.response(at, packet);
         }
         if verdict == Verdict::InOrder && traits.is_middle() && !roce.bth.ack_request() {
             // The middle of a message: nothing to it but its payload.
@@ -72,6 +65,14 @@ impl Analysis {
         }
         self.count_request(at, packet, verdict);
         self.asks(at, packet);
+    }
+
+    fn response(&mut self, at: u32, packet: &Packet) {
+        self.count_response(at, packet);
+        self.answers(at, packet);
+        if let Some((first, missing)) = self.read_gap.take() {
+            self.count_read_gap(at, first, u64::from(missing), packet);
+        }
     }
 
     fn count_request(&mut self, at: u32, packet: &Packet, verdict: Verdict) {

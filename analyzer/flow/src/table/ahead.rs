@@ -39,54 +39,72 @@ impl Places {
     }
 }
 
-impl FlowTable {
-    /// Brings what packets need beside the part of their flow that all touch: the first and the last ones of messages, answers,
-    /// marked ones, and those with which their flow's rate is looked at.
-    #[inline]
-    pub(super) fn touch_packets(&self, packets: &[Packet], found: &[Found]) {
-        let (mut requests, mut answered, mut paced) = (Places::new(), Places::new(), Places::new());
-        let mut touched = 0;
-        for (packet, found) in packets.iter().zip(found) {
-            let Some(hot) = self.hot.get(found.at as usize) else {
-                continue;
-            };
-            if hot.is_paced_next() || packet.roce.traffic_class & 3 == Ecn::Ce as u8 {
-                paced.push(found.at);
-            }
-            let traits = packet.roce.bth.opcode().traits();
-            if traits.is_response() {
-                if let Some(peer) = self.hot.get(hot.peer as usize) {
-                    touched ^= peer.touch_all();
-                    answered.push(hot.peer);
-                }
-            } else if !traits.is_middle() {
-                touched ^= u64::from(hot.peer);
-                requests.push(found.at);
-            }
+/// What packets need beside the part of their flow that all touch: the first and the last ones of messages, answers, marked
+/// ones, and those with which their flow's rate is looked at.
+pub(super) struct Ahead {
+    requests: Places,
+    answered: Places,
+    paced: Places,
+}
+
+impl Ahead {
+    pub(super) const fn new() -> Self {
+        Self {
+            requests: Places::new(),
+            answered: Places::new(),
+            paced: Places::new(),
         }
-        for cold in paced.of(&self.cold) {
+    }
+
+    /// Notes what a packet of the flow at `at` needs. Called for up to [`TOGETHER`] packets.
+    #[inline]
+    pub(super) fn note(&mut self, flows: &[Hot], hot: &Hot, at: u32, packet: &Packet) -> u64 {
+        if hot.is_paced_next() || packet.roce.traffic_class & 3 == Ecn::Ce as u8 {
+            self.paced.push(at);
+        }
+        let traits = packet.roce.bth.opcode().traits();
+        if traits.is_response() {
+            flows.get(hot.peer as usize).map_or(0, |peer| {
+                self.answered.push(hot.peer);
+                peer.touch_all()
+            })
+        } else if traits.is_middle() {
+            0
+        } else {
+            self.requests.push(at);
+            hot.touch_all()
+        }
+    }
+
+    /// Brings it into the cache.
+    #[inline]
+    pub(super) fn touch(&self, cold: &[Cold]) -> u64 {
+        let mut touched = 0;
+        for cold in self.paced.of(cold) {
             touched ^= cold.touch_pace();
         }
-        for cold in requests.of(&self.cold) {
+        for cold in self.requests.of(cold) {
             touched ^= cold.touch_requests();
         }
-        for cold in answered.of(&self.cold) {
+        for cold in self.answered.of(cold) {
             touched ^= cold.touch_answers();
         }
-        for cold in paced.of(&self.cold) {
+        for cold in self.paced.of(cold) {
             touched ^= cold.meter.as_deref().map_or(0, Meter::touch)
                 ^ cold.congestion.as_deref().map_or(0, Congestion::touch);
         }
-        for cold in requests.of(&self.cold) {
+        for cold in self.requests.of(cold) {
             touched ^= cold.times.as_deref().map_or(0, Times::touch_sent);
         }
-        for cold in answered.of(&self.cold) {
+        for cold in self.answered.of(cold) {
             touched ^= cold.times.as_deref().map_or(0, Times::touch_all)
                 ^ cold.tracker.answers().map_or(0, Answers::acked);
         }
-        core::hint::black_box(touched);
+        touched
     }
+}
 
+impl FlowTable {
     /// Brings what closing the rows of the flows at `places` needs into the cache.
     #[inline]
     pub(crate) fn touch_rows(&self, places: &[u32]) {
