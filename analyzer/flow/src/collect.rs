@@ -122,7 +122,8 @@ impl<'a> Collector<'a> {
             let way = self.ways.by_number(*number);
             let senders = self.ways.senders(way.destination);
             // Written out twice: what the verdicts do not look at need not be filled in for them.
-            self.verdicts.row(&timeline_row(time, bin, row, senders), way);
+            self.verdicts
+                .row(&timeline_row(time, bin, row, senders), way, &self.ways);
             if is_wanted {
                 self.timeline.push(&timeline_row(time, bin, row, senders));
             }

@@ -76,9 +76,9 @@ impl Verdicts {
 
     /// A row of the timeline.
     #[inline]
-    pub(crate) fn row(&mut self, row: &TimelineRow, way: Way) {
+    pub(crate) fn row(&mut self, row: &TimelineRow, way: Way, ways: &Ways) {
         self.episodes.row(row, way);
-        self.steps.row(row, way);
+        self.steps.row(row, way, ways);
     }
 
     /// The numbers of ways and destinations have begun anew.

@@ -14,7 +14,6 @@ const MOST: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     pub(crate) number: u32,
-    pub(crate) groups: Groups,
     /// The number of its destination.
     pub(crate) destination: u32,
     /// The number of its source, as a destination.
@@ -38,6 +37,8 @@ pub(crate) struct Ways {
     numbers: Numbers,
     /// With the bin in which application data was last sent.
     all: Vec<(Way, u64)>,
+    /// Their groups, which are seldom looked at.
+    groups: Vec<Groups>,
     destination_numbers: Numbers,
     destinations: Vec<Destination>,
 }
@@ -75,13 +76,18 @@ impl Ways {
     fn add(&mut self, groups: Groups) -> Way {
         let way = Way {
             number: next(self.all.len()),
-            groups,
             destination: self.destination(groups.destination),
             source: self.destination(groups.source),
         };
         self.numbers.insert(groups.pair, way.number);
         self.all.push((way, 0));
+        self.groups.push(groups);
         way
+    }
+
+    /// The groups of a way.
+    pub(crate) fn groups(&self, way: Way) -> Groups {
+        self.groups[way.number as usize]
     }
 
     /// The number of a destination.

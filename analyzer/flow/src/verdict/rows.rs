@@ -133,7 +133,8 @@ impl Run {
             change(&mut row);
             row.ect0 = row.ect0.saturating_sub(row.ce);
             let groups = Groups::of(flow.tap, flow.source, flow.destination);
-            self.verdicts.row(&row, self.ways.of(groups));
+            let way = self.ways.of(groups);
+            self.verdicts.row(&row, way, &self.ways);
             if !self
                 .flows
                 .iter()

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use roce_model::{Address, EpisodeRow, FlowRow, Nanos, StepRow, TapId, TimelineRow};
 
 use crate::hosts::Groups;
-use crate::ways::Way;
+use crate::ways::{Way, Ways};
 use bursts::{Burst, Rhythm, median};
 use log::Log;
 pub use log::LoggedStep;
@@ -133,12 +133,12 @@ impl Steps {
 
     /// A row of the timeline.
     #[inline]
-    pub(crate) fn row(&mut self, row: &TimelineRow, way: Way) {
+    pub(crate) fn row(&mut self, row: &TimelineRow, way: Way, ways: &Ways) {
         if row.payload_bytes == 0 {
             return;
         }
         let (start, end) = (row.time.0, row.time.0.saturating_add(self.bin));
-        let Some(place) = self.place_of(row.tap, way) else {
+        let Some(place) = self.place_of(row.tap, way, ways) else {
             return;
         };
         match &mut self.going[place] {
@@ -178,17 +178,17 @@ impl Steps {
 
     /// The place of the pair of the hosts of a way; `None` when too many others are followed.
     #[inline]
-    fn place_of(&mut self, tap: TapId, way: Way) -> Option<usize> {
+    fn place_of(&mut self, tap: TapId, way: Way, ways: &Ways) -> Option<usize> {
         match self.of_ways.get(way.number as usize) {
             Some(PlaceOf::At(place)) => Some(*place),
             Some(PlaceOf::Nowhere) => None,
-            _ => self.find_place_of(tap, way),
+            _ => self.find_place_of(tap, way, ways),
         }
     }
 
     #[inline(never)]
-    fn find_place_of(&mut self, tap: TapId, way: Way) -> Option<usize> {
-        let (place, at) = (self.place(tap, way.groups), way.number as usize);
+    fn find_place_of(&mut self, tap: TapId, way: Way, ways: &Ways) -> Option<usize> {
+        let (place, at) = (self.place(tap, ways.groups(way)), way.number as usize);
         if self.of_ways.len() <= at {
             self.of_ways.resize(at + 1, PlaceOf::Unknown);
         }

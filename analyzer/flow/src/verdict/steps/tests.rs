@@ -51,7 +51,8 @@ impl Feed {
                     ..TimelineRow::default()
                 };
                 let groups = Groups::of(TapId(1), host(*source), host(*destination));
-                steps.row(&row, ways.of(groups));
+                let way = ways.of(groups);
+                steps.row(&row, way, &ways);
                 flows.push((*source, *destination));
             }
         }
@@ -452,7 +453,8 @@ fn memory_is_bounded() {
             payload_bytes: 1,
             ..TimelineRow::default()
         };
-        steps.row(&row, ways.of(groups));
+        let way = ways.of(groups);
+        steps.row(&row, way, &ways);
     }
     assert_eq!(steps.pairs.len(), MOST_PAIRS);
 }
@@ -469,7 +471,8 @@ proptest! {
         let (mut steps, mut ways) = (Steps::new(Nanos(bin), Vec::new()), Ways::default());
         for (time, source, destination, bytes) in rows {
             let row = TimelineRow { time: Nanos(time), payload_bytes: bytes, ..TimelineRow::default() };
-            steps.row(&row, ways.of(Groups::of(TapId(0), host(source), host(destination))));
+            let way = ways.of(Groups::of(TapId(0), host(source), host(destination)));
+steps.row(&row, way, &ways);
             steps.flow(&FlowRow { source: host(source), destination: host(destination), ..FlowRow::default() });
         }
         let episodes: Vec<_> = episodes.into_iter().map(|(start, end)| EpisodeRow {

@@ -171,7 +171,8 @@ proptest! {
             match step {
                 Step::Begin(time) => verdicts.begin_bin(Nanos(time)),
                 Step::Row(row, source, destination) => {
-                    verdicts.row(&row, ways.of(Groups::of(row.tap, host(source), host(destination))));
+                    let way = ways.of(Groups::of(row.tap, host(source), host(destination)));
+                    verdicts.row(&row, way, &ways);
                 }
                 Step::Event(event) => verdicts.event(&event),
                 Step::Pause(frame) => verdicts.pause(&frame),
