@@ -249,12 +249,13 @@ impl Analysis {
 
     /// A packet of which a loss was told came late after all: that is taken back as long as it can be.
     fn take_back_hole(&mut self, at: u32, psn: Psn) {
+        let tap = self.table.hot[at as usize].tap;
         let cold = &mut self.table.cold[at as usize];
         let psn = u64::from(psn.value());
         let is_it = |event: &EventRow| {
             let first = event.psn.map_or(u64::MAX, u64::from);
             event.kind == EventKind::Hole
-                && event.flow_id == Some(cold.id)
+                && (event.tap, event.flow_id) == (tap, Some(cold.id))
                 && (first..first.saturating_add(event.value.unwrap_or(0))).contains(&psn)
         };
         let Some(event) = self.bins.recent_events().find(|event| is_it(event)) else {

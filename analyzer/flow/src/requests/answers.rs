@@ -299,12 +299,10 @@ impl Answers {
             return Trigger::Rnr;
         }
         if let Some(nak) = nak {
-            // As long as nothing is known of its timer, more than a millisecond is asked for.
-            let least = match self.timer.0 {
+            let much_longer = match self.longest_answer.0 {
                 0 => LONGEST_ANSWER.0 * MUCH_LONGER,
-                _ => LONGEST_ANSWER.0,
+                longest => LONGEST_ANSWER.0.max(longest * MUCH_LONGER),
             };
-            let much_longer = least.max(self.longest_answer.0 * MUCH_LONGER);
             let as_a_timeout = waited(nak).0 >= self.timer.0 / 4 * 3;
             return if as_a_timeout && waited(nak).0 >= much_longer {
                 Trigger::Timeout
