@@ -39,12 +39,12 @@ pub(crate) fn compare(case: &Case) -> Score {
         let right = case.truth.findings.iter().any(|other| other.id == finding.id)
             // Whatever is lost while many send to one makes an incast of it, not only what the queue dropped.
             || finding.id == "incast" && case.truth.taps.iter().any(|tap| holds(case, tap, "incast", |_| true));
-        // A NAK for what was overtaken behind a tap looks like one for what was lost there.
-        let taps = &case.truth.taps;
-        let overtaken = taps
-            .iter()
-            .flat_map(|tap| &tap.lost_downstream)
-            .any(|lost| lost.reordered);
+        // A NAK for what was overtaken behind a tap looks like one for what was lost there; and what comes so late that it has
+        // been sent again, like a part of that.
+        let overtaken = case.truth.taps.iter().any(|tap| {
+            let mut late = tap.holes.iter().filter(|hole| hole.class == HoleClass::Reordered);
+            tap.lost_downstream.iter().any(|lost| lost.reordered) || late.any(|hole| !hole.observable)
+        });
         if !right && overtaken && finding.id == "loss.network" {
             continue;
         }
