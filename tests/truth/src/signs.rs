@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_flow::Thresholds;
-use roce_sim::truth::{EpisodeKind, HoleClass, NakKind, PacketKind, Tap, TriggerKind};
+use roce_sim::truth::{End, EpisodeKind, HoleClass, NakKind, PacketKind, Tap, TriggerKind};
 
 use crate::case::Case;
 
@@ -189,6 +189,21 @@ impl<'a> Signs<'a> {
             self.add("loss", place.clone(), here.time, here.time, sure);
             self.add("loss", place.clone(), here.time, end + MILLISECOND / 2, false);
             self.congested(&place, here.time, end, false);
+        }
+        // A connection that begins once more with the same PSN may look like one that sends all again.
+        let connections = &case.truth.connections;
+        for again in connections {
+            let is_begun = |end: &End| {
+                connections.iter().any(|before| {
+                    let mut ends = [&before.a, &before.b].into_iter();
+                    before.begin < again.begin
+                        && ends.any(|old| (&old.flow_id, old.first_psn) == (&end.flow_id, end.first_psn))
+                })
+            };
+            for end in [&again.a, &again.b].into_iter().filter(|end| is_begun(end)) {
+                let place = self.destination(&end.flow_id);
+                self.add("loss", place, again.begin, again.begin + MILLISECOND, false);
+            }
         }
     }
 
