@@ -5,7 +5,7 @@ use roce_model::{
 };
 
 use super::super::directory::name_of;
-use super::super::numbers::{counted, percent, share};
+use super::super::numbers::{bytes, counted, percent, share};
 use super::worst::Worst;
 use super::{Context, Rule};
 
@@ -176,12 +176,12 @@ impl Gathered {
                 Confidence::High,
             ),
             format!(
-                "the network lost {} of {} ({}), {place}; {} bytes sent again, {} of them in vain: {}",
+                "the network lost {} of {} ({}), {place}; {} sent again, {} of it in vain: {}",
                 counted(lost, "packet"),
                 counted(self.lost.all(), "flow"),
                 percent(of_data),
-                self.resent_bytes,
-                self.wasted_bytes,
+                bytes(self.resent_bytes),
+                bytes(self.wasted_bytes),
                 self.lost.names()
             ),
             evidence,

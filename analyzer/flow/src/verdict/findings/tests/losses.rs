@@ -17,7 +17,7 @@ fn one_packet_lost_in_the_network_is_a_warning() {
     );
     assert_eq!(
         lost.summary,
-        "the network lost 1 packet of 1 flow (0.1 %), before this tap; 4096 bytes sent again, 3072 of them in vain: \
+        "the network lost 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB sent again, 3.07 kB of it in vain: \
          10.0.0.1 > 10.0.0.2 QP 0x11"
     );
     assert_eq!(
