@@ -147,7 +147,8 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    fn is_told(&self) -> bool {
+    /// Whether it was stopped.
+    pub fn is_told(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -342,18 +343,29 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Adds a note of `time`, which comes behind the frames up to then. No frame waits for it: one that comes too late stands where it
-    /// came. False when the queue is full, or the stream has ended: then it is lost, and the caller's to count.
-    pub fn add(&self, time: Nanos, kind: u32, body: Vec<u8>) -> bool {
-        let note = crate::Note {
-            before: 0,
-            kind,
-            offset: 0,
-            length: u32::try_from(body.len()).unwrap_or(u32::MAX),
-        };
+    /// Adds notes of a `time`, which come behind the frames up to then. No frame waits for them: those that come too late stand where they
+    /// came. Half of the queue is for frames alone. False when the other half is full, or the stream has ended: then they are lost, and
+    /// the caller's to count.
+    pub fn add(&self, time: Nanos, kind: u32, bodies: &[Vec<u8>]) -> bool {
+        let limit = self.queue.capacity().map_or(usize::MAX, |room| room / 2);
+        if self.queue.len() >= limit {
+            return false;
+        }
+        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let mut data = Vec::new();
+        let mut notes = Vec::new();
+        for body in bodies {
+            notes.push(crate::Note {
+                before: 0,
+                kind,
+                offset: place(data.len()),
+                length: place(body.len()),
+            });
+            data.extend_from_slice(body);
+        }
         let batch = Batch {
-            data: body.into(),
-            notes: vec![note],
+            data: data.into(),
+            notes,
             ..Batch::default()
         };
         let portion = Portion {
@@ -542,13 +554,21 @@ mod tests {
         }
         end.join().unwrap();
         assert_eq!(told, [2, 0]);
-        assert!(
-            !Notes {
-                source: 1,
-                queue: bounded(0).0
-            }
-            .add(Nanos(0), 1, Vec::new())
-        );
+    }
+
+    #[test]
+    fn notes_leave_room_for_frames() {
+        let (queue, taken) = bounded(4);
+        let notes = Notes { source: 1, queue };
+        let add = || notes.add(Nanos(0), 1, &[vec![1, 2], vec![3]]);
+        assert!(add() && add());
+        assert!(!add(), "the rest is for frames");
+        let Ok(Message::Portion(1, portion)) = taken.try_recv() else {
+            panic!("no portion")
+        };
+        let bodies = portion.batch.notes.iter().map(|note| portion.batch.note(note));
+        assert_eq!(bodies.collect::<Vec<_>>(), [&[1, 2][..], &[3]]);
+        assert!(add());
     }
 
     #[test]

@@ -69,7 +69,9 @@ impl LiveFeed {
         {
             self.told = now;
             // When there is no room for it the stream is not quiet.
-            let _ = self.notes.add(now, Recorded::TIME, now.0.to_le_bytes().to_vec());
+            let _ = self
+                .notes
+                .add(now, Recorded::TIME, &[now.0.to_le_bytes().to_vec()]);
         }
     }
 
