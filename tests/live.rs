@@ -23,17 +23,17 @@ use crate::command::run;
 use crate::command::{Ran, command, document, lasting, ran, total};
 
 /// A user that has no rights.
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// Says why a test is not done. The harness keeps what is printed by macros to itself.
-fn skip(why: &str) {
+pub(crate) fn skip(why: &str) {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     let line = format!("SKIPPED: {name}: {why}\n");
     std::io::stdout().write_all(line.as_bytes()).unwrap();
 }
 
 /// A network namespace with a pair of interfaces, `v0` and `v1`.
-struct Net {
+pub(crate) struct Net {
     name: String,
 }
 
@@ -51,7 +51,7 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
 
 impl Net {
     /// Makes one; `None`, aloud, where that is not possible.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         if !geteuid().is_root() {
             skip("not root: network namespaces cannot be made");
@@ -85,7 +85,7 @@ impl Net {
     }
 
     /// Runs `program` inside.
-    fn inside(&self, folder: &Path, program: &Path) -> Command {
+    pub(crate) fn inside(&self, folder: &Path, program: &Path) -> Command {
         let outside = command(folder);
         let mut inside = Command::new("ip");
         inside.args(["netns", "exec", &self.name]).arg(program);
@@ -104,14 +104,14 @@ impl Net {
     }
 
     /// Starts `live` inside.
-    fn live(&self, folder: &Path, arguments: &[&str]) -> Running {
+    pub(crate) fn live(&self, folder: &Path, arguments: &[&str]) -> Running {
         let program = Path::new(env!("CARGO_BIN_EXE_roce-analyze"));
         let mut command = self.inside(folder, program);
         Running(command.arg("live").args(arguments).spawn().unwrap())
     }
 
     /// Sends frames out of an interface inside, so many a second at most.
-    fn send(&self, device: &'static str, frames: Vec<Vec<u8>>, rate: Option<u32>) {
+    pub(crate) fn send(&self, device: &'static str, frames: Vec<Vec<u8>>, rate: Option<u32>) {
         let namespace = fs::File::open(format!("/run/netns/{}", self.name)).unwrap();
         let sender = std::thread::spawn(move || {
             move_into_link_name_space(
@@ -140,16 +140,16 @@ impl Drop for Net {
 }
 
 /// A command that is running, and ended when it is dropped.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
     }
 
     /// Waits until it captures: packets are kept from the moment that its file is there.
-    fn captures_into(&mut self, path: &Path) {
+    pub(crate) fn captures_into(&mut self, path: &Path) {
         let begun = Instant::now();
         while !path.exists() {
             assert!(begun.elapsed() < Duration::from_secs(30), "no {}", path.display());
@@ -160,7 +160,7 @@ impl Running {
         }
     }
 
-    fn ended(mut self) -> Ran {
+    pub(crate) fn ended(mut self) -> Ran {
         use std::io::Read;
         let (mut stdout, mut stderr) = (String::new(), String::new());
         let mut out = self.0.stdout.take().unwrap();
@@ -186,7 +186,7 @@ impl Drop for Running {
 }
 
 /// The frames of a capture as they were on the wire; what was cut of their payload is zero.
-fn whole(name: &str) -> Vec<Vec<u8>> {
+pub(crate) fn whole(name: &str) -> Vec<Vec<u8>> {
     let records = Capture::named(name).frames();
     let fill = |mut record: Record| {
         record.data.resize(record.original as usize, 0);
@@ -196,7 +196,7 @@ fn whole(name: &str) -> Vec<Vec<u8>> {
 }
 
 /// What a document says of the packets, without the run and the names of inputs.
-fn results(mut document: Value) -> Value {
+pub(crate) fn results(mut document: Value) -> Value {
     document["run"].take();
     for tap in document["taps"].as_array_mut().unwrap() {
         tap["input"].take();
@@ -204,7 +204,7 @@ fn results(mut document: Value) -> Value {
     document
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
@@ -515,7 +515,7 @@ fn parts_are_what_a_replay_writes() {
 }
 
 /// The command in a folder that everybody may look into.
-fn for_everybody() -> (TempDir, PathBuf) {
+pub(crate) fn for_everybody() -> (TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -586,6 +586,7 @@ fn wrong_arguments_of_live() {
 }
 
 #[test]
+#[cfg(feature = "probe")]
 fn help_of_live() {
     let mut command = command(&root());
     command.args(["live", "--help"]).env("COLUMNS", "80");

@@ -19,6 +19,8 @@ mod losses;
 mod merge;
 mod options;
 mod pauses;
+#[cfg(feature = "probe")]
+mod probe;
 #[cfg(feature = "live")]
 mod replay;
 mod snapshots;

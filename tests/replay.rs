@@ -70,11 +70,10 @@ impl Sink for OfTheHost {
     }
 }
 
-#[test]
-fn what_a_host_said_is_replayed() {
-    let folder = tempdir().unwrap();
-    let dir = folder.path().join("dir");
-    std::fs::create_dir(&dir).unwrap();
+/// A recording in `dir` of frames and what the sender's host said of them: how many frames, when it said the first, and when the last
+/// frame came.
+fn said_by_a_host(dir: &Path) -> (u64, Nanos, Nanos) {
+    std::fs::create_dir(dir).unwrap();
     // A SEND from 10.77.0.1 to 10.77.0.2: both queue pairs have the number 0x11.
     let frames = Capture::named("send_bw_ce_synthetic_cnp").frames();
     let (first, last) = (frames[0].time, frames[frames.len() - 1].time);
@@ -124,9 +123,16 @@ fn what_a_host_said_is_replayed() {
         &frames,
         &events,
     );
+    (frames.len() as u64, before, last)
+}
 
+#[test]
+fn what_a_host_said_is_replayed() {
+    let folder = tempdir().unwrap();
+    let dir = folder.path().join("dir");
+    let (frames, before, last) = said_by_a_host(&dir);
     let replayed = document(folder.path(), ["dir"]);
-    assert_eq!(total(&replayed, "frames"), frames.len() as u64);
+    assert_eq!(total(&replayed, "frames"), frames);
     assert_eq!(replayed["run"]["inputs"][0]["path"], "v1");
     // The options of the run, where the command line says nothing else.
     let bin = |document: &Value| document["run"]["options"]["bin_ns"].clone();
@@ -175,6 +181,22 @@ fn what_a_host_said_is_replayed() {
         ];
         assert_eq!(seen.0, expected, "{threads} threads");
     }
+}
+
+#[test]
+fn processes_are_picked_out() {
+    let folder = tempdir().unwrap();
+    said_by_a_host(&folder.path().join("dir"));
+    let replayed = document(folder.path(), ["dir"]);
+    // The host has told of one connection: both its directions belong to the process.
+    for chosen in [["--comm", "ib_send_bw"], ["--pid", "71"], ["--cgroup", "9"]] {
+        let of_it = document(folder.path(), ["dir", chosen[0], chosen[1]]);
+        assert_eq!(of_it["flows"], replayed["flows"], "{chosen:?}");
+        assert_eq!(of_it["run"]["options"][&chosen[0][2..]], chosen[1]);
+    }
+    let of_another = document(folder.path(), ["dir", "--pid", "72", "--comm", "ib_send"]);
+    assert_eq!(flows(&of_another).len(), 0);
+    assert_eq!(total(&of_another, "filtered"), total(&replayed, "roce_packets"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::dscp::DscpMap;
 use crate::duration::{Moment, parse_duration};
 #[cfg(feature = "live")]
 use crate::live::Live;
+use crate::processes::Processes;
 use crate::rate::Rate;
 use crate::simulate::Simulate;
 use crate::training::Pattern;
@@ -134,6 +135,9 @@ pub(crate) struct Shape {
     #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
     pub(crate) flow: Option<Filter>,
 
+    #[command(flatten)]
+    pub(crate) processes: Processes,
+
     /// Members of a link aggregation, by interface or capture: one point of observation (can be repeated)
     #[arg(long, value_name = "NAME,NAME", value_parser = parse_lag)]
     pub(crate) lag: Vec<Vec<String>>,
@@ -192,6 +196,7 @@ impl Shape {
             fail_on: self.fail_on.or(others.fail_on),
             bin: self.bin.or(others.bin),
             flow: self.flow.or(others.flow),
+            processes: self.processes.or(others.processes),
             lag: if self.lag.is_empty() { others.lag } else { self.lag },
             link_rate: self.link_rate.or(others.link_rate),
             dscp_map: self.dscp_map.or(others.dscp_map),

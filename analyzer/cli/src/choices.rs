@@ -11,6 +11,7 @@ use crate::config::{Config, Setting, Written};
 use crate::dcqcn::Reaction;
 use crate::dscp::DscpMap;
 use crate::duration::Moment;
+use crate::processes::Processes;
 use crate::rate::Rate;
 use crate::training::{self, Logged, Pattern};
 
@@ -28,6 +29,7 @@ pub(crate) struct Choices {
     pub(crate) link_rate: Option<Rate>,
     pub(crate) logged: Vec<Logged>,
     pub(crate) max_flows: usize,
+    pub(crate) processes: Processes,
     pub(crate) threads: u32,
     pub(crate) thresholds: Thresholds,
     pub(crate) top: usize,
@@ -73,6 +75,7 @@ impl Choices {
             link_rate: shape.link_rate.or(config.link_rate),
             logged,
             max_flows: shape.max_flows.or(config.max_flows).unwrap_or(1_000_000),
+            processes: shape.processes.clone(),
             threads: shape.threads.or(config.threads).unwrap_or_else(default_threads),
             thresholds,
             top: shape.top.or(config.top).unwrap_or(10),
@@ -99,6 +102,9 @@ impl Choices {
             }
         };
         add("flow", self.flow.as_ref().map(ToString::to_string));
+        for (option, value) in self.processes.said() {
+            add(option, Some(value));
+        }
         for members in &self.lag {
             add("lag", Some(members.join(",")));
         }

@@ -12,6 +12,7 @@ use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
 
 use crate::neighbours::Neighbours;
+use crate::processes::Chosen;
 use crate::taps::Taps;
 
 /// Which packets a part of a run takes: those of its share of the host pairs.
@@ -110,6 +111,8 @@ enum Owner {
 pub(crate) struct Decoder {
     share: Share,
     filter: Option<Filter>,
+    /// Only what belongs to some processes.
+    chosen: Option<Box<Chosen>>,
     /// Only frames of this time.
     range: Range<u64>,
     pub(crate) taps: Taps,
@@ -137,10 +140,17 @@ pub(crate) struct Work {
 }
 
 impl Decoder {
-    pub(crate) fn new(share: Share, filter: Option<Filter>, range: Range<u64>, taps: Taps) -> Self {
+    pub(crate) fn new(
+        share: Share,
+        filter: Option<Filter>,
+        chosen: Option<Box<Chosen>>,
+        range: Range<u64>,
+        taps: Taps,
+    ) -> Self {
         Self {
             share,
             filter,
+            chosen,
             range,
             taps,
             neighbours: Neighbours::default(),
@@ -217,11 +227,14 @@ impl Decoder {
     }
 
     /// What a host reported.
-    fn host(&self, run: &Run, note: &Note, batch: &mut PacketBatch) {
+    fn host(&mut self, run: &Run, note: &Note, batch: &mut PacketBatch) {
         let event = HostEvent::decode(run.batch.note(note));
         let Some(event) = event.filter(|event| self.range.contains(&event.time.0)) else {
             return;
         };
+        if self.chosen.as_mut().is_some_and(|chosen| !chosen.takes(&event)) {
+            return;
+        }
         batch.host.push(HostReport {
             before: batch.packets.len(),
             event,
@@ -413,7 +426,9 @@ impl Decoder {
         management: &mut Vec<Management>,
     ) -> bool {
         let roce = &packet.roce;
-        if self.filter.as_ref().is_some_and(|filter| !filter.matches(roce)) {
+        if self.filter.as_ref().is_some_and(|filter| !filter.matches(roce))
+            || self.chosen.as_ref().is_some_and(|chosen| !chosen.has(roce))
+        {
             self.totals.filtered += 1;
             return false;
         }

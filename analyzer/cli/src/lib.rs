@@ -18,6 +18,7 @@ mod inputs;
 mod live;
 mod neighbours;
 mod pipeline;
+mod processes;
 mod progress;
 mod rate;
 #[cfg(feature = "live")]
@@ -87,6 +88,7 @@ pub fn analyse(
             ..Settings::default()
         },
         filter: None,
+        processes: processes::Processes::default(),
         range: 0..u64::MAX,
         lags: Vec::new(),
         match_taps: merge.readers().len() > 1,
@@ -133,6 +135,13 @@ pub(crate) fn warn(input: &str, text: &str) {
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Yellow.into()));
     let _ = writeln!(anstream::stderr(), "{style}warning{style:#}: {input}: {text}");
+}
+
+/// Something to know of a run, on standard error.
+#[cfg(feature = "probe")]
+pub(crate) fn note(input: &str, text: &str) {
+    let style = anstyle::Style::new().bold();
+    let _ = writeln!(anstream::stderr(), "{style}note{style:#}: {input}: {text}");
 }
 
 fn explain(id: &str, arguments: &args::Analyse) -> anyhow::Result<ExitCode> {

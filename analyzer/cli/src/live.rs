@@ -4,6 +4,8 @@
 //! analysis runs on its own thread, as for files; between it and the devices' threads is one bounded queue (`roce_capture::live`).
 
 mod feed;
+#[cfg_attr(not(feature = "probe"), path = "live/without_host.rs")]
+mod host;
 mod packets;
 mod privileges;
 mod size;
@@ -15,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
@@ -30,8 +32,10 @@ use crate::choices::Choices;
 use crate::duration::parse_duration;
 use crate::inputs;
 use crate::pipeline::{self, Plan};
+use crate::processes;
 use crate::run::{self, Begun, Read, sink_error, time_of_day};
 use feed::LiveFeed;
+use host::{Host, HostArguments, Threads};
 use packets::{About, PacketFiles, Rotate};
 use size::{parse_rotate, parse_size};
 
@@ -43,7 +47,7 @@ pub(crate) const RECORDING: &str = "recording.pcapng.zst";
 #[derive(Args, Debug)]
 #[command(
     after_help = "SIGINT and SIGTERM end it cleanly, a second one at once. What the kernel or a slow analysis dropped is counted, \
-in every output.\n\nIt needs CAP_NET_RAW, and gives up all capabilities once the devices are open."
+in every output.\n\nIt needs CAP_NET_RAW, with the probe also CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and gives up all capabilities once the devices are open."
 )]
 pub(crate) struct Live {
     /// Where to capture: an interface, 'any', or an RDMA device such as mlx5_0 or mlx5_0:1 (can be repeated)
@@ -90,6 +94,9 @@ pub(crate) struct Live {
     #[arg(long)]
     promiscuous: bool,
 
+    #[command(flatten)]
+    host: HostArguments,
+
     /// What goes to standard output
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -116,6 +123,14 @@ fn parse_buffer(text: &str) -> Result<u32, String> {
 
 /// Analyses devices.
 pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
+    if let Some(cleaned) = arguments.host.cleanup() {
+        return cleaned;
+    }
+    if !arguments.shape.processes.is_empty() && !arguments.host.has_probe() {
+        bail!(
+            "whose the packets are is not known\nhint: with --probe this host's queue pairs are followed, and their processes"
+        );
+    }
     let begun = Begun::now();
     let choices = Choices::of(&Analyse {
         captures: Vec::new(),
@@ -129,18 +144,19 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         no_align: false,
         hash: false,
     })?;
+    let host = Host::open(&arguments.host, &arguments.interface, arguments.buffer)?;
     privileges::may_capture()?;
     let options = Options {
         snaplen: arguments.snaplen,
         buffer: arguments.buffer,
         promiscuous: arguments.promiscuous,
     };
-    let devices: Vec<Device> = arguments
-        .interface
-        .iter()
+    let by_libpcap = arguments.interface.iter().filter(|_| arguments.host.by_libpcap());
+    let devices: Vec<Device> = by_libpcap
         .map(|name| Device::open(name, &options))
         .collect::<Result<_, _>>()?;
-    privileges::drop_all(arguments.write.is_some() || arguments.output.is_some())?;
+    let writes_files = arguments.write.is_some() || arguments.output.is_some();
+    privileges::drop_all(writes_files, host.needs())?;
     for device in devices.iter().filter(|device| device.is_rdma()) {
         crate::warn(device.name(), SNIFFER);
     }
@@ -155,10 +171,11 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         Signals::new().context("signals cannot be waited for")?
     };
     let stop = Stop::default();
-    let prepared = Prepared::new(arguments, choices.bin, devices, &stop)?;
+    let told = host::told(&stop);
+    let (prepared, threads) = Prepared::new(arguments, choices.bin, devices, host, &told, &stop)?;
     let (ticker, intervals) = bounded(1);
     let (ended, has_ended) = oneshot::channel();
-    std::thread::scope(|scope| {
+    let result = std::thread::scope(|scope| {
         let analysis = std::thread::Builder::new()
             .name("analysis".to_owned())
             .spawn_scoped(scope, move || {
@@ -168,11 +185,15 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
                 result
             })
             .context("no thread for the analysis")?;
-        runtime.block_on(watch(arguments, signals, &stop, &ticker, has_ended));
+        runtime.block_on(watch(arguments, signals, &told, &ticker, has_ended));
         analysis
             .join()
             .map_err(|_| anyhow!("the analysing thread panicked"))?
-    })
+    });
+    // Also when it was the analysis that ended.
+    stop.stop();
+    threads.end();
+    result
 }
 
 /// What there is to know of RDMA devices before their packets are believed.
@@ -249,9 +270,18 @@ struct Prepared {
 
 impl Prepared {
     /// Makes the files, then begins to capture.
-    fn new(arguments: &Live, bin: Nanos, devices: Vec<Device>, stop: &Stop) -> anyhow::Result<Self> {
+    fn new(
+        arguments: &Live,
+        bin: Nanos,
+        devices: Vec<Device>,
+        host: Host,
+        told: &Stop,
+        stop: &Stop,
+    ) -> anyhow::Result<(Self, Threads)> {
         let input = arguments.interface.join(",");
-        let interfaces: Vec<_> = devices.iter().map(|device| device.interface().clone()).collect();
+        let others = host.interfaces();
+        let own = devices.iter().map(Device::interface);
+        let interfaces: Vec<_> = own.chain(&others).cloned().collect();
         let parts = match arguments.rotate {
             Some(Rotate::After(time)) => Duration::from_nanos(time.0),
             _ => PART,
@@ -295,14 +325,16 @@ impl Prepared {
             .into_iter()
             .map(|about| PacketFiles::create(about, &interfaces))
             .collect::<Result<_, _>>()?;
-        // Who captures by other means than libpcap gets outlets here, who has events of the host `stream.notes()`.
-        let (stream, _) = Stream::start(devices, &[], stop)?;
-        Ok(Self {
+        let (stream, outlets) = Stream::start(devices, &others, stop)?;
+        let every = Duration::from_nanos(arguments.interval.0);
+        let threads = host.start(outlets, stream.notes(), every, told, stop)?;
+        let prepared = Self {
             counters: Arc::clone(stream.counters()),
             feed: LiveFeed::new(stream, &input, bin, files, stop.clone()),
             input,
             dataset,
-        })
+        };
+        Ok((prepared, threads))
     }
 
     /// Takes everything to the sinks, until the capture ends.
@@ -394,6 +426,9 @@ fn counted(counters: Arc<Counters>) -> impl Fn() -> Counted {
 
 /// What a reader of the packets should know.
 fn comment(arguments: &Live, input: &str) -> String {
+    if let Some(way) = arguments.host.way() {
+        return format!("captured live on {input}, {way}");
+    }
     format!(
         "captured live on {input}, {} bytes of each packet, {}",
         arguments.snaplen,
@@ -408,12 +443,13 @@ fn comment(arguments: &Live, input: &str) -> String {
 /// The command line, to be read again.
 fn command_line() -> anyhow::Result<Vec<String>> {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
-    arguments.collect::<Result<_, _>>().map_err(|argument| {
+    let arguments = arguments.collect::<Result<Vec<_>, _>>().map_err(|argument| {
         anyhow!(
             "{}: an argument that is no UTF-8 cannot be recorded",
             argument.to_string_lossy()
         )
-    })
+    })?;
+    Ok(processes::with_numbers(arguments))
 }
 
 #[cfg(feature = "parquet")]

@@ -17,6 +17,7 @@ use roce_model::{Filter, PacketBatch, Sink, SinkError, Totals};
 
 use crate::align::Apart;
 use crate::decode::{Decoder, Share, Work};
+use crate::processes::Processes;
 use crate::taps::Taps;
 
 /// Flows closed at a time, at the end: their rows, of 1.5 KB each, stay in the second cache level.
@@ -75,6 +76,8 @@ pub(crate) struct Plan {
     pub(crate) options: Options,
     pub(crate) settings: Settings,
     pub(crate) filter: Option<Filter>,
+    /// Only what belongs to these processes; empty: everything.
+    pub(crate) processes: Processes,
     /// Only frames of this time, in nanoseconds since the epoch.
     pub(crate) range: Range<u64>,
     /// Interfaces or captures that make one tap.
@@ -90,6 +93,7 @@ impl Plan {
         let decoder = Decoder::new(
             share,
             self.filter.clone(),
+            self.processes.chosen(),
             self.range.clone(),
             Taps::new(&self.lags, Arc::clone(&self.apart)),
         );

@@ -228,6 +228,7 @@ pub(crate) fn plan(choices: &Choices) -> Plan {
             thresholds: choices.thresholds.clone(),
         },
         filter: choices.flow.clone(),
+        processes: choices.processes.clone(),
         range: 0..u64::MAX,
         lags: choices.lag.clone(),
         match_taps: false,

@@ -41,6 +41,7 @@ pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;
 pub use crossings::identity;
 pub use dcqcn::{Parameters as DcqcnParameters, ParametersError as DcqcnParametersError};
+pub use queue_pairs::{Connection, QueuePairs};
 pub use verdict::{
     LoggedStep, RULES, Rule, Settings, Threshold, ThresholdError, ThresholdValue, Thresholds, Verdicts,
 };

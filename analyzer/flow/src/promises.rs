@@ -13,7 +13,7 @@ use crate::pairing::Pairing;
 const MOST: usize = 1 << 16;
 
 /// A map that forgets the oldest.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Latest<K, V> {
     map: HashMap<K, V, foldhash::fast::RandomState>,
     /// Keys in the order in which they came; some are gone from the map.

@@ -40,17 +40,17 @@ impl Told {
 
 /// A connection that a queue pair has got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Connection {
+pub struct Connection {
     /// This host's address.
-    pub(crate) local: Address,
+    pub local: Address,
     /// The other end's.
-    pub(crate) remote: Address,
+    pub remote: Address,
     /// This host's queue pair.
-    pub(crate) local_qpn: Qpn,
+    pub local_qpn: Qpn,
     /// The other end's.
-    pub(crate) remote_qpn: Qpn,
+    pub remote_qpn: Qpn,
     /// Where the requests to this host begin.
-    pub(crate) first: Option<Psn>,
+    pub first: Option<Psn>,
 }
 
 /// A queue pair by its device and number.
@@ -59,8 +59,8 @@ type Name = (Option<Arc<str>>, Qpn);
 type Known = (QueuePairChange, Option<Arc<Process>>);
 
 /// The queue pairs of the hosts that report.
-#[derive(Debug)]
-pub(crate) struct QueuePairs {
+#[derive(Clone, Debug)]
+pub struct QueuePairs {
     known: HashMap<Name, Known, foldhash::fast::RandomState>,
     told: Latest<Way, Told>,
 }
@@ -76,7 +76,7 @@ impl Default for QueuePairs {
 
 impl QueuePairs {
     /// Takes note of an event: the connection that it makes, if it does.
-    pub(crate) fn take(&mut self, event: &HostEvent) -> Option<Connection> {
+    pub fn take(&mut self, event: &HostEvent) -> Option<Connection> {
         let key = (event.device.clone(), event.what.qpn()?);
         match &event.what {
             HostChange::Created { .. } => {
@@ -161,6 +161,24 @@ impl QueuePairs {
             destination: key.destination,
             qpn: key.destination_qpn,
         })
+    }
+
+    /// The processes at the ends of a connection, as far as hosts have named them: of the packets of one direction, the sender's and the
+    /// receiver's.
+    pub fn processes(
+        &self,
+        source: Address,
+        destination: Address,
+        qpn: Qpn,
+    ) -> impl Iterator<Item = &Process> {
+        let way = Way {
+            source,
+            destination,
+            qpn,
+        };
+        let told = self.told.get(&way).into_iter();
+        told.flat_map(|told| told.sender.iter().chain(&told.receiver))
+            .map(Arc::as_ref)
     }
 }
 
@@ -261,6 +279,9 @@ mod tests {
         pairs.take(&event(72, connects(0x12, 0x11, 2, 1)));
         assert_eq!(pid(&pairs, &key(1, 2, 0x12)), Some(71));
         assert_eq!(pid(&pairs, &key(2, 1, 0x11)), Some(72));
+        let ends = pairs.processes(host(1), host(2), Qpn::new(0x12));
+        assert_eq!(ends.map(|process| process.pid).collect::<Vec<_>>(), [71, 72]);
+        assert_eq!(pairs.processes(host(1), host(2), Qpn::new(0x11)).count(), 0);
         // The number is given again, to another connection of another process.
         pairs.take(&event(72, HostChange::Destroyed { qpn: Qpn::new(0x12) }));
         pairs.take(&event(90, connects(0x12, 0x33, 2, 1)));

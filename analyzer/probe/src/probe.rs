@@ -91,7 +91,10 @@ pub struct Probe {
     records: Option<Records>,
     /// The programs' own diagnostics, on their way to the logger of the crate `log`.
     diagnostics: Option<EbpfLogger<&'static dyn log::Log>>,
+    /// The classifier is attached by filters, where it is.
     filters: bool,
+    /// The classifier is attached somewhere.
+    watches: bool,
     clock: ClockOffset,
     clock_taken: Instant,
     /// Losses that were told.
@@ -147,6 +150,7 @@ impl Probe {
             records: types.map(Records::new),
             diagnostics,
             filters: options.filters || !interface::has_links(),
+            watches: !options.interfaces.is_empty(),
             clock: ClockOffset::measure(),
             clock_taken: Instant::now(),
             told_events: 0,
@@ -172,7 +176,12 @@ impl Probe {
     /// # Errors
     /// The kernel refuses.
     pub fn drop_capabilities(&self) -> Result<(), ProbeError> {
-        capability::drop_all(self.filters)
+        capability::drop_all(self.has_filters())
+    }
+
+    /// Whether there are filters to be removed when it is dropped, which takes CAP_NET_ADMIN. Links go by themselves.
+    pub fn has_filters(&self) -> bool {
+        self.filters && self.watches
     }
 
     /// What becomes readable when host events wait.

@@ -21,16 +21,16 @@ sudo setcap cap_net_raw+ep {program}"
 }
 
 /// Gives up every capability, for this thread and those that it will start. Who writes files as root may still write into the folders
-/// of others, as root may.
+/// of others, as root may; what is `needed` at the end stays, too.
 ///
 /// # Errors
 /// When the system does not take them back.
-pub(crate) fn drop_all(writes_files: bool) -> anyhow::Result<()> {
+pub(crate) fn drop_all(writes_files: bool, needed: CapabilitySet) -> anyhow::Result<()> {
     let told = "capabilities cannot be given up";
     let held = capabilities(None).context(told)?;
-    let mut kept = CapabilitySet::empty();
+    let mut kept = held.permitted & needed;
     if writes_files && rustix::process::geteuid().is_root() {
-        kept = held.permitted & CapabilitySet::DAC_OVERRIDE;
+        kept |= held.permitted & CapabilitySet::DAC_OVERRIDE;
     }
     set_no_new_privs(true).context(told)?;
     set_capabilities(

@@ -1,0 +1,71 @@
+//! What stands for `host` in a build without the probe: nothing to be told, opened or waited for.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use roce_capture::Interface;
+use roce_capture::live::{Notes, Outlet, Stop};
+use rustix::thread::CapabilitySet;
+
+// (A comment for the compiler would become the help's first line.)
+#[derive(Args, Debug)]
+pub(crate) struct HostArguments {}
+
+#[expect(clippy::unused_self, reason = "as with the probe")]
+impl HostArguments {
+    pub(crate) const fn cleanup(&self) -> Option<anyhow::Result<ExitCode>> {
+        None
+    }
+
+    pub(crate) const fn has_probe(&self) -> bool {
+        false
+    }
+
+    pub(crate) const fn by_libpcap(&self) -> bool {
+        true
+    }
+
+    pub(crate) const fn way(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Who tells a run that it ends: the devices stop at once.
+pub(crate) fn told(stop: &Stop) -> Stop {
+    stop.clone()
+}
+
+pub(crate) struct Host;
+
+#[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the probe")]
+impl Host {
+    pub(crate) const fn open(_: &HostArguments, _: &[String], _: u32) -> anyhow::Result<Self> {
+        Ok(Self)
+    }
+
+    pub(crate) const fn interfaces(&self) -> Vec<Interface> {
+        Vec::new()
+    }
+
+    pub(crate) const fn needs(&self) -> CapabilitySet {
+        CapabilitySet::empty()
+    }
+
+    pub(crate) fn start(
+        self,
+        _: Vec<Outlet>,
+        _: Notes,
+        _: Duration,
+        _: &Stop,
+        _: &Stop,
+    ) -> anyhow::Result<Threads> {
+        Ok(Threads)
+    }
+}
+
+pub(crate) struct Threads;
+
+impl Threads {
+    pub(crate) const fn end(self) {}
+}
