@@ -48,7 +48,7 @@ demos![
     ("rnr", "the receiver does not post receive buffers fast enough"),
     (
         "pause-storm",
-        "a host sends pauses all the time, and a flow to another host suffers"
+        "a host sends pauses, and a flow to another host suffers"
     ),
     (
         "capture-loss",
@@ -56,7 +56,7 @@ demos![
     ),
     (
         "ecmp-collision",
-        "several queue pairs share one uplink while the other is idle"
+        "all queue pairs share one uplink, the other idles"
     ),
     ("training", "all-reduce steps with one slow rank"),
 ];
