@@ -16,7 +16,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use crate::captures::{Capture, Record, root};
+use crate::captures::{Capture, Record};
 use crate::cli::{refusal, refused};
 #[cfg(feature = "parquet")]
 use crate::command::run;
@@ -588,7 +588,7 @@ fn wrong_arguments_of_live() {
 #[test]
 #[cfg(feature = "probe")]
 fn help_of_live() {
-    let mut command = command(&root());
+    let mut command = command(&crate::captures::root());
     command.args(["live", "--help"]).env("COLUMNS", "80");
     assert_snapshot!("live_help", ran(&mut command).good().stdout);
 }

@@ -130,6 +130,19 @@ fn without_a_finding_it_says_what_could_not_be_seen() {
 }
 
 #[test]
+fn processes_are_named_where_hosts_told_them() {
+    let wide = Style { width: 120, ..PLAIN };
+    let mut made = trouble();
+    assert!(!screen(&made, wide).contains("process"));
+    for flow in &mut made.flows {
+        (flow.pid, flow.comm) = (Some(71), Some("ib_write\u{1b}_bw".into()));
+    }
+    let screen = screen(&made, wide);
+    assert!(screen.contains(" process "), "{screen}");
+    assert!(screen.contains(" ib_write?_bw 71 "), "{screen}");
+}
+
+#[test]
 fn no_line_is_wider_than_the_screen() {
     for made in [incast(), trouble(), training(), nothing()] {
         for width in 60..200 {

@@ -23,6 +23,8 @@ pub(super) struct TopFlow {
     pub(super) dscp: Option<u8>,
     pub(super) peer: Option<FlowId>,
     pub(super) pairing: Option<&'static str>,
+    /// Command and number of the process behind it.
+    pub(super) process: Option<String>,
     pub(super) epochs: u64,
     pub(super) first_time: Nanos,
     pub(super) last_time: Nanos,
@@ -66,6 +68,9 @@ impl TopFlow {
             dscp: row.dscp,
             peer: row.peer_flow_id,
             pairing: row.pairing,
+            process: row
+                .pid
+                .map(|pid| format!("{} {pid}", row.comm.as_deref().unwrap_or_default())),
             epochs: 1,
             first_time: row.first_time,
             last_time: row.last_time,
@@ -106,6 +111,9 @@ impl TopFlow {
         }
         if self.peer.is_none() {
             (self.peer, self.pairing) = (other.peer, other.pairing);
+        }
+        if self.process.is_none() {
+            self.process.clone_from(&other.process);
         }
         // Medians do not add up: that of the most measurements stands for all.
         let measured = |flow: &Self| flow.ack_time.map_or(0, |(_, _, count)| count);
