@@ -195,11 +195,13 @@ fn tell(probe: &Probe, skipped: &[Skipped]) {
         );
         crate::warn(PROBE, &text);
     }
-    crate::note(PROBE, &format!("never seen: {}", UNSEEN.join("; ")));
+    for unseen in UNSEEN {
+        crate::note(PROBE, &format!("not seen: {unseen}"));
+    }
     let clock = probe.clock();
     let (seconds, nanos) = (clock.nanos / NANOS, (clock.nanos % NANOS).abs());
     let text = format!(
-        "its events are {seconds}.{nanos:09} s from the kernel's monotonic clock to the capture's, give or take {} ns",
+        "the kernel's times are moved by {seconds}.{nanos:09} s to the capture's clock, give or take {} ns",
         clock.uncertainty.0
     );
     crate::note(PROBE, &text);
