@@ -1,6 +1,7 @@
-//! The PSNs of a flow's requests: in order, a gap, sent again, late, stale, or begun anew. What answers to them say is
-//! in `answers`, what became of gaps in `holes`.
+//! The PSNs of a flow's requests: in order, a gap, sent again, late, stale, or begun anew (what tells that is in `anew`). What
+//! answers to them say is in `answers`, what became of gaps in `holes`.
 
+mod anew;
 mod answers;
 mod runs;
 mod undecided;
@@ -11,6 +12,7 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::holes::{DecidedHole, Fate, Fates, Hole, Holes};
+pub(crate) use anew::Connected;
 use answers::LONGEST_ANSWER;
 pub(crate) use answers::{Again, Answers, Trigger};
 pub(crate) use runs::{Recovery, Run};
@@ -22,10 +24,6 @@ pub(crate) const LARGEST_GAP: i32 = 1 << 16;
 pub(crate) const STALE: i32 = 1 << 22;
 /// So many stale packets in a row, in order, are a new epoch.
 const STALE_RUN: u8 = 8;
-/// When so many PSNs are acknowledged, ...
-const DONE: u64 = 8;
-/// ... and the first of them for so long that the sender knows it, it does not fall back to that one.
-const KNOWN: Nanos = Nanos(2_000_000);
 /// A silence from which on a fallback to a hole is taken for a timeout's resend rather than for reordering. Adaptive
 /// timers start at tens of microseconds; reordering in a network moves packets by less.
 const SILENCE: Nanos = Nanos(50_000);
@@ -98,22 +96,6 @@ pub(crate) struct Request {
     pub(crate) waiting_since: Nanos,
     /// The shortest time that an answer took; 0: not known.
     pub(crate) rtt: Nanos,
-}
-
-/// A new connection of a queue pair.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Connected {
-    /// How that is known.
-    pub(crate) reason: &'static str,
-    /// Its first PSN, when that was said: packets of the connection before may still be on their way.
-    pub(crate) first: Option<Psn>,
-}
-
-impl Connected {
-    fn has_begun(self, psn: Psn) -> bool {
-        self.first
-            .is_none_or(|first| (0..=LARGEST_GAP).contains(&psn.offset_from(first)))
-    }
 }
 
 /// The part of a flow's request state that answers and disturbances touch: what answers need stands in front.
@@ -259,37 +241,6 @@ impl Tracker {
             requests.next += u64::from(span.saturating_sub(1));
             self.resync = false;
         }
-    }
-
-    /// Whether a packet so far `ahead` of `next`, that is behind it, is so far before all that is captured, or has been
-    /// acknowledged so long ago, that no sender sends it again.
-    fn is_long_done(&self, next: u64, ahead: i32) -> bool {
-        let acked = self.answers().map_or(0, Answers::acked);
-        let at = next - u64::from(ahead.unsigned_abs());
-        // Before the first one captured, a little is enough as soon as anything was acknowledged.
-        let reach = if at < self.begin && acked > self.begin {
-            answers::REACH
-        } else {
-            u64::from(LARGEST_GAP.unsigned_abs())
-        };
-        at + reach < acked.max(self.begin)
-    }
-
-    /// Whether the connection begins once more with its first PSN, which has been acknowledged for so long that the sender
-    /// knows it; without the other direction, whether that is likelier than a sender that falls back so far.
-    fn begins_once_more(&self, next: u64, ahead: i32, request: &Request) -> bool {
-        if next - u64::from(ahead.unsigned_abs()) != self.begin {
-            return false;
-        }
-        let Some(answers) = self.answers() else {
-            // Many libraries begin every connection with PSN 0; another first PSN is hardly given twice. Where nothing was
-            // missing, nothing is sent again either.
-            let is_begin = psn_of(self.begin) == Psn::new(0) && self.begin + DONE <= next;
-            return is_begin && self.holes.is_none() && request.silence >= SILENCE;
-        };
-        let rests = answers.acknowledges_for(request.time) >= KNOWN && request.silence >= SILENCE;
-        let enough = if rests { DONE } else { answers::REACH };
-        self.begin + enough <= answers.acked()
     }
 
     fn stale(&mut self, request: &Request) -> Verdict {
@@ -517,20 +468,9 @@ impl Tracker {
         requests.disturbed |= self.capture_lost;
     }
 
-    /// The queue pair got a new connection.
-    pub(crate) fn connect(&mut self, requests: &mut Requests, connected: Connected) {
-        self.connected = (requests.next != 0).then_some(connected);
-        requests.disturbed |= self.connected.is_some();
-    }
-
     /// Whether the latest packets were far behind, and `psn` is that of one of them.
     pub(crate) fn is_stale(&self, psn: Psn) -> bool {
         self.stale_run > 0 && (1..=LARGEST_GAP).contains(&self.stale_next.offset_from(psn))
-    }
-
-    /// Whether the next request is that of a new connection.
-    pub(crate) fn is_connected(&self) -> bool {
-        self.connected.is_some()
     }
 
     /// A run that has ended since the last call.
