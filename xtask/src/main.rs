@@ -21,6 +21,7 @@ mod need;
 mod schema;
 mod test;
 mod truth;
+mod vm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -91,6 +92,12 @@ const CHORES: &[Chore] = &[
         arguments: ebpf::ARGUMENTS,
         about: ebpf::ABOUT,
         run: ebpf::run,
+    },
+    Chore {
+        name: "vm-test",
+        arguments: vm::ARGUMENTS,
+        about: vm::ABOUT,
+        run: vm::run,
     },
     Chore {
         name: "golden",

@@ -47,6 +47,13 @@ pub(crate) const TSHARK: Need = Need {
     packages: &["tshark", "python3"],
 };
 
+/// Runs VMs.
+pub(crate) const QEMU: Need = Need {
+    what: "qemu-system-x86_64",
+    there: || on_path("qemu-system-x86_64").is_some(),
+    packages: &["qemu-system-x86"],
+};
+
 /// libFuzzer is C++.
 pub(crate) const CXX_COMPILER: Need = Need {
     what: "a C++ compiler",

@@ -167,7 +167,7 @@ fn tests(workspace: &Workspace) -> Result<Counts> {
 }
 
 /// A python that has the reader, in an environment of its own.
-fn reader(workspace: &Workspace) -> Result<PathBuf> {
+pub(crate) fn reader(workspace: &Workspace) -> Result<PathBuf> {
     let environment = workspace.target.join("python");
     let python = environment.join("bin").join("python3");
     let module = READER.split(['>', '<', '=']).next().unwrap_or(READER);
