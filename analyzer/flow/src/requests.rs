@@ -430,7 +430,8 @@ impl Tracker {
         };
         let begin = undecided.begin.time;
         if !answers.asked_since(at, begin) {
-            return request.time.since(begin) < LONGEST_ANSWER;
+            // After a silence it may be a timeout's answer as well, and the first was lost behind the tap.
+            return request.time.since(begin) < LONGEST_ANSWER && request.silence < SILENCE;
         }
         let took = answers.waited_since_asked(at, request.time);
         let seemed = undecided.since_asked;
