@@ -423,28 +423,34 @@ fn a_second_signal_ends_it_at_once() {
     assert!(matches!(ran.code, Some(130 | 143)), "{ran:?}");
 }
 
+/// A run that has recorded a capture, in parts of 300 ms, into the folder `dir`.
+#[cfg(feature = "parquet")]
+fn in_parts(net: &Net, folder: &TempDir, more: &[&str]) -> Running {
+    let dir = folder.path().join("dir");
+    let arguments = [
+        "-i",
+        "v1",
+        "--interval",
+        "100ms",
+        "--rotate",
+        "300ms",
+        "-o",
+        text(&dir),
+        "--record",
+    ];
+    let mut live = net.live(folder.path(), &[&arguments, more].concat());
+    live.captures_into(&dir.join("recording.pcapng.zst"));
+    net.send("v0", whole("write_bw_loss"), Some(1_000));
+    live
+}
+
 #[test]
 #[cfg(feature = "parquet")]
 fn a_killed_run_leaves_whole_parts() {
     let Some(net) = Net::new() else { return };
     let folder = tempdir().unwrap();
     let dir = folder.path().join("dir");
-    let mut live = net.live(
-        folder.path(),
-        &[
-            "-i",
-            "v1",
-            "--interval",
-            "100ms",
-            "--rotate",
-            "300ms",
-            "-o",
-            text(&dir),
-            "--record",
-        ],
-    );
-    live.captures_into(&dir.join("recording.pcapng.zst"));
-    net.send("v0", whole("write_bw_loss"), Some(1_000));
+    let live = in_parts(&net, &folder, &[]);
     live.signal(Signal::KILL);
     assert_eq!(live.ended().code, None);
     let parts = fs::read_dir(dir.join("timeline"))
@@ -479,24 +485,7 @@ fn parts_are_what_a_replay_writes() {
     let Some(net) = Net::new() else { return };
     let folder = tempdir().unwrap();
     let dir = folder.path().join("dir");
-    let mut live = net.live(
-        folder.path(),
-        &[
-            "-i",
-            "v1",
-            "--interval",
-            "100ms",
-            "--rotate",
-            "300ms",
-            "-o",
-            text(&dir),
-            "--record",
-            "--format",
-            "json",
-        ],
-    );
-    live.captures_into(&dir.join("recording.pcapng.zst"));
-    net.send("v0", whole("write_bw_loss"), Some(1_000));
+    let live = in_parts(&net, &folder, &["--format", "json"]);
     live.signal(Signal::INT);
     live.ended().good();
     assert!(dir.join("timeline/part-1.parquet").exists());
@@ -524,6 +513,24 @@ pub(crate) fn for_everybody() -> (TempDir, PathBuf) {
     (folder, program)
 }
 
+/// The command, run by an ordinary user with capabilities of its file, and the folder that it stands in; `None`, aloud, where files
+/// cannot be given any.
+pub(crate) fn as_nobody(net: &Net, capabilities: &str, arguments: &[&str]) -> Option<(Running, TempDir)> {
+    let (folder, program) = for_everybody();
+    let set = Command::new("setcap").arg(capabilities).arg(&program).output();
+    if !set.is_ok_and(|output| output.status.success()) {
+        skip("`setcap` (libcap2-bin) cannot give a file capabilities here");
+        return None;
+    }
+    let mut command = net.inside(folder.path(), Path::new("setpriv"));
+    let user = NOBODY.to_string();
+    command
+        .args(["--reuid", &user, "--regid", &user, "--clear-groups"])
+        .arg(&program)
+        .args(arguments);
+    Some((Running(command.spawn().unwrap()), folder))
+}
+
 #[test]
 fn without_the_capability_it_says_how_to_give_it() {
     let (folder, program) = for_everybody();
@@ -539,22 +546,10 @@ fn without_the_capability_it_says_how_to_give_it() {
 #[test]
 fn an_ordinary_user_with_the_capability_captures_and_gives_it_up() {
     let Some(net) = Net::new() else { return };
-    let (folder, program) = for_everybody();
-    let set = Command::new("setcap")
-        .arg("cap_net_raw+ep")
-        .arg(&program)
-        .output();
-    if !set.is_ok_and(|output| output.status.success()) {
-        skip("`setcap` (libcap2-bin) cannot give a file a capability here");
+    let arguments = ["live", "-i", "v1", "--format", "json", "--duration", "2s"];
+    let Some((live, _folder)) = as_nobody(&net, "cap_net_raw+ep", &arguments) else {
         return;
-    }
-    let mut command = net.inside(folder.path(), Path::new("setpriv"));
-    let user = NOBODY.to_string();
-    command
-        .args(["--reuid", &user, "--regid", &user, "--clear-groups"])
-        .arg(&program)
-        .args(["live", "-i", "v1", "--format", "json", "--duration", "2s"]);
-    let live = Running(command.spawn().unwrap());
+    };
     std::thread::sleep(Duration::from_secs(1));
     let status = fs::read_to_string(format!("/proc/{}/status", live.0.id())).unwrap();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:\t"));

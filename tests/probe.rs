@@ -12,7 +12,7 @@ use tempfile::{TempDir, tempdir};
 use crate::captures::{Capture, root};
 use crate::cli::{refusal, refused};
 use crate::command::{Ran, document, flows, lasting, ran, total};
-use crate::live::{NOBODY, Net, Running, for_everybody, results, skip, text, whole};
+use crate::live::{NOBODY, Net, Running, as_nobody, for_everybody, results, skip, text, whole};
 
 /// A namespace in which the probe can be opened; `None`, aloud, where it cannot.
 fn net() -> Option<Net> {
@@ -173,33 +173,22 @@ fn what_a_killed_run_leaves_is_no_harm() {
 #[test]
 fn a_user_with_the_capabilities_gives_them_up() {
     let Some(net) = net() else { return };
-    let (folder, program) = for_everybody();
-    let granted = Command::new("setcap")
-        .arg("cap_net_raw,cap_bpf,cap_perfmon,cap_net_admin+ep")
-        .arg(&program)
-        .output();
-    if !granted.is_ok_and(|output| output.status.success()) {
-        skip("`setcap` (libcap2-bin) cannot give a file capabilities here");
+    let arguments = [
+        "live",
+        "-i",
+        "v1",
+        "--capture",
+        "tc",
+        "--probe",
+        "--format",
+        "json",
+        "--duration",
+        "4s",
+    ];
+    let capabilities = "cap_net_raw,cap_bpf,cap_perfmon,cap_net_admin+ep";
+    let Some((live, _folder)) = as_nobody(&net, capabilities, &arguments) else {
         return;
-    }
-    let mut command = net.inside(folder.path(), Path::new("setpriv"));
-    let user = NOBODY.to_string();
-    command
-        .args(["--reuid", &user, "--regid", &user, "--clear-groups"])
-        .arg(&program)
-        .args([
-            "live",
-            "-i",
-            "v1",
-            "--capture",
-            "tc",
-            "--probe",
-            "--format",
-            "json",
-            "--duration",
-            "4s",
-        ]);
-    let live = Running(command.spawn().unwrap());
+    };
     // Bit 12 is CAP_NET_ADMIN: it stays where filters are to be removed.
     let gone = ["CapEff:\t0000000000000000\n", "CapEff:\t0000000000001000\n"];
     let begun = Instant::now();

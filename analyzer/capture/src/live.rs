@@ -20,7 +20,7 @@ use roce_model::Nanos;
 
 use crate::frame::{Batch, Interface};
 use crate::merge::Run;
-use crate::summary::{Container, Disorder, Format, Summary, Times};
+use crate::summary::{Container, Format, Summary, Times};
 pub use device::{Device, rdma_support, version};
 use order::{Order, Portion};
 pub use send::Injector;
@@ -232,19 +232,10 @@ impl Stream {
             is_quiet: true,
             interfaces,
             times: Times::default(),
-            summary: Summary {
-                format: Format {
-                    container: Container::Pcapng,
-                    compression: None,
-                },
-                frames: 0,
-                first_time: None,
-                last_time: None,
-                untimed: 0,
-                lost_records: 0,
-                disorder: Disorder::default(),
-                truncation: None,
-            },
+            summary: Summary::new(Format {
+                container: Container::Pcapng,
+                compression: None,
+            }),
             counters,
             errors: Vec::new(),
         };

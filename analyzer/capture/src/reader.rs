@@ -15,7 +15,7 @@ use crate::correction::Correction;
 use crate::error::Error;
 use crate::frame::{Batch, Frame, Interface, Lost};
 use crate::input::{self, Opened, Stream};
-use crate::summary::{Disorder, Progress, Summary};
+use crate::summary::{Progress, Summary};
 use crate::underway::Underway;
 use crate::walk::Found;
 
@@ -105,16 +105,7 @@ impl Reader {
         let stored = Arc::new(AtomicU64::new(0));
         let mut found = Found::default();
         let (underway, format) = Underway::begin(&name, stream, &stored, &options, &mut found)?;
-        let summary = Summary {
-            format,
-            frames: 0,
-            first_time: None,
-            last_time: None,
-            untimed: 0,
-            lost_records: 0,
-            disorder: Disorder::default(),
-            truncation: None,
-        };
+        let summary = Summary::new(format);
         let state = State::Open(Box::new(underway));
         Ok(Self {
             name,

@@ -122,6 +122,22 @@ pub struct Summary {
     pub truncation: Option<Truncation>,
 }
 
+impl Summary {
+    /// Of a file or stream of which nothing was read yet.
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            format,
+            frames: 0,
+            first_time: None,
+            last_time: None,
+            untimed: 0,
+            lost_records: 0,
+            disorder: Disorder::default(),
+            truncation: None,
+        }
+    }
+}
+
 /// The running order of time stamps: what the walkers' inner loops keep of [`Summary`].
 #[derive(Debug, Default)]
 pub(crate) struct Times {
@@ -179,19 +195,10 @@ mod tests {
         for time in [100, 300, 250, 260, 50, 60] {
             times.note(time);
         }
-        let mut summary = Summary {
-            format: Format {
-                container: Container::Pcap,
-                compression: Some(Compression::Gzip),
-            },
-            frames: 0,
-            first_time: None,
-            last_time: None,
-            untimed: 0,
-            lost_records: 0,
-            disorder: Disorder::default(),
-            truncation: None,
-        };
+        let mut summary = Summary::new(Format {
+            container: Container::Pcap,
+            compression: Some(Compression::Gzip),
+        });
         times.report(&mut summary);
         // 300 -> 250 (50) and 260 -> 50 (210).
         assert_eq!(

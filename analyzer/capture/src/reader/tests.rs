@@ -6,7 +6,7 @@ use roce_model::Nanos;
 use roce_wire::LinkType;
 
 use super::*;
-use crate::summary::{Compression, Container, Format, Truncation};
+use crate::summary::{Compression, Container, Disorder, Format, Truncation};
 use crate::write::{ByteOrder, InterfaceOptions, Packet, PcapOptions, PcapWriter, PcapngWriter};
 
 mod broken;
