@@ -16,11 +16,11 @@ pub(crate) struct Need {
     pub(crate) packages: &'static [&'static str],
 }
 
-/// Links programs, and compiles the C of zstd.
+/// Links programs, and compiles the C of zstd and jemalloc.
 pub(crate) const C_COMPILER: Need = Need {
-    what: "a C compiler",
-    there: || ["cc", "gcc", "clang"].iter().any(|name| on_path(name).is_some()),
-    packages: &["gcc", "libc6-dev"],
+    what: "a C compiler and make",
+    there: || ["cc", "gcc", "clang"].iter().any(|name| on_path(name).is_some()) && on_path("make").is_some(),
+    packages: &["gcc", "libc6-dev", "make"],
 };
 
 /// Live captures are linked with it.

@@ -2,6 +2,18 @@
 
 use std::process::ExitCode;
 
+/// The state of flows is looked up at random: there the C library's allocator costs more, and small pages still more.
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Options of jemalloc: it asks for huge pages, where the system gives them to who asks.
+#[cfg(feature = "jemalloc")]
+#[expect(unsafe_code, reason = "jemalloc looks for its options behind this name")]
+// SAFETY: the name is jemalloc's own for a pointer to text that ends with a zero byte, which this is.
+#[unsafe(export_name = "_rjem_malloc_conf")]
+pub static ALLOCATOR_OPTIONS: &[u8; 11] = b"thp:always\0";
+
 fn main() -> ExitCode {
     roce_analyze::main()
 }
