@@ -24,5 +24,7 @@ mod probe;
 #[cfg(feature = "live")]
 mod replay;
 mod snapshots;
+#[cfg(feature = "parquet")]
+mod stored;
 mod taps;
 mod variants;

@@ -10,6 +10,9 @@ use roce_model::{EventColumns, FlowRow, Nanos, RunSummary, Sink, SinkError, Time
 use roce_parquet::{Dataset, Options};
 use roce_report::JsonReport;
 
+/// The name of the JSON document in the folder.
+pub(crate) const DOCUMENT: &str = "run.json";
+
 /// Begins the results in `dir`.
 pub(crate) fn dataset(dir: &Path, overwrite: bool, parallel: bool) -> anyhow::Result<Box<dyn Sink>> {
     let options = Options {
@@ -42,7 +45,7 @@ pub(crate) fn live_dataset(
 impl Folder {
     fn begin(dir: &Path, options: &Options, parts: Option<Parts>) -> anyhow::Result<Self> {
         let dataset = Dataset::create(dir, options)?;
-        let (path, unfinished) = (dir.join("run.json"), dir.join(".run.json.tmp"));
+        let (path, unfinished) = (dir.join(DOCUMENT), dir.join(format!(".{DOCUMENT}.tmp")));
         let file =
             File::create(&unfinished).with_context(|| format!("{}: cannot be made", unfinished.display()))?;
         let json = JsonReport::new(BufWriter::new(file));

@@ -25,6 +25,8 @@ mod rate;
 mod replay;
 mod run;
 mod simulate;
+#[cfg(feature = "parquet")]
+mod stored;
 mod taps;
 mod training;
 
@@ -110,6 +112,15 @@ where
     let program = std::ffi::OsString::from("roce-analyze");
     let arguments = Arguments::try_parse_from(std::iter::once(program).chain(arguments))?;
     Ok(run::run_beside(&arguments.analyse, Some(sink))?)
+}
+
+/// Gives `sink` the results that a run wrote to `dir` with `-o`, as that run gave them. For tests that compare both.
+///
+/// # Errors
+/// When the folder does not hold whole results of this version, or the sink fails.
+#[cfg(feature = "parquet")]
+pub fn replay_stored(dir: &std::path::Path, sink: &mut dyn Sink) -> Result<(), SinkError> {
+    Ok(stored::replay(dir, sink)?)
 }
 
 /// Whoever reads our output has seen enough: not an error.

@@ -47,6 +47,13 @@ macro_rules! names {
                 crate::Cell::Text(self.name())
             }
 
+            fn of(cell: crate::Cell<'_>) -> Option<Self> {
+                match cell {
+                    crate::Cell::Text(text) => Self::ALL.iter().copied().find(|value| value.name() == text),
+                    _ => None,
+                }
+            }
+
             fn data<'a>(column: &'a crate::Values<Self::Stored>) -> crate::Data<'a> {
                 crate::Data::Text(column)
             }

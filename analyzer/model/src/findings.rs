@@ -124,6 +124,13 @@ impl crate::Value for Evidence {
         crate::Cell::Evidence(self)
     }
 
+    fn of(cell: crate::Cell<'_>) -> Option<Self> {
+        match cell {
+            crate::Cell::Evidence(evidence) => Some(evidence.clone()),
+            _ => None,
+        }
+    }
+
     fn data<'a>(column: &'a crate::Values<Self::Stored>) -> crate::Data<'a> {
         crate::Data::Text(column)
     }

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use roce_wire::Address;
+use roce_wire::{Address, Qpn, Service};
 
 use crate::table::table;
-use crate::{FlowId, Nanos, TapId};
+use crate::{FlowId, FlowKey, Nanos, TapId};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -144,4 +144,20 @@ table! {
     icrc_checked: u64, "packets", "Packets captured whole whose ICRC was checked.";
     icrc_bad: u64, "packets", "Of these, with a wrong ICRC.";
     evicted: bool, "", "The row was closed early because more flows were live than --max-flows allows.";
+}
+
+impl FlowRow {
+    /// What makes the flow this one; `None` when the row says something else than its `flow_id` does.
+    pub fn key(&self) -> Option<FlowKey> {
+        let key = FlowKey {
+            source: self.source,
+            destination: self.destination,
+            destination_qpn: Qpn::new(self.destination_qpn),
+            source_qpn: Qpn::new(self.source_qpn.unwrap_or_default()),
+            vlan: self.vlan,
+            vni: self.vni,
+            service: Service::named(self.service)?,
+        };
+        (key.id() == self.flow_id).then_some(key)
+    }
 }

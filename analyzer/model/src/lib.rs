@@ -37,7 +37,7 @@ pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
 pub use recording::Recorded;
 pub use run::{InputSummary, RunColumns, RunRow};
 pub use sink::{RunSummary, Sink, SinkError};
-pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values};
+pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};
 pub use time::{Nanos, Span};
 pub use timeline::{TimelineColumns, TimelineRow};

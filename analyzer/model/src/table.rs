@@ -4,6 +4,8 @@
 //! [`Values`] each, what sinks store) and the description (a [`Table`], what readers print).
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use roce_wire::Address;
 
@@ -79,6 +81,38 @@ pub enum Cell<'a> {
     Address(Address),
     /// The facts that a finding rests on.
     Evidence(&'a Evidence),
+}
+
+impl<'a> Cell<'a> {
+    /// The cell of a column of type `kind` that is written as `text`: addresses as they are displayed, times in decimal
+    /// and flow names in hexadecimal digits. `None` where it is not, or the type is not one that is written as text.
+    pub fn parse(kind: ColumnType, text: &'a str) -> Option<Self> {
+        match kind {
+            ColumnType::Text => Some(Self::Text(text)),
+            ColumnType::Address => text.parse().ok().map(Self::Address),
+            ColumnType::Time => text.parse().ok().map(|time| Self::Time(Nanos(time))),
+            ColumnType::Id => u64::from_str_radix(text, 16).ok().map(|id| Self::Id(FlowId(id))),
+            ColumnType::U32 | ColumnType::U64 | ColumnType::F64 | ColumnType::Bool => None,
+        }
+    }
+}
+
+/// The one copy of a word that lives as long as the program: for values out of a small vocabulary that are read back.
+/// `None` when it is longer than 64 bytes, or the 1,025th that is asked for: then it is out of none.
+pub fn word(text: &str) -> Option<&'static str> {
+    const LONGEST: usize = 64;
+    const MOST: usize = 1024;
+    static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(word) = words.get(text) {
+        return Some(word);
+    }
+    if text.len() > LONGEST || words.len() >= MOST {
+        return None;
+    }
+    let word: &'static str = Box::leak(text.into());
+    words.insert(word);
+    Some(word)
 }
 
 /// The values of one column, some of them absent. Absent values before the first present one take no room.
@@ -183,7 +217,7 @@ pub enum Data<'a> {
 }
 
 /// A type that a row's field can have.
-pub trait Value {
+pub trait Value: Sized {
     /// How a column stores it.
     type Stored: Default;
     /// The type of such a column.
@@ -195,12 +229,14 @@ pub trait Value {
     fn store(&self, column: &mut Values<Self::Stored>);
     /// It as a cell.
     fn cell(&self) -> Cell<'_>;
+    /// The value of such a cell; `None` when that holds no value of this type.
+    fn of(cell: Cell<'_>) -> Option<Self>;
     /// A column of such values.
     fn data<'a>(column: &'a Values<Self::Stored>) -> Data<'a>;
 }
 
 macro_rules! value {
-    ($type:ty, $stored:ty, $kind:ident, $self:ident => $store:expr, $cell:expr) => {
+    ($type:ty, $stored:ty, $kind:ident, $self:ident => $store:expr, $cell:expr, $held:ident => $value:expr) => {
         impl Value for $type {
             type Stored = $stored;
             const KIND: ColumnType = ColumnType::$kind;
@@ -214,6 +250,13 @@ macro_rules! value {
                 $cell
             }
 
+            fn of(cell: Cell<'_>) -> Option<Self> {
+                match cell {
+                    Cell::$kind($held) => $value,
+                    _ => None,
+                }
+            }
+
             fn data<'a>(column: &'a Values<$stored>) -> Data<'a> {
                 Data::$kind(column)
             }
@@ -221,18 +264,21 @@ macro_rules! value {
     };
 }
 
-value!(u8, u32, U32, self => u32::from(*self), Cell::U32(u32::from(*self)));
-value!(u16, u32, U32, self => u32::from(*self), Cell::U32(u32::from(*self)));
-value!(u32, u32, U32, self => *self, Cell::U32(*self));
-value!(u64, u64, U64, self => *self, Cell::U64(*self));
-value!(f64, f64, F64, self => *self, Cell::F64(*self));
-value!(bool, bool, Bool, self => *self, Cell::Bool(*self));
-value!(TapId, u32, U32, self => self.0, Cell::U32(self.0));
-value!(Nanos, u64, Time, self => self.0, Cell::Time(*self));
-value!(FlowId, u64, Id, self => self.0, Cell::Id(*self));
-value!(Address, Address, Address, self => *self, Cell::Address(*self));
-value!(&'static str, Cow<'static, str>, Text, self => Cow::Borrowed(*self), Cell::Text(self));
-value!(Cow<'static, str>, Cow<'static, str>, Text, self => self.clone(), Cell::Text(self));
+value!(u8, u32, U32, self => u32::from(*self), Cell::U32(u32::from(*self)), value => value.try_into().ok());
+value!(u16, u32, U32, self => u32::from(*self), Cell::U32(u32::from(*self)), value => value.try_into().ok());
+value!(u32, u32, U32, self => *self, Cell::U32(*self), value => Some(value));
+value!(u64, u64, U64, self => *self, Cell::U64(*self), value => Some(value));
+value!(f64, f64, F64, self => *self, Cell::F64(*self), value => Some(value));
+value!(bool, bool, Bool, self => *self, Cell::Bool(*self), value => Some(value));
+value!(TapId, u32, U32, self => self.0, Cell::U32(self.0), value => Some(TapId(value)));
+value!(Nanos, u64, Time, self => self.0, Cell::Time(*self), value => Some(value));
+value!(FlowId, u64, Id, self => self.0, Cell::Id(*self), value => Some(value));
+value!(Address, Address, Address, self => *self, Cell::Address(*self), value => Some(value));
+value!(&'static str, Cow<'static, str>, Text, self => Cow::Borrowed(*self), Cell::Text(self), text => word(text));
+value!(
+    Cow<'static, str>, Cow<'static, str>, Text, self => self.clone(), Cell::Text(self),
+    text => Some(Cow::Owned(text.to_owned()))
+);
 
 impl<T: Value> Value for Option<T> {
     type Stored = T::Stored;
@@ -249,6 +295,13 @@ impl<T: Value> Value for Option<T> {
 
     fn cell(&self) -> Cell<'_> {
         self.as_ref().map_or(Cell::Null, Value::cell)
+    }
+
+    fn of(cell: Cell<'_>) -> Option<Self> {
+        match cell {
+            Cell::Null => Some(None),
+            cell => T::of(cell).map(Some),
+        }
     }
 
     fn data<'a>(column: &'a Values<T::Stored>) -> Data<'a> {
@@ -277,6 +330,11 @@ pub trait Columns: Default {
     fn for_each<'a>(&'a self, visit: impl FnMut(&'static Column, Data<'a>));
     /// Each cell of a row with its description, in order.
     fn cells<'a>(row: &'a Self::Row, visit: impl FnMut(&'static Column, Cell<'a>));
+    /// The row of these cells, which are asked for in order.
+    ///
+    /// # Errors
+    /// The first column whose cell holds no value of its type.
+    fn row<'a>(cell: impl FnMut(&'static Column) -> Cell<'a>) -> Result<Self::Row, &'static Column>;
 }
 
 /// Describes a table: `row` and `columns` become structs, the descriptions a [`Table`].
@@ -343,6 +401,15 @@ macro_rules! table {
                     }
                 )+
             }
+
+            fn row<'a>(
+                mut cell: impl FnMut(&'static $crate::Column) -> $crate::Cell<'a>,
+            ) -> Result<$row, &'static $crate::Column> {
+                let [ $( $field, )+ ] = Self::TABLE.columns else {
+                    unreachable!("a table has as many columns as its row has fields");
+                };
+                Ok($row { $( $field: $crate::Value::of(cell($field)).ok_or($field)?, )+ })
+            }
         }
     };
 }
@@ -351,6 +418,7 @@ pub(crate) use table;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{EventColumns, EventKind, EventRow};
 
     #[test]
     fn absent_values_anywhere() {
@@ -380,5 +448,56 @@ mod tests {
         assert!(values.all_null());
         assert_eq!(values.len(), 2);
         assert_eq!(values.at(1), None);
+    }
+
+    #[test]
+    fn cells_become_the_row_that_they_came_from() {
+        let row = EventRow {
+            time: Nanos(u64::MAX),
+            kind: EventKind::Counter,
+            flow_id: Some(FlowId(u64::MAX)),
+            detail: Some("port_xmit_wait".into()),
+            ..EventRow::default()
+        };
+        let mut cells = Vec::new();
+        EventColumns::cells(&row, |column, cell| cells.push((column.name, cell)));
+        let of = |name: &str| cells.iter().find(|(column, _)| *column == name).unwrap().1;
+        assert_eq!(EventColumns::row(|column| of(column.name)), Ok(row.clone()));
+        let refused = |name: &str, instead| {
+            EventColumns::row(|column| {
+                if column.name == name {
+                    instead
+                } else {
+                    of(column.name)
+                }
+            })
+            .map_err(|column| column.name)
+        };
+        assert_eq!(refused("kind", Cell::Text("gravity")), Err("kind"));
+        assert_eq!(refused("time", Cell::Null), Err("time"));
+        assert_eq!(refused("psn", Cell::Text("1")), Err("psn"));
+    }
+
+    #[test]
+    fn cells_are_read_from_text() {
+        let parse = Cell::parse;
+        assert_eq!(
+            parse(ColumnType::Address, "10.0.0.1"),
+            Some(Cell::Address(Address::v4([10, 0, 0, 1])))
+        );
+        assert_eq!(parse(ColumnType::Address, "host"), None);
+        assert_eq!(parse(ColumnType::Time, "17"), Some(Cell::Time(Nanos(17))));
+        assert_eq!(
+            parse(ColumnType::Id, "00000000000000ff"),
+            Some(Cell::Id(FlowId(255)))
+        );
+        assert_eq!(parse(ColumnType::U64, "17"), None);
+    }
+
+    #[test]
+    fn a_word_is_kept_once_and_a_text_is_none() {
+        let first = word("a word of this test").unwrap();
+        assert!(std::ptr::eq(first, word("a word of this test").unwrap()));
+        assert_eq!(word(&"x".repeat(65)), None);
     }
 }

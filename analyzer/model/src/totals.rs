@@ -21,6 +21,11 @@ impl OpcodeCounts {
         self.0[usize::from(opcode.0)] += 1;
     }
 
+    /// Says how many packets had `opcode`.
+    pub fn set(&mut self, opcode: Opcode, packets: u64) {
+        self.0[usize::from(opcode.0)] = packets;
+    }
+
     /// How many packets had `opcode`.
     pub fn of(&self, opcode: Opcode) -> u64 {
         self.0[usize::from(opcode.0)]
@@ -60,6 +65,14 @@ macro_rules! totals {
                 self.opcodes.add(&other.opcodes);
                 for (stop, frames) in &other.stops {
                     *self.stops.entry(*stop).or_default() += frames;
+                }
+            }
+
+            /// The plain count of this name.
+            pub fn count_mut(&mut self, name: &str) -> Option<&mut u64> {
+                match name {
+                    $( stringify!($field) => Some(&mut self.$field), )+
+                    _ => None,
                 }
             }
 

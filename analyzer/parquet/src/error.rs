@@ -58,6 +58,14 @@ pub enum Error {
         /// Its schema version.
         found: String,
     },
+    /// A file has no such column, or holds something else in it than this program's column of that name does.
+    #[error("{}: column {column:?} is missing, or does not hold what it does in this version; hint: analyse the capture again", path.display())]
+    Column {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: &'static str,
+    },
 }
 
 impl Error {

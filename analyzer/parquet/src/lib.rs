@@ -12,11 +12,13 @@ mod column;
 mod dataset;
 mod error;
 mod read;
+mod rows;
 mod table;
 
 pub use dataset::{Dataset, Options};
 pub use error::Error;
 pub use read::{ColumnValues, TableData, read_table};
+pub use rows::Rows;
 
 /// Rises when a column changes its meaning or its type; new columns do not raise it.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -1,6 +1,7 @@
 //! Reads a table of a dataset back: all parts, by column. What the values mean is left to the column descriptions.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use polars::prelude::{
@@ -130,9 +131,27 @@ fn append(whole: &mut TableData, part: TableData) -> Result<(), String> {
 }
 
 fn read_part(path: &Path) -> Result<DataFrame, Error> {
+    let reader = open(path)?;
+    undamaged(path, || reader.finish())
+}
+
+/// What polars reads of a part; it panics at files that say of themselves what cannot be.
+pub(crate) fn undamaged<T>(path: &Path, read: impl FnOnce() -> PolarsResult<T>) -> Result<T, Error> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(read) => read.map_err(Error::parquet("read", path)),
+        Err(_) => Err(Error::Parquet {
+            action: "read",
+            path: path.to_path_buf(),
+            reason: "it is damaged".to_owned(),
+        }),
+    }
+}
+
+/// Opens a part of a schema that is understood here.
+pub(crate) fn open(path: &Path) -> Result<ParquetReader<File>, Error> {
     let file = File::open(path).map_err(Error::io("open", path))?;
     let mut reader = ParquetReader::new(file);
-    let metadata = reader.get_metadata().map_err(Error::parquet("read", path))?;
+    let metadata = undamaged(path, || reader.get_metadata().cloned())?;
     let version = metadata
         .key_value_metadata()
         .iter()
@@ -149,10 +168,10 @@ fn read_part(path: &Path) -> Result<DataFrame, Error> {
             found,
         });
     }
-    reader.finish().map_err(Error::parquet("read", path))
+    Ok(reader)
 }
 
-fn values(column: &PolarsColumn) -> PolarsResult<ColumnValues> {
+pub(crate) fn values(column: &PolarsColumn) -> PolarsResult<ColumnValues> {
     Ok(match column.dtype() {
         DataType::UInt32 => ColumnValues::U32(numbers(column.u32()?)),
         DataType::UInt64 => ColumnValues::U64(numbers(column.u64()?)),

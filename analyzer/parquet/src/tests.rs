@@ -10,7 +10,7 @@ use roce_model::{
     TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow,
 };
 
-use crate::{ColumnValues, Dataset, Error, Options, TABLES, TableData, read_table};
+use crate::{ColumnValues, Dataset, Error, Options, Rows, TABLES, TableData, read_table};
 
 const START: u64 = 1_763_700_000_000_000_000;
 
@@ -534,4 +534,58 @@ fn parts_of_a_live_run_are_whole_once_they_are_closed() {
     assert_eq!(names_of(dir.path(), "timeline"), ["part-0.parquet"]);
     assert_eq!(names_of(dir.path(), "events"), ["part-0.parquet"]);
     assert_eq!(read_table(dir.path(), "timeline").unwrap().rows, 10);
+}
+
+#[test]
+fn rows_come_back_over_row_groups_and_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        live: true,
+        row_group: 1_000,
+        ..Options::default()
+    };
+    let mut dataset = Dataset::create(dir.path(), &options).unwrap();
+    let written = timeline(12_345);
+    for (number, batch) in written.chunks(2_500).enumerate() {
+        dataset.timeline(&columns(batch)).unwrap();
+        if number % 2 == 1 {
+            dataset.next_parts().unwrap();
+        }
+    }
+    dataset.flows_closed(&flows()).unwrap();
+    dataset.events(&columns(&events())).unwrap();
+    dataset.finish(&run()).unwrap();
+    assert_eq!(names_of(dir.path(), "timeline").len(), 3);
+    let read = |rows: Rows<TimelineColumns>| rows.flat_map(Result::unwrap).collect::<Vec<_>>();
+    assert!(read(Rows::open(dir.path()).unwrap()) == written);
+    let read = |rows: Rows<FlowColumns>| rows.flat_map(Result::unwrap).collect::<Vec<_>>();
+    assert!(read(Rows::open(dir.path()).unwrap()) == flows());
+    let mut expected = events();
+    // The latest time that Parquet has: 2262-04-11.
+    expected[2].time = Nanos(i64::MAX.unsigned_abs());
+    let read: Result<Vec<_>, _> = Rows::<EventColumns>::open(dir.path()).unwrap().collect();
+    assert_eq!(read.unwrap().concat(), expected);
+
+    // A table in another's place: its columns are not there; nothing comes after the error.
+    fs::copy(
+        dir.path().join("events/part-0.parquet"),
+        dir.path().join("timeline/part-1.parquet"),
+    )
+    .unwrap();
+    let mut rows = Rows::<TimelineColumns>::open(dir.path()).unwrap();
+    let error = rows.find_map(Result::err).unwrap();
+    assert!(
+        matches!(
+            &error,
+            Error::Column {
+                column: "flow_id",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(rows.next().is_none());
+    fs::remove_dir_all(dir.path().join("timeline")).unwrap();
+    let error = Rows::<TimelineColumns>::open(dir.path()).unwrap_err();
+    assert!(matches!(&error, Error::NoTable { .. }), "{error}");
 }

@@ -1,6 +1,6 @@
-//! What a report fails with.
+//! What a report fails with, and reading one back.
 
-/// Why a report could not be written. Where it was going is known to who made it, and said there.
+/// Why a report could not be written or read. Where it was going or came from is known to who made it, and said there.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -10,4 +10,30 @@ pub enum Error {
     /// The JSON document could not be written.
     #[error("cannot write the JSON document")]
     Json(#[source] std::io::Error),
+    /// What was read is no JSON document of a run.
+    #[error("not the JSON document of a run")]
+    NoDocument(#[source] serde_json::Error),
+    /// The document is of another version of the schema, in which keys may mean something else.
+    #[error(
+        "has schema version {version}, this program reads {}; hint: analyse the capture again",
+        crate::json::SCHEMA_VERSION
+    )]
+    Schema {
+        /// Its version.
+        version: u64,
+    },
+    /// A key is missing, or holds something else than in this version.
+    #[error(
+        "{key} is missing, or does not hold what it does in this version; hint: analyse the capture again"
+    )]
+    Key {
+        /// The key, with those that it stands under.
+        key: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn key(key: &str) -> Self {
+        Self::Key { key: key.to_owned() }
+    }
 }

@@ -4,9 +4,11 @@
 //! the receivers of CNPs), `vantages`, `hops`, `flows`, `episodes`, `steps` and `findings` as lists of objects whose
 //! keys are the tables' columns (`reports/SCHEMA.md`). An empty list says that there was nothing of the kind.
 //! People read it too: the upper levels are laid out over lines, each row is one line. How it is laid out is left to
-//! `layout`.
+//! `layout`; [`read`] reads the document back.
 
+mod item;
 mod layout;
+mod read;
 
 use std::io::{self, Write};
 
@@ -19,6 +21,8 @@ use serde::{Serialize, Serializer};
 
 use crate::Error;
 use layout::Layout;
+
+pub use read::read;
 
 /// Rises when a key changes its meaning; a new key does not raise it, nor does one that was null and has a value now.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -1,7 +1,8 @@
 //! The address of an end of a RoCE flow: an IPv4 or IPv6 address, a GID, or a LID, in 16 bytes.
 
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{AddrParseError, IpAddr, Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
 
 /// An address in 16 bytes, as GIDs are: an IPv4 address stands in its IPv4-mapped form (`::ffff:a.b.c.d`, as in
 /// RoCE GIDs, IBTA A17.4.1.1), a LID in the discard-only prefix `100::/64` (RFC 6666), which no host owns.
@@ -80,6 +81,18 @@ impl fmt::Debug for Address {
     }
 }
 
+impl FromStr for Address {
+    type Err = AddrParseError;
+
+    /// Reads what [`Display`](fmt::Display) writes.
+    fn from_str(text: &str) -> Result<Self, AddrParseError> {
+        match text.strip_prefix("lid:").and_then(|lid| lid.parse().ok()) {
+            Some(lid) => Ok(Self::lid(lid)),
+            None => text.parse::<IpAddr>().map(Self::from),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -95,5 +108,15 @@ mod tests {
         assert_eq!(format!("{}", Address::lid(0)), "lid:0");
         assert_eq!(Address::lid(0xbeef).as_lid(), Some(0xbeef));
         assert_eq!(gid.as_lid(), None);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for text in ["10.77.0.1", "fe80::1", "lid:17", "lid:65535", "::"] {
+            assert_eq!(format!("{}", text.parse::<Address>().unwrap()), text);
+        }
+        for text in ["", "lid:", "lid:65536", "10.0.0", "fe80::1%eth0"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
     }
 }

@@ -29,6 +29,20 @@ impl Service {
         matches!(self, Self::Rc | Self::Xrc)
     }
 
+    /// The service of this [name](Self::name).
+    pub fn named(name: &str) -> Option<Self> {
+        const ALL: [Service; 7] = [
+            Service::Rc,
+            Service::Uc,
+            Service::Rd,
+            Service::Ud,
+            Service::Cnp,
+            Service::Xrc,
+            Service::Vendor,
+        ];
+        ALL.into_iter().find(|service| service.name() == name)
+    }
+
     /// The name as written in tables: `RC`, `UC`, `RD`, `UD`, `CNP`, `XRC`, `vendor`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -129,3 +129,42 @@ impl fmt::Display for Stop {
         }
     }
 }
+
+impl Layer {
+    /// Every layer.
+    pub const ALL: [Self; 33] = [
+        Self::Link,
+        Self::Ethernet,
+        Self::LinuxSll,
+        Self::LinuxSll2,
+        Self::Erf,
+        Self::Vlan,
+        Self::Mpls,
+        Self::MacControl,
+        Self::Ipv4,
+        Self::Ipv6,
+        Self::Ipv6Extension,
+        Self::Udp,
+        Self::Vxlan,
+        Self::Geneve,
+        Self::Gre,
+        Self::Erspan,
+        Self::Lrh,
+        Self::Grh,
+        Self::Bth,
+        Self::Rdeth,
+        Self::Deth,
+        Self::Xrceth,
+        Self::Reth,
+        Self::AtomicEth,
+        Self::Aeth,
+        Self::AtomicAckEth,
+        Self::ImmDt,
+        Self::Ieth,
+        Self::Feth,
+        Self::Payload,
+        Self::Icrc,
+        Self::Mad,
+        Self::Cm,
+    ];
+}

@@ -1,12 +1,12 @@
 //! The document parsed back and compared with the rows it was made from.
 
 use roce_model::{
-    Cell, Columns, EpisodeColumns, Fact, FindingColumns, FlowColumns, HopColumns, Sink, StepColumns,
-    VantageColumns,
+    Cell, Columns, EpisodeColumns, Fact, FindingColumns, FindingRow, FlowColumns, HopColumns, Sink,
+    StepColumns, VantageColumns,
 };
 use serde_json::Value;
 
-use super::{JsonReport, document};
+use super::{JsonReport, document, read};
 use crate::fixture::{Made, START, incast, nothing, training, trouble};
 
 fn text(made: &Made) -> String {
@@ -177,4 +177,73 @@ fn writers_that_fail_are_told() {
     assert_eq!(error.to_string(), "cannot write the JSON document");
     let source = error.source().unwrap().downcast_ref::<std::io::Error>().unwrap();
     assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    for made in [incast(), trouble(), training(), nothing()] {
+        let mut run = made.run.clone();
+        // Hostile and rare values: repeated options, what is not finite, the last digit of a number.
+        run.options.push(("lag".to_owned(), "a,b".to_owned()));
+        run.options.push(("lag".to_owned(), "\u{1b}[2J".to_owned()));
+        if let Some(tap) = run.taps.first_mut() {
+            tap.clock_offset_ns = Some(-0.1 - 0.2);
+            tap.clock_drift_ppb = Some(-12.0);
+        }
+        let text = text(&Made {
+            run: run.clone(),
+            ..made
+        });
+        // As text: what is not finite is like nothing, not even itself.
+        let again = read(text.as_bytes()).unwrap();
+        assert!(format!("{again:?}") == format!("{run:?}"), "{text}");
+    }
+    let mut run = nothing().run;
+    run.span = None;
+    let mut finding = FindingRow {
+        id: "mtu",
+        ..FindingRow::default()
+    };
+    finding.evidence.number("none", f64::INFINITY);
+    run.findings.push(finding);
+    let mut written = Vec::new();
+    document(&run, &[], &mut written).unwrap();
+    let mut again = Vec::new();
+    document(&read(written.as_slice()).unwrap(), &[], &mut again).unwrap();
+    assert_eq!(written, again);
+}
+
+#[test]
+fn what_is_no_document_of_this_version_is_told() {
+    let refused = |text: &str| {
+        let error = read(text.as_bytes()).unwrap_err();
+        (
+            error.to_string(),
+            std::error::Error::source(&error).map(ToString::to_string),
+        )
+    };
+    assert_eq!(refused("").0, "not the JSON document of a run");
+    assert!(refused("{\"schema_version\": 1").1.unwrap().contains("EOF"));
+    assert!(refused("{}").0.starts_with("schema_version is missing"));
+    assert!(
+        refused("{\"schema_version\": 0}")
+            .0
+            .starts_with("has schema version 0, this program reads 1")
+    );
+    assert!(refused("{\"schema_version\": 1}").0.starts_with("run is missing"));
+    let whole = text(&incast());
+    for (from, to, key) in [
+        ("\"bin_ns\": 1000000", "\"bin_ns\": \"wide\"", "run.bin_ns"),
+        ("\"kind\": \"loss\"", "\"kind\": \"gravity\"", "episodes.kind"),
+        ("\"0x0a\"", "\"0xbeef\"", "totals.opcodes"),
+        ("\"qpn\": 513", "\"qpn\": -1", "taps.cnp_receivers.qpn"),
+        ("\"truncated\": false", "\"truncated\": 0", "run.inputs.truncated"),
+    ] {
+        assert!(whole.contains(from), "{from}");
+        let said = refused(&whole.replace(from, to)).0;
+        assert!(
+            said.starts_with(&format!("{key} is missing, or does not hold")),
+            "{said}"
+        );
+    }
 }

@@ -1,0 +1,179 @@
+//! The rows of a table of a dataset, some thousand at a time: of the file no more than one row group is in memory.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use polars::prelude::{DataFrame, ParallelStrategy, SerReader};
+use roce_model::{Cell, Column, ColumnType, Columns, FlowId, Nanos};
+
+use crate::Error;
+use crate::read::{ColumnValues, open, undamaged, values};
+use crate::table::{files, is_part};
+
+/// So many rows are handed on at a time.
+const BATCH: usize = 4096;
+
+/// Reads the rows of the table that `C` describes, part by part, in batches. After an error there are none.
+///
+/// Columns that this version does not know are passed over. Those that the files lack are absent in each row; where a
+/// value cannot be absent that is an error. The facts of findings are text here and cannot be read: the JSON document has them.
+#[derive(Debug)]
+pub struct Rows<C> {
+    parts: VecDeque<PathBuf>,
+    part: Option<Part>,
+    columns: PhantomData<fn() -> C>,
+}
+
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    /// First row and number of rows of each row group that is still to be read.
+    groups: VecDeque<(usize, usize)>,
+    /// The row group that is being read, and how many of its rows have been.
+    group: DataFrame,
+    taken: usize,
+}
+
+impl<C: Columns> Rows<C> {
+    /// Will read the table's parts in the dataset `dir`.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        let table = C::TABLE.name;
+        let parts: VecDeque<PathBuf> = files(&dir.join(table), is_part)?.into();
+        if parts.is_empty() {
+            return Err(Error::NoTable {
+                dir: dir.to_path_buf(),
+                table: table.to_owned(),
+            });
+        }
+        Ok(Self {
+            parts,
+            part: None,
+            columns: PhantomData,
+        })
+    }
+
+    fn next_batch(&mut self) -> Result<Option<Vec<C::Row>>, Error> {
+        loop {
+            if let Some(part) = &mut self.part
+                && let Some(batch) = part.next_batch()?
+            {
+                return rows::<C>(&part.path, &batch).map(Some);
+            }
+            let Some(path) = self.parts.pop_front() else {
+                self.part = None;
+                return Ok(None);
+            };
+            self.part = Some(Part::open(path)?);
+        }
+    }
+}
+
+impl<C: Columns> Iterator for Rows<C> {
+    type Item = Result<Vec<C::Row>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.next_batch().transpose();
+        if let Some(Err(_)) = batch {
+            self.parts.clear();
+            self.part = None;
+        }
+        batch
+    }
+}
+
+impl Part {
+    fn open(path: PathBuf) -> Result<Self, Error> {
+        let mut reader = open(&path)?;
+        let metadata = reader.get_metadata().map_err(Error::parquet("read", &path))?;
+        let mut first: usize = 0;
+        let groups = metadata.row_groups.iter().map(|group| {
+            let place = (first, group.num_rows());
+            first = first.saturating_add(group.num_rows());
+            place
+        });
+        Ok(Self {
+            groups: groups.collect(),
+            group: DataFrame::empty(),
+            taken: 0,
+            path,
+        })
+    }
+
+    fn next_batch(&mut self) -> Result<Option<DataFrame>, Error> {
+        while self.taken >= self.group.height() {
+            let Some(place) = self.groups.pop_front() else {
+                return Ok(None);
+            };
+            self.group = group(&self.path, place)?;
+            self.taken = 0;
+        }
+        let first = i64::try_from(self.taken).unwrap_or(i64::MAX);
+        self.taken += BATCH;
+        Ok(Some(self.group.slice(first, BATCH)))
+    }
+}
+
+/// The row group at a place in a part. One is little: its columns are decoded on the caller's thread alone.
+fn group(path: &Path, place: (usize, usize)) -> Result<DataFrame, Error> {
+    let reader = open(path)?;
+    undamaged(path, || {
+        reader
+            .with_slice(Some(place))
+            .read_parallel(ParallelStrategy::None)
+            .finish()
+    })
+}
+
+/// The rows of a batch.
+fn rows<C: Columns>(path: &Path, batch: &DataFrame) -> Result<Vec<C::Row>, Error> {
+    let mut columns: Vec<Option<ColumnValues>> = Vec::with_capacity(C::TABLE.columns.len());
+    for column in C::TABLE.columns {
+        let found = batch.columns().iter().find(|found| found.name() == column.name);
+        columns.push(
+            found
+                .map(values)
+                .transpose()
+                .map_err(Error::parquet("read", path))?,
+        );
+    }
+    let row = |row: usize| {
+        let mut columns = columns.iter();
+        C::row(|column| {
+            columns
+                .next()
+                .and_then(Option::as_ref)
+                .map_or(Cell::Null, |values| cell(column, values, row))
+        })
+        .map_err(|column| Error::Column {
+            path: path.to_path_buf(),
+            column: column.name,
+        })
+    };
+    (0..batch.height()).map(row).collect()
+}
+
+/// The value of a row as a cell of its column. What does not fit the column's type becomes a cell of another one.
+fn cell<'a>(column: &Column, values: &'a ColumnValues, row: usize) -> Cell<'a> {
+    fn at<T: Clone>(values: &[Option<T>], row: usize) -> Option<T> {
+        values.get(row).cloned().flatten()
+    }
+    let cell = match values {
+        ColumnValues::U32(values) => at(values, row).map(Cell::U32),
+        ColumnValues::U64(values) if column.kind == ColumnType::Id => {
+            at(values, row).map(|id| Cell::Id(FlowId(id)))
+        }
+        ColumnValues::U64(values) => at(values, row).map(Cell::U64),
+        ColumnValues::F64(values) => at(values, row).map(Cell::F64),
+        ColumnValues::Bool(values) => at(values, row).map(Cell::Bool),
+        ColumnValues::Time(values) => at(values, row).map(|time| Cell::Time(Nanos(time))),
+        ColumnValues::Text(values) => values
+            .get(row)
+            .and_then(Option::as_deref)
+            .map(|text| Cell::parse(column.kind, text).unwrap_or(Cell::Text(text))),
+    };
+    cell.unwrap_or(Cell::Null)
+}

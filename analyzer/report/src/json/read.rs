@@ -1,0 +1,174 @@
+//! The document read back: the summary that it was written from. The rows of `flows` are passed over: who reads a
+//! dataset has them in its table.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::io::Read;
+
+use roce_model::{
+    CnpReceiver, Columns, Cut, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer, Nanos,
+    Opcode, Qpn, RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, VantageColumns,
+};
+use serde::Deserialize;
+
+use super::item::{Item, Object};
+use super::{SCHEMA_VERSION, cut_by, cut_name};
+use crate::Error;
+
+/// The summary that the document `from` holds.
+///
+/// # Errors
+/// When it is not such a document, not of this version's schema, or a key is missing or holds something else than in this version.
+pub fn read(from: impl Read) -> Result<RunSummary, Error> {
+    let stored: Stored = serde_json::from_reader(from).map_err(Error::NoDocument)?;
+    match stored.schema_version {
+        Item::Count(version) if version == u64::from(SCHEMA_VERSION) => (),
+        Item::Count(version) => return Err(Error::Schema { version }),
+        _ => return Err(Error::key("schema_version")),
+    }
+    let run = stored.run.object("run")?;
+    let (first, last) = (run.value("first_time")?, run.value("last_time")?);
+    let (taps, cnp_receivers) = taps(&stored.taps)?;
+    Ok(RunSummary {
+        version: run.text("version")?.to_owned(),
+        started: run.value("started")?,
+        elapsed: Nanos(run.value("elapsed_ns")?),
+        bin: Nanos(run.value("bin_ns")?),
+        options: options(run.get("options"))?,
+        inputs: inputs(run.get("inputs"))?,
+        span: Option::zip(first, last).map(|(first, last)| Span { first, last }),
+        totals: totals(&stored.totals)?,
+        taps,
+        cnp_receivers,
+        vantages: rows::<VantageColumns>(&stored.vantages)?,
+        hops: rows::<HopColumns>(&stored.hops)?,
+        episodes: rows::<EpisodeColumns>(&stored.episodes)?,
+        steps: rows::<StepColumns>(&stored.steps)?,
+        findings: rows::<FindingColumns>(&stored.findings)?,
+    })
+}
+
+/// What is taken of the document.
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct Stored {
+    schema_version: Item,
+    run: Item,
+    totals: Item,
+    taps: Item,
+    vantages: Item,
+    hops: Item,
+    episodes: Item,
+    steps: Item,
+    findings: Item,
+}
+
+/// The objects of the list `key`, each made into something.
+fn each<T>(list: &Item, key: &str, of: impl Fn(Object<'_>) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+    list.list(key)?.iter().map(|item| of(item.object(key)?)).collect()
+}
+
+fn rows<C: Columns>(list: &Item) -> Result<Vec<C::Row>, Error> {
+    each(list, C::TABLE.name, |object| object.row::<C>())
+}
+
+fn options(options: &Item) -> Result<Vec<(String, String)>, Error> {
+    let option = |(name, value): &(String, Item)| match value {
+        Item::Text(value) => Ok((name.clone(), value.clone())),
+        _ => Err(Error::key(&format!("run.options.{name}"))),
+    };
+    options.fields("run.options")?.iter().map(option).collect()
+}
+
+fn inputs(list: &Item) -> Result<Vec<InputSummary>, Error> {
+    let owned = |text: Option<Cow<'static, str>>| text.map(Cow::into_owned);
+    each(list, "run.inputs", |input| {
+        let warnings = input.get("warnings").list("run.inputs.warnings")?.iter();
+        Ok(InputSummary {
+            path: input.text("path")?.to_owned(),
+            format: input.text("format")?.to_owned(),
+            bytes: input.value("bytes")?,
+            sha256: owned(input.value("sha256")?),
+            frames: input.value("frames")?,
+            first_time: input.value("first_time")?,
+            last_time: input.value("last_time")?,
+            truncated: input.value("truncated")?,
+            error: owned(input.value("error")?),
+            warnings: warnings
+                .map(|warning| match warning {
+                    Item::Text(text) => Ok(text.clone()),
+                    _ => Err(input.wrong("warnings")),
+                })
+                .collect::<Result<_, _>>()?,
+        })
+    })
+}
+
+/// The counts; one that an older document does not have is 0, as one that an older version did not make.
+fn totals(item: &Item) -> Result<Totals, Error> {
+    let mut totals = Totals::default();
+    for (name, item) in item.fields("totals")? {
+        match (item, totals.count_mut(name)) {
+            (Item::Count(value), Some(count)) => *count = *value,
+            (_, Some(_)) => return Err(Error::key(&format!("totals.{name}"))),
+            (_, None) => (),
+        }
+    }
+    let of = item.object("totals")?;
+    for (opcode, entry) in of.get("opcodes").fields("totals.opcodes")? {
+        let number = opcode
+            .strip_prefix("0x")
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let number = number.ok_or_else(|| of.wrong("opcodes"))?;
+        let packets = entry.object("totals.opcodes")?.value("packets")?;
+        totals.opcodes.set(Opcode(number), packets);
+    }
+    let stops = each(of.get("stops"), "totals.stops", |stop| {
+        Ok((stopped(&stop)?, stop.value("frames")?))
+    })?;
+    totals.stops = stops.into_iter().collect();
+    Ok(totals)
+}
+
+fn stopped(stop: &Object<'_>) -> Result<(Layer, Cut), Error> {
+    let named = |name: &str| Layer::ALL.into_iter().find(|layer| layer.to_string() == name);
+    let layer = named(stop.text("layer")?).ok_or_else(|| stop.wrong("layer"))?;
+    let (cut, by): (_, Option<Cow<'static, str>>) = (stop.text("cut")?, stop.value("cut_by")?);
+    let mut cuts = vec![Cut::Snaplen, Cut::Frame, Cut::Depth];
+    cuts.extend(Layer::ALL.map(Cut::Length));
+    let cut = cuts
+        .into_iter()
+        .find(|known| cut_name(*known) == cut && cut_by(*known).as_deref() == by.as_deref());
+    Ok((layer, cut.ok_or_else(|| stop.wrong("cut"))?))
+}
+
+/// The taps, and who received CNPs at them.
+fn taps(list: &Item) -> Result<(Vec<TapRow>, Vec<CnpReceiver>), Error> {
+    let mut receivers = Vec::new();
+    let of_taps = each(list, "taps", |object| {
+        let tap = object.row::<TapColumns>()?;
+        let of_tap = each(object.get("cnp_receivers"), "taps.cnp_receivers", |object| {
+            Ok(CnpReceiver {
+                tap: tap.tap,
+                source: object.value("source")?,
+                destination: object.value("destination")?,
+                qpn: Qpn::new(object.value("qpn")?),
+                cnp: object.value("cnp")?,
+                dscp: object.value("dscp")?,
+                pcp: object.value("pcp")?,
+                first_time: object.value("first_time")?,
+                last_time: object.value("last_time")?,
+            })
+        })?;
+        Ok((tap, of_tap))
+    })?;
+    let mut taps = Vec::with_capacity(of_taps.len());
+    for (tap, of_tap) in of_taps {
+        taps.push(tap);
+        receivers.extend(of_tap);
+    }
+    // The most often notified first, as a run has them.
+    receivers.sort_by_key(|receiver| Reverse(receiver.cnp));
+    Ok((taps, receivers))
+}

@@ -1,0 +1,271 @@
+//! A dataset read back into a sink: what comes is what the run gave, and what is no dataset of this version is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use roce_analyze::{analyse_as_told, replay_stored};
+use roce_model::{
+    Columns, Data, EventColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError,
+    TimelineColumns, Values,
+};
+use roce_report::JsonReport;
+use tempfile::tempdir;
+
+use crate::captures::root;
+
+/// Each column's values as text, in the order in which they came.
+type Texts = BTreeMap<&'static str, Vec<String>>;
+
+/// Everything that a sink is given.
+#[derive(Default, PartialEq)]
+struct Seen {
+    bin: Nanos,
+    opened: BTreeSet<FlowId>,
+    timeline: Texts,
+    events: Texts,
+    flows: Vec<FlowRow>,
+    /// As text: what is not finite is like nothing, not even itself.
+    summary: String,
+}
+
+fn add<C: Columns>(texts: &mut Texts, rows: &C) {
+    fn values<T: std::fmt::Debug + Default>(values: &Values<T>) -> Vec<String> {
+        values.iter().map(|value| format!("{value:?}")).collect()
+    }
+    rows.for_each(|column, data| {
+        texts.entry(column.name).or_default().extend(match data {
+            Data::U32(column) => values(column),
+            Data::U64(column) | Data::Time(column) | Data::Id(column) => values(column),
+            Data::F64(column) => values(column),
+            Data::Bool(column) => values(column),
+            Data::Text(column) => values(column),
+            Data::Address(column) => values(column),
+        });
+    });
+}
+
+impl Sink for Seen {
+    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+        self.bin = bin;
+        Ok(())
+    }
+
+    fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
+        self.opened.extend(keys.iter().map(FlowKey::id));
+        Ok(())
+    }
+
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        for id in rows.flow_id.iter().flatten() {
+            assert!(
+                self.opened.contains(&FlowId(*id)),
+                "a flow is opened before its rows come"
+            );
+        }
+        add(&mut self.timeline, rows);
+        Ok(())
+    }
+
+    fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
+        add(&mut self.events, rows);
+        Ok(())
+    }
+
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        self.flows.extend_from_slice(rows);
+        Ok(())
+    }
+
+    fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        self.summary = format!("{run:?}");
+        Ok(())
+    }
+}
+
+/// Runs over captures with `-o dir`; what the run gave its sinks.
+fn written(dir: &Path, arguments: &[&str]) -> Seen {
+    let mut seen = Seen::default();
+    let mut told: Vec<OsString> = arguments
+        .iter()
+        .map(|argument| match argument.strip_prefix("captures/") {
+            Some(_) => root().join(argument).into(),
+            None => argument.into(),
+        })
+        .collect();
+    told.extend(["--format", "none", "-o"].map(OsString::from));
+    told.push(dir.into());
+    analyse_as_told(told, &mut seen).unwrap();
+    seen
+}
+
+#[test]
+fn what_is_read_back_is_what_the_run_gave() {
+    let runs: &[&[&str]] = &[
+        &["captures/send_bw_ce_synthetic_cnp.pcap"],
+        &["captures/write_bw_loss.pcap", "--bin", "100us", "--hash"],
+        &["captures/rping.pcap"],
+        &[
+            "captures/demos/incast-h2.pcapng",
+            "captures/demos/incast-h7.pcapng",
+            "--link-rate",
+            "100G",
+        ],
+        &[
+            "captures/demos/pause-storm-leaf1-h1.pcapng",
+            "--link-rate",
+            "100G",
+        ],
+        &[
+            "captures/demos/training-h1.pcapng",
+            "--training-log",
+            "captures/demos/training.log",
+        ],
+        &["captures/demos/capture-loss.pcapng", "--max-flows", "1"],
+        &["captures/demos/lossy.pcapng", "--flow", "dscp 1"],
+    ];
+    let mut kinds = BTreeSet::new();
+    for arguments in runs {
+        let folder = tempdir().unwrap();
+        let run = written(folder.path(), arguments);
+        let mut stored = Seen::default();
+        replay_stored(folder.path(), &mut stored).unwrap();
+        kinds.extend(run.events.get("kind").into_iter().flatten().cloned());
+        assert_eq!(
+            (run.bin, &run.opened),
+            (stored.bin, &stored.opened),
+            "{arguments:?}"
+        );
+        assert!(run.timeline == stored.timeline, "{arguments:?}: timeline");
+        assert!(run.events == stored.events, "{arguments:?}: events");
+        assert!(run.flows == stored.flows, "{arguments:?}: flows");
+        assert!(
+            run.summary == stored.summary,
+            "{arguments:?}:\n{}\n{}",
+            run.summary,
+            stored.summary
+        );
+
+        let mut document = JsonReport::new(Vec::new());
+        replay_stored(folder.path(), &mut document).unwrap();
+        let document = String::from_utf8(document.into_inner()).unwrap();
+        assert!(
+            document == fs::read_to_string(folder.path().join("run.json")).unwrap(),
+            "{arguments:?}"
+        );
+    }
+    // Not a comparison of nothing with nothing.
+    assert!(kinds.len() > 10, "{kinds:?}");
+}
+
+/// Why a folder is not read.
+#[track_caller]
+fn refused(dir: &Path) -> String {
+    let error = replay_stored(dir, &mut Seen::default()).unwrap_err();
+    anyhow::Chain::new(&*error)
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+#[test]
+fn what_is_no_whole_dataset_is_told() {
+    let folder = tempdir().unwrap();
+    let dir = folder.path();
+    assert!(
+        refused(dir).contains("holds no results: there is no run.json\nhint: "),
+        "{}",
+        refused(dir)
+    );
+    written(dir, &["captures/rping.pcap"]);
+    let document = fs::read_to_string(dir.join("run.json")).unwrap();
+
+    fs::remove_file(dir.join("run.json")).unwrap();
+    assert!(
+        refused(dir).contains("the run that wrote it did not end"),
+        "{}",
+        refused(dir)
+    );
+    fs::write(
+        dir.join("run.json"),
+        document.replace("\"schema_version\": 1", "\"schema_version\": 7"),
+    )
+    .unwrap();
+    assert!(
+        refused(dir).contains("run.json: has schema version 7, this program reads 1"),
+        "{}",
+        refused(dir)
+    );
+    fs::write(dir.join("run.json"), "{}").unwrap();
+    assert!(
+        refused(dir).contains("run.json: schema_version is missing"),
+        "{}",
+        refused(dir)
+    );
+    fs::write(dir.join("run.json"), &document).unwrap();
+
+    // A table of another kind of row, and none at all.
+    let part = |table: &str| dir.join(table).join("part-0.parquet");
+    let events = fs::read(part("events")).unwrap();
+    fs::copy(part("taps"), part("events")).unwrap();
+    let said = refused(dir);
+    assert!(
+        said.contains("events/part-0.parquet: column \"time\" is missing"),
+        "{said}"
+    );
+    fs::remove_file(part("events")).unwrap();
+    assert!(
+        refused(dir).contains("holds no table \"events\""),
+        "{}",
+        refused(dir)
+    );
+    fs::write(part("events"), events).unwrap();
+    replay_stored(dir, &mut Seen::default()).unwrap();
+}
+
+/// A linear congruential generator (Knuth's MMIX constants): the same damage in every run.
+fn next(state: &mut u64) -> usize {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*state >> 33).unwrap()
+}
+
+#[test]
+fn damaged_files_are_no_reason_to_panic() {
+    let folder = tempdir().unwrap();
+    let dir = folder.path();
+    written(dir, &["captures/send_bw_ce_synthetic_cnp.pcap"]);
+    let parts = ["flows", "timeline", "events"].map(|table| PathBuf::from(table).join("part-0.parquet"));
+    let (mut state, mut read) = (1, 0);
+    for file in parts.iter().map(PathBuf::as_path).chain([Path::new("run.json")]) {
+        let path = dir.join(file);
+        let whole = fs::read(&path).unwrap();
+        for round in 0..60 {
+            let mut damaged = whole.clone();
+            if round % 6 == 0 {
+                damaged.truncate(next(&mut state) % whole.len());
+            }
+            // The footer of a Parquet file is at its end: most of the damage there.
+            for _ in 0..=round % 4 {
+                let length = damaged.len();
+                let from = if round % 2 == 0 {
+                    0
+                } else {
+                    length.saturating_sub(3_000)
+                };
+                if let Some(byte) = damaged.get_mut(from + next(&mut state) % (length - from).max(1)) {
+                    *byte = next(&mut state).to_le_bytes()[0];
+                }
+            }
+            fs::write(&path, &damaged).unwrap();
+            match replay_stored(dir, &mut Seen::default()) {
+                Ok(()) => read += 1,
+                Err(error) => assert!(error.to_string().contains(dir.to_str().unwrap()), "{error}"),
+            }
+        }
+        fs::write(&path, &whole).unwrap();
+    }
+    assert!(read < 120, "most damage is noticed: {read} of 240 were read");
+}
