@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tempfile::tempdir;
 
 use crate::captures::{self, Capture, root};
-use crate::command::{command, document, flows, lasting, ran, run, sum, total};
+use crate::command::{command, flows, lasting, ran, sum, total};
 
 /// The rows of a table in the words of the JSON document: absent is null, times and flow identifiers are texts.
 pub(crate) fn rows(dir: &Path, table: &str) -> Vec<Value> {
@@ -45,7 +45,7 @@ pub(crate) fn rows(dir: &Path, table: &str) -> Vec<Value> {
 }
 
 /// Runs the command with `-o DIR`, and gives its document.
-fn written(dir: &Path, captures: &[&str], more: &[&str]) -> Value {
+pub(crate) fn written(dir: &Path, captures: &[&str], more: &[&str]) -> Value {
     let mut command = command(&root());
     command
         .args(captures)
@@ -56,7 +56,7 @@ fn written(dir: &Path, captures: &[&str], more: &[&str]) -> Value {
 }
 
 /// What names a row of `flows`.
-type Key = (String, u64, u64);
+pub(crate) type Key = (String, u64, u64);
 
 fn key(row: &Value) -> Key {
     (
@@ -66,7 +66,7 @@ fn key(row: &Value) -> Key {
     )
 }
 
-fn by_key(rows: &[Value]) -> BTreeMap<Key, &Value> {
+pub(crate) fn by_key(rows: &[Value]) -> BTreeMap<Key, &Value> {
     let all: BTreeMap<Key, &Value> = rows.iter().map(|row| (key(row), row)).collect();
     assert_eq!(all.len(), rows.len(), "(flow_id, tap, epoch) is a key");
     all
@@ -172,7 +172,7 @@ fn findings(name: &str, rows: &[Value], document: &Value) {
 }
 
 /// The table `run` against the document.
-fn inputs(name: &str, rows: &[Value], document: &Value) {
+pub(crate) fn inputs(name: &str, rows: &[Value], document: &Value) {
     let run = &document["run"];
     let inputs = run["inputs"].as_array().unwrap();
     assert_eq!(rows.len(), inputs.len(), "{name}: a row for each input");
@@ -209,7 +209,7 @@ fn inputs(name: &str, rows: &[Value], document: &Value) {
 }
 
 /// A finished dataset has no file under a temporary name.
-fn nothing_else(dir: &Path) {
+pub(crate) fn nothing_else(dir: &Path) {
     let mut found: Vec<String> = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();
@@ -454,108 +454,6 @@ fn the_connection_manager_leaves_its_five_messages() {
 }
 
 #[test]
-fn a_dataset_is_not_replaced_unasked() {
-    let folder = tempdir().unwrap();
-    let dir = folder.path().join("out");
-    let (first, second) = (Capture::named("atomic"), Capture::named("rping"));
-    let first_document = written(&dir, &[&first.path], &[]);
-
-    let path = |capture: &Capture| root().join(&capture.path).display().to_string();
-    let refused = run(folder.path(), [&path(&second), "-o", "out"]);
-    assert_eq!(
-        (refused.code, refused.stdout.as_str()),
-        (Some(2), ""),
-        "{refused:?}"
-    );
-    assert_eq!(
-        refused.stderr,
-        "error: out holds a dataset already (out/flows/part-0.parquet); hint: give another folder, or --overwrite\n"
-    );
-    let flows_before = rows(&dir, "flows");
-    assert_eq!(
-        by_key(&flows_before),
-        by_key(flows(&first_document)),
-        "the old one is whole"
-    );
-    nothing_else(&dir);
-
-    let second_document = written(&dir, &[&second.path], &["--overwrite"]);
-    let flows_after = rows(&dir, "flows");
-    assert_eq!(by_key(&flows_after), by_key(flows(&second_document)));
-    assert_ne!(by_key(&flows_before), by_key(&flows_after));
-    nothing_else(&dir);
-}
-
-/// All files under a folder with their content.
-fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            all.extend(contents(&path));
-        } else {
-            all.insert(path.display().to_string(), fs::read(&path).unwrap());
-        }
-    }
-    all
-}
-
-#[test]
-#[cfg(unix)]
-fn a_run_that_fails_leaves_the_old_dataset() {
-    let folder = tempdir().unwrap();
-    let dir = folder.path().join("out");
-    written(&dir, &[&Capture::named("atomic").path], &[]);
-    let before = contents(&dir);
-
-    // Files may not grow beyond 1,024 bytes (POSIX: units of 512), and the write says so instead of a signal: as a full disk.
-    let limited = |trap: &str| {
-        let mut shell = std::process::Command::new("sh");
-        shell
-            .arg("-c")
-            .arg(format!("{trap} ulimit -f 2; exec \"$0\" \"$@\""));
-        shell.arg(env!("CARGO_BIN_EXE_roce-analyze"));
-        shell
-            .args([
-                &Capture::named("write_bw_loss").path,
-                "--format",
-                "none",
-                "--overwrite",
-                "-o",
-            ])
-            .arg(&dir);
-        ran(shell.current_dir(root()))
-    };
-    let full = limited("trap '' XFSZ;");
-    assert_eq!(full.code, Some(2), "{full:?}");
-    assert!(full.stderr.contains("out/"), "the file is named: {full:?}");
-    assert_eq!(contents(&dir), before, "nothing is lost, nothing is left behind");
-
-    // Killed in the middle: what it leaves behind is gone after the next run.
-    let killed = limited("");
-    assert_eq!(killed.code, None, "{killed:?}");
-    for (path, content) in &before {
-        assert_eq!(fs::read(path).unwrap(), *content, "{path}");
-    }
-    let document = written(&dir, &[&Capture::named("rnr").path], &["--overwrite"]);
-    assert_eq!(by_key(&rows(&dir, "flows")), by_key(flows(&document)));
-    nothing_else(&dir);
-}
-
-#[test]
-fn an_unusable_folder_is_named() {
-    let folder = tempdir().unwrap();
-    fs::write(folder.path().join("file"), "").unwrap();
-    let capture = root().join(Capture::named("atomic").path).display().to_string();
-    let failed = run(folder.path(), [&capture, "-o", "file"]);
-    assert_eq!((failed.code, failed.stdout.as_str()), (Some(2), ""), "{failed:?}");
-    assert!(
-        failed.stderr.starts_with("error: ") && failed.stderr.contains("file"),
-        "{failed:?}"
-    );
-}
-
-#[test]
 fn threads_do_not_change_the_dataset() {
     let folder = tempdir().unwrap();
     let capture = crate::variants::many_hosts(folder.path());
@@ -585,62 +483,6 @@ fn threads_do_not_change_the_dataset() {
             assert!(*rows == several.1[name], "{threads} threads: {name}");
         }
     }
-}
-
-#[test]
-fn a_reader_that_leaves_early_costs_no_dataset() {
-    let folder = tempdir().unwrap();
-    let dir = folder.path().join("out");
-    let capture = Capture::named("rping");
-    let mut command = command(&root());
-    command
-        .args([&capture.path, "-o"])
-        .arg(&dir)
-        .stdout(crate::cli::closed_pipe());
-    let left = ran(&mut command);
-    assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""), "{left:?}");
-    assert_eq!(
-        by_key(&rows(&dir, "flows")),
-        by_key(flows(&document(&root(), [&capture.path])))
-    );
-}
-
-#[test]
-fn a_capture_without_frames_makes_a_dataset_without_rows() {
-    let folder = tempdir().unwrap();
-    fs::write(
-        folder.path().join("empty.pcap"),
-        &Capture::named("rping").bytes()[..24],
-    )
-    .unwrap();
-    let ran = run(folder.path(), ["empty.pcap", "-o", "out"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
-    for table in TABLES {
-        let count = usize::from(table == "run");
-        assert_eq!(rows(&folder.path().join("out"), table).len(), count, "{table}");
-        assert!(
-            !read_table(&folder.path().join("out"), table)
-                .unwrap()
-                .columns
-                .is_empty(),
-            "{table}"
-        );
-    }
-}
-
-#[test]
-fn one_bad_input_costs_no_dataset() {
-    let folder = tempdir().unwrap();
-    fs::write(folder.path().join("good.pcap"), Capture::named("rping").bytes()).unwrap();
-    let ran = run(
-        folder.path(),
-        ["missing.pcap", "good.pcap", "-o", "out", "--format", "json"],
-    );
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    let dir = folder.path().join("out");
-    assert_eq!(by_key(&rows(&dir, "flows")), by_key(flows(&ran.json())));
-    inputs("one is missing", &rows(&dir, "run"), &ran.json());
-    nothing_else(&dir);
 }
 
 #[test]

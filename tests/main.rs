@@ -8,10 +8,13 @@ mod architecture;
 mod captures;
 mod cli;
 mod command;
+mod copies;
 #[cfg(feature = "parquet")]
 mod dataset;
 mod demos;
 mod devices;
+#[cfg(feature = "parquet")]
+mod folder;
 mod golden;
 #[cfg(feature = "live")]
 mod live;

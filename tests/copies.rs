@@ -1,0 +1,77 @@
+//! A tap that shows a packet more than once: copies are counted, and dropped.
+
+use std::fs;
+
+use roce_capture::Container;
+use roce_capture::write::ByteOrder;
+use tempfile::tempdir;
+
+use crate::captures::{self, Capture, Record, root};
+use crate::command::{document, sum, total};
+use crate::variants::pcap;
+
+/// Every frame a second time, 3 us later, as `change` makes it.
+fn twice(records: &[Record], change: impl Fn(&mut Record)) -> Vec<Record> {
+    let copies = records.iter().cloned().map(|mut record| {
+        record.time.0 += 3_000;
+        change(&mut record);
+        record
+    });
+    let mut all: Vec<Record> = records.iter().cloned().chain(copies).collect();
+    all.sort_by_key(|record| record.time);
+    all
+}
+
+/// Holds that the copies in `doubled` are counted and dropped.
+#[track_caller]
+fn only_once(capture: &Capture, what: &str, doubled: &[Record]) {
+    let folder = tempdir().unwrap();
+    fs::write(
+        folder.path().join("twice.pcap"),
+        pcap(doubled, Container::PcapNanos, ByteOrder::Little),
+    )
+    .unwrap();
+    let mut once = document(&root(), [&capture.path]);
+    let frames = total(&once, "frames");
+    for threads in ["1", "2"] {
+        let mut twice = document(folder.path(), ["twice.pcap", "--threads", threads]);
+        let what = format!("{} {what}", capture.name);
+        assert_eq!(total(&twice, "frames"), 2 * frames, "{what}");
+        assert_eq!(total(&twice, "copies"), frames, "{what}: copies");
+        assert_eq!(
+            sum(twice["taps"].as_array().unwrap(), "copies"),
+            frames,
+            "{what}: copies of the tap"
+        );
+        for document in [&mut once, &mut twice] {
+            document["totals"]["frames"].take();
+            document["totals"]["copies"].take();
+        }
+        assert_eq!(once["totals"], twice["totals"], "{what}");
+        assert_eq!(once["flows"], twice["flows"], "{what}");
+    }
+}
+
+#[test]
+fn a_tap_that_shows_every_packet_by_two_ways() {
+    for capture in captures::all() {
+        // Routed in between: other link addresses, and a TTL one lower.
+        let routed = twice(&capture.frames(), |record| {
+            record.data[5] ^= 0x40;
+            record.data[11] ^= 0x40;
+            record.data[22] -= 1;
+        });
+        only_once(&capture, "routed", &routed);
+    }
+}
+
+#[test]
+fn a_tap_that_shows_every_packet_twice() {
+    // CNPs are alike to the byte: where their sender does not count identifications, a copy cannot be told from the next.
+    for capture in captures::all()
+        .into_iter()
+        .filter(|capture| capture.golden().of("cnp") == 0)
+    {
+        only_once(&capture, "shown twice", &twice(&capture.frames(), |_| {}));
+    }
+}
