@@ -1,37 +1,14 @@
 #!/usr/bin/env bash
 # image.sh FOLDER KERNEL PROGRAM: makes what the VM boots, FOLDER/KERNEL/vmlinuz and FOLDER/KERNEL/initrd.
 #
-# KERNEL is the beginning of a version: 6.1, 6.12. Everything in it comes from Debian's packages: downloaded and unpacked in FOLDER,
-# where they are kept, not installed. Of PROGRAM, which the VM finds in its shared folder, only the libraries are taken along.
+# Everything in it comes from the packages that packages.sh has fetched into FOLDER. Of PROGRAM, which the VM finds in its shared
+# folder, only the libraries are taken along.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p "$1" && cd "$1"
+cd "$1"
 kernel=$2 program=$3
 work=$PWD system=$PWD/system root=$PWD/$kernel/root
 
-packages="busybox-static kmod libkmod2 bash iproute2 tcpdump libpcap0.8 libbpf1 libelf1 libmnl0 libbsd0 libmd0 libxtables12
-  perftest rdma-core rdmacm-utils ibverbs-utils ibverbs-providers libibverbs1 librdmacm1 libibumad3 libnl-3-200 libnl-route-3-200 libpci3"
-
-# The newest of Debian's kernels of this series, unless one has been fetched before.
-fetch() { # NAME...
-  (cd debs && apt-get -qq -o APT::Sandbox::User=root download "$@")
-}
-mkdir -p debs
-if ! compgen -G "debs/linux-image-$kernel.*.deb" > /dev/null; then
-  name=$(apt-cache search --names-only "^linux-image-${kernel//./\\.}\.[0-9]+[^ ]*-amd64$" | awk '$1 !~ /cloud|rt-amd64/ { print $1 }' | sort -V | tail -1)
-  [ -n "$name" ] || { echo "apt knows no kernel $kernel" >&2; exit 1; }
-  fetch "$name"
-fi
-missing=()
-for package in $packages; do
-  compgen -G "debs/${package}_*.deb" > /dev/null || missing+=("$package")
-done
-[ ${#missing[@]} = 0 ] || fetch "${missing[@]}"
-
-if [ ! -d system ]; then
-  for package in $packages; do dpkg-deb -x debs/"$package"_*.deb system.part; done
-  mv system.part system
-fi
 rm -rf "$kernel" && mkdir -p "$kernel"
 dpkg-deb -x "$(ls -v debs/linux-image-"$kernel".*.deb | tail -1)" "$kernel/image"
 version=$(ls "$kernel/image/lib/modules")
@@ -71,7 +48,7 @@ done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r file; do
   to=$root/lib/modules/$version/${file#*/lib/modules/"$version"/}
   mkdir -p "$(dirname "$to")"
   cp "$file" "$to"
-  case $to in *.xz) xz -d "$to" ;; esac
+  case $to in *.xz) "$(unpacked busybox)" unxz "$to" ;; esac
 done
 cp "$kernel/image/lib/modules/$version"/modules.{builtin,builtin.modinfo,order} "$root/lib/modules/$version/"
 kmod depmod -b "$root" "$version"

@@ -1,11 +1,18 @@
 # What runs in the VM: perftest and rping between two Soft-RoCE devices, while a live run with the probe and tcpdump watch both ends.
-# /mnt/set says which scenarios: smoke or full. Results are in /mnt/out; what runs.txt has there is what was started: a line for each
-# process, `scenario role pid comm`.
+# /mnt/set says which scenarios: smoke or full. Results are in /mnt/out: `up` says that it has come so far that they can be had; what
+# runs.txt has is what was started: a line for each process, `scenario role pid comm`.
 cd /mnt
 out=/mnt/out
 set=$(cat set)
 . ./net.sh
 uname -r > $out/kernel.txt
+if ! [ -e /sys/class/infiniband/rxe0 -a -e /sys/class/infiniband/rxe1 ]; then
+  echo "there are no Soft-RoCE devices"
+  exit 1
+fi
+touch $out/up
+# Its pages are not to come through the shared folder while it runs.
+cp roce-analyze /run/
 
 # Runs a server and a client to the client's end: pair SCENARIO SERVER CLIENT, each a command.
 pair() {
@@ -49,7 +56,7 @@ for device in va0 vb0; do
   tcpdump -Z root -i $device --immediate-mode -B 16384 -s 128 -w /run/$device.pcap udp port 4791 2> $out/$device.tcpdump.txt &
   tcpdumps="$tcpdumps $!"
 done
-./roce-analyze live -i va0 -i vb0 --probe --interval 2s --format json -o /run/live --record > $out/live.json 2> $out/live.txt &
+/run/roce-analyze live -i va0 -i vb0 --probe --interval 2s --format json -o /run/live --record > $out/live.json 2> $out/live.txt &
 live=$!
 for _ in $(seq 120); do
   [ -e /run/live/recording.pcapng.zst ] && break

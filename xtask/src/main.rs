@@ -47,7 +47,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "test",
-        arguments: "",
+        arguments: test::ARGUMENTS,
         about: test::ABOUT,
         run: test::run,
     },

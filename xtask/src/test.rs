@@ -9,16 +9,24 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON};
-use crate::workspace::{Profile, Workspace, execute, line, no_arguments, step, succeeds};
-use crate::{deny, ebpf, schema};
+use crate::workspace::{Profile, Workspace, execute, line, step, succeeds};
+use crate::{deny, ebpf, schema, vm};
 
-pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies";
+pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
+pub(crate) const ARGUMENTS: &str = "[--no-vm]";
+
+const DATASETS: &str = "datasets, by an independent reader";
+const VM: &str = "vm-test";
 
 /// What reads datasets independently of polars.
 const READER: &str = "duckdb>=1.3,<3";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    no_arguments("test", arguments)?;
+    let without_vm = match arguments {
+        [] => false,
+        [only] if only == "--no-vm" => true,
+        _ => bail!("`cargo xtask test` takes {ARGUMENTS} alone"),
+    };
     let begun = Instant::now();
     need::ensure(&[C_COMPILER, LIBPCAP])?;
     let mut skipped = Vec::new();
@@ -49,14 +57,22 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         ),
     }
     match reader(workspace) {
-        Ok(python) => step("datasets, by an independent reader", || {
-            datasets(workspace, &python)
-        })?,
-        Err(reason) => skip(
-            &mut skipped,
-            "datasets, by an independent reader",
-            &format!("{reason:#}"),
-        ),
+        Ok(python) => {
+            step(DATASETS, || datasets(workspace, &python))?;
+            if without_vm {
+                skip(&mut skipped, VM, "--no-vm was said");
+            } else {
+                match vm::smoke_possible(workspace) {
+                    Ok(()) => step(VM, || vm::smoke(workspace, &python))?,
+                    Err(reason) => skip(&mut skipped, VM, &format!("{reason:#}")),
+                }
+            }
+        }
+        Err(reason) => {
+            for what in [DATASETS, VM] {
+                skip(&mut skipped, what, &format!("{reason:#}"));
+            }
+        }
     }
 
     println!(
