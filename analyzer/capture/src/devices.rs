@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
 use roce_model::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
+use roce_wire::Address;
 
 /// What the sysfs at `root` (`/sys`) describes. Whether libpcap could capture from RDMA devices is not its matter.
 pub fn devices(root: &Path) -> Devices {
@@ -24,6 +25,17 @@ pub fn devices(root: &Path) -> Devices {
             .collect(),
         sniffer: None,
     }
+}
+
+/// The addresses that an RDMA device's queue pairs can have: the IP addresses of its RoCEv2 GIDs, and the other GIDs.
+pub fn addresses(root: &Path, device: &str) -> Vec<Address> {
+    let device = rdma_device(&root.join("class/infiniband").join(device), device.to_owned());
+    let mut addresses: Vec<Address> = Vec::new();
+    for gid in device.ports.iter().flat_map(|port| &port.gids) {
+        let address = gid.ip.or_else(|| gid.gid.parse().ok()).map(Address::from);
+        addresses.extend(address.filter(|address| !addresses.contains(address)));
+    }
+    addresses
 }
 
 /// The names in a folder: numbers in their order, before others in theirs.

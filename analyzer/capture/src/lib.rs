@@ -27,7 +27,7 @@ pub mod write;
 mod zstandard;
 
 pub use correction::Correction;
-pub use devices::devices;
+pub use devices::{addresses, devices};
 pub use error::{Begins, Error, Fault};
 pub use frame::{Batch, Direction, Frame, Interface, Lost, Note};
 pub use merge::{Merge, Run};

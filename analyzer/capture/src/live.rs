@@ -334,7 +334,19 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Adds notes of a `time`, which come behind the frames up to then. No frame waits for them: those that come too late stand where they
+    /// Says that notes that will be added are of a later time than `until`: frames wait for them from then on, but no longer than 100 ms.
+    /// Unsaid, no frame waits.
+    pub fn settled(&self, until: Nanos) {
+        let portion = Portion {
+            batch: Batch::default(),
+            time: Nanos(0),
+            until,
+        };
+        // Where there is no room for it, the next one says more.
+        let _ = self.queue.try_send(Message::Portion(self.source, portion));
+    }
+
+    /// Adds notes of a `time`, which come behind the frames up to then: those that come too late stand where they
     /// came. Half of the queue is for frames alone. False when the other half is full, or the stream has ended: then they are lost, and
     /// the caller's to count.
     pub fn add(&self, time: Nanos, kind: u32, bodies: &[Vec<u8>]) -> bool {

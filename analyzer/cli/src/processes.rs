@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use roce_flow::QueuePairs;
-use roce_model::{HostEvent, Process};
+use roce_model::{FlowKey, HostEvent, Process};
 use roce_wire::Roce;
 
 /// Where systems show the one hierarchy of cgroups (version 2).
@@ -18,8 +18,8 @@ const COMM: usize = 15;
 pub(crate) struct Processes {
     /// Only connections of this process (can be repeated)
     ///
-    /// Of live runs with --probe, and of their recordings: there hosts tell whose queue pairs are. Packets of connections that were
-    /// there before, of datagrams and of the connection manager are nobody's, and left out. Of several such options, one has to hold.
+    /// Of live runs with --probe, and of their recordings: there hosts tell whose queue pairs are. Packets of queue pairs that were
+    /// there before, and of the connection manager, are nobody's, and left out. Of several such options, one has to hold.
     #[arg(long, value_name = "PID")]
     pid: Vec<u32>,
 
@@ -115,9 +115,8 @@ impl Chosen {
 
     /// Whether a packet is of a connection of theirs.
     pub(crate) fn has(&self, packet: &Roce) -> bool {
-        let qpn = packet.bth.destination_qpn();
         self.queue_pairs
-            .processes(packet.source, packet.destination, qpn)
+            .processes(&FlowKey::of(packet))
             .any(|process| self.processes.include(process))
     }
 }

@@ -4,13 +4,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use roce_model::{FlowKey, HostChange, HostEvent, Process, QueuePairChange};
-use roce_wire::{Address, Psn, Qpn};
+use roce_model::{FlowKey, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind};
+use roce_wire::{Address, Psn, Qpn, Service};
 
 use crate::promises::Latest;
 
 /// Queue pairs, and directions of their connections, kept at once.
 const MOST: usize = 1 << 16;
+/// Addresses that are kept of a device; ports have 256 at most.
+const MOST_ADDRESSES: usize = 1 << 10;
+/// Devices with addresses.
+const MOST_DEVICES: usize = 1 << 10;
 
 /// A direction of a connection: whose packets, to which queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -29,13 +33,6 @@ pub(crate) struct Told {
     sender: Option<Arc<Process>>,
     /// Whose queue pair receives.
     receiver: Option<Arc<Process>>,
-}
-
-impl Told {
-    /// The process at the end that the host knows: the sender's, else the receiver's.
-    pub(crate) fn process(&self) -> Option<&Process> {
-        self.sender.as_deref().or(self.receiver.as_deref())
-    }
 }
 
 /// A connection that a queue pair has got.
@@ -63,6 +60,9 @@ type Known = (QueuePairChange, Option<Arc<Process>>);
 pub struct QueuePairs {
     known: HashMap<Name, Known, foldhash::fast::RandomState>,
     told: Latest<Way, Told>,
+    addresses: HashMap<Option<Arc<str>>, Vec<Address>, foldhash::fast::RandomState>,
+    /// Whose queue pairs for datagrams are, by address and number.
+    datagrams: Latest<(Address, Qpn), Arc<Process>>,
 }
 
 impl Default for QueuePairs {
@@ -70,6 +70,8 @@ impl Default for QueuePairs {
         Self {
             known: HashMap::default(),
             told: Latest::new(MOST),
+            addresses: HashMap::default(),
+            datagrams: Latest::new(MOST),
         }
     }
 }
@@ -77,11 +79,20 @@ impl Default for QueuePairs {
 impl QueuePairs {
     /// Takes note of an event: the connection that it makes, if it does.
     pub fn take(&mut self, event: &HostEvent) -> Option<Connection> {
+        if let HostChange::Address { address } = event.what {
+            self.address(event.device.clone(), address);
+            return None;
+        }
         let key = (event.device.clone(), event.what.qpn()?);
         match &event.what {
-            HostChange::Created { .. } => {
+            HostChange::Created { qpn, kind } => {
+                let process = event.process.clone().map(Arc::new);
+                if let Some(process) = process.as_ref().filter(|_| *kind == QueuePairKind::Ud) {
+                    for address in self.addresses.get(&event.device).into_iter().flatten() {
+                        self.datagrams.insert((*address, *qpn), Arc::clone(process));
+                    }
+                }
                 if self.known.len() < MOST {
-                    let process = event.process.clone().map(Arc::new);
                     self.known.insert(key, (QueuePairChange::default(), process));
                 }
                 None
@@ -115,6 +126,17 @@ impl QueuePairs {
                 })
             }
             _ => None,
+        }
+    }
+
+    /// A device has an address.
+    fn address(&mut self, device: Option<Arc<str>>, address: Address) {
+        if self.addresses.len() >= MOST_DEVICES && !self.addresses.contains_key(&device) {
+            return;
+        }
+        let known = self.addresses.entry(device).or_default();
+        if known.len() < MOST_ADDRESSES && !known.contains(&address) {
+            known.push(address);
         }
     }
 
@@ -163,22 +185,22 @@ impl QueuePairs {
         })
     }
 
-    /// The processes at the ends of a connection, as far as hosts have named them: of the packets of one direction, the sender's and the
-    /// receiver's.
-    pub fn processes(
-        &self,
-        source: Address,
-        destination: Address,
-        qpn: Qpn,
-    ) -> impl Iterator<Item = &Process> {
-        let way = Way {
-            source,
-            destination,
-            qpn,
-        };
-        let told = self.told.get(&way).into_iter();
-        told.flat_map(|told| told.sender.iter().chain(&told.receiver))
-            .map(Arc::as_ref)
+    /// The process behind a flow, at the end that a host knows: the sender's, else the receiver's.
+    pub(crate) fn process(&self, key: &FlowKey) -> Option<&Process> {
+        self.processes(key).next()
+    }
+
+    /// The processes at the ends of a flow, as far as hosts have named them: the sender's, then the receiver's.
+    pub fn processes(&self, key: &FlowKey) -> impl Iterator<Item = &Process> {
+        let told = self.of(key).into_iter();
+        let connected = told.flat_map(|told| told.sender.iter().chain(&told.receiver));
+        let ends = [
+            (key.source, key.source_qpn),
+            (key.destination, key.destination_qpn),
+        ];
+        let ends = ends.into_iter().filter(|_| key.service == Service::Ud);
+        let datagrams = ends.filter_map(|end| self.datagrams.get(&end));
+        connected.chain(datagrams).map(Arc::as_ref)
     }
 }
 
@@ -238,7 +260,7 @@ mod tests {
     }
 
     fn pid(pairs: &QueuePairs, key: &FlowKey) -> Option<u32> {
-        pairs.of(key)?.process().map(|process| process.pid)
+        pairs.process(key).map(|process| process.pid)
     }
 
     #[test]
@@ -279,13 +301,43 @@ mod tests {
         pairs.take(&event(72, connects(0x12, 0x11, 2, 1)));
         assert_eq!(pid(&pairs, &key(1, 2, 0x12)), Some(71));
         assert_eq!(pid(&pairs, &key(2, 1, 0x11)), Some(72));
-        let ends = pairs.processes(host(1), host(2), Qpn::new(0x12));
-        assert_eq!(ends.map(|process| process.pid).collect::<Vec<_>>(), [71, 72]);
-        assert_eq!(pairs.processes(host(1), host(2), Qpn::new(0x11)).count(), 0);
+        let ends = key(1, 2, 0x12);
+        let ends = pairs.processes(&ends).map(|process| process.pid);
+        assert_eq!(ends.collect::<Vec<_>>(), [71, 72]);
+        assert_eq!(pairs.processes(&key(1, 2, 0x11)).count(), 0);
         // The number is given again, to another connection of another process.
         pairs.take(&event(72, HostChange::Destroyed { qpn: Qpn::new(0x12) }));
         pairs.take(&event(90, connects(0x12, 0x33, 2, 1)));
         assert_eq!(pid(&pairs, &key(2, 1, 0x33)), Some(90));
         assert_eq!(pid(&pairs, &key(1, 2, 0x12)), Some(90));
+    }
+    #[test]
+    fn datagrams_belong_to_the_queue_pair_at_the_address_of_its_device() {
+        let mut pairs = QueuePairs::default();
+        let on = |device: &str, pid, what| HostEvent {
+            device: Some(device.into()),
+            ..event(pid, what)
+        };
+        for (device, last) in [("rxe0", 1), ("rxe1", 2)] {
+            let address = host(last);
+            pairs.take(&on(device, 0, HostChange::Address { address }));
+        }
+        // Both devices number their queue pairs alike.
+        let (qpn, kind) = (Qpn::new(0x11), QueuePairKind::Ud);
+        pairs.take(&on("rxe0", 71, HostChange::Created { qpn, kind }));
+        pairs.take(&on("rxe1", 72, HostChange::Created { qpn, kind }));
+        let datagrams = |source, destination, from| FlowKey {
+            service: Service::Ud,
+            source_qpn: Qpn::new(from),
+            ..key(source, destination, 0x11)
+        };
+        assert_eq!(pid(&pairs, &datagrams(1, 2, 0x11)), Some(71));
+        assert_eq!(pid(&pairs, &datagrams(2, 1, 0x11)), Some(72));
+        // From elsewhere: who receives them is known.
+        assert_eq!(pid(&pairs, &datagrams(3, 1, 0x11)), Some(71));
+        assert_eq!(pid(&pairs, &datagrams(2, 1, 0x12)), Some(71));
+        assert_eq!(pid(&pairs, &datagrams(2, 3, 0x12)), None);
+        // A connected flow with the same numbers is none of theirs.
+        assert_eq!(pid(&pairs, &key(1, 2, 0x11)), None);
     }
 }

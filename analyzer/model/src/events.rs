@@ -121,7 +121,8 @@ names! {
         HostConnection = "cm_event",
         /// An asynchronous event of a device or port: `value` the queue pair if it is about one, `detail` which event.
         Asynchronous = "async_event",
-        /// The retransmission timer of a queue pair ran out: `value` its number.
+        /// The retransmission timer of a queue pair ran out: `value` its number. Soft-RoCE's also does when everything was answered
+        /// meanwhile: whether packets are sent again, a `resend_run` tells.
         RetransmitTimer = "retransmit_timer",
         /// A queue pair has waited out an RNR NAK: `value` its number.
         RnrTimer = "rnr_timer",
@@ -131,6 +132,8 @@ names! {
         Dropped = "dropped",
         /// A counter of this host moved between two polls: `value` by how much, `detail` which one and where it stands.
         Counter = "counter",
+        /// A device of this host has an address, as its queue pairs for datagrams use it: `detail`.
+        DeviceAddress = "device_address",
         /// Host events were lost on their way from the kernel: `value` how many.
         HostEventsLost = "host_events_lost",
     }

@@ -78,9 +78,9 @@ pub enum HostChange {
         /// What it is about.
         about: Element,
     },
-    /// The retransmission timer of a queue pair ran out (Soft-RoCE).
+    /// The retransmission timer of a queue pair ran out (Soft-RoCE, which lets it run out also when everything was answered meanwhile).
     RetransmitTimer {
-        /// The queue pair that waits for an answer.
+        /// The queue pair.
         qpn: Qpn,
     },
     /// A queue pair has waited out an RNR NAK and sends again (Soft-RoCE).
@@ -116,6 +116,11 @@ pub enum HostChange {
         value: u64,
         /// The unit.
         unit: CounterUnit,
+    },
+    /// A device has an address: told before queue pairs of it for datagrams, which name none themselves.
+    Address {
+        /// The address of one of its GIDs.
+        address: Address,
     },
     /// Events found no room on their way from the kernel, before this one's time.
     Lost {
@@ -280,6 +285,7 @@ impl HostChange {
             Self::QueuePairError { .. } => EventKind::QueuePairError,
             Self::Dropped { .. } => EventKind::Dropped,
             Self::Counter { .. } => return (EventKind::Counter, EventSource::Counter),
+            Self::Address { .. } => EventKind::DeviceAddress,
             Self::Lost { .. } => EventKind::HostEventsLost,
         };
         (kind, EventSource::Ebpf)
@@ -300,7 +306,9 @@ impl HostChange {
                 ..
             } => Some(*qpn),
             Self::Connection { qpn, .. } => *qpn,
-            Self::Asynchronous { .. } | Self::Counter { .. } | Self::Lost { .. } => None,
+            Self::Asynchronous { .. } | Self::Counter { .. } | Self::Address { .. } | Self::Lost { .. } => {
+                None
+            }
         }
     }
 
@@ -360,7 +368,7 @@ impl fmt::Display for HostChange {
                 Element::Port(port) => write!(f, "{event} of port {port}"),
                 Element::QueuePair(qpn) => write!(f, "{event} of QP {qpn}"),
             },
-            Self::RetransmitTimer { qpn } => write!(f, "QP {qpn}: no answer in time"),
+            Self::RetransmitTimer { qpn } => write!(f, "QP {qpn}: its retransmission timer ran out"),
             Self::RnrTimer { qpn } => write!(f, "QP {qpn}: waited for the receiver"),
             Self::QueuePairError { qpn } => write!(f, "QP {qpn} in error"),
             Self::Dropped {
@@ -379,6 +387,7 @@ impl fmt::Display for HostChange {
                 }
                 Ok(())
             }
+            Self::Address { address } => write!(f, "has the address {address}"),
             Self::Lost { count } => write!(f, "{count} host events lost"),
         }
     }

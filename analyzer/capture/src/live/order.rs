@@ -47,14 +47,20 @@ impl Source {
     }
 }
 
+/// So long, in ns of the stream, frames wait for notes that may come before them.
+const PATIENCE: u64 = 100_000_000;
+
 /// Brings devices in order.
 #[derive(Debug)]
 pub(super) struct Order {
     sources: Vec<Source>,
+    /// The latest stamp of a frame that came.
+    newest: Nanos,
 }
 
 impl Order {
-    /// For so many devices, and who adds notes: its number is the next one. Nobody waits for notes.
+    /// For so many devices, and who adds notes: its number is the next one. Notes are waited for once somebody has said how far they have
+    /// come.
     pub(super) fn new(devices: usize) -> Self {
         let notes = Source {
             ended: true,
@@ -62,7 +68,24 @@ impl Order {
         };
         Self {
             sources: (0..devices).map(|_| Source::default()).chain([notes]).collect(),
+            newest: Nanos(0),
         }
+    }
+
+    /// Before this time nothing will come any more of a source.
+    fn settled(&self, at: usize) -> Nanos {
+        let Some((notes, devices)) = self.sources.split_last() else {
+            return Nanos(u64::MAX);
+        };
+        let Some(device) = devices.get(at) else {
+            let nobody = notes.until == Nanos(0) || devices.iter().all(|device| device.ended);
+            return match notes.head() {
+                Some(head) => head,
+                None if nobody => Nanos(u64::MAX),
+                None => notes.until.max(Nanos(self.newest.0.saturating_sub(PATIENCE))),
+            };
+        };
+        device.settled()
     }
 
     pub(super) fn push(&mut self, device: usize, portion: Portion) {
@@ -73,6 +96,8 @@ impl Order {
         let Batch {
             frames, lost, notes, ..
         } = &portion.batch;
+        let newest = frames.iter().map(|frame| frame.time).max();
+        self.newest = self.newest.max(newest.unwrap_or_default());
         if !(frames.is_empty() && lost.is_empty() && notes.is_empty()) {
             source.batches.push_back((portion.time, Arc::new(portion.batch)));
         }
@@ -98,8 +123,8 @@ impl Order {
             .filter_map(|(device, source)| Some((source.head()?, device)))
             .min()?;
         // What the others may still show, and on which side of it an equal time stands.
-        let others = self.sources.iter().enumerate().filter(|(at, _)| *at != device);
-        let limit = others.map(|(at, source)| (source.settled(), at)).min();
+        let others = (0..self.sources.len()).filter(|at| *at != device);
+        let limit = others.map(|at| (self.settled(at), at)).min();
         let before_limit = |time: Nanos| limit.is_none_or(|limit| (time, device) < limit);
         let source = self.sources.get_mut(device)?;
         let (time, batch) = source.batches.front()?;
@@ -197,19 +222,41 @@ mod tests {
     }
 
     #[test]
+    fn notes_that_say_how_far_they_are_are_waited_for() {
+        let mut order = Order::new(1);
+        order.push(1, portion(0, &[], 15));
+        order.push(0, portion(0, &[10, 20, 30], 40));
+        // One of 20 may still come, and stands behind its frame.
+        assert_eq!(ready(&mut order), [(0, 10)]);
+        order.push(1, note(20));
+        order.push(1, portion(0, &[], 25));
+        let came: Vec<_> = std::iter::from_fn(|| order.next())
+            .map(|run| (run.frames().len(), run.notes().len()))
+            .collect();
+        assert_eq!(came, [(1, 0), (0, 1)]);
+        // Who says nothing more is waited for 100 ms of the stream.
+        order.push(0, portion(0, &[40, 100_000_035], 100_000_035));
+        assert_eq!(ready(&mut order), [(0, 30)]);
+        order.end(0);
+        assert_eq!(ready(&mut order), [(0, 40), (0, 100_000_035)]);
+        assert!(order.has_ended());
+    }
+
+    fn note(time: u64) -> Portion {
+        let mut portion = portion(0, &[], 0);
+        portion.time = Nanos(time);
+        portion.batch.notes.push(Note {
+            before: 0,
+            kind: 1 << 31,
+            offset: 0,
+            length: 0,
+        });
+        portion
+    }
+
+    #[test]
     fn a_note_waits_for_earlier_frames_and_holds_none_back() {
         let mut order = Order::new(1);
-        let note = |time| {
-            let mut portion = portion(0, &[], 0);
-            portion.time = Nanos(time);
-            portion.batch.notes.push(Note {
-                before: 0,
-                kind: 1 << 31,
-                offset: 0,
-                length: 0,
-            });
-            portion
-        };
         order.push(1, note(20));
         order.push(1, note(50));
         assert!(order.next().is_none(), "frames before it may come");

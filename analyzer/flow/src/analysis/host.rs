@@ -24,7 +24,8 @@ impl Analysis {
         }
     }
 
-    /// A queue pair has got a connection: flows for it that are there already begin anew, and have a peer.
+    /// A queue pair has got a connection: flows for it that were there before begin anew, and have a peer. What hosts say may come later
+    /// than packets: a flow that has begun since is of this connection.
     fn connected_by_host(&mut self, connection: &Connection, time: Nanos) {
         for tap in (0..self.taps).map(TapId) {
             for service in [Service::Rc, Service::Uc, Service::Xrc] {
@@ -40,14 +41,15 @@ impl Analysis {
                 let Some(at) = self.table.find_key(tap, &to_this_host) else {
                     continue;
                 };
-                let hot = &mut self.table.hot[at as usize];
-                let connected = Connected {
-                    reason: "the host made a new connection",
-                    first: connection.first,
-                };
-                self.table.cold[at as usize]
-                    .tracker
-                    .connect(&mut hot.requests, connected);
+                let cold = &mut self.table.cold[at as usize];
+                if cold.first_time < time {
+                    let connected = Connected {
+                        reason: "the host made a new connection",
+                        first: connection.first,
+                    };
+                    let hot = &mut self.table.hot[at as usize];
+                    cold.tracker.connect(&mut hot.requests, connected);
+                }
                 self.link_as_told(at, time);
             }
         }
@@ -69,8 +71,10 @@ impl Analysis {
         };
         let tap = self.table.hot[at as usize].tap;
         let found = self.table.find_key(tap, &other).filter(|other| *other != at);
+        let how = self.table.cold[at as usize].link.map(|link| link.how);
+        let is_said = matches!(how, Some(Pairing::Cm | Pairing::Host));
         if let Some(other) = found
-            && self.table.hot[at as usize].peer != other
+            && (self.table.hot[at as usize].peer != other || !is_said)
         {
             self.link(at, other, Pairing::Host, None, time);
         }
@@ -78,7 +82,7 @@ impl Analysis {
 
     /// Names the process behind a flow that closes.
     pub(super) fn name_process(&self, key: &FlowKey, row: &mut FlowRow) {
-        let Some(process) = self.queue_pairs.of(key).and_then(|told| told.process()) else {
+        let Some(process) = self.queue_pairs.process(key) else {
             return;
         };
         row.pid = Some(process.pid);

@@ -206,6 +206,7 @@ variants!(HostChange {
     9 Dropped { source, destination, qpn, psn, reason }
     10 Counter { name, change, value, unit }
     11 Lost { count }
+    12 Address { address }
 });
 
 impl Field for Element {
@@ -298,6 +299,7 @@ mod tests {
                 unit: CounterUnit::Bytes,
             },
             HostChange::Lost { count: 9 },
+            HostChange::Address { address: remote },
         ]
         .map(event)
         .into();

@@ -1,10 +1,14 @@
 //! The host's events, read as they come, and its counters, polled each interval: notes of the stream.
 
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use roce_capture::live::{Notes, Stop};
-use roce_model::{HostChange, HostEvent, Nanos};
+use roce_model::{HostChange, HostEvent, Nanos, QueuePairKind};
 use roce_probe::{Counters, Options, Probe, ProbeError};
+use roce_wire::Address;
 
 use super::{PROBE, tell, traffic};
 use crate::run::time_of_day;
@@ -15,10 +19,19 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// Events this close to each other, in ns, stand together in the stream: drops of packets come in floods.
 const TOGETHER: u64 = 20_000;
 
+/// Addresses of a device are read again after this time, when it gets a queue pair for datagrams.
+const ADDRESSES_AGE: Duration = Duration::from_secs(1);
+/// Where the system describes its devices.
+const SYSFS: &str = "/sys";
+
+/// The kernel stamps an event this long, in ns, before it can be read, at most; with room for who waits for a processor.
+const LATENESS: u64 = 5_000_000;
+
 /// Where events come from.
 pub(super) struct Events {
     probe: Option<Probe>,
     counters: Counters,
+    addresses: Addresses,
 }
 
 impl Events {
@@ -34,6 +47,7 @@ impl Events {
         Ok(Self {
             probe,
             counters: Counters::new(interfaces),
+            addresses: Addresses::default(),
         })
     }
 
@@ -49,6 +63,7 @@ impl Events {
             if !ends {
                 self.wait();
             }
+            let begun = time_of_day();
             self.take(&mut events);
             if ends || polled.elapsed() >= every {
                 polled = Instant::now();
@@ -62,6 +77,9 @@ impl Events {
             events.clear();
             if lost > 0 && add(notes, &[losses(lost)]) {
                 lost = 0;
+            }
+            if self.probe.is_some() {
+                notes.settled(Nanos(begun.0.saturating_sub(LATENESS)));
             }
             if ends {
                 stop.stop();
@@ -78,12 +96,63 @@ impl Events {
     }
 
     fn take(&mut self, into: &mut Vec<HostEvent>) {
-        if let Some(probe) = &mut self.probe
-            && let Err(error) = probe.events(into)
-        {
+        let Some(probe) = &mut self.probe else { return };
+        if let Err(error) = probe.events(into) {
             crate::warn(PROBE, &format!("no more events of the host: {error}"));
             self.probe = None;
         }
+        self.addresses.tell(into);
+    }
+}
+
+/// The addresses of devices, as they were told.
+#[derive(Default)]
+struct Addresses(HashMap<Arc<str>, (Instant, Vec<Address>)>);
+
+impl Addresses {
+    /// Puts the addresses of a device, where they are new, before its first queue pair for datagrams: these name none.
+    fn tell(&mut self, events: &mut Vec<HostEvent>) {
+        let mut at = 0;
+        while let Some(event) = events.get(at) {
+            at += 1;
+            let HostChange::Created { kind, .. } = event.what else {
+                continue;
+            };
+            let Some(device) = event.device.clone().filter(|_| kind == QueuePairKind::Ud) else {
+                continue;
+            };
+            let time = event.time;
+            let told = self.of(&device).into_iter().map(|address| HostEvent {
+                time,
+                device: Some(Arc::clone(&device)),
+                process: None,
+                what: HostChange::Address { address },
+            });
+            let told: Vec<HostEvent> = told.collect();
+            let count = told.len();
+            events.splice(at - 1..at - 1, told);
+            at += count;
+        }
+    }
+
+    /// Those of a device that were not told before.
+    fn of(&mut self, device: &Arc<str>) -> Vec<Address> {
+        let (read, known) = match self.0.get_mut(device) {
+            Some(known) if known.0.elapsed() < ADDRESSES_AGE => return Vec::new(),
+            Some(known) => known,
+            None => self
+                .0
+                .entry(Arc::clone(device))
+                .or_insert_with(|| (Instant::now(), Vec::new())),
+        };
+        *read = Instant::now();
+        let now = roce_capture::addresses(Path::new(SYSFS), device);
+        let new: Vec<Address> = now
+            .into_iter()
+            .filter(|address| !known.contains(address))
+            .collect();
+        known.extend(&new);
+        new
     }
 }
 
