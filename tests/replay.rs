@@ -41,6 +41,7 @@ fn record(path: &Path, recorded: &Recorded, frames: &[Record], events: &[HostEve
 fn recorded(arguments: &[&str]) -> Recorded {
     Recorded {
         input: "v1".to_owned(),
+        seed: 7,
         arguments: arguments.iter().map(ToString::to_string).collect(),
     }
 }

@@ -105,6 +105,21 @@ fi
 kill -INT $live
 wait $live
 echo "live run: exit code $?"
+
+# What a second signal ends at once leaves nothing at the interface either.
+/run/roce-analyze live -i va0 --capture tc > $out/second.txt 2>&1 &
+second=$!
+for _ in $(seq 120); do
+  grep -q 'no RoCE packets' $out/second.txt && break
+  sleep 0.5
+done
+filters() { tc filter show dev va0 ingress; tc filter show dev va0 egress; }
+filters > $out/filters.before.txt
+kill -INT $second
+kill -TERM $second
+wait $second
+echo "second signal: exit code $?" | tee $out/second.code.txt
+filters > $out/filters.after.txt
 mkdir $out/live
 cp /run/live/recording.pcapng.zst $out/live/
 cp /run/va0.pcap /run/vb0.pcap $out/

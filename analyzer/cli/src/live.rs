@@ -11,6 +11,7 @@ mod privileges;
 mod size;
 
 use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,8 +42,6 @@ use size::{parse_rotate, parse_size};
 
 /// Parts of a dataset are closed after this time, unless --rotate says another.
 const PART: Duration = Duration::from_mins(1);
-/// The name of a recording in the output folder.
-pub(crate) const RECORDING: &str = "recording.pcapng.zst";
 
 #[derive(Args, Debug)]
 #[command(
@@ -126,6 +125,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     if let Some(cleaned) = arguments.host.cleanup() {
         return cleaned;
     }
+    arguments.host.can_be_had()?;
     if !arguments.shape.processes.is_empty() && !arguments.host.has_probe() {
         bail!(
             "whose the packets are is not known\nhint: with --probe this host's queue pairs are followed, and their processes"
@@ -172,6 +172,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     };
     let stop = Stop::default();
     let told = host::told(&stop);
+    let filtered = host.filtered();
     let (prepared, threads) = Prepared::new(arguments, choices.bin, devices, host, &told, &stop)?;
     let (ticker, intervals) = bounded(1);
     let (ended, has_ended) = oneshot::channel();
@@ -185,7 +186,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
                 result
             })
             .context("no thread for the analysis")?;
-        runtime.block_on(watch(arguments, signals, &told, &ticker, has_ended));
+        runtime.block_on(watch(arguments, signals, &told, &filtered, &ticker, has_ended));
         analysis
             .join()
             .map_err(|_| anyhow!("the analysing thread panicked"))?
@@ -229,6 +230,7 @@ async fn watch(
     arguments: &Live,
     mut signals: Signals,
     stop: &Stop,
+    filtered: &[String],
     ticker: &Sender<()>,
     mut has_ended: oneshot::Receiver<()>,
 ) {
@@ -250,6 +252,7 @@ async fn watch(
             }
             code = signals.next() => {
                 if stopping {
+                    host::take_off(filtered);
                     std::process::exit(code);
                 }
                 stopping = true;
@@ -265,6 +268,8 @@ struct Prepared {
     feed: LiveFeed,
     counters: Arc<Counters>,
     input: String,
+    /// What hashes begin with.
+    seed: u64,
     dataset: Option<Box<dyn Sink + Send>>,
 }
 
@@ -297,8 +302,10 @@ impl Prepared {
         };
         if let Some(dir) = arguments.output.as_ref().filter(|_| arguments.overwrite) {
             // A recording of an older run would be replayed as if it were this one's; that there is none is fine.
-            let _ = std::fs::remove_file(dir.join(RECORDING));
+            let _ = std::fs::remove_file(dir.join(Recorded::FILE));
         }
+        // Nobody can know it before: the standard library's hashes are seeded at random.
+        let seed = RandomState::new().hash_one(0);
         let mut kept = Vec::new();
         if let Some(path) = &arguments.write {
             kept.push(About {
@@ -311,12 +318,13 @@ impl Prepared {
         }
         if let Some(dir) = arguments.output.as_ref().filter(|_| arguments.record) {
             kept.push(About {
-                path: dir.join(RECORDING),
+                path: dir.join(Recorded::FILE),
                 overwrite: arguments.overwrite,
                 rotate: None,
                 comment: format!("recording for `roce-analyze DIR`; {}", comment(arguments, &input)),
                 recorded: Some(Recorded {
                     input: input.clone(),
+                    seed,
                     arguments: command_line()?,
                 }),
             });
@@ -332,6 +340,7 @@ impl Prepared {
             counters: Arc::clone(stream.counters()),
             feed: LiveFeed::new(stream, &input, bin, files, stop.clone()),
             input,
+            seed,
             dataset,
         };
         Ok((prepared, threads))
@@ -362,9 +371,15 @@ impl Prepared {
         for sink in &mut sinks {
             sink.begin(choices.bin).map_err(sink_error)?;
         }
+        let plan = run::plan(choices);
+        let options = roce_flow::Options {
+            seed: Some(self.seed),
+            ..plan.options
+        };
         let plan = Plan {
+            options,
             match_taps: self.feed.stream.interfaces().len() > 1,
-            ..run::plan(choices)
+            ..plan
         };
         let borrowed = sinks
             .iter_mut()

@@ -8,27 +8,23 @@ use roce_capture::{Options, Reader};
 use roce_model::Recorded;
 
 use crate::args::{Analyse, Arguments, Command};
-use crate::live::RECORDING;
 
 /// The run that is to be replayed, when the only argument is the folder of a recorded one: with the options that it had, where
-/// the command line says nothing else; and what it called its input.
+/// the command line says nothing else; and what is recorded of it.
 ///
 /// # Errors
 /// When the recording cannot be read.
-pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, String)>> {
+pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, Recorded)>> {
     let [dir] = arguments.captures.as_slice() else {
         return Ok(None);
     };
-    let path = dir.join(RECORDING);
+    let path = dir.join(Recorded::FILE);
     if !path.is_file() {
         return Ok(None);
     }
-    let Recorded {
-        input,
-        arguments: told,
-    } = head(&path)?;
-    let program = std::iter::once("roce-analyze".to_owned());
-    let told = Arguments::try_parse_from(program.chain(told))
+    let recorded = head(&path)?;
+    let told = std::iter::once("roce-analyze").chain(recorded.arguments.iter().map(String::as_str));
+    let told = Arguments::try_parse_from(told)
         .map_err(|error| anyhow!("{}: its command line is not understood: {error}", path.display()))?;
     let Some(Command::Live(live)) = told.command else {
         return Err(anyhow!("{}: not the recording of a live run", path.display()));
@@ -38,7 +34,7 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, S
         shape: arguments.shape.clone().or(live.shape),
         ..arguments.clone()
     };
-    Ok(Some((replayed, input)))
+    Ok(Some((replayed, recorded)))
 }
 
 /// What stands before the first frame.

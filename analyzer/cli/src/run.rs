@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{anyhow, bail};
 use roce_capture::{Interface, Merge, Summary};
 use roce_flow::{Conclusion, LoggedStep, Options, Settings};
-use roce_model::{Nanos, RunSummary, Severity, Sink, SinkError, TapRow, Totals};
+use roce_model::{Nanos, Recorded, RunSummary, Severity, Sink, SinkError, TapRow, Totals};
 use roce_report::{JsonReport, Style, TerminalReport};
 
 use crate::align::{Alignment, Clock, align};
@@ -34,16 +34,29 @@ pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
 /// Analyses captures, or replays a recorded run; `beside` gets the results, too.
 pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> anyhow::Result<ExitCode> {
     #[cfg(feature = "live")]
-    if let Some((arguments, input)) = crate::replay::recorded(arguments)? {
-        return analyse(&arguments, Some(&input), beside);
+    if let Some((arguments, recorded)) = crate::replay::recorded(arguments)? {
+        return analyse(&arguments, Some(&recorded), beside);
+    }
+    #[cfg(not(feature = "live"))]
+    if let Some(dir) = arguments
+        .captures
+        .iter()
+        .find(|dir| dir.join(Recorded::FILE).is_file())
+    {
+        bail!(
+            "{}: a recorded live run, and this roce-analyze was built without live runs\nhint: build it with `--features live`, or give it {}, \
+             whose packets it can read",
+            dir.display(),
+            Recorded::FILE
+        );
     }
     analyse(arguments, None, beside)
 }
 
-/// Analyses captures; a recorded run's only input is called as it was `live`.
+/// Analyses captures; the only input of a `live` run that was recorded is called as it was then.
 fn analyse(
     arguments: &Analyse,
-    live: Option<&str>,
+    live: Option<&Recorded>,
     mut beside: Option<&mut dyn Sink>,
 ) -> anyhow::Result<ExitCode> {
     let begun = Begun::now();
@@ -69,11 +82,17 @@ fn analyse(
     if let Some(sink) = &mut beside {
         sink.begin(choices.bin).map_err(sink_error)?;
     }
+    let plan = plan(&choices);
+    let options = Options {
+        seed: live.map(|recorded| recorded.seed),
+        ..plan.options
+    };
     let plan = Plan {
+        options,
         range,
         match_taps: alignment.shared,
         apart: Arc::new(alignment.apart.clone()),
-        ..plan(&choices)
+        ..plan
     };
     let mut progress = Progress::new();
     let mut borrowed: Vec<&mut dyn Sink> = sinks
@@ -99,8 +118,8 @@ fn analyse(
         &alignment.warnings,
         arguments.hash,
     )?;
-    if let (Some(name), [input]) = (live, inputs.as_mut_slice()) {
-        inputs::as_live(input, name);
+    if let (Some(recorded), [input]) = (live, inputs.as_mut_slice()) {
+        inputs::as_live(input, &recorded.input);
     }
     if arguments.format != Format::Text {
         // The screen shows them; who reads anything else is told aside.
@@ -247,6 +266,7 @@ fn options(choices: &Choices) -> Options {
             .as_ref()
             .map_or(Options::default().dcqcn, |reaction| reaction.parameters),
         priority_of_dscp: choices.dscp_map.0,
+        seed: None,
     }
 }
 

@@ -50,6 +50,9 @@ pub struct Options {
     pub dcqcn: Option<Parameters>,
     /// The priority (0 to 7) of untagged packets, by DSCP.
     pub priority_of_dscp: [u8; 64],
+    /// What hashes begin with. Which of the packets of the last millisecond are remembered, to tell copies by, depends on it where they are
+    /// more than find room: of one stream the same seed gives the same results. `None`: random, so that no capture can be made for it.
+    pub seed: Option<u64>,
 }
 
 impl Options {
@@ -76,6 +79,7 @@ impl Default for Options {
             link_rate: None,
             dcqcn: Some(Parameters::default()),
             priority_of_dscp: Self::PRIORITY_OF_DSCP,
+            seed: None,
         }
     }
 }
@@ -164,7 +168,7 @@ impl Analysis {
     /// An analysis that has seen nothing.
     pub fn new(options: Options) -> Self {
         Self {
-            table: FlowTable::new(options.max_flows),
+            table: FlowTable::new(options.max_flows, options.seed),
             bins: Bins::new(options.bin),
             recent: Recent::default(),
             asked: AskedFor::default(),

@@ -122,6 +122,17 @@ impl Nets {
 struct Seeds([u64; 6]);
 
 impl Seeds {
+    /// Those that come of one number (SplitMix64, Steele, Lea and Flood 2014).
+    fn of(mut number: u64) -> Self {
+        Self(core::array::from_fn(|_| {
+            number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = number;
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ (mixed >> 31)
+        }))
+    }
+
     fn random() -> Self {
         Self(core::array::from_fn(|i| {
             let mut hasher = RandomState::new().build_hasher();
@@ -194,9 +205,9 @@ pub(crate) struct FlowTable {
 const LOW: u64 = 0xffff_ffff;
 
 impl FlowTable {
-    pub(crate) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize, seed: Option<u64>) -> Self {
         Self {
-            seeds: Seeds::random(),
+            seeds: seed.map_or_else(Seeds::random, Seeds::of),
             index: vec![0; 64],
             len: 0,
             hot: Vec::new(),
@@ -456,8 +467,22 @@ mod tests {
     }
 
     #[test]
+    fn seeds_are_those_of_their_generator() {
+        // The first numbers of the reference implementation (prng.di.unimi.it/splitmix64.c) from the state 0.
+        let Seeds(seeds) = Seeds::of(0);
+        assert_eq!(
+            seeds[..3],
+            [
+                0xe220_a839_7b1d_cdaf,
+                0x6e78_9e6a_a1b9_65f4,
+                0x06c4_5d18_8009_454f
+            ]
+        );
+    }
+
+    #[test]
     fn many_at_once_are_found_as_one_by_one() {
-        let mut table = FlowTable::new(1_000);
+        let mut table = FlowTable::new(1_000, None);
         let packets: Vec<Packet> = (0..100).map(packet).collect();
         for packet in packets.iter().step_by(2) {
             insert(&mut table, packet);
@@ -477,7 +502,7 @@ mod tests {
 
     #[test]
     fn a_flow_that_was_seen_has_a_second_chance() {
-        let mut table = FlowTable::new(3);
+        let mut table = FlowTable::new(3, None);
         let places: Vec<u32> = (0..3).map(|qpn| insert(&mut table, &packet(qpn))).collect();
         assert!(table.is_full());
         // All are new: the hand takes every mark once, then the first one without.
@@ -495,7 +520,7 @@ mod tests {
 
     #[test]
     fn a_table_of_nothing_has_nothing_idle() {
-        let mut table = FlowTable::new(0);
+        let mut table = FlowTable::new(0, None);
         assert!(!table.is_full(), "one flow can always be live");
         assert_eq!(table.idle(), None);
         let at = insert(&mut table, &packet(1));
@@ -507,7 +532,7 @@ mod tests {
         /// Flows that come and go are found as in a library's map, whatever stretches their entries form.
         #[test]
         fn as_a_map(steps in prop::collection::vec((any::<bool>(), 0u16..200), 0..600)) {
-            let mut table = FlowTable::new(1_000);
+            let mut table = FlowTable::new(1_000, None);
             let mut map = HashMap::new();
             for (comes, qpn) in steps {
                 let packet = packet(qpn);

@@ -99,7 +99,7 @@ fn requests(
     let of_client = flows.0.into_iter().filter(|flow| flow.source == CLIENT);
     let mut rows: Vec<_> = of_client
         .map(|flow| {
-            let pairing = flow.pairing.map(|pairing| pairing.to_string());
+            let pairing = flow.pairing.map(str::to_owned);
             (flow.epoch, flow.packets, pairing, flow.pid)
         })
         .collect();

@@ -23,6 +23,8 @@ mod codec;
 pub struct Recorded {
     /// What the run calls its input: the devices, with commas.
     pub input: String,
+    /// What hashes began with: packets that are alike are told apart as they were.
+    pub seed: u64,
     /// The command line, without the program's name.
     pub arguments: Vec<String>,
 }
@@ -33,12 +35,14 @@ impl Recorded {
     /// The type of a block that says how far time has come: "rot" behind the bit of local use.
     pub const TIME: u32 = 0x8072_6f74;
     /// The version of the format that is written, and read.
-    pub const VERSION: &'static str = "1";
+    pub const VERSION: &'static str = "2";
+    /// The name of the file in the output folder.
+    pub const FILE: &'static str = "recording.pcapng.zst";
 
-    /// The block's body: version, input and arguments as UTF-8, each ended by a byte of zero.
+    /// The block's body: version, input, seed (16 hex digits) and arguments as UTF-8, each ended by a byte of zero.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
-        for text in [Self::VERSION, &self.input]
+        for text in [Self::VERSION, &self.input, &format!("{:016x}", self.seed)]
             .into_iter()
             .chain(self.arguments.iter().map(String::as_str))
         {
@@ -57,8 +61,13 @@ impl Recorded {
             return None;
         }
         let input = text()??;
+        let seed = u64::from_str_radix(&text()??, 16).ok()?;
         let arguments = std::iter::from_fn(text).collect::<Option<Vec<_>>>()?;
-        Some(Self { input, arguments })
+        Some(Self {
+            input,
+            seed,
+            arguments,
+        })
     }
 }
 
@@ -70,15 +79,16 @@ mod tests {
     fn a_body_is_read_back_with_its_padding() {
         let recorded = Recorded {
             input: "eth0,eth1".to_owned(),
+            seed: 0x1f,
             arguments: vec!["live".to_owned(), "-i".to_owned(), "eth0".to_owned()],
         };
         let mut body = recorded.encode();
-        assert_eq!(body, b"1\0eth0,eth1\0live\0-i\0eth0\0");
+        assert_eq!(body, b"2\0eth0,eth1\x00000000000000001f\0live\0-i\0eth0\0");
         assert_eq!(Recorded::decode(&body), Some(recorded.clone()));
         body.extend_from_slice(&[0; 3]);
         assert_eq!(Recorded::decode(&body), Some(recorded));
-        assert_eq!(Recorded::decode(b"2\0eth0\0"), None);
+        assert_eq!(Recorded::decode(b"1\0eth0\0live\0"), None);
         assert_eq!(Recorded::decode(b""), None);
-        assert_eq!(Recorded::decode(b"1\0\xff\0"), None);
+        assert_eq!(Recorded::decode(b"2\0\xff\x000\0"), None);
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn attach(ebpf: &mut Ebpf, interface: &str, links: bool) -> Result<Op
         None
     } else {
         // What a killed process has left would count every packet a second time.
-        remove(interface)?;
+        remove_filters(interface)?;
         Clsact::make(interface)?
     };
     for (name, direction) in CLASSIFIERS {
@@ -99,15 +99,18 @@ pub fn cleanup() -> Result<Cleaned, ProbeError> {
         let Ok(interface) = entry.map_err(failed)?.file_name().into_string() else {
             continue;
         };
-        if remove(&interface)? {
+        if remove_filters(&interface)? {
             cleaned.interfaces.push(interface);
         }
     }
     Ok(cleaned)
 }
 
-/// Removes the filters of an interface: whether there were any.
-fn remove(interface: &str) -> Result<bool, ProbeError> {
+/// Removes the filters of an interface, whoever has put them there: whether there were any.
+///
+/// # Errors
+/// One that was found cannot be removed (CAP_NET_ADMIN).
+pub fn remove_filters(interface: &str) -> Result<bool, ProbeError> {
     let mut found = false;
     for (name, direction) in CLASSIFIERS {
         match tc::qdisc_detach_program(interface, direction, name) {

@@ -60,7 +60,7 @@ pub use capability::Missing;
 pub use clock::ClockOffset;
 pub use counters::Counters;
 pub use error::ProbeError;
-pub use interface::{Cleaned, cleanup};
+pub use interface::{Cleaned, cleanup, remove_filters};
 pub use packet::{Direction, FlowCount, PacketRecord};
 pub use points::{Skipped, UNSEEN};
 pub use probe::{Options, Packets, Probe};

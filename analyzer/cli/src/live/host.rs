@@ -56,6 +56,16 @@ impl HostArguments {
         self.cleanup.then(cleanup)
     }
 
+    /// Whether this build can do what was asked for.
+    #[expect(
+        clippy::unnecessary_wraps,
+        clippy::unused_self,
+        reason = "one without the probe cannot"
+    )]
+    pub(crate) const fn can_be_had(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// Whether hosts' events are in the stream.
     pub(crate) const fn has_probe(&self) -> bool {
         self.probe
@@ -87,6 +97,15 @@ fn cleanup() -> anyhow::Result<ExitCode> {
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes filters off for a run that ends at once.
+pub(crate) fn take_off(interfaces: &[String]) {
+    for interface in interfaces {
+        if let Err(error) = roce_probe::remove_filters(interface) {
+            crate::warn(interface, &format!("filters are left behind: {error}"));
+        }
+    }
 }
 
 /// Who tells a run that it ends: `stop` follows, once everything of the host was taken.
@@ -132,11 +151,17 @@ impl Host {
 
     /// Capabilities that are still needed when everything is open.
     pub(crate) fn needs(&self) -> CapabilitySet {
-        if self.taps.iter().any(Tap::has_filters) {
-            CapabilitySet::NET_ADMIN
-        } else {
+        if self.filtered().is_empty() {
             CapabilitySet::empty()
+        } else {
+            CapabilitySet::NET_ADMIN
         }
+    }
+
+    /// Interfaces with filters, which do not go with the process.
+    pub(crate) fn filtered(&self) -> Vec<String> {
+        let taps = self.taps.iter().filter(|tap| tap.has_filters());
+        taps.filter_map(|tap| tap.interface.name.clone()).collect()
     }
 
     /// Begins. Once `told`, it brings what the host has reported by then and stops the devices by `stop`.

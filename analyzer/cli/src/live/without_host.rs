@@ -8,9 +8,16 @@ use roce_capture::Interface;
 use roce_capture::live::{Notes, Outlet, Stop};
 use rustix::thread::CapabilitySet;
 
-// (A comment for the compiler would become the help's first line.)
+// What a build with the probe understands: recordings of its runs are read here, too. (A comment for the compiler would become the help's
+// first line.)
 #[derive(Args, Debug)]
-pub(crate) struct HostArguments {}
+pub(crate) struct HostArguments {
+    #[arg(long, hide = true)]
+    probe: bool,
+
+    #[arg(long, hide = true, value_name = "BY", default_value = "pcap", value_parser = ["pcap", "tc"])]
+    capture: String,
+}
 
 #[expect(clippy::unused_self, reason = "as with the probe")]
 impl HostArguments {
@@ -18,8 +25,18 @@ impl HostArguments {
         None
     }
 
+    /// Nothing of it is in this build.
+    pub(crate) fn can_be_had(&self) -> anyhow::Result<()> {
+        if self.probe || self.capture != "pcap" {
+            anyhow::bail!(
+                "this roce-analyze was built without the probe\nhint: build it with `--features probe`, or leave --probe and --capture away"
+            );
+        }
+        Ok(())
+    }
+
     pub(crate) const fn has_probe(&self) -> bool {
-        false
+        self.probe
     }
 
     pub(crate) const fn by_libpcap(&self) -> bool {
@@ -30,6 +47,8 @@ impl HostArguments {
         None
     }
 }
+
+pub(crate) const fn take_off(_: &[String]) {}
 
 /// Who tells a run that it ends: the devices stop at once.
 pub(crate) fn told(stop: &Stop) -> Stop {
@@ -45,6 +64,10 @@ impl Host {
     }
 
     pub(crate) const fn interfaces(&self) -> Vec<Interface> {
+        Vec::new()
+    }
+
+    pub(crate) const fn filtered(&self) -> Vec<String> {
         Vec::new()
     }
 
