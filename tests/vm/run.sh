@@ -56,7 +56,8 @@ for device in va0 vb0; do
   tcpdump -Z root -i $device --immediate-mode -B 16384 -s 128 -w /run/$device.pcap udp port 4791 2> $out/$device.tcpdump.txt &
   tcpdumps="$tcpdumps $!"
 done
-/run/roce-analyze live -i va0 -i vb0 --probe --interval 2s --format json -o /run/live --record > $out/live.json 2> $out/live.txt &
+# Its dataset has one part: to write one takes an emulated processor, and a program that is built for tests, some seconds.
+/run/roce-analyze live -i va0 -i vb0 --probe --rotate 15min --interval 2s --format json -o /run/live --record > $out/live.json 2> $out/live.txt &
 live=$!
 for _ in $(seq 120); do
   [ -e /run/live/recording.pcapng.zst ] && break

@@ -8,7 +8,8 @@ use std::path::Path;
 use roce_model::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 use roce_wire::Address;
 
-/// What the sysfs at `root` (`/sys`) describes. Whether libpcap could capture from RDMA devices is not its matter.
+/// What the sysfs at `root` (`/sys`) describes. Whether libpcap could capture from RDMA devices, and what drivers say of their ports, is not
+/// its matter.
 pub fn devices(root: &Path) -> Devices {
     let interfaces = root.join("class/net");
     let rdma = root.join("class/infiniband");
@@ -94,6 +95,8 @@ fn interface(path: &Path, name: String) -> NetworkInterface {
             .and_then(|speed| u64::try_from(speed).ok())
             .filter(|speed| *speed > 0 && *speed < u64::from(u32::MAX))
             .map(|speed| speed * 1_000_000),
+        // Drivers say it, not files.
+        most_speed_bps: None,
         address: text(&path.join("address")),
         attachment: attachment(&path.join("device")),
     }

@@ -7,6 +7,7 @@
 //! Opening and reading one device is in `device`, the order of several in `order`. What frames mean is for others.
 
 mod device;
+mod link;
 mod order;
 mod send;
 
@@ -22,6 +23,7 @@ use crate::frame::{Batch, Interface};
 use crate::merge::Run;
 use crate::summary::{Container, Format, Summary, Times};
 pub use device::{Device, rdma_support, version};
+pub use link::most_speed;
 use order::{Order, Portion};
 pub use send::Injector;
 

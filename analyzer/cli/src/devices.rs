@@ -1,5 +1,7 @@
 //! `devices`: what this host has to capture from.
 
+#[cfg(feature = "live")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,17 +17,27 @@ pub(crate) struct Devices {
     format: Format,
 
     /// Where the system describes its devices
-    #[arg(long, value_name = "DIR", default_value = "/sys", hide = true)]
+    #[arg(long, value_name = "DIR", default_value = SYSFS, hide = true)]
     sysfs: PathBuf,
+}
+
+const SYSFS: &str = "/sys";
+
+/// The same, with what libpcap and, of the running system, drivers say.
+#[cfg(feature = "live")]
+fn asked(mut devices: roce_model::Devices, running: bool) -> roce_model::Devices {
+    devices.sniffer = Some(roce_capture::live::rdma_support());
+    for interface in devices.interfaces.iter_mut().filter(|_| running) {
+        interface.most_speed_bps = roce_capture::live::most_speed(&interface.name);
+    }
+    devices
 }
 
 /// Lists devices.
 pub(crate) fn devices(arguments: &Devices) -> anyhow::Result<ExitCode> {
-    let devices = roce_model::Devices {
-        #[cfg(feature = "live")]
-        sniffer: Some(roce_capture::live::rdma_support()),
-        ..roce_capture::devices(&arguments.sysfs)
-    };
+    let devices = roce_capture::devices(&arguments.sysfs);
+    #[cfg(feature = "live")]
+    let devices = asked(devices, arguments.sysfs == Path::new(SYSFS));
     match arguments.format {
         Format::Text => roce_report::devices::text(&devices, &run::style(0), &mut anstream::stdout())?,
         Format::Json => roce_report::devices::json(&devices, &mut std::io::stdout())?,

@@ -57,6 +57,8 @@ pub struct NetworkInterface {
     pub mtu: Option<u32>,
     /// Its speed now, in bit/s.
     pub speed_bps: Option<u64>,
+    /// What its port could do, in bit/s, where its driver says.
+    pub most_speed_bps: Option<u64>,
     /// Its link address.
     pub address: Option<String>,
     /// Where it is attached.

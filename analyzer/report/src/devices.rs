@@ -65,6 +65,7 @@ fn of_interface(devices: &Devices, interface: &NetworkInterface) -> Value {
         "state": interface.state,
         "mtu": interface.mtu,
         "speed_bps": interface.speed_bps,
+        "max_speed_bps": interface.most_speed_bps,
         "address": interface.address,
         "rdma": rdma_of(devices, &interface.name),
         "capture": of_kernel(devices, interface),
@@ -191,6 +192,15 @@ pub(crate) fn of_sniffer(devices: &Devices, device: &RdmaDevice) -> String {
 /// What a person should look at.
 pub(crate) fn notes_of_interface(interface: &NetworkInterface) -> Vec<String> {
     let mut notes = notes_of_attachment(&interface.attachment);
+    if let (Some(speed), Some(most)) = (interface.speed_bps, interface.most_speed_bps)
+        && speed < most
+    {
+        notes.push(format!(
+            "runs at {}, its port can {}",
+            gigabits(speed),
+            gigabits(most)
+        ));
+    }
     if let (Some(mtu), true) = (interface.mtu, interface.state == "up")
         && mtu < 4_200
         && interface
@@ -204,6 +214,15 @@ pub(crate) fn notes_of_interface(interface: &NetworkInterface) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// A rate with a digit behind the point where it needs one: 2.5 Gbit/s.
+fn gigabits(bits: u64) -> String {
+    let tenths = bits / 100_000_000;
+    match tenths % 10 {
+        0 => format!("{} Gbit/s", tenths / 10),
+        tenth => format!("{}.{tenth} Gbit/s", tenths / 10),
+    }
 }
 
 fn notes_of_attachment(attachment: &Attachment) -> Vec<String> {
@@ -247,4 +266,29 @@ pub(crate) fn notes_of_port(devices: &Devices, port: &RdmaPort) -> Vec<String> {
         }
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_runs_slower_than_it_can_is_told() {
+        let interface = |speed, most| NetworkInterface {
+            speed_bps: Some(speed),
+            most_speed_bps: most,
+            ..NetworkInterface::default()
+        };
+        let (ten, forty) = (10_000_000_000, 40_000_000_000);
+        assert_eq!(
+            notes_of_interface(&interface(ten, Some(forty))),
+            ["runs at 10 Gbit/s, its port can 40 Gbit/s"]
+        );
+        assert_eq!(
+            notes_of_interface(&interface(2_500_000_000, Some(ten))),
+            ["runs at 2.5 Gbit/s, its port can 10 Gbit/s"]
+        );
+        assert!(notes_of_interface(&interface(forty, Some(forty))).is_empty());
+        assert!(notes_of_interface(&interface(ten, None)).is_empty());
+    }
 }

@@ -26,6 +26,8 @@ const SYSFS: &str = "/sys";
 
 /// The kernel stamps an event this long, in ns, before it can be read, at most; with room for who waits for a processor.
 const LATENESS: u64 = 5_000_000;
+/// So often, in ns, the stream is told how far events have come.
+const SETTLED_EVERY: u64 = 10_000_000;
 
 /// Where events come from.
 pub(super) struct Events {
@@ -58,6 +60,7 @@ impl Events {
         let mut lost = 0;
         self.counters.poll(time_of_day(), &mut events);
         let mut polled = Instant::now();
+        let mut settled = Nanos(0);
         loop {
             let ends = told.is_told() || stop.is_told();
             if !ends {
@@ -78,7 +81,8 @@ impl Events {
             if lost > 0 && add(notes, &[losses(lost)]) {
                 lost = 0;
             }
-            if self.probe.is_some() {
+            if self.probe.is_some() && begun.since(settled).0 >= SETTLED_EVERY {
+                settled = begun;
                 notes.settled(Nanos(begun.0.saturating_sub(LATENESS)));
             }
             if ends {
