@@ -56,7 +56,7 @@ for device in va0 vb0; do
   tcpdump -Z root -i $device --immediate-mode -B 16384 -s 128 -w /run/$device.pcap udp port 4791 2> $out/$device.tcpdump.txt &
   tcpdumps="$tcpdumps $!"
 done
-# Its dataset has one part: to write one takes an emulated processor, and a program that is built for tests, some seconds.
+# Where it writes a dataset, in one part: to write one takes a program that is built for tests some seconds here.
 /run/roce-analyze live -i va0 -i vb0 --probe --rotate 15min --interval 2s --format json -o /run/live --record > $out/live.json 2> $out/live.txt &
 live=$!
 for _ in $(seq 120); do

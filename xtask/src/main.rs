@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod bench_live;
 mod captures;
 mod demo;
 mod deny;
@@ -62,6 +63,12 @@ const CHORES: &[Chore] = &[
         arguments: bench::ARGUMENTS,
         about: bench::ABOUT,
         run: bench::run,
+    },
+    Chore {
+        name: "bench-live",
+        arguments: bench_live::ARGUMENTS,
+        about: bench_live::ABOUT,
+        run: bench_live::run,
     },
     Chore {
         name: "truth",

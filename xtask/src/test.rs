@@ -63,7 +63,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
                 skip(&mut skipped, VM, "--no-vm was said");
             } else {
                 match vm::smoke_possible(workspace) {
-                    Ok(()) => step(VM, || vm::smoke(workspace, &python))?,
+                    Ok(()) => vm::smoke(workspace, &python)?,
                     Err(reason) => skip(&mut skipped, VM, &format!("{reason:#}")),
                 }
             }

@@ -2,9 +2,9 @@
 //!
 //! QEMU emulates the processor, so that it works wherever QEMU does. What is booted is made by `tests/vm/image.sh` from Debian's
 //! packages (`packages.sh`), what runs inside is `tests/vm/run.sh`, and `tests/independent/check_vm.py` holds the run's results against
-//! tcpdump's files and the driver's counters. The program is the one that the tests use, so that nothing more is built for it. Where
-//! there is no QEMU, or nothing to make an image of, this says so and is skipped. A VM that does not come up is tried once more; what
-//! ran is judged once.
+//! tcpdump's files and the driver's counters. The smoke run takes the program that the tests use, so that nothing more is built for it;
+//! the full set, with floods of dropped packets, one that is optimised: an emulated processor is slow. Where there is no QEMU, or nothing
+//! to make an image of, this says so and is skipped. A VM that does not come up is tried once more; what ran is judged once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,14 @@ impl Set {
             Self::Full => "full",
         }
     }
+
+    /// How the program is built that watches.
+    fn profile(self) -> Profile {
+        match self {
+            Self::Smoke => Profile::Dev,
+            Self::Full => Profile::Release,
+        }
+    }
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
@@ -75,7 +83,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     }
     need::ensure(&[C_COMPILER, LIBPCAP])?;
     let python = reader(workspace)?;
-    step("build", || {
+    step("build what runs in the VM, and what reads its recording", || {
+        if set.profile() == Profile::Release {
+            let inside = ["build", "--release", "--locked", "--package", "roce-analyze"];
+            let features = ["--no-default-features", "--features", "live,probe"];
+            execute(workspace.cargo(inside).args(features))?;
+        }
         execute(&mut workspace.cargo(["build", "--locked", "--package", "roce-analyze"]))
     })?;
     for kernel in kernels {
@@ -149,7 +162,7 @@ fn one(workspace: &Workspace, python: &Path, kernel: &str, set: Set) -> Result<(
 
 /// Makes what is booted, and the folder that the VM shares.
 fn image(workspace: &Workspace, kernel: &str, share: &Path, set: Set) -> Result<()> {
-    let program = workspace.program(Profile::Dev, "roce-analyze");
+    let program = workspace.program(set.profile(), "roce-analyze");
     let scripts = workspace.root.join("tests/vm");
     let mut make = workspace.command(scripts.join("image.sh"));
     make.arg(folder(workspace)).arg(kernel).arg(&program);
