@@ -120,7 +120,8 @@ fn said_by_a_host(dir: &Path) -> (u64, Nanos, Nanos) {
     let path = dir.join("recording.pcapng.zst");
     record(
         &path,
-        &recorded(&["live", "-i", "v1", "--bin", "10ms"]),
+        // Builds without the probe understand what started it, too.
+        &recorded(&["live", "-i", "v1", "--probe", "--capture", "tc", "--bin", "10ms"]),
         &frames,
         &events,
     );

@@ -29,7 +29,7 @@ ACKNOWLEDGE = 0x11
 ANSWERS = range(0x0D, 0x13)
 
 # How soon a sender sends again when its timer has run out, in ns: less than the shortest timer here (67 ms), more than an emulated
-# processor takes.
+# processor takes; unless it was silent for longer, where that processor had to wait for a real one.
 NEAR = 50_000_000
 
 Packet = collections.namedtuple("Packet", "time source destination qpn opcode psn ce syndrome")
@@ -185,12 +185,21 @@ def check_trouble(checker, results, events, captured, flows, tap):
     sent_by = lambda address, interface: sum(packet.source == address for packet in captured[interface])
     between = sum(abs(sent_by(address, "va0") - sent_by(address, "vb0")) for _, address in ENDS.values())
     checker.same("packets that the kernel dropped", len(of("dropped")), between)
-    senders = {(flow["flow_id"], flow["tap"]): flow["pid"] for flow in flows}
+    senders = {(flow["flow_id"], flow["tap"]): flow for flow in flows}
     timers = [(event["time"], int(re.search(r"(\d+)\)$", event["detail"])[1])) for event in of("retransmit_timer")]
     runs = [event for event in of("resend_run") if event["detail"] == "timeout" and event["tap"] == tap]
     for run in runs:
-        pid = senders[run["flow_id"], tap]
-        near = [time for time, whose in timers if whose == pid and 0 <= run["time"] - time < NEAR]
+        flow = senders[run["flow_id"], tap]
+        pid = flow["pid"]
+        before = [
+            packet.time
+            for packet in captured["va0"]
+            if (packet.source, packet.qpn) == (flow["source"], flow["destination_qpn"])
+            and packet.opcode not in ANSWERS
+            and packet.time < run["time"] - 1_000
+        ]
+        silence = run["time"] - max(before, default=run["time"])
+        near = [time for time, whose in timers if whose == pid and 0 <= run["time"] - time < max(NEAR, silence)]
         checker.same(f"a timer of process {pid} ran out before its run at PSN {run['psn']}", bool(near), True)
     print(f"   {len(runs)} runs after a timeout, {len(timers)} timers ran out, {between} packets dropped by the kernel")
     waited = sum(packet.syndrome is not None and packet.syndrome >> 5 == 1 for packet in captured["va0"])

@@ -29,7 +29,7 @@ const KERNELS: [&str; 2] = ["6.1", "6.12"];
 const LIMIT: Duration = Duration::from_mins(15);
 
 /// So long a VM may take until its devices are there: many times what it takes on two busy cores.
-const UP_LIMIT: Duration = Duration::from_mins(3);
+const UP_LIMIT: Duration = Duration::from_mins(5);
 
 /// Which scenarios run.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -119,7 +119,8 @@ names! {
         QueuePairDestroyed = "qp_destroyed",
         /// The connection manager of this host told its user something: `value` the queue pair, `detail` what.
         HostConnection = "cm_event",
-        /// An asynchronous event of a device or port: `value` the queue pair if it is about one, `detail` which event.
+        /// An asynchronous event of a device or port: `value` the queue pair if it is about one, `detail` which event. As often as the
+        /// driver reports it: Soft-RoCE says `port_active` twice when its interface comes up.
         Asynchronous = "async_event",
         /// The retransmission timer of a queue pair ran out: `value` its number. Soft-RoCE's also does when everything was answered
         /// meanwhile: whether packets are sent again, a `resend_run` tells.
