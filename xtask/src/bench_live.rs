@@ -49,15 +49,16 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     if builds {
         step("build", || build(workspace))?;
     }
-    let capture = step("capture", || capture(workspace))?;
     step("the kernel programs, by BPF_PROG_TEST_RUN", || {
-        execute(Command::new(workspace.example(Profile::Release, "cost")).arg(&capture))
+        let capture = workspace.root.join("captures/write_bw_loss.pcap");
+        execute(Command::new(workspace.example(Profile::Release, "cost")).arg(capture))
     })?;
+    let folder = workspace.target.join("bench");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let bench = Bench {
         program: workspace.program(Profile::Release, "roce-analyze"),
         flood: workspace.example(Profile::Release, "flood"),
-        folder: workspace.target.join("bench"),
-        capture,
+        folder,
         seconds,
         namespace: Namespace::new()?,
     };
@@ -89,26 +90,6 @@ fn build(workspace: &Workspace) -> Result<()> {
     ]))?;
     let mut cost = workspace.cargo(["build", "--release", "--locked", "--package", "roce-probe"]);
     execute(cost.args(["--example", "cost"]))
-}
-
-/// What is sent.
-fn capture(workspace: &Workspace) -> Result<PathBuf> {
-    let folder = workspace.target.join("bench");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let path = folder.join("flood.pcap");
-    let mut make = Command::new(workspace.example(Profile::Release, "bench_capture"));
-    make.arg(&path).args([
-        "--packets",
-        "50000",
-        "--flows",
-        "4096",
-        "--captured",
-        "96",
-        "--per-row",
-        "30",
-    ]);
-    output(&mut make)?;
-    Ok(path)
 }
 
 /// A network namespace with a veth pair; it goes when this does.
@@ -146,7 +127,6 @@ struct Bench {
     program: PathBuf,
     flood: PathBuf,
     folder: PathBuf,
-    capture: PathBuf,
     seconds: u32,
     namespace: Namespace,
 }
@@ -181,7 +161,7 @@ impl Bench {
         let before = live.ticks()?;
         let begun = Instant::now();
         let mut flood = self.namespace.command(&self.flood);
-        flood.arg("v0").arg(&self.capture).arg(self.seconds.to_string());
+        flood.arg("v0").arg(self.seconds.to_string());
         // As fast as can be: a rate that no processor reaches.
         flood.arg(rate.unwrap_or(u32::MAX).to_string()).arg(bytes);
         let said = output(&mut flood)?;

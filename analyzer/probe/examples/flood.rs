@@ -1,84 +1,68 @@
-//! Sends RoCEv2 frames out of a device as fast as it can, or at a rate: to find what a capture can take. The frames of a file are sent
-//! again and again; each time their PSNs go on, so that they look like new packets. Many go to the kernel at once (sendmmsg), past the
-//! device's queue. Needs CAP_NET_RAW, and Linux.
+//! Sends RoCEv2 packets out of a device as fast as it can, or at a rate: to find what a live run can take. They are writes of one packet
+//! each, of 4,096 flows in turn. Many go to the kernel at once (sendmmsg), past the device's queue. Needs CAP_NET_RAW, and Linux.
 //!
-//! `cargo run --release -p roce-capture --features live --example flood -- DEVICE CAPTURE SECONDS [FRAMES A SECOND [BYTES]]`, where frames
-//! have BYTES at most (their IP length is left as it is). Prints what was sent: `FRAMES SECONDS`.
+//! `cargo run --release -p roce-probe --example flood -- DEVICE SECONDS [PACKETS A SECOND [BYTES OF A FRAME]]`; prints what was sent:
+//! `PACKETS SECONDS`.
 
 #![expect(clippy::print_stdout, reason = "a command for a person at a terminal")]
 
-use std::collections::HashMap;
 use std::error::Error;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use roce_capture::{Options, Reader};
-
-/// Frames that are sent; a file's later ones are left out.
-const FRAMES: usize = 50_000;
-/// Where the destination queue pair and the PSN of a RoCEv2 packet stand: behind Ethernet, IPv4 without options, and UDP.
-const QPN: std::ops::Range<usize> = 47..50;
+/// Flows that send in turn.
+const FLOWS: u16 = 4_096;
+/// Bytes of a frame's headers: Ethernet, IPv4, UDP, BTH, RETH; and of the ICRC behind its payload, which is left 0.
+const HEADERS: usize = 14 + 20 + 8 + 12 + 16;
+const ICRC: usize = 4;
+/// Where the PSN stands.
 const PSN: std::ops::Range<usize> = 51..54;
-/// From there on, addresses and queue pair say which flow it is.
-const ADDRESSES: std::ops::Range<usize> = 26..34;
 
-/// A frame, and by how much its PSN grows each time.
-struct Sent {
-    bytes: Vec<u8>,
-    stride: u32,
-}
-
-fn psn(frame: &[u8]) -> u32 {
-    let psn = &frame[PSN];
-    u32::from_be_bytes([0, psn[0], psn[1], psn[2]])
-}
-
-/// Frames of a file; the PSNs of each flow go on behind its last one.
-fn frames(path: &Path, most: usize) -> Result<Vec<Sent>, Box<dyn Error>> {
-    let mut reader = Reader::open(path, &Options::default())?;
-    let mut frames = Vec::new();
-    while let Some(batch) = reader.next_batch()?.filter(|_| frames.len() < FRAMES) {
-        for frame in batch.frames() {
-            let mut bytes = batch.bytes(frame).to_vec();
-            bytes.resize((frame.original as usize).min(most), 0);
-            if bytes.len() > PSN.end {
-                frames.push(Sent { bytes, stride: 0 });
-            }
-        }
-    }
-    frames.truncate(FRAMES);
-    let flow = |frame: &Sent| (frame.bytes[ADDRESSES].to_vec(), frame.bytes[QPN].to_vec());
-    let mut spans: HashMap<_, (u32, u32)> = HashMap::new();
-    for frame in &frames {
-        let psn = psn(&frame.bytes);
-        let (first, last) = spans.entry(flow(frame)).or_insert((psn, psn));
-        (*first, *last) = ((*first).min(psn), (*last).max(psn));
-    }
-    for frame in &mut frames {
-        let (first, last) = spans[&flow(frame)];
-        frame.stride = last - first + 1;
-    }
-    Ok(frames)
+/// The first packet of a flow.
+fn write(flow: u16, bytes: usize) -> Result<Vec<u8>, Box<dyn Error>> {
+    let payload = u32::try_from(bytes - HEADERS - ICRC)?;
+    let [high, low] = flow.to_be_bytes();
+    let mut frame = Vec::with_capacity(bytes);
+    // Ethernet: both ends made up (a locally administered address), IPv4.
+    frame.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
+    // IPv4: DSCP 26 and ECT(0), do not fragment, 64 hops, UDP, from 10.1.x.y to 10.2.0.z; nobody looks at its checksum.
+    frame.extend([0x45, 0x6a]);
+    frame.extend(u16::try_from(bytes - 14)?.to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 1, high, low, 10, 2, 0, low]);
+    // UDP: a source port of its own, RoCEv2, no checksum.
+    frame.extend([0xc0 | high, low, 0x12, 0xb7]);
+    frame.extend(u16::try_from(bytes - 34)?.to_be_bytes());
+    frame.extend([0, 0]);
+    // BTH: RC RDMA WRITE Only, the default partition, a queue pair of its own, AckReq, PSN 0.
+    frame.extend([0x0a, 0, 0xff, 0xff, 0, 1, high, low, 0x80, 0, 0, 0]);
+    // RETH: address, key, length.
+    frame.extend([0; 12]);
+    frame.extend(payload.to_be_bytes());
+    frame.resize(bytes, 0);
+    Ok(frame)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [device, capture, seconds, ..] = arguments.as_slice() else {
-        return Err("usage: flood DEVICE CAPTURE SECONDS [FRAMES A SECOND [BYTES]]".into());
+    let [device, seconds, ..] = arguments.as_slice() else {
+        return Err("usage: flood DEVICE SECONDS [PACKETS A SECOND [BYTES OF A FRAME]]".into());
     };
     let limit = Duration::from_secs_f64(seconds.parse()?);
-    let rate: Option<u32> = arguments.get(3).map(|rate| rate.parse()).transpose()?;
-    let most: usize = arguments.get(4).map_or(Ok(9_000), |bytes| bytes.parse())?;
-    let mut frames = frames(Path::new(capture), most)?;
+    let rate: Option<u32> = arguments.get(2).map(|rate| rate.parse()).transpose()?;
+    let bytes: usize = arguments.get(3).map_or(Ok(256), |bytes| bytes.parse())?;
+    if !(HEADERS + ICRC..=9_000).contains(&bytes) {
+        return Err(format!("frames have {} to 9000 bytes", HEADERS + ICRC).into());
+    }
+    let mut frames = (0..FLOWS)
+        .map(|flow| write(flow, bytes))
+        .collect::<Result<Vec<_>, _>>()?;
     let wire = wire::Wire::open(device)?;
     // In such bundles that a slow rate stays even, too: one each 100 us, at most.
     let at_once = rate.map_or(64, |rate| (rate / 10_000).clamp(1, 64)) as usize;
-    let mut sent = 0_u64;
+    let (mut sent, mut psn) = (0_u64, 0_u32);
     let begun = Instant::now();
     'all: loop {
         for bundle in frames.chunks_mut(at_once) {
-            let now = begun.elapsed();
-            if now >= limit {
+            if begun.elapsed() >= limit {
                 break 'all;
             }
             if let Some(rate) = rate {
@@ -90,13 +74,13 @@ fn main() -> Result<(), Box<dyn Error>> {
                     }
                 }
             }
-            wire.send(bundle.iter().map(|frame| frame.bytes.as_slice()))?;
-            sent += bundle.len() as u64;
-            for frame in bundle {
-                let next = psn(&frame.bytes).wrapping_add(frame.stride).to_be_bytes();
-                frame.bytes[PSN].copy_from_slice(&next[1..]);
+            for frame in &mut *bundle {
+                frame[PSN].copy_from_slice(&psn.to_be_bytes()[1..]);
             }
+            wire.send(bundle.iter().map(Vec::as_slice))?;
+            sent += bundle.len() as u64;
         }
+        psn += 1;
     }
     println!("{sent} {:.3}", begun.elapsed().as_secs_f64());
     Ok(())
