@@ -1,15 +1,15 @@
 //! Sends RoCEv2 packets out of a device as fast as it can, or at a rate: to find what a live run can take. They are writes of one packet
-//! each, of 4,096 flows in turn. Many go to the kernel at once (sendmmsg), past the device's queue. Needs CAP_NET_RAW, and Linux.
+//! each, of many flows in turn. Many go to the kernel at once (sendmmsg), past the device's queue. Needs CAP_NET_RAW, and Linux.
 //!
-//! `cargo run --release -p roce-probe --example flood -- DEVICE SECONDS [PACKETS A SECOND [BYTES OF A FRAME]]`; prints what was sent:
-//! `PACKETS SECONDS`.
+//! `cargo run --release -p roce-probe --example flood -- DEVICE SECONDS [PACKETS A SECOND [BYTES OF A FRAME [FLOWS]]]`; prints what
+//! was sent: `PACKETS SECONDS`.
 
 #![expect(clippy::print_stdout, reason = "a command for a person at a terminal")]
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-/// Flows that send in turn.
+/// Flows that send in turn, unless told.
 const FLOWS: u16 = 4_096;
 /// Bytes of a frame's headers: Ethernet, IPv4, UDP, BTH, RETH; and of the ICRC behind its payload, which is left 0.
 const HEADERS: usize = 14 + 20 + 8 + 12 + 16;
@@ -44,7 +44,7 @@ fn write(flow: u16, bytes: usize) -> Result<Vec<u8>, Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [device, seconds, ..] = arguments.as_slice() else {
-        return Err("usage: flood DEVICE SECONDS [PACKETS A SECOND [BYTES OF A FRAME]]".into());
+        return Err("usage: flood DEVICE SECONDS [PACKETS A SECOND [BYTES OF A FRAME [FLOWS]]]".into());
     };
     let limit = Duration::from_secs_f64(seconds.parse()?);
     let rate: Option<u32> = arguments.get(2).map(|rate| rate.parse()).transpose()?;
@@ -52,7 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !(HEADERS + ICRC..=9_000).contains(&bytes) {
         return Err(format!("frames have {} to 9000 bytes", HEADERS + ICRC).into());
     }
-    let mut frames = (0..FLOWS)
+    let flows: u16 = arguments.get(4).map_or(Ok(FLOWS), |flows| flows.parse())?;
+    let mut frames = (0..flows.max(1))
         .map(|flow| write(flow, bytes))
         .collect::<Result<Vec<_>, _>>()?;
     let wire = wire::Wire::open(device)?;
