@@ -6,7 +6,8 @@
 For each interface, tcpdump's file and the run count the same packets of each flow, and the driver's own counters agree. Flows
 are paired, and their processes are those that were started. What hosts say of queue pairs (states, numbers, PSNs) is what
 the packets of these processes carry. Before each run of packets sent again after a timeout, a timer of that process ran out; not the other way round, since
-Soft-RoCE lets timers run out that wait for nothing. What the kernel dropped is what one interface had and the other had not. The
+Soft-RoCE lets timers run out that wait for nothing. Left out are runs that a NAK had asked for, too soon for a timer: an emulated sender
+that has to wait for a processor answers so late that its packets look like a timeout's. What the kernel dropped is what one interface had and the other had not. The
 recording gives the tables that the run gave. A run that a second signal ends leaves no filters. Of a full set, there were marks, timeouts, RNR NAKs, and a port that went down.
 """
 
@@ -31,6 +32,9 @@ ANSWERS = range(0x0D, 0x13)
 # How soon a sender sends again when its timer has run out, in ns: less than the shortest timer here (67 ms), more than an emulated
 # processor takes; unless it was silent for longer, where that processor had to wait for a real one.
 NEAR = 50_000_000
+
+# The shortest timer of a sender here, in ns (code 14).
+TIMER = 67_000_000
 
 Packet = collections.namedtuple("Packet", "time source destination qpn opcode psn ce syndrome")
 
@@ -188,6 +192,7 @@ def check_trouble(checker, results, events, captured, flows, tap):
     senders = {(flow["flow_id"], flow["tap"]): flow for flow in flows}
     timers = [(event["time"], int(re.search(r"(\d+)\)$", event["detail"])[1])) for event in of("retransmit_timer")]
     runs = [event for event in of("resend_run") if event["detail"] == "timeout" and event["tap"] == tap]
+    late = 0
     for run in runs:
         flow = senders[run["flow_id"], tap]
         pid = flow["pid"]
@@ -198,10 +203,23 @@ def check_trouble(checker, results, events, captured, flows, tap):
             and packet.opcode not in ANSWERS
             and packet.time < run["time"] - 1_000
         ]
+        asked = [
+            packet.time
+            for packet in captured["va0"]
+            if packet.destination == flow["source"]
+            and packet.syndrome is not None
+            and packet.syndrome >> 5 == 3
+            and packet.psn == run["psn"]
+            and 0 <= run["time"] - packet.time < TIMER
+        ]
+        if asked:
+            late += 1
+            continue
         silence = run["time"] - max(before, default=run["time"])
         near = [time for time, whose in timers if whose == pid and 0 <= run["time"] - time < max(NEAR, silence)]
         checker.same(f"a timer of process {pid} ran out before its run at PSN {run['psn']}", bool(near), True)
-    print(f"   {len(runs)} runs after a timeout, {len(timers)} timers ran out, {between} packets dropped by the kernel")
+    checker.same("most runs after a timeout can be compared", late <= max(len(runs) // 2, 2), True)
+    print(f"   {len(runs)} runs after a timeout, of which {late} may be a NAK's, {len(timers)} timers ran out, {between} packets dropped by the kernel")
     waited = sum(packet.syndrome is not None and packet.syndrome >> 5 == 1 for packet in captured["va0"])
     checker.same("times that a sender has waited out an RNR NAK", len(of("rnr_timer")), waited)
     polled = {}

@@ -60,7 +60,8 @@ impl Events {
         let mut lost = 0;
         self.counters.poll(time_of_day(), &mut events);
         let mut polled = Instant::now();
-        let mut settled = Nanos(0);
+        // Frames that wait for events go on waiting when no more of them come.
+        let (probed, mut settled) = (self.probe.is_some(), Nanos(0));
         loop {
             let ends = told.is_told() || stop.is_told();
             if !ends {
@@ -81,7 +82,7 @@ impl Events {
             if lost > 0 && add(notes, &[losses(lost)]) {
                 lost = 0;
             }
-            if self.probe.is_some() && begun.since(settled).0 >= SETTLED_EVERY {
+            if probed && begun.since(settled).0 >= SETTLED_EVERY {
                 settled = begun;
                 notes.settled(Nanos(begun.0.saturating_sub(LATENESS)));
             }
