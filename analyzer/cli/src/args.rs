@@ -32,7 +32,8 @@ use crate::training::Pattern;
 #[command(
     after_help = "Several captures are one run, merged by time. A capture whose name equals a subcommand is \
 given as ./NAME.\n\nExit codes: 0 done, 1 a finding at or over --fail-on, 2 an error (one bad input does not stop the others).\n\nEnvironment: COLUMNS is the width of \
-the text; NO_COLOR and CLICOLOR_FORCE switch its colours off and on."
+the text; NO_COLOR and CLICOLOR_FORCE switch its colours off and on; SOURCE_DATE_EPOCH is the time at which a run says that it began, so that \
+two runs give the same bytes."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -69,6 +70,8 @@ pub(crate) enum Format {
     Text,
     /// One JSON document
     Json,
+    /// One HTML page, with everything in it
+    Html,
     /// Nothing: to measure the analysis alone
     #[value(hide = true)]
     None,
@@ -80,7 +83,7 @@ pub(crate) struct Analyse {
     #[arg(value_name = "CAPTURE", required_unless_present = "explain")]
     pub(crate) captures: Vec<PathBuf>,
 
-    /// Also write the results as a Parquet dataset, with run.json, to DIR
+    /// Also write the results as a Parquet dataset, with run.json and report.html, to DIR
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 

@@ -41,6 +41,7 @@ pub(crate) fn devices(arguments: &Devices) -> anyhow::Result<ExitCode> {
     match arguments.format {
         Format::Text => roce_report::devices::text(&devices, &run::style(0), &mut anstream::stdout())?,
         Format::Json => roce_report::devices::json(&devices, &mut std::io::stdout())?,
+        Format::Html => anyhow::bail!("there is no page about devices\nhint: --format text or json"),
         Format::None => {}
     }
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! The output folder: the Parquet dataset, and the JSON document beside it.
+//! The output folder: the Parquet dataset, and the JSON document and the HTML page beside it.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use roce_model::{EventColumns, FlowRow, Nanos, RunSummary, Sink, SinkError, TimelineColumns};
+use roce_model::{EventColumns, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, TimelineColumns};
 use roce_parquet::{Dataset, Options};
-use roce_report::JsonReport;
+use roce_report::{HtmlReport, JsonReport};
 
 /// The name of the JSON document in the folder.
 pub(crate) const DOCUMENT: &str = "run.json";
+/// The name of the HTML page there.
+pub(crate) const PAGE: &str = "report.html";
 
 /// Begins the results in `dir`.
 pub(crate) fn dataset(dir: &Path, overwrite: bool, parallel: bool) -> anyhow::Result<Box<dyn Sink>> {
@@ -45,28 +47,68 @@ pub(crate) fn live_dataset(
 impl Folder {
     fn begin(dir: &Path, options: &Options, parts: Option<Parts>) -> anyhow::Result<Self> {
         let dataset = Dataset::create(dir, options)?;
-        let (path, unfinished) = (dir.join(DOCUMENT), dir.join(format!(".{DOCUMENT}.tmp")));
-        let file =
-            File::create(&unfinished).with_context(|| format!("{}: cannot be made", unfinished.display()))?;
-        let json = JsonReport::new(BufWriter::new(file));
+        let (json, document) = Whole::create(&dir.join(DOCUMENT))?;
+        let (html, page) = Whole::create(&dir.join(PAGE))?;
         Ok(Self {
             dataset,
             parts,
-            json,
-            path,
-            unfinished,
+            json: JsonReport::new(json),
+            document,
+            html: HtmlReport::new(html),
+            page,
         })
     }
 }
 
-/// What goes into the output folder. The document, too, appears whole.
+/// What goes into the output folder.
 struct Folder {
     dataset: Dataset,
     /// Of a live run.
     parts: Option<Parts>,
     json: JsonReport<BufWriter<File>>,
+    document: Whole,
+    html: HtmlReport<BufWriter<File>>,
+    page: Whole,
+}
+
+/// A file that appears whole: until then it has another name.
+pub(crate) struct Whole {
     path: PathBuf,
     unfinished: PathBuf,
+}
+
+impl Whole {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(crate) fn create(path: &Path) -> anyhow::Result<(BufWriter<File>, Self)> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let whole = Self {
+            path: path.to_owned(),
+            unfinished: path.with_file_name(format!(".{name}.tmp")),
+        };
+        let file = File::create(&whole.unfinished)
+            .with_context(|| format!("{}: cannot be made", whole.unfinished.display()))?;
+        Ok((BufWriter::new(file), whole))
+    }
+
+    /// Gives it its name, when writing it went well.
+    ///
+    /// # Errors
+    /// When it did not, or the name cannot be given.
+    pub(crate) fn finish(&self, written: Result<(), SinkError>) -> Result<(), SinkError> {
+        written
+            .and_then(|()| Ok(std::fs::rename(&self.unfinished, &self.path)?))
+            .map_err(|error| format!("{}: cannot be written: {error}", self.path.display()).into())
+    }
+}
+
+impl Drop for Whole {
+    /// What is unfinished goes; what is finished has its name already.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.unfinished);
+    }
 }
 
 /// When parts are closed.
@@ -77,7 +119,12 @@ struct Parts {
 
 impl Sink for Folder {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
-        self.dataset.begin(bin)
+        self.dataset.begin(bin)?;
+        self.html.begin(bin)
+    }
+
+    fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
+        self.html.flows_opened(keys)
     }
 
     fn interval(&mut self) -> Result<(), SinkError> {
@@ -91,30 +138,26 @@ impl Sink for Folder {
     }
 
     fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
-        self.dataset.timeline(rows)
+        self.dataset.timeline(rows)?;
+        self.html.timeline(rows)
     }
 
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
-        self.dataset.events(rows)
+        self.dataset.events(rows)?;
+        self.html.events(rows)
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
         self.dataset.flows_closed(rows)?;
-        self.json.flows_closed(rows)
+        self.json.flows_closed(rows)?;
+        self.html.flows_closed(rows)
     }
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
         self.dataset.finish(run)?;
-        self.json
-            .finish(run)
-            .and_then(|()| Ok(std::fs::rename(&self.unfinished, &self.path)?))
-            .map_err(|error| format!("{}: cannot be written: {error}", self.path.display()).into())
-    }
-}
-
-impl Drop for Folder {
-    /// An unfinished document goes; a finished one has its name already.
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.unfinished);
+        let written = self.json.finish(run);
+        self.document.finish(written)?;
+        let written = self.html.finish(run);
+        self.page.finish(written)
     }
 }

@@ -23,7 +23,7 @@ use clap::Args;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
 use roce_model::{InputSummary, Nanos, Recorded, RunSummary, Sink};
-use roce_report::{Counted, JsonReport, LiveReport};
+use roce_report::{Counted, HtmlReport, JsonReport, LiveReport};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -61,7 +61,7 @@ pub(crate) struct Live {
     #[arg(long, value_name = "SIZE|TIME", value_parser = parse_rotate)]
     rotate: Option<Rotate>,
 
-    /// Also write the results as a Parquet dataset to DIR, in parts that are whole at every moment, with run.json at the end
+    /// Also write the results as a Parquet dataset to DIR, in parts that are whole at every moment, with run.json and report.html at the end
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
@@ -366,6 +366,7 @@ impl Prepared {
                 counted(self.counters),
             ))),
             Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+            Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
             Format::None => {}
         }
         for sink in &mut sinks {

@@ -12,7 +12,7 @@ use anyhow::{anyhow, bail};
 use roce_capture::{Interface, Merge, Summary};
 use roce_flow::{Conclusion, LoggedStep, Options, Settings};
 use roce_model::{Nanos, Recorded, RunSummary, Severity, Sink, SinkError, TapRow, Totals};
-use roce_report::{JsonReport, Style, TerminalReport};
+use roce_report::{HtmlReport, JsonReport, Style, TerminalReport};
 
 use crate::align::{Alignment, Clock, align};
 use crate::args::{Analyse, Format};
@@ -175,6 +175,7 @@ fn sinks(arguments: &Analyse, choices: &Choices) -> anyhow::Result<Vec<Box<dyn S
     match arguments.format {
         Format::Text => sinks.push(Box::new(terminal(choices.top))),
         Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+        Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
         Format::None => {}
     }
     Ok(sinks)
@@ -184,16 +185,30 @@ fn sinks(arguments: &Analyse, choices: &Choices) -> anyhow::Result<Vec<Box<dyn S
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
     started: Nanos,
-    clock: Instant,
+    /// `None` where the environment says when, so that results can be made again byte by byte.
+    clock: Option<Instant>,
 }
 
 impl Begun {
-    /// It begins now.
+    /// It begins now, or when `SOURCE_DATE_EPOCH` says, in seconds since the epoch (reproducible-builds.org).
     pub(crate) fn now() -> Self {
-        Self {
-            started: time_of_day(),
-            clock: Instant::now(),
+        let told = std::env::var("SOURCE_DATE_EPOCH").ok();
+        match told.and_then(|seconds| seconds.trim().parse::<u64>().ok()) {
+            Some(seconds) => Self {
+                started: Nanos(seconds.saturating_mul(Nanos::SECOND)),
+                clock: None,
+            },
+            None => Self {
+                started: time_of_day(),
+                clock: Some(Instant::now()),
+            },
         }
+    }
+
+    /// How long it has been going on; nothing where it is to give the same bytes again.
+    fn elapsed(self) -> Nanos {
+        let elapsed = self.clock.map_or(0, |clock| clock.elapsed().as_nanos());
+        Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX))
     }
 }
 
@@ -399,7 +414,7 @@ pub(crate) fn summary(
     RunSummary {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: begun.started,
-        elapsed: Nanos(u64::try_from(begun.clock.elapsed().as_nanos()).unwrap_or(u64::MAX)),
+        elapsed: begun.elapsed(),
         span: decoder.span,
         totals,
         taps,

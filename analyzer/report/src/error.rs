@@ -10,6 +10,9 @@ pub enum Error {
     /// The JSON document could not be written.
     #[error("cannot write the JSON document")]
     Json(#[source] std::io::Error),
+    /// The page could not be written.
+    #[error("cannot write the HTML page")]
+    Html(#[source] std::io::Error),
     /// What was read is no JSON document of a run.
     #[error("not the JSON document of a run")]
     NoDocument(#[source] serde_json::Error),

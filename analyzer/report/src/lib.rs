@@ -1,7 +1,7 @@
-//! The results for people and programs: the terminal's one screen, the JSON document, and the page that describes
-//! every table.
+//! The results for people and programs: the terminal's one screen, the JSON document, the HTML page, and the page that
+//! describes every table.
 //!
-//! [`TerminalReport`] and [`JsonReport`] are sinks: they keep what they need while rows come and write at the end,
+//! [`TerminalReport`], [`JsonReport`] and [`HtmlReport`] are sinks: they keep what they need while rows come and write at the end,
 //! to where they are told. What the numbers mean is decided in `roce-flow`; names and meanings of columns come
 //! from the descriptions in `roce-model`.
 
@@ -9,10 +9,12 @@ pub mod devices;
 mod error;
 #[cfg(test)]
 mod fixture;
+mod html;
 pub mod json;
 pub mod schema;
 pub mod terminal;
 
 pub use error::Error;
+pub use html::HtmlReport;
 pub use json::JsonReport;
 pub use terminal::{Counted, LiveReport, Page, Style, TerminalReport, Tone};

@@ -1,0 +1,290 @@
+//! The page: one HTML file with the verdicts, the timeline, and every table, which opens from disk in any browser.
+//!
+//! What is drawn over time is gathered by slots while rows come (`gather`), events are thinned where they are too many
+//! (`moments`); the rest is the JSON document as it is and the rows of flows as columns (`pack`). The page itself, its style and its
+//! scripts are files beside this one's modules, put together in `page`. What is merged or left out is told on the page.
+
+mod axis;
+mod gather;
+mod moments;
+mod pack;
+mod page;
+mod series;
+
+use std::collections::HashSet;
+use std::io::Write;
+
+use roce_model::{
+    Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, Table,
+    TimelineColumns, Totals,
+};
+use serde::Serialize;
+
+use crate::schema::TABLES;
+use crate::{Error, json};
+use gather::Gathered;
+use moments::{Moments, event};
+use pack::{Packed, Place};
+use page::Block;
+use series::{METRICS, Rule};
+
+/// Rows of flows that go into the page; while rows come, twice as many are kept.
+const MOST_FLOWS: usize = 1 << 14;
+/// Destinations whose senders are drawn.
+const MOST_DESTINATIONS: usize = 32;
+
+/// Writes the page when the run ends.
+#[derive(Debug)]
+pub struct HtmlReport<W> {
+    out: W,
+    gathered: Gathered,
+    moments: Moments,
+    flows: Vec<FlowRow>,
+    flows_seen: u64,
+}
+
+impl<W: Write> HtmlReport<W> {
+    /// Will write to `out`, which should be buffered.
+    pub fn new(out: W) -> Self {
+        Self {
+            out,
+            gathered: Gathered::new(Nanos(0)),
+            moments: Moments::new(),
+            flows: Vec::new(),
+            flows_seen: 0,
+        }
+    }
+
+    /// Where it wrote to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// The rows that matter most, and no more of them than there is room for.
+    fn keep_flows(&mut self) {
+        self.flows.sort_by_cached_key(|row| {
+            (
+                std::cmp::Reverse((signs(row) > 0, row.wire_bytes)),
+                row.flow_id,
+                row.tap,
+                row.epoch,
+            )
+        });
+        self.flows.truncate(MOST_FLOWS);
+    }
+
+    fn blocks(&mut self, run: &RunSummary) -> Result<Vec<Block>, Error> {
+        self.keep_flows();
+        self.flows
+            .sort_by_key(|row| (row.flow_id, row.tap, row.epoch, row.first_time));
+        let mut document = Vec::new();
+        json::document(run, &[], &mut document)?;
+
+        let events = self.moments.columns();
+        let times = [
+            Some(self.gathered.axis.begin()),
+            run.span.map(|span| span.first),
+            events.time.at(0).map(|time| Nanos(*time)),
+            self.flows.iter().map(|row| row.first_time).min(),
+        ];
+        let is_any = self.gathered.axis.slots() > 0;
+        let base = times
+            .into_iter()
+            .skip(usize::from(!is_any))
+            .flatten()
+            .min()
+            .unwrap_or_default();
+
+        let mut flows = FlowColumns::default();
+        self.flows.iter().for_each(|row| flows.push(row));
+        let mut tables = Packed::new(base.0);
+        let mut described: Vec<Described> = TABLES.into_iter().map(Described::new).collect();
+        for (name, rows, columns) in [
+            ("flows", flows.len(), tables.table(&flows)),
+            ("events", events.len(), tables.table(&events)),
+        ] {
+            if let Some(table) = described.iter_mut().find(|table| table.name == name) {
+                (table.rows, table.columns) = (Some(rows), columns);
+            }
+        }
+
+        let (series, kept) = self.series(run, &events);
+        let head = Head {
+            base: base.0.to_string(),
+            begin: self.gathered.axis.begin().since(base).0,
+            width: self.gathered.axis.width().0,
+            slots: self.gathered.axis.slots(),
+            metrics: METRICS
+                .iter()
+                .map(|(name, rule)| {
+                    let rule = match rule {
+                        Rule::Sum => "sum",
+                        Rule::Most => "most",
+                        Rule::Mean | Rule::Number => "mean",
+                    };
+                    (*name, rule)
+                })
+                .collect(),
+            tables: described,
+            totals: Totals::default()
+                .counts()
+                .map(|(name, _, meaning)| (name, meaning))
+                .collect(),
+            flows_seen: self.flows_seen,
+            series: kept,
+            events_seen: self.moments.seen(),
+        };
+        let head = serde_json::to_vec(&head).map_err(|error| Error::Html(error.into()))?;
+        Ok([
+            ("head", head),
+            ("document", document),
+            ("tables", tables.bytes),
+            ("series", series),
+        ]
+        .into_iter()
+        .map(|(name, bytes)| Block { name, bytes })
+        .collect())
+    }
+
+    /// All series: the taps', then the flows', then the destinations'; and how many flows have one.
+    fn series(&self, run: &RunSummary, events: &EventColumns) -> (Vec<u8>, usize) {
+        let in_episodes = run
+            .episodes
+            .iter()
+            .flat_map(|episode| episode.flow_ids.split(' '));
+        let mut named: HashSet<FlowId> = in_episodes
+            .filter_map(|id| u64::from_str_radix(id, 16).ok())
+            .map(FlowId)
+            .collect();
+        // Stalls, too, leave no count in the timeline.
+        let stalled = events.kind.iter().zip(events.flow_id.iter());
+        named.extend(
+            stalled
+                .filter(|(kind, _)| kind.is_some_and(|kind| kind == "stall"))
+                .filter_map(|(_, flow)| flow.copied().map(FlowId)),
+        );
+        let first = self.gathered.axis.first();
+        let mut packed = Packed::default();
+        packed.number(self.gathered.taps.len() as u64);
+        for (tap, series) in &self.gathered.taps {
+            packed.number(u64::from(tap.0));
+            packed.series(series, first);
+        }
+        let kept = self.gathered.kept(&named);
+        packed.number(kept.len() as u64);
+        for flow in &kept {
+            packed.id(flow.flow.0);
+            packed.number(u64::from(flow.tap.0));
+            packed.number(u64::from(flow.partial));
+            packed.series(flow.series, first);
+        }
+        let crowded = self.gathered.crowded(MOST_DESTINATIONS);
+        packed.number(crowded.len() as u64);
+        for (tap, destination, series) in crowded {
+            packed.number(u64::from(tap.0));
+            packed.text(&destination.to_string());
+            packed.series(series, first);
+        }
+        (packed.bytes, kept.len())
+    }
+}
+
+impl<W: Write> Sink for HtmlReport<W> {
+    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+        self.gathered = Gathered::new(bin);
+        Ok(())
+    }
+
+    fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
+        self.gathered.opened(keys);
+        Ok(())
+    }
+
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        self.gathered.timeline(rows);
+        Ok(())
+    }
+
+    fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
+        for row in 0..rows.len() {
+            let event = event(rows, row);
+            self.gathered.event(&event);
+            self.moments.add(&event);
+        }
+        Ok(())
+    }
+
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        self.flows_seen += rows.len() as u64;
+        self.flows.extend_from_slice(rows);
+        if self.flows.len() >= 2 * MOST_FLOWS {
+            self.keep_flows();
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        let blocks = self.blocks(run)?;
+        Ok(page::write(&blocks, &mut self.out).map_err(Error::Html)?)
+    }
+}
+
+/// How much of a flow points to congestion.
+fn signs(row: &FlowRow) -> u64 {
+    [
+        row.ce,
+        row.cnp.unwrap_or(0),
+        row.retransmitted_packets,
+        row.missing,
+        row.lost_downstream.unwrap_or(0),
+        row.response_missing,
+        row.naks,
+        row.rnr_naks,
+    ]
+    .into_iter()
+    .fold(0, u64::saturating_add)
+}
+
+/// What the page's scripts know before they look at anything else.
+#[derive(Serialize)]
+struct Head {
+    /// What all times are relative to: ns since the epoch, as text.
+    base: String,
+    /// When the first slot begins, after that.
+    begin: u64,
+    /// Width of a slot, in ns.
+    width: u64,
+    slots: u64,
+    /// Names of the series' metrics, and how values become one.
+    metrics: Vec<(&'static str, &'static str)>,
+    tables: Vec<Described>,
+    /// The counts of `totals`, and what they mean.
+    totals: Vec<(&'static str, &'static str)>,
+    /// Rows of flows that there were.
+    flows_seen: u64,
+    /// Flows with a series.
+    series: usize,
+    /// Events that there were.
+    events_seen: u64,
+}
+
+/// A table: what its columns mean and, of those that stand in the block `tables`, where.
+#[derive(Serialize)]
+struct Described {
+    name: &'static str,
+    meaning: &'static str,
+    /// Absent: its rows are in the document.
+    rows: Option<usize>,
+    columns: Vec<Place>,
+}
+
+impl Described {
+    fn new(table: Table) -> Self {
+        Self {
+            name: table.name,
+            meaning: table.row,
+            rows: None,
+            columns: table.columns.iter().map(Place::nowhere).collect(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The time axis of the page: bins of the run, merged into slots of a power of two of them as time goes on.
+
+use roce_model::Nanos;
+
+/// Where slots begin and how wide they are. Slots are numbered from the epoch on, so that merging two neighbours gives the slot
+/// of half their number, whichever came first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axis {
+    bin: u64,
+    shift: u32,
+    /// The first and the last slot of which something was seen.
+    span: Option<(u64, u64)>,
+}
+
+impl Axis {
+    /// Slots as wide as a bin.
+    pub(super) fn new(bin: Nanos) -> Self {
+        Self {
+            bin: bin.0.max(1),
+            shift: 0,
+            span: None,
+        }
+    }
+
+    /// The slot of a moment.
+    pub(super) fn slot(&self, time: u64) -> u64 {
+        (time / self.bin) >> self.shift
+    }
+
+    /// Takes note of a moment: the axis reaches from the first to the last of them.
+    pub(super) fn include(&mut self, time: u64) {
+        let slot = self.slot(time);
+        self.span = Some(match self.span {
+            None => (slot, slot),
+            Some((first, last)) => (first.min(slot), last.max(slot)),
+        });
+    }
+
+    /// How many slots there are.
+    pub(super) fn slots(&self) -> u64 {
+        self.span.map_or(0, |(first, last)| last - first + 1)
+    }
+
+    /// The first slot; 0 without any.
+    pub(super) fn first(&self) -> u64 {
+        self.span.map_or(0, |(first, _)| first)
+    }
+
+    /// Makes slots twice as wide. What is kept by slot has to follow: slot `n` becomes `n / 2`.
+    pub(super) fn widen(&mut self) {
+        self.shift += 1;
+        self.span = self.span.map(|(first, last)| (first >> 1, last >> 1));
+    }
+
+    /// When the first slot begins.
+    pub(super) fn begin(&self) -> Nanos {
+        Nanos((self.first() << self.shift).saturating_mul(self.bin))
+    }
+
+    /// Width of a slot.
+    pub(super) fn width(&self) -> Nanos {
+        Nanos(self.bin << self.shift)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_bins_until_they_are_merged() {
+        let mut axis = Axis::new(Nanos(1_000));
+        axis.include(7_999);
+        axis.include(3_000);
+        // Bins 3 to 7.
+        assert_eq!((axis.slots(), axis.first(), axis.width()), (5, 3, Nanos(1_000)));
+        assert_eq!(axis.begin(), Nanos(3_000));
+        axis.widen();
+        // Bins 2-3, 4-5, 6-7: the first slot begins before the first bin.
+        assert_eq!((axis.slots(), axis.first(), axis.width()), (3, 1, Nanos(2_000)));
+        assert_eq!(axis.begin(), Nanos(2_000));
+        assert_eq!(axis.slot(7_999), 3);
+    }
+}
