@@ -230,7 +230,7 @@ pub(crate) fn nothing_else(dir: &Path) {
         .iter()
         .map(|table| format!("{table}/part-0.parquet"))
         .collect();
-    expected.push("run.json".to_owned());
+    expected.extend(["report.html", "run.json"].map(str::to_owned));
     expected.sort();
     assert_eq!(found, expected);
 }

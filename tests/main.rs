@@ -26,6 +26,7 @@ mod pauses;
 mod probe;
 #[cfg(feature = "live")]
 mod replay;
+mod report;
 mod snapshots;
 #[cfg(feature = "parquet")]
 mod stored;

@@ -74,13 +74,18 @@ impl Sink for OfTheHost {
 /// A recording in `dir` of frames and what the sender's host said of them: how many frames, when it said the first, and when the last
 /// frame came.
 fn said_by_a_host(dir: &Path) -> (u64, Nanos, Nanos) {
+    said_of(dir, "ib_send_bw")
+}
+
+/// The same, of a process with this command.
+pub(crate) fn said_of(dir: &Path, comm: &str) -> (u64, Nanos, Nanos) {
     std::fs::create_dir(dir).unwrap();
     // A SEND from 10.77.0.1 to 10.77.0.2: both queue pairs have the number 0x11.
     let frames = Capture::named("send_bw_ce_synthetic_cnp").frames();
     let (first, last) = (frames[0].time, frames[frames.len() - 1].time);
     let process = Process {
         pid: 71,
-        comm: "ib_send_bw".into(),
+        comm: comm.into(),
         cgroup: 9,
     };
     let event = |time, what| HostEvent {

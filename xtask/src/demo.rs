@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::need::{self, C_COMPILER, LIBPCAP};
 use crate::workspace::{Profile, Workspace, execute, no_arguments, step};
 
-pub(crate) const ABOUT: &str = "build, analyse a sample capture, write its dataset";
+pub(crate) const ABOUT: &str = "build, analyse a sample capture, write its dataset and report";
 
 /// The sample: CE marks and CNPs.
 const SAMPLE: &str = "captures/send_bw_ce_synthetic_cnp.pcap";
@@ -31,6 +31,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 
     println!(
         "\nThe dataset is in {shown_dataset}: Parquet, a folder for each table (columns: reports/SCHEMA.md)."
+    );
+    println!(
+        "The report, for a browser: {}",
+        workspace.shown(&dataset.join("report.html"))
     );
     println!("More samples, and what to look for in them: captures/README.md");
     println!("A capture of your own: {shown_program} CAPTURE...");

@@ -19,6 +19,7 @@ mod elf;
 mod fuzz;
 mod golden;
 mod need;
+mod reports;
 mod schema;
 mod test;
 mod truth;
@@ -87,6 +88,12 @@ const CHORES: &[Chore] = &[
         arguments: "",
         about: captures::ABOUT,
         run: captures::run,
+    },
+    Chore {
+        name: "reports",
+        arguments: "",
+        about: reports::ABOUT,
+        run: reports::run,
     },
     Chore {
         name: "schema",

@@ -14,6 +14,8 @@ use crate::duration::{Moment, parse_duration};
 use crate::live::Live;
 use crate::processes::Processes;
 use crate::rate::Rate;
+#[cfg(feature = "parquet")]
+use crate::report::Report;
 use crate::simulate::Simulate;
 use crate::training::Pattern;
 
@@ -50,6 +52,9 @@ pub(crate) enum Command {
     /// Analyse devices while they are captured from
     #[cfg(feature = "live")]
     Live(Box<Live>),
+    /// Make the HTML page of results that -o wrote
+    #[cfg(feature = "parquet")]
+    Report(Report),
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
     /// Make a capture of a scenario, and what really happened in it

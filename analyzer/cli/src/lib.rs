@@ -23,6 +23,8 @@ mod progress;
 mod rate;
 #[cfg(feature = "live")]
 mod replay;
+#[cfg(feature = "parquet")]
+mod report;
 mod run;
 mod simulate;
 #[cfg(feature = "parquet")]
@@ -50,6 +52,8 @@ pub fn main() -> ExitCode {
     let result = match &arguments.command {
         #[cfg(feature = "live")]
         Some(Command::Live(arguments)) => live::live(arguments),
+        #[cfg(feature = "parquet")]
+        Some(Command::Report(arguments)) => report::report(arguments),
         Some(Command::Devices(arguments)) => devices::devices(arguments),
         Some(Command::Simulate(arguments)) => simulate::simulate(arguments),
         Some(Command::Completions { shell }) => completions(*shell),

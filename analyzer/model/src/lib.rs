@@ -44,4 +44,4 @@ pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
 
 // What rows are made of, for those who see the packets only through this crate.
-pub use roce_wire::{Address, Cut, Layer, Opcode, Psn, Qpn, RnrTimer};
+pub use roce_wire::{Address, Cut, Layer, Opcode, Psn, Qpn, RnrTimer, Service};

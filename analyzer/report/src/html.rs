@@ -288,3 +288,6 @@ impl Described {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

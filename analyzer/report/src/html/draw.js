@@ -1,9 +1,14 @@
 // Draws tracks on canvases: one stretch of time, one value axis each. Where several slots share a pixel, the largest value is
 // drawn, so that nothing short disappears.
 
-/** Room for the value axis, left of the plot. */
-const LEFT = 74;
+/** Room for the value axis and for names of lanes, left of the plot: less where there is little. */
+let LEFT = 112;
 const RIGHT = 10;
+
+/** Takes note of how wide plots are. */
+function setRoom(width) {
+  LEFT = width > 700 ? 112 : 70;
+}
 
 /** Where a moment is drawn in a plot of this width. */
 const xOf = (time, width) => LEFT + ((time - view.from) / (view.to - view.from)) * (width - LEFT - RIGHT);
@@ -31,7 +36,11 @@ function mostInView(track) {
     let sum = 0;
     for (const layer of track.stack ?? []) sum += layer.line.values[slot] || 0;
     if (sum > most) most = sum;
-    for (const layer of track.over ?? []) if (layer.line.values[slot] > most) most = layer.line.values[slot];
+  }
+  // What stands over a stack does not press it flat: what is far above runs along the top.
+  const limit = track.stack ? 3 * most || Infinity : Infinity;
+  for (const layer of track.over ?? []) {
+    for (let slot = first; slot <= last; slot++) if (layer.line.values[slot] > most) most = Math.min(limit, layer.line.values[slot]);
   }
   return most;
 }
@@ -128,7 +137,7 @@ function drawLine(context, layer, axis, columns, width) {
       before = false;
       continue;
     }
-    const x0 = xOf(slotBegin(column[0]), width), x1 = xOf(slotBegin(column[1] + 1), width), y = axis.y(value);
+    const x0 = xOf(slotBegin(column[0]), width), x1 = xOf(slotBegin(column[1] + 1), width), y = Math.max(2, axis.y(value));
     if (layer.steps) {
       if (before) context.lineTo(x0, y);
       else context.moveTo(x0, y);

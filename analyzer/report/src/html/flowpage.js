@@ -13,12 +13,19 @@ const GROUPS = [
 /** PSNs are 24 bits: the value nearest to `near` that is the same modulo 2^24. */
 const unwrap = (psn, near) => psn + Math.round((near - psn) / 2 ** 24) * 2 ** 24;
 
+/** Events with PSNs of a flow's requests: its own, and the NAKs that the other direction carries. */
+function psnEvents(flow, peer) {
+  const { events } = model, isNak = /^(nak|rnr_nak)$/;
+  return eventsOf((kind, row) => events.value("psn", row) != null && events.value("tap", row) === flow.tap &&
+    events.value("flow_id", row) === (isNak.test(kind) ? peer?.id : flow.id) && events.value("flow_id", row) != null);
+}
+
 /**
  * PSNs of a flow over time. Exact are the first and the last one, and those of gaps, resends and NAKs; between them the line
  * follows the data packets of each slot.
  */
-function psnsOf(flow) {
-  const { events } = model, rows = eventsOf((kind, row) => events.value("flow_id", row) === flow.id && events.value("tap", row) === flow.tap && events.value("psn", row) != null);
+function psnsOf(flow, peer) {
+  const { events } = model, rows = psnEvents(flow, peer);
   const epochs = flow.rows.map((row) => Object.fromEntries(["epoch", "first_time", "last_time", "first_psn", "last_psn"].map((name) => [name, model.flows.value(name, row)])))
     .filter((epoch) => epoch.first_psn != null).sort((a, b) => a.first_time - b.first_time);
   const data = flow.series?.get("data_packets") ?? EMPTY;
@@ -70,6 +77,7 @@ const MARKS = {
 
 /** Draws PSNs over the time that is looked at; gives what was drawn. */
 function drawPsns(canvas, psns, width, height) {
+  setRoom(width);
   const context = fit(canvas, width, height);
   const inside = (point) => point.time >= view.from && point.time <= view.to;
   let low = Infinity, high = -Infinity;
@@ -145,7 +153,7 @@ function buildFlowPage() {
   }
   const flow = model.flowById.get(view.flow), at = (name) => flowValue(flow, name);
   const peer = model.flowById.get(at("peer_flow_id"));
-  const psns = psnsOf(flow), canvas = el("canvas", { role: "img", id: "psn-canvas" }), stretch = el("span", { class: "quiet" });
+  const psns = psnsOf(flow, peer), canvas = el("canvas", { role: "img", id: "psn-canvas" }), stretch = el("span", { class: "quiet" });
   const kinds = [...new Set(psns.marks.map((mark) => mark.kind))].filter((kind) => MARKS[kind][1]);
   const events = eventsOf((_, row) => model.events.value("flow_id", row) === flow.id && model.events.value("tap", row) === flow.tap);
   const told = new Set();
@@ -168,7 +176,7 @@ function buildFlowPage() {
       el("div", { class: "tools" },
         peer ? el("button", { type: "button", onclick: () => look({ flow: peer.id }) }, "The other direction") : null,
         el("button", { type: "button", id: "flow-timeline", onclick: () => look({ flow: null, flows: new Set([flow.id]), source: null, destination: null, host: null }) }, "Only this flow on the timeline"),
-        el("button", { type: "button", id: "flow-close", "aria-label": "Close", onclick: () => look({ flow: null }) }, "Close"))),
+        el("button", { type: "button", id: "flow-close", autofocus: true, onclick: () => look({ flow: null }) }, "Close"))),
     flow.partial ? el("p", { class: "notice" }, "There were more flows than this page has room for: the begin of this flow's timeline is not here.") : "",
     el("section", {}, el("h3", {}, "PSN over time", stretch),
       psns.lines.length ? el("div", { class: "legend" }, kinds.map((kind) => { const swatch = el("i", { class: "swatch" }); swatch.style.background = MARKS[kind][1](); return el("span", { class: "key" }, swatch, MARKS[kind][0]); })) : el("p", { class: "quiet" }, "This flow carries no requests of its own."),

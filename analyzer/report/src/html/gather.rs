@@ -26,7 +26,7 @@ const MOST_DESTINATIONS: usize = 1 << 12;
 const LARGEST: usize = 64;
 /// Values and flows that go into the page.
 const PAGE_VALUES: usize = 3 << 19;
-const PAGE_SERIES: usize = 1 << 10;
+const PAGE_SERIES: usize = 1 << 12;
 
 /// A flow's series are kept per tap: the same traffic seen twice is two.
 type Key = (FlowId, TapId);

@@ -122,6 +122,17 @@ class Grid {
   }
 }
 
+/** Columns that have a value other than 0 in some row. */
+function withValues(columns, rows) {
+  return columns.filter((column) => {
+    for (let row = 0; row < rows; row++) {
+      const value = column.value(row);
+      if (value != null && value !== 0 && value !== "") return true;
+    }
+    return false;
+  });
+}
+
 const collate = new Intl.Collator("en", { numeric: true });
 
 /** What is typed, as conditions: `name>number`, `name=text`, and words that any column has. */

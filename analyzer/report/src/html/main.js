@@ -12,6 +12,14 @@ function redraw() {
   });
 }
 
+/** Whether the page is dark: by its button, else as the system wants it. */
+const isDark = () => (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+
+/** The button says what it would change to. */
+function nameTheme() {
+  $("theme").textContent = isDark() ? "Light" : "Dark";
+}
+
 function listenPage() {
   onView((changed) => {
     const about = (...names) => names.some((name) => changed.has(name));
@@ -35,8 +43,7 @@ function listenPage() {
 
   const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)");
   const recolour = () => {
-    const is = (root.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
-    $("theme").textContent = is ? "Light" : "Dark";
+    nameTheme();
     readTheme();
     buildTimeline();
     drawTimeline();
@@ -44,7 +51,7 @@ function listenPage() {
     if (view.tab === "episodes") grids.episodes?.draw();
   };
   const change = () => {
-    root.dataset.theme = (root.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark" ? "light" : "dark";
+    root.dataset.theme = isDark() ? "light" : "dark";
     recolour();
   };
   dark.addEventListener("change", recolour);
@@ -74,6 +81,7 @@ function listenPage() {
 async function begin() {
   try {
     await load();
+    nameTheme();
     readTheme();
     Object.assign(view, { from: model.begin, to: model.end });
     buildHeader();

@@ -43,7 +43,8 @@ function buildMatrix() {
     cells.set(key, cell);
   }
   const measure = MEASURES[matrix.measure], name = matrix.measure;
-  const most = Math.max(0, ...[...cells.values()].map((cell) => cell[name]));
+  // What many hosts do together does not make single ones pale.
+  const most = [...cells].reduce((most, [key, cell]) => (key.split(" ").includes(OTHERS) ? most : Math.max(most, cell[name])), 0);
   const senders = names.filter((source) => names.some((destination) => cells.has(`${source} ${destination}`)));
   const receivers = names.filter((destination) => names.some((source) => cells.has(`${source} ${destination}`)));
   const hostButton = (host) => (host === OTHERS ? el("span", { class: "quiet" }, `${ranked.length - MOST_HOSTS} others`) :
@@ -59,7 +60,7 @@ function buildMatrix() {
       onclick: () => look(on ? { source: null, destination: null } : { source, destination, host: null, flows: new Set() }),
     }, cell[name] ? measure.text(cell[name]) : "·");
     const td = el("td", { class: on ? "on" : null, "data-source": source, "data-destination": destination, "data-value": String(cell[name]) }, button);
-    const strength = most && cell[name] ? 0.12 + 0.88 * Math.sqrt(cell[name] / most) : 0;
+    const strength = most && cell[name] ? 0.12 + 0.88 * Math.sqrt(Math.min(1, cell[name] / most)) : 0;
     td.style.setProperty("--strength", String(strength));
     if (strength > 0.55) td.classList.add("strong");
     return td;

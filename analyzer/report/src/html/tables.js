@@ -42,7 +42,7 @@ function flowsGrid() {
   }));
   const at = (row) => model.flowAt.get(`${model.flows.value("flow_id", row)}/${model.flows.value("tap", row)}`);
   return new Grid({
-    id: "flows", columns, rows: model.flows.rows, search: true, order: { column: "wire_bytes", down: true },
+    id: "flows", columns: withValues(columns, model.flows.rows), rows: model.flows.rows, search: true, order: { column: "wire_bytes", down: true },
     open: (row) => look({ flow: at(row).id }), only: (row) => isShown(at(row)) && (view.tap == null || at(row).tap === view.tap),
     marked: (row) => !at(row).counted,
   });
@@ -56,7 +56,7 @@ function episodesGrid() {
     of("retransmitted_bytes", "Sent again"), of("rnr_naks", "RNR NAKs"), of("pause_ns", "Paused"), of("jain", "Jain"), of("cause", "Cause", { wide: true }), of("confidence", "Confidence"),
     of("aggressors", "Aggressors", { wide: true }), of("victims", "Victims", { wide: true }), of("tap", "Tap")];
   return new Grid({
-    id: "episodes", columns, rows: rows.length, search: true, order: { column: "start", down: false },
+    id: "episodes", columns: withValues(columns, rows.length), rows: rows.length, search: true, order: { column: "start", down: false },
     only: (row) => episodesShown().includes(rows[row]),
     open: (row) => {
       look({ flows: new Set(rows[row].flow_ids.split(" ").filter((id) => model.flowById.has(id))) });
@@ -128,6 +128,7 @@ function buildTables() {
     return;
   }
   const notes = [];
+  if (id === "flows" || id === "episodes") notes.push("Columns that are 0 or absent in all rows are left out.");
   if (id === "flows" && model.head.flows_seen > model.flows.rows) notes.push(`The ${count(model.flows.rows)} rows with signs of congestion or the most bytes, of ${count(model.head.flows_seen)}: the others are in the dataset and in run.json.`);
   if (id === "events" && model.head.events_seen > model.events.rows) notes.push(`${count(model.events.rows)} of ${count(model.head.events_seen)} events: of flows with very many, every second, fourth, … is kept. All are in the dataset.`);
   if (id === "events") notes.push("Events of the stretch of time that the timeline shows.");

@@ -12,7 +12,7 @@ function buildTimeline() {
   timeline.tracks = tracks;
   timeline.choice = choice;
   const list = $("track-list");
-  list.replaceChildren(...tracks.map((track) => {
+  list.replaceChildren(el("canvas", { id: "time-above", "aria-hidden": "true" }), ...tracks.map((track) => {
     track.canvas = el("canvas", { role: "img" });
     track.height = track.lanes ? 6 + track.lanes.length * LANE : track.high ? HIGH : LOW;
     const legend = el("div", { class: "legend" });
@@ -28,9 +28,9 @@ function buildTimeline() {
     return el("figure", { class: "track", "data-track": track.id },
       el("figcaption", {}, el("b", {}, track.name), " ", el("span", { class: "quiet" }, track.about), legend),
       track.canvas);
-  }), el("canvas", { id: "time-axis", class: "time-axis", "aria-hidden": "true" }));
+  }), el("canvas", { id: "time-axis", "aria-hidden": "true" }));
   $("track-missing").replaceChildren(...(missing.length ? [el("b", {}, "Not shown: "),
-    missing.map(([name, reason]) => `${name.toLowerCase()} (${reason})`).join("; ") + "."] : []));
+    missing.map(([name, reason]) => `${name} (${reason})`).join("; ") + "."] : []));
   const notes = [];
   const width = model.head.width, bin = Number(model.run.run.bin_ns);
   if (model.head.slots) notes.push(width === bin ? `One slot is one bin of ${duration(bin)}.` : `One slot is ${duration(width)}: ${width / bin} bins of ${duration(bin)} in one (sums and largest values stay exact, medians become their mean).`);
@@ -44,6 +44,7 @@ function buildTimeline() {
 function drawTimeline() {
   const width = Math.max(280, $("track-list").clientWidth);
   timeline.width = width;
+  setRoom(width);
   const episodes = episodesShown();
   for (const track of timeline.tracks) {
     const context = fit(track.canvas, width, track.height);
@@ -55,7 +56,7 @@ function drawTimeline() {
     }
     track.canvas.setAttribute("aria-label", inWords(track));
   }
-  drawTime(fit($("time-axis"), width, 24), width, 24);
+  for (const id of ["time-above", "time-axis"]) drawTime(fit($(id), width, 24), width, 24);
   drawOverview(width);
   drawCursor();
   $("tracks").dataset.from = String(view.from - model.begin);
@@ -297,7 +298,7 @@ function buildTimelineTable() {
     ...(track.stack ?? []).map((layer) => ({ track, layer })), ...(track.over ?? []).map((layer) => ({ track, layer }))]);
   const columns = [{ name: "time", label: "Time", value: (row) => slotBegin(first + row), text: (value) => moment(value - model.begin, model.head.width) },
     ...layers.map(({ track, layer }, number) => ({
-      name: `${track.id}-${number}`, label: layer.name === track.name ? track.name : `${track.name}: ${layer.name}`, numeric: true,
+      name: `${track.id}:${layer.flow ?? layer.metric ?? number}`, label: layer.name === track.name ? track.name : `${track.name}: ${layer.name}`, numeric: true,
       value: (row) => { const at = layer.line.values[first + row]; return Number.isNaN(at) ? null : at; },
       text: (value) => (value == null ? "–" : track.format(value)),
     }))];

@@ -138,7 +138,7 @@ function makeTracks() {
     if (!layers.length) return "no packets of these flows";
     const over = [];
     if (single?.series.has("dcqcn_rate_bps")) {
-      over.push({ name: "expected by DCQCN, at most", color: theme.text, dash: [5, 3], line: means({ all: [single.series] }, "dcqcn_rate_bps"), gaps: true });
+      over.push({ name: "expected by DCQCN, at most (far above: along the top)", color: theme.text, dash: [5, 3], line: means({ all: [single.series] }, "dcqcn_rate_bps"), gaps: true });
     }
     return { stack: layers, over, format: rate, high: true, legend: true };
   });
@@ -174,7 +174,7 @@ function makeTracks() {
 
   track("rtt", "ACK time", "Request to the response that covers it: round trip at the sender, turnaround at the receiver", () => {
     const p50 = means(choice, "ack_rtt_p50_ns"), most = overall(choice, "ack_rtt_max_ns", true);
-    if (!most.any) return "no answer could be matched to its request";
+    if (!most.any) return "no answer was measured: needs both directions, and requests that ask for an acknowledgement";
     for (let i = 0; i < most.values.length; i++) if (!most.values[i]) most.values[i] = NaN;
     return { over: [
       { name: "longest", color: theme.flows[0], line: most, gaps: true, thin: true, points: true },
@@ -196,7 +196,7 @@ function makeTracks() {
       line: new Line(true).add(place.series, "senders_to_destination"),
     }));
     if (!layers.length) return "nobody sent data";
-    if (layers.every((layer) => Math.max(...layer.line.values.slice(0, 1e5)) <= 1)) return "never more than one sender to a destination";
+    if (layers.every((layer) => layer.line.values.every((value) => value <= 1))) return "never more than one sender to a destination";
     return { over: layers.map((layer) => ({ ...layer, steps: true })), format: count, whole: true, legend: true };
   });
 
@@ -208,7 +208,7 @@ function makeTracks() {
     const value = (name, row) => model.events.value(name, row);
     return { spans: true, lanes: lanes(rows.map((row) => ({
       from: value("time", row), to: value("time", row) + value("value", row),
-      label: value("psn", row) === 8 ? "link" : `priority ${value("psn", row)}`, title: value("detail", row), color: theme.kind.pause,
+      label: `${value("psn", row) === 8 ? "link" : `priority ${value("psn", row)}`}${model.taps.size > 1 && view.tap == null ? `, tap ${value("tap", row)}` : ""}`, title: value("detail", row), color: theme.kind.pause,
     })), (span) => span.label) };
   });
 
@@ -228,7 +228,7 @@ function makeTracks() {
     if (!model.run.steps.length) return "no bursts with the rhythm of training steps";
     if (!rows.length) return "not of these hosts";
     return { spans: true, lanes: lanes(rows.map((row) => ({
-      from: model.time(row.start), to: model.time(row.end), label: String(row.step), lane: `${row.host_a} – ${row.host_b}`,
+      from: model.time(row.start), to: model.time(row.end), label: String(row.step), lane: `${row.host_a}–${row.host_b}`,
       title: `step ${row.step}: ${duration(row.duration_ns)}${row.outlier ? ", an outlier" : ""}`, color: row.outlier ? theme.kind.loss : theme.flows[2], row,
     })), (span) => span.lane, 6) };
   });
@@ -248,14 +248,14 @@ function hostColor(kind) {
 function lanes(spans, named = null, most = 8) {
   spans.sort((a, b) => a.from - b.from);
   if (named) {
-    const groups = Map.groupBy ? Map.groupBy(spans, named) : spans.reduce((all, span) => {
+    const groups = new Map();
+    for (const span of spans) {
       const name = named(span);
-      all.set(name, [...(all.get(name) ?? []), span]);
-      return all;
-    }, new Map());
+      if (!groups.has(name)) groups.set(name, []);
+      groups.get(name).push(span);
+    }
     const sorted = [...groups].sort((a, b) => b[1].length - a[1].length);
     const kept = sorted.slice(0, most).sort((a, b) => (a[0] < b[0] ? -1 : 1)).map(([name, of]) => ({ name, spans: of }));
-    kept.left = sorted.length - kept.length;
     return kept;
   }
   const free = [];

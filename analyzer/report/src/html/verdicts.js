@@ -15,9 +15,22 @@ function buildHeader() {
   $("footer").textContent = `roce-analyze ${run.version}. Everything on this page is in this file: nothing is loaded, nothing is sent.`;
 }
 
-/** The totals that matter first; each is a count of `totals` in run.json. */
+/**
+ * The counts of the run: `totals` of run.json. They count every captured packet; where taps saw the same ones, the rows of
+ * flows that count are added up instead, as long as all of them are here.
+ */
+function countsOnce() {
+  const { totals } = model.run, once = totals.seen_again > 0 && model.head.flows_seen === model.flows.rows;
+  if (!once) return { ...totals, once };
+  const counted = model.flows.column("counted"), sum = (name) => model.flows.column(name).reduce((sum, value, row) => sum + (counted[row] ? value ?? 0 : 0), 0);
+  const all = { ...totals, once, flows: counted.filter(Boolean).length, roce_packets: sum("packets"), data_ce: sum("ce"), cnp: sum("cnp") + totals.cnp_unattributed };
+  for (const name of ["wire_bytes", "payload_bytes", "data_packets", "retransmitted_packets", "retransmitted_bytes", "network_lost", "lost_downstream", "response_network_lost", "missing", "rnr_naks"]) all[name] = sum(name);
+  return all;
+}
+
+/** The counts that matter first. */
 function buildHeadline() {
-  const { totals, run } = model.run, time = run.first_time == null ? 0 : model.time(run.last_time) - model.time(run.first_time);
+  const { run } = model.run, totals = countsOnce(), time = run.first_time == null ? 0 : model.time(run.last_time) - model.time(run.first_time);
   const share = (part, whole) => (whole ? percent(part / whole) : "–");
   const about = (name) => model.head.totals.find(([known]) => known === name)?.[1] ?? "";
   const lost = totals.network_lost + totals.lost_downstream + totals.response_network_lost;
@@ -35,6 +48,7 @@ function buildHeadline() {
   $("headline").replaceChildren(...tiles.map(([name, label, value, more]) =>
     el("div", { class: bad.has(name) && totals[name] > 0 ? "tile seen" : "tile", title: about(name), "data-total": name, "data-value": String(totals[name]) },
       el("span", { class: "label" }, label), el("b", {}, value), el("span", { class: "quiet" }, more))));
+  if (totals.once) $("headline").after(el("p", { class: "quiet hint" }, `Traffic that several taps saw counts once here. Totals in run.json count every captured packet, ${count(model.run.totals.seen_again)} of them again.`));
 }
 
 /** A fact of the evidence, in its unit. */

@@ -1,0 +1,72 @@
+//! `report`: the HTML page of results that earlier runs wrote with `-o`, of one folder or of several hosts' together.
+
+mod joined;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use roce_report::HtmlReport;
+
+use crate::folder::{PAGE, Whole};
+use crate::run::sink_error;
+use crate::stored;
+
+/// What to make a page of.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Of several folders the rows are joined, not analysed again: verdicts and episodes remain those of each folder and say \
+which. Traffic that several folders hold is drawn once, as the one saw it that saw most; totals are the sums of all."
+)]
+pub(crate) struct Report {
+    /// Folders that -o wrote
+    #[arg(value_name = "DIR", required = true)]
+    dirs: Vec<PathBuf>,
+
+    /// Where the page goes [default: DIR/report.html]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Writes the page.
+pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
+    let path = match (&arguments.output, arguments.dirs.as_slice()) {
+        (Some(path), _) => path.clone(),
+        (None, [dir]) => dir.join(PAGE),
+        (None, _) => bail!("of several folders one page: which file?\nhint: -o FILE"),
+    };
+    for dir in &arguments.dirs {
+        if !stored::is_dataset(dir) {
+            bail!(
+                "{}: holds no results\nhint: `roce-analyze CAPTURE -o DIR` writes them",
+                dir.display()
+            );
+        }
+    }
+    let (out, whole) = Whole::create(&path)?;
+    let mut page = HtmlReport::new(out);
+    match arguments.dirs.as_slice() {
+        [dir] => stored::replay(dir, &mut page)?,
+        dirs => joined::replay(
+            &dirs
+                .iter()
+                .map(|dir| (name(dir), dir.as_path()))
+                .collect::<Vec<_>>(),
+            &mut page,
+        )?,
+    }
+    whole.finish(Ok(())).map_err(sink_error)?;
+    writeln!(anstream::stdout(), "{}", path.display())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a folder is called beside others.
+fn name(dir: &Path) -> String {
+    let dir = dir
+        .components()
+        .next_back()
+        .map(|part| part.as_os_str().to_string_lossy());
+    dir.unwrap_or_default().into_owned()
+}

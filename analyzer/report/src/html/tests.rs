@@ -1,0 +1,210 @@
+//! The page as a whole: what stands in its blocks, and that nothing in them is markup.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
+use roce_model::{EventKind, EventRow, Nanos, TapId};
+use serde_json::Value;
+
+use super::*;
+use crate::fixture::{self, Made};
+
+fn page(made: &Made) -> String {
+    let mut report = HtmlReport::new(Vec::new());
+    made.feed(&mut report);
+    String::from_utf8(report.into_inner()).unwrap()
+}
+
+/// The blocks of a page, inflated.
+fn blocks(page: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut blocks = BTreeMap::new();
+    for block in page
+        .split("<script type=\"application/octet-stream\" id=\"data-")
+        .skip(1)
+    {
+        let (name, rest) = block.split_once("\">").unwrap();
+        let (text, _) = rest.split_once("</script>").unwrap();
+        let mut bytes = Vec::new();
+        ZlibDecoder::new(STANDARD.decode(text).unwrap().as_slice())
+            .read_to_end(&mut bytes)
+            .unwrap();
+        blocks.insert(name.to_owned(), bytes);
+    }
+    blocks
+}
+
+fn json(page: &str, name: &str) -> Value {
+    serde_json::from_slice(&blocks(page)[name]).unwrap()
+}
+
+/// Reads the series as `data.js` does: of each, its sums by metric.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn number(&mut self) -> u64 {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let (byte, rest) = self.0.split_first().unwrap();
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return value;
+            }
+        }
+    }
+
+    fn sums(&mut self) -> BTreeMap<&'static str, u64> {
+        let metrics = self.number();
+        (0..metrics)
+            .map(|_| {
+                let metric = usize::try_from(self.number()).unwrap();
+                let (values, _) = (self.number(), self.number());
+                (0..values).for_each(|_| _ = self.number());
+                (METRICS[metric].0, (0..values).map(|_| self.number()).sum())
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn the_document_is_that_of_the_run_without_its_flows() {
+    let made = fixture::incast();
+    let mut document = Vec::new();
+    json::document(&made.run, &[], &mut document).unwrap();
+    assert_eq!(blocks(&page(&made))["document"], document);
+}
+
+#[test]
+fn what_is_drawn_adds_up_to_the_rows() {
+    let made = fixture::incast();
+    let page = page(&made);
+    let head = json(&page, "head");
+    // 100 bins of 1 ms; twelve flows, all with a series.
+    assert_eq!(head["slots"], 100);
+    assert_eq!(head["width"], 1_000_000);
+    assert_eq!((&head["series"], &head["flows_seen"]), (&12.into(), &12.into()));
+    let blocks = blocks(&page);
+    let mut reader = Reader(&blocks["series"]);
+    assert_eq!((reader.number(), reader.number()), (1, 0), "one tap, of number 0");
+    let tap = reader.sums();
+    // 10 * (12 + 11 + ... + 1) packets in a bin; a tenth of them is CE in 20 bins; see the fixture.
+    assert_eq!(tap["data_packets"], 780 * 100);
+    assert_eq!(tap["wire_bytes"], 780 * 100 * 1_082);
+    assert_eq!(tap["ce"], 78 * 20);
+    assert_eq!(tap["retransmitted_bytes"], 5_120);
+    assert_eq!(reader.number(), 12);
+    // The largest flow first: flow 1, with 120 packets in a bin.
+    let (id, rest) = reader.0.split_at(8);
+    assert_eq!(id, 1_u64.to_le_bytes());
+    reader = Reader(rest);
+    assert_eq!(
+        (reader.number(), reader.number()),
+        (0, 0),
+        "its tap; nothing of it is missing"
+    );
+    assert_eq!(reader.sums()["data_packets"], 120 * 100);
+}
+
+#[test]
+fn losses_are_drawn_by_what_became_of_them() {
+    let mut report = HtmlReport::new(Vec::new());
+    report.begin(Nanos(1_000)).unwrap();
+    let mut events = EventColumns::default();
+    for (kind, flow, value, detail) in [
+        (EventKind::Hole, Some(7), 3, "network_lost"),
+        (EventKind::Hole, Some(7), 2, "reordered"),
+        (EventKind::ResponseHole, Some(7), 5, "network_lost"),
+        (EventKind::Cnp, None, 4, "somebody"),
+        (EventKind::Cnp, Some(7), 9, "counted by the timeline"),
+    ] {
+        events.push(&EventRow {
+            time: Nanos(5_500),
+            kind,
+            tap: TapId(2),
+            flow_id: flow.map(FlowId),
+            value: Some(value),
+            detail: Some(detail.into()),
+            ..EventRow::default()
+        });
+    }
+    report.events(&events).unwrap();
+    report.finish(&RunSummary::default()).unwrap();
+    let page = String::from_utf8(report.into_inner()).unwrap();
+    let blocks = blocks(&page);
+    let mut reader = Reader(&blocks["series"]);
+    assert_eq!((reader.number(), reader.number()), (1, 2));
+    let expected = [
+        ("cnp_unattributed", 4),
+        ("network_lost", 3),
+        ("reordered", 2),
+        ("response_network_lost", 5),
+    ];
+    assert_eq!(reader.sums(), BTreeMap::from(expected));
+    assert_eq!(json(&page, "head")["events_seen"], 5);
+}
+
+#[test]
+fn nothing_of_a_capture_is_markup() {
+    const EVIL: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{script}}";
+    let mut made = fixture::trouble();
+    made.run.inputs[0].path = EVIL.to_owned();
+    made.run.inputs[0].warnings.push(EVIL.to_owned());
+    made.run.taps[0].interface = Some(EVIL.into());
+    made.run.options.push((EVIL.to_owned(), EVIL.to_owned()));
+    for row in &mut made.flows {
+        row.comm = Some(EVIL.into());
+    }
+    let page = page(&made);
+    assert!(!page.contains("alert("), "it stands in the data alone");
+    assert_eq!(
+        page.matches("<script").count(),
+        5,
+        "four blocks of data, one script"
+    );
+    assert_eq!(page.matches("</script>").count(), 5);
+    // There it is whole.
+    let blocks = blocks(&page);
+    assert!(
+        blocks["tables"]
+            .windows(EVIL.len())
+            .any(|part| part == EVIL.as_bytes())
+    );
+    assert_eq!(json(&page, "document")["run"]["inputs"][0]["path"], EVIL);
+}
+
+#[test]
+fn a_run_without_anything_is_a_page_too() {
+    let page = page(&fixture::nothing());
+    let head = json(&page, "head");
+    assert_eq!((&head["slots"], &head["flows_seen"]), (&0.into(), &0.into()));
+    assert_eq!(head["base"], fixture::START.to_string());
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    assert_eq!(page(&fixture::trouble()), page(&fixture::trouble()));
+}
+
+#[test]
+fn more_flows_than_have_room_leave_those_that_matter() {
+    let mut report = HtmlReport::new(Vec::new());
+    let flows = 2 * MOST_FLOWS as u64 + 1;
+    let row = |flow: u64| FlowRow {
+        flow_id: FlowId(flow),
+        wire_bytes: flow,
+        // The smallest one is marked.
+        ce: u64::from(flow == 1),
+        ..FlowRow::default()
+    };
+    let rows: Vec<FlowRow> = (1..=flows).map(row).collect();
+    rows.chunks(1_000)
+        .for_each(|rows| report.flows_closed(rows).unwrap());
+    report.keep_flows();
+    assert_eq!((report.flows.len(), report.flows_seen), (MOST_FLOWS, flows));
+    assert_eq!(report.flows[0].flow_id, FlowId(1));
+    assert_eq!(report.flows[1].flow_id, FlowId(flows));
+}

@@ -1,0 +1,52 @@
+//! `cargo xtask reports`: the HTML pages of some demos, as they look for everybody who opens `reports/`.
+
+use anyhow::{Context, Result};
+
+use crate::workspace::{Workspace, no_arguments, output};
+
+pub(crate) const ABOUT: &str = "write reports/*.html from the captures of demos";
+
+/// Each page, and the arguments that make it.
+const PAGES: [(&str, &[&str]); 2] = [
+    (
+        "incast",
+        &[
+            "--bin",
+            "100us",
+            "--link-rate",
+            "25G",
+            "captures/demos/incast-h2.pcapng",
+            "captures/demos/incast-h7.pcapng",
+        ],
+    ),
+    ("lossy", &["--bin", "100us", "captures/demos/lossy.pcapng"]),
+];
+
+/// When the runs say that they began, so that they give the same bytes again: 2026-01-01, as in the captures.
+const BEGAN: &str = "1767225600";
+
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    no_arguments("reports", arguments)?;
+    for (name, arguments) in PAGES {
+        // Without Parquet: it is not needed, and takes minutes to build.
+        let package = [
+            "--quiet",
+            "--locked",
+            "--package",
+            "roce-analyze",
+            "--no-default-features",
+        ];
+        let mut command = workspace.cargo(["run"]);
+        command
+            .args(package)
+            .args(["--", "--format", "html"])
+            .args(arguments)
+            .env("SOURCE_DATE_EPOCH", BEGAN)
+            .current_dir(&workspace.root);
+        let page = output(&mut command)?;
+        let path = workspace.root.join(format!("reports/{name}.html"));
+        std::fs::write(&path, &page).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("reports/{name}.html: {} kB", page.len() / 1000);
+    }
+    Ok(())
+}
