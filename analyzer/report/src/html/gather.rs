@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use roce_model::{Address, EventRow, FlowId, FlowKey, Nanos, TapId, TimelineColumns};
 
 use super::axis::Axis;
-use super::series::{Series, for_each_value, metric, of_event};
+use super::series::{Drawn, Series, metric, of_event};
 
 /// Values that are kept of all flows at once: 16 bytes each.
 const MOST_VALUES: usize = 4 << 20;
@@ -37,10 +37,13 @@ pub(super) struct Gathered {
     pub(super) axis: Axis,
     pub(super) taps: BTreeMap<TapId, Series>,
     destination_of: HashMap<FlowId, Address, RandomState>,
-    destinations: HashMap<(TapId, Address), Series, RandomState>,
+    destinations: HashMap<(TapId, Address), usize, RandomState>,
+    towards: Vec<Series>,
     places: HashMap<Key, usize, RandomState>,
     keys: Vec<Key>,
     series: Vec<Series>,
+    /// Of each flow with a series: where that of its destination stands.
+    goes_to: Vec<Option<usize>>,
     /// Flows that lost their series once: a later one is not whole.
     dropped: HashSet<Key, RandomState>,
     values: usize,
@@ -63,9 +66,11 @@ impl Gathered {
             taps: BTreeMap::new(),
             destination_of: HashMap::default(),
             destinations: HashMap::default(),
+            towards: Vec::new(),
             places: HashMap::default(),
             keys: Vec::new(),
             series: Vec::new(),
+            goes_to: Vec::new(),
             dropped: HashSet::default(),
             values: 0,
         }
@@ -84,28 +89,29 @@ impl Gathered {
             .flatten()
             .for_each(|time| self.axis.include(*time));
         self.fit();
-        let mut places = Vec::with_capacity(rows.time.len());
-        for ((time, flow), tap) in rows.time.iter().zip(rows.flow_id.iter()).zip(rows.tap.iter()) {
+        let (senders, drawn) = (metric("senders_to_destination"), Drawn::of(rows));
+        let who = rows.time.iter().zip(rows.flow_id.iter()).zip(rows.tap.iter());
+        for (row, ((time, flow), tap)) in who.enumerate() {
             let slot = self.axis.slot(time.copied().unwrap_or_default());
             let tap = TapId(tap.copied().unwrap_or_default());
-            let flow = FlowId(flow.copied().unwrap_or_default());
-            places.push((slot, tap, flow, self.place((flow, tap))));
-        }
-        let senders = metric("senders_to_destination");
-        for_each_value(rows, |row, metric, value| {
-            let (slot, tap, flow, place) = places[row];
-            self.values += self.series[place].add(metric, slot, value);
-            self.taps.entry(tap).or_default().add(metric, slot, value);
-            if Some(metric) == senders
-                && let Some(destination) = self.destination_of.get(&flow)
-            {
-                let key = (tap, *destination);
-                if self.destinations.len() < MOST_DESTINATIONS || self.destinations.contains_key(&key) {
-                    let series = self.destinations.entry(key).or_default();
-                    series.add(metric, slot, value);
+            let place = self.place((FlowId(flow.copied().unwrap_or_default()), tap));
+            let of_flow = &mut self.series[place];
+            let of_tap = self.taps.entry(tap).or_default();
+            let of_destination = self.goes_to[place].map(|place| &mut self.towards[place]);
+            let mut at_once = 0;
+            drawn.of_row(row, |metric, value| {
+                self.values += of_flow.add(metric, slot, value);
+                of_tap.add(metric, slot, value);
+                if Some(metric) == senders {
+                    at_once = value;
                 }
+            });
+            if let (Some(series), Some(metric)) = (of_destination, senders)
+                && at_once > 0
+            {
+                series.add(metric, slot, at_once);
             }
-        });
+        }
         self.make_room();
     }
 
@@ -126,11 +132,30 @@ impl Gathered {
     }
 
     fn place(&mut self, key: Key) -> usize {
-        *self.places.entry(key).or_insert_with(|| {
-            self.keys.push(key);
-            self.series.push(Series::default());
-            self.series.len() - 1
-        })
+        if let Some(place) = self.places.get(&key) {
+            return *place;
+        }
+        let place = self.series.len();
+        self.places.insert(key, place);
+        self.keys.push(key);
+        self.series.push(Series::default());
+        let goes_to = self.destination_of.get(&key.0).copied();
+        let goes_to = goes_to.and_then(|destination| self.destination((key.1, destination)));
+        self.goes_to.push(goes_to);
+        place
+    }
+
+    fn destination(&mut self, key: (TapId, Address)) -> Option<usize> {
+        if let Some(place) = self.destinations.get(&key) {
+            return Some(*place);
+        }
+        let place = self.towards.len();
+        if place >= MOST_DESTINATIONS {
+            return None;
+        }
+        self.destinations.insert(key, place);
+        self.towards.push(Series::default());
+        Some(place)
     }
 
     fn fit(&mut self) {
@@ -142,7 +167,7 @@ impl Gathered {
     fn widen(&mut self) {
         self.axis.widen();
         let all = self.series.iter_mut().chain(self.taps.values_mut());
-        all.chain(self.destinations.values_mut()).for_each(Series::widen);
+        all.chain(&mut self.towards).for_each(Series::widen);
         self.values = self.series.iter().map(Series::len).sum();
     }
 
@@ -169,6 +194,7 @@ impl Gathered {
             .map(|place| std::mem::take(&mut self.series[*place]))
             .collect();
         self.keys = stay.iter().map(|place| self.keys[*place]).collect();
+        self.goes_to = stay.iter().map(|place| self.goes_to[*place]).collect();
         let keys = self.keys.iter().enumerate();
         self.places = keys.map(|(place, key)| (*key, place)).collect();
         self.values = self.series.iter().map(Series::len).sum();
@@ -223,7 +249,8 @@ impl Gathered {
         let mut all: Vec<_> = self
             .destinations
             .iter()
-            .map(|((tap, destination), series)| (*tap, *destination, series))
+            .map(|((tap, destination), place)| (*tap, *destination, &self.towards[*place]))
+            .filter(|(_, _, series)| series.sum("senders_to_destination") > 0)
             .collect();
         all.sort_by_cached_key(|(tap, destination, series)| {
             let degree = series.sum("senders_to_destination");

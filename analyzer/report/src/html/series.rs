@@ -1,6 +1,6 @@
 //! What is drawn over time: for each flow, for each tap and for each destination, the values by slot.
 
-use roce_model::{Columns, Data, EventKind, EventRow, TimelineColumns};
+use roce_model::{Columns, Data, EventKind, EventRow, TimelineColumns, Values};
 
 /// How the values of several bins, or of several flows, become one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,29 +73,71 @@ pub(super) fn of_event(event: &EventRow) -> Option<(usize, u64)> {
 
 /// The values of one flow, tap or destination: for each metric, slots in order with what is not zero or absent.
 #[derive(Clone, Debug)]
-pub(super) struct Series([Vec<(u64, u64)>; METRICS.len()]);
+pub(super) struct Series {
+    /// The slot that values come for now. They stand together until another one comes: a row touches one place in memory.
+    open: u64,
+    /// Which metrics have a value there, a bit for each.
+    present: u64,
+    now: [u64; METRICS.len()],
+    before: [Vec<(u64, u64)>; METRICS.len()],
+}
 
 impl Default for Series {
     fn default() -> Self {
-        Self(std::array::from_fn(|_| Vec::new()))
+        Self {
+            open: 0,
+            present: 0,
+            now: [0; METRICS.len()],
+            before: std::array::from_fn(|_| Vec::new()),
+        }
     }
 }
 
 impl Series {
-    /// Adds a value; gives 1 when it takes room of its own.
+    /// Adds a value; gives how many take room of their own now that did not before.
     pub(super) fn add(&mut self, metric: usize, slot: u64, value: u64) -> usize {
-        let rule = METRICS[metric].1;
-        let values = &mut self.0[metric];
-        // Rows come in the order of time, but for few.
+        let mut grown = 0;
+        if slot != self.open {
+            if self.present != 0 && slot < self.open {
+                // Rows come in the order of time, but for few.
+                return self.insert(metric, slot, value);
+            }
+            grown = self.close();
+            self.open = slot;
+        }
+        let bit = 1 << metric;
+        let kept = &mut self.now[metric];
+        *kept = if self.present & bit == 0 {
+            value
+        } else {
+            combine(METRICS[metric].1, *kept, value)
+        };
+        self.present |= bit;
+        grown
+    }
+
+    /// What came for the open slot goes to the others.
+    fn close(&mut self) -> usize {
+        let mut grown = 0;
+        let mut left = std::mem::take(&mut self.present);
+        while left != 0 {
+            let metric = left.trailing_zeros() as usize;
+            left &= left - 1;
+            grown += self.insert(metric, self.open, self.now[metric]);
+        }
+        grown
+    }
+
+    fn insert(&mut self, metric: usize, slot: u64, value: u64) -> usize {
+        let values = &mut self.before[metric];
         let place = match values.last() {
             None => 0,
             Some((last, _)) if *last < slot => values.len(),
-            Some((last, _)) if *last == slot => values.len() - 1,
             Some(_) => values.partition_point(|(other, _)| *other < slot),
         };
         match values.get_mut(place) {
             Some((other, kept)) if *other == slot => {
-                *kept = combine(rule, *kept, value);
+                *kept = combine(METRICS[metric].1, *kept, value);
                 0
             }
             _ => {
@@ -107,7 +149,9 @@ impl Series {
 
     /// Every two slots become one.
     pub(super) fn widen(&mut self) {
-        for (values, (_, rule)) in self.0.iter_mut().zip(METRICS) {
+        self.close();
+        self.open >>= 1;
+        for (values, (_, rule)) in self.before.iter_mut().zip(METRICS) {
             for (slot, _) in values.iter_mut() {
                 *slot >>= 1;
             }
@@ -121,30 +165,41 @@ impl Series {
         }
     }
 
-    /// How many values it keeps.
+    /// How many values it keeps, those of the open slot left out.
     pub(super) fn len(&self) -> usize {
-        self.0.iter().map(Vec::len).sum()
+        self.before.iter().map(Vec::len).sum()
     }
 
     /// The sum of a metric over all slots.
     pub(super) fn sum(&self, name: &str) -> u64 {
-        let values = metric(name).map(|metric| &self.0[metric]);
-        values.into_iter().flatten().map(|(_, value)| value).sum()
+        let Some(metric) = metric(name) else {
+            return 0;
+        };
+        let now = if self.present & 1 << metric == 0 {
+            0
+        } else {
+            self.now[metric]
+        };
+        let before = self.before[metric].iter().map(|(_, value)| *value);
+        before.fold(now, u64::saturating_add)
     }
 
     /// Each metric that has values, with them; means are divided.
     pub(super) fn metrics(&self) -> impl Iterator<Item = (usize, Vec<(u64, u64)>)> {
-        let kept = METRICS.iter().zip(&self.0).enumerate();
-        kept.filter(|(_, ((_, rule), values))| *rule != Rule::Number && !values.is_empty())
-            .map(|(metric, ((_, rule), values))| {
-                let mut values = values.clone();
-                if *rule == Rule::Mean {
-                    for ((_, sum), (_, number)) in values.iter_mut().zip(&self.0[metric + 1]) {
-                        *sum /= (*number).max(1);
-                    }
+        let mut whole = self.clone();
+        whole.close();
+        let mut kept = whole.before;
+        for (metric, (_, rule)) in METRICS.iter().enumerate() {
+            if *rule == Rule::Mean {
+                let numbers = std::mem::take(&mut kept[metric + 1]);
+                for ((_, sum), (_, number)) in kept[metric].iter_mut().zip(numbers) {
+                    *sum /= number.max(1);
                 }
-                (metric, values)
-            })
+            }
+        }
+        kept.into_iter()
+            .enumerate()
+            .filter(|(_, values)| !values.is_empty())
     }
 }
 
@@ -156,35 +211,46 @@ fn combine(rule: Rule, kept: u64, value: u64) -> u64 {
     }
 }
 
-/// Calls `add` with row, metric and value for all that rows of the timeline have to draw.
-pub(super) fn for_each_value(rows: &TimelineColumns, mut add: impl FnMut(usize, usize, u64)) {
-    rows.for_each(|column, data| {
-        let Some(metric) = metric(column.name) else {
-            return;
-        };
-        let is_mean = METRICS[metric].1 == Rule::Mean;
-        let mut value = |row: usize, value: u64| {
-            if value > 0 || is_mean {
-                add(row, metric, value);
+/// What rows of the timeline have to draw.
+pub(super) struct Drawn<'a>(Vec<(usize, Counts<'a>)>);
+
+/// A column of counts or times; what is drawn is nothing else.
+enum Counts<'a> {
+    U32(&'a Values<u32>),
+    U64(&'a Values<u64>),
+}
+
+impl<'a> Drawn<'a> {
+    /// The columns that are drawn, those without any value left out.
+    pub(super) fn of(rows: &'a TimelineColumns) -> Self {
+        let mut columns = Vec::new();
+        rows.for_each(|column, data| {
+            let values = match data {
+                Data::U32(values) if !values.all_null() => Counts::U32(values),
+                Data::U64(values) if !values.all_null() => Counts::U64(values),
+                _ => return,
+            };
+            columns.extend(metric(column.name).map(|metric| (metric, values)));
+        });
+        Self(columns)
+    }
+
+    /// Calls `add` with metric and value for what is not zero or absent in a row.
+    pub(super) fn of_row(&self, row: usize, mut add: impl FnMut(usize, u64)) {
+        for (metric, values) in &self.0 {
+            let value = match values {
+                Counts::U32(values) => values.at(row).map(|value| u64::from(*value)),
+                Counts::U64(values) => values.at(row).copied(),
+            };
+            let is_mean = METRICS[*metric].1 == Rule::Mean;
+            if let Some(value) = value.filter(|value| *value > 0 || is_mean) {
+                add(*metric, value);
+                if is_mean {
+                    add(*metric + 1, 1);
+                }
             }
-            if is_mean {
-                add(row, metric + 1, 1);
-            }
-        };
-        match data {
-            Data::U32(values) => {
-                let present = values.iter().enumerate();
-                present
-                    .for_each(|(row, kept)| kept.into_iter().for_each(|kept| value(row, u64::from(*kept))));
-            }
-            Data::U64(values) => {
-                let present = values.iter().enumerate();
-                present.for_each(|(row, kept)| kept.into_iter().for_each(|kept| value(row, *kept)));
-            }
-            // What is drawn is counts and times.
-            _ => {}
         }
-    });
+    }
 }
 
 #[cfg(test)]
@@ -213,9 +279,11 @@ mod tests {
             series.add(bytes, slot, value);
             series.add(rtt, slot, value);
         }
+        assert_eq!(series.len(), 6, "those of slot 9 are not there yet");
         // Out of order, into a slot that is there and into one that is not.
         assert_eq!(series.add(bytes, 5, 3), 0);
         assert_eq!(series.add(bytes, 8, 2), 1);
+        assert_eq!(series.sum("wire_bytes"), 123);
         assert_eq!(
             of(&series, "wire_bytes"),
             [(4, 10), (5, 10), (6, 1), (8, 2), (9, 100)]
