@@ -50,8 +50,9 @@ pub struct Options {
     pub dcqcn: Option<Parameters>,
     /// The priority (0 to 7) of untagged packets, by DSCP.
     pub priority_of_dscp: [u8; 64],
-    /// What hashes begin with. Which of the packets of the last millisecond are remembered, to tell copies by, depends on it where they are
-    /// more than find room: of one stream the same seed gives the same results. `None`: random, so that no capture can be made for it.
+    /// What the hashes of packets begin with. Which of those of the last millisecond are remembered, to tell copies by, depends on it where they
+    /// are more than find room: of one stream the same seed gives the same results. `None`: random. The tables' own hashes always are, so that
+    /// no capture can be made for them, nor a recording, which says its seed.
     pub seed: Option<u64>,
 }
 

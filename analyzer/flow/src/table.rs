@@ -187,7 +187,10 @@ impl Found {
 /// Live flows. A flow's place stays the same while it lives.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
+    /// Random: nobody can make flows that meet in one stretch of the index.
     seeds: Seeds,
+    /// Those of packets' own hashes, where these are to be the same again in another run.
+    told: Option<Seeds>,
     /// Open addressing, linear probing, at most a quarter full: then the first entry nearly always
     /// decides. An entry: the high half of the hash, and the place plus
     /// one; 0 is free.
@@ -207,7 +210,8 @@ const LOW: u64 = 0xffff_ffff;
 impl FlowTable {
     pub(crate) fn new(most: usize, seed: Option<u64>) -> Self {
         Self {
-            seeds: seed.map_or_else(Seeds::random, Seeds::of),
+            seeds: Seeds::random(),
+            told: seed.map(Seeds::of),
             index: vec![0; 64],
             len: 0,
             hot: Vec::new(),
@@ -239,7 +243,11 @@ impl FlowTable {
         for (packet, found) in packets.iter().zip(found.iter_mut()) {
             found.key = Key::of_packet(packet);
             found.hash = self.seeds.hash(&found.key);
-            found.fingerprint = fingerprint(found.hash, packet);
+            let flow = self
+                .told
+                .as_ref()
+                .map_or(found.hash, |told| told.hash(&found.key));
+            found.fingerprint = fingerprint(flow, packet);
             touched ^= recent.touch(found.fingerprint);
             found.entry = self.index[self.slot(found.hash)];
         }
