@@ -5,10 +5,11 @@
 
 For each interface, tcpdump's file and the run count the same packets of each flow, and the driver's own counters agree. Flows
 are paired, and their processes are those that were started. What hosts say of queue pairs (states, numbers, PSNs) is what
-the packets of these processes carry. Before each run of packets sent again after a timeout, a timer of that process ran out; not the other way round, since
-Soft-RoCE lets timers run out that wait for nothing. Left out are runs that a NAK had asked for, too soon for a timer: an emulated sender
-that has to wait for a processor answers so late that its packets look like a timeout's. What the kernel dropped is what one interface had and the other had not. The
-recording gives the tables that the run gave. A run that a second signal ends leaves no filters. Of a full set, there were marks, timeouts, RNR NAKs, and a port that went down.
+the packets of these processes carry. Before each run of packets sent again after a timeout, a timer of that process ran out; not
+the other way round, since Soft-RoCE lets timers run out that wait for nothing. Left out are runs that a NAK had asked for, too soon
+for a timer: an emulated sender that has to wait for a processor answers so late that its packets look like a timeout's. What the
+kernel dropped is what one interface had and the other had not. The recording gives the tables that the run gave. A run that a
+second signal ends leaves no filters. Of a full set, there were marks, timeouts, RNR NAKs, and a port that went down.
 """
 
 import argparse
