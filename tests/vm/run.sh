@@ -111,7 +111,7 @@ echo "live run: exit code $?"
 /run/roce-analyze live -i va0 --capture tc > $out/second.txt 2>&1 &
 second=$!
 for _ in $(seq 120); do
-  grep -q 'no RoCE packets' $out/second.txt && break
+  grep -qs 'no RoCE packets' $out/second.txt && break
   sleep 0.5
 done
 filters() { tc filter show dev va0 ingress; tc filter show dev va0 egress; }
