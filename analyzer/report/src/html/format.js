@@ -24,10 +24,8 @@ function count(value) {
   return value == null ? "–" : Math.round(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, "\u2009");
 }
 
-/** Short for an axis or a cell: 1.2 M. */
-function short(value) {
-  return Math.abs(value) < 10000 ? digits(value) : scaled(value, "");
-}
+/** So many of something. */
+const many = (value, name) => `${count(value)} ${name}${value === 1 ? "" : "s"}`;
 
 const bytes = (value) => scaled(value, "B");
 const rate = (bitsPerSecond) => scaled(bitsPerSecond, "b/s");

@@ -62,7 +62,7 @@ class Grid {
         return sign * (typeof x === "string" ? collate.compare(x, y) : x - y) || a - b;
       });
     }
-    this.told.textContent = this.picked.length === this.rows ? `${count(this.rows)} rows` : `${count(this.picked.length)} of ${count(this.rows)} rows`;
+    this.told.textContent = this.picked.length === this.rows ? many(this.rows, "row") : `${count(this.picked.length)} of ${many(this.rows, "row")}`;
     this.element.dataset.rows = String(this.picked.length);
     this.scroller.scrollTop = 0;
     this.draw();
@@ -117,8 +117,8 @@ class Grid {
   }
 
   copy() {
-    copy(this.tsv(), `${count(this.picked.length)} rows are on the clipboard`);
-    this.told.textContent = `${count(this.picked.length)} rows copied`;
+    copy(this.tsv(), `${many(this.picked.length, "row")} on the clipboard`);
+    this.told.textContent = `${many(this.picked.length, "row")} copied`;
   }
 }
 

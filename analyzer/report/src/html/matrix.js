@@ -54,7 +54,7 @@ function buildMatrix() {
     const cell = cells.get(`${source} ${destination}`);
     if (!cell) return el("td", { class: "none" });
     const on = view.source === source && view.destination === destination;
-    const told = `${source} to ${destination}: ${bytes(cell.bytes)}, ${count(cell.ce)} CE, ${count(cell.lost)} lost, ${count(cell.flows)} flows`;
+    const told = `${source} to ${destination}: ${bytes(cell.bytes)}, ${count(cell.ce)} CE, ${count(cell.lost)} lost, ${many(cell.flows, "flow")}`;
     const button = el("button", {
       type: "button", title: told, "aria-label": told, "aria-pressed": String(on), disabled: source === OTHERS || destination === OTHERS,
       onclick: () => look(on ? { source: null, destination: null } : { source, destination, host: null, flows: new Set() }),

@@ -49,6 +49,8 @@ function flowsGrid() {
 }
 
 function episodesGrid() {
+  let shown = new Set(timeline.episodes);
+  onView(() => { shown = new Set(timeline.episodes); });
   const rows = model.run.episodes, of = (name, label, more) => listed(rows, "episodes", name, label, more);
   const columns = [of("kind", "Kind", { color: (row) => theme.kind[rows[row].kind] }), of("start", "Begin"),
     { name: "lasted_ns", label: "Lasted", numeric: true, about: "end - start", value: (row) => model.time(rows[row].end) - model.time(rows[row].start), text: duration },
@@ -57,7 +59,7 @@ function episodesGrid() {
     of("aggressors", "Aggressors", { wide: true }), of("victims", "Victims", { wide: true }), of("tap", "Tap")];
   return new Grid({
     id: "episodes", columns: withValues(columns, rows.length), rows: rows.length, search: true, order: { column: "start", down: false },
-    only: (row) => episodesShown().includes(rows[row]),
+    only: (row) => shown.has(rows[row]),
     open: (row) => {
       look({ flows: new Set(rows[row].flow_ids.split(" ").filter((id) => model.flowById.has(id))) });
       lookAtSpan(model.time(rows[row].start), model.time(rows[row].end));

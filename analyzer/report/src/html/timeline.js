@@ -4,13 +4,13 @@
 const HIGH = 150;
 const LOW = 74;
 
-const timeline = { tracks: [], choice: null, cursor: null, drawn: 0 };
+const timeline = { tracks: [], episodes: [], cursor: null, width: 0 };
 
 /** Makes the tracks that the view wants; what is drawn in them is left to `drawTimeline`. */
 function buildTimeline() {
+  timeline.episodes = episodesShown();
   const { tracks, missing, choice } = makeTracks();
   timeline.tracks = tracks;
-  timeline.choice = choice;
   const list = $("track-list");
   list.replaceChildren(el("canvas", { id: "time-above", "aria-hidden": "true" }), ...tracks.map((track) => {
     track.canvas = el("canvas", { role: "img" });
@@ -45,12 +45,11 @@ function drawTimeline() {
   const width = Math.max(280, $("track-list").clientWidth);
   timeline.width = width;
   setRoom(width);
-  const episodes = episodesShown();
   for (const track of timeline.tracks) {
     const context = fit(track.canvas, width, track.height);
     if (track.lanes) track.places = drawSpans(context, track, width, track.height);
     else {
-      drawShades(context, episodes, width, track.height);
+      drawShades(context, timeline.episodes, width, track.height);
       track.axis = drawValues(context, track, width, track.height);
       track.canvas.dataset.peak = String(track.axis.most);
     }
@@ -101,7 +100,7 @@ function drawOverview(width) {
     context.fillStyle = theme.rest;
     sums.forEach((sum, pixel) => context.fillRect(LEFT + pixel, height - 2 - (sum / most) * (height - 8), 1, (sum / most) * (height - 8)));
   }
-  for (const row of episodesShown()) {
+  for (const row of timeline.episodes) {
     context.fillStyle = theme.kind[row.kind];
     const from = x(model.time(row.start));
     context.fillRect(from, 1, Math.max(2, x(model.time(row.end)) - from), 3);

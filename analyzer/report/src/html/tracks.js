@@ -93,7 +93,7 @@ function means(choice, name) {
 
 const inView = (row) => view.tap == null || row.tap === view.tap;
 
-/** Intervals of episodes that touch what is looked at. */
+/** Episodes of the flows and hosts that are looked at, at any time. */
 function episodesShown() {
   return model.run.episodes.filter((row) => inView(row) && (!isFiltered() ||
     (row.flow_ids && row.flow_ids.split(" ").some((id) => model.flowById.has(id) && isShown(model.flowById.get(id)))) ||
@@ -117,8 +117,8 @@ function makeTracks() {
   };
 
   track("episodes", "Episodes", "Intervals in which something was congested", () => {
-    const rows = episodesShown();
-    if (!rows.length) return "nothing was congested";
+    const rows = timeline.episodes;
+    if (!rows.length) return model.run.episodes.length ? "none of these flows" : "nothing was congested";
     return { lanes: lanes(rows.map((row) => ({
       from: model.time(row.start), to: model.time(row.end), label: row.kind, title: row.cause, color: theme.kind[row.kind], row,
     }))), spans: true };

@@ -37,12 +37,12 @@ function buildHeadline() {
   const tiles = [
     ["wire_bytes", "On the wire", bytes(totals.wire_bytes), time ? `${rate((totals.wire_bytes * 8e9) / time)} on average` : ""],
     ["payload_bytes", "Application data", bytes(totals.payload_bytes), `${share(totals.payload_bytes, totals.wire_bytes)} of it`],
-    ["flows", "Flows", count(totals.flows), `${count(totals.roce_packets)} packets`],
-    ["data_ce", "Marked CE", share(totals.data_ce, totals.data_packets), `${count(totals.data_ce)} of ${count(totals.data_packets)} data packets`],
+    ["flows", "Flows", count(totals.flows), many(totals.roce_packets, "packet")],
+    ["data_ce", "Marked CE", share(totals.data_ce, totals.data_packets), `${count(totals.data_ce)} of ${many(totals.data_packets, "data packet")}`],
     ["cnp", "CNPs", count(totals.cnp), totals.cnp_unattributed ? `${count(totals.cnp_unattributed)} for unknown flows` : "slow-down notifications"],
     ["retransmitted_packets", "Sent again", count(totals.retransmitted_packets), bytes(totals.retransmitted_bytes)],
     ["network_lost", "Lost in the network", count(lost), totals.missing ? `${count(totals.missing)} missing at the taps` : "none missing"],
-    ["pause_frames", "Pause frames", count(totals.pause_frames), totals.rnr_naks ? `${count(totals.rnr_naks)} RNR NAKs` : "no RNR NAK"],
+    ["pause_frames", "Pause frames", count(totals.pause_frames), totals.rnr_naks ? many(totals.rnr_naks, "RNR NAK") : "no RNR NAK"],
   ];
   const bad = new Set(["data_ce", "cnp", "retransmitted_packets", "network_lost", "pause_frames"]);
   $("headline").replaceChildren(...tiles.map(([name, label, value, more]) =>
@@ -112,7 +112,7 @@ function followVerdict(finding) {
   lookAtSpan(at.from, at.to);
   $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
   $("tracks").focus({ preventScroll: true });
-  announce(`The timeline shows ${duration(view.to - view.from)} from ${moment(view.from - model.begin, 1000)} on, ${at.flows.size ? `${at.flows.size} flows` : "all flows"}`);
+  announce(`The timeline shows ${duration(view.to - view.from)} from ${moment(view.from - model.begin, 1000)} on, ${at.flows.size ? many(at.flows.size, "flow") : "all flows"}`);
 }
 
 const reduced = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
