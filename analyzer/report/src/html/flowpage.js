@@ -53,7 +53,7 @@ function psnsOf(flow, peer) {
       const a = certain[i], b = certain[i + 1];
       line.push(a);
       if (b.time - a.time < model.head.width || b.psn - a.psn < 2) continue;
-      const [from, to] = [slotAt(a.time), slotAt(b.time)];
+      const [from, to] = [a.time, b.time].map((time) => Math.floor((time - model.head.begin) / model.head.width));
       let whole = 0, sum = 0;
       for (let j = 0; j < data.count; j++) if (data.slots[j] >= from && data.slots[j] <= to) whole += data.values[j];
       for (let j = 0; j < data.count && whole; j++) {
@@ -160,7 +160,7 @@ function buildFlowPage() {
   const groups = GROUPS.map(([name, wanted]) => {
     const columns = model.described.get("flows").columns.filter((column) => wanted.test(column.name) && !told.has(column.name));
     columns.forEach((column) => told.add(column.name));
-    const known = columns.filter((column) => flow.rows.some((row) => { const value = model.flows.value(column.name, row); return value != null && value !== 0 && value !== ""; }));
+    const known = columns.filter((column) => flow.rows.some((row) => { const value = model.flows.value(column.name, row); return value != null && value !== 0 && value !== "" && value !== false; }));
     return known.length && el("section", {}, el("h3", {}, name), el("dl", { class: "numbers" }, known.map((column) => el("div", { "data-column": column.name, "data-value": String(total(flow, column)) },
       el("dt", { title: column.meaning }, column.name.replaceAll("_", " ")), el("dd", {}, inUnit(total(flow, column), column))))));
   });
