@@ -65,16 +65,20 @@ class Grid {
     this.told.textContent = this.picked.length === this.rows ? many(this.rows, "row") : `${count(this.picked.length)} of ${many(this.rows, "row")}`;
     this.element.dataset.rows = String(this.picked.length);
     this.scroller.scrollTop = 0;
-    this.draw();
+    this.draw(true);
   }
 
-  /** Rows around what is scrolled to; above and below room for the others. */
-  draw() {
+  /** Rows around what is scrolled to; above and below room for the others. What has the focus keeps it. */
+  draw(anew = false) {
     const printing = document.documentElement.classList.contains("printing");
     const first = printing ? 0 : Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - 10);
     const last = printing ? Math.min(this.picked.length, 60) : Math.min(this.picked.length, first + Math.ceil((this.scroller.clientHeight || 500) / ROW) + 24);
+    if (!anew && this.drawn === `${first} ${last}`) return;
+    this.drawn = `${first} ${last}`;
+    const focused = this.body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.row : null;
     const space = (rows) => (rows > 0 && !printing ? [el("tr", { class: "space", "aria-hidden": "true" }, this.sized(rows * ROW))] : []);
     this.body.replaceChildren(...space(first), ...this.picked.slice(first, last).map((row, i) => this.row(row, first + i)), ...space(this.picked.length - last));
+    if (focused != null) (this.body.querySelector(`tr[data-row="${focused}"] button`) ?? this.scroller).focus({ preventScroll: true });
   }
 
   sized(height) {

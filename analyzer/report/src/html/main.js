@@ -24,9 +24,12 @@ function listenPage() {
   onView((changed) => {
     const about = (...names) => names.some((name) => changed.has(name));
     if (about("flows", "source", "destination", "host", "tap")) {
+      // What was clicked is made anew: the keyboard goes on at the timeline.
+      const lost = ["filter", "track-list"].some((id) => $(id).contains(document.activeElement));
       buildFilter();
       buildTimeline();
       buildMatrix();
+      if (lost) $("tracks").focus({ preventScroll: true });
     }
     if (about("flow")) buildFlowPage();
     redraw();
@@ -39,6 +42,13 @@ function listenPage() {
   });
   window.addEventListener("resize", redraw);
   window.addEventListener("hashchange", () => { if (!isPart()) readAddress(); });
+  // The address is the view's: parts of the page are only gone to.
+  for (const link of document.querySelectorAll("nav [data-part]")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      $(link.dataset.part).scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
+    });
+  }
   $("timeline-table").addEventListener("toggle", buildTimelineTable);
 
   const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)");
@@ -48,7 +58,7 @@ function listenPage() {
     buildTimeline();
     drawTimeline();
     if (view.flow != null) buildFlowPage();
-    if (view.tab === "episodes") grids.episodes?.draw();
+    if (view.tab === "episodes") grids.episodes?.draw(true);
   };
   const change = () => {
     root.dataset.theme = isDark() ? "light" : "dark";
@@ -67,14 +77,14 @@ function listenPage() {
     root.dataset.theme = "light";
     root.classList.add("printing");
     recolour();
-    Object.values(grids).forEach((grid) => grid.draw());
+    Object.values(grids).forEach((grid) => grid.draw(true));
   });
   window.addEventListener("afterprint", () => {
     if (before == null) delete root.dataset.theme;
     else root.dataset.theme = before;
     root.classList.remove("printing");
     recolour();
-    Object.values(grids).forEach((grid) => grid.draw());
+    Object.values(grids).forEach((grid) => grid.draw(true));
   });
 }
 

@@ -65,9 +65,11 @@ function buildMatrix() {
     if (strength > 0.55) td.classList.add("strong");
     return td;
   })));
+  const label = place.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent : null;
   place.replaceChildren(senders.length ? el("div", { class: "scroller", tabIndex: 0, role: "region", "aria-label": "Matrix: scrolls" },
     el("table", { class: `matrix ${name}`, "data-measure": name }, el("caption", { class: "quiet" }, `${measure.about}, from row to column`), el("thead", {}, head), el("tbody", {}, body))) :
     el("p", { class: "quiet" }, "No flow was seen."));
+  if (label) [...place.querySelectorAll("button")].find((button) => label === (button.getAttribute("aria-label") ?? button.textContent))?.focus({ preventScroll: true });
   $("matrix-measure").replaceChildren(...Object.entries(MEASURES).map(([key, { label }]) =>
     el("button", { type: "button", role: "radio", "aria-checked": String(key === name), "data-measure": key, onclick: () => { matrix.measure = key; buildMatrix(); $("matrix-measure").querySelector(`[data-measure=${key}]`).focus(); } }, label)));
 }

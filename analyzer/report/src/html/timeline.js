@@ -163,12 +163,14 @@ function listenTimeline() {
   const area = $("tracks"), list = $("track-list"), overview = $("overview");
   const at = (event) => timeAt(event.clientX - list.getBoundingClientRect().left, timeline.width);
   const within = (time) => Math.max(view.from, Math.min(view.to, time));
-  let drag = null;
+  let drag = null, engaged = false;
   const brush = area.appendChild(el("div", { class: "brush", hidden: true }));
   const tip = area.appendChild(el("div", { class: "tip", hidden: true }));
 
   list.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || event.target.closest("button") || event.pointerType === "touch") return;
+    // The wheel scrolls the page until somebody has clicked here.
+    engaged = true;
     drag = { from: at(event), x: event.clientX, shift: event.shiftKey, view: [view.from, view.to] };
     list.setPointerCapture(event.pointerId);
   });
@@ -199,6 +201,7 @@ function listenTimeline() {
   list.addEventListener("pointercancel", () => { drag = null; brush.hidden = true; });
   list.addEventListener("pointerleave", () => { tip.hidden = true; if (!drag) { timeline.cursor = null; drawCursor(); } });
   list.addEventListener("dblclick", wholeRun);
+  area.addEventListener("pointerleave", () => { engaged = false; });
 
   /** What lies under the pointer in a track of spans. */
   const spanAt = (event) => {
@@ -225,7 +228,7 @@ function listenTimeline() {
 
   area.addEventListener("wheel", (event) => {
     const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    if (!event.ctrlKey && !event.metaKey && !sideways && !area.contains(document.activeElement)) return;
+    if (!event.ctrlKey && !event.metaKey && !sideways && !engaged) return;
     event.preventDefault();
     if (sideways) {
       const moved = (event.deltaX / timeline.width) * (view.to - view.from);

@@ -32,8 +32,8 @@ function countsOnce() {
 function buildHeadline() {
   const { run } = model.run, totals = countsOnce(), time = run.first_time == null ? 0 : model.time(run.last_time) - model.time(run.first_time);
   const share = (part, whole) => (whole ? percent(part / whole) : "–");
-  const about = (name) => model.head.totals.find(([known]) => known === name)?.[1] ?? "";
-  const lost = totals.network_lost + totals.lost_downstream + totals.response_network_lost;
+  const about = (name) => model.head.totals.find(([known]) => known === name)?.[1] ?? (name === "lost" ? "network_lost + lost_downstream + response_network_lost" : "");
+  const lost = totals.lost = totals.network_lost + totals.lost_downstream + totals.response_network_lost;
   const tiles = [
     ["wire_bytes", "On the wire", bytes(totals.wire_bytes), time ? `${rate((totals.wire_bytes * 8e9) / time)} on average` : ""],
     ["payload_bytes", "Application data", bytes(totals.payload_bytes), `${share(totals.payload_bytes, totals.wire_bytes)} of it`],
@@ -41,10 +41,10 @@ function buildHeadline() {
     ["data_ce", "Marked CE", share(totals.data_ce, totals.data_packets), `${count(totals.data_ce)} of ${many(totals.data_packets, "data packet")}`],
     ["cnp", "CNPs", count(totals.cnp), totals.cnp_unattributed ? `${count(totals.cnp_unattributed)} for unknown flows` : "slow-down notifications"],
     ["retransmitted_packets", "Sent again", count(totals.retransmitted_packets), bytes(totals.retransmitted_bytes)],
-    ["network_lost", "Lost in the network", count(lost), totals.missing ? `${count(totals.missing)} missing at the taps` : "none missing"],
+    ["lost", "Lost in the network", count(lost), totals.missing ? `${count(totals.missing)} missing at the taps` : "none missing"],
     ["pause_frames", "Pause frames", count(totals.pause_frames), totals.rnr_naks ? many(totals.rnr_naks, "RNR NAK") : "no RNR NAK"],
   ];
-  const bad = new Set(["data_ce", "cnp", "retransmitted_packets", "network_lost", "pause_frames"]);
+  const bad = new Set(["data_ce", "cnp", "retransmitted_packets", "lost", "pause_frames"]);
   $("headline").replaceChildren(...tiles.map(([name, label, value, more]) =>
     el("div", { class: bad.has(name) && totals[name] > 0 ? "tile seen" : "tile", title: about(name), "data-total": name, "data-value": String(totals[name]) },
       el("span", { class: "label" }, label), el("b", {}, value), el("span", { class: "quiet" }, more))));
