@@ -32,11 +32,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     println!(
         "\nThe dataset is in {shown_dataset}: Parquet, a folder for each table (columns: reports/SCHEMA.md)."
     );
+    println!("More samples, and what to look for in them: captures/README.md");
+    println!("A capture of your own: {shown_program} CAPTURE...");
     println!(
         "The report, for a browser: {}",
         workspace.shown(&dataset.join("report.html"))
     );
-    println!("More samples, and what to look for in them: captures/README.md");
-    println!("A capture of your own: {shown_program} CAPTURE...");
     Ok(())
 }

@@ -22,7 +22,9 @@ class Reader {
   }
 
   number() {
-    let value = 0, scale = 1, byte;
+    let value = 0,
+      scale = 1,
+      byte;
     do {
       byte = this.bytes[this.at++];
       value += (byte & 0x7f) * scale;
@@ -70,10 +72,19 @@ class Table {
   decode({ kind, at }) {
     const reader = new Reader(this.bytes, at);
     const values = new Array(this.rows);
-    const fill = (of) => { for (let row = 0; row < this.rows; row++) values[row] = of(); };
-    const number = () => { const value = reader.number(); return value ? value - 1 : null; };
+    const fill = (of) => {
+      for (let row = 0; row < this.rows; row++) values[row] = of();
+    };
+    const number = () => {
+      const value = reader.number();
+      return value ? value - 1 : null;
+    };
     if (kind === "id") fill(() => reader.id());
-    else if (kind === "bool") fill(() => { const value = reader.number(); return value ? value === 2 : null; });
+    else if (kind === "bool")
+      fill(() => {
+        const value = reader.number();
+        return value ? value === 2 : null;
+      });
     else if (kind === "float") {
       const view = new DataView(this.bytes.buffer, this.bytes.byteOffset + at);
       for (let row = 0; row < this.rows; row++) {
@@ -95,7 +106,9 @@ class Series {
     this.bytes = reader.bytes;
     this.metrics = new Map();
     for (let left = reader.number(); left > 0; left--) {
-      const metric = reader.number(), count = reader.number(), length = reader.number();
+      const metric = reader.number(),
+        count = reader.number(),
+        length = reader.number();
       this.metrics.set(metric, { count, at: reader.at });
       reader.at += length;
     }
@@ -126,27 +139,39 @@ const EMPTY = { count: 0, slots: new Uint32Array(0), values: new Float64Array(0)
 /** Everything that the page knows; set once by `load`. */
 const model = {
   /** The number of a metric. */
-  metric(name) { return this.metricNumbers.get(name); },
+  metric(name) {
+    return this.metricNumbers.get(name);
+  },
 
   /** ns after the begin of the page's time, of a time in the document (text, ns since the epoch); null stays. */
-  time(text) { return text == null ? null : Number(BigInt(text) - this.base); },
+  time(text) {
+    return text == null ? null : Number(BigInt(text) - this.base);
+  },
 
   /** A moment as a date in UTC, with as many digits after the second as are wanted. */
   date(time, digits = 3) {
     const at = this.base + BigInt(Math.round(time));
-    const seconds = at / 1000000000n, rest = at % 1000000000n;
+    const seconds = at / 1000000000n,
+      rest = at % 1000000000n;
     const date = new Date(Number(seconds) * 1000).toISOString();
     const part = digits ? "." + rest.toString().padStart(9, "0").slice(0, digits) : "";
     return `${date.slice(0, 10)} ${date.slice(11, 19)}${part} UTC`;
   },
 
   /** What a column means. */
-  about(table, column) { return this.described.get(table).columns.find((known) => known.name === column); },
+  about(table, column) {
+    return this.described.get(table).columns.find((known) => known.name === column);
+  },
 };
 
 /** Reads all blocks. */
 async function load() {
-  const [head, run, tables, series] = await Promise.all([json("head"), json("document"), block("tables"), block("series")]);
+  const [head, run, tables, series] = await Promise.all([
+    json("head"),
+    json("document"),
+    block("tables"),
+    block("series"),
+  ]);
   model.head = head;
   model.run = run;
   model.base = BigInt(head.base);
@@ -160,7 +185,9 @@ async function load() {
   for (let left = reader.number(); left > 0; left--) model.taps.set(reader.number(), new Series(reader));
   model.series = [];
   for (let left = reader.number(); left > 0; left--) {
-    const id = reader.id(), tap = reader.number(), partial = reader.number() === 1;
+    const id = reader.id(),
+      tap = reader.number(),
+      partial = reader.number() === 1;
     model.series.push({ id, tap, partial, series: new Series(reader) });
   }
   model.destinations = [];
@@ -170,7 +197,9 @@ async function load() {
 
   // A flow, at a tap: its rows (one for each epoch), its series.
   model.flowAt = new Map();
-  const ids = model.flows.column("flow_id"), taps = model.flows.column("tap"), counted = model.flows.column("counted");
+  const ids = model.flows.column("flow_id"),
+    taps = model.flows.column("tap"),
+    counted = model.flows.column("counted");
   for (let row = 0; row < model.flows.rows; row++) {
     const key = `${ids[row]}/${taps[row]}`;
     if (!model.flowAt.has(key)) model.flowAt.set(key, { key, id: ids[row], tap: taps[row], rows: [], counted: false });
@@ -189,8 +218,9 @@ async function load() {
     if (!known || (flow.counted && !known.counted)) model.flowById.set(flow.id, flow);
   }
   // The time that there is to look at: all slots, or what the capture spans.
-  const first = model.time(run.run.first_time), last = model.time(run.run.last_time);
-  model.begin = head.slots ? head.begin : first ?? 0;
+  const first = model.time(run.run.first_time),
+    last = model.time(run.run.last_time);
+  model.begin = head.slots ? head.begin : (first ?? 0);
   model.end = head.slots ? head.begin + head.slots * head.width : Math.max(last ?? 1, model.begin + 1);
 }
 

@@ -56,10 +56,12 @@ const theme = {};
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
-  for (const name of ["text", "quiet", "line", "grid", "surface", "accent", "rest", "cursor", "select"]) theme[name] = of(name);
+  for (const name of ["text", "quiet", "line", "grid", "surface", "accent", "rest", "cursor", "select"])
+    theme[name] = of(name);
   theme.flows = [1, 2, 3, 4, 5, 6, 7].map((number) => of(`flow-${number}`));
   theme.kind = Object.fromEntries(
-    ["ecn", "incast", "loss", "rnr", "pause", "stall"].map((kind) => [kind, of(`kind-${kind}`)]));
+    ["ecn", "incast", "loss", "rnr", "pause", "stall"].map((kind) => [kind, of(`kind-${kind}`)]),
+  );
   theme.font = "11px " + of("font");
 }
 

@@ -40,7 +40,8 @@ function mostInView(track) {
   // What stands over a stack does not press it flat: what is far above runs along the top.
   const limit = track.stack ? 3 * most || Infinity : Infinity;
   for (const layer of track.over ?? []) {
-    for (let slot = first; slot <= last; slot++) if (layer.line.values[slot] > most) most = Math.min(limit, layer.line.values[slot]);
+    for (let slot = first; slot <= last; slot++)
+      if (layer.line.values[slot] > most) most = Math.min(limit, layer.line.values[slot]);
   }
   return most;
 }
@@ -50,29 +51,42 @@ function leastInView(track) {
   const [first, last] = slotsInView();
   let least = Infinity;
   for (const { line } of track.over ?? []) {
-    for (let slot = first; slot <= last; slot++) if (line.values[slot] > 0 && line.values[slot] < least) least = line.values[slot];
+    for (let slot = first; slot <= last; slot++)
+      if (line.values[slot] > 0 && line.values[slot] < least) least = line.values[slot];
   }
   return least;
 }
 
 /** Where values are drawn, and the ticks beside them. */
 function valueAxis(track, height) {
-  const most = mostInView(track), top = 8, bottom = height - 3;
+  const most = mostInView(track),
+    top = 8,
+    bottom = height - 3;
   if (track.log && most > 0) {
-    const low = 10 ** Math.floor(Math.log10(Math.min(leastInView(track), most))), high = 10 ** Math.ceil(Math.log10(most) + 1e-9);
+    const low = 10 ** Math.floor(Math.log10(Math.min(leastInView(track), most))),
+      high = 10 ** Math.ceil(Math.log10(most) + 1e-9);
     const span = Math.log10(high / low) || 1;
     const marks = [];
     for (let value = low; value <= high * 1.001; value *= 10) marks.push(value);
     const step = Math.ceil(marks.length / Math.max(2, Math.floor(height / 22)));
-    return { y: (value) => bottom - (Math.log10(Math.max(value, low) / low) / span) * (bottom - top), marks: marks.filter((_, i) => i % step === 0), most };
+    return {
+      y: (value) => bottom - (Math.log10(Math.max(value, low) / low) / span) * (bottom - top),
+      marks: marks.filter((_, i) => i % step === 0),
+      most,
+    };
   }
   const limit = most > 0 ? most * 1.04 : 1;
-  return { y: (value) => bottom - (value / limit) * (bottom - top), marks: ticks(most, Math.max(1, Math.floor(height / 34)), track.whole), most };
+  return {
+    y: (value) => bottom - (value / limit) * (bottom - top),
+    marks: ticks(most, Math.max(1, Math.floor(height / 34)), track.whole),
+    most,
+  };
 }
 
 /** For each pixel of the plot the slots that it shows. */
 function columnsOf(width) {
-  const [first, last] = slotsInView(), plot = width - LEFT - RIGHT;
+  const [first, last] = slotsInView(),
+    plot = width - LEFT - RIGHT;
   const perPixel = (view.to - view.from) / model.head.width / plot;
   const group = Math.max(1, Math.floor(perPixel));
   const columns = [];
@@ -84,13 +98,15 @@ function columnsOf(width) {
 
 function mostOf(values, [first, last]) {
   let most = NaN;
-  for (let slot = first; slot <= last; slot++) if (!(values[slot] <= most) && !Number.isNaN(values[slot])) most = values[slot];
+  for (let slot = first; slot <= last; slot++)
+    if (!(values[slot] <= most) && !Number.isNaN(values[slot])) most = values[slot];
   return most;
 }
 
 /** One track of values. */
 function drawValues(context, track, width, height) {
-  const axis = valueAxis(track, height), columns = columnsOf(width);
+  const axis = valueAxis(track, height),
+    columns = columnsOf(width);
   drawGrid(context, track, axis, width, height);
   context.save();
   context.beginPath();
@@ -104,11 +120,18 @@ function drawValues(context, track, width, height) {
     columns.forEach((column, i) => {
       const value = mostOf(layer.line.values, column) || 0;
       if (!(value > 0)) return;
-      const x0 = xOf(slotBegin(column[0]), width), x1 = xOf(slotBegin(column[1] + 1), width);
+      const x0 = xOf(slotBegin(column[0]), width),
+        x1 = xOf(slotBegin(column[1] + 1), width);
       // Bars stand apart where there is room; what is stacked is never thinner than a pixel.
       const gap = track.bars && x1 - x0 > 4 ? 1 : 0;
-      const low = track.log ? height - 3 : axis.y(base[i]), high = axis.y(base[i] + value);
-      context.rect(x0, Math.min(high, low - (track.bars ? 1.5 : 0.5)), Math.max(1, x1 - x0 - gap), Math.max(track.bars ? 1.5 : 0.5, low - high));
+      const low = track.log ? height - 3 : axis.y(base[i]),
+        high = axis.y(base[i] + value);
+      context.rect(
+        x0,
+        Math.min(high, low - (track.bars ? 1.5 : 0.5)),
+        Math.max(1, x1 - x0 - gap),
+        Math.max(track.bars ? 1.5 : 0.5, low - high),
+      );
       base[i] += value;
     });
     context.fill();
@@ -137,7 +160,9 @@ function drawLine(context, layer, axis, columns, width) {
       before = false;
       continue;
     }
-    const x0 = xOf(slotBegin(column[0]), width), x1 = xOf(slotBegin(column[1] + 1), width), y = Math.max(2, axis.y(value));
+    const x0 = xOf(slotBegin(column[0]), width),
+      x1 = xOf(slotBegin(column[1] + 1), width),
+      y = Math.max(2, axis.y(value));
     if (layer.steps) {
       if (before) context.lineTo(x0, y);
       else context.moveTo(x0, y);
@@ -188,7 +213,8 @@ function drawGrid(context, track, axis, width, height) {
 function timeTicks(width) {
   const step = niceStep(view.to - view.from, Math.max(2, Math.floor((width - LEFT) / 110)));
   const all = [];
-  for (let at = Math.ceil((view.from - model.begin) / step) * step; at <= view.to - model.begin; at += step) all.push(model.begin + at);
+  for (let at = Math.ceil((view.from - model.begin) / step) * step; at <= view.to - model.begin; at += step)
+    all.push(model.begin + at);
   all.step = step;
   return all;
 }
@@ -204,7 +230,8 @@ function drawTime(context, width, height) {
     const x = Math.round(xOf(time, width)) + 0.5;
     context.moveTo(x, 0);
     context.lineTo(x, 4);
-    const text = moment(time - model.begin, all.step), half = context.measureText(text).width / 2;
+    const text = moment(time - model.begin, all.step),
+      half = context.measureText(text).width / 2;
     context.fillText(text, Math.min(width - half - 1, Math.max(half + 1, x)), height / 2 + 3);
   }
   context.stroke();
@@ -239,7 +266,8 @@ function drawSpans(context, track, width, height) {
     let drawn = -Infinity;
     for (const span of lane.spans) {
       if (span.to < view.from || span.from > view.to) continue;
-      const x0 = Math.max(LEFT - 4, xOf(span.from, width)), x1 = Math.min(width + 4, xOf(span.to, width));
+      const x0 = Math.max(LEFT - 4, xOf(span.from, width)),
+        x1 = Math.min(width + 4, xOf(span.to, width));
       const w = Math.max(track.marks ? 2 : 3, x1 - x0);
       // Marks on the same pixel are one.
       if (track.marks && x0 - drawn < 1) continue;
@@ -264,7 +292,7 @@ function drawSpans(context, track, width, height) {
 /** Text that fits, with dots where some is left out; empty where nothing would be readable. */
 function shorten(context, text, room) {
   if (context.measureText(text).width <= room) return text;
-  let length = Math.floor(text.length * room / context.measureText(text).width);
+  let length = Math.floor((text.length * room) / context.measureText(text).width);
   while (length > 1 && context.measureText(text.slice(0, length) + "…").width > room) length--;
   return length > 1 ? text.slice(0, length) + "…" : "";
 }
@@ -272,9 +300,11 @@ function shorten(context, text, room) {
 /** Episodes as shades behind a track of values. */
 function drawShades(context, episodes, width, height) {
   for (const row of episodes) {
-    const from = model.time(row.start), to = model.time(row.end);
+    const from = model.time(row.start),
+      to = model.time(row.end);
     if (to < view.from || from > view.to) continue;
-    const x0 = Math.max(LEFT, xOf(from, width)), x1 = Math.min(width - RIGHT, xOf(to, width));
+    const x0 = Math.max(LEFT, xOf(from, width)),
+      x1 = Math.min(width - RIGHT, xOf(to, width));
     context.globalAlpha = 0.1;
     context.fillStyle = theme.kind[row.kind];
     context.fillRect(x0, 0, Math.max(1.5, x1 - x0), height);

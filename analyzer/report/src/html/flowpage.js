@@ -2,10 +2,19 @@
 
 /** Groups of columns of `flows`, as they are read. */
 const GROUPS = [
-  ["Who", /^(source|destination|destination_qpn|source_qpn|service|carrier|vlan|vni|through|peer_flow_id|pairing|pairing_matches|pid|comm|cgroup|vantage|counted|tap|epoch|flow_id|dscp|dscp_values|pcp|source_port|source_ports|multipath|path_mtu|recovery)$/],
-  ["Traffic", /^(first_time|last_time|packets|wire_bytes|payload_bytes|data_packets|messages|message_bytes.*|read_requests|atomics|acks|duplicate_acks|inflight_bytes_max)$/],
+  [
+    "Who",
+    /^(source|destination|destination_qpn|source_qpn|service|carrier|vlan|vni|through|peer_flow_id|pairing|pairing_matches|pid|comm|cgroup|vantage|counted|tap|epoch|flow_id|dscp|dscp_values|pcp|source_port|source_ports|multipath|path_mtu|recovery)$/,
+  ],
+  [
+    "Traffic",
+    /^(first_time|last_time|packets|wire_bytes|payload_bytes|data_packets|messages|message_bytes.*|read_requests|atomics|acks|duplicate_acks|inflight_bytes_max)$/,
+  ],
   ["Congestion", /^(not_ect|ect0|ect1|ce|cnp.*|ce_to_cnp.*|dcqcn_deviation|pause_ns)$/],
-  ["Losses and recovery", /^(missing|reordered|network_lost|capture_lost|ambiguous|unresolved|lost_downstream|late|stale|response_.*|retransmitted_.*|wasted_bytes|resend_runs|runs_.*|nak.*|rnr_naks|first_psn|last_psn)$/],
+  [
+    "Losses and recovery",
+    /^(missing|reordered|network_lost|capture_lost|ambiguous|unresolved|lost_downstream|late|stale|response_.*|retransmitted_.*|wasted_bytes|resend_runs|runs_.*|nak.*|rnr_naks|first_psn|last_psn)$/,
+  ],
   ["Times", /^(ack_.*|message_time.*|read_time.*|atomic_time.*)$/],
   ["The rest", /./],
 ];
@@ -15,9 +24,15 @@ const unwrap = (psn, near) => psn + Math.round((near - psn) / 2 ** 24) * 2 ** 24
 
 /** Events with PSNs of a flow's requests: its own, and the NAKs that the other direction carries. */
 function psnEvents(flow, peer) {
-  const { events } = model, isNak = /^(nak|rnr_nak)$/;
-  return eventsOf((kind, row) => events.value("psn", row) != null && events.value("tap", row) === flow.tap &&
-    events.value("flow_id", row) === (isNak.test(kind) ? peer?.id : flow.id) && events.value("flow_id", row) != null);
+  const { events } = model,
+    isNak = /^(nak|rnr_nak)$/;
+  return eventsOf(
+    (kind, row) =>
+      events.value("psn", row) != null &&
+      events.value("tap", row) === flow.tap &&
+      events.value("flow_id", row) === (isNak.test(kind) ? peer?.id : flow.id) &&
+      events.value("flow_id", row) != null,
+  );
 }
 
 /**
@@ -25,43 +40,68 @@ function psnEvents(flow, peer) {
  * follows the data packets of each slot.
  */
 function psnsOf(flow, peer) {
-  const { events } = model, rows = psnEvents(flow, peer);
-  const epochs = flow.rows.map((row) => Object.fromEntries(["epoch", "first_time", "last_time", "first_psn", "last_psn"].map((name) => [name, model.flows.value(name, row)])))
-    .filter((epoch) => epoch.first_psn != null).sort((a, b) => a.first_time - b.first_time);
+  const { events } = model,
+    rows = psnEvents(flow, peer);
+  const epochs = flow.rows
+    .map((row) =>
+      Object.fromEntries(
+        ["epoch", "first_time", "last_time", "first_psn", "last_psn"].map((name) => [
+          name,
+          model.flows.value(name, row),
+        ]),
+      ),
+    )
+    .filter((epoch) => epoch.first_psn != null)
+    .sort((a, b) => a.first_time - b.first_time);
   const data = flow.series?.get("data_packets") ?? EMPTY;
-  const lines = [], marks = [];
+  const lines = [],
+    marks = [];
   epochs.forEach((epoch, number) => {
     const until = epochs[number + 1]?.first_time ?? Infinity;
-    const own = rows.filter((row) => events.value("time", row) >= (number ? epoch.first_time : -Infinity) && events.value("time", row) < until);
+    const own = rows.filter(
+      (row) =>
+        events.value("time", row) >= (number ? epoch.first_time : -Infinity) && events.value("time", row) < until,
+    );
     // What is certain: moments at which the highest PSN is known.
     let highest = epoch.first_psn;
     const certain = [{ time: epoch.first_time, psn: highest }];
     for (const row of own) {
-      const kind = events.value("kind", row), time = events.value("time", row), value = events.value("value", row) ?? 1;
+      const kind = events.value("kind", row),
+        time = events.value("time", row),
+        value = events.value("value", row) ?? 1;
       const psn = unwrap(events.value("psn", row), highest);
       if (kind === "gap" && psn >= highest) {
         certain.push({ time, psn: psn - 1 }, { time, psn: psn + value });
         highest = psn + value;
       }
       const mark = { time, psn, kind, value, detail: events.value("detail", row) };
-      if (["gap", "resend_run", "nak", "rnr_nak", "lost_downstream", "late", "stall", "hole"].includes(kind)) marks.push(mark);
+      if (["gap", "resend_run", "nak", "rnr_nak", "lost_downstream", "late", "stall", "hole"].includes(kind))
+        marks.push(mark);
     }
-    certain.push({ time: Math.max(epoch.last_time, certain.at(-1).time), psn: Math.max(highest, unwrap(epoch.last_psn, highest)) });
+    certain.push({
+      time: Math.max(epoch.last_time, certain.at(-1).time),
+      psn: Math.max(highest, unwrap(epoch.last_psn, highest)),
+    });
     // Between: by the data packets of the slots.
     const line = [];
     for (let i = 0; i + 1 < certain.length; i++) {
-      const a = certain[i], b = certain[i + 1];
+      const a = certain[i],
+        b = certain[i + 1];
       line.push(a);
       if (b.time - a.time < model.head.width || b.psn - a.psn < 2) continue;
       const [from, to] = [a.time, b.time].map((time) => Math.floor((time - model.head.begin) / model.head.width));
-      let whole = 0, sum = 0;
+      let whole = 0,
+        sum = 0;
       for (let j = 0; j < data.count; j++) if (data.slots[j] >= from && data.slots[j] <= to) whole += data.values[j];
       for (let j = 0; j < data.count && whole; j++) {
         if (data.slots[j] < from || data.slots[j] > to) continue;
         const begin = Math.max(a.time, slotBegin(data.slots[j]));
         if (begin > a.time) line.push({ time: begin, psn: a.psn + ((b.psn - a.psn) * sum) / whole });
         sum += data.values[j];
-        line.push({ time: Math.min(b.time, slotBegin(data.slots[j] + 1)), psn: a.psn + ((b.psn - a.psn) * sum) / whole });
+        line.push({
+          time: Math.min(b.time, slotBegin(data.slots[j] + 1)),
+          psn: a.psn + ((b.psn - a.psn) * sum) / whole,
+        });
       }
     }
     line.push(certain.at(-1));
@@ -71,8 +111,14 @@ function psnsOf(flow, peer) {
 }
 
 const MARKS = {
-  gap: ["missing", () => theme.kind.loss], resend_run: ["sent again", () => theme.flows[0]], nak: ["NAK", () => theme.kind.ecn], rnr_nak: ["RNR NAK", () => theme.kind.rnr],
-  lost_downstream: ["lost behind the tap", () => theme.kind.pause], late: ["came late", () => theme.kind.incast], stall: ["silence ends", () => theme.kind.stall], hole: ["what became of it", null],
+  gap: ["missing", () => theme.kind.loss],
+  resend_run: ["sent again", () => theme.flows[0]],
+  nak: ["NAK", () => theme.kind.ecn],
+  rnr_nak: ["RNR NAK", () => theme.kind.rnr],
+  lost_downstream: ["lost behind the tap", () => theme.kind.pause],
+  late: ["came late", () => theme.kind.incast],
+  stall: ["silence ends", () => theme.kind.stall],
+  hole: ["what became of it", null],
 };
 
 /** Draws PSNs over the time that is looked at; gives what was drawn. */
@@ -80,14 +126,30 @@ function drawPsns(canvas, psns, width, height) {
   setRoom(width);
   const context = fit(canvas, width, height);
   const inside = (point) => point.time >= view.from && point.time <= view.to;
-  let low = Infinity, high = -Infinity;
-  const grow = (psn) => { low = Math.min(low, psn); high = Math.max(high, psn); };
-  for (const line of psns.lines) line.forEach((point, i) => { if (inside(point) || (i && line[i - 1].time < view.from && point.time > view.to)) { grow(point.psn); if (i) grow(line[i - 1].psn); } });
+  let low = Infinity,
+    high = -Infinity;
+  const grow = (psn) => {
+    low = Math.min(low, psn);
+    high = Math.max(high, psn);
+  };
+  for (const line of psns.lines)
+    line.forEach((point, i) => {
+      if (inside(point) || (i && line[i - 1].time < view.from && point.time > view.to)) {
+        grow(point.psn);
+        if (i) grow(line[i - 1].psn);
+      }
+    });
   const marks = psns.marks.filter((mark) => inside(mark) && mark.kind !== "hole");
-  marks.forEach((mark) => { grow(mark.psn); if (mark.kind === "resend_run" || mark.kind === "gap") grow(mark.psn + mark.value); });
+  marks.forEach((mark) => {
+    grow(mark.psn);
+    if (mark.kind === "resend_run" || mark.kind === "gap") grow(mark.psn + mark.value);
+  });
   if (!(high >= low)) [low, high] = [0, 1];
-  const room = Math.max(1, (high - low) * 0.06), top = 6, bottom = height - 24;
-  const y = (psn) => bottom - ((psn - low + room) / (high - low + 2 * room)) * (bottom - top), x = (time) => xOf(time, width);
+  const room = Math.max(1, (high - low) * 0.06),
+    top = 6,
+    bottom = height - 24;
+  const y = (psn) => bottom - ((psn - low + room) / (high - low + 2 * room)) * (bottom - top),
+    x = (time) => xOf(time, width);
   const step = Math.max(1, Math.round(niceStep(high - low + 2 * room, 5)));
   context.strokeStyle = theme.grid;
   context.beginPath();
@@ -95,11 +157,15 @@ function drawPsns(canvas, psns, width, height) {
     context.moveTo(LEFT, Math.round(y(psn)) + 0.5);
     context.lineTo(width - RIGHT, Math.round(y(psn)) + 0.5);
   }
-  for (const time of timeTicks(width)) { context.moveTo(Math.round(x(time)) + 0.5, top); context.lineTo(Math.round(x(time)) + 0.5, bottom); }
+  for (const time of timeTicks(width)) {
+    context.moveTo(Math.round(x(time)) + 0.5, top);
+    context.lineTo(Math.round(x(time)) + 0.5, bottom);
+  }
   context.stroke();
   context.fillStyle = theme.quiet;
   context.textAlign = "right";
-  for (let psn = Math.ceil((low - room) / step) * step; psn <= high + room; psn += step) context.fillText(String(((psn % 2 ** 24) + 2 ** 24) % 2 ** 24), LEFT - 6, y(psn));
+  for (let psn = Math.ceil((low - room) / step) * step; psn <= high + room; psn += step)
+    context.fillText(String(((psn % 2 ** 24) + 2 ** 24) % 2 ** 24), LEFT - 6, y(psn));
   context.save();
   context.translate(0, bottom);
   drawTime(context, width, 24);
@@ -112,7 +178,9 @@ function drawPsns(canvas, psns, width, height) {
   context.lineWidth = 1.6;
   for (const line of psns.lines) {
     context.beginPath();
-    line.forEach((point, i) => (i ? context.lineTo(x(point.time), y(point.psn)) : context.moveTo(x(point.time), y(point.psn))));
+    line.forEach((point, i) =>
+      i ? context.lineTo(x(point.time), y(point.psn)) : context.moveTo(x(point.time), y(point.psn)),
+    );
     context.stroke();
   }
   for (const mark of marks) drawMark(context, mark, x(mark.time), y(mark.psn), y(mark.psn + mark.value));
@@ -128,14 +196,17 @@ function drawMark(context, { kind }, x, y, end) {
   if (kind === "gap") {
     context.moveTo(x, y);
     context.lineTo(x, Math.min(end, y - 3));
-    context.moveTo(x - 4, y); context.lineTo(x + 4, y);
+    context.moveTo(x - 4, y);
+    context.lineTo(x + 4, y);
   } else if (kind === "resend_run") {
     // From the PSN it falls back to, so many packets up.
     context.lineWidth = 1.5;
     context.rect(x - 2, Math.min(end, y - 3), 4, Math.max(3, y - end));
   } else if (kind === "nak" || kind === "rnr_nak") {
-    context.moveTo(x - 4, y - 4); context.lineTo(x + 4, y + 4);
-    context.moveTo(x + 4, y - 4); context.lineTo(x - 4, y + 4);
+    context.moveTo(x - 4, y - 4);
+    context.lineTo(x + 4, y + 4);
+    context.moveTo(x + 4, y - 4);
+    context.lineTo(x - 4, y + 4);
   } else if (kind === "stall") {
     context.rect(x - 3, y - 3, 6, 6);
   } else {
@@ -151,40 +222,132 @@ function buildFlowPage() {
     if (dialog.open) dialog.close();
     return;
   }
-  const flow = model.flowById.get(view.flow), at = (name) => flowValue(flow, name);
+  const flow = model.flowById.get(view.flow),
+    at = (name) => flowValue(flow, name);
   const peer = model.flowById.get(at("peer_flow_id"));
-  const psns = psnsOf(flow, peer), canvas = el("canvas", { role: "img", id: "psn-canvas" }), stretch = el("span", { class: "quiet" });
+  const psns = psnsOf(flow, peer),
+    canvas = el("canvas", { role: "img", id: "psn-canvas" }),
+    stretch = el("span", { class: "quiet" });
   const kinds = [...new Set(psns.marks.map((mark) => mark.kind))].filter((kind) => MARKS[kind][1]);
-  const events = eventsOf((_, row) => model.events.value("flow_id", row) === flow.id && model.events.value("tap", row) === flow.tap);
+  const events = eventsOf(
+    (_, row) => model.events.value("flow_id", row) === flow.id && model.events.value("tap", row) === flow.tap,
+  );
   const told = new Set();
   const groups = GROUPS.map(([name, wanted]) => {
-    const columns = model.described.get("flows").columns.filter((column) => wanted.test(column.name) && !told.has(column.name));
+    const columns = model.described
+      .get("flows")
+      .columns.filter((column) => wanted.test(column.name) && !told.has(column.name));
     columns.forEach((column) => told.add(column.name));
-    const known = columns.filter((column) => flow.rows.some((row) => { const value = model.flows.value(column.name, row); return value != null && value !== 0 && value !== "" && value !== false; }));
-    return known.length && el("section", {}, el("h3", {}, name), el("dl", { class: "numbers" }, known.map((column) => el("div", { "data-column": column.name, "data-value": String(total(flow, column)) },
-      el("dt", { title: column.meaning }, column.name.replaceAll("_", " ")), el("dd", {}, inUnit(total(flow, column), column))))));
+    const known = columns.filter((column) =>
+      flow.rows.some((row) => {
+        const value = model.flows.value(column.name, row);
+        return value != null && value !== 0 && value !== "" && value !== false;
+      }),
+    );
+    return (
+      known.length &&
+      el(
+        "section",
+        {},
+        el("h3", {}, name),
+        el(
+          "dl",
+          { class: "numbers" },
+          known.map((column) =>
+            el(
+              "div",
+              { "data-column": column.name, "data-value": String(total(flow, column)) },
+              el("dt", { title: column.meaning }, column.name.replaceAll("_", " ")),
+              el("dd", {}, inUnit(total(flow, column), column)),
+            ),
+          ),
+        ),
+      )
+    );
   });
   const draw = () => {
     const marks = drawPsns(canvas, psns, Math.max(300, canvas.parentElement.clientWidth), 280);
     canvas.dataset.marks = String(marks.length);
-    canvas.setAttribute("aria-label", `PSN over time, ${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}: ${kinds.map((kind) => `${marks.filter((mark) => mark.kind === kind).length} × ${MARKS[kind][0]}`).join(", ") || "no loss, resend or NAK"}. The events stand in the table below.`);
+    canvas.setAttribute(
+      "aria-label",
+      `PSN over time, ${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}: ${kinds.map((kind) => `${marks.filter((mark) => mark.kind === kind).length} × ${MARKS[kind][0]}`).join(", ") || "no loss, resend or NAK"}. The events stand in the table below.`,
+    );
     stretch.textContent = ` ${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}`;
   };
   flowPage.draw = draw;
   $("flow-place").replaceChildren(
-    el("header", { class: "flow-head" }, el("div", {}, el("h2", { id: "flow-title" }, flowName(flow)), el("p", { class: "quiet" }, `flow ${flow.id} · ${at("service")} · ${at("carrier")} · tap ${flow.tap}${flow.rows.length > 1 ? ` · ${flow.rows.length} epochs, added up` : ""}`)),
-      el("div", { class: "tools" },
+    el(
+      "header",
+      { class: "flow-head" },
+      el(
+        "div",
+        {},
+        el("h2", { id: "flow-title" }, flowName(flow)),
+        el(
+          "p",
+          { class: "quiet" },
+          `flow ${flow.id} · ${at("service")} · ${at("carrier")} · tap ${flow.tap}${flow.rows.length > 1 ? ` · ${flow.rows.length} epochs, added up` : ""}`,
+        ),
+      ),
+      el(
+        "div",
+        { class: "tools" },
         peer ? el("button", { type: "button", onclick: () => look({ flow: peer.id }) }, "The other direction") : null,
-        el("button", { type: "button", id: "flow-timeline", onclick: () => look({ flow: null, flows: new Set([flow.id]), source: null, destination: null, host: null }) }, "Only this flow on the timeline"),
-        el("button", { type: "button", id: "flow-close", autofocus: true, onclick: () => look({ flow: null }) }, "Close"))),
-    flow.partial ? el("p", { class: "notice" }, "There were more flows than this page has room for: the begin of this flow's timeline is not here.") : "",
-    el("section", {}, el("h3", {}, "PSN over time", stretch),
-      psns.lines.length ? el("div", { class: "legend" }, kinds.map((kind) => { const swatch = el("i", { class: "swatch" }); swatch.style.background = MARKS[kind][1](); return el("span", { class: "key" }, swatch, MARKS[kind][0]); })) : el("p", { class: "quiet" }, "This flow carries no requests of its own."),
+        el(
+          "button",
+          {
+            type: "button",
+            id: "flow-timeline",
+            onclick: () => look({ flow: null, flows: new Set([flow.id]), source: null, destination: null, host: null }),
+          },
+          "Only this flow on the timeline",
+        ),
+        el(
+          "button",
+          { type: "button", id: "flow-close", autofocus: true, onclick: () => look({ flow: null }) },
+          "Close",
+        ),
+      ),
+    ),
+    flow.partial
+      ? el(
+          "p",
+          { class: "notice" },
+          "There were more flows than this page has room for: the begin of this flow's timeline is not here.",
+        )
+      : "",
+    el(
+      "section",
+      {},
+      el("h3", {}, "PSN over time", stretch),
+      psns.lines.length
+        ? el(
+            "div",
+            { class: "legend" },
+            kinds.map((kind) => {
+              const swatch = el("i", { class: "swatch" });
+              swatch.style.background = MARKS[kind][1]();
+              return el("span", { class: "key" }, swatch, MARKS[kind][0]);
+            }),
+          )
+        : el("p", { class: "quiet" }, "This flow carries no requests of its own."),
       psns.lines.length ? el("div", { class: "psn" }, canvas) : "",
-      psns.lines.length ? el("p", { class: "quiet" }, "Exact at the first and the last packet and around losses, resends and NAKs; between these the line follows the data packets of each slot. ",
-        el("button", { type: "button", class: "link", onclick: () => zoom(0.5) }, "closer"), " ", el("button", { type: "button", class: "link", onclick: () => zoom(2) }, "wider"), " ", el("button", { type: "button", class: "link", onclick: wholeRun }, "whole run")) : ""),
+      psns.lines.length
+        ? el(
+            "p",
+            { class: "quiet" },
+            "Exact at the first and the last packet and around losses, resends and NAKs; between these the line follows the data packets of each slot. ",
+            el("button", { type: "button", class: "link", onclick: () => zoom(0.5) }, "closer"),
+            " ",
+            el("button", { type: "button", class: "link", onclick: () => zoom(2) }, "wider"),
+            " ",
+            el("button", { type: "button", class: "link", onclick: wholeRun }, "whole run"),
+          )
+        : "",
+    ),
     el("div", { class: "groups" }, groups.filter(Boolean)),
-    events.length ? el("section", {}, el("h3", {}, "Events"), eventsGrid("flow-events", events, 260).element) : "");
+    events.length ? el("section", {}, el("h3", {}, "Events"), eventsGrid("flow-events", events, 260).element) : "",
+  );
   if (!dialog.open) dialog.showModal();
   if (psns.lines.length) {
     draw();
@@ -197,18 +360,27 @@ const flowPage = { draw: null };
 
 /** A column of a flow over its epochs: counts add up, the rest is the first one's. */
 function total(flow, column) {
-  const adds = ["packets", "bytes", "messages", "runs"].includes(column.unit) && !/_(min|max|p50|p90|p99|mtu)/.test(column.name) && column.name !== "path_mtu";
+  const adds =
+    ["packets", "bytes", "messages", "runs"].includes(column.unit) &&
+    !/_(min|max|p50|p90|p99|mtu)/.test(column.name) &&
+    column.name !== "path_mtu";
   if (column.name === "last_time") return model.flows.value("last_time", flow.rows.at(-1));
-  return adds && flow.rows.some((row) => model.flows.value(column.name, row) != null) ? flowSum(flow, column.name) : flowValue(flow, column.name);
+  return adds && flow.rows.some((row) => model.flows.value(column.name, row) != null)
+    ? flowSum(flow, column.name)
+    : flowValue(flow, column.name);
 }
 
 /** The wheel zooms, a drag moves. */
 function listenPsns(canvas) {
   const width = () => canvas.clientWidth;
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    zoom(Math.exp(Math.max(-0.4, Math.min(0.4, event.deltaY * 0.0025))), timeAt(event.offsetX, width()));
-  }, { passive: false });
+  canvas.addEventListener(
+    "wheel",
+    (event) => {
+      event.preventDefault();
+      zoom(Math.exp(Math.max(-0.4, Math.min(0.4, event.deltaY * 0.0025))), timeAt(event.offsetX, width()));
+    },
+    { passive: false },
+  );
   canvas.addEventListener("pointermove", (event) => {
     if (!(event.buttons & 1)) return;
     const moved = (-event.movementX / (width() - LEFT - RIGHT)) * (view.to - view.from);

@@ -21,7 +21,11 @@ function scaled(value, unit, prefixes = ["", "k", "M", "G", "T", "P"]) {
 
 /** A whole number with its thousands apart. */
 function count(value) {
-  return value == null ? "–" : Math.round(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, "\u2009");
+  return value == null
+    ? "–"
+    : Math.round(value)
+        .toString()
+        .replace(/\B(?=(\d{3})+(?!\d))/g, "\u2009");
 }
 
 /** So many of something. */
@@ -87,7 +91,10 @@ function ticks(most, parts, whole) {
   if (!(most > 0)) return [0];
   let step = niceStep(most, parts);
   // At least one beside 0.
-  if (step > most) step = 10 ** Math.floor(Math.log10(most)) * ([5, 2, 1].find((factor) => factor * 10 ** Math.floor(Math.log10(most)) <= most) ?? 1);
+  if (step > most)
+    step =
+      10 ** Math.floor(Math.log10(most)) *
+      ([5, 2, 1].find((factor) => factor * 10 ** Math.floor(Math.log10(most)) <= most) ?? 1);
   if (whole) step = Math.max(1, Math.round(step));
   const all = [];
   for (let value = 0; value <= most * 1.0001; value += step) all.push(value);

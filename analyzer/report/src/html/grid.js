@@ -7,20 +7,53 @@ const ROW = 26;
  * `rows`: how many. `open(row)`: what a click on a row does. `only(row)`: which rows the view wants.
  */
 class Grid {
-  constructor({ id, columns, rows, height = 420, open = null, only = null, order = null, search = false, marked = null }) {
+  constructor({
+    id,
+    columns,
+    rows,
+    height = 420,
+    open = null,
+    only = null,
+    order = null,
+    search = false,
+    marked = null,
+  }) {
     Object.assign(this, { id, columns, rows, open, only, marked });
     this.order = order;
     this.needle = "";
     this.head = el("thead");
     this.body = el("tbody");
     this.table = el("table", { class: "grid", "aria-rowcount": String(rows) }, this.head, this.body);
-    this.scroller = el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": `${id}: scrolls` }, this.table);
+    this.scroller = el(
+      "div",
+      { class: "scroller", tabindex: "0", role: "region", "aria-label": `${id}: scrolls` },
+      this.table,
+    );
     this.scroller.tabIndex = 0;
     this.scroller.style.maxHeight = `${height}px`;
     this.told = el("span", { class: "quiet" });
-    this.input = search ? el("input", { type: "search", placeholder: "Filter: words, or column>number", "aria-label": "Filter rows", oninput: () => { this.needle = this.input.value; this.pick(); } }) : null;
-    const bar = el("div", { class: "grid-bar" }, this.input, this.told,
-      el("button", { type: "button", class: "copy", title: "Copies the rows as tab-separated text", onclick: () => this.copy() }, "Copy rows"));
+    this.input = search
+      ? el("input", {
+          type: "search",
+          placeholder: "Filter: words, or column>number",
+          "aria-label": "Filter rows",
+          oninput: () => {
+            this.needle = this.input.value;
+            this.pick();
+          },
+        })
+      : null;
+    const bar = el(
+      "div",
+      { class: "grid-bar" },
+      this.input,
+      this.told,
+      el(
+        "button",
+        { type: "button", class: "copy", title: "Copies the rows as tab-separated text", onclick: () => this.copy() },
+        "Copy rows",
+      ),
+    );
     this.element = el("div", { class: "grid-box", "data-grid": id }, bar, this.scroller);
     this.scroller.addEventListener("scroll", () => this.draw());
     this.scroller.addEventListener("keydown", (event) => this.key(event));
@@ -29,11 +62,25 @@ class Grid {
   }
 
   drawHead() {
-    this.head.replaceChildren(el("tr", {}, this.columns.map((column) => {
-      const sorted = this.order?.column === column.name ? (this.order.down ? "descending" : "ascending") : "none";
-      return el("th", { scope: "col", "aria-sort": sorted, class: column.numeric ? "numeric" : null, title: column.about ?? "" },
-        el("button", { type: "button", "data-column": column.name, onclick: () => this.sort(column) }, column.label, el("span", { class: "arrow" }, { descending: " ↓", ascending: " ↑", none: "" }[sorted])));
-    })));
+    this.head.replaceChildren(
+      el(
+        "tr",
+        {},
+        this.columns.map((column) => {
+          const sorted = this.order?.column === column.name ? (this.order.down ? "descending" : "ascending") : "none";
+          return el(
+            "th",
+            { scope: "col", "aria-sort": sorted, class: column.numeric ? "numeric" : null, title: column.about ?? "" },
+            el(
+              "button",
+              { type: "button", "data-column": column.name, onclick: () => this.sort(column) },
+              column.label,
+              el("span", { class: "arrow" }, { descending: " ↓", ascending: " ↑", none: "" }[sorted]),
+            ),
+          );
+        }),
+      ),
+    );
   }
 
   sort(column) {
@@ -57,12 +104,16 @@ class Grid {
       const values = new Map(this.picked.map((row) => [row, by.value(row)]));
       const sign = this.order.down ? -1 : 1;
       this.picked.sort((a, b) => {
-        const x = values.get(a), y = values.get(b);
+        const x = values.get(a),
+          y = values.get(b);
         if (x == null || y == null) return (x == null) - (y == null) || a - b;
         return sign * (typeof x === "string" ? collate.compare(x, y) : x - y) || a - b;
       });
     }
-    this.told.textContent = this.picked.length === this.rows ? many(this.rows, "row") : `${count(this.picked.length)} of ${many(this.rows, "row")}`;
+    this.told.textContent =
+      this.picked.length === this.rows
+        ? many(this.rows, "row")
+        : `${count(this.picked.length)} of ${many(this.rows, "row")}`;
     this.element.dataset.rows = String(this.picked.length);
     this.scroller.scrollTop = 0;
     this.draw(true);
@@ -72,13 +123,23 @@ class Grid {
   draw(anew = false) {
     const printing = document.documentElement.classList.contains("printing");
     const first = printing ? 0 : Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - 10);
-    const last = printing ? Math.min(this.picked.length, 60) : Math.min(this.picked.length, first + Math.ceil((this.scroller.clientHeight || 500) / ROW) + 24);
+    const last = printing
+      ? Math.min(this.picked.length, 60)
+      : Math.min(this.picked.length, first + Math.ceil((this.scroller.clientHeight || 500) / ROW) + 24);
     if (!anew && this.drawn === `${first} ${last}`) return;
     this.drawn = `${first} ${last}`;
-    const focused = this.body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.row : null;
-    const space = (rows) => (rows > 0 && !printing ? [el("tr", { class: "space", "aria-hidden": "true" }, this.sized(rows * ROW))] : []);
-    this.body.replaceChildren(...space(first), ...this.picked.slice(first, last).map((row, i) => this.row(row, first + i)), ...space(this.picked.length - last));
-    if (focused != null) (this.body.querySelector(`tr[data-row="${focused}"] button`) ?? this.scroller).focus({ preventScroll: true });
+    const focused = this.body.contains(document.activeElement)
+      ? document.activeElement.closest("tr").dataset.row
+      : null;
+    const space = (rows) =>
+      rows > 0 && !printing ? [el("tr", { class: "space", "aria-hidden": "true" }, this.sized(rows * ROW))] : [];
+    this.body.replaceChildren(
+      ...space(first),
+      ...this.picked.slice(first, last).map((row, i) => this.row(row, first + i)),
+      ...space(this.picked.length - last),
+    );
+    if (focused != null)
+      (this.body.querySelector(`tr[data-row="${focused}"] button`) ?? this.scroller).focus({ preventScroll: true });
   }
 
   sized(height) {
@@ -89,20 +150,31 @@ class Grid {
 
   row(row, number) {
     const cells = this.columns.map((column, place) => {
-      const value = column.value(row), text = column.text ? column.text(value, row) : value == null ? "–" : String(value);
+      const value = column.value(row),
+        text = column.text ? column.text(value, row) : value == null ? "–" : String(value);
       const cell = el("td", {
         class: [column.numeric ? "numeric" : "", column.wide ? "wide" : ""].join(" ").trim() || null,
-        "data-column": column.name, "data-value": value == null ? null : String(value), title: column.wide ? text : "",
+        "data-column": column.name,
+        "data-value": value == null ? null : String(value),
+        title: column.wide ? text : "",
       });
       if (column.color) {
         const swatch = el("i", { class: "swatch" });
         swatch.style.background = column.color(row);
         cell.append(swatch);
       }
-      cell.append(place === 0 && this.open ? el("button", { type: "button", class: "link", onclick: () => this.open(row) }, text) : text);
+      cell.append(
+        place === 0 && this.open
+          ? el("button", { type: "button", class: "link", onclick: () => this.open(row) }, text)
+          : text,
+      );
       return cell;
     });
-    return el("tr", { "data-row": String(row), "aria-rowindex": String(number + 1), class: this.marked?.(row) ? "marked" : null }, cells);
+    return el(
+      "tr",
+      { "data-row": String(row), "aria-rowindex": String(number + 1), class: this.marked?.(row) ? "marked" : null },
+      cells,
+    );
   }
 
   key(event) {
@@ -116,7 +188,9 @@ class Grid {
   /** All rows that are picked, as tab-separated text, numbers as they are. */
   tsv() {
     const clean = (value) => (value == null ? "" : String(value).replace(/[\t\r\n]+/g, " "));
-    const lines = this.picked.map((row) => this.columns.map((column) => clean(column.copied ? column.copied(row) : column.value(row))).join("\t"));
+    const lines = this.picked.map((row) =>
+      this.columns.map((column) => clean(column.copied ? column.copied(row) : column.value(row))).join("\t"),
+    );
     return [this.columns.map((column) => column.name).join("\t"), ...lines].join("\n") + "\n";
   }
 
@@ -141,20 +215,39 @@ const collate = new Intl.Collator("en", { numeric: true });
 
 /** What is typed, as conditions: `name>number`, `name=text`, and words that any column has. */
 function conditions(needle, columns) {
-  return needle.trim().toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
-    const parts = /^([a-z_][a-z0-9_]*)(>=|<=|>|<|=)(.+)$/.exec(word);
-    const column = parts && columns.find((known) => known.name.toLowerCase() === parts[1]);
-    if (column) {
-      const [, , sign, wanted] = parts, number = Number(wanted);
-      if (sign === "=" ) return (row) => { const value = column.value(row); return value === number || String(value ?? "").toLowerCase() === wanted; };
-      if (!Number.isNaN(number)) return (row) => {
-        const value = column.value(row);
-        return value != null && { ">": value > number, "<": value < number, ">=": value >= number, "<=": value <= number }[sign];
-      };
-    }
-    return (row) => columns.some((known) => {
-      const value = known.value(row);
-      return value != null && (String(value).toLowerCase().includes(word) || Boolean(known.text?.(value, row).toLowerCase().includes(word)));
+  return needle
+    .trim()
+    .toLowerCase()
+    .split(/\s+/)
+    .filter(Boolean)
+    .map((word) => {
+      const parts = /^([a-z_][a-z0-9_]*)(>=|<=|>|<|=)(.+)$/.exec(word);
+      const column = parts && columns.find((known) => known.name.toLowerCase() === parts[1]);
+      if (column) {
+        const [, , sign, wanted] = parts,
+          number = Number(wanted);
+        if (sign === "=")
+          return (row) => {
+            const value = column.value(row);
+            return value === number || String(value ?? "").toLowerCase() === wanted;
+          };
+        if (!Number.isNaN(number))
+          return (row) => {
+            const value = column.value(row);
+            return (
+              value != null &&
+              { ">": value > number, "<": value < number, ">=": value >= number, "<=": value <= number }[sign]
+            );
+          };
+      }
+      return (row) =>
+        columns.some((known) => {
+          const value = known.value(row);
+          return (
+            value != null &&
+            (String(value).toLowerCase().includes(word) ||
+              Boolean(known.text?.(value, row).toLowerCase().includes(word)))
+          );
+        });
     });
-  });
 }

@@ -13,7 +13,9 @@ function redraw() {
 }
 
 /** Whether the page is dark: by its button, else as the system wants it. */
-const isDark = () => (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+const isDark = () =>
+  (document.documentElement.dataset.theme ??
+    (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
 /** The button says what it would change to. */
 function nameTheme() {
@@ -41,7 +43,9 @@ function listenPage() {
     }
   });
   window.addEventListener("resize", redraw);
-  window.addEventListener("hashchange", () => { if (!isPart()) readAddress(); });
+  window.addEventListener("hashchange", () => {
+    if (!isPart()) readAddress();
+  });
   // The address is the view's: parts of the page are only gone to.
   for (const link of document.querySelectorAll("nav [data-part]")) {
     link.addEventListener("click", (event) => {
@@ -51,7 +55,8 @@ function listenPage() {
   }
   $("timeline-table").addEventListener("toggle", buildTimelineTable);
 
-  const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)");
+  const root = document.documentElement,
+    dark = matchMedia("(prefers-color-scheme: dark)");
   const recolour = () => {
     nameTheme();
     readTheme();
@@ -68,7 +73,14 @@ function listenPage() {
   $("theme").addEventListener("click", change);
   $("print").addEventListener("click", () => window.print());
   window.addEventListener("keydown", (event) => {
-    if (event.key === "d" && !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest("input, select, textarea")) change();
+    if (
+      event.key === "d" &&
+      !event.ctrlKey &&
+      !event.metaKey &&
+      !event.altKey &&
+      !event.target.closest("input, select, textarea")
+    )
+      change();
   });
   // Paper is light, and has no scroll bars.
   let before;
@@ -119,7 +131,8 @@ async function begin() {
     });
   } catch (error) {
     $("failed").hidden = false;
-    $("failed").textContent = `This page could not be drawn: ${error.message}. It needs a browser of 2023 or later. The same numbers stand in run.json beside it.`;
+    $("failed").textContent =
+      `This page could not be drawn: ${error.message}. It needs a browser of 2023 or later. The same numbers stand in run.json beside it.`;
     throw error;
   }
 }

@@ -4,8 +4,11 @@ const MEASURES = {
   bytes: { label: "Bytes", of: (flow) => flowSum(flow, "payload_bytes"), text: bytes, about: "application data" },
   ce: { label: "CE", of: (flow) => flowSum(flow, "ce"), text: count, about: "data packets marked CE" },
   lost: {
-    label: "Losses", text: count, about: "packets lost in the network or behind the tap, READ responses included",
-    of: (flow) => flowSum(flow, "network_lost") + flowSum(flow, "lost_downstream") + flowSum(flow, "response_network_lost"),
+    label: "Losses",
+    text: count,
+    about: "packets lost in the network or behind the tap, READ responses included",
+    of: (flow) =>
+      flowSum(flow, "network_lost") + flowSum(flow, "lost_downstream") + flowSum(flow, "response_network_lost"),
   },
 };
 /** Hosts that have a row of their own; the others are one. */
@@ -16,10 +19,13 @@ const matrix = { measure: "bytes" };
 
 /** Sums by source and destination. */
 function pairs() {
-  const all = new Map(), hosts = new Map();
+  const all = new Map(),
+    hosts = new Map();
   for (const flow of model.flowAt.values()) {
     if (!isHere(flow)) continue;
-    const source = flowValue(flow, "source"), destination = flowValue(flow, "destination"), key = `${source} ${destination}`;
+    const source = flowValue(flow, "source"),
+      destination = flowValue(flow, "destination"),
+      key = `${source} ${destination}`;
     if (!all.has(key)) all.set(key, { source, destination, flows: 0, bytes: 0, ce: 0, lost: 0 });
     const pair = all.get(key);
     pair.flows++;
@@ -30,7 +36,8 @@ function pairs() {
 }
 
 function buildMatrix() {
-  const { all, hosts } = pairs(), place = $("matrix-place");
+  const { all, hosts } = pairs(),
+    place = $("matrix-place");
   const ranked = [...hosts].sort((a, b) => b[1] - a[1]).map(([host]) => host);
   const own = new Set(ranked.slice(0, MOST_HOSTS));
   const names = [...own].sort(collate.compare);
@@ -42,34 +49,114 @@ function buildMatrix() {
     for (const name of Object.keys(cell)) cell[name] += pair[name];
     cells.set(key, cell);
   }
-  const measure = MEASURES[matrix.measure], name = matrix.measure;
+  const measure = MEASURES[matrix.measure],
+    name = matrix.measure;
   // What many hosts do together does not make single ones pale.
-  const most = [...cells].reduce((most, [key, cell]) => (key.split(" ").includes(OTHERS) ? most : Math.max(most, cell[name])), 0);
+  const most = [...cells].reduce(
+    (most, [key, cell]) => (key.split(" ").includes(OTHERS) ? most : Math.max(most, cell[name])),
+    0,
+  );
   const senders = names.filter((source) => names.some((destination) => cells.has(`${source} ${destination}`)));
   const receivers = names.filter((destination) => names.some((source) => cells.has(`${source} ${destination}`)));
-  const hostButton = (host) => (host === OTHERS ? el("span", { class: "quiet" }, `${ranked.length - MOST_HOSTS} others`) :
-    el("button", { type: "button", class: view.host === host ? "link on" : "link", "aria-pressed": String(view.host === host), onclick: () => look({ host: view.host === host ? null : host, source: null, destination: null, flows: new Set() }) }, host));
-  const head = el("tr", {}, el("td", { class: "corner" }, "from \u2193 to \u2192"), receivers.map((host) => el("th", { scope: "col" }, el("span", {}, hostButton(host)))));
-  const body = senders.map((source) => el("tr", {}, el("th", { scope: "row" }, hostButton(source)), receivers.map((destination) => {
-    const cell = cells.get(`${source} ${destination}`);
-    if (!cell) return el("td", { class: "none" });
-    const on = view.source === source && view.destination === destination;
-    const told = `${source} to ${destination}: ${bytes(cell.bytes)}, ${count(cell.ce)} CE, ${count(cell.lost)} lost, ${many(cell.flows, "flow")}`;
-    const button = el("button", {
-      type: "button", title: told, "aria-label": told, "aria-pressed": String(on), disabled: source === OTHERS || destination === OTHERS,
-      onclick: () => look(on ? { source: null, destination: null } : { source, destination, host: null, flows: new Set() }),
-    }, cell[name] ? measure.text(cell[name]) : "·");
-    const td = el("td", { class: on ? "on" : null, "data-source": source, "data-destination": destination, "data-value": String(cell[name]) }, button);
-    const strength = most && cell[name] ? 0.12 + 0.88 * Math.sqrt(Math.min(1, cell[name] / most)) : 0;
-    td.style.setProperty("--strength", String(strength));
-    if (strength > 0.55) td.classList.add("strong");
-    return td;
-  })));
-  const label = place.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent : null;
-  place.replaceChildren(senders.length ? el("div", { class: "scroller", tabIndex: 0, role: "region", "aria-label": "Matrix: scrolls" },
-    el("table", { class: `matrix ${name}`, "data-measure": name }, el("caption", { class: "quiet" }, `${measure.about}, from row to column`), el("thead", {}, head), el("tbody", {}, body))) :
-    el("p", { class: "quiet" }, "No flow was seen."));
-  if (label) [...place.querySelectorAll("button")].find((button) => label === (button.getAttribute("aria-label") ?? button.textContent))?.focus({ preventScroll: true });
-  $("matrix-measure").replaceChildren(...Object.entries(MEASURES).map(([key, { label }]) =>
-    el("button", { type: "button", role: "radio", "aria-checked": String(key === name), "data-measure": key, onclick: () => { matrix.measure = key; buildMatrix(); $("matrix-measure").querySelector(`[data-measure=${key}]`).focus(); } }, label)));
+  const hostButton = (host) =>
+    host === OTHERS
+      ? el("span", { class: "quiet" }, `${ranked.length - MOST_HOSTS} others`)
+      : el(
+          "button",
+          {
+            type: "button",
+            class: view.host === host ? "link on" : "link",
+            "aria-pressed": String(view.host === host),
+            onclick: () =>
+              look({ host: view.host === host ? null : host, source: null, destination: null, flows: new Set() }),
+          },
+          host,
+        );
+  const head = el(
+    "tr",
+    {},
+    el("td", { class: "corner" }, "from \u2193 to \u2192"),
+    receivers.map((host) => el("th", { scope: "col" }, el("span", {}, hostButton(host)))),
+  );
+  const body = senders.map((source) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, hostButton(source)),
+      receivers.map((destination) => {
+        const cell = cells.get(`${source} ${destination}`);
+        if (!cell) return el("td", { class: "none" });
+        const on = view.source === source && view.destination === destination;
+        const told = `${source} to ${destination}: ${bytes(cell.bytes)}, ${count(cell.ce)} CE, ${count(cell.lost)} lost, ${many(cell.flows, "flow")}`;
+        const button = el(
+          "button",
+          {
+            type: "button",
+            title: told,
+            "aria-label": told,
+            "aria-pressed": String(on),
+            disabled: source === OTHERS || destination === OTHERS,
+            onclick: () =>
+              look(on ? { source: null, destination: null } : { source, destination, host: null, flows: new Set() }),
+          },
+          cell[name] ? measure.text(cell[name]) : "·",
+        );
+        const td = el(
+          "td",
+          {
+            class: on ? "on" : null,
+            "data-source": source,
+            "data-destination": destination,
+            "data-value": String(cell[name]),
+          },
+          button,
+        );
+        const strength = most && cell[name] ? 0.12 + 0.88 * Math.sqrt(Math.min(1, cell[name] / most)) : 0;
+        td.style.setProperty("--strength", String(strength));
+        if (strength > 0.55) td.classList.add("strong");
+        return td;
+      }),
+    ),
+  );
+  const label = place.contains(document.activeElement)
+    ? (document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent)
+    : null;
+  place.replaceChildren(
+    senders.length
+      ? el(
+          "div",
+          { class: "scroller", tabIndex: 0, role: "region", "aria-label": "Matrix: scrolls" },
+          el(
+            "table",
+            { class: `matrix ${name}`, "data-measure": name },
+            el("caption", { class: "quiet" }, `${measure.about}, from row to column`),
+            el("thead", {}, head),
+            el("tbody", {}, body),
+          ),
+        )
+      : el("p", { class: "quiet" }, "No flow was seen."),
+  );
+  if (label)
+    [...place.querySelectorAll("button")]
+      .find((button) => label === (button.getAttribute("aria-label") ?? button.textContent))
+      ?.focus({ preventScroll: true });
+  $("matrix-measure").replaceChildren(
+    ...Object.entries(MEASURES).map(([key, { label }]) =>
+      el(
+        "button",
+        {
+          type: "button",
+          role: "radio",
+          "aria-checked": String(key === name),
+          "data-measure": key,
+          onclick: () => {
+            matrix.measure = key;
+            buildMatrix();
+            $("matrix-measure").querySelector(`[data-measure=${key}]`).focus();
+          },
+        },
+        label,
+      ),
+    ),
+  );
 }

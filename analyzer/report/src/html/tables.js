@@ -2,10 +2,35 @@
 
 /** Columns of `flows` that are shown first; all are in the copy of a flow's page. */
 const FLOW_COLUMNS = [
-  ["source", "From"], ["destination", "To"], ["destination_qpn", "QP"], ["service", "Service"], ["tap", "Tap"], ["first_time", "Begin"], ["wire_bytes", "On the wire"], ["payload_bytes", "Data"],
-  ["packets", "Packets"], ["ce_share", "CE share"], ["ce", "CE"], ["cnp", "CNPs"], ["retransmitted_packets", "Sent again"], ["missing", "Missing"], ["network_lost", "Lost"],
-  ["lost_downstream", "Lost behind"], ["runs_timeout", "Timeouts"], ["naks", "NAKs"], ["rnr_naks", "RNR NAKs"], ["ack_rtt_p50_ns", "ACK p50"], ["ack_rtt_max_ns", "ACK max"],
-  ["message_time_p50_ns", "Message p50"], ["message_time_p99_ns", "Message p99"], ["inflight_bytes_max", "In flight"], ["dscp", "DSCP"], ["recovery", "Recovery"], ["vantage", "Vantage"], ["comm", "Process"], ["flow_id", "Flow"],
+  ["source", "From"],
+  ["destination", "To"],
+  ["destination_qpn", "QP"],
+  ["service", "Service"],
+  ["tap", "Tap"],
+  ["first_time", "Begin"],
+  ["wire_bytes", "On the wire"],
+  ["payload_bytes", "Data"],
+  ["packets", "Packets"],
+  ["ce_share", "CE share"],
+  ["ce", "CE"],
+  ["cnp", "CNPs"],
+  ["retransmitted_packets", "Sent again"],
+  ["missing", "Missing"],
+  ["network_lost", "Lost"],
+  ["lost_downstream", "Lost behind"],
+  ["runs_timeout", "Timeouts"],
+  ["naks", "NAKs"],
+  ["rnr_naks", "RNR NAKs"],
+  ["ack_rtt_p50_ns", "ACK p50"],
+  ["ack_rtt_max_ns", "ACK max"],
+  ["message_time_p50_ns", "Message p50"],
+  ["message_time_p99_ns", "Message p99"],
+  ["inflight_bytes_max", "In flight"],
+  ["dscp", "DSCP"],
+  ["recovery", "Recovery"],
+  ["vantage", "Vantage"],
+  ["comm", "Process"],
+  ["flow_id", "Flow"],
 ];
 
 const grids = {};
@@ -14,19 +39,29 @@ const grids = {};
 function stored(table, described, name, label) {
   const about = model.about(described, name);
   return {
-    name, label: label ?? name.replaceAll("_", " "), about: `${name}: ${about.meaning}`, value: (row) => table.value(name, row),
-    numeric: ["number", "float", "time"].includes(about.kind), text: (value) => inUnit(value, about),
+    name,
+    label: label ?? name.replaceAll("_", " "),
+    about: `${name}: ${about.meaning}`,
+    value: (row) => table.value(name, row),
+    numeric: ["number", "float", "time"].includes(about.kind),
+    text: (value) => inUnit(value, about),
     copied: about.kind === "time" ? (row) => absolute(table.value(name, row)) : undefined,
   };
 }
 
 /** A column of rows in the document. */
 function listed(rows, described, name, label, more = {}) {
-  const about = model.about(described, name), isTime = about.kind === "time";
+  const about = model.about(described, name),
+    isTime = about.kind === "time";
   return {
-    name, label, about: `${name}: ${about.meaning}`, numeric: ["number", "float", "time"].includes(about.kind),
-    value: (row) => (isTime ? model.time(rows[row][name]) : rows[row][name]), text: (value) => inUnit(value, about),
-    copied: isTime ? (row) => rows[row][name] : undefined, ...more,
+    name,
+    label,
+    about: `${name}: ${about.meaning}`,
+    numeric: ["number", "float", "time"].includes(about.kind),
+    value: (row) => (isTime ? model.time(rows[row][name]) : rows[row][name]),
+    text: (value) => inUnit(value, about),
+    copied: isTime ? (row) => rows[row][name] : undefined,
+    ...more,
   };
 }
 
@@ -34,31 +69,78 @@ function listed(rows, described, name, label, more = {}) {
 const absolute = (time) => (time == null ? null : String(model.base + BigInt(time)));
 
 function flowsGrid() {
-  const several = model.run.taps.length > 1, comm = model.flows.column("comm").some((value) => value != null);
+  const several = model.run.taps.length > 1,
+    comm = model.flows.column("comm").some((value) => value != null);
   const has = { tap: several, comm, vantage: model.flows.column("vantage").some((value) => value != null) };
-  const columns = FLOW_COLUMNS.filter(([name]) => has[name] ?? true).map(([name, label]) => (name !== "ce_share" ? stored(model.flows, "flows", name, label) : {
-    name, label, about: "ce / data_packets", numeric: true, text: (value) => (value == null ? "–" : percent(value)),
-    value: (row) => { const data = model.flows.value("data_packets", row); return data ? model.flows.value("ce", row) / data : null; },
-  }));
+  const columns = FLOW_COLUMNS.filter(([name]) => has[name] ?? true).map(([name, label]) =>
+    name !== "ce_share"
+      ? stored(model.flows, "flows", name, label)
+      : {
+          name,
+          label,
+          about: "ce / data_packets",
+          numeric: true,
+          text: (value) => (value == null ? "–" : percent(value)),
+          value: (row) => {
+            const data = model.flows.value("data_packets", row);
+            return data ? model.flows.value("ce", row) / data : null;
+          },
+        },
+  );
   const at = (row) => model.flowAt.get(`${model.flows.value("flow_id", row)}/${model.flows.value("tap", row)}`);
   return new Grid({
-    id: "flows", columns: withValues(columns, model.flows.rows), rows: model.flows.rows, search: true, order: { column: "wire_bytes", down: true },
-    open: (row) => look({ flow: at(row).id }), only: (row) => isShown(at(row)) && (view.tap == null || at(row).tap === view.tap),
+    id: "flows",
+    columns: withValues(columns, model.flows.rows),
+    rows: model.flows.rows,
+    search: true,
+    order: { column: "wire_bytes", down: true },
+    open: (row) => look({ flow: at(row).id }),
+    only: (row) => isShown(at(row)) && (view.tap == null || at(row).tap === view.tap),
     marked: (row) => !at(row).counted,
   });
 }
 
 function episodesGrid() {
   let shown = new Set(timeline.episodes);
-  onView(() => { shown = new Set(timeline.episodes); });
-  const rows = model.run.episodes, of = (name, label, more) => listed(rows, "episodes", name, label, more);
-  const columns = [of("kind", "Kind", { color: (row) => theme.kind[rows[row].kind] }), of("start", "Begin"),
-    { name: "lasted_ns", label: "Lasted", numeric: true, about: "end - start", value: (row) => model.time(rows[row].end) - model.time(rows[row].start), text: duration },
-    of("destination", "To"), of("flows", "Flows"), of("senders_max", "Senders"), of("ce", "CE"), of("ce_share_peak", "CE peak", { text: percent }), of("cnp", "CNPs"), of("lost", "Lost"),
-    of("retransmitted_bytes", "Sent again"), of("rnr_naks", "RNR NAKs"), of("pause_ns", "Paused"), of("jain", "Jain"), of("cause", "Cause", { wide: true }), of("confidence", "Confidence"),
-    of("aggressors", "Aggressors", { wide: true }), of("victims", "Victims", { wide: true }), of("tap", "Tap")];
+  onView(() => {
+    shown = new Set(timeline.episodes);
+  });
+  const rows = model.run.episodes,
+    of = (name, label, more) => listed(rows, "episodes", name, label, more);
+  const columns = [
+    of("kind", "Kind", { color: (row) => theme.kind[rows[row].kind] }),
+    of("start", "Begin"),
+    {
+      name: "lasted_ns",
+      label: "Lasted",
+      numeric: true,
+      about: "end - start",
+      value: (row) => model.time(rows[row].end) - model.time(rows[row].start),
+      text: duration,
+    },
+    of("destination", "To"),
+    of("flows", "Flows"),
+    of("senders_max", "Senders"),
+    of("ce", "CE"),
+    of("ce_share_peak", "CE peak", { text: percent }),
+    of("cnp", "CNPs"),
+    of("lost", "Lost"),
+    of("retransmitted_bytes", "Sent again"),
+    of("rnr_naks", "RNR NAKs"),
+    of("pause_ns", "Paused"),
+    of("jain", "Jain"),
+    of("cause", "Cause", { wide: true }),
+    of("confidence", "Confidence"),
+    of("aggressors", "Aggressors", { wide: true }),
+    of("victims", "Victims", { wide: true }),
+    of("tap", "Tap"),
+  ];
   return new Grid({
-    id: "episodes", columns: withValues(columns, rows.length), rows: rows.length, search: true, order: { column: "start", down: false },
+    id: "episodes",
+    columns: withValues(columns, rows.length),
+    rows: rows.length,
+    search: true,
+    order: { column: "start", down: false },
     only: (row) => shown.has(rows[row]),
     open: (row) => {
       look({ flows: new Set(rows[row].flow_ids.split(" ").filter((id) => model.flowById.has(id))) });
@@ -69,43 +151,125 @@ function episodesGrid() {
 }
 
 function eventsGrid(id = "events", rows = null, height = 420) {
-  const table = model.events, place = (row) => (rows ? rows[row] : row), shift = (column) => ({
-    ...column, value: (row) => table.value(column.name, place(row)), copied: column.copied && ((row) => column.copied(place(row))),
-  });
-  const flow = { name: "flow", label: "Flow", wide: true, about: model.about("events", "flow_id").meaning,
-    value: (row) => { const id = table.value("flow_id", place(row)); return id && (flowName(model.flowById.get(id)) || id); } };
-  const value = { ...shift(stored(table, "events", "value", "Value")), text: (value, row) => (value == null ? "–" : /^(stall|pause_interval|rnr_nak)$/.test(table.value("kind", place(row))) ? duration(value) : count(value)) };
-  const columns = [shift(stored(table, "events", "time", "Time")), shift(stored(table, "events", "kind", "What")), ...(rows ? [] : [flow]), shift(stored(table, "events", "psn", "PSN")), value,
-    { ...shift(stored(table, "events", "detail", "Detail")), wide: true }, shift(stored(table, "events", "source", "Told by")), shift(stored(table, "events", "tap", "Tap"))];
-  return new Grid({
-    id, columns, rows: rows ? rows.length : table.rows, search: true, height,
-    only: rows ? null : (row) => {
-      const time = table.value("time", row), flow = table.value("flow_id", row);
-      if (time < view.from || time > view.to || (view.tap != null && table.value("tap", row) !== view.tap)) return false;
-      if (!isFiltered()) return true;
-      return flow != null && model.flowById.has(flow) && isShown(model.flowById.get(flow));
+  const table = model.events,
+    place = (row) => (rows ? rows[row] : row),
+    shift = (column) => ({
+      ...column,
+      value: (row) => table.value(column.name, place(row)),
+      copied: column.copied && ((row) => column.copied(place(row))),
+    });
+  const flow = {
+    name: "flow",
+    label: "Flow",
+    wide: true,
+    about: model.about("events", "flow_id").meaning,
+    value: (row) => {
+      const id = table.value("flow_id", place(row));
+      return id && (flowName(model.flowById.get(id)) || id);
     },
-    open: (row) => { const time = table.value("time", place(row)); lookAtSpan(time, time + model.head.width); point(time); if (!rows) $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" }); },
+  };
+  const value = {
+    ...shift(stored(table, "events", "value", "Value")),
+    text: (value, row) =>
+      value == null
+        ? "–"
+        : /^(stall|pause_interval|rnr_nak)$/.test(table.value("kind", place(row)))
+          ? duration(value)
+          : count(value),
+  };
+  const columns = [
+    shift(stored(table, "events", "time", "Time")),
+    shift(stored(table, "events", "kind", "What")),
+    ...(rows ? [] : [flow]),
+    shift(stored(table, "events", "psn", "PSN")),
+    value,
+    { ...shift(stored(table, "events", "detail", "Detail")), wide: true },
+    shift(stored(table, "events", "source", "Told by")),
+    shift(stored(table, "events", "tap", "Tap")),
+  ];
+  return new Grid({
+    id,
+    columns,
+    rows: rows ? rows.length : table.rows,
+    search: true,
+    height,
+    only: rows
+      ? null
+      : (row) => {
+          const time = table.value("time", row),
+            flow = table.value("flow_id", row);
+          if (time < view.from || time > view.to || (view.tap != null && table.value("tap", row) !== view.tap))
+            return false;
+          if (!isFiltered()) return true;
+          return flow != null && model.flowById.has(flow) && isShown(model.flowById.get(flow));
+        },
+    open: (row) => {
+      const time = table.value("time", place(row));
+      lookAtSpan(time, time + model.head.width);
+      point(time);
+      if (!rows) $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
+    },
   });
 }
 
 function stepsGrid() {
-  const rows = model.run.steps, of = (name, label, more) => listed(rows, "steps", name, label, more);
+  const rows = model.run.steps,
+    of = (name, label, more) => listed(rows, "steps", name, label, more);
   return new Grid({
-    id: "steps", rows: rows.length, search: true,
-    columns: [of("step", "Step"), of("host_a", "Host"), of("host_b", "Host"), of("start", "Begin"), of("duration_ns", "Lasted"), of("bytes", "Data"), of("period_ns", "Period"), of("spread_ns", "Spread"),
-      of("outlier", "Outlier"), of("episode", "Episode"), of("logged_ns", "Logged"), of("tap", "Tap")],
+    id: "steps",
+    rows: rows.length,
+    search: true,
+    columns: [
+      of("step", "Step"),
+      of("host_a", "Host"),
+      of("host_b", "Host"),
+      of("start", "Begin"),
+      of("duration_ns", "Lasted"),
+      of("bytes", "Data"),
+      of("period_ns", "Period"),
+      of("spread_ns", "Spread"),
+      of("outlier", "Outlier"),
+      of("episode", "Episode"),
+      of("logged_ns", "Logged"),
+      of("tap", "Tap"),
+    ],
     marked: (row) => rows[row].outlier,
-    open: (row) => { lookAtSpan(model.time(rows[row].start), model.time(rows[row].end)); $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" }); },
+    open: (row) => {
+      lookAtSpan(model.time(rows[row].start), model.time(rows[row].end));
+      $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
+    },
   });
 }
 
 function hopsGrid() {
-  const rows = model.run.hops, of = (name, label) => listed(rows, "hops", name, label);
+  const rows = model.run.hops,
+    of = (name, label) => listed(rows, "hops", name, label);
   return new Grid({
-    id: "hops", rows: rows.length, search: true, only: (row) => { const flow = model.flowById.get(rows[row].flow_id); return !flow || isShown(flow); },
-    columns: [{ name: "flow", label: "Flow", wide: true, value: (row) => flowName(model.flowById.get(rows[row].flow_id)) || rows[row].flow_id }, of("from_tap", "From tap"), of("to_tap", "To tap"), of("matched", "Matched"),
-      of("marked", "Marked between"), of("lost", "Lost between"), of("not_captured", "Not captured"), of("delay_min_ns", "Delay min"), of("delay_p50_ns", "p50"), of("delay_p99_ns", "p99"), of("delay_max_ns", "max")],
+    id: "hops",
+    rows: rows.length,
+    search: true,
+    only: (row) => {
+      const flow = model.flowById.get(rows[row].flow_id);
+      return !flow || isShown(flow);
+    },
+    columns: [
+      {
+        name: "flow",
+        label: "Flow",
+        wide: true,
+        value: (row) => flowName(model.flowById.get(rows[row].flow_id)) || rows[row].flow_id,
+      },
+      of("from_tap", "From tap"),
+      of("to_tap", "To tap"),
+      of("matched", "Matched"),
+      of("marked", "Marked between"),
+      of("lost", "Lost between"),
+      of("not_captured", "Not captured"),
+      of("delay_min_ns", "Delay min"),
+      of("delay_p50_ns", "p50"),
+      of("delay_p99_ns", "p99"),
+      of("delay_max_ns", "max"),
+    ],
   });
 }
 
@@ -121,22 +285,50 @@ const TABS = [
 function buildTables() {
   const tabs = TABS.filter(([, , rows], place) => place < 3 || rows() > 0);
   const [id, , rows, make] = tabs.find(([id]) => id === view.tab) ?? tabs[0];
-  const buttons = tabs.map(([name, label, rows]) => el("button", {
-    type: "button", role: "tab", "data-tab": name, "aria-selected": String(name === id), tabIndex: name === id ? 0 : -1, onclick: () => look({ tab: name }),
-  }, label, el("span", { class: "quiet" }, ` ${count(rows())}`)));
+  const buttons = tabs.map(([name, label, rows]) =>
+    el(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        "data-tab": name,
+        "aria-selected": String(name === id),
+        tabIndex: name === id ? 0 : -1,
+        onclick: () => look({ tab: name }),
+      },
+      label,
+      el("span", { class: "quiet" }, ` ${count(rows())}`),
+    ),
+  );
   $("table-tabs").replaceChildren(...buttons);
   if (!rows()) {
-    $("table-place").replaceChildren(el("p", { class: "quiet" }, { flows: "No flow was seen.", episodes: "Nothing was congested.", events: "Nothing happened." }[id]));
+    $("table-place").replaceChildren(
+      el(
+        "p",
+        { class: "quiet" },
+        { flows: "No flow was seen.", episodes: "Nothing was congested.", events: "Nothing happened." }[id],
+      ),
+    );
     return;
   }
   const notes = [];
   if (id === "flows" || id === "episodes") notes.push("Columns that are 0 or absent in all rows are left out.");
-  if (id === "flows" && model.head.flows_seen > model.flows.rows) notes.push(`The ${count(model.flows.rows)} rows with signs of congestion or the most bytes, of ${count(model.head.flows_seen)}: the others are in the dataset and in run.json.`);
-  if (id === "events" && model.head.events_seen > model.events.rows) notes.push(`${count(model.events.rows)} of ${count(model.head.events_seen)} events: of flows with very many, every second, fourth, … is kept. All are in the dataset.`);
+  if (id === "flows" && model.head.flows_seen > model.flows.rows)
+    notes.push(
+      `The ${count(model.flows.rows)} rows with signs of congestion or the most bytes, of ${count(model.head.flows_seen)}: the others are in the dataset and in run.json.`,
+    );
+  if (id === "events" && model.head.events_seen > model.events.rows)
+    notes.push(
+      `${count(model.events.rows)} of ${count(model.head.events_seen)} events: of flows with very many, every second, fourth, … is kept. All are in the dataset.`,
+    );
   if (id === "events") notes.push("Events of the stretch of time that the timeline shows.");
-  if (id === "flows" && [...model.flowAt.values()].some((flow) => !flow.counted)) notes.push("Rows in grey are what another tap counts.");
+  if (id === "flows" && [...model.flowAt.values()].some((flow) => !flow.counted))
+    notes.push("Rows in grey are what another tap counts.");
   grids[id] ??= make();
-  $("table-place").replaceChildren(...(notes.length ? [el("p", { class: "quiet" }, notes.join(" "))] : []), grids[id].element);
+  $("table-place").replaceChildren(
+    ...(notes.length ? [el("p", { class: "quiet" }, notes.join(" "))] : []),
+    grids[id].element,
+  );
   grids[id].pick();
 }
 
@@ -145,7 +337,8 @@ function listenTables() {
   $("table-tabs").addEventListener("keydown", (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!by) return;
-    const all = [...$("table-tabs").children], now = all.findIndex((tab) => tab.getAttribute("aria-selected") === "true");
+    const all = [...$("table-tabs").children],
+      now = all.findIndex((tab) => tab.getAttribute("aria-selected") === "true");
     look({ tab: all[(now + by + all.length) % all.length].dataset.tab });
     $("table-tabs").querySelector("[aria-selected=true]").focus();
   });

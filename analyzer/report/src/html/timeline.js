@@ -12,31 +12,65 @@ function buildTimeline() {
   const { tracks, missing, choice } = makeTracks();
   timeline.tracks = tracks;
   const list = $("track-list");
-  list.replaceChildren(el("canvas", { id: "time-above", "aria-hidden": "true" }), ...tracks.map((track) => {
-    track.canvas = el("canvas", { role: "img" });
-    track.height = track.lanes ? 6 + track.lanes.length * LANE : track.high ? HIGH : LOW;
-    const legend = el("div", { class: "legend" });
-    if (track.legend) {
-      for (const layer of [...(track.stack ?? []), ...(track.over ?? [])]) {
-        const swatch = el("i", { class: layer.dash ? "swatch dashed" : "swatch" });
-        swatch.style.background = layer.color;
-        legend.append(layer.flow
-          ? el("button", { type: "button", class: "key", title: "Only this flow", "data-flow": layer.flow, onclick: () => look({ flows: new Set([layer.flow]) }) }, swatch, layer.name)
-          : el("span", { class: "key" }, swatch, layer.name));
+  list.replaceChildren(
+    el("canvas", { id: "time-above", "aria-hidden": "true" }),
+    ...tracks.map((track) => {
+      track.canvas = el("canvas", { role: "img" });
+      track.height = track.lanes ? 6 + track.lanes.length * LANE : track.high ? HIGH : LOW;
+      const legend = el("div", { class: "legend" });
+      if (track.legend) {
+        for (const layer of [...(track.stack ?? []), ...(track.over ?? [])]) {
+          const swatch = el("i", { class: layer.dash ? "swatch dashed" : "swatch" });
+          swatch.style.background = layer.color;
+          legend.append(
+            layer.flow
+              ? el(
+                  "button",
+                  {
+                    type: "button",
+                    class: "key",
+                    title: "Only this flow",
+                    "data-flow": layer.flow,
+                    onclick: () => look({ flows: new Set([layer.flow]) }),
+                  },
+                  swatch,
+                  layer.name,
+                )
+              : el("span", { class: "key" }, swatch, layer.name),
+          );
+        }
       }
-    }
-    return el("figure", { class: "track", "data-track": track.id },
-      el("figcaption", {}, el("b", {}, track.name), " ", el("span", { class: "quiet" }, track.about), legend),
-      track.canvas);
-  }), el("canvas", { id: "time-axis", "aria-hidden": "true" }));
-  $("track-missing").replaceChildren(...(missing.length ? [el("b", {}, "Not shown: "),
-    missing.map(([name, reason]) => `${name} (${reason})`).join("; ") + "."] : []));
+      return el(
+        "figure",
+        { class: "track", "data-track": track.id },
+        el("figcaption", {}, el("b", {}, track.name), " ", el("span", { class: "quiet" }, track.about), legend),
+        track.canvas,
+      );
+    }),
+    el("canvas", { id: "time-axis", "aria-hidden": "true" }),
+  );
+  $("track-missing").replaceChildren(
+    ...(missing.length
+      ? [el("b", {}, "Not shown: "), missing.map(([name, reason]) => `${name} (${reason})`).join("; ") + "."]
+      : []),
+  );
   const notes = [];
-  const width = model.head.width, bin = Number(model.run.run.bin_ns);
-  if (model.head.slots) notes.push(width === bin ? `One slot is one bin of ${duration(bin)}.` : `One slot is ${duration(width)}: ${width / bin} bins of ${duration(bin)} in one (sums and largest values stay exact, medians become their mean).`);
-  if (isFiltered() && choice.without) notes.push(`${count(choice.without)} of the chosen flows have no series of their own on this page and are not drawn.`);
-  if (!isFiltered() && choice.without) notes.push(`${count(choice.without)} flows have no series of their own on this page: they are in “all others”.`);
-  if (view.tap == null && [...model.flowAt.values()].some((flow) => !flow.counted)) notes.push("Traffic that several taps saw is drawn once, as counted; choose a tap to see all of it there.");
+  const width = model.head.width,
+    bin = Number(model.run.run.bin_ns);
+  if (model.head.slots)
+    notes.push(
+      width === bin
+        ? `One slot is one bin of ${duration(bin)}.`
+        : `One slot is ${duration(width)}: ${width / bin} bins of ${duration(bin)} in one (sums and largest values stay exact, medians become their mean).`,
+    );
+  if (isFiltered() && choice.without)
+    notes.push(
+      `${count(choice.without)} of the chosen flows have no series of their own on this page and are not drawn.`,
+    );
+  if (!isFiltered() && choice.without)
+    notes.push(`${count(choice.without)} flows have no series of their own on this page: they are in “all others”.`);
+  if (view.tap == null && [...model.flowAt.values()].some((flow) => !flow.counted))
+    notes.push("Traffic that several taps saw is drawn once, as counted; choose a tap to see all of it there.");
   $("track-notes").textContent = notes.join(" ");
 }
 
@@ -68,7 +102,12 @@ function inWords(track) {
   const stretch = `${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}`;
   if (track.lanes) {
     const spans = track.places.map((place) => place.span);
-    const told = spans.slice(0, 5).map((span) => `${span.label} at ${moment(span.from - model.begin, 1000)}${span.to > span.from ? ` for ${duration(span.to - span.from)}` : ""}`);
+    const told = spans
+      .slice(0, 5)
+      .map(
+        (span) =>
+          `${span.label} at ${moment(span.from - model.begin, 1000)}${span.to > span.from ? ` for ${duration(span.to - span.from)}` : ""}`,
+      );
     return `${track.name}, ${stretch}: ${spans.length ? told.join(", ") : "none"}${spans.length > 5 ? `, and ${spans.length - 5} more` : ""}`;
   }
   return `${track.name}, ${stretch}: at most ${track.format(track.axis.most)}. ${track.about}. The values stand in the table below the timeline.`;
@@ -78,14 +117,18 @@ function inWords(track) {
 function drawOverview(width) {
   const place = $("overview");
   let canvas = place.firstChild;
-  if (!canvas) place.append(canvas = el("canvas", { "aria-hidden": "true" }));
-  const height = 34, context = fit(canvas, width, height), rateTrack = timeline.tracks.find((track) => track.id === "rate");
+  if (!canvas) place.append((canvas = el("canvas", { "aria-hidden": "true" })));
+  const height = 34,
+    context = fit(canvas, width, height),
+    rateTrack = timeline.tracks.find((track) => track.id === "rate");
   const x = (time) => LEFT + ((time - model.begin) / (model.end - model.begin)) * (width - LEFT - RIGHT);
   context.fillStyle = theme.quiet;
   context.textAlign = "right";
   context.fillText("whole run", LEFT - 6, height / 2);
   if (rateTrack) {
-    const plot = width - LEFT - RIGHT, perPixel = model.head.slots / plot, sums = [];
+    const plot = width - LEFT - RIGHT,
+      perPixel = model.head.slots / plot,
+      sums = [];
     for (let pixel = 0; pixel < plot; pixel++) {
       let most = 0;
       const end = Math.max(Math.floor(pixel * perPixel) + 1, Math.floor((pixel + 1) * perPixel));
@@ -98,7 +141,9 @@ function drawOverview(width) {
     }
     const most = Math.max(...sums) || 1;
     context.fillStyle = theme.rest;
-    sums.forEach((sum, pixel) => context.fillRect(LEFT + pixel, height - 2 - (sum / most) * (height - 8), 1, (sum / most) * (height - 8)));
+    sums.forEach((sum, pixel) =>
+      context.fillRect(LEFT + pixel, height - 2 - (sum / most) * (height - 8), 1, (sum / most) * (height - 8)),
+    );
   }
   for (const row of timeline.episodes) {
     context.fillStyle = theme.kind[row.kind];
@@ -120,18 +165,39 @@ function drawCursor() {
   const readout = $("readout");
   readout.dataset.time = shown ? String(at - model.begin) : "";
   if (!shown) {
-    readout.replaceChildren(el("span", { class: "quiet" }, `${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)} · ${duration(view.to - view.from)} of ${duration(model.end - model.begin)} · from ${model.date(view.from, 6)}`));
+    readout.replaceChildren(
+      el(
+        "span",
+        { class: "quiet" },
+        `${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)} · ${duration(view.to - view.from)} of ${duration(model.end - model.begin)} · from ${model.date(view.from, 6)}`,
+      ),
+    );
     return;
   }
   const list = $("track-list");
   line.style.left = `${list.offsetLeft + xOf(at, timeline.width)}px`;
   line.style.top = `${list.offsetTop}px`;
   line.style.height = `${list.offsetHeight}px`;
-  const slot = slotAt(at), parts = [el("b", {}, moment(at - model.begin, (view.to - view.from) / 1000))];
+  const slot = slotAt(at),
+    parts = [el("b", {}, moment(at - model.begin, (view.to - view.from) / 1000))];
   for (const track of timeline.tracks) {
     if (track.lanes) {
-      const here = track.lanes.flatMap((lane) => lane.spans).filter((span) => span.from <= at && at <= Math.max(span.to, span.from + (view.to - view.from) / 300));
-      if (here.length) parts.push(value(track.id, track.name, here.slice(0, 2).map((span) => span.title ?? span.label).join("; ") + (here.length > 2 ? ` and ${here.length - 2} more` : ""), null, true));
+      const here = track.lanes
+        .flatMap((lane) => lane.spans)
+        .filter((span) => span.from <= at && at <= Math.max(span.to, span.from + (view.to - view.from) / 300));
+      if (here.length)
+        parts.push(
+          value(
+            track.id,
+            track.name,
+            here
+              .slice(0, 2)
+              .map((span) => span.title ?? span.label)
+              .join("; ") + (here.length > 2 ? ` and ${here.length - 2} more` : ""),
+            null,
+            true,
+          ),
+        );
       continue;
     }
     if (slot < 0) continue;
@@ -141,14 +207,22 @@ function drawCursor() {
     }
     for (const layer of track.over ?? []) {
       const at = layer.line.values[slot];
-      if (at > 0) parts.push(value(track.id, track.stack || track.over.length > 1 ? layer.name : track.name, track.format(at), at));
+      if (at > 0)
+        parts.push(
+          value(track.id, track.stack || track.over.length > 1 ? layer.name : track.name, track.format(at), at),
+        );
     }
   }
   readout.replaceChildren(...parts);
 }
 
 function value(track, name, text, number, wide) {
-  return el("span", { class: wide ? "value wide" : "value", "data-track": track, "data-value": number == null ? null : String(number) }, el("i", {}, name), ` ${text}`);
+  return el(
+    "span",
+    { class: wide ? "value wide" : "value", "data-track": track, "data-value": number == null ? null : String(number) },
+    el("i", {}, name),
+    ` ${text}`,
+  );
 }
 
 /** Puts the cursor somewhere; what stands there is told to those who move it by keys. */
@@ -160,10 +234,13 @@ function point(time, told = false) {
 
 /** Pointers, wheel and keys. */
 function listenTimeline() {
-  const area = $("tracks"), list = $("track-list"), overview = $("overview");
+  const area = $("tracks"),
+    list = $("track-list"),
+    overview = $("overview");
   const at = (event) => timeAt(event.clientX - list.getBoundingClientRect().left, timeline.width);
   const within = (time) => Math.max(view.from, Math.min(view.to, time));
-  let drag = null, engaged = false;
+  let drag = null,
+    engaged = false;
   const brush = area.appendChild(el("div", { class: "brush", hidden: true }));
   const tip = area.appendChild(el("div", { class: "tip", hidden: true }));
 
@@ -183,9 +260,16 @@ function listenTimeline() {
     }
     point(within(time));
     if (drag && Math.abs(event.clientX - drag.x) > 4) {
-      const [x0, x1] = [xOf(within(drag.from), timeline.width), xOf(within(time), timeline.width)].sort((a, b) => a - b);
+      const [x0, x1] = [xOf(within(drag.from), timeline.width), xOf(within(time), timeline.width)].sort(
+        (a, b) => a - b,
+      );
       brush.hidden = false;
-      Object.assign(brush.style, { left: `${list.offsetLeft + x0}px`, width: `${x1 - x0}px`, top: `${list.offsetTop}px`, height: `${list.offsetHeight}px` });
+      Object.assign(brush.style, {
+        left: `${list.offsetLeft + x0}px`,
+        width: `${x1 - x0}px`,
+        top: `${list.offsetTop}px`,
+        height: `${list.offsetHeight}px`,
+      });
     } else showTip(event);
   });
   const end = (event) => {
@@ -198,24 +282,51 @@ function listenTimeline() {
     else open(event);
   };
   list.addEventListener("pointerup", end);
-  list.addEventListener("pointercancel", () => { drag = null; brush.hidden = true; });
-  list.addEventListener("pointerleave", () => { tip.hidden = true; if (!drag) { timeline.cursor = null; drawCursor(); } });
+  list.addEventListener("pointercancel", () => {
+    drag = null;
+    brush.hidden = true;
+  });
+  list.addEventListener("pointerleave", () => {
+    tip.hidden = true;
+    if (!drag) {
+      timeline.cursor = null;
+      drawCursor();
+    }
+  });
   list.addEventListener("dblclick", wholeRun);
-  area.addEventListener("pointerleave", () => { engaged = false; });
+  area.addEventListener("pointerleave", () => {
+    engaged = false;
+  });
 
   /** What lies under the pointer in a track of spans. */
   const spanAt = (event) => {
-    const track = timeline.tracks.find((track) => track.canvas === document.elementFromPoint(event.clientX, event.clientY));
+    const track = timeline.tracks.find(
+      (track) => track.canvas === document.elementFromPoint(event.clientX, event.clientY),
+    );
     if (!track?.places) return null;
-    const box = track.canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
-    return track.places.findLast((place) => x >= place.x0 - 2 && x <= place.x1 + 2 && y >= place.y0 && y <= place.y1)?.span ?? null;
+    const box = track.canvas.getBoundingClientRect(),
+      x = event.clientX - box.left,
+      y = event.clientY - box.top;
+    return (
+      track.places.findLast((place) => x >= place.x0 - 2 && x <= place.x1 + 2 && y >= place.y0 && y <= place.y1)
+        ?.span ?? null
+    );
   };
   const showTip = (event) => {
     const span = spanAt(event);
     tip.hidden = !span;
     list.style.cursor = span ? "pointer" : "";
     if (!span) return;
-    tip.replaceChildren(el("b", {}, span.label), ` ${span.title ?? ""}`, el("br"), el("span", { class: "quiet" }, `at ${moment(span.from - model.begin, 1000)}${span.to > span.from ? `, for ${duration(span.to - span.from)}` : ""}`));
+    tip.replaceChildren(
+      el("b", {}, span.label),
+      ` ${span.title ?? ""}`,
+      el("br"),
+      el(
+        "span",
+        { class: "quiet" },
+        `at ${moment(span.from - model.begin, 1000)}${span.to > span.from ? `, for ${duration(span.to - span.from)}` : ""}`,
+      ),
+    );
     const box = area.getBoundingClientRect();
     tip.style.left = `${Math.max(4, Math.min(event.clientX - box.left + 12, box.width - 290))}px`;
     tip.style.top = `${event.clientY - box.top + 16}px`;
@@ -226,15 +337,19 @@ function listenTimeline() {
     if (span) lookAtSpan(span.from, span.to);
   };
 
-  area.addEventListener("wheel", (event) => {
-    const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-    if (!event.ctrlKey && !event.metaKey && !sideways && !engaged) return;
-    event.preventDefault();
-    if (sideways) {
-      const moved = (event.deltaX / timeline.width) * (view.to - view.from);
-      lookAt(view.from + moved, view.to + moved);
-    } else zoom(Math.exp(Math.max(-0.4, Math.min(0.4, event.deltaY * 0.0025))), within(at(event)));
-  }, { passive: false });
+  area.addEventListener(
+    "wheel",
+    (event) => {
+      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+      if (!event.ctrlKey && !event.metaKey && !sideways && !engaged) return;
+      event.preventDefault();
+      if (sideways) {
+        const moved = (event.deltaX / timeline.width) * (view.to - view.from);
+        lookAt(view.from + moved, view.to + moved);
+      } else zoom(Math.exp(Math.max(-0.4, Math.min(0.4, event.deltaY * 0.0025))), within(at(event)));
+    },
+    { passive: false },
+  );
 
   area.addEventListener("keydown", (event) => {
     if (event.target.closest("button, select, input") || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -250,7 +365,10 @@ function listenTimeline() {
       "=": () => zoom(0.5, timeline.cursor ?? undefined),
       "-": () => zoom(2, timeline.cursor ?? undefined),
       0: wholeRun,
-      Escape: () => { timeline.cursor = null; drawCursor(); },
+      Escape: () => {
+        timeline.cursor = null;
+        drawCursor();
+      },
     };
     if (!keys[event.key]) return;
     event.preventDefault();
@@ -261,7 +379,8 @@ function listenTimeline() {
   const move = (event) => {
     if (!(event.buttons & 1)) return;
     const x = event.clientX - overview.getBoundingClientRect().left;
-    const time = model.begin + ((x - LEFT) / (timeline.width - LEFT - RIGHT)) * (model.end - model.begin), half = (view.to - view.from) / 2;
+    const time = model.begin + ((x - LEFT) / (timeline.width - LEFT - RIGHT)) * (model.end - model.begin),
+      half = (view.to - view.from) / 2;
     lookAt(time - half, time + half);
   };
   overview.addEventListener("pointerdown", move);
@@ -274,9 +393,14 @@ function listenTimeline() {
   if (model.taps.size > 1) {
     $("tap-choice").hidden = false;
     const select = $("tap");
-    select.append(el("option", { value: "" }, "all that counts"), ...model.run.taps.map((tap) => el("option", { value: String(tap.tap) }, tapName(tap))));
+    select.append(
+      el("option", { value: "" }, "all that counts"),
+      ...model.run.taps.map((tap) => el("option", { value: String(tap.tap) }, tapName(tap))),
+    );
     select.addEventListener("change", () => look({ tap: select.value === "" ? null : Number(select.value) }));
-    onView(() => { select.value = view.tap == null ? "" : String(view.tap); });
+    onView(() => {
+      select.value = view.tap == null ? "" : String(view.tap);
+    });
   }
 }
 
@@ -296,13 +420,31 @@ function buildTimelineTable() {
   const place = document.querySelector("#timeline-table .grid-place");
   if (!$("timeline-table").open) return;
   const [first, last] = slotsInView();
-  const layers = timeline.tracks.filter((track) => !track.lanes).flatMap((track) => [
-    ...(track.stack ?? []).map((layer) => ({ track, layer })), ...(track.over ?? []).map((layer) => ({ track, layer }))]);
-  const columns = [{ name: "time", label: "Time", value: (row) => slotBegin(first + row), text: (value) => moment(value - model.begin, model.head.width) },
+  const layers = timeline.tracks
+    .filter((track) => !track.lanes)
+    .flatMap((track) => [
+      ...(track.stack ?? []).map((layer) => ({ track, layer })),
+      ...(track.over ?? []).map((layer) => ({ track, layer })),
+    ]);
+  const columns = [
+    {
+      name: "time",
+      label: "Time",
+      value: (row) => slotBegin(first + row),
+      text: (value) => moment(value - model.begin, model.head.width),
+    },
     ...layers.map(({ track, layer }, number) => ({
-      name: `${track.id}:${layer.flow ?? layer.metric ?? number}`, label: layer.name === track.name ? track.name : `${track.name}: ${layer.name}`, numeric: true,
-      value: (row) => { const at = layer.line.values[first + row]; return Number.isNaN(at) ? null : at; },
+      name: `${track.id}:${layer.flow ?? layer.metric ?? number}`,
+      label: layer.name === track.name ? track.name : `${track.name}: ${layer.name}`,
+      numeric: true,
+      value: (row) => {
+        const at = layer.line.values[first + row];
+        return Number.isNaN(at) ? null : at;
+      },
       text: (value) => (value == null ? "–" : track.format(value)),
-    }))];
-  place.replaceChildren(new Grid({ id: "timeline-values", columns, rows: Math.max(0, last - first + 1), height: 320 }).element);
+    })),
+  ];
+  place.replaceChildren(
+    new Grid({ id: "timeline-values", columns, rows: Math.max(0, last - first + 1), height: 320 }).element,
+  );
 }

@@ -28,7 +28,10 @@ function onView(listener) {
 function look(change) {
   const changed = new Set();
   for (const [key, value] of Object.entries(change)) {
-    const same = value instanceof Set ? value.size === view[key].size && [...value].every((one) => view[key].has(one)) : view[key] === value;
+    const same =
+      value instanceof Set
+        ? value.size === view[key].size && [...value].every((one) => view[key].has(one))
+        : view[key] === value;
     if (!same) changed.add(key);
     view[key] = value;
   }
@@ -56,7 +59,8 @@ const isFiltered = () => view.flows.size > 0 || view.source != null || view.dest
 function isShown(flow) {
   if (view.flows.size && !view.flows.has(flow.id)) return false;
   if (view.source == null && view.destination == null && view.host == null) return true;
-  const source = flowValue(flow, "source"), destination = flowValue(flow, "destination");
+  const source = flowValue(flow, "source"),
+    destination = flowValue(flow, "destination");
   if (view.source != null && source !== view.source) return false;
   if (view.destination != null && destination !== view.destination) return false;
   return view.host == null || source === view.host || destination === view.host;
@@ -76,7 +80,8 @@ function writeAddress() {
     const parts = new URLSearchParams();
     if (!isWhole()) parts.set("t", `${view.from - model.begin}-${view.to - model.begin}`);
     if (view.flows.size) parts.set("flows", [...view.flows].join("."));
-    for (const key of ["source", "destination", "host", "tap", "flow"]) if (view[key] != null) parts.set(key, view[key]);
+    for (const key of ["source", "destination", "host", "tap", "flow"])
+      if (view[key] != null) parts.set(key, view[key]);
     if (view.tab !== "flows") parts.set("tab", view.tab);
     const text = parts.toString();
     if (text !== location.hash.slice(1)) {
