@@ -8,6 +8,7 @@ mod architecture;
 mod captures;
 mod cli;
 mod command;
+mod compare;
 mod copies;
 #[cfg(feature = "parquet")]
 mod dataset;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use roce_model::{Filter, Nanos, Severity};
 
+use crate::compare::Compare;
 use crate::dcqcn::Reaction;
 use crate::demo::Demo;
 use crate::devices::Devices;
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     /// Make the HTML page of results that -o wrote
     #[cfg(feature = "parquet")]
     Report(Report),
+    // What it is stands with its options.
+    Compare(Box<Compare>),
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
     /// Make a capture of a scenario, and what really happened in it

@@ -3,6 +3,7 @@
 mod align;
 mod args;
 mod choices;
+mod compare;
 mod config;
 mod dcqcn;
 mod decode;
@@ -54,6 +55,7 @@ pub fn main() -> ExitCode {
         Some(Command::Live(arguments)) => live::live(arguments),
         #[cfg(feature = "parquet")]
         Some(Command::Report(arguments)) => report::report(arguments),
+        Some(Command::Compare(arguments)) => compare::compare(arguments),
         Some(Command::Devices(arguments)) => devices::devices(arguments),
         Some(Command::Simulate(arguments)) => simulate::simulate(arguments),
         Some(Command::Completions { shell }) => completions(*shell),

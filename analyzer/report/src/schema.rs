@@ -7,6 +7,8 @@ use roce_model::{
     StepColumns, Table, TapColumns, TimelineColumns, Totals, VantageColumns,
 };
 
+use crate::compare::{Direction, Quantity};
+
 /// Every table, in the order of the page.
 pub const TABLES: [Table; 10] = [
     FindingColumns::TABLE,
@@ -62,6 +64,31 @@ const DOCUMENT_END: &str =
 | `opcodes` | By opcode: `name` and `packets`, CNPs and management datagrams included. |
 
 `missing` = `reordered` + `network_lost` + `capture_lost` + `ambiguous` + `unresolved`.
+";
+
+const COMPARISON: &str = "
+## The comparison
+
+What `compare A B --format json` prints: one object. `schema_version` rises when a key changes its meaning.
+
+| Key | Meaning |
+|---|---|
+| `schema_version` | 1 |
+| `a`, `b` | The two runs: `path`, `length_ns`, `flows`, `payload_bytes`, `bin_ns`, and the `slices` of `slice_ns` that noise was told from |
+| `confidence` | How sure all intervals together are. Half of the rest goes to the whole run, half to pairs of hosts; each half in equal parts to its intervals |
+| `matters` | A relative difference under this one does not matter |
+| `notes` | What differs in how the two runs were made |
+| `findings` | Those that are not the same: `id`, severity in `a` and `b` (null: none), `regression`, `summary` |
+| `pairs_left_out` | Pairs of hosts that were not compared one by one: 64 with most data are |
+| `scopes` | The whole run (`source` and `destination` null), then what one host sent to another; each with `compared` |
+
+A line of `compared`: `metric` and `unit`; the values `a` and `b` (null: that run does not have it); `difference` (b less a) and `relative` (over a); `low` and
+`high`, the interval of the difference; `visible`, a difference that would have been seen in four of five such pairs of runs; and `outcome`: `worse`, `better` or
+`different` (it stands out of the noise and matters; which way is better is not known), `negligible` (it stands out, and is too small), `alike`, `too_short` (fewer
+than 16 slices, or five of their blocks), `one_sided`. Metrics that neither run has anything of are left out.
+
+| Metric | Unit | Worse | Meaning |
+|---|---|---|---|
 ";
 
 /// A column's type as the page says it, with its forms in Parquet and JSON.
@@ -124,6 +151,21 @@ pub fn markdown() -> String {
         let _ = writeln!(page, "| `{name}` | {} |", escape(meaning));
     }
     page.push_str(DOCUMENT_END);
+    page.push_str(COMPARISON);
+    for metric in Quantity::ALL.map(Quantity::describe) {
+        let worse = match metric.worse {
+            Some(Direction::Up) => "up",
+            Some(Direction::Down) => "down",
+            None => "",
+        };
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {worse} | {} |",
+            metric.key,
+            metric.unit.name(),
+            escape(metric.meaning)
+        );
+    }
     page
 }
 

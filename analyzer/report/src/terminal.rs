@@ -5,6 +5,7 @@
 //! rows come. Tables are laid out by `grid`; nothing is coloured before all is laid out (`ink`).
 
 mod about;
+pub mod comparison;
 mod counts;
 pub(crate) mod devices;
 mod draw;

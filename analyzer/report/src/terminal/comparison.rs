@@ -1,0 +1,403 @@
+//! Two runs compared, on the terminal: first what stands out, then findings, pairs of hosts, and what does not stand out with how
+//! small a difference would have been seen. Also how its numbers are said, for every output for people.
+
+use roce_model::{Nanos, Severity};
+
+use super::field::{field, wrapped};
+use super::grid::{Column, lay};
+use super::ink::{Ink, clean, paint, shorten};
+use super::number::{ABSENT, bytes, plural, rate_of};
+use super::{NARROWEST, Style};
+use crate::compare::{Compared, Comparison, FindingChange, Outcome, Scope, Side, Unit};
+
+/// Lines about pairs of hosts; the others are counted.
+const PAIRS: usize = 20;
+
+/// The page.
+pub fn text(comparison: &Comparison, style: Style) -> String {
+    let style = &Style {
+        width: style.width.max(NARROWEST),
+        ..style
+    };
+    let mut lines = field("verdict", &verdict(comparison, style.unicode), style);
+    lines.extend(field("A", &side(&comparison.a), style));
+    lines.extend(field("B", &side(&comparison.b), style));
+    for note in &comparison.notes {
+        lines.extend(words("note", note, Ink::Warn, style));
+    }
+    let (whole, pairs) = comparison.scopes.split_at(comparison.scopes.len().min(1));
+    let of_whole: Vec<Line<'_>> = whole.iter().flat_map(Line::of_scope).collect();
+    let mut of_pairs: Vec<Line<'_>> = pairs
+        .iter()
+        .flat_map(Line::of_scope)
+        .filter(Line::stands_out)
+        .collect();
+    lines.extend(outstanding(&of_whole, style));
+    lines.extend(findings(&comparison.findings, style));
+    lines.extend(between(&mut of_pairs, pairs.len(), comparison, style));
+    lines.extend(alike(&of_whole, style));
+    lines.extend(silent(&of_whole, style));
+    lines.push(String::new());
+    lines.extend(words("how", &how(comparison), Ink::Faint, style));
+    paint(&lines.join("\n"), style.color)
+}
+
+/// A quantity, and the scope it is of.
+struct Line<'a> {
+    scope: &'a Scope,
+    compared: &'a Compared,
+}
+
+impl<'a> Line<'a> {
+    fn of_scope(scope: &'a Scope) -> impl Iterator<Item = Self> {
+        scope
+            .compared
+            .iter()
+            .map(move |compared| Self { scope, compared })
+    }
+
+    fn stands_out(&self) -> bool {
+        self.compared.outcome.stands_out()
+    }
+
+    fn title(&self) -> String {
+        self.compared.quantity.describe().title.to_owned()
+    }
+}
+
+/// How an outcome looks: by colour, symbol and word, so that none of them is needed.
+fn mark(outcome: Outcome, unicode: bool) -> (Ink, &'static str, &'static str) {
+    match (outcome, unicode) {
+        (Outcome::Worse, true) => (Ink::Warn, "▲", "worse"),
+        (Outcome::Worse, false) => (Ink::Warn, "!", "worse"),
+        (Outcome::Better, true) => (Ink::Good, "✓", "better"),
+        (Outcome::Better, false) => (Ink::Good, "+", "better"),
+        (_, true) => (Ink::Bold, "•", "other"),
+        (_, false) => (Ink::Bold, "i", "other"),
+    }
+}
+
+/// How many came out how.
+fn verdict(comparison: &Comparison, unicode: bool) -> Vec<String> {
+    let mut said: Vec<String> = [Outcome::Worse, Outcome::Better, Outcome::Different]
+        .into_iter()
+        .filter(|outcome| comparison.count(*outcome) > 0)
+        .map(|outcome| {
+            let (ink, symbol, word) = mark(outcome, unicode);
+            ink.of(&format!("{symbol} {} {word}", comparison.count(outcome)))
+        })
+        .collect();
+    if said.is_empty() {
+        said.push(Ink::Bold.of("no difference that stands out of the noise"));
+    }
+    let regressions = comparison
+        .findings
+        .iter()
+        .filter(|change| change.is_regression())
+        .count();
+    if regressions > 0 {
+        said.push(Ink::Bad.of(&plural(regressions as u64, "new finding", "new findings")));
+    }
+    let short = comparison.count(Outcome::TooShort);
+    if short > 0 {
+        said.push(format!("{short} too short to tell"));
+    }
+    said
+}
+
+fn side(side: &Side) -> Vec<String> {
+    vec![
+        clean(&side.path),
+        format!("{} long", side.length),
+        plural(side.flows, "flow", "flows"),
+        format!("{} of data", bytes(side.payload_bytes)),
+        format!("{} of {}", plural(side.slices, "slice", "slices"), side.slice),
+    ]
+}
+
+/// A field of running text, in which words from outside are cleaned.
+fn words(name: &str, text: &str, ink: Ink, style: &Style) -> Vec<String> {
+    let words: Vec<String> = clean(text).split(' ').map(str::to_owned).collect();
+    wrapped(name, &words, ink, style)
+}
+
+fn heading(text: &str) -> [String; 2] {
+    [String::new(), format!(" {}", Ink::Bold.of(text))]
+}
+
+/// What of the whole run stands out.
+fn outstanding(lines: &[Line<'_>], style: &Style) -> Vec<String> {
+    let rows: Vec<&Line<'_>> = lines.iter().filter(|line| line.stands_out()).collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut text = vec![String::new()];
+    text.extend(lay(
+        vec![
+            Column::new("whole run", false, 0, &rows, |line| outcome(line, true, style)),
+            Column::new("", false, 0, &rows, |line| line.title()),
+            Column::new("A", true, 0, &rows, |line| value(line.compared, line.compared.a)),
+            Column::new("B", true, 0, &rows, |line| value(line.compared, line.compared.b)),
+            Column::new("change", true, 0, &rows, |line| changed(line, style)),
+            Column::new("95 % interval", true, 1, &rows, |line| interval(line.compared)),
+        ],
+        None,
+        style,
+    ));
+    text
+}
+
+fn outcome(line: &Line<'_>, with_word: bool, style: &Style) -> String {
+    let (ink, symbol, word) = mark(line.compared.outcome, style.unicode);
+    ink.of(&if with_word {
+        format!("{symbol} {word}")
+    } else {
+        symbol.to_owned()
+    })
+}
+
+fn changed(line: &Line<'_>, style: &Style) -> String {
+    let (ink, ..) = mark(line.compared.outcome, style.unicode);
+    ink.of(&change(line.compared))
+}
+
+fn value(compared: &Compared, value: Option<f64>) -> String {
+    value.map_or_else(
+        || ABSENT.to_owned(),
+        |value| amount(compared.quantity.describe().unit, value),
+    )
+}
+
+/// The findings that are not the same.
+fn findings(changes: &[FindingChange], style: &Style) -> Vec<String> {
+    if changes.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = heading("findings that changed").to_vec();
+    for change in changes {
+        let ink = if change.is_regression() {
+            Ink::Bad
+        } else {
+            Ink::Bold
+        };
+        let (head, tail) = (moved(change), clean(&change.summary));
+        let mut words: Vec<String> = vec![ink.of(&format!("{}:", clean(&change.id)))];
+        words.extend(tail.split(' ').map(str::to_owned));
+        lines.extend(wrapped(&head, &words, Ink::Bold, style));
+    }
+    lines
+}
+
+/// How a finding changed, in few words.
+fn moved(change: &FindingChange) -> String {
+    match (change.a, change.b) {
+        (None, Some(now)) => format!("new {}", short(now)),
+        (Some(before), None) => format!("gone {}", short(before)),
+        (before, Some(now)) => format!("{}>{}", before.map_or("", short), short(now)),
+        (None, None) => String::new(),
+    }
+}
+
+/// A severity in four letters.
+const fn short(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Ok => "ok",
+        Severity::Info => "info",
+        Severity::Warning => "warn",
+        Severity::Critical => "crit",
+    }
+}
+
+/// What stands out between pairs of hosts, the largest difference first.
+fn between(rows: &mut Vec<Line<'_>>, pairs: usize, comparison: &Comparison, style: &Style) -> Vec<String> {
+    if pairs == 0 {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    if rows.is_empty() {
+        lines.push(String::new());
+        let none = format!(
+            "nothing stands out for any of {}",
+            plural(pairs as u64, "pair", "pairs")
+        );
+        lines.extend(field("host pairs", &[none], style));
+    } else {
+        let size = |line: &Line<'_>| line.compared.relative().map_or(f64::INFINITY, f64::abs);
+        let rank = |line: &Line<'_>| u8::from(line.compared.outcome != Outcome::Worse);
+        rows.sort_by(|one, other| {
+            rank(one)
+                .cmp(&rank(other))
+                .then(size(other).total_cmp(&size(one)))
+        });
+        let left = rows.len().saturating_sub(PAIRS);
+        rows.truncate(PAIRS);
+        let room = if style.width < 100 { 15 } else { 39 };
+        let host = |line: &Line<'_>, end: fn(&(String, String)) -> &String| {
+            let name = line.scope.pair.as_ref().map_or("", |pair| end(pair));
+            shorten(&clean(name), room, style.unicode)
+        };
+        lines.push(String::new());
+        lines.extend(lay(
+            vec![
+                Column::new("", false, 0, rows, |line| outcome(line, false, style)),
+                Column::new("from", false, 0, rows, |line| host(line, |pair| &pair.0)),
+                Column::new("to", false, 0, rows, |line| host(line, |pair| &pair.1)),
+                Column::new("", false, 0, rows, Line::title),
+                Column::new("A", true, 1, rows, |line| value(line.compared, line.compared.a)),
+                Column::new("B", true, 1, rows, |line| value(line.compared, line.compared.b)),
+                Column::new("change", true, 0, rows, |line| changed(line, style)),
+                Column::new("95 % interval", true, 2, rows, |line| interval(line.compared)),
+            ],
+            None,
+            style,
+        ));
+        if left > 0 {
+            lines.push(format!(
+                " and {} between pairs of hosts",
+                plural(left as u64, "more", "more")
+            ));
+        }
+    }
+    if comparison.pairs_left_out > 0 {
+        let left = plural(
+            comparison.pairs_left_out,
+            "pair with less data was",
+            "pairs with less data were",
+        );
+        lines.push(format!(" {left} not compared one by one"));
+    }
+    lines
+}
+
+/// What of the whole run does not stand out, and what would have.
+fn alike(lines: &[Line<'_>], style: &Style) -> Vec<String> {
+    let of = |outcome| move |line: &&Line<'_>| line.compared.outcome == outcome;
+    let mut rows: Vec<&Line<'_>> = lines.iter().filter(of(Outcome::Alike)).collect();
+    rows.extend(lines.iter().filter(of(Outcome::Negligible)));
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut text = heading("no difference that stands out, or one too small to matter").to_vec();
+    text.extend(lay(
+        vec![
+            Column::new("whole run", false, 0, &rows, |line| line.title()),
+            Column::new("A", true, 0, &rows, |line| value(line.compared, line.compared.a)),
+            Column::new("B", true, 0, &rows, |line| value(line.compared, line.compared.b)),
+            Column::new("change", true, 0, &rows, |line| change(line.compared)),
+            Column::new("seen from", true, 1, &rows, |line| visible(line.compared)),
+        ],
+        None,
+        style,
+    ));
+    text
+}
+
+/// What could not be compared.
+fn silent(lines: &[Line<'_>], style: &Style) -> Vec<String> {
+    let titles = |outcome: Outcome| -> Vec<String> {
+        let rows = lines.iter().filter(|line| line.compared.outcome == outcome);
+        rows.map(Line::title).collect()
+    };
+    let mut text = Vec::new();
+    let short = titles(Outcome::TooShort);
+    if !short.is_empty() {
+        text.push(String::new());
+        text.extend(field("too short", &short, style));
+        let hint = "these runs have too few slices of time to tell noise from a difference: take longer ones, or --bin 100us or less";
+        text.extend(words("", hint, Ink::Faint, style));
+    }
+    for (name, missing) in [("only in A", true), ("only in B", false)] {
+        let rows = lines
+            .iter()
+            .filter(|line| line.compared.outcome == Outcome::OneSided);
+        let rows = rows.filter(|line| line.compared.b.is_none() == missing);
+        text.extend(field(name, &rows.map(Line::title).collect::<Vec<_>>(), style));
+    }
+    text
+}
+
+/// How sure all of it is.
+pub(crate) fn how(comparison: &Comparison) -> String {
+    let (percent, matters) = (comparison.confidence * 100.0, comparison.matters * 100.0);
+    format!(
+        "all intervals together hold what they are to with {percent:.0} % (block bootstrap over slices of time); what stands out has one \
+         without 0 and differs by {matters:.0} % or more; what is \"seen from\" a size would have been seen in 4 of 5 such pairs of runs. Noise from \
+         run to run that a single run does not show is not in it: compare two runs of A to see that"
+    )
+}
+
+/// A number with its unit.
+pub(crate) fn amount(unit: Unit, value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    let size = value.abs();
+    let said = match unit {
+        Unit::BitsPerSecond => rate_of(size),
+        Unit::Share => format!("{} %", digits(size * 100.0)),
+        Unit::Nanoseconds => Nanos(whole(size)).to_string(),
+        Unit::PerMillionPackets => format!("{} ppm", digits(size)),
+        Unit::PerGigabyte => format!("{} /GB", digits(size)),
+        Unit::PerSecond => format!("{} /s", digits(size)),
+    };
+    format!("{sign}{said}")
+}
+
+/// Three digits.
+fn digits(value: f64) -> String {
+    let decimals = match value {
+        0.0 => 0,
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "lengths of time are not negative, and far below 2^64 ns"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+/// The difference: in percent of A, as a factor when it is large, by itself where A is nothing.
+pub(crate) fn change(compared: &Compared) -> String {
+    match (compared.relative(), compared.difference()) {
+        (Some(relative), _) if relative < 2.0 => format!("{:+.1} %", relative * 100.0),
+        (Some(relative), _) => format!("x {}", digits(1.0 + relative)),
+        (None, Some(difference)) => signed(compared.quantity.describe().unit, difference),
+        (None, None) => ABSENT.to_owned(),
+    }
+}
+
+/// The interval of the difference, as [`change`] says it.
+pub(crate) fn interval(compared: &Compared) -> String {
+    let Some((low, high)) = compared.interval else {
+        return ABSENT.to_owned();
+    };
+    let unit = compared.quantity.describe().unit;
+    match (compared.of_a(low), compared.of_a(high), compared.relative()) {
+        (Some(low), Some(high), Some(relative)) if relative < 2.0 => {
+            format!("{:+.1} to {:+.1} %", low * 100.0, high * 100.0)
+        }
+        (Some(low), Some(high), _) => format!("x {} to {}", digits((1.0 + low).max(0.0)), digits(1.0 + high)),
+        _ => format!("{} to {}", signed(unit, low), signed(unit, high)),
+    }
+}
+
+/// What difference would have been seen.
+pub(crate) fn visible(compared: &Compared) -> String {
+    let Some(visible) = compared.visible else {
+        return ABSENT.to_owned();
+    };
+    match compared.of_a(visible) {
+        Some(relative) => format!("{} %", digits(relative * 100.0)),
+        None => amount(compared.quantity.describe().unit, visible),
+    }
+}
+
+fn signed(unit: Unit, value: f64) -> String {
+    let plus = if value > 0.0 { "+" } else { "" };
+    format!("{plus}{}", amount(unit, value))
+}
