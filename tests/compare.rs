@@ -186,6 +186,15 @@ fn datasets_compare_as_their_captures_do() {
             assert_eq!(other[key], of_captures[key], "{key}");
         }
     }
+    let refused = run(dir, ["compare", "one", "other", "--flow", "qpn 1"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused
+            .stderr
+            .contains("--flow is for captures, and both sides are datasets\nhint: "),
+        "{}",
+        refused.stderr
+    );
     let refused = run(dir, ["compare", "one", "other-h2.pcapng", "--bin", "1ms"]);
     assert_eq!(refused.code, Some(2));
     assert!(

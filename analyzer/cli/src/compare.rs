@@ -90,6 +90,23 @@ pub(crate) struct Compare {
     pub(crate) threads: Option<u32>,
 }
 
+impl Compare {
+    /// An option that was given and shapes only what is analysed here.
+    fn for_captures(&self) -> Option<&'static str> {
+        let given = [
+            ("--bin", self.bin.is_some()),
+            ("--flow", self.flow.is_some()),
+            ("--link-rate", self.link_rate.is_some()),
+            ("--dscp-map", self.dscp_map.is_some()),
+            ("--config", self.config.is_some()),
+        ];
+        given
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(option, _)| option)
+    }
+}
+
 /// A percentage as a share.
 fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>();
@@ -109,6 +126,13 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     // Datasets first: captures take their bins.
     for (side, path) in sides.iter_mut().zip(paths) {
         *side = stored(path)?;
+    }
+    if sides.iter().all(Option::is_some)
+        && let Some(option) = arguments.for_captures()
+    {
+        bail!(
+            "{option} is for captures, and both sides are datasets\nhint: analyse their captures anew with -o DIR and {option}"
+        );
     }
     let told = sides
         .iter()

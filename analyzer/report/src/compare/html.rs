@@ -68,6 +68,14 @@ fn verdict(comparison: &Comparison) -> String {
     if said.is_empty() {
         said.push("No difference that stands out of the noise".to_owned());
     }
+    let new = comparison
+        .findings
+        .iter()
+        .filter(|change| change.is_regression())
+        .count();
+    if new > 0 {
+        said.push(format!("<span class=\"worse\">{new} new findings</span>"));
+    }
     let short = comparison.count(Outcome::TooShort);
     if short > 0 {
         said.push(format!("{short} too short to tell"));
