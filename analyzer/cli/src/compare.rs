@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use roce_model::{Filter, Nanos};
+use roce_model::{Filter, Nanos, Recorded};
 use roce_report::compare::{Comparison, html, json};
 use roce_report::terminal::comparison;
 
@@ -190,14 +190,8 @@ fn stored(path: &Path) -> anyhow::Result<Option<Collected>> {
 }
 
 /// Whether a folder holds a recorded live run.
-#[cfg(feature = "live")]
 fn is_recording(path: &Path) -> bool {
-    path.join(crate::live::RECORDING).is_file()
-}
-
-#[cfg(not(feature = "live"))]
-fn is_recording(_: &Path) -> bool {
-    false
+    path.join(Recorded::FILE).is_file()
 }
 
 /// Analyses one side.
