@@ -49,24 +49,32 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let mut page = HtmlReport::new(out);
     match arguments.dirs.as_slice() {
         [dir] => stored::replay(dir, &mut page)?,
-        dirs => joined::replay(
-            &dirs
-                .iter()
-                .map(|dir| (name(dir), dir.as_path()))
-                .collect::<Vec<_>>(),
-            &mut page,
-        )?,
+        dirs => joined::replay(&named(dirs), &mut page)?,
     }
     whole.finish(Ok(())).map_err(sink_error)?;
     writeln!(anstream::stdout(), "{}", path.display())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a folder is called beside others.
-fn name(dir: &Path) -> String {
-    let dir = dir
-        .components()
-        .next_back()
-        .map(|part| part.as_os_str().to_string_lossy());
-    dir.unwrap_or_default().into_owned()
+/// Folders with what they are called beside each other: by their last part where that tells them apart.
+fn named(dirs: &[PathBuf]) -> Vec<(String, &Path)> {
+    let last = |dir: &PathBuf| dir.file_name().map(std::ffi::OsStr::to_os_string);
+    let named = dirs.iter().map(|dir| {
+        let alike = dirs.iter().filter(|other| last(other) == last(dir)).count();
+        let name = last(dir).filter(|_| alike == 1).unwrap_or_else(|| dir.into());
+        (name.to_string_lossy().into_owned(), dir.as_path())
+    });
+    named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_called_so_that_they_are_told_apart() {
+        let dirs = ["a/out", "b/out", "c/h7", ".."].map(PathBuf::from);
+        let names: Vec<String> = named(&dirs).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a/out", "b/out", "h7", ".."]);
+    }
 }
