@@ -13,6 +13,7 @@ mod life;
 mod limits;
 mod notify;
 mod pair;
+mod so_far;
 
 use std::collections::HashMap;
 
@@ -92,6 +93,8 @@ pub struct Output {
     pub(crate) opened: Vec<FlowKey>,
     pub(crate) bins: Vec<Bin>,
     pub(crate) flows: Vec<FlowRow>,
+    /// The flows that are live, where that was asked for and there are not too many.
+    pub(crate) so_far: Option<Option<Vec<FlowRow>>>,
     /// Every bin before this one has been handed on.
     pub(crate) done_before: u64,
 }

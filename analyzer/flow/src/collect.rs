@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use roce_model::{Columns, EventColumns, Nanos, Sink, SinkError, TimelineColumns, TimelineRow};
+use roce_model::{
+    Columns, EventColumns, FlowRow, Nanos, Progress, Sink, SinkError, TimelineColumns, TimelineRow,
+};
 
 use crate::analysis::Output;
 use crate::bins::{Bin, Row};
@@ -29,6 +31,8 @@ pub struct Collector<'a> {
 struct Part {
     bins: VecDeque<Bin>,
     done_before: u64,
+    /// How its live flows stand, when it was asked.
+    so_far: Option<Option<Vec<FlowRow>>>,
 }
 
 impl<'a> Collector<'a> {
@@ -68,18 +72,22 @@ impl<'a> Collector<'a> {
             return Ok(());
         };
         state.done_before = output.done_before;
+        if output.so_far.is_some() {
+            state.so_far = output.so_far;
+        }
         state.bins.extend(output.bins);
         self.hand_on()
     }
 
+    /// The first bin that a part may still add to.
+    fn complete(&self) -> u64 {
+        let parts = self.parts.iter();
+        parts.map(|part| part.done_before).min().unwrap_or_default()
+    }
+
     /// Hands on every bin that no part will add to.
     fn hand_on(&mut self) -> Result<(), SinkError> {
-        let complete = self
-            .parts
-            .iter()
-            .map(|part| part.done_before)
-            .min()
-            .unwrap_or_default();
+        let complete = self.complete();
         loop {
             let next = self
                 .parts
@@ -175,6 +183,29 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
+    /// Somebody looks at the run: hands on what is complete, says how far it has come, and, once all parts have told of their flows,
+    /// what there is to say so far.
+    ///
+    /// # Errors
+    /// When a sink fails.
+    pub fn progress(&mut self) -> Result<(), SinkError> {
+        self.flush()?;
+        let all_told = self.parts.iter().all(|part| part.so_far.is_some());
+        let so_far = all_told.then(|| {
+            let told = self.parts.iter_mut().filter_map(|part| part.so_far.take());
+            let flows: Option<Vec<Vec<FlowRow>>> = told.collect();
+            self.verdicts.so_far(flows.map(|flows| flows.concat()))
+        });
+        let progress = Progress {
+            complete: Nanos(self.complete().saturating_mul(self.width.0)),
+            so_far: so_far.as_ref(),
+        };
+        for sink in &mut self.sinks {
+            sink.progress(&progress)?;
+        }
+        Ok(())
+    }
+
     /// The end: hands on what is left; gives what there is to conclude from.
     ///
     /// # Errors
@@ -218,7 +249,7 @@ fn timeline_row(time: Nanos, bin: &Bin, row: &Row, senders_to_destination: u32) 
 
 #[cfg(test)]
 mod tests {
-    use roce_model::{EventRow, FlowId, TapId};
+    use roce_model::{EventRow, FlowId, SoFar, TapId};
 
     use super::*;
     use crate::bins::{Bins, Row};
@@ -386,5 +417,70 @@ mod tests {
             .unwrap();
         collector.finish().unwrap();
         assert!(got.rows.is_empty());
+    }
+
+    /// What a sink was told of how far the run has come.
+    #[derive(Default)]
+    struct Looked {
+        rows: usize,
+        told: Vec<(u64, usize, Option<SoFar>)>,
+    }
+
+    impl Sink for Looked {
+        fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+            self.rows += rows.len();
+            Ok(())
+        }
+
+        fn progress(&mut self, progress: &Progress<'_>) -> Result<(), SinkError> {
+            self.told
+                .push((progress.complete.0, self.rows, progress.so_far.cloned()));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn whoever_looks_gets_what_is_complete() {
+        let live = |flow: u64, timeouts| FlowRow {
+            flow_id: FlowId(flow),
+            counted: true,
+            destination_qpn: 17,
+            runs_timeout: timeouts,
+            ..FlowRow::default()
+        };
+        let mut got = Looked::default();
+        let mut collector = Collector::new(2, settings(), vec![&mut got]);
+        let with = |done_before, so_far| Output {
+            so_far,
+            ..output(done_before, vec![bin(5, vec![row(1, 1, 1, 1)], &[])])
+        };
+        collector.push(0, with(9, Some(Some(vec![live(1, 2)])))).unwrap();
+        // The other part has not told: nothing is said of half of the run.
+        collector.progress().unwrap();
+        collector.push(1, with(7, Some(Some(vec![live(2, 3)])))).unwrap();
+        collector.progress().unwrap();
+        collector.progress().unwrap();
+        for part in 0..2 {
+            let flows = (part == 0).then(Vec::new);
+            collector.push(part, with(9, Some(flows))).unwrap();
+        }
+        collector.progress().unwrap();
+        collector.finish().unwrap();
+        let [none, so_far, none_again, too_many] = <[_; 4]>::try_from(got.told).unwrap();
+        assert_eq!((none.0, none.1, none.2), (0, 0, None));
+        // Bins of 10 before number 7, and both rows of number 5.
+        assert_eq!((so_far.0, so_far.1), (70, 2));
+        let so_far = so_far.2.unwrap();
+        assert_eq!(so_far.flows, [live(1, 2), live(2, 3)]);
+        let [finding] = <[_; 1]>::try_from(so_far.findings).unwrap();
+        assert_eq!(finding.id, "retransmit.timeout");
+        assert!(
+            finding.summary.contains("2 flows sent again after 5 timeouts"),
+            "{}",
+            finding.summary
+        );
+        assert_eq!(none_again.2, None, "it is told once");
+        let too_many = too_many.2.unwrap();
+        assert!(too_many.too_many && too_many.findings.is_empty());
     }
 }

@@ -11,7 +11,11 @@ mod steps;
 mod thresholds;
 mod vantage;
 
-use roce_model::{EventRow, FlowRow, Nanos, PauseFrame, RunSummary, TimelineRow};
+use std::collections::BTreeMap;
+
+use roce_model::{
+    EventKind, EventRow, FlowRow, Nanos, PauseFrame, RunSummary, SoFar, TapId, TapRow, TimelineRow,
+};
 
 pub use findings::{RULES, Rule};
 pub use steps::LoggedStep;
@@ -56,7 +60,12 @@ pub struct Verdicts {
     episodes: Episodes,
     findings: Findings,
     steps: Steps,
+    /// Records lost so far, by tap.
+    lost: BTreeMap<TapId, u64>,
 }
+
+/// Episodes that are told of while the run goes on, at most.
+const MOST_EPISODES: usize = 256;
 
 impl Verdicts {
     pub(crate) fn new(settings: Settings) -> Self {
@@ -66,6 +75,7 @@ impl Verdicts {
             episodes: Episodes::new(&settings),
             steps: Steps::new(settings.bin, settings.training_log.clone()),
             findings: Findings::new(settings),
+            lost: BTreeMap::new(),
         }
     }
 
@@ -89,6 +99,10 @@ impl Verdicts {
 
     /// An event; those of a bin come in the order of time.
     pub(crate) fn event(&mut self, event: &EventRow) {
+        if matches!(event.kind, EventKind::CaptureLost | EventKind::MirrorLost) {
+            let lost = self.lost.entry(event.tap).or_default();
+            *lost = lost.saturating_add(event.value.unwrap_or_default());
+        }
         self.episodes.event(event);
         self.findings.event(event);
     }
@@ -110,6 +124,41 @@ impl Verdicts {
         self.vantages.flow(row);
         self.findings.flow(row);
         self.steps.flow(row);
+    }
+
+    /// What there is to say while the run goes on, of it and of the flows that are `live`. Of the many episodes of a long run, the
+    /// latest.
+    pub(crate) fn so_far(&self, live: Option<Vec<FlowRow>>) -> SoFar {
+        let Some(flows) = live else {
+            return SoFar {
+                too_many: true,
+                ..SoFar::default()
+            };
+        };
+        let mut directory = self.directory.clone();
+        for row in &flows {
+            directory.note(row);
+        }
+        let (finished, _) = self.episodes.clone().conclude(&directory);
+        let told = episodes::tell(finished, &directory);
+        // A stall at a tap that lost records is less sure.
+        let taps = self.lost.iter().map(|(tap, records)| TapRow {
+            tap: *tap,
+            frames_lost: *records,
+            ..TapRow::default()
+        });
+        let run = RunSummary {
+            taps: taps.collect(),
+            ..RunSummary::default()
+        };
+        let findings = self.findings.so_far(&flows, &run, &directory, &told);
+        let old = told.len().saturating_sub(MOST_EPISODES);
+        SoFar {
+            flows,
+            episodes: told.into_iter().skip(old).map(|episode| episode.row).collect(),
+            findings,
+            too_many: false,
+        }
     }
 
     /// The end: fills in the run's vantages, episodes, steps and findings. Everything else in `run` is there already.

@@ -15,6 +15,8 @@ use std::net::IpAddr;
 
 use roce_wire::{Address, Roce, Service, VlanTag};
 
+use crate::FlowKey;
+
 /// A compiled `--flow` expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
@@ -57,6 +59,30 @@ impl Node {
             Self::Vlan(id) => packet.vlan.map(VlanTag::id) == Some(*id),
             Self::Vni(vni) => packet.vni == Some(*vni),
             Self::Service(service) => packet.service() == *service,
+        }
+    }
+
+    /// Whether it holds for a flow; `None` where that takes a DSCP that is not known.
+    fn holds(&self, flow: &FlowKey, dscp: Option<u8>) -> Option<bool> {
+        match self {
+            Self::Or(a, b) => match (a.holds(flow, dscp), b.holds(flow, dscp)) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), other) => other,
+                (None, _) => None,
+            },
+            Self::And(a, b) => match (a.holds(flow, dscp), b.holds(flow, dscp)) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), other) => other,
+                (None, _) => None,
+            },
+            Self::Not(inner) => inner.holds(flow, dscp).map(|holds| !holds),
+            Self::Source(prefix) => Some(prefix.contains(flow.source)),
+            Self::Destination(prefix) => Some(prefix.contains(flow.destination)),
+            Self::Qpn(qpn) => Some(flow.destination_qpn.value() == *qpn),
+            Self::Dscp(wanted) => dscp.map(|dscp| dscp == *wanted),
+            Self::Vlan(id) => Some(flow.vlan == Some(*id)),
+            Self::Vni(vni) => Some(flow.vni == Some(*vni)),
+            Self::Service(service) => Some(flow.service == *service),
         }
     }
 }
@@ -150,6 +176,12 @@ impl Filter {
     /// Whether the packet is one to look at.
     pub fn matches(&self, packet: &Roce) -> bool {
         self.root.matches(packet)
+    }
+
+    /// Whether it holds for the packets of a flow. `dscp` is the one that most of them have, if that is known: where the answer
+    /// depends on it, a flow of which it is not known is none to look at.
+    pub fn matches_flow(&self, flow: &FlowKey, dscp: Option<u8>) -> bool {
+        self.root.holds(flow, dscp) == Some(true)
     }
 }
 
@@ -377,9 +409,24 @@ mod tests {
     }
 
     fn matches(expression: &str) -> bool {
-        Filter::parse(expression)
-            .unwrap_or_else(|error| panic!("{error}"))
-            .matches(&packet())
+        let filter = Filter::parse(expression).unwrap_or_else(|error| panic!("{error}"));
+        let (packet, flow) = (packet(), FlowKey::of(&packet()));
+        let matches = filter.matches(&packet);
+        assert_eq!(
+            filter.matches_flow(&flow, Some(packet.dscp())),
+            matches,
+            "{expression}: the flow of the packet"
+        );
+        matches
+    }
+
+    #[test]
+    fn a_dscp_that_is_not_known_decides_nothing() {
+        let flow = FlowKey::of(&packet());
+        let matches = |expression| Filter::parse(expression).unwrap().matches_flow(&flow, None);
+        assert!(!matches("dscp 26") && !matches("not dscp 26"));
+        assert!(!matches("qpn 17 and dscp 26") && matches("qpn 17 or dscp 26"));
+        assert!(!matches("dscp 26 or dscp 26") && matches("not (dscp 26 and qpn 18)"));
     }
 
     #[test]

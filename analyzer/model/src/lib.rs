@@ -36,7 +36,7 @@ pub use packet::{HostReport, LinkAddresses, LostRecords, Management, Packet, Pac
 pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
 pub use recording::Recorded;
 pub use run::{InputSummary, RunColumns, RunRow};
-pub use sink::{RunSummary, Sink, SinkError};
+pub use sink::{Progress, RunSummary, Sink, SinkError, SoFar};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};
 pub use time::{Nanos, Span};

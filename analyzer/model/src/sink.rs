@@ -43,6 +43,29 @@ pub struct RunSummary {
     pub findings: Vec<FindingRow>,
 }
 
+/// What there is to say of a run that goes on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SoFar {
+    /// The flows that are live, as they stand: rows that will still change. Rows of what another tap saw more of have
+    /// `counted = false`.
+    pub flows: Vec<FlowRow>,
+    /// What was congested, the latest last; what still goes on ends with its last sign so far.
+    pub episodes: Vec<EpisodeRow>,
+    /// The findings of the rules that nothing later can take back, the worst first; their numbers may still grow.
+    pub findings: Vec<FindingRow>,
+    /// More flows are live than are looked at: nothing is said of any.
+    pub too_many: bool,
+}
+
+/// How far a run that goes on has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress<'a> {
+    /// All rows and events of bins that begin before this time have come.
+    pub complete: Nanos,
+    /// What there is to say, when it was asked for since the last time.
+    pub so_far: Option<&'a SoFar>,
+}
+
 /// Takes rows as they come and the summary at the end.
 ///
 /// Rows of one bin come together, bins in time order; only what was stamped out of order by more than the analysis
@@ -69,6 +92,14 @@ pub trait Sink {
     /// # Errors
     /// When the sink cannot go on.
     fn interval(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// Somebody looks at a run that goes on: all rows that are complete by now have come.
+    ///
+    /// # Errors
+    /// When the sink cannot go on.
+    fn progress(&mut self, _progress: &Progress<'_>) -> Result<(), SinkError> {
         Ok(())
     }
 

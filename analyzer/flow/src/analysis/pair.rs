@@ -358,10 +358,16 @@ impl Analysis {
         if peer == Found::NONE {
             return self.table.cold[at as usize].other;
         }
-        let says = |at: u32| self.table.cold[at as usize].to_other();
-        let (own, others) = (says(at), says(peer));
-        self.table.cold[peer as usize].other = Some(own);
-        Some(others)
+        self.table.cold[peer as usize].other = Some(self.table.cold[at as usize].to_other());
+        self.what_other_says(at)
+    }
+
+    /// The same, of a flow that stays.
+    pub(super) fn what_other_says(&self, at: u32) -> Option<Other> {
+        match self.table.hot[at as usize].peer {
+            Found::NONE => self.table.cold[at as usize].other,
+            peer => Some(self.table.cold[peer as usize].to_other()),
+        }
     }
 
     /// A flow was opened.

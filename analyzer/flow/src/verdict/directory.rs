@@ -30,7 +30,7 @@ pub(super) struct Party {
 }
 
 /// Flows and hosts by tap.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Directory {
     /// The place of each flow in `parties`: those are many, and written in their order.
     flows: Map<(TapId, FlowId), u32>,

@@ -62,7 +62,7 @@ const LOSS: usize = 2;
 const RNR: usize = 3;
 
 /// Follows the episodes of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Episodes {
     settings: Settings,
     /// The bin that rows come from.
@@ -102,7 +102,7 @@ enum Reported {
 }
 
 /// What the rows of a bin show at one destination.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Signs {
     destination: u32,
     tap: TapId,

@@ -143,6 +143,39 @@ impl Findings {
         }
     }
 
+    /// The findings that nothing later can take back, the worst first: those of rules that conclude from what was seen, neither from
+    /// what never came nor from how the run went on the whole. `live`: the flows that are not complete.
+    pub(super) fn so_far(
+        &self,
+        live: &[FlowRow],
+        run: &RunSummary,
+        directory: &Directory,
+        episodes: &[Told],
+    ) -> Vec<FindingRow> {
+        let (mut loss, mut receiver) = (self.loss.clone(), self.receiver.clone());
+        let counted = |row: &&FlowRow| row.counted && row.destination_qpn > MOST_MANAGEMENT_QPN;
+        for row in live.iter().filter(counted) {
+            loss.flow(row);
+            receiver.flow(row);
+        }
+        let context = Context {
+            run,
+            thresholds: &self.settings.thresholds,
+            directory,
+            episodes,
+            dropped: 0,
+        };
+        let findings = [
+            receiver.fatal(),
+            loss.network(&context),
+            loss.timeout(&context),
+            receiver.rnr(&context),
+            incast::incast(&context),
+            stall::stall(&context),
+        ];
+        worst_first(findings)
+    }
+
     /// The findings, the worst first. The summary lacks only them and the episodes.
     pub(super) fn conclude(
         self,
@@ -158,7 +191,7 @@ impl Findings {
             episodes,
             dropped,
         };
-        let mut findings: Vec<FindingRow> = [
+        worst_first([
             self.receiver.fatal(),
             self.loss.network(&context),
             self.loss.timeout(&context),
@@ -179,14 +212,15 @@ impl Findings {
             self.loss.capture(&context),
             self.quality.capture(&context),
             self.ecn.working(&context),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        // Stable: of one severity they stay in the order of the rules.
-        findings.sort_by_key(|finding| core::cmp::Reverse(finding.severity));
-        findings
+        ])
     }
+}
+
+fn worst_first(findings: impl IntoIterator<Item = Option<FindingRow>>) -> Vec<FindingRow> {
+    let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
+    // Stable: of one severity they stay in the order of the rules.
+    findings.sort_by_key(|finding| core::cmp::Reverse(finding.severity));
+    findings
 }
 
 impl Context<'_> {

@@ -87,7 +87,7 @@ struct Usual {
 }
 
 /// A flow's [`Share`], small while it has nothing but the usual: there are many of them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Kept {
     usual: Usual,
     rest: Option<Box<Share>>,
@@ -196,7 +196,7 @@ pub(super) enum Mode {
 }
 
 /// An episode that may go on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Open {
     pub(super) start: Nanos,
     /// End of the last bin with signs.

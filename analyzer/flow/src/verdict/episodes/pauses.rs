@@ -38,7 +38,7 @@ pub(in super::super) struct PauseFacts {
 /// Tap, priority, who sends the frames.
 type Key = (TapId, u8, Option<MacAddress>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     start: Nanos,
     end: Nanos,
@@ -46,7 +46,7 @@ struct Open {
 }
 
 /// A row of a paused flow.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Row {
     begin: Nanos,
     tap: TapId,
@@ -55,7 +55,7 @@ struct Row {
     payload_bytes: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pauses {
     quiet: Nanos,
     bin: Nanos,

@@ -9,7 +9,7 @@ use super::{ECN, INCAST, KINDS, Map, RNR};
 use crate::ways::Ways;
 
 /// A destination with episodes that go on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     /// The number of the destination, and its hash.
     number: u32,
@@ -28,7 +28,7 @@ pub(super) struct Place {
 }
 
 /// Destinations with episodes that go on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     pub(super) list: Vec<Place>,
     /// Where they are in it, by their numbers; [`NOWHERE`] for the others.

@@ -30,7 +30,7 @@ pub(in super::super) struct StallFacts {
     pub(in super::super) by_timeout: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stalls {
     silences: Vec<Stall>,
     /// Resend runs by timeout: where and when they began.

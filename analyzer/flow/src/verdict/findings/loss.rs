@@ -49,7 +49,7 @@ pub(super) const TIMEOUT: Rule = Rule {
     otherwise: "",
 };
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Gathered {
     data_packets: u64,
     lost: Worst,

@@ -38,7 +38,7 @@ pub(super) const NAK_FATAL: Rule = Rule {
     otherwise: "",
 };
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Gathered {
     rnr: u64,
     receivers: HashMap<Address, u64, foldhash::fast::RandomState>,

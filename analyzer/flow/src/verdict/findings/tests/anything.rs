@@ -165,9 +165,18 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
     #[test]
-    fn goes_in(steps in prop::collection::vec(step(), 0..60), receivers in prop::collection::vec((0..4u8, 0..4u8, number()), 0..4), totals in prop::array::uniform4(number())) {
+    fn goes_in(steps in prop::collection::vec(step(), 0..60), looked in 0..60usize, receivers in prop::collection::vec((0..4u8, 0..4u8, number()), 0..4), totals in prop::array::uniform4(number())) {
         let (mut verdicts, mut ways) = (Verdicts::new(Settings::default()), Ways::default());
-        for step in steps {
+        let mut so_far = None;
+        for (at, step) in steps.iter().cloned().enumerate() {
+            if at == looked {
+                // The flows that are live close later.
+                let live = steps.iter().skip(at).filter_map(|step| match step {
+                    Step::Flow(row) => Some(FlowRow::clone(row)),
+                    _ => None,
+                });
+                so_far = Some(verdicts.so_far(Some(live.collect())));
+            }
             match step {
                 Step::Begin(time) => verdicts.begin_bin(Nanos(time)),
                 Step::Row(row, source, destination) => {
@@ -187,6 +196,9 @@ proptest! {
         (run.totals.icrc_bad, run.totals.icrc_checked) = (totals[0], totals[1]);
         (run.totals.frames_lost, run.totals.cut_by_snaplen) = (totals[2], totals[3]);
         verdicts.conclude(&mut run);
+        for told in so_far.iter().flat_map(|so_far| &so_far.findings) {
+            prop_assert!(run.findings.iter().any(|finding| finding.id == told.id), "taken back: {}", told.summary);
+        }
         for episode in &run.episodes {
             prop_assert!(episode.start <= episode.end, "{episode:?}");
             EpisodeColumns::cells(episode, |column, cell| {
