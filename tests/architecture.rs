@@ -38,13 +38,15 @@ const ARROWS: [(&str, &[&str]); 12] = [
 ];
 
 /// Crates from outside that only some of ours may know.
-const ONLY: [(&str, &[&str]); 7] = [
+const ONLY: [(&str, &[&str]); 9] = [
     ("polars", &["roce-parquet"]),
     // The records are readable from bytes by a trait of aya's, which the kernel programs do without.
     ("aya", &["roce-probe", "roce-abi"]),
     ("rustix", &["roce-probe", "roce-analyze", "roce-capture"]),
     ("pcap", &["roce-capture"]),
     ("tokio", &["roce-analyze"]),
+    ("ratatui-core", &["roce-report", "roce-analyze"]),
+    ("ratatui-crossterm", &["roce-analyze"]),
     ("anyhow", &["roce-analyze", "xtask"]),
     ("clap", &["roce-analyze"]),
 ];

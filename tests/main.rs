@@ -28,6 +28,8 @@ mod probe;
 #[cfg(feature = "live")]
 mod replay;
 mod report;
+#[cfg(feature = "live")]
+mod screen;
 mod snapshots;
 #[cfg(feature = "parquet")]
 mod stored;

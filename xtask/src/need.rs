@@ -40,6 +40,13 @@ pub(crate) const PYTHON: Need = Need {
     packages: &["python3", "python3-venv"],
 };
 
+/// The live screen is tried in it.
+pub(crate) const TMUX: Need = Need {
+    what: "tmux",
+    there: || on_path("tmux").is_some(),
+    packages: &["tmux"],
+};
+
 /// Reads captures, for the golden files.
 pub(crate) const TSHARK: Need = Need {
     what: "tshark",

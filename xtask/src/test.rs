@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON};
+use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON, TMUX};
 use crate::workspace::{Profile, Workspace, execute, line, step, succeeds};
 use crate::{deny, ebpf, schema, vm};
 
@@ -30,11 +30,17 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let begun = Instant::now();
     need::ensure(&[C_COMPILER, LIBPCAP])?;
     let mut skipped = Vec::new();
+    if let Err(reason) = need::ensure(&[TMUX]) {
+        skip(
+            &mut skipped,
+            "the live screen in a terminal",
+            &format!("{reason:#}"),
+        );
+    }
 
     format(workspace, &mut skipped)?;
     clippy(workspace, &mut skipped)?;
     let counts = step("tests", || tests(workspace))?;
-    skipped.extend(counts.skipped.iter().cloned());
     match ebpf::Toolchain::find(workspace)? {
         Some(toolchain) => step("kernel programs", || ebpf::check(workspace, &toolchain))?,
         None => skip(

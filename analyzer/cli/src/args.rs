@@ -15,6 +15,8 @@ use crate::duration::{Moment, parse_duration};
 use crate::live::Live;
 use crate::processes::Processes;
 use crate::rate::Rate;
+#[cfg(feature = "live")]
+use crate::replay::Replay;
 #[cfg(feature = "parquet")]
 use crate::report::Report;
 use crate::simulate::Simulate;
@@ -53,6 +55,9 @@ pub(crate) enum Command {
     /// Analyse devices while they are captured from
     #[cfg(feature = "live")]
     Live(Box<Live>),
+    /// Replay captures, or a recorded live run, at the pace at which they were captured, on the live screen
+    #[cfg(feature = "live")]
+    Replay(Box<Replay>),
     /// Make the HTML page of results that -o wrote
     #[cfg(feature = "parquet")]
     Report(Report),

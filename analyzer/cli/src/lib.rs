@@ -22,16 +22,20 @@ mod pipeline;
 mod processes;
 mod progress;
 mod rate;
-#[cfg(feature = "live")]
+#[cfg_attr(not(feature = "live"), path = "without_replay.rs")]
 mod replay;
 #[cfg(feature = "parquet")]
 mod report;
 mod run;
+#[cfg(feature = "live")]
+mod screen;
 mod simulate;
 #[cfg(feature = "parquet")]
 mod stored;
 mod taps;
 mod training;
+#[cfg(feature = "live")]
+mod watch;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -53,6 +57,8 @@ pub fn main() -> ExitCode {
     let result = match &arguments.command {
         #[cfg(feature = "live")]
         Some(Command::Live(arguments)) => live::live(arguments),
+        #[cfg(feature = "live")]
+        Some(Command::Replay(arguments)) => replay::replay(arguments),
         #[cfg(feature = "parquet")]
         Some(Command::Report(arguments)) => report::report(arguments),
         Some(Command::Compare(arguments)) => compare::compare(arguments),
@@ -142,8 +148,17 @@ pub(crate) fn report(error: &anyhow::Error) {
     let style = anstyle::Style::new()
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Red.into()));
+    aside(format!("{style}error{style:#}: {error:#}"));
+}
+
+/// A line on standard error; while there is a screen, after that.
+fn aside(text: String) {
+    #[cfg(feature = "live")]
+    let Some(text) = screen::hold(text) else {
+        return;
+    };
     // That standard error cannot be written is nothing that could be told.
-    let _ = writeln!(anstream::stderr(), "{style}error{style:#}: {error:#}");
+    let _ = writeln!(anstream::stderr(), "{text}");
 }
 
 /// A warning about an input on standard error.
@@ -151,14 +166,14 @@ pub(crate) fn warn(input: &str, text: &str) {
     let style = anstyle::Style::new()
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Yellow.into()));
-    let _ = writeln!(anstream::stderr(), "{style}warning{style:#}: {input}: {text}");
+    aside(format!("{style}warning{style:#}: {input}: {text}"));
 }
 
 /// Something to know of a run, on standard error.
 #[cfg(feature = "probe")]
 pub(crate) fn note(input: &str, text: &str) {
     let style = anstyle::Style::new().bold();
-    let _ = writeln!(anstream::stderr(), "{style}note{style:#}: {input}: {text}");
+    aside(format!("{style}note{style:#}: {input}: {text}"));
 }
 
 fn explain(id: &str, arguments: &args::Analyse) -> anyhow::Result<ExitCode> {

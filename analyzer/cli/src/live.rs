@@ -15,16 +15,15 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
 use roce_model::{InputSummary, Nanos, Recorded, RunSummary, Sink};
-use roce_report::{Counted, HtmlReport, JsonReport, LiveReport};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing};
 use tokio::sync::oneshot;
 
 use crate::align::Alignment;
@@ -32,9 +31,11 @@ use crate::args::{Analyse, Format, Shape};
 use crate::choices::Choices;
 use crate::duration::parse_duration;
 use crate::inputs;
-use crate::pipeline::{self, Plan};
+use crate::pipeline::{self, Plan, Tick};
 use crate::processes;
 use crate::run::{self, Begun, Read, sink_error, time_of_day};
+use crate::screen::{self, Stage};
+use crate::watch::{Signals, WAITING_TICKS, Watch};
 use feed::LiveFeed;
 use host::{Host, HostArguments, Threads};
 use packets::{About, PacketFiles, Rotate};
@@ -77,9 +78,13 @@ pub(crate) struct Live {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
 
-    /// How often there is a line about what happens
+    /// How often there is a line about what happens; of the screen, how long what is shown together is
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     interval: Nanos,
+
+    /// Lines instead of the screen; so it is also where there is no terminal
+    #[arg(long)]
+    no_tui: bool,
 
     /// Bytes kept of each packet
     #[arg(long, value_name = "BYTES", default_value_t = 384, value_parser = clap::value_parser!(u32).range(64..=262_144))]
@@ -161,6 +166,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         crate::warn(device.name(), SNIFFER);
     }
 
+    let has_screen = screen::is_wanted(arguments.no_tui, arguments.format);
     // From here on a signal ends the run instead of the process.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -168,25 +174,33 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         .context("signals and timers cannot be waited for")?;
     let signals = {
         let _inside = runtime.enter();
-        Signals::new().context("signals cannot be waited for")?
+        Signals::new(has_screen).context("signals cannot be waited for")?
     };
     let stop = Stop::default();
     let told = host::told(&stop);
     let filtered = host.filtered();
     let (prepared, threads) = Prepared::new(arguments, choices.bin, devices, host, &told, &stop)?;
-    let (ticker, intervals) = bounded(1);
+    let stage = has_screen.then(|| watched(arguments, &choices, &prepared, &told));
+    let stage = stage.transpose().inspect_err(|_| stop.stop())?;
+    let watch = Watch {
+        interval: Some(arguments.interval),
+        limit: arguments.duration,
+        looks: stage.is_some(),
+    };
+    let (ticker, ticks) = bounded(WAITING_TICKS);
     let (ended, has_ended) = oneshot::channel();
     let result = std::thread::scope(|scope| {
         let analysis = std::thread::Builder::new()
             .name("analysis".to_owned())
             .spawn_scoped(scope, move || {
-                let result = prepared.analyse(arguments, &choices, begun, &intervals);
+                let result = prepared.analyse(arguments, &choices, begun, &ticks, stage);
                 // Whoever waits for it is there until it comes.
                 let _ = ended.send(());
                 result
             })
             .context("no thread for the analysis")?;
-        runtime.block_on(watch(arguments, signals, &told, &filtered, &ticker, has_ended));
+        let at_once = || host::take_off(&filtered);
+        runtime.block_on(watch.until_ended(signals, &|| told.stop(), &at_once, &ticker, has_ended));
         analysis
             .join()
             .map_err(|_| anyhow!("the analysing thread panicked"))?
@@ -202,65 +216,58 @@ const SNIFFER: &str = "captured by libpcap's RDMA sniffer: packets are stamped b
 say little; it has 128 receives, whatever --buffer says, and what finds none free is lost without being counted (missing PSNs that were \
 acknowledged show it)";
 
-/// The signals that end a run.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
+/// The screen of a run.
+fn watched(arguments: &Live, choices: &Choices, prepared: &Prepared, told: &Stop) -> anyhow::Result<Stage> {
+    let about = roce_report::About {
+        what: prepared.input.clone(),
+        paced: false,
+        interval: arguments.interval,
+        lead: Nanos(0),
+        has_host: arguments.host.has_probe(),
+    };
+    let run = Watched {
+        counters: Arc::clone(&prepared.counters),
+        told: told.clone(),
+        last: Mutex::new((0, Instant::now())),
+    };
+    Stage::open(Screen::new(about, run::style(choices.top)), Arc::new(run))
 }
 
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// The next of them: the exit code of who is ended by it at once.
-    async fn next(&mut self) -> i32 {
-        tokio::select! {
-            _ = self.interrupt.recv() => 128 + SignalKind::interrupt().as_raw_value(),
-            _ = self.terminate.recv() => 128 + SignalKind::terminate().as_raw_value(),
-        }
-    }
+/// A live run that is shown.
+struct Watched {
+    counters: Arc<Counters>,
+    told: Stop,
+    /// How many frames there were, and since when.
+    last: Mutex<(u64, Instant)>,
 }
 
-/// Waits for signals and timers until the analysis has ended.
-async fn watch(
-    arguments: &Live,
-    mut signals: Signals,
-    stop: &Stop,
-    filtered: &[String],
-    ticker: &Sender<()>,
-    mut has_ended: oneshot::Receiver<()>,
-) {
-    let every = Duration::from_nanos(arguments.interval.0);
-    let mut intervals = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
-    intervals.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    let limit = arguments
-        .duration
-        .map_or(Duration::MAX, |time| Duration::from_nanos(time.0));
-    let mut limit = std::pin::pin!(tokio::time::sleep(limit));
-    let mut stopping = false;
-    loop {
-        tokio::select! {
-            // One that finds the last still waiting is left out.
-            _ = intervals.tick(), if !stopping => drop(ticker.try_send(())),
-            () = &mut limit, if !stopping => {
-                stopping = true;
-                stop.stop();
-            }
-            code = signals.next() => {
-                if stopping {
-                    host::take_off(filtered);
-                    std::process::exit(code);
-                }
-                stopping = true;
-                stop.stop();
-            }
-            _ = &mut has_ended => return,
+/// After so long without a frame nothing waits to be analysed.
+const SILENCE: Duration = Duration::from_secs(3);
+
+impl screen::Shown for Watched {
+    fn standing(&self, screen: &Screen) -> Standing {
+        let counted = counted(&self.counters);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != counted.frames {
+            *last = (counted.frames, Instant::now());
+        } else if last.1.elapsed() > SILENCE {
+            screen.quiet_until(Nanos(counted.now.0.saturating_sub(Nanos::SECOND)));
+        }
+        Standing {
+            counted: Some(counted),
+            stopping: self.told.is_told(),
+            ..Standing::default()
         }
     }
+
+    fn command(&self, command: Command) {
+        // The capture goes on whatever is looked at.
+        if command == Command::Quit {
+            self.told.stop();
+        }
+    }
+
+    fn linger(&self) {}
 }
 
 /// The capture, running, and who takes what comes of it.
@@ -352,22 +359,27 @@ impl Prepared {
         arguments: &Live,
         choices: &Choices,
         begun: Begun,
-        intervals: &Receiver<()>,
+        ticks: &Receiver<Tick>,
+        stage: Option<Stage>,
     ) -> anyhow::Result<ExitCode> {
         let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
         // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
         if let Some(dataset) = self.dataset {
             sinks.push(dataset);
         }
-        match arguments.format {
-            Format::Text => sinks.push(Box::new(LiveReport::new(
+        match (arguments.format, stage) {
+            (Format::Text, Some(stage)) => {
+                sinks.push(Box::new(stage));
+                sinks.push(Box::new(run::terminal(choices.top)));
+            }
+            (Format::Text, None) => sinks.push(Box::new(LiveReport::new(
                 anstream::stdout(),
                 run::style(choices.top),
-                counted(self.counters),
+                move || counted(&self.counters),
             ))),
-            Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
-            Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
-            Format::None => {}
+            (Format::Json, _) => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+            (Format::Html, _) => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
+            (Format::None, _) => {}
         }
         for sink in &mut sinks {
             sink.begin(choices.bin).map_err(sink_error)?;
@@ -387,7 +399,7 @@ impl Prepared {
             .map(|sink| &mut **sink as &mut dyn Sink)
             .collect();
         let (mut done, verdicts) =
-            pipeline::run_live(self.feed, &plan, borrowed, intervals).map_err(sink_error)?;
+            pipeline::run_live(self.feed, &plan, borrowed, ticks).map_err(sink_error)?;
         let errors: Vec<String> = std::mem::take(&mut done.feed.errors)
             .into_iter()
             .map(|error| {
@@ -431,8 +443,8 @@ impl Prepared {
 }
 
 /// How the capture stands, for whoever asks.
-fn counted(counters: Arc<Counters>) -> impl Fn() -> Counted {
-    move || Counted {
+fn counted(counters: &Counters) -> Counted {
+    Counted {
         now: time_of_day(),
         frames: counters.frames(),
         overrun: counters.overrun(),

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use roce_capture::{Error, Interface, Merge, Run};
 use roce_flow::{Analysis, Collector, Conclusion, Options, Output, Settings, Verdicts};
-use roce_model::{Filter, PacketBatch, Sink, SinkError, Totals};
+use roce_model::{Filter, Nanos, PacketBatch, Sink, SinkError, Totals};
 
 use crate::align::Apart;
 use crate::decode::{Decoder, Share, Work};
@@ -46,12 +46,31 @@ pub(crate) trait Feed: Send {
 pub(crate) enum Next {
     /// Frames.
     Work(Work),
-    /// Nothing for now: what was handed on before should not wait for more.
+    /// Nothing for now: what was handed on before should not wait for more. Time has come so far, where that is known.
     #[cfg(feature = "live")]
-    Quiet,
+    Quiet(Option<Nanos>),
     /// The end.
     Ended,
 }
+
+/// What a run that goes on is told from outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(
+    not(feature = "live"),
+    expect(dead_code, reason = "files are read to their end")
+)]
+pub(crate) enum Tick {
+    /// An interval has passed: the sinks are told.
+    Interval,
+    /// Somebody looks: the sinks are told how far the run has come.
+    Look {
+        /// All that there is to say so far is wanted: the sinks get it with one of the next looks.
+        so_far: bool,
+    },
+}
+
+/// Live flows of which it is said how they stand, at most: some 25 MB.
+const MOST_SO_FAR: usize = 1 << 14;
 
 /// What is known at the end besides what the sinks got.
 pub(crate) struct Done<F> {
@@ -132,17 +151,16 @@ pub(crate) fn run(
     Ok((done, collector.finish()?))
 }
 
-/// Takes all frames of devices to the sinks. Whenever something comes from `intervals`, the sinks are told that an interval has
-/// passed.
+/// Takes all frames of devices, or of a replay, to the sinks, and tells them what comes from `ticks`.
 #[cfg(feature = "live")]
 pub(crate) fn run_live<F: Feed>(
     feed: F,
     plan: &Plan,
     sinks: Vec<&mut dyn Sink>,
-    intervals: &Receiver<()>,
+    ticks: &Receiver<Tick>,
 ) -> Result<(Done<F>, Verdicts), SinkError> {
     let mut collector = Collector::new(plan.threads as usize, plan.settings.clone(), sinks);
-    let done = threaded(feed, plan, &mut collector, |_| (), intervals)?;
+    let done = threaded(feed, plan, &mut collector, |_| (), ticks)?;
     Ok((done, collector.finish()?))
 }
 
@@ -180,9 +198,9 @@ fn threaded<F: Feed>(
     plan: &Plan,
     collector: &mut Collector<'_>,
     progress: impl FnMut(&F) + Send,
-    intervals: &Receiver<()>,
+    ticks: &Receiver<Tick>,
 ) -> Result<Done<F>, SinkError> {
-    let stop = AtomicBool::new(false);
+    let (stop, asked) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let parts = plan.threads;
         let (results, from_parts) = bounded(parts as usize * 8);
@@ -196,8 +214,8 @@ fn threaded<F: Feed>(
             workers.push(scope.spawn(move || analyse(index as usize, part, &work, &results)));
         }
         drop(results);
-        let stop = &stop;
-        let reader = scope.spawn(move || read(feed, to_parts, stop, progress));
+        let (stop, asked) = (&stop, &asked);
+        let reader = scope.spawn(move || read(feed, to_parts, stop, asked, progress));
         let mut failed = None;
         // A failed sink ends the reading; the parts' results are taken all the same, so that they can end.
         loop {
@@ -207,7 +225,14 @@ fn threaded<F: Feed>(
                     Ok(_) => Ok(()),
                     Err(_) => break,
                 },
-                recv(intervals) -> _ => if failed.is_none() { collector.interval() } else { Ok(()) },
+                recv(ticks) -> tick => match tick {
+                    Ok(Tick::Interval) if failed.is_none() => collector.interval(),
+                    Ok(Tick::Look { so_far }) if failed.is_none() => {
+                        asked.fetch_or(so_far, Ordering::Relaxed);
+                        collector.progress()
+                    }
+                    _ => Ok(()),
+                },
             };
             if let Err(error) = result {
                 stop.store(true, Ordering::Relaxed);
@@ -245,16 +270,24 @@ fn threaded<F: Feed>(
 )]
 fn read<F: Feed>(
     mut feed: F,
-    to_parts: Vec<Sender<Arc<Vec<Work>>>>,
+    to_parts: Vec<Sender<Arc<Portion>>>,
     stop: &AtomicBool,
+    asked: &AtomicBool,
     mut progress: impl FnMut(&F),
 ) -> F {
-    let mut handed_on: VecDeque<Arc<Vec<Work>>> = VecDeque::new();
+    let mut handed_on: VecDeque<Arc<Portion>> = VecDeque::new();
     let mut portion = Vec::new();
     let (mut frames, mut bytes) = (0, 0);
     loop {
         let next = feed.next();
         let (goes_on, ended) = (matches!(next, Next::Work(_)), matches!(next, Next::Ended));
+        #[cfg(feature = "live")]
+        let now = match &next {
+            Next::Quiet(now) => *now,
+            _ => None,
+        };
+        #[cfg(not(feature = "live"))]
+        let now = None;
         if let Next::Work(work) = next {
             frames += work.run.range.len();
             bytes += work
@@ -266,8 +299,13 @@ fn read<F: Feed>(
             portion.push(work);
         }
         let full = frames >= HANDED_ON || bytes >= HANDED_ON_BYTES || portion.len() >= HANDED_ON_RUNS;
-        if full || !goes_on && !portion.is_empty() {
-            let all = Arc::new(std::mem::take(&mut portion));
+        let so_far = asked.swap(false, Ordering::Relaxed);
+        if full || so_far || now.is_some() || !goes_on && !portion.is_empty() {
+            let all = Arc::new(Portion {
+                works: std::mem::take(&mut portion),
+                now,
+                so_far,
+            });
             (frames, bytes) = (0, 0);
             for part in &to_parts {
                 // A part that is gone has panicked: joining it tells.
@@ -284,7 +322,7 @@ fn read<F: Feed>(
                 .pop_front()
                 .and_then(Arc::into_inner)
                 .into_iter()
-                .flatten()
+                .flat_map(|portion| portion.works)
             {
                 feed.recycle(work);
             }
@@ -292,18 +330,34 @@ fn read<F: Feed>(
     }
 }
 
+/// What the parts get at a time.
+struct Portion {
+    works: Vec<Work>,
+    /// Behind them, time has come so far.
+    now: Option<Nanos>,
+    /// Behind them, each part is to say how its flows stand.
+    so_far: bool,
+}
+
 fn analyse(
     index: usize,
     mut part: Part,
-    work: &Receiver<Arc<Vec<Work>>>,
+    work: &Receiver<Arc<Portion>>,
     results: &Sender<(usize, Output)>,
 ) -> (Decoder, Conclusion) {
     for portion in work {
-        for work in portion.iter() {
+        for work in &portion.works {
             part.take(work);
         }
+        let (now, so_far) = (portion.now, portion.so_far);
         drop(portion);
         part.analyse();
+        if let Some(now) = now {
+            part.analysis.advance_to(now);
+        }
+        if so_far {
+            part.analysis.tell_so_far(MOST_SO_FAR);
+        }
         // How far this part has come is a result, too: others wait for it.
         let _ = results.send((index, part.analysis.take_output()));
     }
@@ -379,7 +433,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    fn new(merge: Merge) -> Self {
+    pub(crate) fn new(merge: Merge) -> Self {
         let inputs = merge.readers().len();
         let captures = merge
             .readers()
@@ -394,7 +448,7 @@ impl Source {
         }
     }
 
-    fn work(&mut self) -> Option<Work> {
+    pub(crate) fn work(&mut self) -> Option<Work> {
         let run = self.merge.next_run();
         self.errors.extend(self.merge.take_errors());
         let run: Run = run?;

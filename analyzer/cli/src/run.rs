@@ -24,6 +24,7 @@ use crate::folder::dataset;
 use crate::inputs::{self, Opened};
 use crate::pipeline::{self, Plan};
 use crate::progress::Progress;
+use crate::replay::Player;
 use crate::taps::Taps;
 
 /// Analyses captures.
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
 pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> anyhow::Result<ExitCode> {
     #[cfg(feature = "live")]
     if let Some((arguments, recorded)) = crate::replay::recorded(arguments)? {
-        return analyse(&arguments, Some(&recorded), beside);
+        return analyse(&arguments, Some(&recorded), beside, None, Begun::now());
     }
     #[cfg(not(feature = "live"))]
     if let Some(dir) = arguments
@@ -50,7 +51,18 @@ pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> 
             Recorded::FILE
         );
     }
-    analyse(arguments, None, beside)
+    analyse(arguments, None, beside, None, Begun::now())
+}
+
+/// Analyses captures, or a recorded run, at the pace of `player`.
+#[cfg(feature = "live")]
+pub(crate) fn replay(
+    arguments: &Analyse,
+    live: Option<&Recorded>,
+    player: &Player,
+    begun: Begun,
+) -> anyhow::Result<ExitCode> {
+    analyse(arguments, live, None, Some(player), begun)
 }
 
 /// Analyses captures; the only input of a `live` run that was recorded is called as it was then.
@@ -58,8 +70,9 @@ fn analyse(
     arguments: &Analyse,
     live: Option<&Recorded>,
     mut beside: Option<&mut dyn Sink>,
+    player: Option<&Player>,
+    begun: Begun,
 ) -> anyhow::Result<ExitCode> {
-    let begun = Begun::now();
     let choices = Choices::of(arguments)?;
     let threads = choices.threads;
 
@@ -75,7 +88,7 @@ fn analyse(
     let mut merge = Merge::new(opened.readers);
     let range = time_range(arguments, &mut merge)?;
 
-    let mut sinks = sinks(arguments, &choices)?;
+    let mut sinks = sinks(arguments, &choices, player)?;
     for sink in &mut sinks {
         sink.begin(choices.bin).map_err(sink_error)?;
     }
@@ -83,18 +96,14 @@ fn analyse(
         sink.begin(choices.bin).map_err(sink_error)?;
     }
     let plan = plan(&choices);
-    let options = Options {
-        seed: live.map(|recorded| recorded.seed),
-        ..plan.options
-    };
+    let seed = live.map(|recorded| recorded.seed);
     let plan = Plan {
-        options,
+        options: Options { seed, ..plan.options },
         range,
         match_taps: alignment.shared,
         apart: Arc::new(alignment.apart.clone()),
         ..plan
     };
-    let mut progress = Progress::new();
     let mut borrowed: Vec<&mut dyn Sink> = sinks
         .iter_mut()
         .map(|sink| &mut **sink as &mut dyn Sink)
@@ -102,9 +111,13 @@ fn analyse(
     if let Some(sink) = &mut beside {
         borrowed.push(&mut **sink);
     }
-    let (mut done, verdicts) =
-        pipeline::run(merge, &plan, borrowed, |merge| progress.update(merge)).map_err(sink_error)?;
-    drop(progress);
+    let (mut done, verdicts) = if let Some(player) = player {
+        player.run(merge, &plan, borrowed)
+    } else {
+        let mut progress = Progress::new();
+        pipeline::run(merge, &plan, borrowed, |merge| progress.update(merge))
+    }
+    .map_err(sink_error)?;
 
     for (reader, error) in std::mem::take(&mut done.feed.errors) {
         let place = opened.places.get(reader).copied().unwrap_or_default();
@@ -166,14 +179,21 @@ fn analyse(
 }
 
 /// Who gets the results.
-fn sinks(arguments: &Analyse, choices: &Choices) -> anyhow::Result<Vec<Box<dyn Sink>>> {
+fn sinks(
+    arguments: &Analyse,
+    choices: &Choices,
+    player: Option<&Player>,
+) -> anyhow::Result<Vec<Box<dyn Sink>>> {
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
     if let Some(dir) = &arguments.output {
         sinks.push(dataset(dir, arguments.overwrite, choices.threads > 1)?);
     }
     match arguments.format {
-        Format::Text => sinks.push(Box::new(terminal(choices.top))),
+        Format::Text => match player {
+            Some(player) => sinks.extend(player.text(choices)?),
+            None => sinks.push(Box::new(terminal(choices.top))),
+        },
         Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
         Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
         Format::None => {}
@@ -315,7 +335,8 @@ fn time_range(arguments: &Analyse, merge: &mut Merge) -> anyhow::Result<std::ops
     Ok(from..to)
 }
 
-fn terminal(top: usize) -> TerminalReport<impl Write> {
+/// The text of a run at its end.
+pub(crate) fn terminal(top: usize) -> TerminalReport<impl Write> {
     TerminalReport::new(anstream::stdout(), style(top))
 }
 

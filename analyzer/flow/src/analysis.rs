@@ -93,10 +93,19 @@ pub struct Output {
     pub(crate) opened: Vec<FlowKey>,
     pub(crate) bins: Vec<Bin>,
     pub(crate) flows: Vec<FlowRow>,
-    /// The flows that are live, where that was asked for and there are not too many.
-    pub(crate) so_far: Option<Option<Vec<FlowRow>>>,
+    /// The flows that are live, where that was asked for.
+    pub(crate) so_far: Option<LiveFlows>,
     /// Every bin before this one has been handed on.
     pub(crate) done_before: u64,
+}
+
+/// The flows that are live, as they stand.
+#[derive(Debug)]
+pub(crate) enum LiveFlows {
+    /// Their rows.
+    Rows(Vec<FlowRow>),
+    /// There are more than were asked for.
+    TooMany,
 }
 
 /// What an analysis knows at its end besides its rows.

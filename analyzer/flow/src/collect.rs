@@ -6,7 +6,7 @@ use roce_model::{
     Columns, EventColumns, FlowRow, Nanos, Progress, Sink, SinkError, TimelineColumns, TimelineRow,
 };
 
-use crate::analysis::Output;
+use crate::analysis::{LiveFlows, Output};
 use crate::bins::{Bin, Row};
 use crate::verdict::{Settings, Verdicts};
 use crate::ways::Ways;
@@ -32,7 +32,7 @@ struct Part {
     bins: VecDeque<Bin>,
     done_before: u64,
     /// How its live flows stand, when it was asked.
-    so_far: Option<Option<Vec<FlowRow>>>,
+    so_far: Option<LiveFlows>,
 }
 
 impl<'a> Collector<'a> {
@@ -193,7 +193,11 @@ impl<'a> Collector<'a> {
         let all_told = self.parts.iter().all(|part| part.so_far.is_some());
         let so_far = all_told.then(|| {
             let told = self.parts.iter_mut().filter_map(|part| part.so_far.take());
-            let flows: Option<Vec<Vec<FlowRow>>> = told.collect();
+            let rows = told.map(|flows| match flows {
+                LiveFlows::Rows(rows) => Some(rows),
+                LiveFlows::TooMany => None,
+            });
+            let flows: Option<Vec<Vec<FlowRow>>> = rows.collect();
             self.verdicts.so_far(flows.map(|flows| flows.concat()))
         });
         let progress = Progress {
@@ -454,14 +458,22 @@ mod tests {
             so_far,
             ..output(done_before, vec![bin(5, vec![row(1, 1, 1, 1)], &[])])
         };
-        collector.push(0, with(9, Some(Some(vec![live(1, 2)])))).unwrap();
+        collector
+            .push(0, with(9, Some(LiveFlows::Rows(vec![live(1, 2)]))))
+            .unwrap();
         // The other part has not told: nothing is said of half of the run.
         collector.progress().unwrap();
-        collector.push(1, with(7, Some(Some(vec![live(2, 3)])))).unwrap();
+        collector
+            .push(1, with(7, Some(LiveFlows::Rows(vec![live(2, 3)]))))
+            .unwrap();
         collector.progress().unwrap();
         collector.progress().unwrap();
         for part in 0..2 {
-            let flows = (part == 0).then(Vec::new);
+            let flows = if part == 0 {
+                LiveFlows::Rows(Vec::new())
+            } else {
+                LiveFlows::TooMany
+            };
             collector.push(part, with(9, Some(flows))).unwrap();
         }
         collector.progress().unwrap();

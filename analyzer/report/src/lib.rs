@@ -18,4 +18,6 @@ pub mod terminal;
 pub use error::Error;
 pub use html::HtmlReport;
 pub use json::JsonReport;
-pub use terminal::{Counted, LiveReport, Page, Style, TerminalReport, Tone};
+pub use terminal::{
+    About, Command, Counted, Key, LiveReport, Page, Screen, Standing, Style, TerminalReport, Tone,
+};

@@ -17,6 +17,7 @@ mod live;
 mod number;
 mod page;
 mod places;
+mod screen;
 mod steps;
 mod strip;
 mod summary;
@@ -30,6 +31,7 @@ use roce_model::{FlowId, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId, Tim
 
 pub use live::{Counted, LiveReport};
 pub use page::{Page, Tone};
+pub use screen::{About, Command, Key, Screen, Standing};
 
 use crate::Error;
 use strip::{Activity, FlowStrips, WholeStrip};

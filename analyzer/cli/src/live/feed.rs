@@ -104,7 +104,7 @@ impl Feed for LiveFeed {
             Captured::Quiet => {
                 self.keep(PacketFiles::flush);
                 self.tell_time();
-                Next::Quiet
+                Next::Quiet(None)
             }
             Captured::Ended => {
                 for file in std::mem::take(&mut self.files) {

@@ -5,15 +5,19 @@ use std::collections::HashMap;
 
 use roce_model::FlowRow;
 
-use super::Analysis;
+use super::{Analysis, LiveFlows};
 use crate::crossings::traffic;
 
 impl Analysis {
-    /// Puts the rows of the flows that are live into the next output, as they stand at the end of their last complete bin; `None`
-    /// in their place when there are more than `most`.
+    /// Puts the rows of the flows that are live into the next output, as they stand at the end of their last complete bin;
+    /// when there are more than `most`, that alone.
     pub fn tell_so_far(&mut self, most: usize) {
         let live: Vec<u32> = self.table.live().take(most.saturating_add(1)).collect();
-        self.output.so_far = Some((live.len() <= most).then(|| self.rows_so_far(&live)));
+        self.output.so_far = Some(if live.len() <= most {
+            LiveFlows::Rows(self.rows_so_far(&live))
+        } else {
+            LiveFlows::TooMany
+        });
     }
 
     fn rows_so_far(&self, live: &[u32]) -> Vec<FlowRow> {

@@ -71,7 +71,7 @@ impl Ink {
 }
 
 /// The ink and the glyph of a coloured character.
-fn dry(painted: char) -> Option<(Ink, char)> {
+pub(super) fn dry(painted: char) -> Option<(Ink, char)> {
     let code = u32::from(painted).checked_sub(PLANE)?;
     let ink = *INKS.get(usize::try_from(code >> 8).ok()?)?;
     let glyph = match code & 0xff {

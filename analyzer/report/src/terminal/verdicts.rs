@@ -14,7 +14,7 @@ const IN_FULL: usize = 3;
 const TOLD: usize = 8;
 
 /// How a severity looks: by colour, symbol and word, so that none of them is needed.
-fn mark(severity: Severity, unicode: bool) -> (Ink, &'static str) {
+pub(super) fn mark(severity: Severity, unicode: bool) -> (Ink, &'static str) {
     match (severity, unicode) {
         (Severity::Critical, true) => (Ink::Bad, "✗"),
         (Severity::Critical, false) => (Ink::Bad, "X"),

@@ -1,0 +1,242 @@
+//! The live screen: what flows do now, with small timelines, what was found so far, and what was lost; and one flow with its events.
+//!
+//! It has no terminal. [`Screen`] is a sink that keeps the latest intervals of a bounded number of flows, takes keys, and draws into
+//! a buffer of cells: whoever owns the terminal brings the keys and shows the cells. Handles are shared between threads, and held
+//! only while rows are added or cells are filled, never while anything is written. Intervals are those of the rows' own times:
+//! what is shown of a recording is the same however fast it is replayed.
+
+mod detail;
+mod findings;
+mod flows;
+mod head;
+mod help;
+mod history;
+mod paint;
+mod state;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ratatui_core::buffer::Buffer;
+use roce_model::{
+    EventColumns, FlowKey, FlowRow, Nanos, Progress, RunSummary, Sink, SinkError, Span, TimelineColumns,
+};
+
+pub use view::{Command, Key};
+
+use super::Style;
+use super::live::Counted;
+use state::State;
+use view::{Page, View};
+
+/// The least columns and rows that the screen is laid out for.
+const LEAST: (u16, u16) = (60, 15);
+
+/// Whose run is shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct About {
+    /// What is analysed: devices, or the name of a capture.
+    pub what: String,
+    /// It is a replay, which can be paced.
+    pub paced: bool,
+    /// Width of an interval; whole bins are taken.
+    pub interval: Nanos,
+    /// By so much the rows of a replay come before they are shown, at most.
+    pub lead: Nanos,
+    /// The process behind a flow can be known: the host's events are followed.
+    pub has_host: bool,
+}
+
+/// What is known at the time of drawing besides the rows.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Standing {
+    /// How a live capture stands.
+    pub counted: Option<Counted>,
+    /// The first and last time of what is replayed, where they are known.
+    pub span: Option<Span>,
+    /// How far a replay has come: nothing later is shown, though it may be there.
+    pub position: Option<Nanos>,
+    /// How fast it is replayed.
+    pub speed: Option<String>,
+    /// The run is about to end.
+    pub stopping: bool,
+}
+
+/// The screen; its clones are handles of the same.
+#[derive(Clone, Debug)]
+pub struct Screen(Arc<Mutex<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    about: About,
+    style: Style,
+    state: State,
+    view: View,
+}
+
+impl Screen {
+    /// A screen on which nothing has happened. Of `style`, the width is that of each drawing.
+    pub fn new(about: About, style: Style) -> Self {
+        let view = View {
+            paced: about.paced,
+            ..View::default()
+        };
+        Self(Arc::new(Mutex::new(Inner {
+            state: State::new(about.interval, about.lead),
+            about,
+            style,
+            view,
+        })))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A key was pressed: what it asks for, unless it is of the screen alone.
+    pub fn key(&self, key: Key) -> Option<Command> {
+        let inner = &mut *self.inner();
+        inner.view.key(key, &inner.state)
+    }
+
+    /// Nothing was captured for so long that everything up to this time has come.
+    pub fn quiet_until(&self, time: Nanos) {
+        let state = &mut self.inner().state;
+        state.complete = state.complete.max(time);
+    }
+
+    /// Fills the buffer.
+    pub fn draw(&self, buffer: &mut Buffer, standing: &Standing) {
+        let area = buffer.area;
+        let inner = &mut *self.inner();
+        inner
+            .state
+            .shown_until(standing.position.unwrap_or(Nanos(u64::MAX)));
+        let style = Style {
+            width: usize::from(area.width),
+            ..inner.style
+        };
+        if area.width < LEAST.0 || area.height < LEAST.1 {
+            let lines = [
+                format!("{} x {} is too small:", area.width, area.height),
+                format!("{} x {} at least", LEAST.0, LEAST.1),
+                "q quits".to_owned(),
+            ];
+            return paint::lines(buffer, &lines, 0, style.color);
+        }
+        let shown = Shown {
+            about: &inner.about,
+            style,
+            state: &inner.state,
+            interval: inner.view.shown(&inner.state),
+            standing,
+        };
+        let rows = usize::from(area.height);
+        let mut lines = head::head(&shown, &inner.view);
+        let body = rows.saturating_sub(lines.len() + 1);
+        let mut selected = None;
+        match inner.view.page {
+            Page::Flows => {
+                lines.extend(findings::short(&shown, if rows < 24 { 2 } else { 4 }));
+                let body = rows.saturating_sub(lines.len() + 1);
+                let (table, at) = flows::table(&shown, &mut inner.view, body);
+                selected = at.map(|at| lines.len() + at);
+                lines.extend(table);
+            }
+            Page::Flow(flow) => lines.extend(page(detail::detail(&shown, flow), &mut inner.view, body)),
+            Page::Findings => lines.extend(page(findings::all(&shown), &mut inner.view, body)),
+            Page::Help => lines.extend(page(help::help(&shown), &mut inner.view, body)),
+        }
+        lines.resize(rows.saturating_sub(1), String::new());
+        lines.push(head::foot(&shown, &inner.view));
+        paint::lines(buffer, &lines, 0, style.color);
+        if let Some(at) = selected {
+            paint::select(buffer, at);
+        }
+    }
+}
+
+/// As much of a page as there is room for, from where the user has scrolled to.
+fn page(lines: Vec<String>, view: &mut View, room: usize) -> Vec<String> {
+    view.top = view.top.min(lines.len().saturating_sub(room));
+    view.rows = room;
+    lines.into_iter().skip(view.top).take(room).collect()
+}
+
+/// What a drawing shows.
+struct Shown<'a> {
+    about: &'a About,
+    style: Style,
+    state: &'a State,
+    /// The interval that is looked at; none before one is complete.
+    interval: Option<u64>,
+    standing: &'a Standing,
+}
+
+impl Shown<'_> {
+    /// How wide an interval is.
+    fn width(&self) -> Nanos {
+        Nanos(self.state.width)
+    }
+
+    /// From when to when the captures that are replayed reach, where that is known.
+    fn replayed(&self) -> Option<Span> {
+        self.standing.span.filter(|_| self.about.paced)
+    }
+
+    /// The address of a flow, or its id, as short as there is room.
+    fn name(&self, flow: roce_model::FlowId, room: usize) -> String {
+        let unicode = self.style.unicode;
+        let short = |text: String, room| super::ink::shorten(&super::ink::clean(&text), room, unicode);
+        let Some(key) = self.state.key(flow) else {
+            return short(flow.to_string(), room);
+        };
+        let qpn = format!(" {:#x}", key.destination_qpn.value());
+        // Both addresses get half of what is left: what one does not need is the other's.
+        let (source, destination) = (key.source.to_string(), key.destination.to_string());
+        let left = room.saturating_sub(qpn.len() + 3);
+        let of_source = left.saturating_sub(destination.len().min(left.div_ceil(2)));
+        let source = short(source, of_source.max(4));
+        let destination = short(destination, left.saturating_sub(source.chars().count()).max(4));
+        format!("{source} > {destination}{qpn}")
+    }
+}
+
+impl Sink for Screen {
+    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+        self.inner().state.begin(bin);
+        Ok(())
+    }
+
+    fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
+        self.inner().state.opened(keys);
+        Ok(())
+    }
+
+    fn progress(&mut self, progress: &Progress<'_>) -> Result<(), SinkError> {
+        self.inner().state.progress(progress);
+        Ok(())
+    }
+
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        self.inner().state.timeline(rows);
+        Ok(())
+    }
+
+    fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
+        self.inner().state.events(rows);
+        Ok(())
+    }
+
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        self.inner().state.closed(rows);
+        Ok(())
+    }
+
+    fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        self.inner().state.finish(run);
+        Ok(())
+    }
+}

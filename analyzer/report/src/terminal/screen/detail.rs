@@ -1,0 +1,289 @@
+//! One flow: who it is and whose, what it did in the latest intervals, who sends to the same destination, and what happened to it.
+
+use std::collections::VecDeque;
+
+use roce_model::{FlowId, FlowRow, Nanos};
+
+use super::super::draw::bars;
+use super::super::field::{field, padded};
+use super::super::ink::{Ink, clean};
+use super::super::number::{ABSENT, bytes, count, float, percent, plural, rate, short_count};
+use super::Shown;
+use super::flows::{process, rivals, strip, time};
+use super::head::moment;
+use super::history::{Cell, KEPT};
+use super::state::{Event, Flow};
+
+/// Flows to the same destination that are named.
+const RIVALS: usize = 4;
+/// Columns for what a strip is about, and for its value in the interval that is looked at.
+const TITLE: usize = 12;
+const VALUE: usize = 22;
+
+/// The page.
+pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
+    let name = shown.name(id, shown.style.width);
+    let Some(flow) = shown.state.flow(id) else {
+        return vec![
+            Ink::Bold.of(&name),
+            "it was silent for so long that nothing is kept of it".to_owned(),
+        ];
+    };
+    let mut lines = vec![Ink::Bold.of(&name)];
+    lines.extend(field("", &identity(flow), &shown.style));
+    lines.extend(field("process", &[whose(shown, flow)], &shown.style));
+    lines.extend(field("peer", &[peer(shown, flow)], &shown.style));
+    if let Some(interval) = shown.interval {
+        lines.extend(timelines(shown, flow, interval));
+        lines.extend(competition(shown, flow, interval));
+    }
+    if let Some(row) = &flow.row {
+        lines.extend(field("so far", &sums(row), &shown.style));
+    }
+    lines.push(Ink::Faint.of("events, the latest first"));
+    let events = of(shown, &flow.events);
+    if events.is_empty() {
+        lines.push("  none so far".to_owned());
+    }
+    lines.extend(events);
+    let others = of(shown, &shown.state.of_no_flow);
+    if !others.is_empty() {
+        lines.push(Ink::Faint.of("events of no flow: of hosts, of the capture"));
+        lines.extend(others);
+    }
+    lines
+}
+
+/// Events up to now, the latest first.
+fn of(shown: &Shown<'_>, events: &VecDeque<Event>) -> Vec<String> {
+    let come = events
+        .iter()
+        .rev()
+        .filter(|event| event.time <= shown.state.limit);
+    come.map(|event| told(shown, event)).collect()
+}
+
+fn identity(flow: &Flow) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(key) = &flow.key {
+        words.push(key.service.name().to_owned());
+        words.extend(key.vlan.map(|vlan| format!("VLAN {vlan}")));
+        words.extend(key.vni.map(|vni| format!("VNI {vni}")));
+    }
+    if let Some(row) = &flow.row {
+        words.extend(row.dscp.map(|dscp| format!("DSCP {dscp}")));
+        words.extend(row.path_mtu.map(|mtu| format!("path MTU {mtu}")));
+        words.extend(row.source_port.map(|port| format!("UDP source port {port}")));
+        words.extend(
+            row.recovery
+                .map(|how| format!("recovers by {}", how.replace('_', "-"))),
+        );
+        words.extend(row.vantage.map(|vantage| format!("vantage {vantage}")));
+    }
+    if flow.taps.len() > 1 {
+        words.push(format!(
+            "seen at {} taps, shown as at the one that saw most",
+            flow.taps.len()
+        ));
+    }
+    words.push(format!("id {}", flow.id));
+    words
+}
+
+fn whose(shown: &Shown<'_>, flow: &Flow) -> String {
+    if let Some(process) = process(flow) {
+        let cgroup = flow.row.as_ref().and_then(|row| row.cgroup);
+        let cgroup = cgroup.map(|cgroup| format!(" (cgroup {cgroup})"));
+        return format!("{process}{}", cgroup.unwrap_or_default());
+    }
+    let why = match (shown.about.paced, shown.about.has_host) {
+        (false, false) => "not known: live --probe tells whose queue pairs are",
+        (true, _) => "not known: no host has told of this queue pair",
+        (false, true) => "not known: this host has not told of this queue pair",
+    };
+    why.to_owned()
+}
+
+fn peer(shown: &Shown<'_>, flow: &Flow) -> String {
+    let Some((row, peer)) = flow.row.as_ref().and_then(|row| Some((row, row.peer_flow_id?))) else {
+        return "the other direction is not known (so far)".to_owned();
+    };
+    let matches = row
+        .pairing_matches
+        .map(|matches| format!(", {}", plural(matches, "match", "matches")));
+    format!(
+        "{}, found by {}{}",
+        shown.name(peer, 60),
+        row.pairing.unwrap_or(ABSENT),
+        matches.unwrap_or_default()
+    )
+}
+
+/// A strip for everything that a flow has, with the value in the interval that is looked at.
+fn timelines(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
+    let room = shown.style.width.saturating_sub(TITLE + VALUE + 2).min(KEPT);
+    let cells = flow.until(interval, room);
+    let now = flow.at(interval);
+    let line = |title: &str, value: String, strip: String| {
+        format!(
+            " {}{}{strip}",
+            padded(&Ink::Faint.of(title), TITLE),
+            padded(&value, VALUE)
+        )
+    };
+    let of = |value: fn(&Cell) -> f64| -> String {
+        let values: Vec<f64> = cells.iter().map(value).collect();
+        bars(&values, &shown.style)
+    };
+    let some = |value: u64| {
+        if value == 0 {
+            "0".to_owned()
+        } else {
+            short_count(value)
+        }
+    };
+    let end = moment(shown, shown.state.begins(interval + 1), shown.width());
+    let mut lines = vec![Ink::Faint.of(&format!(
+        " {}{}last {}",
+        padded("", TITLE),
+        padded(&format!("at {end}"), VALUE),
+        Nanos(shown.state.width * room as u64)
+    ))];
+    lines.push(line(
+        "data",
+        rate(now.payload, shown.width()).unwrap_or_default(),
+        strip(&cells, &shown.style),
+    ));
+    let ce = percent(now.ce, now.data).map_or_else(
+        || ABSENT.to_owned(),
+        |share| format!("{share} ({})", short_count(now.ce)),
+    );
+    lines.push(line(
+        "CE",
+        ce,
+        of(|cell| float(cell.ce) / float(cell.data.max(1))),
+    ));
+    let cnp = now.cnp.map_or_else(|| ABSENT.to_owned(), some);
+    lines.push(line("CNPs", cnp, of(|cell| float(cell.cnp.unwrap_or(0)))));
+    lines.push(line("resent", some(now.resent), of(|cell| float(cell.resent))));
+    lines.push(line("missing", some(now.missing), of(|cell| float(cell.missing))));
+    let answer = match now.answer_max {
+        0 => ABSENT.to_owned(),
+        max => format!("{}, max {}", time(now.answer()), Nanos(max)),
+    };
+    lines.push(line(answer_is(flow), answer, of(|cell| float(cell.answer_max))));
+    let inflight = now.inflight.map_or_else(|| ABSENT.to_owned(), bytes);
+    lines.push(line(
+        "in flight",
+        inflight,
+        of(|cell| float(cell.inflight.unwrap_or(0))),
+    ));
+    if cells.iter().any(|cell| cell.paused.is_some()) {
+        lines.push(line(
+            "paused",
+            time(now.paused),
+            of(|cell| float(cell.paused.unwrap_or(0))),
+        ));
+    }
+    lines
+}
+
+/// What the time to an answer is at this tap.
+fn answer_is(flow: &Flow) -> &'static str {
+    match flow.row.as_ref().and_then(|row| row.ack_time_is) {
+        Some("turnaround") => "turnaround",
+        Some("partial") => "part of RTT",
+        _ => "RTT",
+    }
+}
+
+/// Who else sends to the same destination.
+fn competition(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
+    let rivals = rivals(shown, flow.id, interval);
+    let all: u64 = rivals.iter().map(|(_, payload)| payload).sum();
+    if rivals.len() < 2 {
+        return field(
+            "sharing",
+            &["nobody: no other flow sends there now".to_owned()],
+            &shown.style,
+        );
+    }
+    let mut items: Vec<String> = rivals
+        .iter()
+        .take(RIVALS)
+        .map(|(rival, payload)| {
+            let share = percent(*payload, all).unwrap_or_default();
+            let who = if rival.id == flow.id {
+                "this one".to_owned()
+            } else {
+                rival.key.map_or_else(
+                    || rival.id.to_string(),
+                    |key| format!("{} QP {:#x}", key.source, key.destination_qpn.value()),
+                )
+            };
+            format!("{who} {share}")
+        })
+        .collect();
+    if rivals.len() > RIVALS {
+        items.push(format!("and {} more", rivals.len() - RIVALS));
+    }
+    field("sharing", &items, &shown.style)
+}
+
+/// What all of its life came to, as far as it was told.
+fn sums(row: &FlowRow) -> Vec<String> {
+    let mut words = Vec::new();
+    if row.epoch > 0 {
+        words.push(format!("since its PSNs began anew (epoch {})", row.epoch));
+    }
+    words.extend([
+        bytes(row.payload_bytes),
+        plural(row.messages, "message", "messages"),
+        plural(row.packets, "packet", "packets"),
+    ]);
+    if let Some(share) = percent(row.ce, row.data_packets) {
+        words.push(format!("CE {share}"));
+    }
+    words.extend(row.cnp.map(|cnp| plural(cnp, "CNP", "CNPs")));
+    for (value, what) in [
+        (row.retransmitted_packets, "resent"),
+        (row.runs_timeout, "timeouts"),
+        (row.missing, "missing"),
+        (row.network_lost, "lost in the network"),
+        (row.lost_downstream.unwrap_or(0), "lost behind this tap"),
+        (row.rnr_naks, "RNR NAKs sent"),
+        (row.naks, "NAKs sent"),
+    ] {
+        if value > 0 {
+            words.push(format!("{} {what}", count(value)));
+        }
+    }
+    if let (Some(p50), Some(p99)) = (row.ack_rtt_p50_ns, row.ack_rtt_p99_ns) {
+        words.push(format!("RTT p50 {} p99 {}", Nanos(p50), Nanos(p99)));
+    }
+    words
+}
+
+/// `18:00:12.003400 resend_run, 12, PSN 7, timeout`.
+fn told(shown: &Shown<'_>, event: &Event) -> String {
+    let time = moment(shown, event.time, Nanos(1_000));
+    let mut words = vec![event.kind.name().replace('_', " ")];
+    words.extend(event.psn.map(|psn| format!("PSN {psn}")));
+    words.extend(event.value.map(|value| value_of(event, value)));
+    if !event.detail.is_empty() {
+        words.push(clean(&event.detail));
+    }
+    format!("  {}  {}", Ink::Faint.of(&time), words.join(", "))
+}
+
+fn value_of(event: &Event, value: u64) -> String {
+    use roce_model::EventKind::{
+        Gap, Hole, Nak, PauseInterval, ResendRun, ResponseGap, ResponseHole, RnrNak, Stall,
+    };
+    match event.kind {
+        Stall | RnrNak | PauseInterval => Nanos(value).to_string(),
+        Gap | Hole | ResendRun | ResponseGap | ResponseHole => plural(value, "packet", "packets"),
+        Nak => format!("syndrome {value:#x}"),
+        _ => count(value),
+    }
+}

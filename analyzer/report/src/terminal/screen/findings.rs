@@ -1,0 +1,127 @@
+//! What was found so far: a few lines above the table, and a page of all of it.
+
+use roce_model::{EpisodeKind, EpisodeRow, FindingRow, Nanos, Severity};
+
+use super::super::field::wrapped;
+use super::super::grid::end_cut;
+use super::super::ink::{Ink, clean};
+use super::super::number::plural;
+use super::super::verdicts::mark;
+use super::Shown;
+use super::head::moment;
+
+/// Lines above the table: the worst findings, and the latest episode. At most `room`.
+pub(super) fn short(shown: &Shown<'_>, room: usize) -> Vec<String> {
+    let findings = &shown.state.told.findings;
+    let style = &shown.style;
+    let mut lines = Vec::new();
+    let told = findings.len().min(room.saturating_sub(1));
+    for finding in findings.iter().take(told) {
+        let (ink, symbol) = mark(finding.severity, style.unicode);
+        let text = format!("{}: {}", clean(finding.id), clean(&finding.summary));
+        let head = format!("{symbol} {} ", finding.severity.name());
+        let text = end_cut(
+            &text,
+            style.width.saturating_sub(head.chars().count()),
+            style.unicode,
+        );
+        lines.push(format!("{}{text}", ink.of(&head)));
+    }
+    let mut last = Vec::new();
+    if findings.len() > told {
+        last.push(format!("{} more", findings.len() - told));
+    }
+    if shown.state.told.too_many {
+        last.push("more flows than findings are told of before the end".to_owned());
+    } else if findings.is_empty() {
+        last.push(
+            if !shown.state.told.anything {
+                "findings are not told yet"
+            } else if shown.state.told.ended {
+                "no finding"
+            } else {
+                "no finding so far"
+            }
+            .to_owned(),
+        );
+    }
+    if let Some(latest) = shown.state.episodes().max_by_key(|episode| episode.end) {
+        last.push(format!("last {}", episode(shown, latest)));
+    }
+    let line = last.join("; ");
+    lines.push(end_cut(&line, style.width, style.unicode));
+    lines
+}
+
+/// `incast to 10.0.0.7, 18:00:12 for 1.20 s: 5 senders at once into 10.0.0.7`.
+fn episode(shown: &Shown<'_>, row: &EpisodeRow) -> String {
+    let start = moment(shown, row.start, shown.width());
+    let length = Nanos(row.end.0.saturating_sub(row.start.0));
+    format!(
+        "{} at {start} for {length}: {}",
+        ink(row.kind).of(row.kind.name()),
+        clean(&row.cause)
+    )
+}
+
+/// Whether an episode is about losses, or about congestion.
+fn ink(kind: EpisodeKind) -> Ink {
+    match kind {
+        EpisodeKind::Loss | EpisodeKind::Rnr | EpisodeKind::Stall => Ink::Bad,
+        EpisodeKind::Ecn | EpisodeKind::Incast | EpisodeKind::Pause => Ink::Warn,
+    }
+}
+
+/// The page of all findings and of the latest episodes.
+pub(super) fn all(shown: &Shown<'_>) -> Vec<String> {
+    let state = shown.state;
+    let style = &shown.style;
+    let mut lines = vec![Ink::Bold.of(if state.told.ended {
+        "Findings"
+    } else {
+        "Findings so far"
+    })];
+    if !state.told.ended {
+        let text = "Told while the run goes on: nak.fatal, loss.network, retransmit.timeout, rnr, incast, stall. Nothing that comes \
+                    later takes one of them back; their numbers may grow. All others conclude from the whole run, or from what \
+                    never came: they are told at the end.";
+        lines.extend(wrapped("", &words(text), Ink::Faint, style));
+    }
+    if state.told.too_many {
+        lines.push(
+            "More flows are live than are looked at while the run goes on: findings are told at the end."
+                .to_owned(),
+        );
+    } else if !state.told.anything {
+        lines.push("not told yet".to_owned());
+    } else if state.told.findings.is_empty() {
+        lines.push("none".to_owned());
+    }
+    for finding in &state.told.findings {
+        lines.extend(told(finding, shown));
+    }
+    lines.push(String::new());
+    let heading = plural(state.episodes().count() as u64, "episode", "episodes");
+    lines.push(Ink::Bold.of(&format!("The latest {heading}, the last first")));
+    for row in state.episodes().rev() {
+        let text = episode(shown, row);
+        lines.push(end_cut(&format!("  {text}"), style.width, style.unicode));
+    }
+    lines
+}
+
+fn told(finding: &FindingRow, shown: &Shown<'_>) -> Vec<String> {
+    let (ink, symbol) = mark(finding.severity, shown.style.unicode);
+    let name = format!("{symbol} {}", finding.severity.name());
+    let text = format!("{}: {}", clean(finding.id), clean(&finding.summary));
+    let mut lines = wrapped(&name, &words(&text), ink, &shown.style);
+    if finding.severity >= Severity::Warning {
+        let next = format!("next: {}", clean(&finding.next_step));
+        lines.extend(wrapped("", &words(&next), Ink::Faint, &shown.style));
+    }
+    lines
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}

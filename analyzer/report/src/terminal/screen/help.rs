@@ -1,0 +1,92 @@
+//! Which keys there are, and what the columns say.
+
+use super::super::field::wrapped;
+use super::super::ink::Ink;
+use super::Shown;
+use super::view::{LATELY, Sort};
+
+/// The page.
+pub(super) fn help(shown: &Shown<'_>) -> Vec<String> {
+    let sorts: Vec<String> = Sort::ALL
+        .iter()
+        .map(|(_, key, word)| format!("{key} {word}"))
+        .collect();
+    let sorts = format!(
+        "sort by {}; the same key again: the other way round",
+        sorts.join(", ")
+    );
+    let pause = if shown.about.paced {
+        "stand still, or go on: the replay does, too"
+    } else {
+        "stand still, or go on: the capture goes on meanwhile"
+    };
+    let on = if shown.about.paced {
+        "look at the interval before, at the next one; at the newest one: replay one more"
+    } else {
+        "look at the interval before, at the next one"
+    };
+    let keys: &[(&str, &str)] = &[
+        ("space", pause),
+        ("left right", on),
+        ("up down", "choose a flow, scroll (also PgUp, PgDn, Home, End)"),
+        (
+            "Enter",
+            "the flow: its timelines, its process, its peer, its events",
+        ),
+        ("Esc", "back; on the table: no filter"),
+        (
+            "/",
+            "only some flows, in the language of --flow: 10.0.0.1 <-> 10.0.0.2, qpn 0x11, service ud, dscp 26 (once a flow's is known)",
+        ),
+        ("f", "findings and episodes so far"),
+        ("letters", &sorts),
+        ("q ctrl-C", "end the run: its whole result follows"),
+    ];
+    let paced: &[(&str, &str)] = &[
+        ("+ -", "replay twice as fast, half as fast"),
+        ("]", "go on ten intervals at once"),
+    ];
+    let mark = format!(
+        "before a flow, and colours of its strip: packets resent or missing; marks or CNPs; in the last {LATELY} intervals"
+    );
+    let symbols = if shown.style.unicode { "✗ ▲" } else { "X !" };
+    let columns: &[(&str, &str)] = &[
+        (symbols, &mark),
+        ("BIT/S", "application data, in one interval"),
+        ("CE %", "data packets that were marked, of all of them"),
+        (
+            "CNP",
+            "congestion notifications that told the flow to slow down; - where none could be charged to it",
+        ),
+        ("RESENT", "request packets sent again"),
+        (
+            "MISS",
+            "PSNs jumped over: lost by the network or by the capture, or late",
+        ),
+        (
+            "RTT",
+            "time from a request to its answer: the mean of the medians of the bins; RTT MAX is the longest",
+        ),
+        (
+            "SENDERS",
+            "hosts that sent to the same destination in one bin, at most",
+        ),
+    ];
+    let mut lines = vec![Ink::Bold.of("Keys")];
+    let paced = paced.iter().filter(|_| shown.about.paced);
+    lines.extend(keys.iter().chain(paced).flat_map(|line| told(line, shown)));
+    lines.push(String::new());
+    lines.push(Ink::Bold.of("Columns"));
+    lines.extend(columns.iter().flat_map(|line| told(line, shown)));
+    lines.push(String::new());
+    let width = shown.width();
+    let text =
+        format!("all numbers are of one interval of {width} (--interval), by the times of the packets");
+    lines.extend(told(&("", &text), shown));
+    lines
+}
+
+fn told((name, text): &(&str, &str), shown: &Shown<'_>) -> Vec<String> {
+    let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    wrapped(name, &words, Ink::Bold, &shown.style)
+}
