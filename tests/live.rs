@@ -80,6 +80,11 @@ impl Net {
         Some(net)
     }
 
+    /// What runs a program inside.
+    pub(crate) fn prefix(&self) -> [&str; 4] {
+        ["ip", "netns", "exec", &self.name]
+    }
+
     fn ip(&self, arguments: &[&str]) -> Result<(), String> {
         ip(&[&["-n", &self.name], arguments].concat())
     }

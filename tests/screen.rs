@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
 
 use crate::captures::{Capture, root};
-use crate::command::{command, document, flows, run};
-use crate::live::skip;
+use crate::command::{command, document, flows, run, total};
+use crate::live::{Net, skip, whole};
 
 /// Everything that is waited for comes within this time, on slow machines, too.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,6 +25,16 @@ struct Tmux {
 impl Tmux {
     /// Starts the command in a terminal of this size; `None`, aloud, where that is not possible.
     fn start(size: (u16, u16), variables: &[(&str, &str)], arguments: &[&str]) -> Option<Self> {
+        Self::start_by(size, &[], variables, arguments)
+    }
+
+    /// The same, by another program that becomes it.
+    fn start_by(
+        size: (u16, u16),
+        prefix: &[&str],
+        variables: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let tmux = Self {
@@ -49,7 +59,9 @@ impl Tmux {
             .args(["-x", &columns, "-y", &rows])
             .args(["sh", "-c"])
             .arg("stty -a >before; \"$@\" 2>errors; echo $? >code; stty -a >after; cat errors; echo AGAIN THE SHELL; read line")
-            .args(["sh", env!("CARGO_BIN_EXE_roce-analyze")])
+            .arg("sh")
+            .args(prefix)
+            .arg(env!("CARGO_BIN_EXE_roce-analyze"))
             .args(arguments);
         match inside.output() {
             Ok(output) if output.status.success() => Some(tmux),
@@ -265,6 +277,38 @@ fn signals_leave_the_terminal_sane() {
 }
 
 #[test]
+fn a_run_that_is_stopped_gives_the_terminal_to_the_shell() {
+    // A shell that knows of jobs, and has this one go on when it has stopped.
+    let shell = [
+        "bash",
+        "--norc",
+        "-ic",
+        "\"$@\"; echo IT HAS STOPPED; fg; exit",
+        "bash",
+    ];
+    let capture = path(&marked());
+    let arguments = ["replay", &capture, "--speed", "0.000001x"];
+    let Some(tmux) = Tmux::start_by((80, 24), &shell, &[], &arguments) else {
+        return;
+    };
+    tmux.shows("0.000001x");
+    tmux.keys(&["C-z"]);
+    // What was typed meanwhile may be lost with the change of the terminal's settings.
+    tmux.until("the help", |screen| {
+        if !screen.contains("replay twice as fast") {
+            tmux.keys(&["?"]);
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        screen.contains("replay twice as fast")
+    });
+    tmux.keys(&["q"]);
+    let (code, screen) = tmux.ended();
+    assert_eq!(code, 0, "{screen}");
+    let printed = tmux.tmux(&["capture-pane", "-p", "-S", "-1000"]);
+    assert!(printed.contains("IT HAS STOPPED"), "{printed}");
+}
+
+#[test]
 fn a_terminal_that_is_gone_ends_the_run() {
     let capture = path(&marked());
     // One that stands still, and one whose end is looked at.
@@ -281,6 +325,66 @@ fn a_terminal_that_is_gone_ends_the_run() {
         }
         assert!(ended, "{speed}: it goes on without a terminal");
     }
+}
+
+/// A live run on the screen, which keeps its packets in `file`, once all of them were sent to it; and how many.
+fn watched_live(net: &Net, file: &Path) -> Option<(Tmux, u64)> {
+    let arguments = ["live", "-i", "v1", "-w", file.to_str().unwrap()];
+    let tmux = Tmux::start_by((100, 24), &net.prefix(), &[], &arguments)?;
+    tmux.shows("no RoCE packet yet");
+    let frames = whole("send_bw_ce_synthetic_cnp");
+    let sent = frames.len() as u64;
+    net.send("v0", frames, Some(500));
+    tmux.until("the flow", |screen| {
+        screen.contains(" > ") && screen.contains("0x11")
+    });
+    Some((tmux, sent))
+}
+
+#[test]
+fn a_live_run_is_looked_at() {
+    let Some(net) = Net::new() else { return };
+    let folder = tempdir().unwrap();
+    let Some((tmux, sent)) = watched_live(&net, &folder.path().join("kept.pcapng")) else {
+        return;
+    };
+    let screen = tmux.shows("lost: nothing that is known of");
+    assert!(
+        screen.contains("live on v1") && screen.contains("running"),
+        "{screen}"
+    );
+    tmux.keys(&["Left"]);
+    tmux.shows("PAUSED");
+    tmux.keys(&["Space"]);
+    tmux.shows("running");
+    tmux.keys(&["q"]);
+    let (code, screen) = tmux.ended();
+    assert_eq!(code, 0, "{screen}");
+    // The summary of all that was sent, as without a screen.
+    let printed = tmux.tmux(&["capture-pane", "-p", "-S", "-1000"]);
+    assert!(
+        printed.replace(',', "").contains(&format!("{sent} read")),
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_live_run_whose_terminal_is_gone_keeps_its_files_whole() {
+    let Some(net) = Net::new() else { return };
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("kept.pcapng");
+    let Some((tmux, sent)) = watched_live(&net, &file) else {
+        return;
+    };
+    let process = tmux.process();
+    tmux.tmux(&["kill-server"]);
+    let ended = ends(process, Duration::from_secs(5));
+    if !ended {
+        kill_process(process, Signal::KILL).unwrap();
+    }
+    assert!(ended, "it goes on without a terminal");
+    let kept = document(folder.path(), [&file]);
+    assert_eq!(total(&kept, "frames"), sent);
 }
 
 #[test]
