@@ -69,7 +69,7 @@ pub(crate) enum Tick {
     },
 }
 
-/// Live flows of which it is said how they stand, at most: some 25 MB.
+/// Live flows of a part of which it is said how they stand, at most: some 25 MB.
 const MOST_SO_FAR: usize = 1 << 14;
 
 /// What is known at the end besides what the sinks got.
