@@ -65,7 +65,7 @@ pub(super) fn write(blocks: &[Block], mut out: impl Write) -> io::Result<()> {
 }
 
 fn write_block(block: &Block, out: &mut impl Write) -> io::Result<()> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(&block.bytes)?;
     let text = STANDARD.encode(encoder.finish()?);
     writeln!(
