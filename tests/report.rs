@@ -76,9 +76,20 @@ fn base64(text: &str) -> Vec<u8> {
 }
 
 fn page(folder: &Path, arguments: &[&str]) -> Page {
+    Page::of(&written(folder, arguments))
+}
+
+fn written(folder: &Path, arguments: &[&str]) -> String {
     let mut command = command(folder);
     command.env("SOURCE_DATE_EPOCH", BEGAN).args(["--format", "html"]);
-    Page::of(&ran(command.args(arguments)).good().stdout)
+    ran(command.args(arguments)).good().stdout
+}
+
+/// Takes a page apart, and keeps it in `target/tmp` for the checks in a browser: there it must not run either.
+fn kept(what: &str, written: &str) -> Page {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("markup-{what}.html"));
+    fs::write(path, written).unwrap();
+    Page::of(written)
 }
 
 #[test]
@@ -159,7 +170,7 @@ fn what_a_capture_says_is_no_markup() {
             .unwrap();
     }
     fs::write(folder.path().join("a.pcapng"), writer.finish().unwrap()).unwrap();
-    let page = page(folder.path(), &["a.pcapng"]);
+    let page = kept("capture", &written(folder.path(), &["a.pcapng"]));
     assert_eq!(page.json("document")["taps"][0]["interface"], EVIL);
     assert!(!page.frame.contains("alert("));
 }
@@ -170,7 +181,7 @@ fn what_a_host_says_is_no_markup() {
     const EVIL: &str = "<script>a()</script>";
     let folder = tempdir().unwrap();
     crate::replay::said_of(&folder.path().join("dir"), EVIL);
-    let page = page(folder.path(), &["dir"]);
+    let page = kept("host", &written(folder.path(), &["dir"]));
     assert!(
         page.blocks["tables"]
             .windows(EVIL.len())

@@ -11,6 +11,7 @@
 
 mod bench;
 mod bench_live;
+mod browser;
 mod captures;
 mod demo;
 mod deny;
@@ -54,6 +55,12 @@ const CHORES: &[Chore] = &[
         run: test::run,
     },
     Chore {
+        name: "browser",
+        arguments: "",
+        about: browser::ABOUT,
+        run: browser::run,
+    },
+    Chore {
         name: "deny",
         arguments: "",
         about: deny::ABOUT,
@@ -91,7 +98,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "reports",
-        arguments: "",
+        arguments: reports::ARGUMENTS,
         about: reports::ABOUT,
         run: reports::run,
     },

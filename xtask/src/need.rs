@@ -54,6 +54,23 @@ pub(crate) const TSHARK: Need = Need {
     packages: &["tshark", "python3"],
 };
 
+/// Opens reports.
+pub(crate) const CHROMIUM: Need = Need {
+    what: "chromium",
+    there: || on_path("chromium").is_some(),
+    packages: &["chromium"],
+};
+
+/// Tells it what to do.
+pub(crate) const NODE: Need = Need {
+    what: "node 18 or later, with npm",
+    there: || {
+        let recent = "process.exit(parseInt(process.versions.node) >= 18 ? 0 : 1)";
+        succeeds(Command::new("node").args(["-e", recent])) && on_path("npm").is_some()
+    },
+    packages: &["nodejs", "npm"],
+};
+
 /// Runs VMs.
 pub(crate) const QEMU: Need = Need {
     what: "qemu-system-x86_64",

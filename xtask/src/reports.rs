@@ -1,10 +1,13 @@
-//! `cargo xtask reports`: the HTML pages of some demos, as they look for everybody who opens `reports/`.
+//! `cargo xtask reports`: the HTML pages of some demos, as they look for everybody who opens `reports/`; with `--screenshots` also the
+//! pictures of them in the README.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use crate::workspace::{Workspace, no_arguments, output};
+use crate::browser::Browser;
+use crate::workspace::{Workspace, output};
 
 pub(crate) const ABOUT: &str = "write reports/*.html from the captures of demos";
+pub(crate) const ARGUMENTS: &str = "[--screenshots]";
 
 /// Each page, and the arguments that make it.
 const PAGES: [(&str, &[&str]); 2] = [
@@ -26,7 +29,11 @@ const PAGES: [(&str, &[&str]); 2] = [
 const BEGAN: &str = "1767225600";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    no_arguments("reports", arguments)?;
+    let pictures = match arguments {
+        [] => false,
+        [option] if option == "--screenshots" => true,
+        _ => bail!("`cargo xtask reports` takes {ARGUMENTS}"),
+    };
     for (name, arguments) in PAGES {
         // Without Parquet: it is not needed, and takes minutes to build.
         let package = [
@@ -47,6 +54,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         let path = workspace.root.join(format!("reports/{name}.html"));
         std::fs::write(&path, &page).with_context(|| format!("cannot write {}", path.display()))?;
         println!("reports/{name}.html: {} kB", page.len() / 1000);
+    }
+    if pictures {
+        Browser::find(workspace)?.photograph(workspace)?;
     }
     Ok(())
 }

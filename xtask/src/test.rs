@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON, TMUX};
 use crate::workspace::{Profile, Workspace, execute, line, step, succeeds};
 use crate::{deny, ebpf, schema, vm};
@@ -16,6 +17,7 @@ pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependenci
 pub(crate) const ARGUMENTS: &str = "[--no-vm]";
 
 const DATASETS: &str = "datasets, by an independent reader";
+const BROWSER: &str = "reports, in a browser";
 const VM: &str = "vm-test";
 
 /// What reads datasets independently of polars.
@@ -63,19 +65,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         ),
     }
     match reader(workspace) {
-        Ok(python) => {
-            step(DATASETS, || datasets(workspace, &python))?;
-            if without_vm {
-                skip(&mut skipped, VM, "--no-vm was said");
-            } else {
-                match vm::smoke_possible(workspace) {
-                    Ok(()) => vm::smoke(workspace, &python)?,
-                    Err(reason) => skip(&mut skipped, VM, &format!("{reason:#}")),
-                }
-            }
-        }
+        Ok(python) => independent(workspace, &python, without_vm, &mut skipped)?,
         Err(reason) => {
-            for what in [DATASETS, VM] {
+            for what in [DATASETS, BROWSER, VM] {
                 skip(&mut skipped, what, &format!("{reason:#}"));
             }
         }
@@ -94,6 +86,31 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         println!("Skipped: {what}");
     }
     Ok(())
+}
+
+/// What needs the independent reader: `python` has it.
+fn independent(
+    workspace: &Workspace,
+    python: &Path,
+    without_vm: bool,
+    skipped: &mut Vec<String>,
+) -> Result<()> {
+    step(DATASETS, || datasets(workspace, python))?;
+    match Browser::find(workspace) {
+        Ok(browser) => step(BROWSER, || browser.check(workspace, python))?,
+        Err(reason) => skip(skipped, BROWSER, &format!("{reason:#}")),
+    }
+    if without_vm {
+        skip(skipped, VM, "--no-vm was said");
+        return Ok(());
+    }
+    match vm::smoke_possible(workspace) {
+        Ok(()) => vm::smoke(workspace, python),
+        Err(reason) => {
+            skip(skipped, VM, &format!("{reason:#}"));
+            Ok(())
+        }
+    }
 }
 
 /// Says aloud that something is not done, and remembers it for the end.

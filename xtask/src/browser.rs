@@ -1,0 +1,161 @@
+//! `cargo xtask browser`: whether reports show what runs say, and do what they offer, in a browser.
+//!
+//! The checks are `tests/report/*.mjs`: node runs them, with playwright-core and the system's chromium, over the reports of four demos and
+//! of a real capture. What they expect comes from the runs' documents and, by `tests/report/expected.py`, from their datasets.
+//! Everything that npm brings, and what is made, lies in the target folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::need::{self, CHROMIUM, NODE};
+use crate::test::reader;
+use crate::workspace::{Profile, Workspace, execute, no_arguments, on_path, step};
+
+pub(crate) const ABOUT: &str = "open reports in a browser: their numbers, use and looks";
+
+/// Where the checks are.
+const CHECKS: &str = "tests/report";
+
+/// The reports that are opened: their names in the checks, and what makes them.
+const REPORTS: [(&str, &[&str]); 5] = [
+    (
+        "incast",
+        &[
+            "--bin",
+            "100us",
+            "--link-rate",
+            "25G",
+            "captures/demos/incast-h2.pcapng",
+            "captures/demos/incast-h7.pcapng",
+        ],
+    ),
+    ("lossy", &["--bin", "100us", "captures/demos/lossy.pcapng"]),
+    (
+        "pause-storm",
+        &[
+            "--bin",
+            "100us",
+            "--link-rate",
+            "25G",
+            "captures/demos/pause-storm-leaf1-h1.pcapng",
+            "captures/demos/pause-storm-leaf1-h3.pcapng",
+        ],
+    ),
+    (
+        "training",
+        &[
+            "--bin",
+            "100us",
+            "captures/demos/training-h1.pcapng",
+            "captures/demos/training-h3.pcapng",
+        ],
+    ),
+    ("write_bw_loss", &["--bin", "10ms", "captures/write_bw_loss.pcap"]),
+];
+
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    no_arguments("browser", arguments)?;
+    let python = reader(workspace)?;
+    let browser = Browser::find(workspace)?;
+    step("build, and pages with markup", || {
+        let package = ["test", "--quiet", "--locked", "--package", "roce-analyze"];
+        let tests = ["--test", "integration", "is_no_markup"];
+        execute(workspace.cargo(package).args(tests))
+    })?;
+    step("reports, in a browser", || browser.check(workspace, &python))
+}
+
+/// A browser, and what drives it.
+pub(crate) struct Browser {
+    chromium: PathBuf,
+    /// Where npm's packages are, and reports.
+    folder: PathBuf,
+}
+
+impl Browser {
+    /// Sees to it that everything is there that checks in a browser need.
+    pub(crate) fn find(workspace: &Workspace) -> Result<Self> {
+        need::ensure(&[CHROMIUM, NODE])?;
+        let chromium = on_path("chromium").context("no chromium")?;
+        let folder = workspace.target.join("browser");
+        packages(workspace, &folder).context("npm brings no playwright-core")?;
+        Ok(Self { chromium, folder })
+    }
+
+    /// Makes the reports with the program that the tests have built, and checks them and the pages that the tests have kept.
+    pub(crate) fn check(&self, workspace: &Workspace, python: &Path) -> Result<()> {
+        self.make(workspace)?;
+        let mut expected = workspace.command(python);
+        expected.arg(format!("{CHECKS}/expected.py")).arg(&self.folder);
+        execute(expected.args(REPORTS.map(|(name, _)| name)))?;
+        execute(&mut self.node(workspace, "main.mjs"))
+    }
+
+    /// Takes the pictures of `reports/`, and in the target folder those of all reports, in every width and colour.
+    pub(crate) fn photograph(&self, workspace: &Workspace) -> Result<()> {
+        execute(&mut workspace.cargo(["build", "--quiet", "--locked", "--package", "roce-analyze"]))?;
+        self.make(workspace)?;
+        execute(
+            self.node(workspace, "screenshots.mjs")
+                .arg(workspace.root.join("reports")),
+        )?;
+        println!(
+            "all reports: {}",
+            workspace.shown(&self.folder.join("screenshots"))
+        );
+        Ok(())
+    }
+
+    fn make(&self, workspace: &Workspace) -> Result<()> {
+        for (name, arguments) in REPORTS {
+            let mut analyze = workspace.command(workspace.program(Profile::Dev, "roce-analyze"));
+            analyze
+                .args(arguments)
+                .args(["--format", "none", "--overwrite", "--output"]);
+            execute(analyze.arg(self.folder.join(name)))?;
+        }
+        Ok(())
+    }
+
+    fn node(&self, workspace: &Workspace, script: &str) -> Command {
+        let mut node = workspace.command("node");
+        node.env("CHROMIUM", &self.chromium)
+            .args(["--test-reporter", "spec"])
+            .arg(format!("{CHECKS}/{script}"))
+            .arg(&self.folder);
+        node
+    }
+}
+
+/// Installs what the lock file says into `folder`, unless it is there.
+fn packages(workspace: &Workspace, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let installed = folder.join("node_modules/.package-lock.json").is_file();
+    let mut same = installed;
+    for name in ["package.json", "package-lock.json"] {
+        let (from, to) = (workspace.root.join(CHECKS).join(name), folder.join(name));
+        let wanted = fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
+        same &= fs::read(&to).is_ok_and(|there| there == wanted);
+        fs::write(&to, wanted).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    if same {
+        return Ok(());
+    }
+    println!(
+        "installing playwright-core into {} (once)",
+        workspace.shown(folder)
+    );
+    let mut npm = workspace.command("npm");
+    npm.current_dir(folder).args([
+        "ci",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--cache",
+        "npm-cache",
+    ]);
+    execute(npm.args(["--loglevel", "error", "--fetch-retries", "1"]))
+}
