@@ -55,7 +55,7 @@ pub(crate) enum Command {
     /// Analyse devices while they are captured from
     #[cfg(feature = "live")]
     Live(Box<Live>),
-    /// Replay captures, or a recorded live run, at the pace at which they were captured, on the live screen
+    /// Replay captures, or a recorded live run, on the live screen at their pace
     #[cfg(feature = "live")]
     Replay(Box<Replay>),
     /// Make the HTML page of results that -o wrote

@@ -71,6 +71,8 @@ function inUnit(value, column) {
   if (column.kind === "time") return moment(value - model.begin, 1000);
   if (typeof value !== "number") return String(value);
   if (column.unit === "ns") return duration(value);
+  // A power of two that people know by its digits.
+  if (column.name === "path_mtu") return `${count(value)} B`;
   if (column.unit === "bytes") return bytes(value);
   if (column.unit === "bit/s") return rate(value);
   if (column.name.endsWith("qpn")) return `0x${value.toString(16)}`;

@@ -296,7 +296,7 @@ function makeTracks() {
         rows.map((row) => ({
           from: value("time", row),
           to: value("time", row) + value("value", row),
-          label: `${value("psn", row) === 8 ? "link" : `priority ${value("psn", row)}`}${model.taps.size > 1 && view.tap == null ? `, tap ${value("tap", row)}` : ""}`,
+          label: `${model.taps.size > 1 && view.tap == null ? `tap ${value("tap", row)}, ` : ""}${value("psn", row) === 8 ? "link" : `priority ${value("psn", row)}`}`,
           title: value("detail", row),
           color: theme.kind.pause,
         })),
@@ -351,7 +351,7 @@ function makeTracks() {
           label: String(row.step),
           lane: `${row.host_a}–${row.host_b}`,
           title: `step ${row.step}: ${duration(row.duration_ns)}${row.outlier ? ", an outlier" : ""}`,
-          color: row.outlier ? theme.kind.loss : theme.flows[2],
+          color: row.outlier ? theme.kind.loss : theme.kind.rnr,
           row,
         })),
         (span) => span.lane,
