@@ -382,6 +382,16 @@ fn a_flow_with_all_that_is_known() {
 }
 
 #[test]
+fn enter_opens_the_first_flow_when_none_was_chosen() {
+    let screen = running(false, PLAIN);
+    let first = order(&screen)[0].clone();
+    screen.key(Key::Enter);
+    let page = drawn(&screen, &live(), 100, 30);
+    assert!(page.contains("events") && page.contains(&first), "{page}");
+    assert!(order(&screen).len() <= 1, "one flow alone is told of: {page}");
+}
+
+#[test]
 fn events_of_a_flow() {
     let screen = running(false, PLAIN);
     drawn(&screen, &live(), 80, 24);

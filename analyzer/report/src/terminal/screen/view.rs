@@ -162,7 +162,10 @@ impl View {
                 });
             }
             Key::Enter => {
-                if let (Page::Flows, Some(flow)) = (self.page, self.selected) {
+                // Before one was chosen: the first.
+                let flow = self.selected.or_else(|| self.order.get(self.top).copied());
+                if let (Page::Flows, Some(flow)) = (self.page, flow) {
+                    self.selected = Some(flow);
                     self.open(Page::Flow(flow));
                 }
             }
