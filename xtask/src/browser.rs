@@ -11,6 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::need::{self, CHROMIUM, NODE};
+use crate::reports::PAGES;
 use crate::test::reader;
 use crate::workspace::{Profile, Workspace, execute, no_arguments, on_path, step};
 
@@ -19,20 +20,10 @@ pub(crate) const ABOUT: &str = "open reports in a browser: their numbers, use an
 /// Where the checks are.
 const CHECKS: &str = "tests/report";
 
-/// The reports that are opened: their names in the checks, and what makes them.
+/// The reports that are opened: their names in the checks, and what makes them. First those that everybody can open.
 const REPORTS: [(&str, &[&str]); 5] = [
-    (
-        "incast",
-        &[
-            "--bin",
-            "100us",
-            "--link-rate",
-            "25G",
-            "captures/demos/incast-h2.pcapng",
-            "captures/demos/incast-h7.pcapng",
-        ],
-    ),
-    ("lossy", &["--bin", "100us", "captures/demos/lossy.pcapng"]),
+    PAGES[0],
+    PAGES[1],
     (
         "pause-storm",
         &[

@@ -10,7 +10,7 @@ pub(crate) const ABOUT: &str = "write reports/*.html from the captures of demos"
 pub(crate) const ARGUMENTS: &str = "[--screenshots]";
 
 /// Each page, and the arguments that make it.
-const PAGES: [(&str, &[&str]); 2] = [
+pub(crate) const PAGES: [(&str, &[&str]); 2] = [
     (
         "incast",
         &[

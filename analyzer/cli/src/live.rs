@@ -24,7 +24,6 @@ use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
 use roce_model::{InputSummary, Nanos, Recorded, RunSummary, Sink};
 use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing};
-use tokio::sync::oneshot;
 
 use crate::align::Alignment;
 use crate::args::{Analyse, Format, Shape};
@@ -168,14 +167,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
 
     let has_screen = screen::is_wanted(arguments.no_tui, arguments.format);
     // From here on a signal ends the run instead of the process.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("signals and timers cannot be waited for")?;
-    let signals = {
-        let _inside = runtime.enter();
-        Signals::new(has_screen).context("signals cannot be waited for")?
-    };
+    let signals = Signals::take(has_screen)?;
     let stop = Stop::default();
     let told = host::told(&stop);
     let filtered = host.filtered();
@@ -188,22 +180,9 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         looks: stage.is_some(),
     };
     let (ticker, ticks) = bounded(WAITING_TICKS);
-    let (ended, has_ended) = oneshot::channel();
-    let result = std::thread::scope(|scope| {
-        let analysis = std::thread::Builder::new()
-            .name("analysis".to_owned())
-            .spawn_scoped(scope, move || {
-                let result = prepared.analyse(arguments, &choices, begun, &ticks, stage);
-                // Whoever waits for it is there until it comes.
-                let _ = ended.send(());
-                result
-            })
-            .context("no thread for the analysis")?;
-        let at_once = || host::take_off(&filtered);
-        runtime.block_on(watch.until_ended(signals, &|| told.stop(), &at_once, &ticker, has_ended));
-        analysis
-            .join()
-            .map_err(|_| anyhow!("the analysing thread panicked"))?
+    let at_once = || host::take_off(&filtered);
+    let result = watch.over(signals, &|| told.stop(), &at_once, &ticker, || {
+        prepared.analyse(arguments, &choices, begun, &ticks, stage)
     });
     // Also when it was the analysis that ended.
     stop.stop();

@@ -16,7 +16,6 @@ use roce_capture::{Merge, Options, Reader};
 use roce_flow::Verdicts;
 use roce_model::{Nanos, Recorded, Sink, SinkError, Span};
 use roce_report::{About, Command as Asked, Counted, LiveReport, Screen, Standing};
-use tokio::sync::oneshot;
 
 use crate::args::{Analyse, Arguments, Command};
 use crate::choices::Choices;
@@ -80,14 +79,7 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
         .interval
         .unwrap_or_else(|| span.map_or(Nanos(Nanos::SECOND), |span| interval(span.length())));
     let wanted = screen::is_wanted(arguments.no_tui, analyse.format);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("signals and timers cannot be waited for")?;
-    let signals = {
-        let _inside = runtime.enter();
-        Signals::new(wanted).context("signals cannot be waited for")?
-    };
+    let signals = Signals::take(wanted)?;
     let pace = Arc::new(Pace::new(arguments.speed));
     let (ticker, ticks) = bounded(WAITING_TICKS);
     let player = Player {
@@ -105,21 +97,8 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
         limit: None,
         looks: wanted,
     };
-    let (ended, has_ended) = oneshot::channel();
-    std::thread::scope(|scope| {
-        let analysis = std::thread::Builder::new()
-            .name("analysis".to_owned())
-            .spawn_scoped(scope, move || {
-                let result = run::replay(&analyse, live.as_ref(), &player, begun);
-                // Whoever waits for it is there until it comes.
-                let _ = ended.send(());
-                result
-            })
-            .context("no thread for the analysis")?;
-        runtime.block_on(watch.until_ended(signals, &|| pace.stop(), &|| (), &ticker, has_ended));
-        analysis
-            .join()
-            .map_err(|_| anyhow!("the analysing thread panicked"))?
+    watch.over(signals, &|| pace.stop(), &|| (), &ticker, || {
+        run::replay(&analyse, live.as_ref(), &player, begun)
     })
 }
 

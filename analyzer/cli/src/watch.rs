@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use anyhow::{Context, anyhow};
 use crossbeam_channel::Sender;
 use roce_model::Nanos;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
@@ -22,9 +24,23 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From here on a signal ends the run instead of the process; inside of a runtime. A terminal that hangs up is one of them only
+    /// From here on a signal ends the run instead of the process; gives the runtime in which it is waited for, too. A terminal that hangs up is one of them only
     /// where a screen is on it: who has told the process to live on without one means that.
-    pub(crate) fn new(has_screen: bool) -> std::io::Result<Self> {
+    ///
+    /// # Errors
+    /// When the system does not let signals and timers be waited for.
+    pub(crate) fn take(has_screen: bool) -> anyhow::Result<(Runtime, Self)> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("signals and timers cannot be waited for")?;
+        let inside = runtime.enter();
+        let signals = Self::new(has_screen).context("signals cannot be waited for")?;
+        drop(inside);
+        Ok((runtime, signals))
+    }
+
+    fn new(has_screen: bool) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -63,8 +79,38 @@ pub(crate) struct Watch {
 const SO_FAR: u64 = 10;
 
 impl Watch {
+    /// Runs `analyse` on a thread of its own, and waits until it has ended: what it came to. `stop` and `at_once` as for signals.
+    ///
+    /// # Errors
+    /// Those of `analyse`, and when it can have no thread.
+    pub(crate) fn over<T: Send>(
+        &self,
+        (runtime, signals): (Runtime, Signals),
+        stop: &dyn Fn(),
+        at_once: &dyn Fn(),
+        ticker: &Sender<Tick>,
+        analyse: impl FnOnce() -> anyhow::Result<T> + Send,
+    ) -> anyhow::Result<T> {
+        let (ended, has_ended) = oneshot::channel();
+        std::thread::scope(|scope| {
+            let analysis = std::thread::Builder::new()
+                .name("analysis".to_owned())
+                .spawn_scoped(scope, move || {
+                    let result = analyse();
+                    // Whoever waits for it is there until it comes.
+                    let _ = ended.send(());
+                    result
+                })
+                .context("no thread for the analysis")?;
+            runtime.block_on(self.until_ended(signals, stop, at_once, ticker, has_ended));
+            analysis
+                .join()
+                .map_err(|_| anyhow!("the analysing thread panicked"))?
+        })
+    }
+
     /// Waits until the run has ended. `stop` tells it to, as the first signal does; the second ends the process, after `at_once`.
-    pub(crate) async fn until_ended(
+    async fn until_ended(
         &self,
         mut signals: Signals,
         stop: &dyn Fn(),
