@@ -148,15 +148,15 @@ pub(crate) fn report(error: &anyhow::Error) {
     let style = anstyle::Style::new()
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Red.into()));
-    aside(format!("{style}error{style:#}: {error:#}"));
+    aside(&format!("{style}error{style:#}: {error:#}"));
 }
 
 /// A line on standard error; while there is a screen, after that.
-fn aside(text: String) {
+fn aside(text: &str) {
     #[cfg(feature = "live")]
-    let Some(text) = screen::hold(text) else {
+    if screen::hold(text) {
         return;
-    };
+    }
     // That standard error cannot be written is nothing that could be told.
     let _ = writeln!(anstream::stderr(), "{text}");
 }
@@ -166,14 +166,14 @@ pub(crate) fn warn(input: &str, text: &str) {
     let style = anstyle::Style::new()
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Yellow.into()));
-    aside(format!("{style}warning{style:#}: {input}: {text}"));
+    aside(&format!("{style}warning{style:#}: {input}: {text}"));
 }
 
 /// Something to know of a run, on standard error.
 #[cfg(feature = "probe")]
 pub(crate) fn note(input: &str, text: &str) {
     let style = anstyle::Style::new().bold();
-    aside(format!("{style}note{style:#}: {input}: {text}"));
+    aside(&format!("{style}note{style:#}: {input}: {text}"));
 }
 
 fn explain(id: &str, arguments: &args::Analyse) -> anyhow::Result<ExitCode> {

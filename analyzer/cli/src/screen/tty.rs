@@ -167,13 +167,13 @@ pub(crate) fn leave() {
     let _ = disable_raw_mode();
 }
 
-/// Keeps a line for standard error until the terminal is given back; gives it back itself where nobody has that.
-pub(crate) fn hold(text: String) -> Option<String> {
+/// Keeps a line for standard error until the terminal is given back; `false` where nobody has that.
+pub(crate) fn hold(text: &str) -> bool {
     match &mut *ours() {
         Some(told) => {
-            told.push(text);
-            None
+            told.push(text.to_owned());
+            true
         }
-        None => Some(text),
+        None => false,
     }
 }
