@@ -35,7 +35,9 @@ impl Profile {
 impl Workspace {
     /// Asks cargo, so that its configuration and `CARGO_TARGET_DIR` count.
     pub(crate) fn find() -> Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        // As cargo says now: a program that was built for another checkout in the same target folder knows that one's path.
+        let here = env::var_os("CARGO_MANIFEST_DIR").context("cargo runs it: `cargo xtask`")?;
+        let root = Path::new(&here)
             .parent()
             .context("xtask stands in no workspace")?
             .to_owned();

@@ -14,7 +14,7 @@ use crate::{classifier, open};
 type Counts = BTreeMap<(String, String, u32), FlowCounts>;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../..")
 }
 
 fn captures() -> Vec<PathBuf> {

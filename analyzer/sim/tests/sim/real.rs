@@ -287,7 +287,8 @@ fn acknowledgements_by_hand() {
 
 /// The frames of a capture of the repository that are there in full length.
 fn captured(name: &str) -> Vec<Vec<u8>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../captures/{name}.pcap"));
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
+    let path = Path::new(&folder).join(format!("../../captures/{name}.pcap"));
     let mut reader = Reader::open(&path, &Options::default()).unwrap();
     let mut frames = Vec::new();
     while let Some(batch) = reader.next_batch().unwrap() {
