@@ -147,7 +147,7 @@ impl<W: Write> HtmlReport<W> {
     }
 
     /// All series: the taps', then the flows', then the destinations'; and how many flows have one.
-    fn series(&self, run: &RunSummary, events: &EventColumns) -> (Vec<u8>, usize) {
+    fn series(&mut self, run: &RunSummary, events: &EventColumns) -> (Vec<u8>, usize) {
         let in_episodes = run
             .episodes
             .iter()
@@ -163,12 +163,13 @@ impl<W: Write> HtmlReport<W> {
                 .filter(|(kind, _)| kind.is_some_and(|kind| kind == "stall"))
                 .filter_map(|(_, flow)| flow.copied().map(FlowId)),
         );
-        let first = self.gathered.axis.first();
+        let axis = self.gathered.axis;
         let mut packed = Packed::default();
-        packed.number(self.gathered.taps.len() as u64);
-        for (tap, series) in &self.gathered.taps {
+        let taps = self.gathered.taps();
+        packed.number(taps.len() as u64);
+        for (tap, series) in taps {
             packed.number(u64::from(tap.0));
-            packed.series(series, first);
+            packed.series(&series, &axis);
         }
         let kept = self.gathered.kept(&named);
         packed.number(kept.len() as u64);
@@ -176,16 +177,17 @@ impl<W: Write> HtmlReport<W> {
             packed.id(flow.flow.0);
             packed.number(u64::from(flow.tap.0));
             packed.number(u64::from(flow.partial));
-            packed.series(flow.series, first);
+            packed.series(flow.series, &axis);
         }
+        let kept = kept.len();
         let crowded = self.gathered.crowded(MOST_DESTINATIONS);
         packed.number(crowded.len() as u64);
         for (tap, destination, series) in crowded {
             packed.number(u64::from(tap.0));
             packed.text(&destination.to_string());
-            packed.series(series, first);
+            packed.series(&series, &axis);
         }
-        (packed.bytes, kept.len())
+        (packed.bytes, kept)
     }
 }
 

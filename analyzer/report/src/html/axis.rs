@@ -22,14 +22,19 @@ impl Axis {
         }
     }
 
-    /// The slot of a moment.
-    pub(super) fn slot(&self, time: u64) -> u64 {
-        (time / self.bin) >> self.shift
+    /// The bin of a moment.
+    pub(super) fn bin(&self, time: u64) -> u64 {
+        time / self.bin
+    }
+
+    /// A slot is `1 << shift` bins wide, and has the number of any of them, shifted by so much.
+    pub(super) fn shift(&self) -> u32 {
+        self.shift
     }
 
     /// Takes note of a moment: the axis reaches from the first to the last of them.
     pub(super) fn include(&mut self, time: u64) {
-        let slot = self.slot(time);
+        let slot = self.bin(time) >> self.shift;
         self.span = Some(match self.span {
             None => (slot, slot),
             Some((first, last)) => (first.min(slot), last.max(slot)),
@@ -46,7 +51,7 @@ impl Axis {
         self.span.map_or(0, |(first, _)| first)
     }
 
-    /// Makes slots twice as wide. What is kept by slot has to follow: slot `n` becomes `n / 2`.
+    /// Makes slots twice as wide: slot `n` becomes `n / 2`.
     pub(super) fn widen(&mut self) {
         self.shift += 1;
         self.span = self.span.map(|(first, last)| (first >> 1, last >> 1));
@@ -79,6 +84,6 @@ mod tests {
         // Bins 2-3, 4-5, 6-7: the first slot begins before the first bin.
         assert_eq!((axis.slots(), axis.first(), axis.width()), (3, 1, Nanos(2_000)));
         assert_eq!(axis.begin(), Nanos(2_000));
-        assert_eq!(axis.slot(7_999), 3);
+        assert_eq!(axis.bin(7_999) >> axis.shift(), 3);
     }
 }

@@ -1,21 +1,23 @@
 //! Gathers what is drawn over time while rows come, in bounded memory.
 //!
-//! Of each tap and destination there is a series of everything; of flows as long as there is room. When there is not, slots
-//! become twice as wide down to [`FEWEST_SLOTS`] of them, then the flows that matter least lose theirs. What they did
-//! is in the tap's series, so that sums stay whole.
+//! Of each tap and destination there is a series of everything; of flows as long as there is room. When there is not, rows of one slot
+//! become one, then slots become twice as wide down to [`FEWEST_SLOTS`] of them, then the flows that matter least lose theirs.
+//! What they did is in the tap's series, so that sums stay whole.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use foldhash::fast::RandomState;
-use roce_model::{Address, EventRow, FlowId, FlowKey, Nanos, TapId, TimelineColumns};
+use roce_model::{Address, Columns, EventRow, FlowId, FlowKey, Nanos, TapId, TimelineColumns};
 
 use super::axis::Axis;
-use super::series::{Drawn, Series, metric, of_event};
+use super::series::{Drawn, Room, Row, Series, Slots, metric, of_event};
 
-/// Values that are kept of all flows at once: 16 bytes each.
-const MOST_VALUES: usize = 4 << 20;
+/// Bytes that the values of all flows take at once, and those of all destinations.
+const MOST_BYTES: usize = 1 << 23;
 /// Flows with a series of their own at once.
-const MOST_SERIES: usize = 1 << 14;
+const MOST_SERIES: usize = 1 << 17;
+/// Flows that lost theirs and are known to have.
+const MOST_DROPPED: usize = 1 << 20;
 /// Slots on the whole axis at most: few flows are shown bin by bin for long.
 const MOST_SLOTS: u64 = 1 << 14;
 /// No slots are merged for want of room once there are only so many: a screen shows no more.
@@ -27,6 +29,8 @@ const LARGEST: usize = 64;
 /// Values and flows that go into the page.
 const PAGE_VALUES: usize = 3 << 19;
 const PAGE_SERIES: usize = 1 << 12;
+/// Rows that are looked at together: they stay in the first cache level.
+const TOGETHER: usize = 32;
 
 /// A flow's series are kept per tap: the same traffic seen twice is two.
 type Key = (FlowId, TapId);
@@ -35,18 +39,47 @@ type Key = (FlowId, TapId);
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub(super) axis: Axis,
-    pub(super) taps: BTreeMap<TapId, Series>,
+    taps: BTreeMap<TapId, Slots>,
     destination_of: HashMap<FlowId, Address, RandomState>,
     destinations: HashMap<(TapId, Address), usize, RandomState>,
-    towards: Vec<Series>,
+    towards: Vec<Slots>,
     places: HashMap<Key, usize, RandomState>,
-    keys: Vec<Key>,
-    series: Vec<Series>,
-    /// Of each flow with a series: where that of its destination stands.
-    goes_to: Vec<Option<usize>>,
+    flows: Vec<Flow>,
     /// Flows that lost their series once: a later one is not whole.
     dropped: HashSet<Key, RandomState>,
-    values: usize,
+    /// What the series of flows and destinations take.
+    bytes: usize,
+    bytes_towards: usize,
+    metrics: Metrics,
+}
+
+/// The metrics that decide.
+#[derive(Clone, Copy, Debug)]
+struct Metrics {
+    wire_bytes: usize,
+    senders: usize,
+    /// Those that point to congestion, a bit for each.
+    trouble: u64,
+}
+
+/// A flow with a series.
+#[derive(Clone, Debug)]
+struct Flow {
+    series: Series,
+    key: Key,
+    /// Where the series of its destination stands.
+    goes_to: Option<usize>,
+    wire_bytes: u64,
+    /// Its beginning is not in it.
+    partial: bool,
+}
+
+impl Flow {
+    /// Counts bytes, and looks at the end of the series, where a row will be written to soon.
+    fn touch(&mut self, wire_bytes: u64) {
+        self.wire_bytes = self.wire_bytes.saturating_add(wire_bytes);
+        self.series.touch();
+    }
 }
 
 /// A flow's series as it goes into the page.
@@ -61,6 +94,16 @@ pub(super) struct Kept<'a> {
 
 impl Gathered {
     pub(super) fn new(bin: Nanos) -> Self {
+        let bit = |name| metric(name).map_or(0, |metric| 1 << metric);
+        let trouble = [
+            "ce",
+            "cnp",
+            "retransmitted_packets",
+            "missing",
+            "lost_downstream",
+            "naks",
+            "rnr_naks",
+        ];
         Self {
             axis: Axis::new(bin),
             taps: BTreeMap::new(),
@@ -68,11 +111,15 @@ impl Gathered {
             destinations: HashMap::default(),
             towards: Vec::new(),
             places: HashMap::default(),
-            keys: Vec::new(),
-            series: Vec::new(),
-            goes_to: Vec::new(),
+            flows: Vec::new(),
             dropped: HashSet::default(),
-            values: 0,
+            bytes: 0,
+            bytes_towards: 0,
+            metrics: Metrics {
+                wire_bytes: metric("wire_bytes").unwrap_or_default(),
+                senders: metric("senders_to_destination").unwrap_or_default(),
+                trouble: trouble.into_iter().map(bit).sum(),
+            },
         }
     }
 
@@ -83,33 +130,38 @@ impl Gathered {
     }
 
     /// Takes rows of the timeline.
-    pub(super) fn timeline(&mut self, rows: &TimelineColumns) {
-        rows.time
+    pub(super) fn timeline(&mut self, columns: &TimelineColumns) {
+        columns
+            .time
             .iter()
             .flatten()
             .for_each(|time| self.axis.include(*time));
-        self.fit();
-        let (senders, drawn) = (metric("senders_to_destination"), Drawn::of(rows));
-        let who = rows.time.iter().zip(rows.flow_id.iter()).zip(rows.tap.iter());
-        for (row, ((time, flow), tap)) in who.enumerate() {
-            let slot = self.axis.slot(time.copied().unwrap_or_default());
-            let tap = TapId(tap.copied().unwrap_or_default());
-            let place = self.place((FlowId(flow.copied().unwrap_or_default()), tap));
-            let of_flow = &mut self.series[place];
-            let of_tap = self.taps.entry(tap).or_default();
-            let of_destination = self.goes_to[place].map(|place| &mut self.towards[place]);
-            let mut at_once = 0;
-            drawn.of_row(row, |metric, value| {
-                self.values += of_flow.add(metric, slot, value);
-                of_tap.add(metric, slot, value);
-                if Some(metric) == senders {
-                    at_once = value;
-                }
-            });
-            if let (Some(series), Some(metric)) = (of_destination, senders)
-                && at_once > 0
-            {
-                series.add(metric, slot, at_once);
+        while self.axis.slots() > MOST_SLOTS {
+            self.widen();
+        }
+        let drawn = Drawn::of(columns);
+        let (mut rows, mut room) = ([Row::default(); TOGETHER], Room::default());
+        let mut places = [0; TOGETHER];
+        for first in (0..columns.len()).step_by(TOGETHER) {
+            let rows = &mut rows[..TOGETHER.min(columns.len() - first)];
+            drawn.rows(first, rows);
+            let key = |row| {
+                let flow = FlowId(columns.flow_id.at(row).copied().unwrap_or_default());
+                (flow, TapId(columns.tap.at(row).copied().unwrap_or_default()))
+            };
+            // Each of a flow's three places in memory is fetched for many rows at once, before anything waits for it.
+            for (row, place) in (first..first + rows.len()).zip(&mut places) {
+                *place = self.place(key(row));
+            }
+            for (place, row) in places.iter().zip(&*rows) {
+                self.flows[*place].touch(row.value(self.metrics.wire_bytes));
+            }
+            for (row, drawn) in (first..).zip(&*rows) {
+                let time = columns.time.at(row).copied().unwrap_or_default();
+                let (bin, place) = (self.axis.bin(time), places[row - first]);
+                self.towards(bin, place, drawn, &mut room);
+                self.tap(key(row).1).push(bin, drawn, &mut room);
+                self.flow(bin, place, drawn, &mut room);
             }
         }
         self.make_room();
@@ -118,30 +170,61 @@ impl Gathered {
     /// Takes what an event tells of losses and notifications.
     pub(super) fn event(&mut self, event: &EventRow) {
         self.axis.include(event.time.0);
-        self.fit();
+        while self.axis.slots() > MOST_SLOTS {
+            self.widen();
+        }
         let Some((metric, value)) = of_event(event) else {
             return;
         };
-        let slot = self.axis.slot(event.time.0);
-        let tap = self.taps.entry(event.tap).or_default();
-        tap.add(metric, slot, value);
+        let (bin, row) = (self.axis.bin(event.time.0), Row::of(metric, value));
+        let mut room = Room::default();
+        self.tap(event.tap).push(bin, &row, &mut room);
         if let Some(flow) = event.flow_id {
             let place = self.place((flow, event.tap));
-            self.values += self.series[place].add(metric, slot, value);
+            self.flow(bin, place, &row, &mut room);
         }
+    }
+
+    fn flow(&mut self, bin: u64, place: usize, row: &Row, room: &mut Room) {
+        let series = &mut self.flows[place].series;
+        let size = series.size();
+        series.push(bin, row, room);
+        self.bytes += series.size() - size;
+    }
+
+    fn towards(&mut self, bin: u64, place: usize, row: &Row, room: &mut Room) {
+        let senders = self.metrics.senders;
+        let at_once = row.value(senders);
+        if at_once > 0
+            && let Some(place) = self.flows[place].goes_to
+        {
+            let towards = &mut self.towards[place];
+            let size = towards.size();
+            towards.add(bin, senders, at_once, room);
+            self.bytes_towards += towards.size() - size;
+        }
+    }
+
+    fn tap(&mut self, tap: TapId) -> &mut Slots {
+        let shift = self.axis.shift();
+        self.taps.entry(tap).or_insert_with(|| Slots::new(shift))
     }
 
     fn place(&mut self, key: Key) -> usize {
         if let Some(place) = self.places.get(&key) {
             return *place;
         }
-        let place = self.series.len();
+        let destination = self.destination_of.get(&key.0).copied();
+        let flow = Flow {
+            series: Series::default(),
+            key,
+            goes_to: destination.and_then(|destination| self.destination((key.1, destination))),
+            wire_bytes: 0,
+            partial: self.dropped.len() >= MOST_DROPPED || self.dropped.contains(&key),
+        };
+        let place = self.flows.len();
         self.places.insert(key, place);
-        self.keys.push(key);
-        self.series.push(Series::default());
-        let goes_to = self.destination_of.get(&key.0).copied();
-        let goes_to = goes_to.and_then(|destination| self.destination((key.1, destination)));
-        self.goes_to.push(goes_to);
+        self.flows.push(flow);
         place
     }
 
@@ -154,131 +237,146 @@ impl Gathered {
             return None;
         }
         self.destinations.insert(key, place);
-        self.towards.push(Series::default());
+        self.towards.push(Slots::new(self.axis.shift()));
         Some(place)
     }
 
-    fn fit(&mut self) {
-        while self.axis.slots() > MOST_SLOTS {
-            self.widen();
-        }
-    }
-
+    /// Makes slots wider. What flows did is merged when room is wanted, or at the end.
     fn widen(&mut self) {
         self.axis.widen();
-        let all = self.series.iter_mut().chain(self.taps.values_mut());
-        all.chain(&mut self.towards).for_each(Series::widen);
-        self.values = self.series.iter().map(Series::len).sum();
+        let shift = self.axis.shift();
+        let all = self.taps.values_mut().chain(&mut self.towards);
+        all.for_each(|slots| slots.widen(shift));
+        self.bytes_towards = self.towards.iter().map(Slots::size).sum();
+    }
+
+    /// Makes one row of each slot's.
+    fn merge(&mut self) {
+        let shift = self.axis.shift();
+        for flow in &mut self.flows {
+            flow.series = flow.series.merged(shift);
+        }
+        self.bytes = self.flows.iter().map(|flow| flow.series.size()).sum();
     }
 
     fn make_room(&mut self) {
-        while self.values > MOST_VALUES && self.axis.slots() > FEWEST_SLOTS {
+        if self.destination_of.len() > 2 * MOST_SERIES {
+            let flows: HashSet<FlowId, RandomState> = self.flows.iter().map(|flow| flow.key.0).collect();
+            self.destination_of.retain(|flow, _| flows.contains(flow));
+        }
+        while self.bytes_towards > MOST_BYTES && self.axis.slots() > FEWEST_SLOTS {
             self.widen();
         }
-        if self.values <= MOST_VALUES && self.series.len() <= MOST_SERIES {
+        if self.bytes <= MOST_BYTES && self.flows.len() <= MOST_SERIES {
             return;
         }
-        // Half of the room, so that it is some time until the next ones go.
-        let (mut values, mut stay) = (0, Vec::new());
+        // Half of the room, so that it is some time until more is wanted.
+        if self.axis.shift() > 0 {
+            self.merge();
+        }
+        while self.bytes > MOST_BYTES / 2 && self.axis.slots() > FEWEST_SLOTS {
+            self.widen();
+            self.merge();
+        }
+        if self.bytes <= MOST_BYTES / 2 && self.flows.len() <= MOST_SERIES {
+            return;
+        }
+        let (mut bytes, mut stay) = (0, Vec::new());
         for place in self.ranked(&HashSet::new()) {
-            values += self.series[place].len();
-            if stay.len() > LARGEST && (values > MOST_VALUES / 2 || stay.len() >= MOST_SERIES / 2) {
-                self.dropped.insert(self.keys[place]);
+            let flow = &self.flows[place];
+            bytes += flow.series.size();
+            if stay.len() > LARGEST && (bytes > MOST_BYTES / 2 || stay.len() >= MOST_SERIES / 2) {
+                if self.dropped.len() < MOST_DROPPED {
+                    self.dropped.insert(flow.key);
+                }
             } else {
                 stay.push(place);
             }
         }
         stay.sort_unstable();
-        self.series = stay
-            .iter()
-            .map(|place| std::mem::take(&mut self.series[*place]))
-            .collect();
-        self.keys = stay.iter().map(|place| self.keys[*place]).collect();
-        self.goes_to = stay.iter().map(|place| self.goes_to[*place]).collect();
-        let keys = self.keys.iter().enumerate();
-        self.places = keys.map(|(place, key)| (*key, place)).collect();
-        self.values = self.series.iter().map(Series::len).sum();
+        let mut place = 0;
+        self.flows.retain(|_| {
+            place += 1;
+            stay.binary_search(&(place - 1)).is_ok()
+        });
+        let keys = self.flows.iter().enumerate();
+        self.places = keys.map(|(place, flow)| (flow.key, place)).collect();
+        self.bytes = self.flows.iter().map(|flow| flow.series.size()).sum();
     }
 
     /// The flows' places: the largest, then those that `named` names, then those with signs of trouble, each by bytes.
     fn ranked(&self, named: &HashSet<FlowId>) -> Vec<usize> {
-        let of = |place: usize| {
-            let series = &self.series[place];
-            (series.sum("wire_bytes"), self.keys[place])
-        };
-        let by_bytes = |places: &mut [usize]| {
-            places.sort_by_cached_key(|place| {
-                let (bytes, (flow, tap)) = of(*place);
-                (std::cmp::Reverse(bytes), flow, tap)
-            });
-        };
-        let mut places: Vec<usize> = (0..self.series.len()).collect();
-        by_bytes(&mut places);
+        let mut places: Vec<usize> = (0..self.flows.len()).collect();
+        places.sort_by_cached_key(|place| {
+            let flow = &self.flows[*place];
+            (std::cmp::Reverse(flow.wire_bytes), flow.key)
+        });
         let rest = places.get_mut(LARGEST..).unwrap_or_default();
         // The order by bytes stays among equals.
         rest.sort_by_cached_key(|place| {
-            let is_named = named.contains(&self.keys[*place].0);
-            (!is_named, !is_troubled(&self.series[*place]))
+            let flow = &self.flows[*place];
+            let is_named = named.contains(&flow.key.0);
+            (!is_named, !flow.series.has(self.metrics.trouble))
         });
         places
     }
 
+    /// The taps' series.
+    pub(super) fn taps(&self) -> impl ExactSizeIterator<Item = (TapId, Series)> {
+        self.taps.iter().map(|(tap, slots)| (*tap, slots.whole()))
+    }
+
     /// The flows whose series go into the page, the most interesting first.
-    pub(super) fn kept(&self, named: &HashSet<FlowId>) -> Vec<Kept<'_>> {
+    pub(super) fn kept(&mut self, named: &HashSet<FlowId>) -> Vec<Kept<'_>> {
         let mut values = 0;
         let mut ranked = self.ranked(named);
         ranked.truncate(PAGE_SERIES);
+        let shift = self.axis.shift();
+        for place in &ranked {
+            let series = &mut self.flows[*place].series;
+            *series = series.merged(shift);
+        }
         let within = ranked.into_iter().take_while(|place| {
-            values += self.series[*place].len();
+            values += self.flows[*place].series.len();
             values <= PAGE_VALUES
         });
         let kept = within.map(|place| {
-            let (flow, tap) = self.keys[place];
+            let flow = &self.flows[place];
             Kept {
-                flow,
-                tap,
-                partial: self.dropped.contains(&self.keys[place]),
-                series: &self.series[place],
+                flow: flow.key.0,
+                tap: flow.key.1,
+                partial: flow.partial,
+                series: &flow.series,
             }
         });
         kept.collect()
     }
 
-    /// Destinations by how many senders they had at once at most, the most first.
-    pub(super) fn crowded(&self, most: usize) -> Vec<(TapId, Address, &Series)> {
+    /// Destinations by how many senders they had at once, slot by slot, the most first.
+    pub(super) fn crowded(&self, most: usize) -> Vec<(TapId, Address, Series)> {
         let mut all: Vec<_> = self
             .destinations
             .iter()
-            .map(|((tap, destination), place)| (*tap, *destination, &self.towards[*place]))
-            .filter(|(_, _, series)| series.sum("senders_to_destination") > 0)
+            .map(|((tap, destination), place)| {
+                let series = self.towards[*place].whole();
+                let metrics = series.metrics(self.axis.shift());
+                let senders = metrics.flat_map(|(_, slots)| slots).map(|(_, senders)| senders);
+                let degree: u64 = senders.fold(0, u64::saturating_add);
+                (std::cmp::Reverse(degree), *tap, *destination, series)
+            })
+            .filter(|(degree, ..)| degree.0 > 0)
             .collect();
-        all.sort_by_cached_key(|(tap, destination, series)| {
-            let degree = series.sum("senders_to_destination");
-            (std::cmp::Reverse(degree), *tap, destination.to_string())
-        });
+        all.sort_by_cached_key(|(degree, tap, destination, _)| (*degree, *tap, destination.to_string()));
         all.truncate(most);
-        all
+        all.into_iter()
+            .map(|(_, tap, destination, series)| (tap, destination, series))
+            .collect()
     }
-}
-
-/// Whether anything of a flow points to congestion.
-fn is_troubled(series: &Series) -> bool {
-    [
-        "ce",
-        "cnp",
-        "retransmitted_packets",
-        "missing",
-        "lost_downstream",
-        "naks",
-        "rnr_naks",
-    ]
-    .iter()
-    .any(|name| series.sum(name) > 0)
 }
 
 #[cfg(test)]
 mod tests {
-    use roce_model::{Columns, TimelineRow};
+    use roce_model::TimelineRow;
 
     use super::*;
 
@@ -307,15 +405,22 @@ mod tests {
         gathered
     }
 
+    fn wire_bytes(series: &Series) -> u64 {
+        let mut metrics = series.metrics(0);
+        let of = metric("wire_bytes").unwrap();
+        let (_, slots) = metrics.find(|(metric, _)| *metric == of).unwrap();
+        slots.iter().map(|(_, value)| value).sum()
+    }
+
     #[test]
     fn a_long_run_has_few_slots_and_the_same_sums() {
         // 100,000 bins: 16,384 slots hold them 8 by 8.
-        let gathered = gather((0..100_000).map(|bin| row(bin, bin % 2, 3)));
+        let mut gathered = gather((0..100_000).map(|bin| row(bin, bin % 2, 3)));
         assert_eq!(gathered.axis.width(), Nanos(8_000));
         assert_eq!(gathered.axis.slots(), 12_500);
-        assert_eq!(gathered.taps[&TapId(0)].sum("wire_bytes"), 300_000);
+        assert_eq!(wire_bytes(&gathered.taps().next().unwrap().1), 300_000);
         let kept = gathered.kept(&HashSet::new());
-        let sums: Vec<u64> = kept.iter().map(|kept| kept.series.sum("wire_bytes")).collect();
+        let sums: Vec<u64> = kept.iter().map(|kept| wire_bytes(kept.series)).collect();
         assert_eq!(sums, [150_000, 150_000]);
         assert!(kept.iter().all(|kept| !kept.partial));
     }
@@ -324,13 +429,11 @@ mod tests {
     fn what_finds_no_room_stays_in_the_sum_of_its_tap() {
         // Twice as many flows as have room, the later ones larger; each has a byte more than the one before.
         let flows = u64::try_from(MOST_SERIES).unwrap() * 2;
-        let gathered = gather((0..flows).map(|flow| row(0, flow, flow + 1)));
-        assert!(gathered.series.len() <= MOST_SERIES);
+        let mut gathered = gather((0..flows).map(|flow| row(0, flow, flow + 1)));
+        assert!(gathered.flows.len() <= MOST_SERIES);
         // 1 + 2 + ... + n.
-        assert_eq!(
-            gathered.taps[&TapId(0)].sum("wire_bytes"),
-            flows * (flows + 1) / 2
-        );
+        let tap = gathered.taps().next().unwrap().1;
+        assert_eq!(wire_bytes(&tap), flows * (flows + 1) / 2);
         let named = HashSet::from([FlowId(flows - 1_500)]);
         let kept = gathered.kept(&named);
         assert_eq!(kept.len(), PAGE_SERIES);
@@ -344,7 +447,7 @@ mod tests {
     fn a_flow_that_lost_its_series_says_so() {
         let flows = u64::try_from(MOST_SERIES).unwrap() * 2;
         let all = (0..flows).map(|flow| row(0, flow, flow + 1));
-        let gathered = gather(all.chain([row(1, 0, 1 << 40)]));
+        let mut gathered = gather(all.chain([row(1, 0, 1 << 40)]));
         let kept = gathered.kept(&HashSet::new());
         assert_eq!((kept[0].flow, kept[0].partial), (FlowId(0), true));
         assert!(!kept[1].partial);

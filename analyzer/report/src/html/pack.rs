@@ -10,6 +10,7 @@ use foldhash::fast::RandomState;
 use roce_model::{Column, ColumnType, Columns, Data, Values};
 use serde::Serialize;
 
+use super::axis::Axis;
 use super::series::Series;
 
 /// Bytes, and where columns stand in them.
@@ -167,14 +168,14 @@ impl Packed {
         "text"
     }
 
-    /// A series: how many metrics; for each its number, how many values, the bytes that follow, then the distances of
-    /// the slots (the first one's from `first`) and the values.
-    pub(super) fn series(&mut self, series: &Series, first: u64) {
-        let metrics: Vec<_> = series.metrics().collect();
+    /// A series by slots of the axis: how many metrics; for each its number, how many values, the bytes that follow, then the
+    /// distances of the slots (the first one's from the axis's first) and the values.
+    pub(super) fn series(&mut self, series: &Series, axis: &Axis) {
+        let metrics: Vec<_> = series.metrics(axis.shift()).collect();
         self.number(metrics.len() as u64);
         for (metric, values) in metrics {
             let mut body = Self::default();
-            let mut before = first;
+            let mut before = axis.first();
             for (slot, _) in &values {
                 body.number(slot - before);
                 before = *slot;
@@ -194,6 +195,7 @@ impl Packed {
 mod tests {
     use roce_model::{EventColumns, EventRow, FlowId, Nanos};
 
+    use super::super::series::{Room, Row};
     use super::*;
 
     #[test]
@@ -238,12 +240,14 @@ mod tests {
 
     #[test]
     fn a_series_holds_distances_of_slots() {
+        let mut axis = Axis::new(Nanos(1_000));
+        axis.include(8_000);
         let mut series = Series::default();
-        for (slot, value) in [(10, 5), (11, 6), (14, 200)] {
-            series.add(1, slot, value);
+        for (bin, value) in [(10, 5), (11, 6), (14, 200)] {
+            series.push(bin, &Row::of(1, value), &mut Room::default());
         }
         let mut packed = Packed::default();
-        packed.series(&series, 8);
+        packed.series(&series, &axis);
         // One metric, its number, 3 values in 7 bytes; 200 takes two.
         assert_eq!(packed.bytes, [1, 1, 3, 7, 2, 1, 3, 5, 6, 0xc8, 1]);
     }

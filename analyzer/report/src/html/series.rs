@@ -71,139 +71,287 @@ pub(super) fn of_event(event: &EventRow) -> Option<(usize, u64)> {
     Some((metric(name)?, event.value.unwrap_or(1)))
 }
 
-/// The values of one flow, tap or destination: for each metric, slots in order with what is not zero or absent.
-#[derive(Clone, Debug)]
-pub(super) struct Series {
-    /// The slot that values come for now. They stand together until another one comes: a row touches one place in memory.
-    open: u64,
-    /// Which metrics have a value there, a bit for each.
+/// What one row of the timeline has to draw, or several rows together: which metrics, a bit for each, and their values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
     present: u64,
-    now: [u64; METRICS.len()],
-    before: [Vec<(u64, u64)>; METRICS.len()],
+    values: [u64; METRICS.len()],
 }
 
-impl Default for Series {
+impl Default for Row {
     fn default() -> Self {
         Self {
-            open: 0,
             present: 0,
-            now: [0; METRICS.len()],
-            before: std::array::from_fn(|_| Vec::new()),
+            values: [0; METRICS.len()],
         }
     }
+}
+
+impl Row {
+    /// A single value.
+    pub(super) fn of(metric: usize, value: u64) -> Self {
+        let mut row = Self::default();
+        row.set(metric, value);
+        row
+    }
+
+    /// The value of a metric; 0 when it has none.
+    pub(super) fn value(&self, metric: usize) -> u64 {
+        if self.present & 1 << metric == 0 {
+            0
+        } else {
+            self.values[metric]
+        }
+    }
+
+    fn set(&mut self, metric: usize, value: u64) {
+        self.values[metric] = value;
+        self.present |= 1 << metric;
+    }
+
+    /// The metrics that have values, in their order.
+    fn metrics(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.present;
+        std::iter::from_fn(move || {
+            let metric = left.trailing_zeros() as usize;
+            (left != 0).then(|| {
+                left &= left - 1;
+                metric
+            })
+        })
+    }
+
+    /// Takes another row of the same slot.
+    fn add(&mut self, other: &Self) {
+        for metric in other.metrics() {
+            self.combine(metric, other.values[metric]);
+        }
+    }
+
+    fn combine(&mut self, metric: usize, value: u64) {
+        let kept = self.value(metric);
+        self.set(metric, combine(METRICS[metric].1, kept, value));
+    }
+}
+
+/// Room to write a row in: ten bytes for each number at most.
+#[derive(Debug)]
+pub(super) struct Room([u8; 10 * (2 + METRICS.len())]);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self([0; 10 * (2 + METRICS.len())])
+    }
+}
+
+/// The rows of one flow, tap or destination, as they came: of each how many bins after the one before it stands, which
+/// metrics it has other than that one, and their values. A flow's row is written to one place in memory, and takes two or three
+/// bytes a value.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Series {
+    bytes: Vec<u8>,
+    /// Of the last row.
+    bin: u64,
+    present: u64,
+    /// Metrics that any row had.
+    ever: u64,
+    values: usize,
 }
 
 impl Series {
-    /// Adds a value; gives how many take room of their own now that did not before.
-    pub(super) fn add(&mut self, metric: usize, slot: u64, value: u64) -> usize {
-        let mut grown = 0;
-        if slot != self.open {
-            if self.present != 0 && slot < self.open {
-                // Rows come in the order of time, but for few.
-                return self.insert(metric, slot, value);
-            }
-            grown = self.close();
-            self.open = slot;
+    /// Takes a row that stands in a bin.
+    pub(super) fn push(&mut self, bin: u64, row: &Row, room: &mut Room) {
+        // Rows come in the order of time, but for few; the sign is the last bit.
+        let distance = bin.wrapping_sub(self.bin).cast_signed();
+        let distance = ((distance << 1) ^ (distance >> 63)).cast_unsigned();
+        let mut length = number(&mut room.0, 0, distance);
+        length = number(&mut room.0, length, row.present ^ self.present);
+        for metric in row.metrics() {
+            length = number(&mut room.0, length, row.values[metric]);
         }
-        let bit = 1 << metric;
-        let kept = &mut self.now[metric];
-        *kept = if self.present & bit == 0 {
-            value
-        } else {
-            combine(METRICS[metric].1, *kept, value)
-        };
-        self.present |= bit;
-        grown
+        self.bytes.extend_from_slice(&room.0[..length]);
+        (self.bin, self.present) = (bin, row.present);
+        self.ever |= row.present;
+        self.values += row.present.count_ones() as usize;
     }
 
-    /// What came for the open slot goes to the others.
-    fn close(&mut self) -> usize {
-        let mut grown = 0;
-        let mut left = std::mem::take(&mut self.present);
-        while left != 0 {
-            let metric = left.trailing_zeros() as usize;
-            left &= left - 1;
-            grown += self.insert(metric, self.open, self.now[metric]);
-        }
-        grown
+    /// Has the processor fetch where the next row goes.
+    #[inline]
+    pub(super) fn touch(&self) {
+        std::hint::black_box(self.bytes.last());
     }
 
-    fn insert(&mut self, metric: usize, slot: u64, value: u64) -> usize {
-        let values = &mut self.before[metric];
-        let place = match values.last() {
-            None => 0,
-            Some((last, _)) if *last < slot => values.len(),
-            Some(_) => values.partition_point(|(other, _)| *other < slot),
-        };
-        match values.get_mut(place) {
-            Some((other, kept)) if *other == slot => {
-                *kept = combine(METRICS[metric].1, *kept, value);
-                0
-            }
-            _ => {
-                values.insert(place, (slot, value));
-                1
-            }
-        }
-    }
-
-    /// Every two slots become one.
-    pub(super) fn widen(&mut self) {
-        self.close();
-        self.open >>= 1;
-        for (values, (_, rule)) in self.before.iter_mut().zip(METRICS) {
-            for (slot, _) in values.iter_mut() {
-                *slot >>= 1;
-            }
-            values.dedup_by(|next, kept| {
-                let same = next.0 == kept.0;
-                if same {
-                    kept.1 = combine(rule, kept.1, next.1);
+    /// The rows, each with its bin.
+    fn rows(&self) -> impl Iterator<Item = (u64, Row)> {
+        let mut bytes = self.bytes.iter();
+        let mut next = move || {
+            let (mut value, mut shift) = (0, 0);
+            for byte in bytes.by_ref() {
+                value |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte & 0x80 == 0 {
+                    return Some(value);
                 }
-                same
-            });
-        }
+            }
+            None
+        };
+        let (mut bin, mut row) = (0_u64, Row::default());
+        std::iter::from_fn(move || {
+            let distance = next()?;
+            bin = bin.wrapping_add((distance >> 1) ^ 0_u64.wrapping_sub(distance & 1));
+            row.present ^= next()?;
+            for metric in row.metrics() {
+                row.values[metric] = next()?;
+            }
+            Some((bin, row))
+        })
     }
 
-    /// How many values it keeps, those of the open slot left out.
+    /// The same with one row a slot of `1 << shift` bins, but where rows came out of order.
+    pub(super) fn merged(&self, shift: u32) -> Self {
+        let (mut slots, mut room) = (Slots::new(shift), Room::default());
+        self.rows()
+            .for_each(|(bin, row)| slots.push(bin, &row, &mut room));
+        slots.close(&mut room);
+        slots.kept.bytes.shrink_to_fit();
+        slots.kept
+    }
+
+    /// How many values it keeps.
     pub(super) fn len(&self) -> usize {
-        self.before.iter().map(Vec::len).sum()
+        self.values
     }
 
-    /// The sum of a metric over all slots.
-    pub(super) fn sum(&self, name: &str) -> u64 {
-        let Some(metric) = metric(name) else {
-            return 0;
-        };
-        let now = if self.present & 1 << metric == 0 {
-            0
-        } else {
-            self.now[metric]
-        };
-        let before = self.before[metric].iter().map(|(_, value)| *value);
-        before.fold(now, u64::saturating_add)
+    /// The room that they take, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len()
     }
 
-    /// Each metric that has values, with them; means are divided.
-    pub(super) fn metrics(&self) -> impl Iterator<Item = (usize, Vec<(u64, u64)>)> {
-        let mut whole = self.clone();
-        whole.close();
-        let mut kept = whole.before;
+    /// Whether any row had one of these metrics, a bit for each.
+    pub(super) fn has(&self, metrics: u64) -> bool {
+        self.ever & metrics != 0
+    }
+
+    /// Each metric that has values, with those of each slot of `1 << shift` bins in order; means are divided.
+    pub(super) fn metrics(&self, shift: u32) -> impl Iterator<Item = (usize, Vec<(u64, u64)>)> {
+        let mut all: [Vec<(u64, u64)>; METRICS.len()] = std::array::from_fn(|_| Vec::new());
+        for (bin, row) in self.rows() {
+            for metric in row.metrics() {
+                insert(
+                    &mut all[metric],
+                    METRICS[metric].1,
+                    bin >> shift,
+                    row.values[metric],
+                );
+            }
+        }
         for (metric, (_, rule)) in METRICS.iter().enumerate() {
             if *rule == Rule::Mean {
-                let numbers = std::mem::take(&mut kept[metric + 1]);
-                for ((_, sum), (_, number)) in kept[metric].iter_mut().zip(numbers) {
+                let numbers = std::mem::take(&mut all[metric + 1]);
+                for ((_, sum), (_, number)) in all[metric].iter_mut().zip(numbers) {
                     *sum /= number.max(1);
                 }
             }
         }
-        kept.into_iter()
+        all.into_iter()
             .enumerate()
             .filter(|(_, values)| !values.is_empty())
     }
 }
 
-/// Two values of one slot.
+/// Writes a number as [`Packed`](super::pack::Packed) does, where there is room for it; gives where it ends.
+fn number(bytes: &mut [u8], mut at: usize, mut value: u64) -> usize {
+    while value >= 0x80 {
+        bytes[at] = value.to_le_bytes()[0] | 0x80;
+        value >>= 7;
+        at += 1;
+    }
+    bytes[at] = value.to_le_bytes()[0];
+    at + 1
+}
+
+fn insert(values: &mut Vec<(u64, u64)>, rule: Rule, slot: u64, value: u64) {
+    let place = match values.last() {
+        None => 0,
+        Some((last, _)) if *last < slot => values.len(),
+        Some(_) => values.partition_point(|(other, _)| *other < slot),
+    };
+    match values.get_mut(place) {
+        Some((other, kept)) if *other == slot => *kept = combine(rule, *kept, value),
+        _ => values.insert(place, (slot, value)),
+    }
+}
+
+/// Rows that come for the same slot become one before they are kept: those of all flows of a tap, or towards a destination.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    shift: u32,
+    slot: u64,
+    open: Row,
+    kept: Series,
+}
+
+impl Slots {
+    /// Nothing yet; slots are of `1 << shift` bins.
+    pub(super) fn new(shift: u32) -> Self {
+        Self {
+            shift,
+            slot: 0,
+            open: Row::default(),
+            kept: Series::default(),
+        }
+    }
+
+    /// Takes a row.
+    pub(super) fn push(&mut self, bin: u64, row: &Row, room: &mut Room) {
+        self.open(bin, room).add(row);
+    }
+
+    /// Takes a single value.
+    pub(super) fn add(&mut self, bin: u64, metric: usize, value: u64, room: &mut Room) {
+        self.open(bin, room).combine(metric, value);
+    }
+
+    /// What came for the slot of a bin.
+    fn open(&mut self, bin: u64, room: &mut Room) -> &mut Row {
+        let slot = bin >> self.shift;
+        if slot != self.slot {
+            self.close(room);
+            self.slot = slot;
+        }
+        &mut self.open
+    }
+
+    fn close(&mut self, room: &mut Room) {
+        if self.open.present != 0 {
+            self.kept.push(self.slot << self.shift, &self.open, room);
+            self.open.present = 0;
+        }
+    }
+
+    /// Makes slots wider.
+    pub(super) fn widen(&mut self, shift: u32) {
+        self.close(&mut Room::default());
+        *self = Self {
+            kept: self.kept.merged(shift),
+            ..Self::new(shift)
+        };
+    }
+
+    /// The room that it takes, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.kept.size()
+    }
+
+    /// All that came.
+    pub(super) fn whole(&self) -> Series {
+        let mut whole = self.clone();
+        whole.close(&mut Room::default());
+        whole.kept
+    }
+}
+
+/// Two values of one slot; 0 changes nothing.
 fn combine(rule: Rule, kept: u64, value: u64) -> u64 {
     match rule {
         Rule::Most => kept.max(value),
@@ -211,14 +359,15 @@ fn combine(rule: Rule, kept: u64, value: u64) -> u64 {
     }
 }
 
-/// What rows of the timeline have to draw.
-pub(super) struct Drawn<'a>(Vec<(usize, Counts<'a>)>);
-
-/// A column of counts or times; what is drawn is nothing else.
+/// Columns of counts or times; what is drawn is nothing else.
+#[derive(Clone, Copy)]
 enum Counts<'a> {
     U32(&'a Values<u32>),
     U64(&'a Values<u64>),
 }
+
+/// What rows of the timeline have to draw.
+pub(super) struct Drawn<'a>(Vec<(usize, Counts<'a>)>);
 
 impl<'a> Drawn<'a> {
     /// The columns that are drawn, those without any value left out.
@@ -235,19 +384,40 @@ impl<'a> Drawn<'a> {
         Self(columns)
     }
 
-    /// Calls `add` with metric and value for what is not zero or absent in a row.
-    pub(super) fn of_row(&self, row: usize, mut add: impl FnMut(usize, u64)) {
+    /// What the rows from `first` on have that is not zero or absent: column after column, as they stand in memory.
+    pub(super) fn rows(&self, first: usize, rows: &mut [Row]) {
+        for row in &mut *rows {
+            row.present = 0;
+        }
         for (metric, values) in &self.0 {
-            let value = match values {
-                Counts::U32(values) => values.at(row).map(|value| u64::from(*value)),
-                Counts::U64(values) => values.at(row).copied(),
-            };
-            let is_mean = METRICS[*metric].1 == Rule::Mean;
-            if let Some(value) = value.filter(|value| *value > 0 || is_mean) {
-                add(*metric, value);
-                if is_mean {
-                    add(*metric + 1, 1);
-                }
+            match values {
+                Counts::U32(values) => draw(values, *metric, first, rows),
+                Counts::U64(values) => draw(values, *metric, first, rows),
+            }
+        }
+    }
+}
+
+fn draw<T: Copy + Default + Into<u64>>(values: &Values<T>, metric: usize, first: usize, rows: &mut [Row]) {
+    if METRICS[metric].1 == Rule::Mean {
+        for (place, row) in rows.iter_mut().enumerate() {
+            if let Some(value) = values.at(first + place) {
+                row.set(metric, (*value).into());
+                row.set(metric + 1, 1);
+            }
+        }
+    } else if let Some(plain) = values.without_nulls() {
+        for (row, value) in rows.iter_mut().zip(&plain[first..]) {
+            let value: u64 = (*value).into();
+            row.values[metric] = value;
+            row.present |= u64::from(value > 0) << metric;
+        }
+    } else {
+        for (place, row) in rows.iter_mut().enumerate() {
+            if let Some(value) = values.at(first + place).map(|value| (*value).into())
+                && value > 0
+            {
+                row.set(metric, value);
             }
         }
     }
@@ -257,9 +427,9 @@ impl<'a> Drawn<'a> {
 mod tests {
     use super::*;
 
-    fn of(series: &Series, name: &str) -> Vec<(u64, u64)> {
+    fn of(series: &Series, shift: u32, name: &str) -> Vec<(u64, u64)> {
         let wanted = metric(name).unwrap();
-        let mut metrics = series.metrics();
+        let mut metrics = series.metrics(shift);
         metrics.find(|(metric, _)| *metric == wanted).unwrap().1
     }
 
@@ -275,38 +445,94 @@ mod tests {
     fn merging_slots_keeps_sums_and_largest_values() {
         let mut series = Series::default();
         let (bytes, rtt) = (metric("wire_bytes").unwrap(), metric("ack_rtt_max_ns").unwrap());
-        for (slot, value) in [(4, 10), (5, 7), (6, 1), (9, 100)] {
-            series.add(bytes, slot, value);
-            series.add(rtt, slot, value);
+        // Out of order at the end: into a bin that is there and into one that is not.
+        for (bin, value) in [(4, 10), (5, 7), (6, 1), (9, 100), (5, 3), (8, 2)] {
+            let mut row = Row::of(bytes, value);
+            row.set(rtt, value);
+            series.push(bin, &row, &mut Room::default());
         }
-        assert_eq!(series.len(), 6, "those of slot 9 are not there yet");
-        // Out of order, into a slot that is there and into one that is not.
-        assert_eq!(series.add(bytes, 5, 3), 0);
-        assert_eq!(series.add(bytes, 8, 2), 1);
-        assert_eq!(series.sum("wire_bytes"), 123);
+        assert_eq!(series.len(), 12);
+        assert!(series.has(1 << rtt) && !series.has(1 << metric("ce").unwrap()));
+        let expected = [(4, 10), (5, 10), (6, 1), (8, 2), (9, 100)];
+        assert_eq!(of(&series, 0, "wire_bytes"), expected);
+        for series in [&series, &series.merged(1)] {
+            assert_eq!(of(series, 1, "wire_bytes"), [(2, 20), (3, 1), (4, 102)]);
+            assert_eq!(of(series, 1, "ack_rtt_max_ns"), [(2, 10), (3, 1), (4, 100)]);
+            assert_eq!(of(series, 2, "wire_bytes"), [(1, 21), (2, 102)]);
+        }
+        // Slots 2, 3, 4, 2, 4; then 1, 2, 1, 2.
+        assert_eq!(series.merged(1).len(), 10);
+        assert_eq!(series.merged(1).merged(2).len(), 8);
+    }
+
+    #[test]
+    fn the_largest_distances_and_values_come_back() {
+        let all = (0..METRICS.len()).fold(Row::default(), |mut row, metric| {
+            row.set(metric, u64::MAX);
+            row
+        });
+        let one = Row::of(METRICS.len() - 1, 1);
+        let rows = [
+            (u64::MAX, &one),
+            (0, &all),
+            (0, &all),
+            (u64::MAX, &one),
+            (u64::MAX, &all),
+        ];
+        let mut series = Series::default();
+        for (bin, row) in rows {
+            series.push(bin, row, &mut Room::default());
+        }
+        let read: Vec<_> = series
+            .rows()
+            .map(|(bin, row)| {
+                (
+                    bin,
+                    row.metrics().map(|metric| (metric, row.values[metric])).collect(),
+                )
+            })
+            .collect();
+        let of_all: Vec<_> = (0..METRICS.len()).map(|metric| (metric, u64::MAX)).collect();
+        let of_one = vec![(METRICS.len() - 1, 1)];
         assert_eq!(
-            of(&series, "wire_bytes"),
-            [(4, 10), (5, 10), (6, 1), (8, 2), (9, 100)]
+            read,
+            [
+                (u64::MAX, of_one.clone()),
+                (0, of_all.clone()),
+                (0, of_all.clone()),
+                (u64::MAX, of_one),
+                (u64::MAX, of_all)
+            ]
         );
-        series.widen();
-        assert_eq!(of(&series, "wire_bytes"), [(2, 20), (3, 1), (4, 102)]);
-        assert_eq!(of(&series, "ack_rtt_max_ns"), [(2, 10), (3, 1), (4, 100)]);
-        series.widen();
-        assert_eq!(of(&series, "wire_bytes"), [(1, 21), (2, 102)]);
-        assert_eq!(series.sum("wire_bytes"), 123);
+    }
+
+    #[test]
+    fn rows_of_one_slot_are_one_before_they_are_kept() {
+        let bytes = metric("wire_bytes").unwrap();
+        let mut slots = Slots::new(0);
+        for (bin, value) in [(2, 1), (2, 2), (3, 4), (3, 8), (4, 16)] {
+            slots.push(bin, &Row::of(bytes, value), &mut Room::default());
+        }
+        assert_eq!(of(&slots.whole(), 0, "wire_bytes"), [(2, 3), (3, 12), (4, 16)]);
+        slots.widen(1);
+        slots.push(5, &Row::of(bytes, 32), &mut Room::default());
+        let whole = slots.whole();
+        // Bins 2 and 3, then 4 and what came since.
+        assert_eq!(of(&whole, 1, "wire_bytes"), [(1, 15), (2, 48)]);
+        assert_eq!(whole.len(), 3);
     }
 
     #[test]
     fn medians_of_merged_bins_become_their_mean() {
         let mut series = Series::default();
         let p50 = metric("ack_rtt_p50_ns").unwrap();
-        for (slot, value) in [(2, 10), (3, 20), (3, 60)] {
-            series.add(p50, slot, value);
-            series.add(p50 + 1, slot, 1);
+        for (bin, value) in [(2, 10), (3, 20), (3, 60)] {
+            let mut row = Row::of(p50, value);
+            row.set(p50 + 1, 1);
+            series.push(bin, &row, &mut Room::default());
         }
-        assert_eq!(of(&series, "ack_rtt_p50_ns"), [(2, 10), (3, 40)]);
-        series.widen();
+        assert_eq!(of(&series, 0, "ack_rtt_p50_ns"), [(2, 10), (3, 40)]);
         // (10 + 20 + 60) / 3.
-        assert_eq!(of(&series, "ack_rtt_p50_ns"), [(1, 30)]);
+        assert_eq!(of(&series.merged(1), 1, "ack_rtt_p50_ns"), [(1, 30)]);
     }
 }
