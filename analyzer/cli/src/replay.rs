@@ -69,6 +69,9 @@ const INTERVALS: u64 = 60;
 
 /// Replays captures.
 pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
+    if let Some(id) = &arguments.analyse.explain {
+        return crate::explain(id, &arguments.analyse);
+    }
     let begun = Begun::now();
     let (analyse, live) = match recorded(&arguments.analyse)? {
         Some((analyse, recorded)) => (analyse, Some(recorded)),

@@ -202,11 +202,21 @@ function drawMark(context, { kind }, x, y, end) {
     // From the PSN it falls back to, so many packets up.
     context.lineWidth = 1.5;
     context.rect(x - 2, Math.min(end, y - 3), 4, Math.max(3, y - end));
-  } else if (kind === "nak" || kind === "rnr_nak") {
+  } else if (kind === "nak") {
     context.moveTo(x - 4, y - 4);
     context.lineTo(x + 4, y + 4);
     context.moveTo(x + 4, y - 4);
     context.lineTo(x - 4, y + 4);
+  } else if (kind === "rnr_nak") {
+    context.moveTo(x - 5, y);
+    context.lineTo(x + 5, y);
+    context.moveTo(x, y - 5);
+    context.lineTo(x, y + 5);
+  } else if (kind === "late") {
+    context.moveTo(x, y - 4);
+    context.lineTo(x + 4, y + 3);
+    context.lineTo(x - 4, y + 3);
+    context.closePath();
   } else if (kind === "stall") {
     context.rect(x - 3, y - 3, 6, 6);
   } else {
@@ -325,9 +335,10 @@ function buildFlowPage() {
             "div",
             { class: "legend" },
             kinds.map((kind) => {
-              const swatch = el("i", { class: "swatch" });
-              swatch.style.background = MARKS[kind][1]();
-              return el("span", { class: "key" }, swatch, MARKS[kind][0]);
+              const mark = el("canvas", { "aria-hidden": "true" });
+              const [from, to] = kind === "gap" || kind === "resend_run" ? [12, 3] : [7, 7];
+              drawMark(fit(mark, 14, 14), { kind }, 7, from, to);
+              return el("span", { class: "key" }, mark, MARKS[kind][0]);
             }),
           )
         : el("p", { class: "quiet" }, "This flow carries no requests of its own."),

@@ -39,7 +39,7 @@ function duration(ns) {
   if (ns == null) return "–";
   const size = Math.abs(ns);
   if (size < 1e3) return `${digits(ns)} ns`;
-  if (size < 1e6) return `${digits(ns / 1e3)} µs`;
+  if (size < 1e6) return `${digits(ns / 1e3)} us`;
   if (size < 1e9) return `${digits(ns / 1e6)} ms`;
   if (size < 120e9) return `${digits(ns / 1e9)} s`;
   const minutes = Math.floor(ns / 60e9);
@@ -58,7 +58,7 @@ function percent(share) {
 /** A moment, counted from the begin of the page's time, in the unit that tells `step` apart. */
 function moment(ns, step) {
   const size = Math.max(Math.abs(ns), step);
-  const [unit, scale] = size < 1e3 ? ["ns", 1] : size < 1e6 ? ["µs", 1e3] : size < 1e9 ? ["ms", 1e6] : ["s", 1e9];
+  const [unit, scale] = size < 1e3 ? ["ns", 1] : size < 1e6 ? ["us", 1e3] : size < 1e9 ? ["ms", 1e6] : ["s", 1e9];
   const decimals = Math.max(0, Math.min(9, Math.ceil(Math.log10(scale / step) - 1e-9)));
   const text = (ns / scale).toFixed(decimals);
   return `${text.includes(".") ? text.replace(/\.?0+$/, "") || "0" : text} ${unit}`;

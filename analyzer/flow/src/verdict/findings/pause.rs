@@ -121,7 +121,7 @@ impl Gathered {
                 .number("share", most)
                 .count("longest_ns", longest)
                 .count("flows_paused", flows)
-                .text("paused", worst.names());
+                .text("paused_most", worst.names());
             parts.push(format!(
                 "paused: {}, at most {} at a stretch",
                 worst.names(),
