@@ -7,12 +7,12 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Options of jemalloc: it asks for huge pages, where the system gives them to who asks.
+/// Options of jemalloc: it asks for huge pages, where the system gives them to who asks, and gives memory back whole.
 #[cfg(feature = "jemalloc")]
 #[expect(unsafe_code, reason = "jemalloc looks for its options behind this name")]
 // SAFETY: the name is jemalloc's own for a pointer to text that ends with a zero byte, which this is.
 #[unsafe(export_name = "_rjem_malloc_conf")]
-pub static ALLOCATOR_OPTIONS: &[u8; 11] = b"thp:always\0";
+pub static ALLOCATOR_OPTIONS: &[u8; 24] = b"thp:always,retain:false\0";
 
 fn main() -> ExitCode {
     roce_analyze::main()

@@ -28,7 +28,7 @@ use pack::{Packed, Place};
 use page::Block;
 use series::{METRICS, Rule};
 
-/// Rows of flows that go into the page; while rows come, twice as many are kept.
+/// Rows of flows that go into the page; while rows come, a quarter more are kept.
 const MOST_FLOWS: usize = 1 << 14;
 /// Destinations whose senders are drawn.
 const MOST_DESTINATIONS: usize = 32;
@@ -62,15 +62,18 @@ impl<W: Write> HtmlReport<W> {
 
     /// The rows that matter most, and no more of them than there is room for.
     fn keep_flows(&mut self) {
-        self.flows.sort_by_cached_key(|row| {
-            (
-                std::cmp::Reverse((signs(row) > 0, row.wire_bytes)),
-                row.flow_id,
-                row.tap,
-                row.epoch,
-            )
-        });
-        self.flows.truncate(MOST_FLOWS);
+        if self.flows.len() > MOST_FLOWS {
+            self.flows.select_nth_unstable_by_key(MOST_FLOWS, |row| {
+                (
+                    std::cmp::Reverse((signs(row) > 0, row.wire_bytes)),
+                    row.flow_id,
+                    row.tap,
+                    row.epoch,
+                    row.first_time,
+                )
+            });
+            self.flows.truncate(MOST_FLOWS);
+        }
     }
 
     fn blocks(&mut self, run: &RunSummary) -> Result<Vec<Block>, Error> {
@@ -219,7 +222,7 @@ impl<W: Write> Sink for HtmlReport<W> {
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
         self.flows_seen += rows.len() as u64;
         self.flows.extend_from_slice(rows);
-        if self.flows.len() >= 2 * MOST_FLOWS {
+        if self.flows.len() >= MOST_FLOWS + MOST_FLOWS / 4 {
             self.keep_flows();
         }
         Ok(())

@@ -31,7 +31,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 #[derive(Debug)]
 pub struct JsonReport<W> {
     out: W,
-    flows: Vec<FlowRow>,
+    /// As they came: one growing list would be moved, and hold twice as much.
+    flows: Vec<Box<[FlowRow]>>,
 }
 
 impl<W: Write> JsonReport<W> {
@@ -51,14 +52,14 @@ impl<W: Write> JsonReport<W> {
 
 impl<W: Write> Sink for JsonReport<W> {
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        self.flows.extend_from_slice(rows);
+        self.flows.push(rows.into());
         Ok(())
     }
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
-        self.flows
-            .sort_by_key(|row| (row.flow_id, row.tap, row.epoch, row.first_time));
-        Ok(document(run, &self.flows, &mut self.out)?)
+        let mut flows: Vec<&FlowRow> = self.flows.iter().flatten().collect();
+        flows.sort_by_key(|row| (row.flow_id, row.tap, row.epoch, row.first_time));
+        Ok(document(run, &flows, &mut self.out)?)
     }
 }
 
@@ -66,7 +67,7 @@ impl<W: Write> Sink for JsonReport<W> {
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub fn document(run: &RunSummary, flows: &[FlowRow], mut out: impl Write) -> Result<(), Error> {
+pub fn document(run: &RunSummary, flows: &[&FlowRow], mut out: impl Write) -> Result<(), Error> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, Layout::default());
     Document { run, flows }
         .serialize(&mut serializer)
@@ -78,7 +79,7 @@ pub fn document(run: &RunSummary, flows: &[FlowRow], mut out: impl Write) -> Res
 
 struct Document<'a> {
     run: &'a RunSummary,
-    flows: &'a [FlowRow],
+    flows: &'a [&'a FlowRow],
 }
 
 impl Serialize for Document<'_> {
@@ -97,7 +98,10 @@ impl Serialize for Document<'_> {
             &List(|| run.vantages.iter().map(Row::<'_, VantageColumns>)),
         )?;
         map.serialize_entry("hops", &List(|| run.hops.iter().map(Row::<'_, HopColumns>)))?;
-        map.serialize_entry("flows", &List(|| self.flows.iter().map(Row::<'_, FlowColumns>)))?;
+        map.serialize_entry(
+            "flows",
+            &List(|| self.flows.iter().copied().map(Row::<'_, FlowColumns>)),
+        )?;
         map.serialize_entry(
             "episodes",
             &List(|| run.episodes.iter().map(Row::<'_, EpisodeColumns>)),
