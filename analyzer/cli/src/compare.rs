@@ -43,7 +43,7 @@ pub(crate) enum Format {
 #[derive(Args, Debug)]
 #[command(
     after_help = "Regressions are: goodput down; CE share, losses, resent data, RNR NAKs, ACK and message times, step times up; findings \
-of warning or worse that are new. CNPs, pauses, and packets that were reordered or not captured are shown, and judged by nobody: \
+of warning or worse that are new, but for those of so few losses, timeouts, RNR NAKs or stalls that chance may have made them (binomial test). CNPs, pauses, and packets that were reordered or not captured are shown, and judged by nobody: \
 which way is better depends on what was changed.\n\nExit codes: 0 done, 1 a regression and --fail-on-regression, 2 an error."
 )]
 pub(crate) struct Compare {

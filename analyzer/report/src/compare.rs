@@ -346,12 +346,23 @@ pub struct FindingChange {
     pub b: Option<Severity>,
     /// B's sentence, or A's where it is gone.
     pub summary: String,
+    /// It rests on so few events that a run as A was may have had them, too.
+    pub may_be_chance: bool,
 }
 
 impl FindingChange {
-    /// Whether it is a warning or more, and was none before.
+    /// Whether it is a warning or more, was none before, and is not so for a few events alone.
     pub fn is_regression(&self) -> bool {
-        self.a < Some(Severity::Warning) && self.b >= Some(Severity::Warning)
+        self.a < Some(Severity::Warning) && self.b >= Some(Severity::Warning) && !self.may_be_chance
+    }
+
+    /// Its sentence, and what speaks against it.
+    pub(crate) fn told(&self) -> String {
+        if self.may_be_chance {
+            format!("{} (chance may have brought this)", self.summary)
+        } else {
+            self.summary.clone()
+        }
     }
 }
 

@@ -78,7 +78,7 @@ What `compare A B --format json` prints: one object. `schema_version` rises when
 | `confidence` | How sure all intervals together are. Half of the rest goes to the whole run, half to pairs of hosts; each half in equal parts to its intervals |
 | `matters` | A relative difference under this one does not matter |
 | `notes` | What differs in how the two runs were made |
-| `findings` | Those that are not the same: `id`, severity in `a` and `b` (null: none), `regression`, `summary` |
+| `findings` | Those that are not the same: `id`, severity in `a` and `b` (null: none), `regression`, `may_be_chance` (it rests on so few losses, timeouts, RNR NAKs or stalls that a run as A was may have had them: no regression), `summary` |
 | `pairs_left_out` | Pairs of hosts that were not compared one by one: 64 with most data are |
 | `scopes` | The whole run (`source` and `destination` null), then what one host sent to another; each with `compared` |
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_model::{Nanos, RunSummary, Severity, TapId};
+use roce_model::{Fact, FindingRow, Nanos, RunSummary, TapId};
 use roce_report::compare::{Compared, Comparison, Direction, FindingChange, Outcome, Quantity, Scope, Side};
 
 use super::noise::{Estimate, difference, estimate};
@@ -230,34 +230,81 @@ fn steps(run: &RunSummary) -> Steps {
     (times.collect(), periods.collect())
 }
 
+/// Findings that rest on events one by one, and the fact that counts them.
+const EVENTS: [(&str, &str); 4] = [
+    ("loss.network", "lost"),
+    ("retransmit.timeout", "runs_timeout"),
+    ("rnr", "rnr_naks"),
+    ("stall", "stalls"),
+];
+
+/// How many events a finding rests on; `None` when it rests on something else.
+fn events(finding: &FindingRow) -> Option<u64> {
+    let (_, counted) = EVENTS.iter().find(|(id, _)| *id == finding.id)?;
+    let fact = finding.evidence.0.iter().find(|(name, _)| name == counted)?;
+    match fact.1 {
+        Fact::Count(events) => Some(events),
+        _ => None,
+    }
+}
+
+/// Whether two runs that are alike may have so many events and so many, or more on the second one's side, in one case of twenty: then
+/// each event falls into the second with its share of the time (binomial test). Events that draw others after them only make chance
+/// more likely.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "as many events as a double tells apart"
+)]
+fn may_be_chance(first: u64, second: u64, share: f64) -> bool {
+    /// Beyond so many, a difference is judged by its rate alone.
+    const MANY: u64 = 1_000;
+    let all = first + second;
+    if all > MANY || !(share > 0.0 && share < 1.0) {
+        return false;
+    }
+    // All of them in the second, then one less each time.
+    let mut likely = (0..all).fold(1.0, |likely, _| likely * share);
+    let mut tail = 0.0;
+    for there in (second..=all).rev() {
+        tail += likely;
+        likely *= there as f64 / (all - there + 1) as f64 * (1.0 - share) / share;
+    }
+    tail > 1.0 - CONFIDENCE
+}
+
 /// The findings that are not the same in both, the worst first: of each kind the worst one counts.
+#[expect(clippy::cast_precision_loss, reason = "a share of the time")]
 fn findings(a: &RunSummary, b: &RunSummary) -> Vec<FindingChange> {
     let worst = |run: &RunSummary| {
-        let mut worst: BTreeMap<&'static str, (Severity, String)> = BTreeMap::new();
+        let mut worst: BTreeMap<&'static str, FindingRow> = BTreeMap::new();
         for finding in &run.findings {
-            let told = (finding.severity, finding.summary.clone().into_owned());
             match worst.get(finding.id) {
-                Some((severity, _)) if *severity >= finding.severity => (),
-                _ => drop(worst.insert(finding.id, told)),
+                Some(other) if other.severity >= finding.severity => (),
+                _ => drop(worst.insert(finding.id, finding.clone())),
             }
         }
         worst
     };
+    let length = |run: &RunSummary| run.span.map_or(0.0, |span| span.length().0 as f64);
+    let share = length(b) / (length(a) + length(b));
     let (a, b) = (worst(a), worst(b));
     let ids: BTreeSet<&'static str> = a.keys().chain(b.keys()).copied().collect();
     let mut changes: Vec<FindingChange> = ids
         .into_iter()
         .map(|id| {
             let (in_a, in_b) = (a.get(id), b.get(id));
-            let severity = |told: Option<&(Severity, String)>| told.map(|(severity, _)| *severity);
+            let (before, after) = (in_a.and_then(events), in_b.and_then(events));
+            let severity = |told: Option<&FindingRow>| told.map(|finding| finding.severity);
             FindingChange {
                 id: id.to_owned(),
                 a: severity(in_a),
                 b: severity(in_b),
                 summary: in_b
                     .or(in_a)
-                    .map(|(_, summary)| summary.clone())
+                    .map(|finding| finding.summary.clone().into_owned())
                     .unwrap_or_default(),
+                may_be_chance: severity(in_a) < severity(in_b)
+                    && after.is_some_and(|after| may_be_chance(before.unwrap_or(0), after, share)),
             }
         })
         .filter(|change| change.a != change.b)

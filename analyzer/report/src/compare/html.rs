@@ -114,7 +114,7 @@ fn findings(page: &mut String, changes: &[FindingChange]) {
             escape(&change.id),
             severity(change.a),
             severity(change.b),
-            escape(&change.summary),
+            escape(&change.told()),
         );
     }
     page.push_str("</tbody></table>\n");

@@ -51,6 +51,7 @@ struct Finding<'a> {
     a: Option<&'static str>,
     b: Option<&'static str>,
     regression: bool,
+    may_be_chance: bool,
     summary: &'a str,
 }
 
@@ -114,6 +115,7 @@ impl<'a> Finding<'a> {
             a: change.a.map(Severity::name),
             b: change.b.map(Severity::name),
             regression: change.is_regression(),
+            may_be_chance: change.may_be_chance,
             summary: &change.summary,
         }
     }

@@ -1,7 +1,7 @@
 //! Runs by hand, and what is to come of them.
 
 use super::*;
-use roce_model::{Address, FindingRow, StepRow};
+use roce_model::{Address, FindingRow, Severity, Span, StepRow};
 
 fn sums(payload: f64, marked: f64) -> Sums {
     Sums {
@@ -175,4 +175,50 @@ fn what_differs_in_how_they_were_made_is_noted() {
         "{told:?}"
     );
     assert!(told[3].contains("capture of B lost 12 frames"), "{told:?}");
+}
+
+#[test]
+fn few_events_may_be_chance() {
+    // 2^-4 = 0.0625, 2^-5 = 0.031.
+    assert!(may_be_chance(0, 2, 0.5) && may_be_chance(0, 4, 0.5));
+    assert!(!may_be_chance(0, 5, 0.5));
+    // 7 of 8 or more: (8 + 1) / 256 = 0.035; 6 of 7: (7 + 1) / 128 = 0.0625.
+    assert!(!may_be_chance(1, 7, 0.5) && may_be_chance(1, 6, 0.5));
+    // The second run is four times as long: 0.8^13 = 0.055, 0.8^14 = 0.044.
+    assert!(may_be_chance(0, 13, 0.8) && !may_be_chance(0, 14, 0.8));
+    // As many in both; far too many to be anything else; nothing known of the lengths.
+    assert!(may_be_chance(300, 300, 0.5));
+    assert!(!may_be_chance(0, 5_000, 0.5) && !may_be_chance(0, 1, f64::NAN));
+}
+
+#[test]
+fn a_finding_of_few_events_is_no_regression() {
+    let run = |timeouts: u64| {
+        let mut finding = FindingRow {
+            id: "retransmit.timeout",
+            severity: Severity::Warning,
+            ..FindingRow::default()
+        };
+        finding.evidence.count("runs_timeout", timeouts);
+        RunSummary {
+            span: Some(Span {
+                first: Nanos(1_000),
+                last: Nanos(61_000),
+            }),
+            findings: vec![finding],
+            ..RunSummary::default()
+        }
+    };
+    let none = RunSummary {
+        findings: Vec::new(),
+        ..run(0)
+    };
+    let told = |timeouts| {
+        let changes = findings(&none, &run(timeouts));
+        (changes[0].may_be_chance, changes[0].is_regression())
+    };
+    assert_eq!(told(2), (true, false));
+    assert_eq!(told(9), (false, true));
+    // What is gone is no regression anyhow, and nothing is said of it.
+    assert!(!findings(&run(2), &none)[0].may_be_chance);
 }

@@ -57,6 +57,7 @@ fn hostile() -> Comparison {
             a: None,
             b: Some(Severity::Critical),
             summary: "lost <img onerror=x> & more".to_owned(),
+            may_be_chance: false,
         }],
         notes: vec!["it's <i>noted</i>".to_owned()],
         confidence: 0.95,
