@@ -353,7 +353,12 @@ pub struct FindingChange {
 impl FindingChange {
     /// Whether it is a warning or more, was none before, and is not so for a few events alone.
     pub fn is_regression(&self) -> bool {
-        self.a < Some(Severity::Warning) && self.b >= Some(Severity::Warning) && !self.may_be_chance
+        self.is_new() && !self.may_be_chance
+    }
+
+    /// Whether it is a warning or more, and was none before.
+    pub(crate) fn is_new(&self) -> bool {
+        self.a < Some(Severity::Warning) && self.b >= Some(Severity::Warning)
     }
 
     /// Its sentence, and what speaks against it.
@@ -412,6 +417,12 @@ impl Comparison {
         self.scopes
             .iter()
             .flat_map(|scope| scope.compared.iter().map(move |compared| (scope, compared)))
+    }
+
+    /// How many findings are new and may be so by chance.
+    pub(crate) fn doubtful_findings(&self) -> usize {
+        let doubtful = |change: &&FindingChange| change.is_new() && change.may_be_chance;
+        self.findings.iter().filter(doubtful).count()
     }
 
     /// How many came out so.

@@ -76,6 +76,10 @@ fn verdict(comparison: &Comparison) -> String {
     if new > 0 {
         said.push(format!("<span class=\"worse\">{new} new findings</span>"));
     }
+    let doubtful = comparison.doubtful_findings();
+    if doubtful > 0 {
+        said.push(format!("{doubtful} new findings that chance may have brought"));
+    }
     let short = comparison.count(Outcome::TooShort);
     if short > 0 {
         said.push(format!("{short} too short to tell"));

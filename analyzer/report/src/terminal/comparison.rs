@@ -98,6 +98,13 @@ fn verdict(comparison: &Comparison, unicode: bool) -> Vec<String> {
     if regressions > 0 {
         said.push(Ink::Bad.of(&plural(regressions as u64, "new finding", "new findings")));
     }
+    let doubtful = comparison.doubtful_findings();
+    if doubtful > 0 {
+        said.push(format!(
+            "{} that chance may have brought",
+            plural(doubtful as u64, "new finding", "new findings")
+        ));
+    }
     let short = comparison.count(Outcome::TooShort);
     if short > 0 {
         said.push(format!("{short} too short to tell"));
