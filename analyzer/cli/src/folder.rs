@@ -15,6 +15,9 @@ pub(crate) const DOCUMENT: &str = "run.json";
 /// The name of the HTML page there.
 pub(crate) const PAGE: &str = "report.html";
 
+/// Bytes that are handed to the system at a time: a document of many flows is long.
+const ROOM: usize = 1 << 18;
+
 /// Begins the results in `dir`.
 pub(crate) fn dataset(dir: &Path, overwrite: bool, parallel: bool) -> anyhow::Result<Box<dyn Sink>> {
     let options = Options {
@@ -90,7 +93,7 @@ impl Whole {
         };
         let file = File::create(&whole.unfinished)
             .with_context(|| format!("{}: cannot be made", whole.unfinished.display()))?;
-        Ok((BufWriter::new(file), whole))
+        Ok((BufWriter::with_capacity(ROOM, file), whole))
     }
 
     /// Gives it its name, when writing it went well.

@@ -1,8 +1,8 @@
 //! Gathers what is drawn over time while rows come, in bounded memory.
 //!
 //! Of each tap and destination there is a series of everything; of flows as long as there is room. When there is not, rows of one slot
-//! become one, then slots become twice as wide down to [`FEWEST_SLOTS`] of them, then the flows that matter least lose theirs.
-//! What they did is in the tap's series, so that sums stay whole.
+//! become one, then slots become twice as wide down to [`FEWEST_SLOTS`] of them, then the flows that matter least lose theirs, and of them
+//! bytes alone are counted until they matter more. What they did is in the tap's series, so that sums stay whole.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,9 +14,9 @@ use super::series::{Drawn, Room, Row, Series, Slots, metric, of_event};
 
 /// Bytes that the values of all flows take at once, and those of all destinations.
 const MOST_BYTES: usize = 1 << 23;
-/// Flows with a series of their own at once.
-const MOST_SERIES: usize = 1 << 17;
-/// Flows that lost theirs and are known to have.
+/// Flows that are known at once.
+const MOST_FLOWS: usize = 1 << 17;
+/// Flows that are no longer, and are known to have been.
 const MOST_DROPPED: usize = 1 << 20;
 /// Slots on the whole axis at most: few flows are shown bin by bin for long.
 const MOST_SLOTS: u64 = 1 << 14;
@@ -45,8 +45,10 @@ pub(super) struct Gathered {
     towards: Vec<Slots>,
     places: HashMap<Key, usize, RandomState>,
     flows: Vec<Flow>,
-    /// Flows that lost their series once: a later one is not whole.
+    /// Flows that are not there any more: a later series is not whole.
     dropped: HashSet<Key, RandomState>,
+    /// With so many bytes a flow is among the largest.
+    large: u64,
     /// What the series of flows and destinations take.
     bytes: usize,
     bytes_towards: usize,
@@ -62,10 +64,12 @@ struct Metrics {
     trouble: u64,
 }
 
-/// A flow with a series.
+/// A flow.
 #[derive(Clone, Debug)]
 struct Flow {
     series: Series,
+    /// There is no room for its series.
+    is_left_out: bool,
     key: Key,
     /// Where the series of its destination stands.
     goes_to: Option<usize>,
@@ -75,10 +79,17 @@ struct Flow {
 }
 
 impl Flow {
-    /// Counts bytes, and looks at the end of the series, where a row will be written to soon.
-    fn touch(&mut self, wire_bytes: u64) {
+    /// Counts what decides whether it matters, and looks at the end of the series, where a row will be written to soon.
+    fn count(&mut self, row: &Row, metrics: &Metrics) {
+        let wire_bytes = row.value(metrics.wire_bytes);
         self.wire_bytes = self.wire_bytes.saturating_add(wire_bytes);
-        self.series.touch();
+        self.series.touch(row);
+    }
+
+    /// Gives the room of the series back.
+    fn leave_out(&mut self) {
+        self.series.clear();
+        (self.is_left_out, self.partial) = (true, true);
     }
 }
 
@@ -113,6 +124,7 @@ impl Gathered {
             places: HashMap::default(),
             flows: Vec::new(),
             dropped: HashSet::default(),
+            large: 0,
             bytes: 0,
             bytes_towards: 0,
             metrics: Metrics {
@@ -154,7 +166,7 @@ impl Gathered {
                 *place = self.place(key(row));
             }
             for (place, row) in places.iter().zip(&*rows) {
-                self.flows[*place].touch(row.value(self.metrics.wire_bytes));
+                self.flows[*place].count(row, &self.metrics);
             }
             for (row, drawn) in (first..).zip(&*rows) {
                 let time = columns.time.at(row).copied().unwrap_or_default();
@@ -181,15 +193,20 @@ impl Gathered {
         self.tap(event.tap).push(bin, &row, &mut room);
         if let Some(flow) = event.flow_id {
             let place = self.place((flow, event.tap));
+            self.flows[place].count(&row, &self.metrics);
             self.flow(bin, place, &row, &mut room);
         }
     }
 
     fn flow(&mut self, bin: u64, place: usize, row: &Row, room: &mut Room) {
-        let series = &mut self.flows[place].series;
-        let size = series.size();
-        series.push(bin, row, room);
-        self.bytes += series.size() - size;
+        let flow = &mut self.flows[place];
+        if flow.is_left_out && flow.wire_bytes <= self.large {
+            return;
+        }
+        flow.is_left_out = false;
+        let size = flow.series.size();
+        flow.series.push(bin, row, room);
+        self.bytes += flow.series.size() - size;
     }
 
     fn towards(&mut self, bin: u64, place: usize, row: &Row, room: &mut Room) {
@@ -217,6 +234,7 @@ impl Gathered {
         let destination = self.destination_of.get(&key.0).copied();
         let flow = Flow {
             series: Series::default(),
+            is_left_out: false,
             key,
             goes_to: destination.and_then(|destination| self.destination((key.1, destination))),
             wire_bytes: 0,
@@ -260,14 +278,14 @@ impl Gathered {
     }
 
     fn make_room(&mut self) {
-        if self.destination_of.len() > 2 * MOST_SERIES {
+        if self.destination_of.len() > 2 * MOST_FLOWS {
             let flows: HashSet<FlowId, RandomState> = self.flows.iter().map(|flow| flow.key.0).collect();
             self.destination_of.retain(|flow, _| flows.contains(flow));
         }
         while self.bytes_towards > MOST_BYTES && self.axis.slots() > FEWEST_SLOTS {
             self.widen();
         }
-        if self.bytes <= MOST_BYTES && self.flows.len() <= MOST_SERIES {
+        if self.bytes <= MOST_BYTES && self.flows.len() <= MOST_FLOWS {
             return;
         }
         // Half of the room, so that it is some time until more is wanted.
@@ -278,30 +296,46 @@ impl Gathered {
             self.widen();
             self.merge();
         }
-        if self.bytes <= MOST_BYTES / 2 && self.flows.len() <= MOST_SERIES {
-            return;
+        let ranked = self.ranked(&HashSet::new());
+        if self.bytes > MOST_BYTES / 2 {
+            self.leave_out(&ranked);
         }
-        let (mut bytes, mut stay) = (0, Vec::new());
-        for place in self.ranked(&HashSet::new()) {
-            let flow = &self.flows[place];
+        if self.flows.len() > MOST_FLOWS {
+            self.forget(ranked);
+        }
+        self.bytes = self.flows.iter().map(|flow| flow.series.size()).sum();
+    }
+
+    /// Half of the room is for the flows that come first.
+    fn leave_out(&mut self, ranked: &[usize]) {
+        let mut bytes = 0;
+        for (rank, place) in ranked.iter().enumerate() {
+            let flow = &mut self.flows[*place];
             bytes += flow.series.size();
-            if stay.len() > LARGEST && (bytes > MOST_BYTES / 2 || stay.len() >= MOST_SERIES / 2) {
-                if self.dropped.len() < MOST_DROPPED {
-                    self.dropped.insert(flow.key);
-                }
+            if rank + 1 == LARGEST {
+                self.large = flow.wire_bytes;
+            }
+            if rank >= LARGEST && bytes > MOST_BYTES / 2 {
+                flow.leave_out();
             } else {
-                stay.push(place);
+                flow.is_left_out = false;
             }
         }
-        stay.sort_unstable();
-        let mut place = 0;
-        self.flows.retain(|_| {
-            place += 1;
-            stay.binary_search(&(place - 1)).is_ok()
-        });
+    }
+
+    /// The flows that come last are no longer known.
+    fn forget(&mut self, mut ranked: Vec<usize>) {
+        let mut stay = vec![false; self.flows.len()];
+        for place in ranked.drain(..MOST_FLOWS / 2) {
+            stay[place] = true;
+        }
+        let keys = ranked.iter().map(|place| self.flows[*place].key);
+        let room = MOST_DROPPED - self.dropped.len();
+        self.dropped.extend(keys.take(room));
+        let mut stay = stay.iter();
+        self.flows.retain(|_| stay.next() == Some(&true));
         let keys = self.flows.iter().enumerate();
         self.places = keys.map(|(place, flow)| (flow.key, place)).collect();
-        self.bytes = self.flows.iter().map(|flow| flow.series.size()).sum();
     }
 
     /// The flows' places: the largest, then those that `named` names, then those with signs of trouble, each by bytes.
@@ -330,6 +364,7 @@ impl Gathered {
     pub(super) fn kept(&mut self, named: &HashSet<FlowId>) -> Vec<Kept<'_>> {
         let mut values = 0;
         let mut ranked = self.ranked(named);
+        ranked.retain(|place| !self.flows[*place].is_left_out);
         ranked.truncate(PAGE_SERIES);
         let shift = self.axis.shift();
         for place in &ranked {
@@ -428,9 +463,9 @@ mod tests {
     #[test]
     fn what_finds_no_room_stays_in_the_sum_of_its_tap() {
         // Twice as many flows as have room, the later ones larger; each has a byte more than the one before.
-        let flows = u64::try_from(MOST_SERIES).unwrap() * 2;
+        let flows = u64::try_from(MOST_FLOWS).unwrap() * 2;
         let mut gathered = gather((0..flows).map(|flow| row(0, flow, flow + 1)));
-        assert!(gathered.flows.len() <= MOST_SERIES);
+        assert!(gathered.flows.len() <= MOST_FLOWS);
         // 1 + 2 + ... + n.
         let tap = gathered.taps().next().unwrap().1;
         assert_eq!(wire_bytes(&tap), flows * (flows + 1) / 2);
@@ -444,8 +479,25 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_that_is_left_out_comes_back_when_it_is_large() {
+        // As many flows as fill the room in the end, each with a byte more than the one before; then the smallest one sends.
+        let flows = 20_000;
+        let rows = (0..100).flat_map(|bin| (0..flows).map(move |flow| row(bin, flow, flow + 1)));
+        let rest = [row(100, 1, 1), row(100, 0, 1 << 40), row(101, 0, 5)];
+        let gathered = gather(rows.chain(rest));
+        let of = |flow: u64| &gathered.flows[gathered.places[&(FlowId(flow), TapId(0))]];
+        assert!(gathered.bytes <= MOST_BYTES);
+        assert!(of(1).is_left_out && of(1).series.size() == 0);
+        assert_eq!(of(1).wire_bytes, 2 * 100 + 1);
+        assert!(!of(0).is_left_out && of(0).partial);
+        assert_eq!(wire_bytes(&of(0).series), (1 << 40) + 5);
+        assert!(!of(flows - 1).is_left_out && !of(flows - 1).partial);
+        assert_eq!(wire_bytes(&of(flows - 1).series), flows * 100);
+    }
+
+    #[test]
     fn a_flow_that_lost_its_series_says_so() {
-        let flows = u64::try_from(MOST_SERIES).unwrap() * 2;
+        let flows = u64::try_from(MOST_FLOWS).unwrap() * 2;
         let all = (0..flows).map(|flow| row(0, flow, flow + 1));
         let mut gathered = gather(all.chain([row(1, 0, 1 << 40)]));
         let kept = gathered.kept(&HashSet::new());

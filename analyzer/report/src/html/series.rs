@@ -153,7 +153,7 @@ pub(super) struct Series {
     /// Of the last row.
     bin: u64,
     present: u64,
-    /// Metrics that any row had.
+    /// Metrics that any row had, also those before it was cleared.
     ever: u64,
     values: usize,
 }
@@ -171,14 +171,22 @@ impl Series {
         }
         self.bytes.extend_from_slice(&room.0[..length]);
         (self.bin, self.present) = (bin, row.present);
-        self.ever |= row.present;
         self.values += row.present.count_ones() as usize;
     }
 
-    /// Has the processor fetch where the next row goes.
+    /// Notes which metrics a row has, and has the processor fetch where it goes.
     #[inline]
-    pub(super) fn touch(&self) {
+    pub(super) fn touch(&mut self, row: &Row) {
+        self.ever |= row.present;
         std::hint::black_box(self.bytes.last());
+    }
+
+    /// Forgets the rows, but not which metrics they had.
+    pub(super) fn clear(&mut self) {
+        *self = Self {
+            ever: self.ever,
+            ..Self::default()
+        };
     }
 
     /// The rows, each with its bin.
@@ -214,6 +222,7 @@ impl Series {
             .for_each(|(bin, row)| slots.push(bin, &row, &mut room));
         slots.close(&mut room);
         slots.kept.bytes.shrink_to_fit();
+        slots.kept.ever = self.ever;
         slots.kept
     }
 
@@ -449,6 +458,7 @@ mod tests {
         for (bin, value) in [(4, 10), (5, 7), (6, 1), (9, 100), (5, 3), (8, 2)] {
             let mut row = Row::of(bytes, value);
             row.set(rtt, value);
+            series.touch(&row);
             series.push(bin, &row, &mut Room::default());
         }
         assert_eq!(series.len(), 12);
