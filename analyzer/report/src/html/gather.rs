@@ -2,7 +2,7 @@
 //!
 //! Of each tap and destination there is a series of everything; of flows as long as there is room. When there is not, rows of one slot
 //! become one, then slots become twice as wide down to [`FEWEST_SLOTS`] of them, then the flows that matter least lose theirs, and of them
-//! bytes alone are counted until they matter more. What they did is in the tap's series, so that sums stay whole.
+//! bytes alone are counted until they are among the largest, or in trouble. What they did is in the tap's series, so that sums stay whole.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -194,13 +194,14 @@ impl Gathered {
         if let Some(flow) = event.flow_id {
             let place = self.place((flow, event.tap));
             self.flows[place].count(&row, &self.metrics);
+            self.flows[place].is_left_out = false;
             self.flow(bin, place, &row, &mut room);
         }
     }
 
     fn flow(&mut self, bin: u64, place: usize, row: &Row, room: &mut Room) {
         let flow = &mut self.flows[place];
-        if flow.is_left_out && flow.wire_bytes <= self.large {
+        if flow.is_left_out && flow.wire_bytes <= self.large && !row.has(self.metrics.trouble) {
             return;
         }
         flow.is_left_out = false;
@@ -479,11 +480,15 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_left_out_comes_back_when_it_is_large() {
+    fn a_flow_that_is_left_out_comes_back_when_it_is_large_or_in_trouble() {
         // As many flows as fill the room in the end, each with a byte more than the one before; then the smallest one sends.
         let flows = 20_000;
         let rows = (0..100).flat_map(|bin| (0..flows).map(move |flow| row(bin, flow, flow + 1)));
-        let rest = [row(100, 1, 1), row(100, 0, 1 << 40), row(101, 0, 5)];
+        let marked = TimelineRow {
+            ce: 1,
+            ..row(101, 2, 3)
+        };
+        let rest = [row(100, 1, 1), row(100, 0, 1 << 40), row(101, 0, 5), marked];
         let gathered = gather(rows.chain(rest));
         let of = |flow: u64| &gathered.flows[gathered.places[&(FlowId(flow), TapId(0))]];
         assert!(gathered.bytes <= MOST_BYTES);
@@ -491,6 +496,9 @@ mod tests {
         assert_eq!(of(1).wire_bytes, 2 * 100 + 1);
         assert!(!of(0).is_left_out && of(0).partial);
         assert_eq!(wire_bytes(&of(0).series), (1 << 40) + 5);
+        // In trouble once.
+        assert!(!of(2).is_left_out && of(2).partial);
+        assert_eq!(wire_bytes(&of(2).series), 3);
         assert!(!of(flows - 1).is_left_out && !of(flows - 1).partial);
         assert_eq!(wire_bytes(&of(flows - 1).series), flows * 100);
     }

@@ -104,6 +104,11 @@ impl Row {
         }
     }
 
+    /// Whether it has one of these metrics, a bit for each.
+    pub(super) fn has(&self, metrics: u64) -> bool {
+        self.present & metrics != 0
+    }
+
     fn set(&mut self, metric: usize, value: u64) {
         self.values[metric] = value;
         self.present |= 1 << metric;
