@@ -419,6 +419,14 @@ impl Comparison {
             .flat_map(|scope| scope.compared.iter().map(move |compared| (scope, compared)))
     }
 
+    /// How many findings are new, and not by chance.
+    pub(crate) fn new_findings(&self) -> usize {
+        self.findings
+            .iter()
+            .filter(|change| change.is_regression())
+            .count()
+    }
+
     /// How many findings are new and may be so by chance.
     pub(crate) fn doubtful_findings(&self) -> usize {
         let doubtful = |change: &&FindingChange| change.is_new() && change.may_be_chance;
@@ -438,6 +446,6 @@ impl Comparison {
             let much = || compared.relative().is_none_or(|relative| relative.abs() >= least);
             compared.outcome == Outcome::Worse && much()
         });
-        worse || self.findings.iter().any(FindingChange::is_regression)
+        worse || self.new_findings() > 0
     }
 }

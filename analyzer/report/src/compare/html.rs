@@ -68,11 +68,7 @@ fn verdict(comparison: &Comparison) -> String {
     if said.is_empty() {
         said.push("No difference that stands out of the noise".to_owned());
     }
-    let new = comparison
-        .findings
-        .iter()
-        .filter(|change| change.is_regression())
-        .count();
+    let new = comparison.new_findings();
     if new > 0 {
         said.push(format!("<span class=\"worse\">{new} new findings</span>"));
     }

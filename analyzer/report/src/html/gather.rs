@@ -148,9 +148,7 @@ impl Gathered {
             .iter()
             .flatten()
             .for_each(|time| self.axis.include(*time));
-        while self.axis.slots() > MOST_SLOTS {
-            self.widen();
-        }
+        self.fit();
         let drawn = Drawn::of(columns);
         let (mut rows, mut room) = ([Row::default(); TOGETHER], Room::default());
         let mut places = [0; TOGETHER];
@@ -182,9 +180,7 @@ impl Gathered {
     /// Takes what an event tells of losses and notifications.
     pub(super) fn event(&mut self, event: &EventRow) {
         self.axis.include(event.time.0);
-        while self.axis.slots() > MOST_SLOTS {
-            self.widen();
-        }
+        self.fit();
         let Some((metric, value)) = of_event(event) else {
             return;
         };
@@ -260,6 +256,13 @@ impl Gathered {
         Some(place)
     }
 
+    /// No more slots than there may be.
+    fn fit(&mut self) {
+        while self.axis.slots() > MOST_SLOTS {
+            self.widen();
+        }
+    }
+
     /// Makes slots wider. What flows did is merged when room is wanted, or at the end.
     fn widen(&mut self) {
         self.axis.widen();
@@ -275,6 +278,10 @@ impl Gathered {
         for flow in &mut self.flows {
             flow.series = flow.series.merged(shift);
         }
+        self.measure();
+    }
+
+    fn measure(&mut self) {
         self.bytes = self.flows.iter().map(|flow| flow.series.size()).sum();
     }
 
@@ -302,9 +309,9 @@ impl Gathered {
             self.leave_out(&ranked);
         }
         if self.flows.len() > MOST_FLOWS {
-            self.forget(ranked);
+            self.forget(&ranked);
         }
-        self.bytes = self.flows.iter().map(|flow| flow.series.size()).sum();
+        self.measure();
     }
 
     /// Half of the room is for the flows that come first.
@@ -325,16 +332,16 @@ impl Gathered {
     }
 
     /// The flows that come last are no longer known.
-    fn forget(&mut self, mut ranked: Vec<usize>) {
-        let mut stay = vec![false; self.flows.len()];
-        for place in ranked.drain(..MOST_FLOWS / 2) {
-            stay[place] = true;
+    fn forget(&mut self, ranked: &[usize]) {
+        let mut stay = vec![true; self.flows.len()];
+        for place in &ranked[MOST_FLOWS / 2..] {
+            stay[*place] = false;
+            if self.dropped.len() < MOST_DROPPED {
+                self.dropped.insert(self.flows[*place].key);
+            }
         }
-        let keys = ranked.iter().map(|place| self.flows[*place].key);
-        let room = MOST_DROPPED - self.dropped.len();
-        self.dropped.extend(keys.take(room));
-        let mut stay = stay.iter();
-        self.flows.retain(|_| stay.next() == Some(&true));
+        let mut stay = stay.into_iter();
+        self.flows.retain(|_| stay.next() == Some(true));
         let keys = self.flows.iter().enumerate();
         self.places = keys.map(|(place, flow)| (flow.key, place)).collect();
     }

@@ -54,6 +54,20 @@ impl Place {
     }
 }
 
+/// Bytes of a number, at most.
+pub(super) const LONGEST: usize = 10;
+
+/// Writes a number where there is room for it; gives where it ends.
+pub(super) fn number(bytes: &mut [u8], mut at: usize, mut value: u64) -> usize {
+    while value >= 0x80 {
+        bytes[at] = value.to_le_bytes()[0] | 0x80;
+        value >>= 7;
+        at += 1;
+    }
+    bytes[at] = value.to_le_bytes()[0];
+    at + 1
+}
+
 impl Packed {
     /// Nothing yet; times will be relative to `base`.
     pub(super) fn new(base: u64) -> Self {
@@ -64,12 +78,10 @@ impl Packed {
     }
 
     /// A number, as it is.
-    pub(super) fn number(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value.to_le_bytes()[0] | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value.to_le_bytes()[0]);
+    pub(super) fn number(&mut self, value: u64) {
+        let mut bytes = [0; LONGEST];
+        let length = number(&mut bytes, 0, value);
+        self.bytes.extend_from_slice(&bytes[..length]);
     }
 
     /// A length, then the text.

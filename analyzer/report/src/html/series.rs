@@ -2,6 +2,8 @@
 
 use roce_model::{Columns, Data, EventKind, EventRow, TimelineColumns, Values};
 
+use super::pack::{LONGEST, number};
+
 /// How the values of several bins, or of several flows, become one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rule {
@@ -139,13 +141,13 @@ impl Row {
     }
 }
 
-/// Room to write a row in: ten bytes for each number at most.
+/// Room to write a row in.
 #[derive(Debug)]
-pub(super) struct Room([u8; 10 * (2 + METRICS.len())]);
+pub(super) struct Room([u8; LONGEST * (2 + METRICS.len())]);
 
 impl Default for Room {
     fn default() -> Self {
-        Self([0; 10 * (2 + METRICS.len())])
+        Self([0; LONGEST * (2 + METRICS.len())])
     }
 }
 
@@ -271,17 +273,6 @@ impl Series {
             .enumerate()
             .filter(|(_, values)| !values.is_empty())
     }
-}
-
-/// Writes a number as [`Packed`](super::pack::Packed) does, where there is room for it; gives where it ends.
-fn number(bytes: &mut [u8], mut at: usize, mut value: u64) -> usize {
-    while value >= 0x80 {
-        bytes[at] = value.to_le_bytes()[0] | 0x80;
-        value >>= 7;
-        at += 1;
-    }
-    bytes[at] = value.to_le_bytes()[0];
-    at + 1
 }
 
 fn insert(values: &mut Vec<(u64, u64)>, rule: Rule, slot: u64, value: u64) {

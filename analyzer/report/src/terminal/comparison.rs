@@ -90,11 +90,7 @@ fn verdict(comparison: &Comparison, unicode: bool) -> Vec<String> {
     if said.is_empty() {
         said.push(Ink::Bold.of("no difference that stands out of the noise"));
     }
-    let regressions = comparison
-        .findings
-        .iter()
-        .filter(|change| change.is_regression())
-        .count();
+    let regressions = comparison.new_findings();
     if regressions > 0 {
         said.push(Ink::Bad.of(&plural(regressions as u64, "new finding", "new findings")));
     }
