@@ -305,16 +305,14 @@ impl Gathered {
             self.merge();
         }
         let ranked = self.ranked(&HashSet::new());
-        if self.bytes > MOST_BYTES / 2 {
-            self.leave_out(&ranked);
-        }
+        self.leave_out(&ranked);
         if self.flows.len() > MOST_FLOWS {
             self.forget(&ranked);
         }
         self.measure();
     }
 
-    /// Half of the room is for the flows that come first.
+    /// Half of the room is for the flows that come first; those for which there is room again come back.
     fn leave_out(&mut self, ranked: &[usize]) {
         let mut bytes = 0;
         for (rank, place) in ranked.iter().enumerate() {
@@ -508,6 +506,21 @@ mod tests {
         assert_eq!(wire_bytes(&of(2).series), 3);
         assert!(!of(flows - 1).is_left_out && !of(flows - 1).partial);
         assert_eq!(wire_bytes(&of(flows - 1).series), flows * 100);
+    }
+
+    #[test]
+    fn a_flow_that_is_left_out_comes_back_when_there_is_room() {
+        let mut gathered = gather([row(0, 0, 1), row(0, 1, 5)]);
+        gathered.flows[0].leave_out();
+        gathered.large = u64::MAX;
+        // One slot more than there are to be, and all of the room for rows that become few when slots are wider.
+        let mut columns = TimelineColumns::default();
+        (0..8_192).for_each(|_| columns.push(&row(FEWEST_SLOTS, 1, 5)));
+        while gathered.axis.shift() == 0 {
+            gathered.timeline(&columns);
+        }
+        assert!(gathered.bytes < MOST_BYTES / 2);
+        assert!(!gathered.flows[0].is_left_out && gathered.flows[0].partial);
     }
 
     #[test]
