@@ -300,7 +300,7 @@ impl Analysis {
         let closing: Vec<u32> = self.table.live().take(most).collect();
         self.output.flows.reserve(closing.len());
         for some in closing.chunks(CLOSED_TOGETHER) {
-            self.table.touch_all(some);
+            self.table.prefetch_all(some);
             for at in some {
                 self.close_flow(*at, false);
                 self.drop_flow(*at);
@@ -349,7 +349,7 @@ impl Analysis {
         for some in packets.chunks(TOGETHER) {
             self.table.find_all(some, &self.recent, &mut found);
             if let Some(crossings) = &self.crossings {
-                crossings.touch(some);
+                crossings.prefetch(some);
             }
             // A flow that is new to this portion may be opened, and another evicted, by a packet before: then what
             // was found no longer holds.
@@ -464,7 +464,7 @@ impl Analysis {
         let active = core::mem::take(&mut self.bins.active);
         self.bins.rows.reserve(active.len());
         for some in active.chunks(CLOSED_TOGETHER) {
-            self.table.touch_rows(some);
+            self.table.prefetch_rows(some);
             for at in some {
                 self.close_row(*at);
             }

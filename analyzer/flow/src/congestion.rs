@@ -3,6 +3,7 @@
 use roce_model::{FlowRow, Nanos};
 
 use crate::distribution::Distribution;
+use crate::prefetch::prefetch;
 
 /// How notifications were charged to a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,12 +77,6 @@ impl Meter {
         }
     }
 
-    /// Reads a word of it.
-    #[inline]
-    pub(crate) const fn touch(&self) -> u64 {
-        self.newer.packets
-    }
-
     /// Where the last whole window began.
     fn before(&self, now: &Progress) -> Progress {
         if now.rate_since(&self.newer).is_some() {
@@ -120,10 +115,11 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// Reads a word of what marks and the flow's going on need.
+    /// Asks for what marks and the flow's going on need.
     #[inline]
-    pub(crate) const fn touch(&self) -> u64 {
-        self.first_ce.0 ^ self.train.is_some() as u64
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.first_ce);
+        prefetch(&self.train);
     }
 
     /// A data packet was marked.

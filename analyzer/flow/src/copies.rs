@@ -3,6 +3,7 @@
 
 use roce_model::Packet;
 
+use crate::prefetch::prefetch;
 use crate::table::fold;
 
 /// The latest packets, by fingerprint: 16,384 of them in sets of four, the newest of a set first, so that a copy is
@@ -39,10 +40,10 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Reads the place of a fingerprint, so that it is in the cache when the packet is looked at.
+    /// Asks for the place of a fingerprint.
     #[inline]
-    pub(crate) fn touch(&self, fingerprint: u64) -> u64 {
-        self.sets[place(fingerprint)][0]
+    pub(crate) fn prefetch(&self, fingerprint: u64) {
+        prefetch(&self.sets[place(fingerprint)]);
     }
 
     /// Looks for the packet with this fingerprint among the latest ones, and remembers it.

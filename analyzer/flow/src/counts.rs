@@ -3,6 +3,8 @@
 use roce_model::{FlowRow, TimelineRow, Totals};
 use roce_wire::Ecn;
 
+use crate::prefetch::prefetch;
+
 /// Counts of one flow in one bin of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
@@ -69,12 +71,6 @@ impl Counts {
         self.rare.get_or_insert_default()
     }
 
-    /// Its first word, for who wants it in the cache.
-    #[inline]
-    pub(crate) const fn first(&self) -> u32 {
-        self.packets
-    }
-
     const fn of_ecn(&self, ecn: Ecn) -> u32 {
         self.ecn[ecn as usize]
     }
@@ -138,10 +134,11 @@ pub(crate) struct FlowTotals {
 }
 
 impl FlowTotals {
-    /// Reads a word of each of its cache lines but for what is rare.
+    /// Asks for it, but for what is rare.
     #[inline]
-    pub(crate) const fn touch(&self) -> u64 {
-        self.packets ^ self.wire_bytes
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.packets);
+        prefetch(&self.wire_bytes);
     }
 
     /// Adds the counts of one bin: so the sum of a flow's timeline rows is its row in `flows`.

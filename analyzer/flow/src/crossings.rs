@@ -10,6 +10,7 @@ mod sides;
 use roce_model::{FlowKey, Nanos, Packet, TapId};
 use roce_wire::{Ecn, Roce};
 
+use crate::prefetch::prefetch;
 use crate::table::{Key, fold, halves};
 
 pub(crate) use gaps::Gaps;
@@ -274,14 +275,15 @@ impl Crossings {
         }
     }
 
-    /// Reads the places of these packets, so that they are in the cache when each is looked at.
+    /// Asks for the places of these packets.
     #[inline]
-    pub(crate) fn touch(&self, packets: &[Packet]) {
-        let touched = packets.iter().fold(0, |touched, packet| {
-            let set = self.recent.sets.get(place(identity(&packet.roce)));
-            touched ^ set.map_or(0, |Set([first, _, third, _])| first.tag ^ third.tag)
-        });
-        core::hint::black_box(touched);
+    pub(crate) fn prefetch(&self, packets: &[Packet]) {
+        for packet in packets {
+            if let Some(Set([first, _, third, _])) = self.recent.sets.get(place(identity(&packet.roce))) {
+                prefetch(first);
+                prefetch(third);
+            }
+        }
     }
 
     /// Packets that another tap saw, by tap.

@@ -3,6 +3,8 @@
 //! A crate was looked for and not taken: those that keep a bounded error (HdrHistogram, DDSketch) start at several
 //! kilobytes, and a flow has 3 KB in all.
 
+use crate::prefetch::prefetch;
+
 /// A distribution of unsigned values.
 ///
 /// Up to 16 samples are kept as they are. Beyond that 128 buckets of 4 bytes count them: eight to each power of two,
@@ -118,12 +120,14 @@ impl Distribution {
         (self.last, self.repeats) = (value, 1);
     }
 
-    /// Reads a word of it, and of what counts its samples when that is about to be needed.
+    /// Asks for what counts its samples when that is about to be needed.
     #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        let is_full = usize::from(self.waits) == WAITING;
-        let counted = self.counted.as_ref().filter(|_| is_full);
-        self.last ^ counted.map_or(0, |counted| counted.count)
+    pub(crate) fn prefetch(&self) {
+        if usize::from(self.waits) == WAITING
+            && let Some(counted) = &self.counted
+        {
+            prefetch(&**counted);
+        }
     }
 
     /// Counts the samples that are not counted yet.

@@ -25,6 +25,7 @@ mod pace;
 mod pairing;
 mod pauses;
 mod ports;
+mod prefetch;
 mod promises;
 mod queue_pairs;
 mod reads;

@@ -19,6 +19,7 @@ use crate::messages::{Messages, PendingRead};
 use crate::pace::{Pace, Quiet};
 use crate::pairing::{Evidence, Peer};
 use crate::pauses::Paused;
+use crate::prefetch::prefetch;
 use crate::reads::Reads;
 use crate::requests::{Answers, Recovery, Requests, Tracker};
 use crate::responses::Responses;
@@ -232,16 +233,19 @@ impl Hot {
         self.pace == 1
     }
 
-    /// Reads a word of each cache line that every packet needs.
+    /// Asks for what every packet needs.
     #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        self.last_time.0 ^ u64::from(self.counts.first())
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.packed);
+        prefetch(&self.last_request);
+        prefetch(&self.counts);
     }
 
-    /// Reads a word of each cache line.
+    /// Asks for all of it.
     #[inline]
-    pub(crate) fn touch_all(&self) -> u64 {
-        self.touch() ^ self.icrc_checked
+    pub(crate) fn prefetch_all(&self) {
+        self.prefetch();
+        prefetch(&self.icrc_checked);
     }
 
     /// The same flow from `time` on, in its next epoch.
@@ -306,36 +310,40 @@ impl Cold {
         }
     }
 
-    /// Reads a word of each cache line that closing a row needs.
+    /// Asks for what closing a row needs.
     #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        self.id.0 ^ self.totals.touch()
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.id);
+        self.totals.prefetch();
     }
 
-    /// Reads a word of each cache line that a request needs.
+    /// Asks for what a request needs.
     #[inline]
-    pub(crate) fn touch_requests(&self) -> u64 {
-        self.lengths.touch()
+    pub(crate) fn prefetch_for_request(&self) {
+        prefetch(&self.times);
+        prefetch(&self.lengths);
     }
 
-    /// Reads a word of each cache line that the answer to one needs.
+    /// Asks for what the answer to one needs.
     #[inline]
-    pub(crate) fn touch_answers(&self) -> u64 {
-        u64::from(self.tracker.has_news() ^ self.tracker.is_undecided() ^ self.reads.is_some())
+    pub(crate) fn prefetch_for_answer(&self) {
+        prefetch(&self.times);
     }
 
-    /// Reads a word of each cache line that is needed to look at the flow's rate, or to note a mark.
+    /// Asks for what is needed to look at the flow's rate, or to note a mark.
     #[inline]
-    pub(crate) fn touch_pace(&self) -> u64 {
-        self.id.0 ^ self.totals.packets ^ self.totals.payload_bytes ^ u64::from(self.congestion.is_some())
+    pub(crate) fn prefetch_for_pace(&self) {
+        self.prefetch();
+        prefetch(&self.congestion);
     }
 
-    /// Reads a word of each other cache line.
+    /// Asks for all that neither a row nor a packet needs.
     #[inline]
-    pub(crate) fn touch_rest(&self) -> u64 {
-        self.atomics
-            ^ self.first_time.0
-            ^ u64::from(self.tracker.is_undecided() ^ self.pending_read.is_some())
+    pub(crate) fn prefetch_rest(&self) {
+        prefetch(&self.atomics);
+        prefetch(&self.first_time);
+        prefetch(&self.tracker);
+        prefetch(&self.pending_read);
     }
 
     /// The same flow from `time` on, in its next epoch: identity and attributes stay.

@@ -1,8 +1,8 @@
 //! The table of live flows: found by key, bounded in number.
 //!
 //! Finding a flow is most of the analysis' time once flows outgrow the caches, all of it waiting for memory. So
-//! packets are looked up many at a time ([`FlowTable::find_all`]): first every index entry is read, then every
-//! flow's key, and the waits overlap. A library's hash table takes one key at a time.
+//! packets are looked up many at a time ([`FlowTable::find_all`]): every index entry is asked for, then every
+//! flow, and the waits overlap. A library's hash table takes one key at a time.
 
 mod ahead;
 
@@ -12,6 +12,7 @@ use roce_model::{FlowKey, Packet, TapId};
 use roce_wire::{Address, Qpn, Roce, VlanTag};
 
 use crate::copies::{Recent, fingerprint};
+use crate::prefetch::prefetch;
 use crate::state::{Cold, Hot};
 use ahead::Ahead;
 
@@ -238,8 +239,6 @@ impl FlowTable {
     /// Looks up the flows of `packets`. Apart from its caller each of the two has more registers.
     #[inline(never)]
     pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [Found]) {
-        // Reading a word of each line that will be needed brings it into the cache.
-        let mut touched = 0;
         for (packet, found) in packets.iter().zip(found.iter_mut()) {
             found.key = Key::of_packet(packet);
             found.hash = self.seeds.hash(&found.key);
@@ -248,8 +247,18 @@ impl FlowTable {
                 .as_ref()
                 .map_or(found.hash, |told| told.hash(&found.key));
             found.fingerprint = fingerprint(flow, packet);
-            touched ^= recent.touch(found.fingerprint);
+            recent.prefetch(found.fingerprint);
+            prefetch(&self.index[self.slot(found.hash)]);
+        }
+        for (packet, found) in packets.iter().zip(found.iter_mut()) {
             found.entry = self.index[self.slot(found.hash)];
+            if let Some(hot) = self.hot.get(Self::place(found.entry)) {
+                if packet.roce.bth.opcode().traits().is_middle() {
+                    hot.prefetch();
+                } else {
+                    hot.prefetch_all();
+                }
+            }
         }
         let mut ahead = Ahead::new();
         for (packet, found) in packets.iter().zip(found.iter_mut()) {
@@ -265,10 +274,10 @@ impl FlowTable {
                 self.find(found.hash, &found.key).unwrap_or(Found::NONE)
             };
             if let Some(hot) = self.hot.get(found.at as usize) {
-                touched ^= hot.touch() ^ ahead.note(&self.hot, hot, found.at, packet);
+                ahead.note(self, hot, found.at, packet);
             }
         }
-        core::hint::black_box(touched ^ ahead.touch(&self.cold));
+        ahead.prefetch(&self.cold);
     }
 
     /// The place of a flow.

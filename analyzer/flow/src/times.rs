@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 use roce_model::{FlowRow, Nanos, TimelineRow};
 
 use crate::distribution::{Distribution, Summary};
+use crate::prefetch::prefetch;
 
 /// Outstanding requests remembered of one flow: 40 bytes each, made as they are needed. With more of them under way,
 /// those beyond are not measured.
@@ -284,23 +285,37 @@ impl Times {
         }
     }
 
-    /// Reads a word of each cache line that a request needs.
+    /// Asks for what a request needs.
     #[inline]
-    pub(crate) const fn touch_sent(&self) -> u64 {
-        self.begin.0
+    pub(crate) fn prefetch_for_request(&self) {
+        prefetch(self);
     }
 
-    /// Reads a word of each cache line that an answer needs.
+    /// Asks for what an answer needs, as far as that is not behind pointers.
     #[inline]
-    pub(crate) fn touch_all(&self) -> u64 {
-        let mark = self.marks.front().map_or(0, |mark| mark.end);
-        mark ^ self.touch() ^ self.ack_rtt.touch() ^ self.message.touch()
+    pub(crate) fn prefetch_for_answer(&self) {
+        self.prefetch();
+        prefetch(&self.ack_rtt);
+        prefetch(&self.message);
     }
 
-    /// Reads a word of each cache line of the open bin.
+    /// Asks for what is behind them.
     #[inline]
-    pub(crate) const fn touch(&self) -> u64 {
-        self.begin.0 ^ self.bin.ack_rtt.seen ^ self.bin.message.seen ^ self.stamps.least
+    pub(crate) fn prefetch_behind(&self) {
+        if let Some(mark) = self.marks.front() {
+            prefetch(mark);
+        }
+        self.ack_rtt.prefetch();
+        self.message.prefetch();
+    }
+
+    /// Asks for what the open bin needs.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(self);
+        prefetch(&self.stamps);
+        prefetch(&self.bin.ack_rtt);
+        prefetch(&self.bin.message);
     }
 
     /// What the open bin has; a new one begins.

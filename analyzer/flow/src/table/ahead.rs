@@ -1,15 +1,12 @@
-//! Reading ahead: what many packets, rows or flows will need is brought into the cache for all of them at once, so that the
-//! waits for memory overlap. A word of each line is read, first those that are found by their place, then those behind
-//! pointers.
+//! What many packets, rows or flows will need is asked for, for all of them at once: first what is found by its place, then
+//! what is behind pointers.
 
 use roce_model::Packet;
 use roce_wire::Ecn;
 
 use super::{FlowTable, Found, TOGETHER};
-use crate::congestion::{Congestion, Meter};
-use crate::requests::Answers;
+use crate::prefetch::prefetch;
 use crate::state::{Cold, Hot};
-use crate::times::Times;
 
 /// Places of flows of which more is needed than every packet touches.
 struct Places {
@@ -56,85 +53,96 @@ impl Ahead {
         }
     }
 
-    /// Notes what a packet of the flow at `at` needs. Called for up to [`TOGETHER`] packets.
+    /// Asks for what a packet of the flow at `at` needs. Called for up to [`TOGETHER`] packets.
     #[inline]
-    pub(super) fn note(&mut self, flows: &[Hot], hot: &Hot, at: u32, packet: &Packet) -> u64 {
-        if hot.is_paced_next() || packet.roce.traffic_class & 3 == Ecn::Ce as u8 {
+    pub(super) fn note(&mut self, table: &FlowTable, hot: &Hot, at: u32, packet: &Packet) {
+        if (hot.is_paced_next() || packet.roce.traffic_class & 3 == Ecn::Ce as u8)
+            && let Some(cold) = table.cold.get(at as usize)
+        {
+            cold.prefetch_for_pace();
             self.paced.push(at);
         }
         let traits = packet.roce.bth.opcode().traits();
         if traits.is_response() {
-            flows.get(hot.peer as usize).map_or(0, |peer| {
-                self.answered.push(hot.peer);
-                peer.touch_all()
-            })
-        } else if traits.is_middle() {
-            0
-        } else {
+            let peer = hot.peer;
+            if let (Some(hot), Some(cold)) = (table.hot.get(peer as usize), table.cold.get(peer as usize)) {
+                hot.prefetch_all();
+                cold.prefetch_for_answer();
+                self.answered.push(peer);
+            }
+        } else if !traits.is_middle()
+            && let Some(cold) = table.cold.get(at as usize)
+        {
+            cold.prefetch_for_request();
             self.requests.push(at);
-            hot.touch_all()
         }
     }
 
-    /// Brings it into the cache.
+    /// Asks for what is behind pointers.
     #[inline]
-    pub(super) fn touch(&self, cold: &[Cold]) -> u64 {
-        let mut touched = 0;
+    pub(super) fn prefetch(&self, cold: &[Cold]) {
         for cold in self.paced.of(cold) {
-            touched ^= cold.touch_pace();
+            if let Some(meter) = cold.meter.as_deref() {
+                prefetch(meter);
+            }
+            if let Some(congestion) = cold.congestion.as_deref() {
+                congestion.prefetch();
+            }
         }
         for cold in self.requests.of(cold) {
-            touched ^= cold.touch_requests();
+            if let Some(times) = cold.times.as_deref() {
+                times.prefetch_for_request();
+            }
+            cold.lengths.prefetch();
         }
         for cold in self.answered.of(cold) {
-            touched ^= cold.touch_answers();
+            if let Some(times) = cold.times.as_deref() {
+                times.prefetch_for_answer();
+            }
+            if let Some(answers) = cold.tracker.answers() {
+                prefetch(answers);
+            }
         }
-        for cold in self.paced.of(cold) {
-            touched ^= cold.meter.as_deref().map_or(0, Meter::touch)
-                ^ cold.congestion.as_deref().map_or(0, Congestion::touch);
+        for times in self.answered.of(cold).filter_map(|cold| cold.times.as_deref()) {
+            times.prefetch_behind();
         }
-        for cold in self.requests.of(cold) {
-            touched ^= cold.times.as_deref().map_or(0, Times::touch_sent);
-        }
-        for cold in self.answered.of(cold) {
-            touched ^= cold.times.as_deref().map_or(0, Times::touch_all)
-                ^ cold.tracker.answers().map_or(0, Answers::acked);
-        }
-        touched
     }
 }
 
 impl FlowTable {
-    /// Brings what closing the rows of the flows at `places` needs into the cache.
+    /// Asks for what closing the rows of the flows at `places` needs.
     #[inline]
-    pub(crate) fn touch_rows(&self, places: &[u32]) {
-        let mut touched = 0;
+    pub(crate) fn prefetch_rows(&self, places: &[u32]) {
         for at in places {
             let at = *at as usize;
-            touched ^= self.hot.get(at).map_or(0, Hot::touch_all) ^ self.cold.get(at).map_or(0, Cold::touch);
-        }
-        for at in places {
-            let at = *at as usize;
-            if self.hot.get(at).is_some_and(|hot| hot.timed) {
-                let times = self.cold.get(at).and_then(|cold| cold.times.as_deref());
-                touched ^= times.map_or(0, Times::touch);
+            if let (Some(hot), Some(cold)) = (self.hot.get(at), self.cold.get(at)) {
+                hot.prefetch_all();
+                cold.prefetch();
+                prefetch(&cold.times);
             }
         }
-        core::hint::black_box(touched);
+        for at in places {
+            let at = *at as usize;
+            if self.hot.get(at).is_some_and(|hot| hot.timed)
+                && let Some(times) = self.cold.get(at).and_then(|cold| cold.times.as_deref())
+            {
+                times.prefetch();
+            }
+        }
     }
 
-    /// Brings what closing the flows at `places` needs into the cache.
-    pub(crate) fn touch_all(&self, places: &[u32]) {
-        self.touch_rows(places);
-        let mut touched = 0;
+    /// Asks for what closing the flows at `places` needs.
+    pub(crate) fn prefetch_all(&self, places: &[u32]) {
+        self.prefetch_rows(places);
         for hot in places.iter().filter_map(|at| self.hot.get(*at as usize)) {
-            let cold = self.cold.get(hot.peer as usize);
-            touched ^=
-                self.hot.get(hot.peer as usize).map_or(0, Hot::touch_all) ^ cold.map_or(0, Cold::touch);
+            let peer = hot.peer as usize;
+            if let (Some(hot), Some(cold)) = (self.hot.get(peer), self.cold.get(peer)) {
+                hot.prefetch_all();
+                cold.prefetch();
+            }
         }
         for cold in places.iter().filter_map(|at| self.cold.get(*at as usize)) {
-            touched ^= cold.touch_rest();
+            cold.prefetch_rest();
         }
-        core::hint::black_box(touched);
     }
 }

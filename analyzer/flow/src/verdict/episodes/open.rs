@@ -4,6 +4,7 @@
 use roce_model::{EpisodeKind, FlowId, Nanos, TapId};
 
 use super::super::numbers::{jain, share};
+use crate::prefetch::prefetch;
 
 /// Flows kept of one episode; more of them count in its sums only.
 pub(super) const MOST_FLOWS: usize = 1024;
@@ -292,11 +293,13 @@ impl Open {
         is_kept
     }
 
-    /// Reads a word of the share of the flow in `slot`.
+    /// Asks for the share of the flow in `slot`.
     #[inline]
-    pub(super) fn touch(&self, slot: u32) -> u64 {
-        let kept = self.flows.get(slot as usize);
-        kept.map_or(0, |(_, [counts, waits])| counts.usual.bins ^ waits.usual.bins)
+    pub(super) fn prefetch(&self, slot: u32) {
+        if let Some((_, [counts, waits])) = self.flows.get(slot as usize) {
+            prefetch(&counts.usual.bins);
+            prefetch(&waits.usual.bins);
+        }
     }
 
     /// Packets of the flow in `slot` that turned out to be lost.

@@ -109,12 +109,14 @@ impl Place {
         self.slots.get(&flow).copied().unwrap_or([NOWHERE; 4])
     }
 
-    /// Reads a word of what is kept of a flow.
+    /// Asks for what is kept of a flow.
     #[inline]
-    pub(super) fn touch(&self, slots: &[u32; 4]) -> u64 {
-        let kept = self.open.iter().zip(slots);
-        kept.filter_map(|(open, slot)| Some(open.as_ref()?.touch(*slot)))
-            .fold(0, |touched, word| touched ^ word)
+    pub(super) fn prefetch(&self, slots: &[u32; 4]) {
+        for (open, slot) in self.open.iter().zip(slots) {
+            if let Some(open) = open {
+                open.prefetch(*slot);
+            }
+        }
     }
 
     /// A row to it, of a flow that was kept there; how many flows were kept for it that were not. `room`: there may be.
