@@ -296,10 +296,11 @@ impl Decoder {
             self.totals.frames += taken;
         }
         self.mirrored = 0;
-        // Packets are decoded where they stay: there is a place for each frame, and what is not used goes again.
-        let before = batch.packets.len();
-        let mut used = before;
-        batch.packets.resize(before + frames.len(), Packet::default());
+        // Packets are decoded where they stay: there is a place for each frame.
+        let mut packets = core::mem::take(&mut batch.packets);
+        let before = packets.len();
+        let places = packets.room(frames.len());
+        let mut used = 0;
         let all = taken == frames.len() as u64;
         let mut learning = self.neighbours.learns(tap);
         let data: &[u8] = work.run.batch.data();
@@ -310,7 +311,9 @@ impl Decoder {
             };
             if learning && in_range(&frame) {
                 let at = (tap, interface.link);
-                let learned = self.neighbours.learn(at, frame, on_the_wire(frame, bytes), used);
+                let learned = self
+                    .neighbours
+                    .learn(at, frame, on_the_wire(frame, bytes), before + used);
                 batch.links.extend(learned);
             }
             let owner = self.share.owner(interface.link, bytes);
@@ -318,43 +321,41 @@ impl Decoder {
                 continue;
             }
             let (bytes, original) = on_the_wire(frame, bytes);
-            let Some(packet) = batch.packets.get_mut(used) else {
+            let Some(packet) = places.get_mut(used) else {
                 break;
             };
             (packet.time, packet.tap, packet.wire_bytes, packet.cut) = (frame.time, tap, original, false);
             let taken = if roce_wire::fast::decode_into(interface.link, bytes, original, &mut packet.roce) {
                 (owner == Owner::This || self.share.takes(&packet.roce))
-                    && self.keep(packet, bytes, used, &mut batch.management)
+                    && self.keep(packet, bytes, before + used, &mut batch.management)
             } else {
-                let taken = self.unusual(interface, bytes, used, owner, batch);
+                let taken = self.unusual(interface, bytes, packet, before + used, (owner, batch));
                 learning = self.neighbours.learns(tap);
                 taken
             };
             used += usize::from(taken);
         }
-        batch.packets.truncate(used);
-        self.taps.roce(tap, (used - before) as u64 - self.mirrored);
+        packets.keep(used);
+        batch.packets = packets;
+        self.taps.roce(tap, used as u64 - self.mirrored);
     }
 
-    /// A frame that the fast path does not take: whether the packet at `at`, of which time and lengths are known, is one.
+    /// A frame that the fast path does not take: whether `packet`, of which time and lengths are known, and which would stand at
+    /// `at` of its batch, is one. What stands between packets goes into `batch`.
     fn unusual(
         &mut self,
         interface: &Interface,
         bytes: &[u8],
+        packet: &mut Packet,
         at: usize,
-        owner: Owner,
-        batch: &mut PacketBatch,
+        (owner, batch): (Owner, &mut PacketBatch),
     ) -> bool {
         let PacketBatch {
-            packets,
             pauses,
             management,
             lost,
             ..
         } = batch;
-        let Some(packet) = packets.get_mut(at) else {
-            return false;
-        };
         let decoded = roce_wire::decode(interface.link, bytes, packet.wire_bytes);
         let stop = decoded.stop;
         let counts = owner == Owner::This || self.share.is_first();

@@ -88,7 +88,7 @@ impl Traffic {
 
     fn batches(&mut self) -> Vec<PacketBatch> {
         let mut batch = || PacketBatch {
-            packets: (0..BATCH).map(|_| self.next()).collect(),
+            packets: (0..BATCH).map(|_| self.next()).collect::<Vec<_>>().into(),
             ..PacketBatch::default()
         };
         (0..BATCHES).map(|_| batch()).collect()
@@ -135,7 +135,7 @@ fn flow(criterion: &mut Criterion) {
                 bencher.iter_batched_ref(
                     || traffic.batches(),
                     |batches| {
-                        for packet in batches.iter().flat_map(|batch| &batch.packets) {
+                        for packet in batches.iter().flat_map(|batch| batch.packets.iter()) {
                             *places.entry((packet.tap, FlowKey::of(&packet.roce))).or_default() += 1;
                         }
                         black_box(places.len());

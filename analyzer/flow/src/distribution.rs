@@ -26,8 +26,9 @@ pub(crate) struct Distribution {
 
 const WAITING: usize = 3;
 
-/// What is known of the samples that are counted.
+/// What is known of the samples that are counted: a cache line, that says where the counts are that one of them changes.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 struct Counted {
     count: u64,
     min: u64,
@@ -43,45 +44,72 @@ enum Store {
     #[default]
     Empty,
     Exact(Box<[u64; EXACT]>),
-    Buckets(Box<Buckets>),
+    Buckets(Buckets),
 }
 
 const EXACT: usize = 16;
-const BUCKETS: usize = 128;
+/// So many buckets are kept.
+const WINDOW: u32 = 128;
+const BUCKETS: usize = WINDOW as usize;
 
 #[derive(Clone, Debug)]
 struct Buckets {
     /// The bucket number of `counts[0]`.
-    base: usize,
-    counts: [u32; BUCKETS],
+    base: u32,
+    counts: Box<[u32; BUCKETS]>,
 }
 
 /// The bucket of a value: values below 8 have one each, then the power of two and its next three bits.
-fn bucket(value: u64) -> usize {
+fn bucket(value: u64) -> u32 {
     let Some(power) = value.checked_ilog2().filter(|power| *power >= 3) else {
-        return usize::try_from(value).unwrap_or_default();
+        return u32::try_from(value).unwrap_or_default();
     };
-    let eighth = usize::try_from(value >> (power - 3) & 7).unwrap_or_default();
-    (power as usize - 2) * 8 + eighth
+    let eighth = u32::try_from(value >> (power - 3) & 7).unwrap_or_default();
+    (power - 2) * 8 + eighth
 }
 
 /// The middle of a bucket.
-fn middle(bucket: usize) -> u64 {
+fn middle(bucket: u32) -> u64 {
     if bucket < 8 {
-        return bucket as u64;
+        return bucket.into();
     }
     let power = bucket / 8 + 2;
-    let low = (8 + bucket as u64 % 8) << (power - 3);
+    let low = (8 + u64::from(bucket) % 8) << (power - 3);
     low + (1 << (power - 3)) / 2
 }
 
 impl Buckets {
+    /// None counted yet; `largest` has a bucket, and as many below it as there is room for.
+    fn up_to(largest: u64) -> Self {
+        Self {
+            base: bucket(largest).saturating_sub(WINDOW - 1),
+            counts: Box::new([0; BUCKETS]),
+        }
+    }
+
+    #[inline]
     fn add(&mut self, value: u64, times: u64) {
         let bucket = bucket(value);
-        if bucket >= self.base + BUCKETS {
+        if bucket.wrapping_sub(self.base) >= WINDOW {
+            self.make_room(bucket);
+        }
+        let count = &mut self.counts[self.place(bucket)];
+        *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
+    }
+
+    /// Where a bucket's count is, or would be.
+    #[inline]
+    fn place(&self, bucket: u32) -> usize {
+        (bucket.saturating_sub(self.base) as usize).min(BUCKETS - 1)
+    }
+
+    /// Moves the counts, so that the bucket has one of its own if that can be.
+    #[cold]
+    fn make_room(&mut self, bucket: u32) {
+        if bucket >= self.base {
             // The lowest ones are folded into one.
-            let shift = bucket + 1 - BUCKETS - self.base;
-            let folded = shift.min(BUCKETS - 1);
+            let shift = bucket - self.base - (WINDOW - 1);
+            let folded = (shift as usize).min(BUCKETS - 1);
             let sum = self.counts[..=folded]
                 .iter()
                 .fold(0, |sum: u32, count| sum.saturating_add(*count));
@@ -89,16 +117,15 @@ impl Buckets {
             self.counts[BUCKETS - folded..].fill(0);
             self.counts[0] = sum;
             self.base += shift;
-        } else if bucket < self.base && self.counts[0] == 0 {
+        } else if self.counts[0] == 0 {
             // Room at the top is room for smaller ones.
             let unused = self.counts.iter().rev().take_while(|count| **count == 0).count();
-            let shift = unused.min(self.base - bucket);
+            let lower = self.base - bucket;
+            let shift = unused.min(lower as usize);
             self.counts.copy_within(..BUCKETS - shift, shift);
             self.counts[..shift].fill(0);
-            self.base -= shift;
+            self.base -= lower.min(u32::try_from(unused).unwrap_or(WINDOW));
         }
-        let at = bucket.saturating_sub(self.base);
-        self.counts[at] = self.counts[at].saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
     }
 }
 
@@ -120,13 +147,29 @@ impl Distribution {
         (self.last, self.repeats) = (value, 1);
     }
 
-    /// Asks for what counts its samples when that is about to be needed.
+    /// What counts its samples, when that is about to be needed.
+    #[inline]
+    fn needs(&self) -> Option<&Counted> {
+        self.counted
+            .as_deref()
+            .filter(|_| usize::from(self.waits) == WAITING)
+    }
+
+    /// Asks for what counts its samples, when that is about to be needed.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        if usize::from(self.waits) == WAITING
-            && let Some(counted) = &self.counted
-        {
-            prefetch(&**counted);
+        if let Some(counted) = self.needs() {
+            prefetch(counted);
+        }
+    }
+
+    /// Asks for the counts that change then.
+    #[inline]
+    pub(crate) fn prefetch_counts(&self) {
+        if let Some(Store::Buckets(buckets)) = self.needs().map(|counted| &counted.store) {
+            for value in self.waiting.into_iter().chain([self.last]) {
+                prefetch(&buckets.counts[buckets.place(bucket(value))]);
+            }
         }
     }
 
@@ -190,11 +233,7 @@ impl Counted {
             Store::Exact(samples) if to <= EXACT => samples[from..to].fill(value),
             Store::Buckets(buckets) => buckets.add(value, times),
             store => {
-                let base = bucket(self.max).saturating_sub(BUCKETS - 1);
-                let mut buckets = Box::new(Buckets {
-                    base,
-                    counts: [0; BUCKETS],
-                });
+                let mut buckets = Buckets::up_to(self.max);
                 if let Store::Exact(samples) = store {
                     samples[..from].iter().for_each(|sample| buckets.add(*sample, 1));
                 }
@@ -251,10 +290,10 @@ impl Summary {
             }
             Store::Buckets(buckets) => {
                 let mut below = 0;
-                for (at, count) in buckets.counts.iter().enumerate() {
+                for (bucket, count) in (buckets.base..).zip(buckets.counts.iter()) {
                     below += u64::from(*count);
                     if below >= rank {
-                        return Some(middle(buckets.base + at).clamp(self.0.min, self.0.max));
+                        return Some(middle(bucket).clamp(self.0.min, self.0.max));
                     }
                 }
                 Some(self.0.max)

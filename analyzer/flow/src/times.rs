@@ -309,6 +309,13 @@ impl Times {
         self.message.prefetch();
     }
 
+    /// Asks for the counts that another sample changes.
+    #[inline]
+    pub(crate) fn prefetch_counts(&self) {
+        self.ack_rtt.prefetch_counts();
+        self.message.prefetch_counts();
+    }
+
     /// Asks for what the open bin needs.
     #[inline]
     pub(crate) fn prefetch(&self) {

@@ -90,7 +90,7 @@ fn requests(
         reported: true,
     };
     analysis.push(&PacketBatch {
-        packets,
+        packets: packets.into(),
         host: said.iter().map(report).collect(),
         ..PacketBatch::default()
     });

@@ -134,7 +134,7 @@ fn pairs(shape: &Shape) -> (usize, usize) {
     let mut collector = Collector::new(1, Settings::default(), vec![&mut flows]);
     let mut analysis = Analysis::new(Options::default());
     analysis.push(&PacketBatch {
-        packets,
+        packets: packets.into(),
         ..PacketBatch::default()
     });
     collector.push(0, analysis.finish().0).unwrap();

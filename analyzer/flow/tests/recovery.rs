@@ -215,7 +215,7 @@ fn analyse(shape: &Shape) -> (FlowRow, Said, Truth) {
     let mut collector = Collector::new(1, Settings::default(), vec![&mut said]);
     let mut analysis = Analysis::new(Options::default());
     analysis.push(&PacketBatch {
-        packets,
+        packets: packets.into(),
         ..PacketBatch::default()
     });
     collector.push(0, analysis.finish().0).unwrap();

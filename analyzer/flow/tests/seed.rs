@@ -25,7 +25,7 @@ fn copies(seed: u64) -> u64 {
         ..Options::default()
     });
     analysis.push(&PacketBatch {
-        packets: packets.collect(),
+        packets: packets.collect::<Vec<_>>().into(),
         ..PacketBatch::default()
     });
     analysis.finish().1.copies.iter().sum()

@@ -32,7 +32,9 @@ pub use host::{
     CounterUnit, Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState,
 };
 pub use identity::{FlowId, FlowKey, TapId};
-pub use packet::{HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, PauseFrame};
+pub use packet::{
+    HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
+};
 pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
 pub use recording::Recorded;
 pub use run::{InputSummary, RunColumns, RunRow};

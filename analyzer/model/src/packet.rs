@@ -1,5 +1,7 @@
 //! Decoded packets on their way to the analysis, in batches.
 
+use core::ops::Deref;
+
 use roce_wire::{Address, MacAddress, Pause, Psn, Qpn, Roce};
 
 use crate::{HostEvent, Nanos, TapId};
@@ -104,11 +106,68 @@ pub struct HostReport {
     pub reported: bool,
 }
 
+/// Packets whose places are used again: they are decoded where they stay, and no place is cleared for the next one.
+#[derive(Clone, Default, Debug)]
+pub struct Packets {
+    /// Those from `used` on are left over from before.
+    places: Vec<Packet>,
+    used: usize,
+}
+
+impl Packets {
+    /// Places for `more` packets behind the others; what stands in them means nothing. [`Packets::keep`] says how many of them were
+    /// filled.
+    pub fn room(&mut self, more: usize) -> &mut [Packet] {
+        let end = self.used + more;
+        if self.places.len() < end {
+            self.places.resize(end, Packet::default());
+        }
+        &mut self.places[self.used..end]
+    }
+
+    /// The first `more` of the places that [`Packets::room`] gave are packets now.
+    ///
+    /// # Panics
+    /// When it gave fewer.
+    pub fn keep(&mut self, more: usize) {
+        assert!(self.used + more <= self.places.len(), "more packets than places");
+        self.used += more;
+    }
+
+    /// Another packet behind the others.
+    pub fn push(&mut self, packet: Packet) {
+        self.room(1)[0] = packet;
+        self.keep(1);
+    }
+
+    /// No packets; their places stay.
+    pub fn clear(&mut self) {
+        self.used = 0;
+    }
+}
+
+impl Deref for Packets {
+    type Target = [Packet];
+
+    fn deref(&self) -> &[Packet] {
+        &self.places[..self.used]
+    }
+}
+
+impl From<Vec<Packet>> for Packets {
+    fn from(packets: Vec<Packet>) -> Self {
+        Self {
+            used: packets.len(),
+            places: packets,
+        }
+    }
+}
+
 /// Some hundred packets in time order, with what happened between them.
 #[derive(Clone, Default, Debug)]
 pub struct PacketBatch {
     /// The packets.
-    pub packets: Vec<Packet>,
+    pub packets: Packets,
     /// Pause frames between them, by position.
     pub pauses: Vec<PauseFrame>,
     /// Link addresses, by position.

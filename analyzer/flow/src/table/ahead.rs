@@ -7,6 +7,7 @@ use roce_wire::Ecn;
 use super::{FlowTable, Found, TOGETHER};
 use crate::prefetch::prefetch;
 use crate::state::{Cold, Hot};
+use crate::times::Times;
 
 /// Places of flows of which more is needed than every packet touches.
 struct Places {
@@ -103,9 +104,9 @@ impl Ahead {
                 prefetch(answers);
             }
         }
-        for times in self.answered.of(cold).filter_map(|cold| cold.times.as_deref()) {
-            times.prefetch_behind();
-        }
+        let answered = || self.answered.of(cold).filter_map(|cold| cold.times.as_deref());
+        answered().for_each(Times::prefetch_behind);
+        answered().for_each(Times::prefetch_counts);
     }
 }
 
