@@ -54,9 +54,12 @@ impl Recent {
         let tag = fingerprint >> 32;
         let set = &mut self.sets[place(fingerprint)];
         let entry = tag << 32 | path << 24 | time;
+        // Nearly always there is nothing like it: that is told without a branch for each.
+        let like_it = set.iter().fold(false, |any, old| any | (old >> 32 == tag));
         let is_old =
             |old: &u64| old >> 32 == tag && (time.wrapping_sub(*old) & TIME_MASK) <= WINDOW && *old != 0;
-        let Some(old) = set.iter_mut().find(|old| is_old(old)) else {
+        let old = like_it.then(|| set.iter_mut().find(|old| is_old(old))).flatten();
+        let Some(old) = old else {
             *set = [entry, set[0], set[1], set[2]];
             return Sighting::New;
         };

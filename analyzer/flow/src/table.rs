@@ -250,14 +250,10 @@ impl FlowTable {
             recent.prefetch(found.fingerprint);
             prefetch(&self.index[self.slot(found.hash)]);
         }
-        for (packet, found) in packets.iter().zip(found.iter_mut()) {
+        for (_, found) in packets.iter().zip(found.iter_mut()) {
             found.entry = self.index[self.slot(found.hash)];
             if let Some(hot) = self.hot.get(Self::place(found.entry)) {
-                if packet.roce.bth.opcode().traits().is_middle() {
-                    hot.prefetch();
-                } else {
-                    hot.prefetch_all();
-                }
+                hot.prefetch_all();
             }
         }
         let mut ahead = Ahead::new();
@@ -274,9 +270,10 @@ impl FlowTable {
                 self.find(found.hash, &found.key).unwrap_or(Found::NONE)
             };
             if let Some(hot) = self.hot.get(found.at as usize) {
-                ahead.note(self, hot, found.at, packet);
+                ahead.note(hot, found.at, packet);
             }
         }
+        ahead.prefetch_flows(self);
         ahead.prefetch(&self.cold);
     }
 

@@ -23,17 +23,20 @@ impl Places {
         }
     }
 
+    /// Adds the place if it `is_one`, without a branch: what the next packet is cannot be foreseen.
     #[inline]
-    fn push(&mut self, at: u32) {
-        self.places[self.count] = at;
-        self.count += 1;
+    fn push_if(&mut self, is_one: bool, at: u32) {
+        if let Some(place) = self.places.get_mut(self.count) {
+            *place = at;
+            self.count += usize::from(is_one);
+        }
     }
 
     #[inline]
-    fn of<'a>(&self, cold: &'a [Cold]) -> impl Iterator<Item = &'a Cold> {
+    fn of<'a, T>(&self, all: &'a [T]) -> impl Iterator<Item = &'a T> {
         self.places[..self.count]
             .iter()
-            .filter_map(|at| cold.get(*at as usize))
+            .filter_map(|at| all.get(*at as usize))
     }
 }
 
@@ -54,29 +57,23 @@ impl Ahead {
         }
     }
 
-    /// Asks for what a packet of the flow at `at` needs. Called for up to [`TOGETHER`] packets.
+    /// Notes what a packet of the flow at `at` needs. Called for up to [`TOGETHER`] packets.
     #[inline]
-    pub(super) fn note(&mut self, table: &FlowTable, hot: &Hot, at: u32, packet: &Packet) {
-        if (hot.is_paced_next() || packet.roce.traffic_class & 3 == Ecn::Ce as u8)
-            && let Some(cold) = table.cold.get(at as usize)
-        {
-            cold.prefetch_for_pace();
-            self.paced.push(at);
-        }
+    pub(super) fn note(&mut self, hot: &Hot, at: u32, packet: &Packet) {
         let traits = packet.roce.bth.opcode().traits();
-        if traits.is_response() {
-            let peer = hot.peer;
-            if let (Some(hot), Some(cold)) = (table.hot.get(peer as usize), table.cold.get(peer as usize)) {
-                hot.prefetch_all();
-                cold.prefetch_for_answer();
-                self.answered.push(peer);
-            }
-        } else if !traits.is_middle()
-            && let Some(cold) = table.cold.get(at as usize)
-        {
-            cold.prefetch_for_request();
-            self.requests.push(at);
-        }
+        let is_marked = packet.roce.traffic_class & 3 == Ecn::Ce as u8;
+        self.paced.push_if(hot.is_paced_next() | is_marked, at);
+        self.answered.push_if(traits.is_response() & hot.is_paired(), hot.peer);
+        self.requests.push_if(!(traits.is_response() | traits.is_middle()), at);
+    }
+
+    /// Asks for what is found by its place.
+    #[inline]
+    pub(super) fn prefetch_flows(&self, table: &FlowTable) {
+        self.paced.of(&table.cold).for_each(Cold::prefetch_for_pace);
+        self.requests.of(&table.cold).for_each(Cold::prefetch_for_request);
+        self.answered.of(&table.hot).for_each(Hot::prefetch_all);
+        self.answered.of(&table.cold).for_each(Cold::prefetch_for_answer);
     }
 
     /// Asks for what is behind pointers.
