@@ -208,6 +208,9 @@ pub(crate) struct FlowTable {
 
 const LOW: u64 = 0xffff_ffff;
 
+/// From so many flows on there is room for all that there may be.
+const MANY: usize = 1 << 13;
+
 impl FlowTable {
     pub(crate) fn new(most: usize, seed: Option<u64>) -> Self {
         Self {
@@ -316,6 +319,9 @@ impl FlowTable {
             self.cold[at as usize] = cold;
             at
         } else {
+            if self.hot.len() == self.hot.capacity().min(self.cold.capacity()) {
+                self.grow();
+            }
             self.hot.push(hot);
             self.cold.push(cold);
             u32::try_from(self.hot.len() - 1).unwrap_or(Found::NONE)
@@ -331,6 +337,22 @@ impl FlowTable {
         self.first_live = self.first_live.min(at as usize);
         self.len += 1;
         at
+    }
+
+    /// Makes room for more flows. Once there are many, for as many as there may be: what is never used of it takes no memory, and nothing
+    /// has to be moved again. A system that does not give so much gets it in steps.
+    #[cold]
+    fn grow(&mut self) {
+        let flows = self.hot.len();
+        if flows >= MANY && self.most > flows {
+            let more = self.most - flows;
+            let _ = self
+                .hot
+                .try_reserve_exact(more)
+                .and_then(|()| self.cold.try_reserve_exact(more));
+        }
+        self.hot.reserve(1);
+        self.cold.reserve(1);
     }
 
     fn enter(&mut self, entry: u64) {

@@ -63,8 +63,10 @@ impl Ahead {
         let traits = packet.roce.bth.opcode().traits();
         let is_marked = packet.roce.traffic_class & 3 == Ecn::Ce as u8;
         self.paced.push_if(hot.is_paced_next() | is_marked, at);
-        self.answered.push_if(traits.is_response() & hot.is_paired(), hot.peer);
-        self.requests.push_if(!(traits.is_response() | traits.is_middle()), at);
+        self.answered
+            .push_if(traits.is_response() & hot.is_paired(), hot.peer);
+        self.requests
+            .push_if(!(traits.is_response() | traits.is_middle()), at);
     }
 
     /// Asks for what is found by its place.
