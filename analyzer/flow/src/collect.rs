@@ -13,6 +13,8 @@ use crate::ways::Ways;
 
 /// Rows that go to the sinks together.
 const ROWS: usize = 8192;
+/// Rows made before they become columns.
+const TOGETHER: usize = 32;
 
 /// Merges the outputs of the parts of a run (one thread each) in the order of time.
 pub struct Collector<'a> {
@@ -24,6 +26,8 @@ pub struct Collector<'a> {
     ways: Ways,
     /// The numbers of those of the rows of a bin.
     of_rows: Vec<u32>,
+    /// Rows that are not in `timeline` yet; none between two bins.
+    rows: Vec<TimelineRow>,
     verdicts: Verdicts,
 }
 
@@ -46,6 +50,7 @@ impl<'a> Collector<'a> {
             events: EventColumns::default(),
             ways: Ways::default(),
             of_rows: Vec::new(),
+            rows: Vec::with_capacity(TOGETHER),
             verdicts: Verdicts::new(settings),
         }
     }
@@ -133,9 +138,15 @@ impl<'a> Collector<'a> {
             self.verdicts
                 .row(&timeline_row(time, bin, row, senders), way, &self.ways);
             if is_wanted {
-                self.timeline.push(&timeline_row(time, bin, row, senders));
+                self.rows.push(timeline_row(time, bin, row, senders));
+                if self.rows.len() == TOGETHER {
+                    self.timeline.extend(&self.rows);
+                    self.rows.clear();
+                }
             }
         }
+        self.timeline.extend(&self.rows);
+        self.rows.clear();
         let mut events: Vec<_> = bins
             .iter_mut()
             .flat_map(|bin| core::mem::take(&mut bin.events))

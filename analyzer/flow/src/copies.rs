@@ -55,7 +55,7 @@ impl Recent {
         let set = &mut self.sets[place(fingerprint)];
         let entry = tag << 32 | path << 24 | time;
         // Nearly always there is nothing like it: that is told without a branch for each.
-        let like_it = set.iter().fold(false, |any, old| any | (old >> 32 == tag));
+        let like_it = set.iter().map(|old| u8::from(old >> 32 == tag)).sum::<u8>() > 0;
         let is_old =
             |old: &u64| old >> 32 == tag && (time.wrapping_sub(*old) & TIME_MASK) <= WINDOW && *old != 0;
         let old = like_it.then(|| set.iter_mut().find(|old| is_old(old))).flatten();

@@ -39,8 +39,8 @@ macro_rules! names {
             type Stored = Cow<'static, str>;
             const KIND: crate::ColumnType = crate::ColumnType::Text;
 
-            fn store(&self, column: &mut crate::Values<Self::Stored>) {
-                column.push(Cow::Borrowed(self.name()));
+            fn stored(&self) -> Self::Stored {
+                Cow::Borrowed(self.name())
             }
 
             fn cell(&self) -> crate::Cell<'_> {

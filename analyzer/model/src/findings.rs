@@ -116,8 +116,8 @@ impl crate::Value for Evidence {
     type Stored = Cow<'static, str>;
     const KIND: crate::ColumnType = crate::ColumnType::Text;
 
-    fn store(&self, column: &mut crate::Values<Self::Stored>) {
-        column.push(Cow::Owned(self.to_string()));
+    fn stored(&self) -> Self::Stored {
+        Cow::Owned(self.to_string())
     }
 
     fn cell(&self) -> crate::Cell<'_> {

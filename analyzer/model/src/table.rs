@@ -156,6 +156,32 @@ impl<T: Default> Values<T> {
         self.present.push(T::default());
     }
 
+    /// Adds the values `of` rows that all have one: what is absent among the others is looked at once.
+    #[inline]
+    pub fn extend<R>(&mut self, rows: &[R], of: impl Fn(&R) -> T) {
+        self.present.extend(rows.iter().map(of));
+        if !self.valid.is_empty() {
+            self.valid.resize(self.present.len(), true);
+        }
+    }
+
+    /// Adds the values `of` rows; `has` says which of them have one.
+    #[inline]
+    pub fn extend_some<R>(&mut self, rows: &[R], has: impl Fn(&R) -> bool, of: impl Fn(&R) -> T) {
+        let leading = if self.present.is_empty() {
+            rows.iter().take_while(|row| !has(row)).count()
+        } else {
+            0
+        };
+        self.leading_nulls += leading;
+        let rows = &rows[leading..];
+        if !self.valid.is_empty() || !rows.iter().all(&has) {
+            self.valid.resize(self.present.len(), true);
+            self.valid.extend(rows.iter().map(has));
+        }
+        self.present.extend(rows.iter().map(of));
+    }
+
     /// How many values there are, absent ones counted.
     pub fn len(&self) -> usize {
         self.leading_nulls + self.present.len()
@@ -225,8 +251,31 @@ pub trait Value: Sized {
     /// Whether it can be absent.
     const NULLABLE: bool = false;
 
+    /// As its column stores it; the default where it is absent.
+    fn stored(&self) -> Self::Stored;
+    /// Whether it is absent.
+    #[inline]
+    fn is_absent(&self) -> bool {
+        false
+    }
     /// Adds it to its column.
-    fn store(&self, column: &mut Values<Self::Stored>);
+    #[inline]
+    fn store(&self, column: &mut Values<Self::Stored>) {
+        if self.is_absent() {
+            column.push_null();
+        } else {
+            column.push(self.stored());
+        }
+    }
+    /// Adds those `of` rows to their column.
+    #[inline]
+    fn store_all<R>(rows: &[R], of: impl Fn(&R) -> &Self, column: &mut Values<Self::Stored>) {
+        if Self::NULLABLE {
+            column.extend_some(rows, |row| !of(row).is_absent(), |row| of(row).stored());
+        } else {
+            column.extend(rows, |row| of(row).stored());
+        }
+    }
     /// It as a cell.
     fn cell(&self) -> Cell<'_>;
     /// The value of such a cell; `None` when that holds no value of this type.
@@ -242,8 +291,8 @@ macro_rules! value {
             const KIND: ColumnType = ColumnType::$kind;
 
             #[inline]
-            fn store(&$self, column: &mut Values<$stored>) {
-                column.push($store);
+            fn stored(&$self) -> $stored {
+                $store
             }
 
             fn cell(&$self) -> Cell<'_> {
@@ -286,11 +335,13 @@ impl<T: Value> Value for Option<T> {
     const NULLABLE: bool = true;
 
     #[inline]
-    fn store(&self, column: &mut Values<T::Stored>) {
-        match self {
-            Some(value) => value.store(column),
-            None => column.push_null(),
-        }
+    fn stored(&self) -> T::Stored {
+        self.as_ref().map(Value::stored).unwrap_or_default()
+    }
+
+    #[inline]
+    fn is_absent(&self) -> bool {
+        self.is_none()
     }
 
     fn cell(&self) -> Cell<'_> {
@@ -318,6 +369,8 @@ pub trait Columns: Default {
 
     /// Adds a row.
     fn push(&mut self, row: &Self::Row);
+    /// Adds rows, column by column: of many, that takes a fraction of the time.
+    fn extend(&mut self, rows: &[Self::Row]);
     /// How many rows there are.
     fn len(&self) -> usize;
     /// Whether there is none.
@@ -374,6 +427,14 @@ macro_rules! table {
             #[inline]
             fn push(&mut self, row: &$row) {
                 $( $crate::Value::store(&row.$field, &mut self.$field); )+
+            }
+
+            fn extend(&mut self, rows: &[$row]) {
+                // Rows that stay in the first cache while each column takes its part of them.
+                const TOGETHER: usize = 1 + (16 << 10) / size_of::<$row>();
+                for rows in rows.chunks(TOGETHER) {
+                    $( $crate::Value::store_all(rows, |row| &row.$field, &mut self.$field); )+
+                }
             }
 
             fn len(&self) -> usize {
@@ -438,6 +499,26 @@ mod tests {
         values.clear();
         values.push(1);
         assert_eq!(values.without_nulls(), Some(&[1][..]));
+    }
+
+    #[test]
+    fn rows_that_come_together_are_stored_as_one_by_one() {
+        let (none, seven) = (None::<u32>, Some(7));
+        let all = [none, none, seven, Some(8), none, seven, seven, none];
+        for split in 0..=all.len() {
+            let (first, second) = all.split_at(split);
+            let (mut one_by_one, mut together) = (Values::default(), Values::default());
+            for value in &all {
+                value.store(&mut one_by_one);
+            }
+            Option::store_all(first, |value| value, &mut together);
+            Option::store_all(second, |value| value, &mut together);
+            assert_eq!(together, one_by_one, "{split}");
+            // All of them present, behind those.
+            9u32.store(&mut one_by_one);
+            u32::store_all(&[9], |value| value, &mut together);
+            assert_eq!(together, one_by_one, "{split}");
+        }
     }
 
     #[test]

@@ -177,9 +177,7 @@ impl Sink for Dataset {
         for batch in rows.chunks(BATCH) {
             let mut flows = std::mem::take(&mut self.flows);
             flows.clear();
-            for row in batch {
-                flows.push(row);
-            }
+            flows.extend(batch);
             self.writers()?.flows.append(&flows)?;
             self.flows = flows;
         }
@@ -206,9 +204,7 @@ fn append<C: Columns>(table: &mut TableWriter, rows: &[C::Row]) -> Result<(), Er
     let mut columns = C::default();
     for batch in rows.chunks(BATCH) {
         columns.clear();
-        for row in batch {
-            columns.push(row);
-        }
+        columns.extend(batch);
         table.append(&columns)?;
     }
     Ok(())
