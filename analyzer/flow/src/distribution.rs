@@ -163,6 +163,24 @@ impl Distribution {
         }
     }
 
+    /// Asks for what is known of its samples.
+    #[inline]
+    pub(crate) fn prefetch_all(&self) {
+        if let Some(counted) = self.counted.as_deref() {
+            prefetch(counted);
+        }
+    }
+
+    /// Asks for their counts.
+    #[inline]
+    pub(crate) fn prefetch_all_counts(&self) {
+        match self.counted.as_deref().map(|counted| &counted.store) {
+            Some(Store::Exact(samples)) => samples.chunks(8).for_each(|line| prefetch(&line[0])),
+            Some(Store::Buckets(buckets)) => buckets.counts.chunks(16).for_each(|line| prefetch(&line[0])),
+            Some(Store::Empty) | None => {}
+        }
+    }
+
     /// Asks for the counts that change then.
     #[inline]
     pub(crate) fn prefetch_counts(&self) {

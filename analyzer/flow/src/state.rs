@@ -346,6 +346,36 @@ impl Cold {
         prefetch(&self.pending_read);
     }
 
+    /// Asks for what the flow's end needs behind pointers.
+    #[inline]
+    pub(crate) fn prefetch_behind(&self) {
+        if let Some(times) = self.times.as_deref() {
+            times.prefetch_for_answer();
+        }
+        if let Some(congestion) = self.congestion.as_deref() {
+            congestion.prefetch();
+        }
+    }
+
+    /// Its distributions.
+    #[inline]
+    fn distributions(&self) -> impl Iterator<Item = &Distribution> {
+        let times = self.times.as_deref().map(Times::distributions);
+        times.into_iter().flatten().chain([&self.lengths])
+    }
+
+    /// Asks for what these have counted.
+    #[inline]
+    pub(crate) fn prefetch_samples(&self) {
+        self.distributions().for_each(Distribution::prefetch_all);
+    }
+
+    /// Asks for the counts of it.
+    #[inline]
+    pub(crate) fn prefetch_counts(&self) {
+        self.distributions().for_each(Distribution::prefetch_all_counts);
+    }
+
     /// The same flow from `time` on, in its next epoch: identity and attributes stay.
     pub(crate) fn next_epoch(&mut self, time: Nanos) {
         self.epoch += 1;

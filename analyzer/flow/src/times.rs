@@ -316,6 +316,12 @@ impl Times {
         self.message.prefetch_counts();
     }
 
+    /// What every flow with answers has samples of.
+    #[inline]
+    pub(crate) fn distributions(&self) -> [&Distribution; 2] {
+        [&self.ack_rtt, &self.message]
+    }
+
     /// Asks for what the open bin needs.
     #[inline]
     pub(crate) fn prefetch(&self) {

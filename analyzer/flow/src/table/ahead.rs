@@ -141,8 +141,10 @@ impl FlowTable {
                 cold.prefetch();
             }
         }
-        for cold in places.iter().filter_map(|at| self.cold.get(*at as usize)) {
-            cold.prefetch_rest();
-        }
+        let all = || places.iter().filter_map(|at| self.cold.get(*at as usize));
+        all().for_each(Cold::prefetch_rest);
+        all().for_each(Cold::prefetch_behind);
+        all().for_each(Cold::prefetch_samples);
+        all().for_each(Cold::prefetch_counts);
     }
 }
