@@ -201,3 +201,45 @@ impl PacketBatch {
         self.host.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(time: u64) -> Packet {
+        Packet {
+            time: Nanos(time),
+            ..Packet::default()
+        }
+    }
+
+    fn times(packets: &Packets) -> Vec<u64> {
+        packets.iter().map(|packet| packet.time.0).collect()
+    }
+
+    #[test]
+    fn only_what_is_kept_is_a_packet() {
+        let mut packets = Packets::from(vec![packet(1), packet(2)]);
+        let places = packets.room(3);
+        assert_eq!(places.len(), 3);
+        (places[0], places[1]) = (packet(3), packet(4));
+        assert_eq!(times(&packets), [1, 2]);
+        packets.keep(1);
+        assert_eq!(times(&packets), [1, 2, 3]);
+        packets.push(packet(5));
+        assert_eq!(times(&packets), [1, 2, 3, 5], "the place of 4 was free");
+        packets.clear();
+        assert!(packets.is_empty());
+        // What stood there before is in its place still, and no packet.
+        assert_eq!(packets.room(6).len(), 6);
+        assert_eq!(times(&packets), []);
+    }
+
+    #[test]
+    #[should_panic(expected = "more packets than places")]
+    fn more_than_there_was_room_for_is_a_mistake() {
+        let mut packets = Packets::default();
+        packets.room(1);
+        packets.keep(2);
+    }
+}
