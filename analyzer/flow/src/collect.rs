@@ -154,9 +154,9 @@ impl<'a> Collector<'a> {
         events.sort_by_key(|event| (event.time, event.tap, event.flow_id, event.psn));
         for event in &events {
             self.verdicts.event(event);
-            if is_wanted {
-                self.events.push(event);
-            }
+        }
+        if is_wanted {
+            self.events.extend(&events);
         }
         for frame in bins.iter().flat_map(|bin| &bin.pauses) {
             self.verdicts.pause(frame);

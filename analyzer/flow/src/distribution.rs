@@ -120,11 +120,11 @@ impl Buckets {
         } else if self.counts[0] == 0 {
             // Room at the top is room for smaller ones.
             let unused = self.counts.iter().rev().take_while(|count| **count == 0).count();
-            let lower = self.base - bucket;
-            let shift = unused.min(lower as usize);
-            self.counts.copy_within(..BUCKETS - shift, shift);
-            self.counts[..shift].fill(0);
-            self.base -= lower.min(u32::try_from(unused).unwrap_or(WINDOW));
+            let shift = u32::try_from(unused).unwrap_or(WINDOW).min(self.base - bucket);
+            let places = shift as usize;
+            self.counts.copy_within(..BUCKETS - places, places);
+            self.counts[..places].fill(0);
+            self.base -= shift;
         }
     }
 }
@@ -163,6 +163,16 @@ impl Distribution {
         }
     }
 
+    /// Asks for the counts that change then.
+    #[inline]
+    pub(crate) fn prefetch_counts(&self) {
+        if let Some(Store::Buckets(buckets)) = self.needs().map(|counted| &counted.store) {
+            for value in self.waiting.into_iter().chain([self.last]) {
+                prefetch(&buckets.counts[buckets.place(bucket(value))]);
+            }
+        }
+    }
+
     /// Asks for what is known of its samples.
     #[inline]
     pub(crate) fn prefetch_all(&self) {
@@ -178,16 +188,6 @@ impl Distribution {
             Some(Store::Exact(samples)) => samples.chunks(8).for_each(|line| prefetch(&line[0])),
             Some(Store::Buckets(buckets)) => buckets.counts.chunks(16).for_each(|line| prefetch(&line[0])),
             Some(Store::Empty) | None => {}
-        }
-    }
-
-    /// Asks for the counts that change then.
-    #[inline]
-    pub(crate) fn prefetch_counts(&self) {
-        if let Some(Store::Buckets(buckets)) = self.needs().map(|counted| &counted.store) {
-            for value in self.waiting.into_iter().chain([self.last]) {
-                prefetch(&buckets.counts[buckets.place(bucket(value))]);
-            }
         }
     }
 

@@ -253,7 +253,7 @@ impl FlowTable {
             recent.prefetch(found.fingerprint);
             prefetch(&self.index[self.slot(found.hash)]);
         }
-        for (_, found) in packets.iter().zip(found.iter_mut()) {
+        for found in found.iter_mut().take(packets.len()) {
             found.entry = self.index[self.slot(found.hash)];
             if let Some(hot) = self.hot.get(Self::place(found.entry)) {
                 hot.prefetch_all();
@@ -351,8 +351,6 @@ impl FlowTable {
                 .try_reserve_exact(more)
                 .and_then(|()| self.cold.try_reserve_exact(more));
         }
-        self.hot.reserve(1);
-        self.cold.reserve(1);
     }
 
     fn enter(&mut self, entry: u64) {
