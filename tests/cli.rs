@@ -335,7 +335,7 @@ fn filters_take_what_they_say() {
     for (name, filter, taken, all) in cases {
         let path = Capture::named(name).path;
         for threads in ["1", "2"] {
-            let found = document(&root(), [&path, "--flow", filter, "--threads", threads]);
+            let found = document(&root(), [&path, "--only-flow", filter, "--threads", threads]);
             let what = format!("{name}: {filter}");
             assert_eq!(total(&found, "roce_packets"), taken, "{what}");
             assert_eq!(total(&found, "filtered"), all - taken, "{what}");
@@ -349,7 +349,7 @@ fn filters_take_what_they_say() {
                 taken,
                 "{what}"
             );
-            assert_eq!(found["run"]["options"]["flow"], filter);
+            assert_eq!(found["run"]["options"]["only_flow"], filter);
         }
     }
 }

@@ -7,17 +7,20 @@ use std::path::Path;
 use crate::captures::root;
 use crate::command::{command, document, ran, run, total};
 
-const DEMOS: [&str; 12] = [
+const DEMOS: [&str; 15] = [
     "clean",
     "incast",
     "no-ecn",
     "no-cnp",
     "cnp-ignored",
+    "shared-port",
     "wrong-dscp",
     "lossy",
     "rnr",
     "pause-storm",
     "capture-loss",
+    "span-doubled",
+    "sprayed",
     "ecmp-collision",
     "training",
 ];

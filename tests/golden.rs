@@ -171,16 +171,21 @@ fn packets(name: &str, golden: &Golden, found: &Value) {
 fn requests(name: &str, golden: &Golden, found: &Value) {
     let (resends, filled) = (golden.of("resends"), golden.of("filled"));
     assert_eq!(total(found, "missing"), golden.of("skipped"), "{name}: missing");
+    // Each packet behind the highest was sent again, late, delivered twice, or it is not known which.
+    let others =
+        total(found, "late") + sum(flows(found), "duplicates_network") + sum(flows(found), "unknown_packets");
     assert_eq!(
-        total(found, "retransmitted_packets"),
+        total(found, "retransmitted_packets") + others,
         resends + filled,
-        "{name}: sent again"
+        "{name}: behind the highest"
     );
-    // The network of these captures cannot reorder: what fills a hole was sent again.
-    assert_eq!(total(found, "late"), 0, "{name}: late");
+    // Packets of one capture alone overtook each other: 47, by their IP identifications (`statistics.rs`).
+    if name != "blackout_600ms" {
+        assert_eq!(others, 0, "{name}: not sent again");
+    }
     // tshark's count is of packets that were captured before; those that fill holes have up to one path MTU each.
-    let least = golden.of("resent_payload_bytes");
-    let most = least + filled * 1024;
+    let most = golden.of("resent_payload_bytes") + filled * 1024;
+    let least = golden.of("resent_payload_bytes").saturating_sub(others * 1024);
     let bytes = total(found, "retransmitted_bytes");
     assert!(
         (least..=most).contains(&bytes),
@@ -220,7 +225,11 @@ fn by_flow(found: &Value) -> ByFlow {
             ("naks", "naks"),
             ("rnr_naks", "rnr_naks"),
             ("skipped", "missing"),
-            ("sent again", "retransmitted_packets"),
+            // Those of one capture are not all sent again: see `requests`.
+            ("behind the highest", "retransmitted_packets"),
+            ("behind the highest", "late"),
+            ("behind the highest", "duplicates_network"),
+            ("behind the highest", "unknown_packets"),
         ] {
             let value = flow[column].as_u64().unwrap();
             if value > 0 {
@@ -238,7 +247,7 @@ fn expected_by_flow(golden: &Golden) -> ByFlow {
         counts.remove("below_first");
         let again = counts.remove("resends").unwrap_or(0) + counts.remove("filled").unwrap_or(0);
         if again > 0 {
-            counts.insert("sent again".to_owned(), again);
+            counts.insert("behind the highest".to_owned(), again);
         }
     }
     all

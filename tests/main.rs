@@ -22,15 +22,18 @@ mod live;
 mod losses;
 mod merge;
 mod options;
+mod order;
 mod pauses;
 #[cfg(feature = "probe")]
 mod probe;
+mod real;
 #[cfg(feature = "live")]
 mod replay;
 mod report;
 #[cfg(feature = "live")]
 mod screen;
 mod snapshots;
+mod statistics;
 #[cfg(feature = "parquet")]
 mod stored;
 mod taps;

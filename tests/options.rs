@@ -23,8 +23,9 @@ fn a_configuration_gives_defaults_and_the_command_line_is_stronger() {
     };
     let found = with(&[]);
     assert_eq!(found["run"]["bin_ns"], 100_000);
-    // Of rping's 65 packets 5 are UD, see tests/golden.
-    assert_eq!(total(&found, "roce_packets"), 5);
+    // Of rping's 65 packets 5 are UD, see tests/golden. All are analysed; the flows of the 5 are shown.
+    assert_eq!(total(&found, "roce_packets"), 65);
+    assert_eq!(shown_packets(&found), 5);
     let options = &found["run"]["options"];
     for (name, value) in [
         ("config", "rack.toml"),
@@ -37,9 +38,18 @@ fn a_configuration_gives_defaults_and_the_command_line_is_stronger() {
     }
     let stronger = with(&["--bin", "1s", "--flow", "service rc", "--link-rate", "100G"]);
     assert_eq!(stronger["run"]["bin_ns"], 1_000_000_000);
-    assert_eq!(total(&stronger, "roce_packets"), 60);
+    assert_eq!(shown_packets(&stronger), 60);
+    let only = with(&["--only-flow", "service ud"]);
+    assert_eq!(total(&only, "roce_packets"), 5);
+    assert_eq!(only["run"]["options"]["only_flow"], "service ud");
     assert_eq!(stronger["run"]["options"]["link_rate_bps"], "100000000000");
     assert_eq!(stronger["run"]["options"]["dscp_map"], "26=4");
+}
+
+/// Packets of the flows in a document.
+fn shown_packets(document: &serde_json::Value) -> u64 {
+    let flows = document["flows"].as_array().unwrap();
+    flows.iter().map(|flow| flow["packets"].as_u64().unwrap()).sum()
 }
 
 #[test]

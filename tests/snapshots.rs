@@ -117,13 +117,20 @@ fn terminal_what_was_left_out() {
         shown(PLAIN, &[&rping, "--flow", "service rc", "--top", "1"])
     );
     assert_snapshot!(
+        "80_only",
+        shown(PLAIN, &[&rping, "--only-flow", "service rc", "--top", "1"])
+    );
+    assert_snapshot!(
         "80_evicted",
         shown(
             PLAIN,
             &[&rping, "--max-flows", "1", "--threads", "1", "--top", "3"]
         )
     );
-    assert_snapshot!("80_nothing_left", shown(PLAIN, &[&rping, "--flow", "10.0.0.1"]));
+    assert_snapshot!(
+        "80_nothing_left",
+        shown(PLAIN, &[&rping, "--only-flow", "10.0.0.1"])
+    );
 }
 
 #[test]

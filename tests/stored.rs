@@ -123,7 +123,8 @@ fn what_is_read_back_is_what_the_run_gave() {
             "captures/demos/training.log",
         ],
         &["captures/demos/capture-loss.pcapng", "--max-flows", "1"],
-        &["captures/demos/lossy.pcapng", "--flow", "dscp 1"],
+        &["captures/demos/lossy.pcapng", "--only-flow", "dscp 1"],
+        &["captures/demos/lossy.pcapng", "--flow", "src 10.0.0.1"],
     ];
     let mut kinds = BTreeSet::new();
     for arguments in runs {

@@ -61,7 +61,9 @@ def expected(dataset):
     for name in CLASSES:
         whole |= by_bin(
             f"SELECT {bin_of} AS slot, sum(value)::BIGINT AS {name} FROM {table('events')} SEMI JOIN {counted} USING (flow_id, tap)"
-            f" WHERE kind = 'hole' AND detail = '{name}' GROUP BY ALL"
+            f" WHERE kind = 'hole' AND detail = '{name}'"
+            # A retransmission that was lost again is lost by the network as well.
+            f" OR kind = 'lost_again' AND '{name}' = 'network_lost' GROUP BY ALL"
         )
 
     flows = rows(

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# image.sh FOLDER KERNEL PROGRAM: makes what the VM boots, FOLDER/KERNEL/vmlinuz and FOLDER/KERNEL/initrd.
+# image.sh FOLDER KERNEL [PROGRAM]: makes what the VM boots, FOLDER/KERNEL/vmlinuz and FOLDER/KERNEL/initrd.
 #
 # Everything in it comes from the packages that packages.sh has fetched into FOLDER. Of PROGRAM, which the VM finds in its shared
 # folder, only the libraries are taken along.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$1"
-kernel=$2 program=$3
+kernel=$2 program=${3-}
 work=$PWD system=$PWD/system root=$PWD/$kernel/root
 
 rm -rf "$kernel" && mkdir -p "$kernel"
@@ -27,7 +27,7 @@ cp system/etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
 mkdir -p "$root/usr/lib/$multiarch/libibverbs"
 cp system/usr/lib/"$multiarch"/libibverbs/librxe-*.so "$root/usr/lib/$multiarch/libibverbs/"
 
-needed=$(for file in "$root"/usr/bin/* "$root/usr/lib/$multiarch"/libibverbs/*.so "$program"; do
+needed=$(for file in "$root"/usr/bin/* "$root/usr/lib/$multiarch"/libibverbs/*.so ${program:+"$program"}; do
   LD_LIBRARY_PATH=$libraries ldd "$file" 2> /dev/null || true
 done)
 if grep -q 'not found' <<< "$needed"; then
@@ -39,8 +39,8 @@ cp -L /lib64/ld-linux-x86-64.so.2 "$root/usr/lib64/"
 
 # kmod is what its name is. The modules, with those that they need.
 kmod() { (name=$1; shift; export LD_LIBRARY_PATH=$libraries; exec -a "$name" "$(unpacked kmod)" "$@"); }
-modules="virtio_pci virtio_rng 9p 9pnet_virtio veth ib_core ib_uverbs rdma_cm rdma_ucm rdma_rxe sch_red sch_netem sch_tbf sch_ingress
-  act_mirred cls_matchall cls_bpf crc32_generic crc32_pclmul"
+modules="virtio_pci virtio_rng 9p 9pnet_virtio veth ib_core ib_uverbs rdma_cm rdma_ucm rdma_rxe sch_red sch_netem sch_tbf sch_prio sch_ingress
+  act_mirred cls_matchall cls_u32 cls_bpf crc32_generic crc32_pclmul"
 kmod depmod -b "$kernel/image" "$version"
 for module in $modules; do
   kmod modprobe -d "$work/$kernel/image" -S "$version" --show-depends "$module" 2> /dev/null || true

@@ -1,7 +1,6 @@
 //! Several captures in one order of time.
 //!
-//! Leaves reading each of them to its `Reader`; a file whose own times go backwards is not sorted, its frames
-//! keep the order of the file.
+//! Leaves reading each of them to its `Reader`, and the order of a file whose own times go backwards to `sorter`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,19 +12,28 @@ use roce_model::Nanos;
 use crate::error::Error;
 use crate::frame::{Batch, Frame, Lost, Note};
 use crate::reader::Reader;
+use crate::sorter::Sorter;
 
 /// From this many inputs on, those whose time has not come are closed where they can be.
 const MANY: usize = 64;
 
+/// Bytes of captures that wait to be put in order, in all, and at least of each.
+const HELD_BYTES: usize = 64 << 20;
+const LEAST_HELD_BYTES: usize = 1 << 20;
+
 /// Merges captures by the time of the frame that is next in each; at equal times the input with the lower
 /// index comes first.
 ///
-/// It holds one batch of each input that is open. With 64 inputs or more, plain files are looked into once and
+/// Of each input that is open it holds what is within 1 ms, 64 MiB of all together: where records are not in the order of their
+/// stamps, they are sorted over that. With 64 inputs or more, plain files are looked into once and
 /// then [parked](Reader::park) until their time comes; a caller with thousands of them parks each after opening
 /// it, so that they are never all open.
 #[derive(Debug)]
 pub struct Merge {
     readers: Vec<Reader>,
+    sorters: Vec<Sorter>,
+    /// Inputs that have been read to their end: how that was.
+    over: Vec<Option<Result<(), Error>>>,
     current: Vec<Option<Current>>,
     /// The time of each input's next frame, and the input.
     heads: BinaryHeap<Reverse<(Nanos, usize)>>,
@@ -88,8 +96,13 @@ impl Merge {
     /// Merges these captures.
     pub fn new(readers: Vec<Reader>) -> Self {
         let current = readers.iter().map(|_| None).collect();
+        let over = readers.iter().map(|_| None).collect();
+        let share = (HELD_BYTES / readers.len().max(1)).max(LEAST_HELD_BYTES);
+        let sorters = readers.iter().map(|_| Sorter::new(share)).collect();
         Self {
             readers,
+            sorters,
+            over,
             current,
             heads: BinaryHeap::new(),
             exhausted: None,
@@ -182,36 +195,64 @@ impl Merge {
     fn peek(&mut self, input: usize) {
         self.load(input);
         let many = self.readers.len() >= MANY;
-        if let (true, Some(reader), Some(current)) =
-            (many, self.readers.get_mut(input), self.current.get_mut(input))
-            && current.is_some()
+        if let (true, Some(reader), Some(current), Some(sorter), Some(over)) = (
+            many,
+            self.readers.get_mut(input),
+            self.current.get_mut(input),
+            self.sorters.get_mut(input),
+            self.over.get_mut(input),
+        ) && current.is_some()
             && reader.park()
         {
             *current = None;
+            *sorter = Sorter::new(LEAST_HELD_BYTES);
+            *over = None;
         }
     }
 
     /// Gets an input's next batch.
     fn load(&mut self, input: usize) {
-        let (Some(reader), Some(current)) = (self.readers.get_mut(input), self.current.get_mut(input)) else {
+        let (Some(reader), Some(sorter), Some(over), Some(current)) = (
+            self.readers.get_mut(input),
+            self.sorters.get_mut(input),
+            self.over.get_mut(input),
+            self.current.get_mut(input),
+        ) else {
             return;
         };
-        match reader.next_batch() {
-            Ok(Some(batch)) => {
-                // A batch that only tells losses or notes comes where its input stands.
-                let head = batch.frames().first().map(|frame| frame.time);
-                let head = head.or(reader.last_time()).unwrap_or_default();
-                self.heads.push(Reverse((head, input)));
-                *current = Some(Current {
-                    batch: Arc::new(batch),
-                    next: 0,
-                });
+        let batch = loop {
+            let batch = sorter.pop(over.is_some());
+            for spent in sorter.take_spent() {
+                reader.recycle(spent);
             }
-            Ok(None) => self.ended.push(input),
-            Err(error) => {
-                self.ended.push(input);
-                self.errors.push((input, error));
+            if batch.is_some() || over.is_some() {
+                break batch;
             }
+            let before = reader.steps_back();
+            match reader.next_batch() {
+                Ok(Some(batch)) => {
+                    sorter.push(batch, reader.steps_back() == before);
+                    reader.note_sorting(sorter.sorting());
+                }
+                Ok(None) => *over = Some(Ok(())),
+                Err(error) => *over = Some(Err(error)),
+            }
+        };
+        if let Some(batch) = batch {
+            // A batch that only tells losses or notes comes where its input stands.
+            let head = batch.frames().first().map(|frame| frame.time);
+            let head = head.unwrap_or(sorter.gone());
+            self.heads.push(Reverse((head, input)));
+            *current = Some(Current {
+                batch: Arc::new(batch),
+                next: 0,
+            });
+            return;
+        }
+        reader.note_sorting(sorter.sorting());
+        self.ended.push(input);
+        if let Some(Err(error)) = over.replace(Ok(())) {
+            self.errors.push((input, error));
         }
     }
 }

@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use roce_model::Nanos;
-
 use crate::correction::Correction;
 use crate::error::Error;
 use crate::frame::{Batch, Frame, Interface, Lost};
 use crate::input::{self, Opened, Stream};
+use crate::sorter::Sorting;
 use crate::summary::{Progress, Summary};
 use crate::underway::Underway;
 use crate::walk::Found;
@@ -242,10 +241,14 @@ impl Reader {
         self.correction = Some(correction);
     }
 
-    /// The latest time so far, as frames have it.
-    pub(crate) fn last_time(&self) -> Option<Nanos> {
-        let last = self.summary.last_time?;
-        Some(self.correction.map_or(last, |correction| correction.of(last)))
+    /// How often the stamps stepped back so far, and records had none that fits.
+    pub(crate) fn steps_back(&self) -> u64 {
+        self.summary.disorder.records + self.summary.unstamped
+    }
+
+    /// What was found when the records were put in order.
+    pub(crate) fn note_sorting(&mut self, sorting: Sorting) {
+        self.summary.sorting = sorting;
     }
 
     /// What was found so far.

@@ -6,6 +6,8 @@ use std::fmt;
 
 use roce_model::Nanos;
 
+use crate::sorter::Sorting;
+
 /// How records follow each other in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
@@ -118,6 +120,10 @@ pub struct Summary {
     pub lost_records: u64,
     /// Records whose time goes backwards.
     pub disorder: Disorder,
+    /// Records whose time does not fit 64 bits of nanoseconds: a frame of theirs has the latest time there is.
+    pub unstamped: u64,
+    /// What was put in order: nothing where the reader is used alone.
+    pub sorting: Sorting,
     /// Set when the file ends inside a record.
     pub truncation: Option<Truncation>,
 }
@@ -133,6 +139,8 @@ impl Summary {
             untimed: 0,
             lost_records: 0,
             disorder: Disorder::default(),
+            unstamped: 0,
+            sorting: Sorting::default(),
             truncation: None,
         }
     }
@@ -147,7 +155,11 @@ pub(crate) struct Times {
     least: Option<u64>,
     most: u64,
     disorder: Disorder,
+    unstamped: u64,
 }
+
+/// A step forward by more than this, 146 years, is looked at as one back is.
+const LEAP: u64 = 1 << 62;
 
 impl Times {
     /// The time of the last record.
@@ -158,23 +170,30 @@ impl Times {
     /// Takes the time of one more record.
     #[inline]
     pub(crate) fn note(&mut self, time: u64) {
-        if self.least.is_none() || time < self.last {
-            self.note_odd(time);
+        if (self.least.is_none() || time.wrapping_sub(self.last) > LEAP) && !self.note_odd(time) {
+            return;
         }
         self.last = time;
     }
 
-    /// The first record, and every one that steps back.
+    /// The first record, every one that steps back, and such whose time does not fit; whether its time counts.
     #[cold]
-    fn note_odd(&mut self, time: u64) {
+    fn note_odd(&mut self, time: u64) -> bool {
+        if time == u64::MAX {
+            self.unstamped += 1;
+            return false;
+        }
         if let Some(least) = &mut self.least {
-            *least = time.min(*least);
-            self.most = self.most.max(self.last);
-            self.disorder.records += 1;
-            self.disorder.max_back_ns = self.disorder.max_back_ns.max(self.last - time);
+            if time < self.last {
+                *least = time.min(*least);
+                self.most = self.most.max(self.last);
+                self.disorder.records += 1;
+                self.disorder.max_back_ns = self.disorder.max_back_ns.max(self.last - time);
+            }
         } else {
             self.least = Some(time);
         }
+        true
     }
 
     /// Brings a summary up to date.
@@ -182,12 +201,29 @@ impl Times {
         summary.first_time = self.least.map(Nanos);
         summary.last_time = self.least.map(|_| Nanos(self.most.max(self.last)));
         summary.disorder = self.disorder;
+        summary.unstamped = self.unstamped;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stamp_that_does_not_fit_is_counted_and_moves_nothing() {
+        let mut times = Times::default();
+        for time in [100, u64::MAX, 200, u64::MAX] {
+            times.note(time);
+        }
+        let mut summary = Summary::new(Format {
+            container: Container::Pcapng,
+            compression: None,
+        });
+        times.report(&mut summary);
+        assert_eq!((summary.unstamped, summary.disorder), (2, Disorder::default()));
+        assert_eq!(summary.last_time, Some(Nanos(200)));
+        assert_eq!(times.last(), Nanos(200));
+    }
 
     #[test]
     fn steps_back_are_counted_against_the_record_before() {

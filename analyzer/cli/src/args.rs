@@ -141,15 +141,22 @@ pub(crate) struct Shape {
     #[arg(long, value_name = "SEVERITY", value_parser = SEVERITIES)]
     pub(crate) fail_on: Option<String>,
 
-    /// Width of a timeline bin, such as 100us, 1ms, 1s [default: 1ms]
+    /// Width of a timeline bin, such as 100us, 1ms, 1s [default: 10us to 1ms, by the captures' length]
+    ///
+    /// The default makes 250 bins or more of the captures, and is 1ms from 250ms on, for standard input and in live runs.
     #[arg(long, value_name = "DURATION", value_parser = parse_bin)]
     pub(crate) bin: Option<Nanos>,
 
-    /// Only packets for which EXPR holds: addresses, qpn, service, dscp, vlan, vni with and, or, not, ( )
+    /// Show only flows for which EXPR holds: addresses, qpn, service, dscp, vlan, vni with and, or, not, ( )
     ///
-    /// Examples: "10.0.0.1 <-> 10.0.0.2", "src 10.0.0.0/24 and qpn 0x11", "service ud or dscp 48".
+    /// All traffic is analysed, and verdicts and totals are about all of it. Examples: "10.0.0.1 <-> 10.0.0.2", "src 10.0.0.0/24
+    /// and qpn 0x11", "service ud or dscp 48".
     #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
     pub(crate) flow: Option<Filter>,
+
+    /// Analyse only packets for which EXPR holds, as if there were no others: verdicts can be wrong by what is left out
+    #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
+    pub(crate) only_flow: Option<Filter>,
 
     #[command(flatten)]
     pub(crate) processes: Processes,
@@ -170,7 +177,8 @@ pub(crate) struct Shape {
 
     /// DCQCN parameters of the senders: paper, ns3, nvidia, changes such as nvidia,timer=55us, or none [default: paper]
     ///
-    /// From them and --link-rate comes the rate that the timeline expects after each CNP. "none" is for senders with another
+    /// From them and --link-rate comes the rate that the timeline expects after each CNP. Stated, they alone say what a sender may
+    /// send before it counts as one that ignores CNPs; else all known sets do. "none" is for senders with another
     /// congestion control.
     #[arg(long, value_name = "SET", value_parser = Reaction::parse)]
     pub(crate) dcqcn: Option<Reaction>,
@@ -212,6 +220,7 @@ impl Shape {
             fail_on: self.fail_on.or(others.fail_on),
             bin: self.bin.or(others.bin),
             flow: self.flow.or(others.flow),
+            only_flow: self.only_flow.or(others.only_flow),
             processes: self.processes.or(others.processes),
             lag: if self.lag.is_empty() { others.lag } else { self.lag },
             link_rate: self.link_rate.or(others.link_rate),

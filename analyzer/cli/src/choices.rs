@@ -13,22 +13,30 @@ use crate::dscp::DscpMap;
 use crate::duration::Moment;
 use crate::processes::Processes;
 use crate::rate::Rate;
+use crate::span;
 use crate::training::{self, Logged, Pattern};
 
+/// The name under which the width of a bin is echoed.
+const BIN: &str = "bin_ns";
 /// More threads than this bring nothing: one reads for all of them.
 const MOST_THREADS: u32 = 8;
 
 /// Everything that shapes a run but its inputs.
 pub(crate) struct Choices {
     pub(crate) bin: Nanos,
+    /// Nobody said how wide a bin is to be.
+    pub(crate) is_bin_free: bool,
     pub(crate) dcqcn: Option<Reaction>,
     pub(crate) dscp_map: DscpMap,
     pub(crate) fail_on: Option<Severity>,
+    /// The flows that are shown.
     pub(crate) flow: Option<Filter>,
     pub(crate) lag: Vec<Vec<String>>,
     pub(crate) link_rate: Option<Rate>,
     pub(crate) logged: Vec<Logged>,
     pub(crate) max_flows: usize,
+    /// The only packets that are analysed.
+    pub(crate) only_flow: Option<Filter>,
     pub(crate) processes: Processes,
     pub(crate) threads: u32,
     pub(crate) thresholds: Thresholds,
@@ -62,7 +70,8 @@ impl Choices {
         };
         let fail_on = shape.fail_on.as_deref().map(parse_severity).transpose();
         let mut choices = Self {
-            bin: shape.bin.or(config.bin).unwrap_or(Nanos(1_000_000)),
+            bin: shape.bin.or(config.bin).unwrap_or(span::WIDEST),
+            is_bin_free: shape.bin.or(config.bin).is_none(),
             dcqcn: shape.dcqcn.clone().or(config.dcqcn),
             dscp_map: shape.dscp_map.or(config.dscp_map).unwrap_or_default(),
             fail_on: fail_on.map_err(|error| anyhow!(error))?.or(config.fail_on),
@@ -75,6 +84,7 @@ impl Choices {
             link_rate: shape.link_rate.or(config.link_rate),
             logged,
             max_flows: shape.max_flows.or(config.max_flows).unwrap_or(1_000_000),
+            only_flow: shape.only_flow.clone().or(config.only_flow),
             processes: shape.processes.clone(),
             threads: shape.threads.or(config.threads).unwrap_or_else(default_threads),
             thresholds,
@@ -82,6 +92,22 @@ impl Choices {
             echo: Vec::new(),
         };
         choices.echo = choices.said(arguments, log.as_ref(), pattern.as_ref());
+        Ok(choices)
+    }
+
+    /// The same for captures: with `fits_bin` a bin is as wide as they want it, if nobody said how wide.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn of_captures(arguments: &Analyse, fits_bin: bool) -> anyhow::Result<Self> {
+        let mut choices = Self::of(arguments)?;
+        if fits_bin && choices.is_bin_free {
+            choices.bin = span::bin(&arguments.captures);
+            let said = choices.echo.iter_mut().find(|(name, _)| name == BIN);
+            if let Some((_, value)) = said {
+                *value = choices.bin.0.to_string();
+            }
+        }
         Ok(choices)
     }
 
@@ -93,7 +119,7 @@ impl Choices {
         pattern: Option<&Pattern>,
     ) -> Vec<(String, String)> {
         let mut said = vec![
-            ("bin_ns".to_owned(), self.bin.0.to_string()),
+            (BIN.to_owned(), self.bin.0.to_string()),
             ("max_flows".to_owned(), self.max_flows.to_string()),
         ];
         let mut add = |name: &str, value: Option<String>| {
@@ -102,6 +128,7 @@ impl Choices {
             }
         };
         add("flow", self.flow.as_ref().map(ToString::to_string));
+        add("only_flow", self.only_flow.as_ref().map(ToString::to_string));
         for (option, value) in self.processes.said() {
             add(option, Some(value));
         }

@@ -139,7 +139,9 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
         .flatten()
         .next()
         .map(|side: &Collected| side.widths().0);
-    let bin = arguments.bin.or(told);
+    // Both sides have the same.
+    let usual = arguments.config.is_none().then_some(crate::span::WIDEST);
+    let bin = arguments.bin.or(told).or(usual);
     let [a, b] = sides;
     let [a, b] = [(a, paths[0]), (b, paths[1])].map(|(side, path)| match side {
         Some(side) => Ok(side),
@@ -204,7 +206,7 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         explain: None,
         shape: Shape {
             bin,
-            flow: arguments.flow.clone(),
+            only_flow: arguments.flow.clone(),
             link_rate: arguments.link_rate,
             dscp_map: arguments.dscp_map,
             config: arguments.config.clone(),

@@ -20,7 +20,7 @@ use crate::training::Pattern;
 const LARGEST: u64 = 1 << 20;
 
 /// The options that a file can hold.
-const OPTIONS: [&str; 12] = [
+const OPTIONS: [&str; 13] = [
     "bin",
     "dcqcn",
     "dscp-map",
@@ -29,6 +29,7 @@ const OPTIONS: [&str; 12] = [
     "lag",
     "link-rate",
     "max-flows",
+    "only-flow",
     "threads",
     "top",
     "training-log",
@@ -49,6 +50,7 @@ pub(crate) struct Config {
     pub(crate) lag: Vec<Vec<String>>,
     pub(crate) link_rate: Option<Rate>,
     pub(crate) max_flows: Option<usize>,
+    pub(crate) only_flow: Option<Filter>,
     pub(crate) threads: Option<u32>,
     pub(crate) top: Option<usize>,
     pub(crate) training_log: Option<String>,
@@ -190,6 +192,7 @@ impl Config {
             "dscp-map" => self.dscp_map = Some(DscpMap::parse(&text)?),
             "fail-on" => self.fail_on = Some(parse_severity(&text)?),
             "flow" => self.flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
+            "only-flow" => self.only_flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
             "link-rate" => self.link_rate = Some(Rate::parse(&text)?),
             "max-flows" => self.max_flows = Some(parse_max_flows(&text)?),
             "threads" => self.threads = Some(parse_threads(&text)?),

@@ -278,6 +278,7 @@ impl Decoder {
         let range = self.range.clone();
         let in_range = |frame: &&Frame| range.contains(&frame.time.0);
         let Some(first_taken) = frames.iter().find(in_range) else {
+            self.unstamped(frames);
             return;
         };
         // What is counted of frames is counted apart from decoding them: both loops stay simple.
@@ -294,6 +295,9 @@ impl Decoder {
         whole.include(span.last);
         if self.share.is_first() {
             self.totals.frames += taken;
+        }
+        if taken < frames.len() as u64 {
+            self.unstamped(frames);
         }
         self.mirrored = 0;
         // Packets are decoded where they stay: there is a place for each frame.
@@ -338,6 +342,15 @@ impl Decoder {
         packets.keep(used);
         batch.packets = packets;
         self.taps.roce(tap, used as u64 - self.mirrored);
+    }
+
+    /// Counts the frames among these whose stamps do not fit: they are in no bin.
+    #[cold]
+    fn unstamped(&mut self, frames: &[Frame]) {
+        let unstamped = frames.iter().filter(|frame| frame.time == Nanos(u64::MAX));
+        if self.share.is_first() && self.range.end == u64::MAX {
+            self.totals.frames += unstamped.count() as u64;
+        }
     }
 
     /// A frame that the fast path does not take: whether `packet`, of which time and lengths are known, and which would stand at

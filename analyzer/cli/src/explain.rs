@@ -58,6 +58,7 @@ fn text(rule: &Rule, thresholds: &Thresholds, width: usize) -> String {
         ("severity", severity.as_str()),
         ("meaning", rule.meaning),
         ("computed", rule.method),
+        ("confidence", rule.confidence),
         ("rule from", rule.source),
     ] {
         text.push('\n');
@@ -130,7 +131,7 @@ mod tests {
             for width in [0, 40, 80, 160, usize::MAX] {
                 let told = explain(rule.id, &Thresholds::default(), width).unwrap();
                 assert!(told.starts_with(rule.id), "{told}");
-                for word in ["severity", "meaning", "computed", "rule from"] {
+                for word in ["severity", "meaning", "computed", "confidence", "rule from"] {
                     assert!(told.contains(&format!("\n{word} ")), "{word}: {told}");
                 }
                 let widest = width.clamp(NARROWEST, WIDEST);

@@ -88,6 +88,12 @@ pub(crate) fn summaries(
                 summary.untimed
             ));
         }
+        if summary.unstamped > 0 {
+            input.warnings.push(format!(
+                "{} records have a time that does not fit 64 bits of nanoseconds: they count as frames and are not analysed",
+                summary.unstamped
+            ));
+        }
     }
     for (place, error) in errors {
         if let Some(input) = inputs.get_mut(*place) {

@@ -30,6 +30,7 @@ mod run;
 #[cfg(feature = "live")]
 mod screen;
 mod simulate;
+mod span;
 #[cfg(feature = "parquet")]
 mod stored;
 mod taps;

@@ -129,6 +129,7 @@ impl Plan {
             decoder,
             analysis,
             batch: PacketBatch::default(),
+            together: TOGETHER.max(Analysis::FIRST_PACKETS),
         }
     }
 }
@@ -374,6 +375,8 @@ struct Part {
     decoder: Decoder,
     analysis: Analysis,
     batch: PacketBatch,
+    /// So many packets are analysed together; the first time more.
+    together: usize,
 }
 
 impl Part {
@@ -390,7 +393,7 @@ impl Part {
             let to = (from + TOGETHER).min(all.end);
             self.decoder.decode(work, from..to, &mut self.batch);
             // Where inputs take turns, runs are short: their packets are analysed together all the same.
-            if self.batch.len() >= TOGETHER {
+            if self.batch.len() >= self.together {
                 self.analyse();
             }
             from = to;
@@ -403,6 +406,9 @@ impl Part {
     /// Analyses what was decoded.
     fn analyse(&mut self) {
         self.analysis.push(&self.batch);
+        if !self.batch.packets.is_empty() {
+            self.together = TOGETHER;
+        }
         self.batch.clear();
         if let Some(now) = self.decoder.now() {
             self.analysis.advance_to(now);

@@ -73,7 +73,7 @@ fn analyse(
     player: Option<&Player>,
     begun: Begun,
 ) -> anyhow::Result<ExitCode> {
-    let choices = Choices::of(arguments)?;
+    let choices = Choices::of_captures(arguments, live.is_none() && player.is_none())?;
     let threads = choices.threads;
 
     let mut opened = inputs::open(&arguments.captures, threads > 1);
@@ -280,8 +280,9 @@ pub(crate) fn plan(choices: &Choices) -> Plan {
             link_rate: options.link_rate,
             training_log: choices.logged.iter().copied().map(LoggedStep::from).collect(),
             thresholds: choices.thresholds.clone(),
+            shown: choices.flow.clone(),
         },
-        filter: choices.flow.clone(),
+        filter: choices.only_flow.clone(),
         processes: choices.processes.clone(),
         range: 0..u64::MAX,
         lags: choices.lag.clone(),
@@ -300,6 +301,7 @@ fn options(choices: &Choices) -> Options {
             .dcqcn
             .as_ref()
             .map_or(Options::default().dcqcn, |reaction| reaction.parameters),
+        dcqcn_stated: choices.dcqcn.is_some(),
         priority_of_dscp: choices.dscp_map.0,
         seed: None,
     }
@@ -422,6 +424,14 @@ pub(crate) fn summary(
         {
             tap.out_of_order += disorder.records;
             tap.out_of_order_max_ns = tap.out_of_order_max_ns.max(disorder.max_back_ns);
+            let sorting = read.summary.sorting;
+            tap.sorted_frames += sorting.frames;
+            tap.sorted_first_time = match (tap.sorted_first_time, sorting.first) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+            tap.sorted_max_ns = tap.sorted_max_ns.max(sorting.furthest_ns);
+            tap.sorted_too_late += sorting.too_late;
         }
         for (index, interface) in read.interfaces.iter().enumerate() {
             let tap = decoder.taps.of_interface(input, index);

@@ -26,10 +26,11 @@ use roce_wire::{Psn, Qpn};
 use crate::asked::AskedFor;
 use crate::bins::{Bin, Bins, Place};
 use crate::cnp::CnpReceivers;
-use crate::copies::Recent;
+use crate::copies::{Recent, fingerprint};
 use crate::counts::Counts;
 use crate::crossings::Crossings;
-use crate::dcqcn::Parameters;
+use crate::dcqcn::{Legal, Parameters};
+use crate::holes::MAX_OPEN_HOLES;
 use crate::marks::Marks;
 use crate::outstanding::Outstanding;
 use crate::pauses::Pauses;
@@ -49,6 +50,8 @@ pub struct Options {
     pub link_rate: Option<u64>,
     /// How senders react to congestion notifications; `None` when they do not by DCQCN.
     pub dcqcn: Option<Parameters>,
+    /// Whether the user stated these parameters: only then they alone say what a sender may do at most.
+    pub dcqcn_stated: bool,
     /// The priority (0 to 7) of untagged packets, by DSCP.
     pub priority_of_dscp: [u8; 64],
     /// What the hashes of packets begin with. Which of those of the last millisecond are remembered, to tell copies by, depends on it where they
@@ -80,6 +83,7 @@ impl Default for Options {
             max_flows: 1_000_000,
             link_rate: None,
             dcqcn: Some(Parameters::default()),
+            dcqcn_stated: false,
             priority_of_dscp: Self::PRIORITY_OF_DSCP,
             seed: None,
         }
@@ -89,8 +93,8 @@ impl Default for Options {
 /// Results, as far as they cannot change any more.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// Flows that were opened.
-    pub(crate) opened: Vec<FlowKey>,
+    /// Flows that were opened, with the DSCP of their first packet.
+    pub(crate) opened: Vec<(FlowKey, Option<u8>)>,
     pub(crate) bins: Vec<Bin>,
     pub(crate) flows: Vec<FlowRow>,
     /// The flows that are live, where that was asked for.
@@ -129,6 +133,8 @@ pub struct Analysis {
     table: FlowTable,
     bins: Bins,
     recent: Recent,
+    /// Packets that were looked at before they were judged.
+    learned: usize,
     asked: AskedFor,
     cnp: CnpReceivers,
     marks: Marks,
@@ -136,6 +142,8 @@ pub struct Analysis {
     datagrams: HashMap<(u64, Qpn), Vec<u32>, foldhash::fast::RandomState>,
     outstanding: Outstanding,
     shared_ports: SharedPorts,
+    /// Reliable flows of one direction between two hosts, by the hash of the pair.
+    siblings: HashMap<u64, Vec<u32>, foldhash::fast::RandomState>,
     exchanges: Exchanges,
     promises: Promises,
     queue_pairs: QueuePairs,
@@ -144,6 +152,8 @@ pub struct Analysis {
     pauses: Pauses,
     link_rate: Option<u64>,
     dcqcn: Option<Parameters>,
+    /// What a sender may do at most; `None` when senders do not go by DCQCN.
+    legal: Option<Legal>,
     priority_of_dscp: [u8; 64],
     /// Responses that are missing before the READ response being counted, as far as that alone shows.
     read_gap: Option<(Psn, u32)>,
@@ -164,12 +174,17 @@ pub struct Analysis {
     /// One more than the highest tap of a flow.
     taps: u32,
     max_flows: usize,
+    /// Intervals of missing PSNs that one flow may keep, by how many flows there are.
+    max_holes: usize,
     output: Output,
     /// Room for looking packets up.
     found: Box<[Found]>,
     /// The first epoch of a new flow: past all epochs of evicted ones, so that no key is used twice.
     first_epoch: u32,
 }
+
+/// Intervals of missing PSNs of all flows together, as far as flows have more than [`crate::holes::MIN_OPEN_HOLES`]: 64 bytes each.
+const MAX_HOLES_OF_ALL: usize = 1 << 22;
 
 /// Rows or flows that close together, so that waits for memory overlap.
 const CLOSED_TOGETHER: usize = 16;
@@ -178,18 +193,23 @@ const CLOSED_TOGETHER: usize = 16;
 const MOST_EVENTS: usize = 1 << 16;
 
 impl Analysis {
+    /// So many packets should come together at the beginning.
+    pub const FIRST_PACKETS: usize = 1_024;
+
     /// An analysis that has seen nothing.
     pub fn new(options: Options) -> Self {
         Self {
             table: FlowTable::new(options.max_flows, options.seed),
             bins: Bins::new(options.bin),
             recent: Recent::default(),
+            learned: 0,
             asked: AskedFor::default(),
             cnp: CnpReceivers::new(options.max_flows),
             marks: Marks::default(),
             datagrams: HashMap::default(),
             outstanding: Outstanding::default(),
             shared_ports: SharedPorts::default(),
+            siblings: HashMap::default(),
             exchanges: Exchanges::default(),
             promises: Promises::default(),
             queue_pairs: QueuePairs::default(),
@@ -197,6 +217,9 @@ impl Analysis {
             pauses: Pauses::new(options.link_rate),
             link_rate: options.link_rate,
             dcqcn: options.dcqcn,
+            legal: options
+                .dcqcn
+                .map(|set| Legal::new(options.link_rate, options.dcqcn_stated.then_some(set))),
             priority_of_dscp: options.priority_of_dscp,
             read_gap: None,
             totals: Totals::default(),
@@ -210,14 +233,23 @@ impl Analysis {
             first_tap: None,
             taps: 0,
             max_flows: options.max_flows,
+            max_holes: MAX_OPEN_HOLES,
             output: Output::default(),
             found: vec![Found::default(); TOGETHER].into_boxed_slice(),
             first_epoch: 0,
         }
     }
 
-    /// Takes packets in the order of time.
+    /// Takes packets in the order of time. What shows only in many packets, as that a tap shows each of them twice, is learned from
+    /// the first batches before they are judged: [`Analysis::FIRST_PACKETS`] should come together.
     pub fn push(&mut self, batch: &PacketBatch) {
+        if self.learned < Self::FIRST_PACKETS && !batch.packets.is_empty() {
+            self.learned += batch.packets.len();
+            let table = &self.table;
+            self.recent.learn(&batch.packets, |packet| {
+                fingerprint(table.hash_of(packet), packet)
+            });
+        }
         // Packets run up to the next thing that lies between them.
         let mut from = 0;
         let mut pauses = batch.pauses.iter().peekable();
@@ -330,7 +362,7 @@ impl Analysis {
             ..self.totals
         };
         let (matched, hops) = self.crossings.map_or_else(Default::default, |crossings| {
-            (crossings.matched().to_vec(), crossings.hops.rows(&crossings.gaps))
+            (crossings.matched().to_vec(), crossings.hops.rows())
         });
         (
             output,
@@ -394,7 +426,7 @@ impl Analysis {
         let hot = &mut self.table.hot[at as usize];
         if !hot.active {
             hot.active = true;
-            self.bins.active.push(at);
+            self.bins.begin_flow(at, packet.time);
         }
         self.count(at, packet, verdict);
     }
@@ -443,6 +475,9 @@ impl Analysis {
         self.losses[tap] = self.losses[tap].wrapping_add(1);
         self.lost_at.resize(self.losses.len(), Nanos(0));
         self.lost_at[tap] = lost.time;
+        if let Some(crossings) = &mut self.crossings {
+            crossings.lost(lost.tap, lost.time);
+        }
         if lost.records == 0 {
             return;
         }
@@ -462,13 +497,16 @@ impl Analysis {
     /// Ends the current bin.
     fn begin_bin(&mut self, number: u64) {
         let active = core::mem::take(&mut self.bins.active);
+        let since = self.bins.take_since();
         self.bins.rows.reserve(active.len());
+        let mut since_of = since.iter().copied().chain(core::iter::repeat(Nanos(0)));
         for some in active.chunks(CLOSED_TOGETHER) {
             self.table.prefetch_rows(some);
             for at in some {
-                self.close_row(*at);
+                self.close_row(*at, since_of.next().unwrap_or_default());
             }
         }
+        self.bins.reuse_since(since);
         self.bins.active = active;
         self.bins.active.clear();
         self.pauses.end_bin(self.bins.time(number), &mut self.bins.events);

@@ -40,6 +40,8 @@ struct Pair {
     key: (TapId, Address, Address),
     asked: [Asked; KEPT],
     next: usize,
+    /// When a receiver last had no buffer; 0: never.
+    refused: Nanos,
 }
 
 #[derive(Debug)]
@@ -81,6 +83,27 @@ impl AskedFor {
         }
         pair.asked[pair.next] = Asked { psn, time };
         pair.next = (pair.next + 1) % KEPT;
+    }
+
+    /// An RNR NAK in the flow of `key` at `tap`, which goes from responder to requester.
+    pub(crate) fn note_refusal(&mut self, tap: TapId, key: &FlowKey, time: Nanos) {
+        let key = (tap, key.destination, key.source);
+        let place = self.place(&key);
+        let pair = &mut self.pairs[place];
+        if pair.key != key {
+            *pair = Pair {
+                key,
+                ..Pair::default()
+            };
+        }
+        pair.refused = time;
+    }
+
+    /// Whether some receiver of the destination had no buffer for requests from the source of `key` a moment ago.
+    pub(crate) fn is_refused(&self, tap: TapId, key: &FlowKey, time: Nanos) -> bool {
+        let key = (tap, key.source, key.destination);
+        let pair = &self.pairs[self.place(&key)];
+        pair.key == key && pair.refused.0 != 0 && time.since(pair.refused) <= WINDOW
     }
 
     /// What the receiver of the requests of `key` asked for a moment ago.

@@ -32,7 +32,24 @@ pub(crate) struct Row {
     pub(crate) knows_cnp: bool,
     /// The place in [`Bin::limits`], counted from 1; 0: none.
     pub(crate) limits: u32,
+    /// From its first packet in the bin to its last one, in ns after the begin of the bin.
+    pub(crate) active: Active,
     pub(crate) counts: Counts,
+}
+
+/// When a flow sent in a bin, in ns after the bin's begin. Where that is not known, all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Active {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+impl Active {
+    /// The whole bin.
+    pub(crate) const ALL: Self = Self {
+        first: 0,
+        last: u64::MAX,
+    };
 }
 
 /// What held a flow back in one bin.
@@ -100,6 +117,7 @@ impl Bin {
                 rows.push(Row {
                     times: 0,
                     limits: 0,
+                    active: Active::ALL,
                     counts: Counts::default(),
                     ..like.clone()
                 });
@@ -122,6 +140,8 @@ pub(crate) struct Bins {
     pending: VecDeque<Bin>,
     /// Flows with counts in the current bin, in the order of their first packet in it.
     pub(crate) active: Vec<u32>,
+    /// When the first packet of each of them came; 0, or nothing at the end: not known.
+    since: Vec<Nanos>,
     /// Rows of the current bin that closed before its end.
     pub(crate) rows: Vec<Row>,
     /// The times of those rows and of the others to come.
@@ -160,6 +180,7 @@ impl Bins {
             open: 0,
             pending: VecDeque::new(),
             active: Vec::new(),
+            since: Vec::new(),
             rows: Vec::new(),
             times: Vec::new(),
             limits: Vec::new(),
@@ -196,6 +217,37 @@ impl Bins {
             Place::Later(number)
         } else {
             Place::Earlier(number)
+        }
+    }
+
+    /// A flow becomes active in the current bin with a packet at `time`.
+    #[inline]
+    pub(crate) fn begin_flow(&mut self, flow: u32, time: Nanos) {
+        self.since.resize(self.active.len(), Nanos(0));
+        self.since.push(time);
+        self.active.push(flow);
+    }
+
+    /// The current bin ends: when the first packet of each of [`Bins::active`] came.
+    pub(crate) fn take_since(&mut self) -> Vec<Nanos> {
+        core::mem::take(&mut self.since)
+    }
+
+    /// Gives the vector back.
+    pub(crate) fn reuse_since(&mut self, mut since: Vec<Nanos>) {
+        since.clear();
+        self.since = since;
+    }
+
+    /// When a flow that has sent from `since` (0: not known) to `last` was active in the current bin.
+    pub(crate) fn active_from(&self, since: Nanos, last: Nanos) -> Active {
+        Active {
+            first: since.0.saturating_sub(self.begin),
+            last: if last.0 < self.begin {
+                u64::MAX
+            } else {
+                last.0 - self.begin
+            },
         }
     }
 
@@ -383,6 +435,7 @@ mod tests {
             knows_cnp: false,
             counts,
             limits: 0,
+            active: Active::ALL,
         }
     }
 

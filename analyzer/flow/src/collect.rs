@@ -1,9 +1,10 @@
 //! Puts the results of the parts of a run together and hands them to sinks, bin by bin.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use roce_model::{
-    Columns, EventColumns, FlowRow, Nanos, Progress, Sink, SinkError, TimelineColumns, TimelineRow,
+    Columns, EventColumns, Filter, FlowId, FlowKey, FlowRow, Nanos, Progress, Sink, SinkError,
+    TimelineColumns, TimelineRow,
 };
 
 use crate::analysis::{LiveFlows, Output};
@@ -29,6 +30,31 @@ pub struct Collector<'a> {
     /// Rows that are not in `timeline` yet; none between two bins.
     rows: Vec<TimelineRow>,
     verdicts: Verdicts,
+    shown: Option<Shown>,
+}
+
+/// Which flows the sinks get.
+struct Shown {
+    filter: Filter,
+    flows: HashSet<FlowId, foldhash::fast::RandomState>,
+}
+
+/// Flows that are shown, at most: some 64 MB. More of them are not.
+const MOST_SHOWN: usize = 1 << 22;
+
+impl Shown {
+    /// Whether a flow is shown from now on, whose first packet has this DSCP.
+    fn opened(&mut self, key: &FlowKey, dscp: Option<u8>) -> bool {
+        let id = key.id();
+        if self.flows.len() < MOST_SHOWN && self.filter.matches_flow(key, dscp) {
+            self.flows.insert(id);
+        }
+        self.has(id)
+    }
+
+    fn has(&self, flow: FlowId) -> bool {
+        self.flows.contains(&flow)
+    }
 }
 
 #[derive(Default)]
@@ -51,6 +77,10 @@ impl<'a> Collector<'a> {
             ways: Ways::default(),
             of_rows: Vec::new(),
             rows: Vec::with_capacity(TOGETHER),
+            shown: settings.shown.clone().map(|filter| Shown {
+                filter,
+                flows: HashSet::default(),
+            }),
             verdicts: Verdicts::new(settings),
         }
     }
@@ -59,15 +89,23 @@ impl<'a> Collector<'a> {
     ///
     /// # Errors
     /// When a sink fails.
-    pub fn push(&mut self, part: usize, output: Output) -> Result<(), SinkError> {
-        if !output.opened.is_empty() {
+    pub fn push(&mut self, part: usize, mut output: Output) -> Result<(), SinkError> {
+        let mut opened = core::mem::take(&mut output.opened);
+        if let Some(shown) = &mut self.shown {
+            opened.retain(|(key, dscp)| shown.opened(key, *dscp));
+        }
+        if !opened.is_empty() {
+            let keys: Vec<FlowKey> = opened.into_iter().map(|(key, _)| key).collect();
             for sink in &mut self.sinks {
-                sink.flows_opened(&output.opened)?;
+                sink.flows_opened(&keys)?;
             }
         }
         if !output.flows.is_empty() {
             for row in &output.flows {
                 self.verdicts.flow(row);
+            }
+            if let Some(shown) = &self.shown {
+                output.flows.retain(|row| shown.has(row.flow_id));
             }
             for sink in &mut self.sinks {
                 sink.flows_closed(&output.flows)?;
@@ -124,10 +162,11 @@ impl<'a> Collector<'a> {
         for row in bins.iter().flat_map(|bin| &bin.rows) {
             let way = self.ways.of(row.groups);
             if row.counts.payload_bytes > 0 {
-                self.ways.sends(way);
+                self.ways.sends(way, row.active);
             }
             self.of_rows.push(way.number);
         }
+        self.ways.count_senders(time, self.width);
         let rows = bins
             .iter()
             .flat_map(|bin| bin.rows.iter().map(move |row| (bin, row)));
@@ -137,7 +176,8 @@ impl<'a> Collector<'a> {
             // Written out twice: what the verdicts do not look at need not be filled in for them.
             self.verdicts
                 .row(&timeline_row(time, bin, row, senders), way, &self.ways);
-            if is_wanted {
+            let is_shown = self.shown.as_ref().is_none_or(|shown| shown.has(row.flow_id));
+            if is_wanted && is_shown {
                 self.rows.push(timeline_row(time, bin, row, senders));
                 if self.rows.len() == TOGETHER {
                     self.timeline.extend(&self.rows);
@@ -156,6 +196,9 @@ impl<'a> Collector<'a> {
             self.verdicts.event(event);
         }
         if is_wanted {
+            if let Some(shown) = &self.shown {
+                events.retain(|event| event.flow_id.is_none_or(|flow| shown.has(flow)));
+            }
             self.events.extend(&events);
         }
         for frame in bins.iter().flat_map(|bin| &bin.pauses) {
@@ -211,6 +254,12 @@ impl<'a> Collector<'a> {
             let flows: Option<Vec<Vec<FlowRow>>> = rows.collect();
             self.verdicts.so_far(flows.map(|flows| flows.concat()))
         });
+        let so_far = so_far.map(|mut so_far| {
+            if let Some(shown) = &self.shown {
+                so_far.flows.retain(|row| shown.has(row.flow_id));
+            }
+            so_far
+        });
         let progress = Progress {
             complete: Nanos(self.complete().saturating_mul(self.width.0)),
             so_far: so_far.as_ref(),
@@ -264,10 +313,10 @@ fn timeline_row(time: Nanos, bin: &Bin, row: &Row, senders_to_destination: u32) 
 
 #[cfg(test)]
 mod tests {
-    use roce_model::{EventRow, FlowId, SoFar, TapId};
+    use roce_model::{Address, EventRow, FlowId, Qpn, SoFar, TapId};
 
     use super::*;
-    use crate::bins::{Bins, Row};
+    use crate::bins::{Active, Bins, Row};
     use crate::counts::Counts;
     use crate::hosts::Groups;
 
@@ -329,6 +378,7 @@ mod tests {
             knows_cnp: false,
             counts,
             limits: 0,
+            active: Active::ALL,
         }
     }
 
@@ -378,8 +428,8 @@ mod tests {
             .push(1, output(6, vec![bin(6, vec![row(2, 1, 2, 1)], &[])]))
             .unwrap();
         collector.finish().unwrap();
-        // Bin 5 had two senders to destination 1, one in each part.
-        assert_eq!(got.rows, [(50, 1, 2), (50, 2, 2), (60, 2, 1), (70, 1, 1)]);
+        // Bin 5 had two senders to destination 1, one in each part; 10 ns later both still go on.
+        assert_eq!(got.rows, [(50, 1, 2), (50, 2, 2), (60, 2, 2), (70, 1, 2)]);
     }
 
     #[test]
@@ -411,6 +461,55 @@ mod tests {
             .unwrap();
         collector.finish().unwrap();
         assert_eq!(got.events, [2, 3, 4]);
+    }
+
+    /// The flow of an RC queue pair of host 10.0.0.9.
+    fn key(qpn: u32) -> FlowKey {
+        FlowKey {
+            source: Address::v4([10, 0, 0, 1]),
+            destination: Address::v4([10, 0, 0, 9]),
+            destination_qpn: Qpn::new(qpn),
+            source_qpn: Qpn::default(),
+            vlan: None,
+            vni: None,
+            service: roce_wire::Service::Rc,
+        }
+    }
+
+    #[test]
+    fn only_shown_flows_reach_the_sinks_and_all_reach_the_verdicts() {
+        let mut got = Got::default();
+        let settings = Settings {
+            shown: Some(Filter::parse("qpn 1").unwrap()),
+            ..settings()
+        };
+        let mut collector = Collector::new(1, settings, vec![&mut got]);
+        let (one, other) = (key(1).id().0, key(2).id().0);
+        let bin = bin(0, vec![row(one, 1, 1, 9), row(other, 1, 2, 9)], &[4]);
+        let mut output = output(1, vec![bin]);
+        output.opened = vec![(key(1), None), (key(2), None)];
+        output.flows = vec![FlowRow {
+            flow_id: FlowId(other),
+            source: key(2).source,
+            destination: key(2).destination,
+            destination_qpn: 2,
+            service: "RC",
+            counted: true,
+            runs_timeout: 3,
+            ..FlowRow::default()
+        }];
+        collector.push(0, output).unwrap();
+        let verdicts = collector.finish().unwrap();
+        let mut run = roce_model::RunSummary::default();
+        verdicts.conclude(&mut run);
+        // Two hosts send to the destination, also when one of them is shown.
+        assert_eq!(got.rows, [(0, one, 2)]);
+        assert_eq!(got.events, [4], "what is of no flow is shown");
+        let [timeout] = <[_; 1]>::try_from(run.findings).unwrap();
+        assert_eq!(
+            (timeout.id, timeout.concerns_shown),
+            ("retransmit.timeout", Some(false))
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use roce_model::{FlowRow, Nanos};
 
+use crate::dcqcn::{Bound, Legal};
 use crate::distribution::Distribution;
 use crate::prefetch::prefetch;
 
@@ -26,6 +27,12 @@ const TRAIN: Nanos = Nanos(300_000);
 const WINDOW: Nanos = Nanos(100_000);
 /// ... and over so many packets, so that one more or less makes no difference.
 pub(crate) const WINDOW_PACKETS: u8 = 32;
+/// Marks are noted once in 65.5 us: without one for two such units a burst has ended, ...
+const BURST_GAP: Nanos = Nanos(2 << 16);
+/// ... and for the interval of the notification point besides, as the flow's own notifications show it, ...
+const USUAL_INTERVAL: Nanos = Nanos(50_000);
+/// ... which is not longer than this: adapters are documented with 4 us (mlxconfig) to 50 us (SIGCOMM 2015).
+const LONGEST_INTERVAL: Nanos = Nanos(100_000);
 /// Below this rate, in bit/s, a flow may be at its adapter's minimum, which notifications do not lower: mlx5's
 /// `rpg_min_rate` is 1 Mb/s by default, others have up to 10.
 const NEAR_MINIMUM: f64 = 20e6;
@@ -38,6 +45,7 @@ pub(crate) struct Progress {
     pub(crate) time: Nanos,
     pub(crate) packets: u64,
     pub(crate) payload_bytes: u64,
+    pub(crate) wire_bytes: u64,
 }
 
 impl Progress {
@@ -112,6 +120,8 @@ pub(crate) struct Congestion {
     charged: [u64; 3],
     /// Ratios of rates, in thousandths.
     reactions: Distribution,
+    /// What DCQCN allows at most, from the first notification on that surely is for the flow.
+    bound: Option<Box<Bound>>,
 }
 
 impl Congestion {
@@ -122,9 +132,20 @@ impl Congestion {
         prefetch(&self.train);
     }
 
+    /// Whether a notification came in the time `within` before `time`.
+    pub(crate) fn was_notified(&self, time: Nanos, within: Nanos) -> bool {
+        self.last_cnp.0 != 0 && time.since(self.last_cnp) <= within
+    }
+
     /// A data packet was marked.
+    ///
+    /// A notification point answers a mark at once or, within its interval after the last notification, at its end. So a mark
+    /// that a burst left without an answer, and after which none came for longer than that, gets none any more: the next
+    /// burst is measured from its own first mark.
     pub(crate) fn marked(&mut self, time: Nanos) {
-        if self.first_ce.0 == 0 {
+        let learned = self.interval.summary().min().map_or(USUAL_INTERVAL, Nanos);
+        let burst = Nanos(BURST_GAP.0 + learned.min(LONGEST_INTERVAL).0);
+        if self.first_ce.0 == 0 || time.since(self.last_ce) > burst {
             self.first_ce = time;
         }
         self.last_ce = self.last_ce.max(time);
@@ -151,8 +172,17 @@ impl Congestion {
         }
     }
 
+    /// A notification came that surely is for the flow, which has come so far.
+    pub(crate) fn surely_notified(&mut self, legal: &Legal, now: Progress) {
+        let bound = self.bound.get_or_insert_with(|| Box::new(Bound::new(legal, now)));
+        bound.cnp(now);
+    }
+
     /// Called every [`WINDOW_PACKETS`] packets. `last`: the packet before this one.
     pub(crate) fn mark(&mut self, now: Progress, last: Nanos, in_message: bool) {
+        if let Some(bound) = &mut self.bound {
+            bound.mark(now);
+        }
         let Some(train) = self.train else { return };
         let Some(after) = now.rate_since(&train.begin) else {
             if now.packets < train.begin.packets {
@@ -207,6 +237,10 @@ impl Congestion {
         row.cnp_interval_p99_ns = intervals.quantile(99);
         row.cnp_interval_max_ns = intervals.max();
         row.cnp_interval_stddev_ns = intervals.stddev();
+        if let Some(bound) = &self.bound {
+            (row.cnp_windows, row.cnp_windows_over) = bound.windows();
+            row.cnp_over_p50 = bound.excess();
+        }
         if is_sender_side {
             let reactions = self.reactions.summary();
             #[expect(clippy::cast_precision_loss, reason = "thousandths of a ratio")]
@@ -248,6 +282,7 @@ mod tests {
                 self.now.time.0 += every;
                 self.now.packets += 1;
                 self.now.payload_bytes += 1000;
+                self.now.wire_bytes += 1058;
                 if self.now.packets.is_multiple_of(u64::from(WINDOW_PACKETS)) {
                     self.meter.mark(self.now);
                     self.congestion.mark(self.now, last, false);
@@ -348,6 +383,31 @@ mod tests {
         sender.notify(100);
         sender.send(200, 1_000_000);
         assert_eq!(sender.row().cnp_trains, 0);
+    }
+
+    #[test]
+    fn a_mark_that_its_burst_left_unanswered_is_no_delay() {
+        let mut congestion = Congestion::default();
+        let mut row = FlowRow::default();
+        for burst in 0..20u64 {
+            // 80 us of marks, every 5 us; notifications at once and after 50 us. The next burst is 700 us later.
+            let begin = 1_000_000 + burst * 700_000;
+            for mark in 0..16 {
+                let time = begin + mark * 5_000;
+                congestion.marked(Nanos(time));
+                if mark == 0 || mark == 10 {
+                    let now = Progress {
+                        time: Nanos(time + 1_000),
+                        ..Progress::default()
+                    };
+                    congestion.notified(&Meter::default(), now, Nanos(0), false);
+                }
+            }
+        }
+        congestion.write_times(&mut row, false);
+        assert_eq!(row.ce_to_cnp_count, 40);
+        // From the mark at 5 us to the notification at 51 us.
+        assert_eq!(row.ce_to_cnp_max_ns, Some(46_000));
     }
 
     #[test]

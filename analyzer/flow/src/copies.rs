@@ -1,17 +1,21 @@
 //! Exact copies: a tap that mirrors both directions of a port, or `any` with the interfaces under it, shows a
-//! packet twice.
+//! packet twice. Which taps do so is learned in `mirrors`.
+
+mod mirrors;
 
 use roce_model::Packet;
 
 use crate::prefetch::prefetch;
 use crate::table::fold;
+use mirrors::Mirrors;
 
 /// The latest packets, by fingerprint: 16,384 of them in sets of four, the newest of a set first, so that a copy is
 /// found even thousands of packets later.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
-    /// Fingerprint (high 32 bits), path (8 bits), time in units of 64 ns (low 24 bits).
+    /// Fingerprint (high 32 bits), whether its copy was seen (1 bit), path (7 bits), time in units of 64 ns (low 24 bits).
     sets: Box<[[u64; 4]]>,
+    mirrors: Mirrors,
 }
 
 /// What is known of a packet that looks like one seen before.
@@ -21,13 +25,30 @@ pub(crate) enum Sighting {
     New,
     /// The same packet, by another way (interface, link addresses, direction or TTL): a copy.
     OtherPath,
-    /// The same packet by the same way: a copy, or sent again.
+    /// The same packet by the same way, at a tap that shows everything twice: a copy.
+    Doubled,
+    /// The same packet by the same way: a copy, made twice by the network, or sent again.
     SamePath,
+    /// The same packet by whatever way longer than a millisecond ago, as far as that is remembered: made twice by the network, or
+    /// sent again.
+    LongAgo,
+}
+
+impl Sighting {
+    /// The packet was seen before, or one that differs from it in nothing.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the tracker of requests"))]
+    pub(crate) fn is_repeated(self) -> bool {
+        self != Self::New
+    }
 }
 
 const SETS: usize = 1 << 12;
 const TIME_SHIFT: u32 = 6;
 const TIME_MASK: u64 = (1 << 24) - 1;
+const PATH_SHIFT: u32 = 24;
+const PATH_MASK: u64 = (1 << 7) - 1;
+/// It was seen twice: the next one is no copy of it.
+const TWICE: u64 = 1 << 31;
 /// A copy comes within 1 ms.
 const WINDOW: u64 = 1_000_000 >> TIME_SHIFT;
 
@@ -35,6 +56,7 @@ impl Default for Recent {
     fn default() -> Self {
         Self {
             sets: vec![[0; 4]; SETS].into_boxed_slice(),
+            mirrors: Mirrors::default(),
         }
     }
 }
@@ -49,26 +71,66 @@ impl Recent {
     /// Looks for the packet with this fingerprint among the latest ones, and remembers it.
     #[inline]
     pub(crate) fn look(&mut self, fingerprint: u64, packet: &Packet) -> Sighting {
-        let path = u64::from(packet.path & 0xff);
+        let path = u64::from(packet.path) & PATH_MASK;
         let time = packet.time.0 >> TIME_SHIFT & TIME_MASK;
         let tag = fingerprint >> 32;
         let set = &mut self.sets[place(fingerprint)];
-        let entry = tag << 32 | path << 24 | time;
+        let entry = tag << 32 | path << PATH_SHIFT | time;
         // Nearly always there is nothing like it: that is told without a branch for each.
-        let like_it = set.iter().map(|old| u8::from(old >> 32 == tag)).sum::<u8>() > 0;
+        if set.iter().map(|old| u8::from(old >> 32 == tag)).sum::<u8>() > 0 {
+            return self.look_alike(place(fingerprint), entry, packet);
+        }
+        *set = [entry, set[0], set[1], set[2]];
+        self.mirrors.first(packet);
+        Sighting::New
+    }
+
+    /// The same, where something in the set is like the packet, which makes the entry `new`.
+    #[inline(never)]
+    fn look_alike(&mut self, place: usize, new: u64, packet: &Packet) -> Sighting {
+        let (tag, time) = (new >> 32, new & TIME_MASK);
+        let set = &mut self.sets[place];
         let is_old =
             |old: &u64| old >> 32 == tag && (time.wrapping_sub(*old) & TIME_MASK) <= WINDOW && *old != 0;
-        let old = like_it.then(|| set.iter_mut().find(|old| is_old(old))).flatten();
-        let Some(old) = old else {
-            *set = [entry, set[0], set[1], set[2]];
-            return Sighting::New;
+        let Some(old) = set.iter_mut().find(|old| is_old(old)) else {
+            let is_known = set.iter().any(|old| old >> 32 == tag && *old != 0);
+            *set = [new, set[0], set[1], set[2]];
+            self.mirrors.first(packet);
+            return if is_known {
+                Sighting::LongAgo
+            } else {
+                Sighting::New
+            };
         };
-        if *old >> 24 & 0xff != path {
+        if (*old ^ new) >> PATH_SHIFT & PATH_MASK != 0 {
             // The first way stays remembered: what comes by it again is no copy of the copy.
             return Sighting::OtherPath;
         }
-        *old = entry;
-        Sighting::SamePath
+        if *old & TWICE != 0 {
+            // Sent again, or the next of packets that are alike: it may have a copy of its own.
+            self.mirrors.third(packet);
+            *old = new;
+            return Sighting::SamePath;
+        }
+        let is_doubled = self.mirrors.second(packet, time.wrapping_sub(*old) & TIME_MASK);
+        *old = new | TWICE;
+        if is_doubled {
+            Sighting::Doubled
+        } else {
+            Sighting::SamePath
+        }
+    }
+
+    /// Looks at the first packets of a capture, before they are judged, for taps that show everything twice. `fingerprint` is that
+    /// of a packet.
+    pub(crate) fn learn(&mut self, packets: &[Packet], fingerprint: impl Fn(&Packet) -> u64) {
+        let mut ahead = Self::default();
+        core::mem::swap(&mut ahead.mirrors, &mut self.mirrors);
+        for packet in packets {
+            ahead.look(fingerprint(packet), packet);
+        }
+        ahead.mirrors.conclude();
+        self.mirrors = ahead.mirrors;
     }
 }
 
@@ -95,46 +157,193 @@ pub(crate) fn fingerprint(flow: u64, packet: &Packet) -> u64 {
 /// The fractional part of the golden ratio: bits that are neither regular nor zero.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Tells, for one flow, copies by the same path from packets sent again.
+/// When a packet was sent, as its IPv4 identification says, against all packets of its flow that were captured before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum IdAge {
+    /// After all of them.
+    Newer,
+    /// Before the newest of them, or it is that one once more: a late packet or a duplicate made by the network.
+    Older,
+}
+
+/// The identification of a packet whose sender counts them up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ids {
+    pub(crate) id: u16,
+    /// The newest one of the flow, this packet included.
+    pub(crate) newest: u16,
+    pub(crate) age: IdAge,
+}
+
+impl Ids {
+    /// How many identifications behind the newest one the packet is; `None`: it is newer than all before.
+    pub(crate) fn behind(self) -> Option<u16> {
+        (self.age == IdAge::Older).then(|| self.newest.wrapping_sub(self.id))
+    }
+
+    /// Whether the packet was sent after the packet with the identification `other`.
+    pub(crate) fn is_after(self, other: u16) -> bool {
+        let ahead = self.id.wrapping_sub(other);
+        ahead != 0 && ahead < 1 << 15
+    }
+}
+
+/// Steps of this size or less are near: a sender that counts for its whole host sends for others in between.
+const NEAR: u16 = 2_048;
+/// A packet further behind the newest one than this can as well be ahead of it (serial numbers, RFC 1982).
+const FURTHEST: u16 = 1 << 14;
+/// With so many near steps a sender counts its packets, if hardly any step is far.
+const ENOUGH_STEPS: u16 = 16;
+/// Of so many near steps one can be far.
+const STEPS_PER_FAR: u16 = 128;
+/// Of so many near steps one can be none at all, as where the network makes duplicates.
+const STEPS_PER_ZERO: u16 = 8;
+/// A sender whose steps are this wide at most counts for the flow alone, or nearly so: losses and reordering make no wider ones.
+const OWN_COUNTER_STEP: u16 = 64;
+
+/// The sender sends for others in between.
+const SHARES_COUNTER: u8 = 1;
+/// A packet came before the copy of the one before: copies do not follow their originals at once, or there are none.
+const LAGGED: u8 = 2;
+
+/// Tells, for one flow, copies by the same path from packets sent again, and by the IPv4 identification which packets are old.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CopyEvidence {
-    /// The identification of the last packet.
-    ip_id: u16,
-    packets: u32,
-    /// By the same path.
-    copies: u32,
-    /// Two packets in a row had different ones: the sender counts them, so a resend has a new one.
-    ids_vary: bool,
+    /// No copies.
+    packets: u16,
+    /// Seen before by the same path, copies or not.
+    repeats: u16,
+    /// The identification of the packet that was sent last.
+    newest_id: u16,
+    /// Steps from the newest identification that were small, large, and none.
+    near: u16,
+    far: u8,
+    zero: u8,
+    /// [`SHARES_COUNTER`] and [`LAGGED`].
+    flags: u8,
+    /// The age of the latest packet.
+    age: Option<IdAge>,
 }
 
 impl CopyEvidence {
-    /// Whether a packet with this sighting is a copy. Called once for each packet of the flow.
+    /// Whether a packet with this sighting is a copy. Called once for each packet of the flow. A packet that comes twice at a tap
+    /// that does not show everything twice is a copy only if at least half of its flow's packets do.
     #[inline]
     pub(crate) fn is_copy(&mut self, sighting: Sighting, ip_id: u16) -> bool {
-        self.ids_vary |= self.packets > 0 && ip_id != self.ip_id;
-        self.ip_id = ip_id;
-        let copy = match sighting {
-            Sighting::New => false,
-            // It says nothing of copies by the same path.
-            Sighting::OtherPath => return true,
-            // Without identifications to tell by: a tap that shows every packet twice has done so from the first.
-            Sighting::SamePath => self.ids_vary || self.copies + 1 == self.packets,
-        };
-        if copy {
-            self.copies = self.copies.saturating_add(1);
-        } else {
-            self.packets = self.packets.saturating_add(1);
+        match sighting {
+            Sighting::New | Sighting::LongAgo => {
+                if self.packets > self.repeats {
+                    self.flags |= LAGGED;
+                }
+            }
+            // They say nothing of copies of this flow alone.
+            Sighting::OtherPath | Sighting::Doubled => return true,
+            Sighting::SamePath => {
+                self.repeats = self.repeats.saturating_add(1);
+                // From the first packet on each came twice in a row; or at least half of them, each numbered by its sender, so that
+                // it was not sent again.
+                let from_first = self.flags & LAGGED == 0 && self.repeats == self.packets;
+                let is_numbered = self.ids_vary(ip_id);
+                if from_first || is_numbered && self.repeats >= self.packets.div_ceil(2) {
+                    return true;
+                }
+            }
         }
-        copy
+        self.note_id(ip_id);
+        self.packets += 1;
+        if self.packets == u16::MAX {
+            (self.packets, self.repeats) = (self.packets / 2, self.repeats / 2);
+        }
+        false
+    }
+
+    /// What the identification says of the packet that [`CopyEvidence::is_copy`] took last, if it was no copy. `None` where the
+    /// identifications do not count up (constant, random, absent), and where too few were seen to know.
+    #[inline]
+    pub(crate) fn ids(&self, ip_id: u16) -> Option<Ids> {
+        self.age.map(|age| Ids {
+            id: ip_id,
+            newest: self.newest_id,
+            age,
+        })
+    }
+
+    /// Two packets had different identifications: the sender counts them, so a resend has a new one.
+    #[inline]
+    fn ids_vary(&self, ip_id: u16) -> bool {
+        self.near > 0 || self.far > 0 || (self.packets > 0 && ip_id != self.newest_id)
+    }
+
+    /// Notes the identification of a packet that is no copy.
+    #[inline]
+    fn note_id(&mut self, ip_id: u16) {
+        if self.packets == 0 {
+            self.newest_id = ip_id;
+            return;
+        }
+        let ahead = ip_id.wrapping_sub(self.newest_id);
+        // Nearly always: the next one of a sender that counts, or the same constant.
+        if ahead == 0 {
+            self.age = self.counts_up().then_some(IdAge::Older);
+            self.zero += 1;
+            if self.zero == u8::MAX {
+                self.halve_steps();
+            }
+            return;
+        }
+        let behind = ahead.wrapping_neg();
+        let size = ahead.min(behind);
+        let is_ahead = ahead <= behind;
+        self.age = None;
+        if self.counts_up() {
+            self.age = match size {
+                0..=NEAR if is_ahead => Some(IdAge::Newer),
+                0..=NEAR => Some(IdAge::Older),
+                // The counter of one flow does not run far ahead between two of its packets.
+                _ if size <= FURTHEST && !is_ahead && self.flags & SHARES_COUNTER == 0 => Some(IdAge::Older),
+                _ => None,
+            };
+        }
+        if size <= NEAR {
+            self.near += 1;
+            if is_ahead {
+                self.newest_id = ip_id;
+                self.flags |= u8::from(size > OWN_COUNTER_STEP) * SHARES_COUNTER;
+            }
+        } else {
+            self.far += 1;
+            if self.age.is_none() {
+                // Where the sender is now, as far as anyone can tell.
+                self.newest_id = ip_id;
+            }
+        }
+        if self.near == u16::MAX || self.far == u8::MAX {
+            self.halve_steps();
+        }
+    }
+
+    /// The shares of steps stay as they are, and there is room to count on.
+    #[cold]
+    fn halve_steps(&mut self) {
+        (self.near, self.far, self.zero) = (self.near / 2, self.far / 2, self.zero / 2);
+    }
+
+    #[inline]
+    fn counts_up(&self) -> bool {
+        self.near >= ENOUGH_STEPS
+            && u16::from(self.far) <= self.near / STEPS_PER_FAR
+            && u16::from(self.zero) <= self.near / STEPS_PER_ZERO
     }
 
     /// The same for packets that are alike by nature, as the notifications for one queue pair are: by the same path
     /// nothing but the identification tells a copy from the next one.
     #[inline]
     pub(crate) fn is_copy_among_alike(&mut self, sighting: Sighting, ip_id: u16) -> bool {
-        let ids_vary = self.ids_vary || (self.packets > 0 && ip_id != self.ip_id);
-        let alike = sighting == Sighting::SamePath && !ids_vary;
-        self.is_copy(if alike { Sighting::New } else { sighting }, ip_id)
+        match sighting {
+            Sighting::SamePath if self.ids_vary(ip_id) => true,
+            Sighting::SamePath => self.is_copy(Sighting::New, ip_id),
+            _ => self.is_copy(sighting, ip_id),
+        }
     }
 }
 
@@ -175,7 +384,12 @@ mod tests {
         );
         assert_eq!(look(1, packet(1_000_400, 6, 1)), Sighting::New, "another PSN");
         assert_eq!(look(2, packet(1_000_500, 5, 1)), Sighting::New, "another flow");
-        assert_eq!(look(1, packet(2_000_400, 5, 2)), Sighting::New, "1.0001 ms later");
+        assert_eq!(
+            look(1, packet(2_000_400, 5, 2)),
+            Sighting::LongAgo,
+            "1.0001 ms later"
+        );
+        assert!(Sighting::LongAgo.is_repeated() && !Sighting::New.is_repeated());
     }
 
     #[test]
@@ -203,13 +417,21 @@ mod tests {
 
     #[test]
     fn the_same_path_needs_evidence() {
+        // One that is repeated among many was made twice by the network: it is no copy.
         let mut counted = CopyEvidence::default();
-        assert!(!counted.is_copy(Sighting::New, 1));
-        assert!(!counted.is_copy(Sighting::New, 2));
-        assert!(
-            counted.is_copy(Sighting::SamePath, 2),
-            "the sender counts, a resend would have another number"
-        );
+        for id in 0..100 {
+            assert!(!counted.is_copy(Sighting::New, id));
+        }
+        assert!(!counted.is_copy(Sighting::SamePath, 99));
+        assert_eq!(counted.ids(99).map(|ids| ids.age), Some(IdAge::Older));
+        // Half of all are: some of what the tap mirrors passes it twice.
+        let mut half = CopyEvidence::default();
+        let mut copies = 0;
+        for id in 0..200 {
+            assert!(!half.is_copy(Sighting::New, id));
+            copies += u32::from(id % 3 > 0 && half.is_copy(Sighting::SamePath, id));
+        }
+        assert!(copies > 110, "{copies} of 133");
 
         let mut doubled = CopyEvidence::default();
         for _ in 0..3 {
@@ -228,6 +450,90 @@ mod tests {
             "another path is evidence enough"
         );
         assert!(!constant.is_copy(Sighting::SamePath, 0), "a fast resend");
+    }
+
+    /// What a flow with these identifications says of its packet with `last`.
+    fn age_after(ids: impl Iterator<Item = u16>, last: u16) -> Option<IdAge> {
+        let mut evidence = CopyEvidence::default();
+        for id in ids {
+            assert!(!evidence.is_copy(Sighting::New, id));
+        }
+        assert!(!evidence.is_copy(Sighting::New, last));
+        evidence.ids(last).map(|ids| ids.age)
+    }
+
+    #[test]
+    fn identifications_that_count_up_tell_old_packets_from_new_ones() {
+        // From 65,500 to 65,535 and from 0 to 63: the counter has 16 bits.
+        let counted = || (0..100_u16).map(|n| n.wrapping_add(65_500));
+        assert_eq!(age_after(counted(), 64), Some(IdAge::Newer));
+        assert_eq!(age_after(counted(), 64 + 2_000), Some(IdAge::Newer));
+        assert_eq!(age_after(counted(), 62), Some(IdAge::Older));
+        assert_eq!(
+            age_after(counted(), 63),
+            Some(IdAge::Older),
+            "the newest once more"
+        );
+        assert_eq!(age_after(counted(), 65_530), Some(IdAge::Older));
+        // 10,000 packets before, of a counter that is the flow's own.
+        assert_eq!(
+            age_after(counted(), 63_u16.wrapping_sub(10_000)),
+            Some(IdAge::Older)
+        );
+        assert_eq!(
+            age_after(counted(), 63 + 10_000),
+            None,
+            "ahead by that much: it began anew"
+        );
+        // One counter for 200 flows: each sees steps of 200.
+        let shared = || (0..100_u16).map(|n| n.wrapping_mul(200));
+        assert_eq!(age_after(shared(), 99 * 200 + 150), Some(IdAge::Newer));
+        assert_eq!(age_after(shared(), 98 * 200), Some(IdAge::Older));
+        assert_eq!(
+            age_after(shared(), 99 * 200 - 10_000),
+            None,
+            "the others may have sent 55,536"
+        );
+        // A sprayed flow: pairs come the other way round, and 50 is behind 51 as ever.
+        let sprayed = || (0..50_u16).flat_map(|n| [2 * n + 1, 2 * n]);
+        assert_eq!(age_after(sprayed(), 100), Some(IdAge::Newer));
+        assert_eq!(age_after(sprayed(), 90), Some(IdAge::Older));
+    }
+
+    #[test]
+    fn other_identifications_tell_nothing() {
+        assert_eq!(age_after((0..100).map(|_| 0), 0), None, "constant, as over IPv6");
+        assert_eq!(age_after((0..100).map(|_| 7), 8), None);
+        // 40,503 is odd: all 65,536 values come, in steps of 25,033 backwards.
+        let random = |n: u16| n.wrapping_mul(40_503);
+        assert_eq!(age_after((0..1_000).map(random), 5), None);
+        assert_eq!(age_after(0..16, 16), None, "15 steps are too few");
+        assert_eq!(age_after(0..17, 17), Some(IdAge::Newer), "16 are enough");
+        // Every packet twice with the same number, as with segments made of one: half of the steps are none.
+        assert_eq!(age_after((0..200).map(|n| n / 2), 100), None);
+        // It counts, and then it does not any more.
+        let changes = (0..200_u16).chain((0..50).map(random));
+        assert_eq!(age_after(changes, 5), None);
+    }
+
+    #[test]
+    fn two_packets_in_a_hundred_made_twice_by_the_network_do_not_hide_the_counter() {
+        let twice = (0..5_000_u16).flat_map(|n| core::iter::repeat_n(n, 1 + usize::from(n % 50 == 0)));
+        let mut evidence = CopyEvidence::default();
+        let mut last = None;
+        for id in twice {
+            assert!(!evidence.is_copy(Sighting::New, id));
+            let expected = if last == Some(id) {
+                IdAge::Older
+            } else {
+                IdAge::Newer
+            };
+            if id > 200 {
+                assert_eq!(evidence.ids(id).map(|ids| ids.age), Some(expected), "{id}");
+            }
+            last = Some(id);
+        }
+        assert!(size_of::<CopyEvidence>() <= 12);
     }
 
     #[test]

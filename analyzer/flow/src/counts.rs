@@ -122,7 +122,7 @@ pub(crate) struct FlowTotals {
     ecn: [u64; 4],
     acks: u64,
     messages: u64,
-    wire_bytes: u64,
+    pub(crate) wire_bytes: u64,
     naks: u64,
     rnr_naks: u64,
     pub(crate) cnp: u64,

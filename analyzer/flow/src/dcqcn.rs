@@ -1,9 +1,12 @@
 //! DCQCN, the reaction point's side: how fast a sender may send after the congestion notifications it got. The parameters
-//! and their sets are here, the state machine in `replay`. Which notification means which flow is told from outside.
+//! and their sets are here, the state machine in `replay`. The most that any known
+//! set allows is in `bound`. Which notification means which flow comes from outside.
 
+mod bound;
 mod parse;
 mod replay;
 
+pub(crate) use bound::{Bound, Legal};
 pub use parse::ParametersError;
 pub(crate) use replay::Replay;
 

@@ -1,5 +1,7 @@
-//! The PSNs that a flow has not shown, as intervals, and what became of them. What tells it (resends, ACKs, NAKs) is
-//! judged in `requests`.
+//! The PSNs that a flow has not shown, as intervals, and what became of them. `requests` judges what decides that
+//! (retransmissions, ACKs, NAKs).
+
+use std::collections::VecDeque;
 
 use roce_model::Nanos;
 
@@ -42,7 +44,9 @@ pub(crate) enum Stage {
     Open,
     /// Acknowledged at a time: lost by the capture, or stamped out of order and about to show up.
     Covered(Nanos),
-    /// Counted. Its place is kept, so that what fills it is not taken for captured before.
+    /// The receiver's NAK named it at a time: lost by the network, unless the packet itself still arrives late.
+    Named(Nanos),
+    /// Counted. Its place is kept, so that a packet that fills it is not taken for captured before.
     Decided,
 }
 
@@ -52,6 +56,7 @@ impl Stage {
         match self {
             Self::Open => Some(Fate::Unresolved),
             Self::Covered(_) => Some(Fate::CaptureLost),
+            Self::Named(_) => Some(Fate::NetworkLost),
             Self::Decided => None,
         }
     }
@@ -65,13 +70,16 @@ pub(crate) struct Hole {
     pub(crate) end: u64,
     /// When the gap showed.
     pub(crate) time: Nanos,
+    /// The IP identification of the packet that showed the gap, where the sender counts identifications up: packets of
+    /// the hole that were sent before it have a lower one, retransmissions a higher one.
+    pub(crate) ip_id: Option<u16>,
     pub(crate) stage: Stage,
 }
 
 impl Hole {
     /// Whether `other` is a part of the same hole.
     pub(crate) fn joins(&self, other: &Self) -> bool {
-        (self.time, self.stage) == (other.time, other.stage)
+        (self.time, self.stage, self.ip_id) == (other.time, other.stage, other.ip_id)
     }
 }
 
@@ -97,40 +105,76 @@ impl DecidedHole {
 /// receive queues, stamp packets out of order by some scheduling of the capturing host.
 const TURNED_AROUND: Nanos = Nanos(1_000_000);
 
-/// Missing PSNs behind the highest one, as intervals in order. Bounded: past [`Holes::MOST`] the oldest interval is
-/// forgotten, and a packet that fills it later counts as sent again.
+/// What a NAK named so shortly before the end of the capture may have come late after it.
+const STILL_UNDER_WAY: Nanos = Nanos(100_000);
+
+/// Missing PSNs behind the highest one, as intervals in order. Bounded by the number of intervals, which the owner
+/// gives with each new one: past it the oldest interval is forgotten, and the losses of the flow are unclear.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holes {
-    kept: Vec<Hole>,
+    kept: VecDeque<Hole>,
     fates: Fates,
-    /// Decided and not reported yet: at most [`Holes::MOST`] wait for the flow to be paired.
+    /// Decided and not reported yet: at most [`MAX_WAITING`] wait for the flow to be paired.
     decided: Vec<DecidedHole>,
     /// PSNs that came late after something else had been reported of them.
     revoked: Vec<u64>,
-    /// Some hole is covered and not decided.
-    any_covered: bool,
+    /// Holes before this PSN are acknowledged, ...
+    covered_to: u64,
+    /// ... and those before this one for so long that they are decided.
+    settled_to: u64,
+    /// PSNs before this one may have been missing in a hole that was forgotten.
+    forgotten_to: u64,
+    /// PSNs in holes that were forgotten before anything was known of them.
+    forgotten: u64,
+    /// The number of intervals kept: see [`Holes::add`].
+    max_kept: usize,
 }
 
-impl Holes {
-    /// Intervals kept of one flow.
-    pub(crate) const MOST: usize = 256;
+/// Decisions that wait until the other direction of the flow is known.
+const MAX_WAITING: usize = 256;
+/// Intervals that are always kept of one flow, however many flows there are.
+pub(crate) const MIN_OPEN_HOLES: usize = 256;
+/// Intervals of one flow at the most. A sprayed flow has an interval for each packet that was overtaken: a skew of 200 us
+/// at 400 Gbit/s with 1 KiB packets is 10,000 packets, at most half of them intervals. 16,384 intervals take 1 MiB.
+pub(crate) const MAX_OPEN_HOLES: usize = 16_384;
 
-    /// Adds the PSNs from `first` up to `end`, which lie after all others.
-    pub(crate) fn add(&mut self, first: u64, end: u64, time: Nanos) {
-        self.kept.push(Hole {
+impl Holes {
+    /// Adds the PSNs from `first` up to `end`, which lie after all others. Keeps at most `max_kept` intervals.
+    pub(crate) fn add(&mut self, first: u64, end: u64, time: Nanos, ip_id: Option<u16>, max_kept: usize) {
+        self.kept.push_back(Hole {
             first,
             end,
             time,
+            ip_id,
             stage: Stage::Open,
         });
+        self.covered_to = self.covered_to.min(first);
+        self.settled_to = self.settled_to.min(first);
+        self.max_kept = max_kept;
         self.bound();
     }
 
     fn bound(&mut self) {
-        while self.kept.len() > Self::MOST {
-            let oldest = self.kept.remove(0);
+        while self.kept.len() > self.max_kept.max(MIN_OPEN_HOLES) {
+            let Some(oldest) = self.kept.pop_front() else {
+                return;
+            };
+            self.forgotten_to = oldest.end;
+            if oldest.stage == Stage::Open {
+                self.forgotten += oldest.end - oldest.first;
+            }
             self.conclude(&oldest);
         }
+    }
+
+    /// PSNs before this one may have been missing in a hole that was forgotten; 0: none was.
+    pub(crate) fn forgotten_to(&self) -> u64 {
+        self.forgotten_to
+    }
+
+    /// PSNs in holes that were forgotten before anything was known of them.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
     }
 
     /// Counts a hole of which nothing more will be known.
@@ -161,7 +205,7 @@ impl Holes {
     /// A part of a hole came late, perhaps so late that the receiver had asked for it.
     pub(crate) fn came_late(&mut self, part: &Hole) {
         if part.stage == Stage::Decided {
-            for psn in (part.first..part.end).take(Self::MOST) {
+            for psn in (part.first..part.end).take(MAX_WAITING) {
                 self.came_after_all(psn);
             }
         } else {
@@ -204,10 +248,15 @@ impl Holes {
     pub(crate) fn was_sent_again(&mut self, part: &Hole, fate: Fate) {
         match part.stage {
             Stage::Open => self.decide(part, fate),
-            // Acknowledged, it had arrived: who asks for it, or sends it, does not know yet.
-            Stage::Covered(_) => self.conclude(part),
+            // Acknowledged, it had arrived: a sender that repeats it does not know yet.
+            Stage::Covered(_) | Stage::Named(_) => self.conclude(part),
             Stage::Decided => {}
         }
+    }
+
+    /// A part of a hole was filled, and nothing tells whether the packet was late or sent again.
+    pub(crate) fn stays_unresolved(&mut self, part: &Hole) {
+        self.decide(part, Fate::Unresolved);
     }
 
     /// Missing PSNs by what became of them, as far as that was reported.
@@ -233,7 +282,7 @@ impl Holes {
             let (late, mut waiting): (Vec<_>, Vec<_>) =
                 taken.into_iter().partition(|hole| hole.fate == Fate::Reordered);
             taken = late;
-            let overdue = waiting.len().saturating_sub(Self::MOST);
+            let overdue = waiting.len().saturating_sub(MAX_WAITING);
             taken.extend(waiting.drain(..overdue).map(DecidedHole::unresolved));
             self.decided = waiting;
         } else if !paired {
@@ -259,32 +308,50 @@ impl Holes {
             .is_some_and(|hole| hole.first <= psn)
     }
 
-    /// The first missing PSN of which nothing is known.
+    /// The hole that holds `psn`.
+    pub(crate) fn hole_with(&self, psn: u64) -> Option<&Hole> {
+        self.kept.get(self.place(psn)).filter(|hole| hole.first <= psn)
+    }
+
+    /// The first missing PSN that is not acknowledged and not decided.
     pub(crate) fn first_open(&self) -> Option<u64> {
-        let open = self.kept.iter().find(|hole| hole.stage == Stage::Open);
+        let mut unacknowledged = self.kept.range(self.place(self.covered_to)..);
+        let open = unacknowledged.find(|hole| matches!(hole.stage, Stage::Open | Stage::Named(_)));
         open.map(|hole| hole.first)
     }
 
     /// Takes out the PSNs from `first` up to `end`; gives the parts of holes that these were.
     pub(crate) fn fill(&mut self, first: u64, end: u64) -> Vec<Hole> {
         let from = self.place(first);
-        let to = from + self.kept[from..].partition_point(|hole| hole.first < end);
-        let touched = &self.kept[from..to];
-        let (Some(lowest), Some(highest)) = (touched.first().copied(), touched.last().copied()) else {
-            return Vec::new();
-        };
-        let before = Hole { end: first, ..lowest };
-        let after = Hole {
-            first: end,
-            ..highest
-        };
-        let left = [before, after].into_iter().filter(|hole| hole.first < hole.end);
-        let mut filled: Vec<Hole> = self.kept.splice(from..to, left).collect();
-        for part in &mut filled {
-            part.first = part.first.max(first);
-            part.end = part.end.min(end);
+        let mut filled = Vec::new();
+        while let Some(hole) = self.kept.get_mut(from).filter(|hole| hole.first < end) {
+            let whole = *hole;
+            filled.push(Hole {
+                first: whole.first.max(first),
+                end: whole.end.min(end),
+                ..whole
+            });
+            let before = (whole.first < first).then_some(Hole { end: first, ..whole });
+            let after = (whole.end > end).then_some(Hole { first: end, ..whole });
+            match (before, after) {
+                (None, None) => {
+                    self.kept.remove(from);
+                    continue;
+                }
+                (Some(before), None) => {
+                    *hole = before;
+                    // The next hole stands behind this one.
+                    filled.extend(self.fill(whole.end, end));
+                }
+                (None, Some(after)) => *hole = after,
+                (Some(before), Some(after)) => {
+                    *hole = before;
+                    self.kept.insert(from + 1, after);
+                    self.bound();
+                }
+            }
+            break;
         }
-        self.bound();
         filled
     }
 
@@ -302,40 +369,65 @@ impl Holes {
 
     /// Everything before `psn` is acknowledged at `now`.
     pub(crate) fn cover(&mut self, psn: u64, now: Nanos) {
-        if self.kept.first().is_none_or(|hole| hole.first >= psn) {
+        if psn <= self.covered_to {
+            return;
+        }
+        let covered_to = core::mem::replace(&mut self.covered_to, psn);
+        if self.kept.back().is_none_or(|hole| hole.end <= covered_to) {
             return;
         }
         self.split(psn);
-        for hole in self.kept.iter_mut().take_while(|hole| hole.end <= psn) {
+        let from = self.place(covered_to);
+        for hole in self.kept.range_mut(from..).take_while(|hole| hole.end <= psn) {
             if hole.stage == Stage::Open {
                 hole.stage = Stage::Covered(now);
-                self.any_covered = true;
             }
         }
         self.bound();
     }
 
-    /// Decides the holes that were covered long enough before `now`.
-    pub(crate) fn decide_covered(&mut self, now: Nanos) {
-        if !self.any_covered {
+    /// Decides the holes that were covered long enough before `now`. What was missing before `begun` may have arrived before the
+    /// capture began.
+    pub(crate) fn decide_covered(&mut self, now: Nanos, begun: Nanos) {
+        if self.settled_to >= self.covered_to {
             return;
         }
-        self.any_covered = false;
-        let mut kept = core::mem::take(&mut self.kept);
-        for hole in &mut kept {
-            if let Stage::Covered(since) = hole.stage {
-                if now.since(since) >= TURNED_AROUND {
-                    self.decide(hole, Fate::CaptureLost);
-                    hole.stage = Stage::Decided;
-                } else {
-                    self.any_covered = true;
-                }
+        for at in self.place(self.settled_to)..self.kept.len() {
+            let hole = self.kept[at];
+            if hole.end > self.covered_to {
+                break;
             }
+            if let Stage::Covered(since) = hole.stage {
+                if now.since(since) < TURNED_AROUND {
+                    return;
+                }
+                let fate = if hole.time < begun {
+                    Fate::Unresolved
+                } else {
+                    Fate::CaptureLost
+                };
+                self.decide(&hole, fate);
+                self.kept[at].stage = Stage::Decided;
+            }
+            self.settled_to = hole.end;
         }
-        self.kept = kept;
+        self.settled_to = self.covered_to;
     }
 
-    /// The sender goes back to `psn`, or the receiver asks for it: when that is missing, all of its hole from there on is `fate`.
+    /// The receiver's NAK names `psn`: when that is missing, all of its hole from there on is lost, unless it comes late.
+    pub(crate) fn name_at(&mut self, psn: u64, time: Nanos) {
+        if !self.contains(psn) {
+            return;
+        }
+        self.split(psn);
+        let at = self.place(psn);
+        if self.kept[at].stage == Stage::Open {
+            self.kept[at].stage = Stage::Named(time);
+        }
+        self.bound();
+    }
+
+    /// The sender goes back to `psn`: when that is missing, all of its hole from there on is `fate`.
     pub(crate) fn decide_at(&mut self, psn: u64, fate: Fate) {
         if !self.contains(psn) {
             return;
@@ -362,9 +454,18 @@ impl Holes {
         }
     }
 
-    /// The end: nothing more will be known.
-    pub(crate) fn close(&mut self) {
-        for hole in core::mem::take(&mut self.kept) {
+    /// The end, at `end`: nothing more will be known. What was missing before `begun` may have arrived before the capture began.
+    pub(crate) fn close(&mut self, begun: Nanos, end: Nanos) {
+        let is_reordered = begun > Nanos(0);
+        for mut hole in core::mem::take(&mut self.kept) {
+            let is_unclear = match hole.stage {
+                Stage::Covered(_) => hole.time < begun,
+                Stage::Named(time) => is_reordered || end.since(time) < STILL_UNDER_WAY,
+                _ => false,
+            };
+            if is_unclear {
+                hole.stage = Stage::Open;
+            }
             self.conclude(&hole);
         }
     }
@@ -381,7 +482,7 @@ mod tests {
     }
 
     fn add(holes: &mut Holes, first: u64, end: u64) {
-        holes.add(first, end, Nanos(first));
+        holes.add(first, end, Nanos(first), None, MIN_OPEN_HOLES);
     }
 
     fn filled(holes: &mut Holes, first: u64, end: u64) -> Vec<u64> {
@@ -417,14 +518,14 @@ mod tests {
     #[test]
     fn the_oldest_is_forgotten_and_counted() {
         let mut holes = Holes::default();
-        for i in 0..=Holes::MOST as u64 {
+        for i in 0..=MIN_OPEN_HOLES as u64 {
             add(&mut holes, i * 4, i * 4 + 3);
         }
-        assert_eq!(holes.kept.len(), Holes::MOST);
+        assert_eq!(holes.kept.len(), MIN_OPEN_HOLES);
         assert!(!holes.contains(0));
         assert_eq!(decided(&mut holes), [(0, 3, Fate::Unresolved)]);
         assert_eq!(filled(&mut holes, 5, 6), [5], "the split makes one too many");
-        assert_eq!(holes.kept.len(), Holes::MOST);
+        assert_eq!(holes.kept.len(), MIN_OPEN_HOLES);
         assert_eq!(decided(&mut holes), [(4, 5, Fate::Unresolved)]);
         assert!(holes.contains(6));
     }
@@ -435,12 +536,12 @@ mod tests {
         add(&mut holes, 10, 15);
         holes.cover(12, Nanos(1_000));
         assert!(decided(&mut holes).is_empty(), "it may show up yet");
-        holes.decide_covered(Nanos(1_000_999));
+        holes.decide_covered(Nanos(1_000_999), Nanos(0));
         assert!(decided(&mut holes).is_empty());
-        holes.decide_covered(Nanos(1_001_000));
+        holes.decide_covered(Nanos(1_001_000), Nanos(0));
         assert_eq!(decided(&mut holes), [(10, 12, Fate::CaptureLost)]);
         assert_eq!(left(&holes), [10, 11, 12, 13, 14], "their places are kept");
-        holes.close();
+        holes.close(Nanos(0), Nanos(0));
         assert_eq!(decided(&mut holes), [(12, 15, Fate::Unresolved)], "once each");
         assert_eq!(holes.fates(), [0, 0, 2, 0, 3]);
     }
@@ -457,7 +558,7 @@ mod tests {
         assert_eq!(decided(&mut holes), [], "counted before");
         holes.decide_at(16, Fate::NetworkLost);
         holes.cover(30, Nanos(2));
-        holes.close();
+        holes.close(Nanos(0), Nanos(0));
         assert_eq!(
             decided(&mut holes),
             [(10, 12, Fate::CaptureLost), (20, 22, Fate::CaptureLost)]
@@ -510,7 +611,7 @@ mod tests {
         let mut paired = holes.clone();
         paired.take_decided(false, false);
         assert_eq!(fates(paired.take_decided(true, false)), [(10, Fate::NetworkLost)]);
-        holes.close();
+        holes.close(Nanos(0), Nanos(0));
         assert_eq!(
             fates(holes.take_decided(false, true)),
             [
@@ -521,7 +622,7 @@ mod tests {
         );
         assert_eq!(holes.fates(), [2, 0, 0, 0, 4]);
         let mut many = Holes::default();
-        for i in 0..=Holes::MOST as u64 {
+        for i in 0..=MIN_OPEN_HOLES as u64 {
             add(&mut many, i * 4, i * 4 + 1);
             many.decide_at(i * 4, Fate::NetworkLost);
         }
@@ -562,7 +663,7 @@ mod tests {
             for (now, (first, psns, act)) in (0..).zip(acts) {
                 match act {
                     0 => holes.cover(first, Nanos(now * 400_000)),
-                    1 => holes.decide_covered(Nanos(now * 400_000)),
+                    1 => holes.decide_covered(Nanos(now * 400_000), Nanos(0)),
                     2 => holes.decide_at(first, Fate::NetworkLost),
                     3 => holes.decide_at(first, Fate::Ambiguous),
                     _ => {
@@ -578,7 +679,7 @@ mod tests {
                 }
                 prop_assert_eq!(left(&holes), set.iter().copied().collect::<Vec<_>>());
             }
-            holes.close();
+            holes.close(Nanos(0), Nanos(0));
             let events = decided(&mut holes);
             prop_assert_eq!(holes.fates().iter().sum::<u64>(), missing);
             prop_assert_eq!(events.iter().map(|(first, end, _)| end - first).sum::<u64>(), missing);

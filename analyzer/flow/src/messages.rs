@@ -112,7 +112,8 @@ impl Messages {
     /// least (as `update_wqe_psn` of Linux rxe_req.c counts them). `None` while the path MTU, this flow's
     /// or that of its peer, could make a difference.
     pub(crate) fn read_span(&self, length: u32, mtu_of_peer: Option<u32>) -> Option<u32> {
-        match self.path_mtu().or(mtu_of_peer) {
+        // Responses show it by their length, requests alone by the PSNs of others, which reordering spoils.
+        match mtu_of_peer.or(self.path_mtu()) {
             Some(mtu) => Some(length.div_ceil(mtu).max(1)),
             None if length <= PATH_MTUS[0] => Some(1),
             None => None,

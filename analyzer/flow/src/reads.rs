@@ -33,12 +33,25 @@ struct ResponseHole {
 pub(crate) struct Reads {
     /// READs of known span: first PSN and one past the last.
     due: VecDeque<(u64, u64)>,
+    /// The first PSNs of the latest READs.
+    begins: VecDeque<u64>,
     /// Responses before this PSN were judged; 0: no READ was seen.
     next: u64,
     /// The first PSN of the first READ.
     begin: u64,
     holes: Vec<ResponseHole>,
     decided: Vec<DecidedHole>,
+}
+
+/// What a READ that is sent again after a silence shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Silence {
+    /// Nothing: its responses are not due, or came.
+    Nothing,
+    /// No response to it came.
+    Unanswered,
+    /// The responses from the first PSN up to the second one never came, after others of the same READ had.
+    Tail(u64, u64),
 }
 
 /// What a READ response shows.
@@ -56,6 +69,10 @@ impl Reads {
         if self.next == 0 {
             (self.begin, self.next) = (first, first);
         }
+        if self.begins.len() == MOST_READS {
+            self.begins.pop_front();
+        }
+        self.begins.push_back(first);
         let Some(end) = end else { return };
         if self.due.len() == MOST_READS
             && let Some((_, end)) = self.due.pop_front()
@@ -76,10 +93,45 @@ impl Reads {
         if self.hole_with(psn).is_some() {
             Again::Missing
         } else if (self.begin..self.next).contains(&psn) {
-            Again::Captured
+            // READs from before the other direction was known are not listed.
+            let is_unlisted = self.begins.front().is_none_or(|first| psn < *first);
+            if is_unlisted || self.begins.contains(&psn) {
+                Again::Whole
+            } else {
+                Again::Captured
+            }
         } else {
             Again::Nothing
         }
+    }
+
+    /// The requester falls back to `psn` after a silence: responses that were due from there on never came. Says which ones
+    /// are missing; nothing when the READ at `psn` has had no response at all, or all of them.
+    pub(crate) fn never_came(&mut self, psn: u64, time: Nanos) -> Silence {
+        let due = self.due.iter().find(|(first, end)| (*first..*end).contains(&psn));
+        let Some((first, end)) = due.copied().filter(|_| psn >= self.next) else {
+            return Silence::Nothing;
+        };
+        if psn == first {
+            return Silence::Unanswered;
+        }
+        self.holes.push(ResponseHole {
+            first: psn,
+            end,
+            time,
+            until: u64::MAX,
+            rounds: 0,
+            decided: true,
+        });
+        self.decided.push(DecidedHole {
+            first: psn,
+            end,
+            time,
+            fate: Fate::NetworkLost,
+        });
+        self.next = end;
+        self.bound();
+        Silence::Tail(psn, end)
     }
 
     /// A READ asks again, from `psn` on. `begins`: with it the requester falls back; otherwise it repeats what follows

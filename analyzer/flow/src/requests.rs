@@ -1,31 +1,41 @@
-//! The PSNs of a flow's requests: in order, a gap, sent again, late, stale, or begun anew (what tells that is in `anew`). What
-//! answers to them say is in `answers`, what became of gaps in `holes`.
+//! The PSNs of a flow's requests: in order, a gap, or behind the highest one (`behind` judges those). What begins an epoch is
+//! in `anew`, what answers say is in `answers`, what became of gaps in `holes`.
 
 mod anew;
 mod answers;
+mod behind;
+mod pending;
+mod reordering;
 mod runs;
-mod undecided;
 
 use core::ops::Range;
+use std::collections::VecDeque;
 
 use roce_model::Nanos;
 use roce_wire::Psn;
 
+use crate::copies::Ids;
 use crate::holes::{DecidedHole, Fate, Fates, Hole, Holes};
 pub(crate) use anew::Connected;
-use answers::LONGEST_ANSWER;
-pub(crate) use answers::{Again, Answers, Trigger};
+use answers::Trigger;
+pub(crate) use answers::{Again, Answers};
+use pending::Pending;
+pub(crate) use pending::{Decision, Judged};
+pub(crate) use reordering::Reordering;
 pub(crate) use runs::{Recovery, Run};
-pub(crate) use undecided::{Decision, Undecided};
 
 /// A jump further ahead than this begins a new epoch instead of a gap.
 pub(crate) const LARGEST_GAP: i32 = 1 << 16;
 /// A packet this far behind is stale: no sender falls back so far.
 pub(crate) const STALE: i32 = 1 << 22;
+/// PSNs from 0 on that flows which began there have. Others begin there by chance in one of 64 cases.
+const NEAR_ZERO: u64 = 1 << 18;
+/// Runs and losses of one flow that wait until its other direction is known.
+const MAX_WAITING_RUNS: usize = 64;
 /// So many stale packets in a row, in order, are a new epoch.
 const STALE_RUN: u8 = 8;
-/// A silence from which on a fallback to a hole is taken for a timeout's resend rather than for reordering. Adaptive
-/// timers start at tens of microseconds; reordering in a network moves packets by less.
+/// The shortest silence after which a sender may send again without a NAK. Adaptive timers start at tens of microseconds.
+/// A silence alone proves nothing: see [`Answers::cause`].
 const SILENCE: Nanos = Nanos(50_000);
 
 /// The part of a flow's request state that every packet touches.
@@ -48,6 +58,11 @@ impl Requests {
         true
     }
 
+    /// Whether the flow may have begun with PSN 0 a while ago, as every connection of some libraries does.
+    pub(crate) fn is_near_zero(&self) -> bool {
+        self.next < BASE + NEAR_ZERO
+    }
+
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the low 24 bits are wanted")]
     pub(crate) fn expected(&self) -> Psn {
@@ -64,10 +79,14 @@ pub(crate) enum Verdict {
     Gap { first: Psn, missing: u32 },
     /// Sent again.
     Retransmission { captured_before: bool },
-    /// It fills a hole of a service that never sends again, or comes after it was sent again.
+    /// Sent before packets that were captured already, and overtaken by them.
     Late { captured_before: bool },
-    /// It fills a hole; whether it is late or sent again, the next packets tell.
-    Undecided,
+    /// The network delivered it once more: nobody sent it again.
+    Duplicate,
+    /// Behind the highest; nothing tells whether it is late or sent again.
+    Unknown,
+    /// Behind the highest: the next packets decide what it is.
+    Undecided { captured_before: bool },
     /// So far behind that no sender sends it again.
     Stale,
     /// The PSNs began anew: the flow is to start a new epoch and to observe the packet again.
@@ -85,17 +104,30 @@ pub(crate) struct Request {
     pub(crate) silence: Nanos,
     pub(crate) bin: u64,
     pub(crate) payload_bytes: u32,
+    /// It asks for an ACK.
+    pub(crate) asks: bool,
     /// While the other direction is not known: some receiver between the same hosts asked a moment ago for this PSN,
     /// or one shortly before, ...
     pub(crate) asked_for: bool,
+    /// Some receiver between the same hosts had no buffer a moment ago.
+    pub(crate) refused: bool,
     /// ... or for this very PSN.
     pub(crate) asked_exactly: bool,
+    pub(crate) is_read: bool,
     /// A READ: what is known of its responses.
     pub(crate) again: Again,
     /// When the oldest request was sent that is not acknowledged; 0: not known.
     pub(crate) waiting_since: Nanos,
     /// The shortest time that an answer took; 0: not known.
     pub(crate) rtt: Nanos,
+    /// What an answer usually takes; 0: not known.
+    pub(crate) usual_rtt: Nanos,
+    /// The sender was notified of congestion a moment ago.
+    pub(crate) is_slowed: bool,
+    /// Where the sender counts IP identifications up: that of the packet.
+    pub(crate) ids: Option<Ids>,
+    /// Intervals of missing PSNs that the flow may keep.
+    pub(crate) max_holes: usize,
 }
 
 /// The part of a flow's request state that answers and disturbances touch: what answers need stands in front.
@@ -104,21 +136,41 @@ pub(crate) struct Request {
 pub(crate) struct Tracker {
     /// What the other direction says of the requests, once that is known and there is one.
     answers: Option<Box<Answers>>,
+    /// PSNs that READs of unknown span may have taken: whether there were requests between, nobody knows.
+    unsure: Range<u64>,
     /// Missing PSNs, once there were some.
     holes: Option<Box<Holes>>,
-    /// Decisions not applied yet, at most one.
-    decision: Option<Box<Decision>>,
+    /// Decisions not applied yet.
+    decisions: Vec<Decision>,
     /// Runs that ended and were not reported yet.
     ended: Vec<Run>,
-    undecided: Option<Box<Undecided>>,
+    /// Packets behind the highest one that the next packet decides.
+    pending: Option<Box<Pending>>,
+    /// Packets that seem to answer a NAK, as long as they may turn out to be late.
+    waiting: Option<Box<Pending>>,
     run: Option<Run>,
-    /// The first PSN of the epoch.
+    /// The first PSN of the epoch, and when it came.
     begin: u64,
+    begin_time: Nanos,
     /// The latest missing PSNs that were sent again: captured once.
     refilled: Range<u64>,
     refilled_at: Nanos,
     /// A new connection was made of the queue pair: its first request begins an epoch.
     connected: Option<Connected>,
+    reordering: Reordering,
+    /// Retransmissions that a run did not show although it began behind the PSN of its NAK: lost before the tap, once a later
+    /// run shows them.
+    skipped: Range<u64>,
+    /// PSNs that a NAK between the flow's hosts named although they had been captured, before the other direction was known.
+    early_downstream: Vec<Psn>,
+    /// Retransmissions that were lost before the tap, and those that are not reported yet.
+    lost_again: u64,
+    new_lost_again: (u64, u64),
+    /// PSNs that filled holes as retransmissions, the latest ones, and the identification that showed the gap: a packet that was
+    /// sent before comes late.
+    resent: VecDeque<(u64, u64)>,
+    /// Losses that the packets prove: see [`Tracker::proven_losses`].
+    proven: u64,
     /// Runs that repeated what the receiver had got, and such that did not.
     go_back_n: u32,
     selective: u32,
@@ -145,7 +197,8 @@ impl Tracker {
     pub(crate) fn observe(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         let verdict = self.judge(requests, request);
         requests.disturbed = self.run.is_some()
-            || self.undecided.is_some()
+            || self.pending.is_some()
+            || self.waiting.is_some()
             || self.resync
             || self.capture_lost
             || self.connected.is_some()
@@ -173,15 +226,20 @@ impl Tracker {
         }
         let at = requests.next - u64::from(ahead.unsigned_abs());
         let filled = self.fill(at, at + 1);
+        if filled.is_empty() {
+            return if ahead > -LARGEST_GAP && at >= self.begin.max(self.forgotten_to()) {
+                Verdict::Duplicate
+            } else {
+                self.stale(request)
+            };
+        }
+        self.reordering
+            .note(requests.next - 1 - at, &filled, request.time);
         for part in &filled {
             self.holes.get_or_insert_default().came_late(part);
         }
-        if filled.is_empty() {
-            self.stale(request)
-        } else {
-            Verdict::Late {
-                captured_before: false,
-            }
+        Verdict::Late {
+            captured_before: false,
         }
     }
 
@@ -189,6 +247,7 @@ impl Tracker {
         let span = u64::from(request.span.unwrap_or(1));
         if requests.next == 0 {
             self.begin = BASE + u64::from(request.psn.value());
+            self.begin_time = request.time;
             requests.next = self.begin + span;
             self.await_answers();
             self.resync = request.span.is_none();
@@ -215,7 +274,8 @@ impl Tracker {
         if ahead > LARGEST_GAP && !self.resync {
             return Verdict::NewEpoch("PSN jumped ahead by more than 65536");
         }
-        self.pass_undecided(request.time);
+        self.settle_pending(requests.next, request.time);
+        self.settle_waiting(request.time);
         self.forget_answered_naks(request.time);
         self.end_run_before_new(requests.next);
         if core::mem::take(&mut self.capture_lost) && ahead > 0 {
@@ -225,10 +285,19 @@ impl Tracker {
         let gap = requests.next;
         let missing = ahead.unsigned_abs();
         requests.next += u64::from(missing) + span;
-        if missing == 0 || resync {
+        if missing == 0 {
             return Verdict::InOrder;
         }
-        self.open_hole(gap, gap + u64::from(missing), request.time);
+        if resync {
+            let begin = if self.unsure.is_empty() {
+                gap
+            } else {
+                self.unsure.start
+            };
+            self.unsure = begin..gap + u64::from(missing);
+            return Verdict::InOrder;
+        }
+        self.open_hole(gap, gap + u64::from(missing), request);
         Verdict::Gap {
             first: psn_of(gap),
             missing,
@@ -254,212 +323,28 @@ impl Tracker {
     }
 
     /// Some PSNs are missing; what is known of them already may decide.
-    fn open_hole(&mut self, first: u64, end: u64, time: Nanos) {
+    fn open_hole(&mut self, first: u64, end: u64, request: &Request) {
         let holes = self.holes.get_or_insert_default();
-        holes.add(first, end, time);
+        let ip_id = request.ids.map(|ids| ids.id);
+        holes.add(first, end, request.time, ip_id, request.max_holes);
         let Some(answers) = &mut self.answers else { return };
         answers.gap(first);
         // The answers may be stamped before the packets that show the gap.
-        holes.cover(answers.acked(), time);
-        if let Some(asked) = answers.asked_for().filter(|asked| *asked >= first) {
-            holes.decide_at(asked, Fate::NetworkLost);
+        holes.cover(answers.acked(), request.time);
+        if let Some(named) = answers.named().filter(|named| *named >= first) {
+            holes.name_at(named, request.time);
         }
     }
 
-    /// A packet behind the highest, `next` being one past that.
-    fn behind(&mut self, next: u64, request: &Request, span: u64) -> Verdict {
-        let back = request.psn.offset_from(psn_of(next));
-        let at = next - u64::from(back.unsigned_abs());
-        let fills = self.is_missing(at);
-        let continues = self.run.is_some_and(|run| at >= run.next);
-        if !fills && !continues && self.comes_after_its_resend(at, request) {
-            self.refilled = 0..0;
-            if let Some(holes) = &mut self.holes {
-                holes.came_after_all(at);
-            }
-            return Verdict::Late {
-                captured_before: true,
-            };
-        }
-        // With the other direction, what is asked for may be late as well: the next packets tell.
-        let asked_for = self.answers.is_none() && request.asked_for;
-        if !fills || continues || asked_for {
-            // A sender that sends again what was captured has fallen back: what filled holes before was sent again, too,
-            // unless it had no cause then, and has one now; or it was asked for once, and comes twice.
-            let is_late = self.undecided.as_deref().is_some_and(|undecided| {
-                let comes_once_more = undecided.passed || at < undecided.next;
-                comes_once_more && self.is_the_answer_instead(at, undecided, request)
-                    || self.answers.is_some()
-                        && undecided.trigger == Trigger::Unknown
-                        && self.trigger(at, request) != Trigger::Unknown
-            });
-            self.decide(!is_late);
-            self.resend(at, span, next, request, fills);
-            return Verdict::Retransmission {
-                captured_before: !fills,
-            };
-        }
-        let trigger = self.trigger(at, request);
-        let silent = match &self.answers {
-            Some(_) => trigger != Trigger::Unknown,
-            None => request.silence >= SILENCE,
-        };
-        if self.undecided.as_ref().is_some_and(|undecided| undecided.passed) {
-            self.decide_alone();
-        }
-        let falls_back = |undecided: &Undecided| at < undecided.next && (undecided.silent || silent);
-        if self.undecided.as_deref().is_some_and(falls_back) {
-            // Fallen back further, and after a silence: the sender sends again.
-            self.decide(true);
-            self.resend(at, span, next, request, true);
-            return Verdict::Retransmission {
-                captured_before: false,
-            };
-        }
-        let fate = self.fate_at_the_begin(at);
-        let since_asked = self
-            .answers()
-            .and_then(|answers| answers.waited_since_asked(at, request.time));
-        let filled = self.fill(at, at + span);
-        if let Some(answers) = &mut self.answers {
-            answers.behind(at, at + span, next);
-        }
-        // Reordering turns packets around, too.
-        let undecided = self.undecided.get_or_insert_with(|| {
-            Box::new(Undecided {
-                first: at,
-                next: at,
-                begin: *request,
-                trigger,
-                since_asked,
-                silent,
-                fate,
-                passed: false,
-                filled: Vec::new(),
-                parts: Vec::new(),
-            })
-        });
-        undecided.add(at + span, request, filled);
-        Verdict::Undecided
-    }
-
-    /// Whether a packet that was missing, asked for and sent again turns out to be late: the sender has no cause to send it
-    /// once more.
-    fn comes_after_its_resend(&self, at: u64, request: &Request) -> bool {
-        self.answers.is_some()
-            && self.refilled.contains(&at)
-            && request.time.since(self.refilled_at) < SILENCE
-            && self.trigger(at, request) == Trigger::Unknown
-    }
-
-    /// Why the sender falls back to `at`.
-    fn trigger(&self, at: u64, request: &Request) -> Trigger {
-        match &self.answers {
-            Some(answers) => answers.trigger(at, request),
-            None if request.asked_exactly => Trigger::Nak,
-            None => Trigger::Unknown,
-        }
-    }
-
-    /// Settles what undecided packets were. When they were sent again, they began a run.
-    fn decide(&mut self, resent: bool) {
-        let Some(undecided) = self.undecided.take() else {
-            return;
-        };
-        let packets = undecided
-            .parts
-            .iter()
-            .map(|(_, packets, _)| u64::from(*packets))
-            .sum();
-        if resent {
-            let at_the_begin = undecided.fate;
-            self.end_run();
-            self.begin_run(undecided.first, &undecided.begin, undecided.trigger);
-            if let Some(run) = &mut self.run {
-                run.packets = packets;
-                run.next = undecided.next;
-                run.fills = true;
-            }
-            if let Some(answers) = &mut self.answers {
-                answers.extend_run(undecided.next);
-            }
-            self.refilled = undecided.first..undecided.next;
-            self.refilled_at = undecided.begin.time;
-            for part in &undecided.filled {
-                let fate = if part.first <= undecided.first && undecided.first < part.end {
-                    at_the_begin
-                } else {
-                    self.fate_within_a_run()
-                };
-                let holes = self.holes.get_or_insert_default();
-                holes.was_sent_again(part, fate);
-                // The rest of the same hole.
-                holes.decide_at(part.end, fate);
-            }
-            if undecided.passed {
-                // New packets have followed: this was all of it.
-                self.end_run_before_new(u64::MAX);
-            }
-        } else {
-            self.came_late(&undecided.filled);
-        }
-        self.decision = Some(Box::new(Decision {
-            resent,
-            psn: psn_of(undecided.first),
-            time: undecided.begin.time,
-            parts: undecided.parts,
-        }));
-    }
-
-    /// Whether packets are neither late nor sent again yet.
-    pub(crate) fn is_undecided(&self) -> bool {
-        self.undecided.is_some()
-    }
-
-    /// Settles undecided packets after which nothing was sent again: after a silence they were a timeout's.
-    pub(crate) fn decide_alone(&mut self) {
-        let silent = self.undecided.as_ref().is_some_and(|undecided| undecided.silent);
-        self.decide(silent);
-    }
-
-    /// Whether a sender that falls back to `at` answers the NAK that undecided packets seemed to answer, and no later one; or
-    /// takes so much longer for a later one that they cannot have been an answer.
-    fn is_the_answer_instead(&self, at: u64, undecided: &Undecided, request: &Request) -> bool {
-        let Some(answers) = self.answers() else {
-            return false;
-        };
-        let begin = undecided.begin.time;
-        if !answers.asked_since(at, begin) {
-            // After a silence it may be a timeout's answer as well, and the first was lost behind the tap.
-            return request.time.since(begin) < LONGEST_ANSWER && request.silence < SILENCE;
-        }
-        let took = answers.waited_since_asked(at, request.time);
-        let seemed = undecided.since_asked;
-        undecided.passed
-            && took
-                .zip(seemed)
-                .is_some_and(|(took, seemed)| took.0 >= seemed.0 * 2)
-    }
-
-    /// New packets follow, at `time`, on undecided ones. If these were what a NAK asked for, the sender has gone on; if they were
-    /// late, what it sends because of the NAK comes yet, soon.
-    fn pass_undecided(&mut self, time: Nanos) {
-        match self.undecided.as_deref_mut() {
-            Some(undecided)
-                if undecided.trigger == Trigger::Nak && time.since(undecided.begin.time) < LONGEST_ANSWER =>
-            {
-                undecided.passed = true;
-            }
-            _ => self.decide_alone(),
-        }
-    }
-
-    /// The end of the flow's epoch: nothing more is coming of anything.
-    pub(crate) fn close(&mut self) {
+    /// The end of the flow's epoch, whose last packet came at `last`: nothing more will be known.
+    pub(crate) fn close(&mut self, last: Nanos) {
         self.decide_alone();
         self.end_run();
+        self.skipped = 0..0;
+        let begun = self.begun();
+        let end = self.answers().map_or(last, |answers| answers.last().max(last));
         if let Some(holes) = &mut self.holes {
-            holes.close();
+            holes.close(begun, end);
         }
     }
 
@@ -474,14 +359,39 @@ impl Tracker {
         self.stale_run > 0 && (1..=LARGEST_GAP).contains(&self.stale_next.offset_from(psn))
     }
 
-    /// A run that has ended since the last call.
-    pub(crate) fn take_ended(&mut self) -> Option<Run> {
-        self.ended.pop()
+    /// A run that has ended since the last call. Before the other direction is known, runs wait for it: a silence may as well be
+    /// that of an RNR NAK.
+    pub(crate) fn take_ended(&mut self, end: bool) -> Option<Run> {
+        if !self.paired && !end && self.ended.len() <= MAX_WAITING_RUNS {
+            return None;
+        }
+        let mut run = self.ended.pop()?;
+        if !self.paired && run.trigger == Trigger::Timeout {
+            run.trigger = Trigger::Unknown;
+        }
+        Some(run)
     }
 
-    /// A decision on undecided packets since the last call.
+    /// PSNs that a NAK named before the other direction was known, although they had been captured.
+    pub(crate) fn take_early_downstream(&mut self) -> Vec<Psn> {
+        core::mem::take(&mut self.early_downstream)
+    }
+
+    /// A decision on packets behind the highest one since the last call.
     pub(crate) fn take_decision(&mut self) -> Option<Decision> {
-        self.decision.take().map(|decision| *decision)
+        self.decisions.pop()
+    }
+
+    /// Retransmissions that were lost before the tap, since the last call: the first PSN, and one past the last.
+    pub(crate) fn take_lost_again(&mut self) -> Option<(u64, u64)> {
+        let (first, end) = core::mem::take(&mut self.new_lost_again);
+        self.lost_again += end - first;
+        (first < end).then_some((first, end))
+    }
+
+    /// Retransmissions that were lost before the tap.
+    pub(crate) fn lost_again(&self) -> u64 {
+        self.lost_again
     }
 
     /// A missing packet, of which `told` was taken, came late after all.
@@ -516,7 +426,36 @@ impl Tracker {
     /// Whether there is something to take: ended runs, a decision, or holes.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        !self.ended.is_empty() || self.decision.is_some() || self.holes.is_some()
+        !self.ended.is_empty() || !self.decisions.is_empty() || self.holes.is_some()
+    }
+
+    /// Losses that the packets prove: the receiver named a PSN that it could have had, or that was missing here, and no
+    /// reordering explains it; or counted IP identifications show that the packet was sent twice.
+    pub(crate) fn proven_losses(&self) -> u64 {
+        if self.reordering.is_seen() { 0 } else { self.proven }
+    }
+
+    /// Until when packets that are overtaken as this flow's are may have come before its first one was captured.
+    fn begun(&self) -> Nanos {
+        match self.reordering.bound() {
+            Nanos(0) => Nanos(0),
+            bound => Nanos(self.begin_time.0.saturating_add(bound.0)),
+        }
+    }
+
+    /// The flow's own reordering.
+    pub(crate) fn reordering(&self) -> &Reordering {
+        &self.reordering
+    }
+
+    /// Missing PSNs that were forgotten for want of room.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.holes.as_ref().map_or(0, |holes| holes.forgotten())
+    }
+
+    /// PSNs before this one may have been missing in a hole that was forgotten.
+    fn forgotten_to(&self) -> u64 {
+        self.holes.as_ref().map_or(0, |holes| holes.forgotten_to())
     }
 
     /// Whether `psn` is missing.
@@ -531,16 +470,6 @@ impl Tracker {
             .map_or_else(Vec::new, |holes| holes.fill(first, end))
     }
 
-    /// Parts of holes came late.
-    fn came_late(&mut self, parts: &[Hole]) {
-        for part in parts {
-            let holes = self.holes.get_or_insert_default();
-            holes.came_late(part);
-            if let Some(answers) = &mut self.answers {
-                answers.late(part.first, part.end, holes.first_open());
-            }
-        }
-    }
     /// A new epoch: all is forgotten, but that the other direction is known.
     pub(crate) fn restart(&mut self, requests: &mut Requests) {
         *self = Self {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use roce_model::{FlowId, FlowKey, FlowRow, Nanos, Packet, TapId};
 use roce_wire::{Carrier, Psn, Service, Through, VlanTag};
 
-use crate::bins::Row;
+use crate::bins::{Active, Row};
 use crate::congestion::{Congestion, Meter, WINDOW_PACKETS};
 use crate::copies::CopyEvidence;
 use crate::counts::{Counts, FlowTotals};
@@ -163,6 +163,12 @@ pub(crate) struct Trouble {
     pub(crate) runs: [u64; 5],
     pub(crate) wasted_bytes: u64,
     pub(crate) stale: u64,
+    /// Packets that the network delivered more than once.
+    pub(crate) duplicates_network: u64,
+    /// Packets behind the highest PSN of which nothing tells whether they were late or sent again.
+    pub(crate) unknown_packets: u64,
+    /// READs that were sent again because no response came.
+    pub(crate) reads_unanswered: u64,
     pub(crate) response_missing: u64,
     /// Missing READ responses by [`crate::holes::Fate`].
     pub(crate) response_fates: Fates,
@@ -370,6 +376,7 @@ impl Cold {
             paired: knows_answers,
             times: 0,
             limits: 0,
+            active: Active::ALL,
             counts,
         }
     }
@@ -394,6 +401,8 @@ impl Cold {
             row.ambiguous,
             row.unresolved,
         ] = self.tracker.fates();
+        row.network_lost_again = self.tracker.lost_again();
+        row.network_lost += row.network_lost_again;
         row.resend_runs = trouble.runs.iter().sum();
         [
             row.runs_nak,
@@ -404,6 +413,14 @@ impl Cold {
         ] = trouble.runs;
         row.wasted_bytes = trouble.wasted_bytes;
         row.recovery = self.tracker.recovery().map(Recovery::name);
+        let reordering = self.tracker.reordering();
+        row.reorder_depth_max = reordering.depth();
+        row.reorder_time_max_ns = reordering.time().map(|time| time.0);
+        row.duplicates_network = trouble.duplicates_network;
+        row.unknown_packets = trouble.unknown_packets;
+        row.losses_proven = self.tracker.proven_losses();
+        row.missing_forgotten = self.tracker.forgotten();
+        row.reads_unanswered = trouble.reads_unanswered;
         if !self.tracker.is_paired() {
             return;
         }
@@ -423,8 +440,14 @@ impl Cold {
         row.message_bytes_stddev = lengths.stddev();
     }
 
-    /// The flow's row in `flows`. `other`: what its other direction says of the tap's place.
-    pub(crate) fn flow_row(&self, hot: &Hot, evicted: bool, other: Option<Other>) -> FlowRow {
+    /// The flow's row in `flows`. `other`: what its other direction says of the tap's place; `by_taps`: what other taps say of it.
+    pub(crate) fn flow_row(
+        &self,
+        hot: &Hot,
+        evicted: bool,
+        other: Option<Other>,
+        by_taps: Option<&'static str>,
+    ) -> FlowRow {
         let key = &self.key;
         let trouble = self.trouble.as_deref().cloned().unwrap_or_default();
         let mut dscps = self.dscps.as_deref().cloned().unwrap_or_default();
@@ -498,6 +521,7 @@ impl Cold {
         let evidence = vantage::Evidence {
             hop_limit: self.hop_limit,
             other,
+            by_taps,
         };
         if let Some(congestion) = &self.congestion {
             congestion.write_charges(&mut row);

@@ -280,6 +280,14 @@ impl FlowTable {
         ahead.prefetch(&self.cold);
     }
 
+    /// The hash of a packet's flow that its own hash begins with.
+    pub(crate) fn hash_of(&self, packet: &Packet) -> u64 {
+        self.told
+            .as_ref()
+            .unwrap_or(&self.seeds)
+            .hash(&Key::of_packet(packet))
+    }
+
     /// The place of a flow.
     pub(crate) fn find(&self, hash: u64, key: &Key) -> Option<u32> {
         let mut slot = self.slot(hash);
@@ -305,6 +313,11 @@ impl FlowTable {
     pub(crate) fn find_key(&self, tap: TapId, key: &FlowKey) -> Option<u32> {
         let key = Key::of_flow(tap, key);
         self.find(self.seeds.hash(&key), &key)
+    }
+
+    /// Live flows.
+    pub(crate) fn len(&self) -> usize {
+        self.len
     }
 
     /// Whether another flow would be one too many.

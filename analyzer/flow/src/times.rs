@@ -87,6 +87,8 @@ pub(crate) struct Times {
     // The second line.
     stamps: Stamps,
     shortest: Nanos,
+    /// A moving average of what ACKs took.
+    usual: Nanos,
     inflight_max: Option<u64>,
     /// Of READs and atomics, once there are some.
     fetches: Option<Box<Fetches>>,
@@ -230,6 +232,11 @@ impl Times {
             let took = time.since(mark.time);
             self.stamps.note(mark.time, time);
             self.note_shortest(took);
+            // RFC 6298, 2.3: an eighth of each new one.
+            self.usual = match self.usual {
+                Nanos(0) => took,
+                Nanos(usual) => Nanos(usual - usual / 8 + took.0 / 8),
+            };
             self.ack_rtt.add(took.0);
             self.bin.ack_rtt.add(took.0);
             any = true;
@@ -274,6 +281,11 @@ impl Times {
     /// The shortest time that an answer took; 0: not known.
     pub(crate) fn shortest(&self) -> Nanos {
         self.shortest
+    }
+
+    /// What an ACK usually takes; 0: not known.
+    pub(crate) fn usual(&self) -> Nanos {
+        self.usual
     }
 
     /// When the oldest request was sent that awaits an answer, or its message began; 0: not known.

@@ -13,6 +13,8 @@
 //!   network of the first one's source; when both have, it is between.
 //! - Turnaround. Where both directions carry requests, and those of one are answered many times faster than those of the
 //!   other, the tap stands near the host that answers fast.
+//! - Other taps of the same run. Of those that saw the flow's packets the first one is on the sender's side, the last one on the
+//!   receiver's, as far as nothing above speaks against it.
 
 use roce_model::FlowRow;
 
@@ -42,6 +44,8 @@ pub(crate) struct Evidence {
     pub(crate) hop_limit: u8,
     /// The other direction's, when that is known.
     pub(crate) other: Option<Other>,
+    /// What other taps of the run that saw its packets say: this one saw them first (`sender`), last (`receiver`), or neither.
+    pub(crate) by_taps: Option<&'static str>,
 }
 
 /// The median of a flow's turnarounds, when there are enough of them.
@@ -69,7 +73,10 @@ impl Evidence {
         let cnp = row.cnp.unwrap_or_default();
         let cnp = cnp.saturating_sub(row.cnp_after_nak.unwrap_or_default());
         let marked_behind = cnp > 0 && row.ce == 0 && row.ect0 + row.ect1 >= MANY_ECT;
-        let place = self.by_routers().or_else(|| self.by_turnaround(row));
+        let place = self
+            .by_routers()
+            .or_else(|| self.by_turnaround(row))
+            .or(self.by_taps);
         match place {
             Some("sender") if has_trouble_before => Some("between"),
             Some("receiver") if has_trouble_behind || marked_behind => Some("between"),
@@ -122,8 +129,33 @@ mod tests {
                 hop_limit: other,
                 turnaround: None,
             }),
+            by_taps: None,
         };
         evidence.conclude(&row)
+    }
+
+    #[test]
+    fn the_first_of_several_taps_is_on_the_senders_side() {
+        let by = |by_taps, hop_limits: (u8, u8), ce| {
+            let evidence = Evidence {
+                hop_limit: hop_limits.0,
+                other: Some(Other {
+                    hop_limit: hop_limits.1,
+                    turnaround: None,
+                }),
+                by_taps: Some(by_taps),
+            };
+            let row = FlowRow {
+                ce,
+                ..FlowRow::default()
+            };
+            evidence.conclude(&row)
+        };
+        // Switched, not routed: hop limits are those that the hosts send.
+        assert_eq!(by("sender", (64, 64), 0), Some("sender"));
+        assert_eq!(by("receiver", (64, 64), 5), Some("receiver"));
+        assert_eq!(by("sender", (64, 64), 5), Some("between"), "marked before it");
+        assert_eq!(by("sender", (63, 64), 0), Some("receiver"), "hop limits say more");
     }
 
     #[test]
@@ -215,6 +247,7 @@ mod tests {
                     hop_limit: 64,
                     turnaround: Some(other),
                 }),
+                by_taps: None,
             };
             evidence.conclude(&row)
         };

@@ -1,6 +1,7 @@
 //! Verdicts over a run: episodes, the steps of a training job, and findings, from rows and events as they pass on
 //! their way to the sinks. How packets became rows is left to the analysis.
 
+mod arrivals;
 mod directory;
 mod episodes;
 mod findings;
@@ -11,10 +12,11 @@ mod steps;
 mod thresholds;
 mod vantage;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    EventKind, EventRow, FlowRow, Nanos, PauseFrame, RunSummary, SoFar, TapId, TapRow, TimelineRow,
+    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, SoFar, TapId, TapRow,
+    TimelineRow,
 };
 
 pub use findings::{RULES, Rule};
@@ -22,8 +24,9 @@ pub use steps::LoggedStep;
 pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};
 
 use crate::ways::{Way, Ways};
+use arrivals::Arrivals;
 use directory::Directory;
-use episodes::Episodes;
+use episodes::{Episodes, Told};
 use findings::Findings;
 use steps::Steps;
 use vantage::Vantages;
@@ -39,6 +42,8 @@ pub struct Settings {
     pub training_log: Vec<LoggedStep>,
     /// What episodes and findings compare with.
     pub thresholds: Thresholds,
+    /// Which flows are shown; verdicts are about all.
+    pub shown: Option<Filter>,
 }
 
 impl Default for Settings {
@@ -48,6 +53,7 @@ impl Default for Settings {
             link_rate: None,
             training_log: Vec::new(),
             thresholds: Thresholds::default(),
+            shown: None,
         }
     }
 }
@@ -59,9 +65,45 @@ pub struct Verdicts {
     vantages: Vantages,
     episodes: Episodes,
     findings: Findings,
+    /// The same of the flows that are shown alone.
+    of_shown: Option<Box<OfShown>>,
     steps: Steps,
+    arrivals: Arrivals,
     /// Records lost so far, by tap.
     lost: BTreeMap<TapId, u64>,
+}
+
+/// What the rules say of the flows that are shown.
+#[derive(Debug)]
+struct OfShown {
+    filter: Filter,
+    findings: Findings,
+    flows: HashSet<FlowId>,
+}
+
+/// Shown flows that are remembered, at most: some 16 MB.
+const MOST_SHOWN: usize = 1 << 20;
+
+impl OfShown {
+    fn flow(&mut self, row: &FlowRow) {
+        let shown = row
+            .key()
+            .is_some_and(|key| self.filter.matches_flow(&key, row.dscp));
+        if shown {
+            self.findings.flow(row);
+            if self.flows.len() < MOST_SHOWN {
+                self.flows.insert(row.flow_id);
+            }
+        }
+    }
+
+    /// Whether any flow of an episode is shown.
+    fn concerns(&self, told: &Told) -> bool {
+        let facts = &told.facts;
+        let senders = facts.aggressors.iter().map(|(flow, _)| flow);
+        let mut all = facts.named.iter().chain(&facts.victims).chain(senders);
+        all.any(|flow| self.flows.contains(flow))
+    }
 }
 
 /// Episodes that are told of while the run goes on, at most.
@@ -74,6 +116,14 @@ impl Verdicts {
             vantages: Vantages::default(),
             episodes: Episodes::new(&settings),
             steps: Steps::new(settings.bin, settings.training_log.clone()),
+            arrivals: Arrivals::new(settings.bin, settings.thresholds.arrivals_fell),
+            of_shown: settings.shown.clone().map(|filter| {
+                Box::new(OfShown {
+                    filter,
+                    findings: Findings::new(settings.clone()),
+                    flows: HashSet::new(),
+                })
+            }),
             findings: Findings::new(settings),
             lost: BTreeMap::new(),
         }
@@ -82,6 +132,7 @@ impl Verdicts {
     /// The rows and events that follow are of the bin that begins at `time`.
     pub(crate) fn begin_bin(&mut self, time: Nanos) {
         self.episodes.begin_bin(time);
+        self.arrivals.begin_bin(time);
     }
 
     /// A row of the timeline.
@@ -89,12 +140,15 @@ impl Verdicts {
     pub(crate) fn row(&mut self, row: &TimelineRow, way: Way, ways: &Ways) {
         self.episodes.row(row, way);
         self.steps.row(row, way, ways);
+        self.arrivals.row(row, way);
+        self.findings.row(row);
     }
 
     /// The numbers of ways and destinations have begun anew.
     pub(crate) fn renumber(&mut self, ways: &mut Ways) {
         self.episodes.renumber(ways);
         self.steps.renumber();
+        self.arrivals.renumber();
     }
 
     /// An event; those of a bin come in the order of time.
@@ -111,11 +165,16 @@ impl Verdicts {
     pub(crate) fn pause(&mut self, frame: &PauseFrame) {
         self.episodes.pause(frame);
         self.findings.pause(frame);
+        if let Some(shown) = &mut self.of_shown {
+            shown.findings.pause(frame);
+        }
     }
 
     /// All rows and events of the bin were given.
     pub(crate) fn end_bin(&mut self, ways: &Ways) {
         self.episodes.end_bin(ways);
+        self.arrivals.end_bin(ways);
+        self.findings.end_bin();
     }
 
     /// A flow that is complete; most of its rows were given before.
@@ -123,6 +182,9 @@ impl Verdicts {
         self.directory.note(row);
         self.vantages.flow(row);
         self.findings.flow(row);
+        if let Some(shown) = &mut self.of_shown {
+            shown.flow(row);
+        }
         self.steps.flow(row);
     }
 
@@ -166,7 +228,17 @@ impl Verdicts {
         self.vantages.conclude(run);
         let (finished, dropped) = self.episodes.conclude(&self.directory);
         let told = episodes::tell(finished, &self.directory);
-        run.findings = self.findings.conclude(run, &self.directory, &told, dropped);
+        run.findings = self
+            .findings
+            .conclude(run, (&self.directory, &self.arrivals), &told, dropped);
+        if let Some(shown) = self.of_shown {
+            let of_them: Vec<Told> = told.iter().filter(|told| shown.concerns(told)).cloned().collect();
+            let all = (&self.directory, &self.arrivals);
+            let fired = shown.findings.conclude(run, all, &of_them, dropped);
+            for finding in &mut run.findings {
+                finding.concerns_shown = Some(fired.iter().any(|other| other.id == finding.id));
+            }
+        }
         run.episodes = told.into_iter().map(|episode| episode.row).collect();
         run.steps = self.steps.conclude(&run.episodes);
     }

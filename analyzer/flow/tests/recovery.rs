@@ -56,9 +56,13 @@ struct Shape {
 struct Truth {
     lost_before: BTreeSet<u32>,
     lost_by_capture: BTreeSet<u32>,
+    /// Transmissions lost before the tap, and behind it.
+    before: u64,
+    behind: u64,
     received: BTreeSet<u32>,
     captured: BTreeSet<u32>,
     naks: u64,
+    timeouts: u64,
     fallbacks: u64,
 }
 
@@ -121,6 +125,7 @@ fn exchange(shape: &Shape) -> (Vec<Packet>, Truth) {
             }
         }
         if now - progress >= TIMEOUT {
+            truth.timeouts += 1;
             (next, progress) = (acked, now);
             truth.fallbacks += 1;
         }
@@ -128,6 +133,7 @@ fn exchange(shape: &Shape) -> (Vec<Packet>, Truth) {
             ip_id = ip_id.wrapping_add(1);
             if random.hits(shape.before) && next >= KNOWN {
                 truth.lost_before.insert(next);
+                truth.before += 1;
             } else {
                 requests[0].push_back((now + to_tap, next, ip_id));
             }
@@ -146,6 +152,8 @@ fn exchange(shape: &Shape) -> (Vec<Packet>, Truth) {
             }
             if !random.hits(shape.behind) || psn < KNOWN {
                 requests[1].push_back((now + to_end, psn, ip_id));
+            } else {
+                truth.behind += 1;
             }
         }
         while let Some((_, psn, _)) = requests[1].pop_front_if(|(at, ..)| *at <= now) {
@@ -254,7 +262,7 @@ fn sums(flow: &FlowRow, said: &Said) {
         flow.ambiguous,
         flow.unresolved,
     ];
-    assert_eq!(flow.missing, fates.iter().sum::<u64>());
+    assert_eq!(flow.missing + flow.network_lost_again, fates.iter().sum::<u64>());
     assert_eq!(
         flow.missing,
         said.holes.iter().map(|(_, psns, _)| psns).sum::<u64>()
@@ -292,9 +300,11 @@ proptest! {
         let (flow, said, truth) = analyse(&shape);
         sums(&flow, &said);
         prop_assert_eq!((flow.capture_lost, flow.reordered, flow.lost_downstream), (0, 0, Some(0)));
-        // Nothing is missing at the end, so that all was filled; the first requests may come before the pairing.
-        prop_assert_eq!(flow.unresolved, 0);
+        // Nothing is missing at the end, so that all was filled; the first requests may come before the pairing. A packet that fills
+        // the last hole after 400 us of silence may have been late.
+        prop_assert!(flow.unresolved <= truth.timeouts, "{} {}", flow.unresolved, truth.timeouts);
         prop_assert!(flow.missing <= truth.lost_before.len() as u64);
+        prop_assert!(flow.network_lost <= truth.before);
         prop_assert_eq!(flow.runs_implied_nak + flow.runs_rnr, 0);
         prop_assert!(flow.resend_runs <= truth.fallbacks);
         prop_assert_eq!(flow.recovery.unwrap_or("go_back_n"), "go_back_n");
@@ -320,14 +330,15 @@ proptest! {
         }
     }
 
-    /// Lost behind the tap: no hole, and one loss for each NAK.
+    /// Lost behind the tap: no hole, a loss for each NAK, and never more than were lost.
     #[test]
     fn loss_behind_the_tap_leaves_no_hole(shape in shape(), behind in 1u64..60) {
         let shape = Shape { behind, ..shape };
         let (flow, said, truth) = analyse(&shape);
         sums(&flow, &said);
         prop_assert_eq!(flow.missing, 0);
-        prop_assert_eq!(flow.lost_downstream, Some(truth.naks));
+        let downstream = flow.lost_downstream.unwrap();
+        prop_assert!((truth.naks..=truth.behind).contains(&downstream), "{} {} {}", downstream, truth.naks, truth.behind);
         prop_assert_eq!(flow.runs_implied_nak + flow.runs_rnr, 0);
     }
 

@@ -21,7 +21,7 @@ table! {
     priority: Option<u8>, "", "Pauses: the priority; 8 for the whole link.";
     flows: u32, "flows", "Flows with signs of it.";
     flow_ids: Cow<'static, str>, "", "The first 32 of them, most signs first.";
-    senders_max: u32, "hosts", "Most senders to the destination in one bin: the incast degree.";
+    senders_max: u32, "hosts", "Most senders to the destination at the same time: the incast degree.";
     data_packets: u64, "packets", "Data packets to the destination while it lasted.";
     ce: u64, "packets", "Of these, marked.";
     ce_share_peak: Option<f64>, "", "Largest share of marked ones in a bin. Absent without data packets that ECN can mark.";

@@ -77,6 +77,8 @@ names! {
         Hole = "hole",
         /// The receiver asked again for a packet that was captured: `psn`. It was lost behind this tap.
         LostDownstream = "lost_downstream",
+        /// Retransmissions that were lost again before this tap: `psn` the first of them, `value` how many.
+        LostAgain = "lost_again",
         /// Missing READ responses: `psn` the first of them, `value` how many, `detail` as for a hole.
         ResponseHole = "response_hole",
         /// A flow was silent in the middle of a message, while requests waited for answers, or between messages for far

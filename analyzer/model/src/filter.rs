@@ -1,4 +1,4 @@
-//! The language of `--flow`: which packets to look at.
+//! The language of `--flow` and `--only-flow`: which flows to show, or which packets to look at.
 //!
 //! ```text
 //! expr    = and { "or" and }            qpn 0x11 or qpn 0x12

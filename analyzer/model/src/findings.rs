@@ -17,6 +17,7 @@ table! {
     confidence: Confidence, "", "How sure it is: high, medium, low.";
     next_step: Cow<'static, str>, "", "What to check next.";
     first_time: Option<Nanos>, "ns", "When it showed first. Absent where it is about the whole run.";
+    concerns_shown: Option<bool>, "", "With --flow: whether the rule also fires for the flows that are shown alone. The finding is about all traffic. Absent without --flow.";
 }
 
 names! {

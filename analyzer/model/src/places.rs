@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use roce_wire::Address;
 
 use crate::table::table;
-use crate::{FlowId, TapId};
+use crate::{FlowId, Nanos, TapId};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,7 +26,9 @@ table! {
     to_tap: TapId, "", "The tap that they pass later.";
     matched: u64, "packets", "Packets that both saw.";
     marked: u64, "packets", "Of these, without CE at the first and with CE at the second: marked between them.";
-    lost: u64, "packets", "Packets that the first saw and the second should have seen, and did not, and that were asked for again: lost between them.";
+    lost: u64, "packets", "Transmissions that the first saw and the second should have seen, and did not, and whose PSN was sent again: lost between them. A packet that is sent and lost twice counts twice. Where the second tap missed packets itself, only the first ones of each run of packets sent again count.";
+    first_lost_psn: Option<u32>, "", "The PSN of the first of these.";
+    first_lost_time: Option<Nanos>, "ns", "When the first tap saw that.";
     not_captured: u64, "packets", "The same, but acknowledged and never sent again: the second tap did not record them.";
     delay_min_ns: Option<f64>, "ns", "Shortest time from the first to the second, clocks corrected; wrong by up to the clocks' uncertainty.";
     delay_p50_ns: Option<f64>, "ns", "Median of these times.";

@@ -1,8 +1,10 @@
 //! Where results go.
 
+use std::path::Path;
+
 use crate::{
     CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary, Nanos, Span,
-    StepRow, TapRow, TimelineColumns, Totals, VantageRow,
+    StepRow, TapId, TapRow, TimelineColumns, Totals, VantageRow,
 };
 
 /// What a sink failed with; it says which file or stream.
@@ -41,6 +43,53 @@ pub struct RunSummary {
     pub steps: Vec<StepRow>,
     /// The verdicts, the worst first.
     pub findings: Vec<FindingRow>,
+}
+
+/// Endings of captures' names.
+const ENDINGS: [&str; 6] = ["gz", "zst", "pcap", "pcapng", "cap", "ntar"];
+
+impl RunSummary {
+    /// A tap for people: its file without folder and ending, or the interface where the file has several taps; its number where
+    /// neither tells it from the others.
+    pub fn name_of_tap(&self, tap: TapId) -> String {
+        let number = || format!("tap {}", tap.0);
+        let Some(row) = self.taps.iter().find(|row| row.tap == tap) else {
+            return number();
+        };
+        let name = |row: &TapRow| {
+            let is_alone = self.taps.iter().filter(|other| other.input == row.input).count() == 1;
+            match &row.interface {
+                Some(interface) if !is_alone => interface.to_string(),
+                _ => stem(&row.input),
+            }
+        };
+        let named = name(row);
+        let is_told_apart = self.taps.iter().filter(|other| name(other) == named).count() == 1;
+        if is_told_apart && !named.is_empty() {
+            named
+        } else {
+            number()
+        }
+    }
+
+    /// What taps are sorted by to stand in the order of the inputs.
+    pub fn order_of_tap(&self, tap: TapId) -> (usize, TapId) {
+        let row = self.taps.iter().find(|row| row.tap == tap);
+        let is_of = |input: &InputSummary| row.is_some_and(|row| row.input == input.path);
+        let input = self.inputs.iter().position(is_of);
+        (input.unwrap_or(usize::MAX), tap)
+    }
+}
+
+/// A file's name without folder and the endings of captures.
+fn stem(path: &str) -> String {
+    let mut name = Path::new(path).file_name().unwrap_or_default();
+    while let (Some(ending), Some(rest)) = (Path::new(name).extension(), Path::new(name).file_stem())
+        && ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
+    {
+        name = rest;
+    }
+    name.to_string_lossy().into_owned()
 }
 
 /// What there is to say of a run that goes on.
@@ -133,5 +182,43 @@ pub trait Sink {
     /// When the result cannot be completed.
     fn finish(&mut self, _run: &RunSummary) -> Result<(), SinkError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taps_are_named_by_their_files() {
+        let tap = |tap: u32, input: &'static str, interface: Option<&'static str>| TapRow {
+            tap: TapId(tap),
+            input: input.into(),
+            interface: interface.map(Into::into),
+            ..TapRow::default()
+        };
+        let input = |path: &str| InputSummary {
+            path: path.to_owned(),
+            ..InputSummary::default()
+        };
+        let run = RunSummary {
+            taps: vec![
+                tap(0, "b/h2.pcapng.gz", Some("eth0")),
+                tap(1, "a/h1.v2.pcap", None),
+                tap(2, "both.pcapng", Some("eth0")),
+                tap(3, "both.pcapng", Some("eth1")),
+                tap(4, "c/h3.pcap", None),
+                tap(5, "d/h3.pcap", None),
+            ],
+            inputs: vec![input("a/h1.v2.pcap"), input("b/h2.pcapng.gz")],
+            ..RunSummary::default()
+        };
+        let names: Vec<String> = (0..7).map(|tap| run.name_of_tap(TapId(tap))).collect();
+        assert_eq!(names, ["h2", "h1.v2", "eth0", "eth1", "tap 4", "tap 5", "tap 6"]);
+        assert!(run.order_of_tap(TapId(1)) < run.order_of_tap(TapId(0)));
+        assert!(
+            run.order_of_tap(TapId(0)) < run.order_of_tap(TapId(2)),
+            "of no input that is named"
+        );
     }
 }

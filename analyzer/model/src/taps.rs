@@ -26,6 +26,10 @@ table! {
     mirror_lost: u64, "frames", "Frames that the mirror's sequence numbers say were lost.";
     out_of_order: u64, "frames", "Frames stamped earlier than the one before.";
     out_of_order_max_ns: u64, "ns", "The largest step back in time.";
+    sorted_frames: u64, "frames", "Frames that stood behind one with a later stamp. They were put in order before anything was counted, as far as they were behind by no more than 1 ms.";
+    sorted_first_time: Option<Nanos>, "ns", "The stamp of the first of them.";
+    sorted_max_ns: u64, "ns", "How far one of them was behind the latest stamp before it, at most.";
+    sorted_too_late: u64, "frames", "Those that were further behind than could be sorted: they count where they came.";
     stamp_quantum_ns: u64, "ns", "Resolution of the stamps, as the file states it.";
     clock_reference: Option<TapId>, "", "The tap whose clock this one was compared with, directly or over others: both saw the same packets. Absent: nothing was matched, or it is the reference itself, or shares its clock.";
     clock_offset_ns: Option<f64>, "ns", "How far its clock was ahead of the reference's at its first frame; its times in all tables are corrected by it. 0 where every packet arrives after it left as the clocks are: then nothing is corrected.";

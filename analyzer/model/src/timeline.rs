@@ -10,7 +10,7 @@ table! {
     flow_id: FlowId, "", "The flow.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
     epoch: u32, "", "The flow's epoch: `flows.epoch`.";
-    packets: u32, "packets", "RoCE packets of the flow, every kind.";
+    packets: u32, "packets", "RoCE packets of the flow: requests, responses and management datagrams. CNPs make no flow and are not among them: see cnp.";
     wire_bytes: u64, "bytes", "Their frames on the wire, without FCS.";
     payload_bytes: u64, "bytes", "Application data in them.";
     data_packets: u32, "packets", "Packets of operations that carry data: SEND and WRITE requests, READ responses, UD, UC.";
@@ -33,7 +33,7 @@ table! {
     message_time_p50_ns: Option<u64>, "ns", "Median time from a message's first packet to its acknowledgement. Absent: needs the other direction.";
     message_time_max_ns: Option<u64>, "ns", "Longest such time.";
     inflight_bytes_max: Option<u64>, "bytes", "Most bytes sent and not yet acknowledged. Absent: needs the other direction.";
-    senders_to_destination: u32, "hosts", "Distinct sources that sent application data to this flow's destination in this bin, at this tap: the incast degree.";
+    senders_to_destination: u32, "hosts", "Most sources that sent application data to this flow's destination at the same time in this bin, at this tap: the incast degree. A source goes on sending for 200 us after a packet.";
     pause_ns: Option<u64>, "ns", "How long the transmissions that carry this flow past this tap were paused in this bin, by PFC of its priority or by a pause of the whole link. Absent: needs --link-rate, pause frames at this tap up to now, and link addresses that tell which way they stop.";
     dcqcn_rate_bps: Option<u64>, "bit/s", "Mean rate that DCQCN allows the sender in this bin after its CNPs: an upper bound. Absent before the first CNP that was known to be for the flow when it came, and without --link-rate.";
 }

@@ -98,7 +98,7 @@ totals! {
     unknown_link, "Frames of a link type that is not known.";
     fragments, "Later fragments of UDP datagrams: what they carry cannot be told.";
     not_roce, "Frames of other traffic.";
-    filtered, "RoCE packets left out by --flow.";
+    filtered, "RoCE packets left out by --only-flow, or because no chosen process owns them.";
     cut_by_snaplen, "RoCE packets of which a header was cut by the snaplen.";
     not_ect, "RoCE packets over IP, CNPs left out, with Not-ECT.";
     ect1, "The same with ECT(1).";
@@ -116,7 +116,8 @@ totals! {
     retransmitted_bytes, "Application data in them.";
     missing, "PSNs jumped over when a request stream's highest PSN advanced.";
     reordered, "Missing ones that came late.";
-    network_lost, "Missing ones that the network lost.";
+    network_lost, "Packets that the network lost: missing ones, and retransmissions of them that were lost again.";
+    network_lost_again, "Of these, retransmissions that were lost again. missing counts a PSN once.";
     capture_lost, "Missing ones that the capture lost.";
     ambiguous, "Missing ones in a go-back-N run that had begun earlier.";
     unresolved, "Missing ones of which nothing more is known.";

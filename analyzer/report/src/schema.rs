@@ -63,7 +63,7 @@ const DOCUMENT_END: &str =
     "| `stops` | Frames whose decoding stopped early: `layer`, `cut`, `cut_by`, `frames`. |
 | `opcodes` | By opcode: `name` and `packets`, CNPs and management datagrams included. |
 
-`missing` = `reordered` + `network_lost` + `capture_lost` + `ambiguous` + `unresolved`.
+`missing` = `reordered` + `network_lost` - `network_lost_again` + `capture_lost` + `ambiguous` + `unresolved`.
 ";
 
 const COMPARISON: &str = "

@@ -7,16 +7,19 @@ use std::collections::{HashSet, VecDeque};
 use roce_wire::{Ecn, Psn, Qpn};
 
 use crate::Error;
+use crate::account::Account;
 use crate::dcqcn::ReactionPoint;
 use crate::endpoint::{Endpoint, Queued};
 use crate::events::{EndpointId, Event};
 use crate::frame::udp_source_port;
+use crate::gaps::Patience;
 use crate::requester::{Limits, Requester};
 use crate::responder::Responder;
 use crate::rng::Stream;
 use crate::run::Simulation;
 use crate::scenario::{
-    Direction, FlowTable, Pattern, PsnChoice, QpnChoice, Scenario, ServiceName, SourcePort, SourcePortName,
+    Direction, DuplicateAck, FlowTable, Pattern, PsnChoice, QpnChoice, Scenario, ServiceName, SourcePort,
+    SourcePortName,
 };
 use crate::topology::{Topology, number};
 use crate::traffic::Source;
@@ -219,6 +222,17 @@ impl<'s> Builder<'s> {
         let reacts = table.and_then(|t| t.react).unwrap_or(dcqcn.react);
         let ecn = table.and_then(|t| t.ecn).unwrap_or(dcqcn.ecn);
         let receives = table.and_then(|t| t.receives);
+        let mut requester = Requester::new(limits);
+        let mut responder = Responder::new(nic.recovery, nic.ack_coalesce, receives);
+        responder.acknowledges_all = nic.duplicate_ack == DuplicateAck::Always;
+        if nic.out_of_order {
+            let patience = Patience {
+                after: nic.ooo_nak_after,
+                packets: nic.ooo_nak_packets.map(u64::from),
+            };
+            requester.in_any_order(patience);
+            responder.in_any_order(patience);
+        }
         Endpoint {
             host,
             qpn,
@@ -227,17 +241,22 @@ impl<'s> Builder<'s> {
             service: table.map_or(ServiceName::Rc, |t| t.service),
             dscp,
             ecn: if ecn { Ecn::Ect0 } else { Ecn::NotEct },
-            requester: Requester::new(limits),
-            responder: Responder::new(nic.recovery, nic.ack_coalesce, receives),
+            requester,
+            responder,
             jobs: VecDeque::new(),
             answered: 0,
             reaction: reacts.then(|| ReactionPoint::new(dcqcn.parameters(), line)),
+            rate_limit: table.and_then(|t| t.rate_limit),
+            held_by_limit: false,
+            held_by_dcqcn: false,
+            account: Account::default(),
             queued: Queued::Idle,
             next_send: Time::ZERO,
             open: false,
             closed: false,
             timer_armed: false,
             ack_armed: false,
+            gap_due: Time::NEVER,
             identification: 0,
             last_sent: Time::ZERO,
             busy_since: None,

@@ -37,6 +37,7 @@ demos![
         "packets are marked, but the receiver's notification point is off"
     ),
     ("cnp-ignored", "CNPs arrive, but the senders do not slow down"),
+    ("shared-port", "CNPs arrive, but a shared port is the limit"),
     (
         "wrong-dscp",
         "one direction of each connection has the wrong DSCP"
@@ -53,6 +54,14 @@ demos![
     (
         "capture-loss",
         "the capture lost records; the network lost nothing"
+    ),
+    (
+        "span-doubled",
+        "a mirror shows every frame twice; nothing is sent again"
+    ),
+    (
+        "sprayed",
+        "packets overtake each other on several paths; none is lost"
     ),
     (
         "ecmp-collision",

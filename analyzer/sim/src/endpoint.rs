@@ -1,80 +1,22 @@
 //! One end of a connection: its numbers, its requester and responder, its rate; and the packets that it makes.
 
-use std::collections::VecDeque;
+mod state;
 
 use roce_capture::Direction;
 use roce_model::{FlowKey, Nanos};
-use roce_wire::{Ecn, Nak, Opcode, Psn, Qpn, RnrTimer, Service};
+use roce_wire::{Ecn, Nak, Opcode, Qpn, RnrTimer, Service};
 
-use crate::dcqcn::ReactionPoint;
+pub(crate) use state::{Endpoint, Job, Queued};
+
 use crate::events::{EndpointId, PacketId, PortId};
 use crate::frame::{Ethernet, Frame, Network, Payload, Position, RemoteMemory, Roce, Transport, Version};
 use crate::log::{Notification, Refusal};
 use crate::packet::{Kind, Packet};
-use crate::requester::{Outgoing, Requester};
-use crate::responder::{Read, Reply, Responder};
+use crate::requester::Outgoing;
+use crate::responder::{Read, Reply};
 use crate::run::Simulation;
 use crate::scenario::{Operation, ServiceName};
 use crate::units::Time;
-
-/// Whether an end is in its NIC's queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Queued {
-    /// It has nothing to send.
-    Idle,
-    /// It may send now.
-    Ready,
-    /// It may send later.
-    Pacing,
-}
-
-/// What the responder has to send, in order: an ACK must not overtake the READ responses before it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Job {
-    /// READ responses, from the next on.
-    Read { read: Read, next: u32 },
-    /// An acknowledgement.
-    Reply(Reply),
-}
-
-/// One end of a connection.
-#[derive(Debug)]
-pub(crate) struct Endpoint {
-    pub host: u32,
-    pub qpn: Qpn,
-    pub first_psn: Psn,
-    pub source_port: u16,
-    pub service: ServiceName,
-    pub dscp: u8,
-    pub ecn: Ecn,
-    pub requester: Requester,
-    pub responder: Responder,
-    pub jobs: VecDeque<Job>,
-    /// After the highest READ response ever sent.
-    pub answered: u64,
-    /// The rate limiter, if this end reacts to CNPs.
-    pub reaction: Option<ReactionPoint>,
-    pub queued: Queued,
-    pub next_send: Time,
-    pub open: bool,
-    pub closed: bool,
-    /// A timeout event, an ACK delay event is on its way.
-    pub timer_armed: bool,
-    pub ack_armed: bool,
-    /// IP identification of the next packet.
-    pub identification: u16,
-    pub last_sent: Time,
-    /// Since when it has had something to send.
-    pub busy_since: Option<Time>,
-    /// From when on requests are refused for good.
-    pub fatal: Option<Time>,
-}
-
-impl Endpoint {
-    pub(crate) fn priority(&self) -> u8 {
-        self.dscp >> 3 & 7
-    }
-}
 
 /// A transport service as the wire names it.
 pub(crate) fn service(name: ServiceName) -> Service {
@@ -142,8 +84,8 @@ impl Simulation<'_> {
         };
         let mut roce = self.frame(own.host, to, dscp, ecn, own.source_port, transport);
         let own = &mut self.ends[end.index()];
-        roce.network.identification = own.identification;
-        own.identification = own.identification.wrapping_add(1);
+        let identifier = &mut self.hosts[own.host as usize].identifier;
+        roce.network.identification = identifier.identify(&mut own.identification);
         Packet {
             seq,
             priority: dscp >> 3 & 7,
@@ -155,13 +97,13 @@ impl Simulation<'_> {
     pub(crate) fn produce(&mut self, end: EndpointId) -> Option<PacketId> {
         let own = &mut self.ends[end.index()];
         let packet = match own.jobs.front_mut() {
-            Some(Job::Read { read, next }) => {
-                let (read, index) = (*read, *next);
+            Some(Job::Read { read, next, run }) => {
+                let (read, index, run) = (*read, *next, *run);
                 *next += 1;
                 if *next >= read.packets {
                     own.jobs.pop_front();
                 }
-                self.read_response(end, read, index)
+                self.read_response(end, read, index, run)
             }
             Some(Job::Reply(reply)) => {
                 let reply = *reply;
@@ -187,6 +129,11 @@ impl Simulation<'_> {
                 let time = Time::from_seconds(bytes as f64 * 8.0 / rate);
                 own.next_send = self.now.plus(time);
             }
+        }
+        if let Some(limit) = own.rate_limit {
+            let next = self.now.plus(limit.time_of(bytes));
+            own.held_by_limit = next > own.next_send;
+            own.next_send = own.next_send.max(next);
         }
         Some(self.pool.add(&packet))
     }
@@ -251,6 +198,7 @@ impl Simulation<'_> {
             packet.note = self
                 .log
                 .sent_again(packet, out.begins_run, self.now, silent_since);
+            packet.again = self.log.resent(packet, packet.note, self.now);
         }
         self.note_silence(end, out.begins_run);
         let own = &mut self.ends[end.index()];
@@ -262,7 +210,7 @@ impl Simulation<'_> {
         }
     }
 
-    fn read_response(&mut self, end: EndpointId, read: Read, index: u32) -> Packet {
+    fn read_response(&mut self, end: EndpointId, read: Read, index: u32, run: u32) -> Packet {
         let (own, peer) = (&self.ends[end.index()], &self.ends[end.peer().index()]);
         let seq = read.seq + u64::from(index);
         let mtu = u64::from(self.scenario.nic.mtu);
@@ -276,11 +224,15 @@ impl Simulation<'_> {
         packet.payload = u32::from(payload);
         packet.first = index == 0;
         packet.last = index + 1 == read.packets;
+        packet.follow = read.packets.saturating_sub(index + 1);
         let own = &mut self.ends[end.index()];
         packet.attempt = u16::from(seq < own.answered);
         own.answered = own.answered.max(seq + 1);
         own.last_sent = self.now;
         self.log.sent(&packet, self.now);
+        if packet.attempt > 0 {
+            packet.again = self.log.resent(&packet, run, self.now);
+        }
         packet
     }
 
@@ -309,6 +261,11 @@ impl Simulation<'_> {
         };
         let mut packet = self.packet(end, kind, transport, seq);
         self.log.sent(&packet, self.now);
+        if kind == Kind::Nak && self.spray.is_some() {
+            let flow = end.peer().0;
+            let under_way = self.pool.find(flow, seq).map(|packet| packet.recorded);
+            self.log.overtaken(flow, seq, under_way);
+        }
         if kind != Kind::Ack {
             packet.note = self.log.refused(Refusal {
                 time: self.now,
@@ -346,6 +303,7 @@ impl Simulation<'_> {
             slows: end.peer(),
             after_nak,
             recorded: 0,
+            effect: None,
         });
         self.queue(self.ends[end.index()].host, &packet);
     }
@@ -369,11 +327,19 @@ impl Simulation<'_> {
         let packet = self.pool.change(id);
         packet.passed |= passed;
         packet.recorded |= recorded;
+        let (copy, again) = (packet.copy as usize, packet.again as usize);
         let note = packet.note as usize;
         if let Some(mark) = self.log.marks.get_mut(packet.mark as usize) {
             mark.recorded |= recorded;
         }
-        match packet.kind {
+        let kind = packet.kind;
+        if let Some(duplicate) = self.log.duplicates.get_mut(copy) {
+            duplicate.recorded |= recorded;
+        }
+        if let Some(resent) = self.log.resent.get_mut(again) {
+            resent.recorded |= recorded;
+        }
+        match kind {
             Kind::Cnp => {
                 if let Some(cnp) = self.log.notifications.get_mut(note) {
                     cnp.recorded |= recorded;

@@ -50,6 +50,14 @@ impl PacketId {
 pub(crate) enum Event {
     /// The last bit of a packet came in at a port.
     Arrive { port: PortId, packet: PacketId },
+    /// A packet comes out of one of several paths, into the switch that it went in by.
+    OutOfPath {
+        switch: u32,
+        ingress: PortId,
+        packet: PacketId,
+    },
+    /// A packet comes out of one of several paths of a cable between two hosts.
+    Merge { port: PortId, packet: PacketId },
     /// The last bit of a packet left a port.
     Sent { port: PortId },
     /// A pause of a port may be over.
@@ -60,6 +68,8 @@ pub(crate) enum Event {
     Pace { host: u32 },
     /// The retransmission timer of a queue pair.
     Timeout { end: EndpointId },
+    /// A PSN that is missing at an end may count as lost now.
+    Gap { end: EndpointId },
     /// A queue pair may send again after an RNR NAK.
     RnrOver { end: EndpointId, wait: u32 },
     /// An ACK has been held back long enough.

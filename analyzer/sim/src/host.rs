@@ -6,10 +6,12 @@ use std::collections::{BinaryHeap, VecDeque};
 use roce_model::Nanos;
 use roce_wire::Ecn;
 
+use crate::account::Waits;
 use crate::dcqcn::NotificationPoint;
 use crate::endpoint::{Job, Queued};
 use crate::events::{EndpointId, Event, PacketId, PortId};
-use crate::log::{Reason, Silence};
+use crate::identification::Identifier;
+use crate::log::{Effect, Reason, Silence};
 use crate::packet::{Kind, Packet};
 use crate::pause::Drain;
 use crate::requester::Trigger;
@@ -29,12 +31,14 @@ pub(crate) struct HostState {
     pub notification: NotificationPoint,
     pub drain: Option<Drain>,
     pub drain_priority: u8,
+    /// IP identification of what it sends.
+    pub identifier: Identifier,
     /// PSN of the next packet of queue pair 1.
     pub management_psn: u32,
 }
 
 impl HostState {
-    pub(crate) fn new(notification: NotificationPoint) -> Self {
+    pub(crate) fn new(notification: NotificationPoint, identifier: Identifier) -> Self {
         Self {
             ready: VecDeque::new(),
             pacing: BinaryHeap::new(),
@@ -42,6 +46,7 @@ impl HostState {
             notification,
             drain: None,
             drain_priority: 0,
+            identifier,
             management_psn: 0,
         }
     }
@@ -61,6 +66,9 @@ impl Simulation<'_> {
             let host = self.ends[end.index()].host;
             self.transmit(self.topology.hosts[host as usize].port);
         }
+        if self.ends[end.index()].queued == Queued::Idle {
+            self.waits_idle(end);
+        }
         self.watch(end);
     }
 
@@ -70,6 +78,13 @@ impl Simulation<'_> {
         let (next, host) = (own.next_send, own.host);
         let paced = next > self.now;
         own.queued = if paced { Queued::Pacing } else { Queued::Ready };
+        own.held_by_dcqcn = paced && !own.held_by_limit;
+        let waits = match (paced, own.held_by_limit) {
+            (false, _) => Waits::Port,
+            (true, true) => Waits::RateLimit,
+            (true, false) => Waits::Dcqcn,
+        };
+        self.waits(end, waits);
         let state = &mut self.hosts[host as usize];
         if paced {
             state.pacing.push(Reverse((next, end)));
@@ -91,16 +106,20 @@ impl Simulation<'_> {
             let priority = self.ends[end.index()].priority();
             if self.topology.ports[port.index()].is_paused(priority, now) {
                 self.hosts[host as usize].ready.push_back(end);
+                self.waits(end, Waits::Paused);
                 continue;
             }
             self.ends[end.index()].queued = Queued::Idle;
             if !self.has_work(end) {
+                self.waits_idle(end);
                 continue;
             }
             found = self.produce(end);
             self.watch(end);
             if self.ends[end.index()].queued == Queued::Idle && self.has_work(end) {
                 self.enqueue(end);
+            } else {
+                self.waits_idle(end);
             }
             if found.is_some() {
                 break;
@@ -113,13 +132,14 @@ impl Simulation<'_> {
     /// Ends whose time has come may send now.
     fn due(&mut self, host: u32) {
         let now = self.now;
-        let state = &mut self.hosts[host as usize];
-        while let Some(Reverse((time, end))) = state.pacing.peek().copied()
+        while let Some(Reverse((time, end))) = self.hosts[host as usize].pacing.peek().copied()
             && time <= now
         {
+            let state = &mut self.hosts[host as usize];
             state.pacing.pop();
             state.ready.push_back(end);
             self.ends[end.index()].queued = Queued::Ready;
+            self.waits_at(end, Waits::Port, time);
         }
     }
 
@@ -145,6 +165,8 @@ impl Simulation<'_> {
     /// Makes sure that there is an event for the retransmission timer.
     fn watch(&mut self, end: EndpointId) {
         let own = &mut self.ends[end.index()];
+        // A deadline that comes forward is seen when the one before is over: a timer may take up to four times its interval
+        // (IBTA 9.7.6, timeout and retry).
         if own.requester.deadline != Time::NEVER && !own.timer_armed && own.service == ServiceName::Rc {
             own.timer_armed = true;
             self.events.at(own.requester.deadline, Event::Timeout { end });
@@ -184,6 +206,8 @@ impl Simulation<'_> {
             let peer = self.ends[packet.end.index()].host;
             if self.hosts[host as usize].notification.marked(now, end.0, peer) {
                 self.notify(end, false);
+            } else if let Some(flow) = self.log.flows.get_mut(packet.flow as usize) {
+                flow.ce_paced += 1;
             }
         }
         self.dispatch(end, &packet);
@@ -196,11 +220,13 @@ impl Simulation<'_> {
             Kind::ReadResponse => {
                 let done = self.ends[end.index()].requester.response(packet.seq, now);
                 self.messages_done(end, &done.unwrap_or_default());
+                self.look_for_gaps(end);
                 self.kick(end);
             }
             Kind::Ack => {
                 let done = self.ends[end.index()].requester.acknowledged(packet.seq, now);
                 self.messages_done(end, &done);
+                self.look_for_gaps(end);
                 self.kick(end);
             }
             Kind::Nak => {
@@ -220,8 +246,18 @@ impl Simulation<'_> {
             }
             Kind::FatalNak => self.ends[end.index()].requester.fail(),
             Kind::Cnp => {
-                if let Some(reaction) = &mut self.ends[end.index()].reaction {
-                    reaction.cnp(Nanos(now.nanos()));
+                let own = &mut self.ends[end.index()];
+                let Some(reaction) = &mut own.reaction else { return };
+                let time = Nanos(now.nanos());
+                let before = reaction.rate(time);
+                let effect = Effect {
+                    cut: reaction.cnp(time),
+                    before,
+                    after: reaction.rate(time),
+                    binding: own.held_by_dcqcn,
+                };
+                if let Some(cnp) = self.log.notifications.get_mut(packet.note as usize) {
+                    cnp.effect.get_or_insert(effect);
                 }
             }
             Kind::Datagram => self.delivered(end, 1),
@@ -262,13 +298,24 @@ impl Simulation<'_> {
             self.delivered(end, outcome.messages);
             return;
         }
-        let outcome = own.responder.reliable(request);
-        own.jobs.extend(
-            outcome
-                .reads
-                .iter()
-                .map(|read| Job::Read { read: *read, next: 0 }),
-        );
+        let early = packet.seq > own.responder.expected && own.responder.drops_early();
+        if early && self.spray.is_some() {
+            self.log.dropped_early(packet);
+        }
+        own.responder.note(&request, now);
+        let mut outcome = own.responder.reliable(request);
+        if let Some(nak) = own.responder.overdue(now) {
+            outcome.reply = Some(nak);
+        }
+        own.jobs.extend(outcome.reads.iter().map(|read| Job::Read {
+            read: *read,
+            next: 0,
+            run: if read.seq == packet.seq && !packet.is_copy() {
+                packet.note
+            } else {
+                u32::MAX
+            },
+        }));
         if outcome.holds && !own.ack_armed {
             own.ack_armed = true;
             let time = now.plus(self.scenario.nic.ack_delay);
@@ -278,6 +325,32 @@ impl Simulation<'_> {
             self.reply(end, reply);
         }
         self.delivered(end, outcome.messages);
+        self.look_for_gaps(end);
+        self.kick(end);
+    }
+
+    /// An end that takes packets in any order looks for those that are missing for too long.
+    pub(crate) fn look_for_gaps(&mut self, end: EndpointId) {
+        if !self.scenario.nic.out_of_order {
+            return;
+        }
+        let now = self.now;
+        let own = &mut self.ends[end.index()];
+        if own.closed {
+            return;
+        }
+        let reply = own.responder.overdue(now);
+        own.requester.overdue(now);
+        let due = [own.responder.due(), own.requester.due()];
+        if let Some(due) = due.into_iter().flatten().min()
+            && due < own.gap_due
+        {
+            own.gap_due = due;
+            self.events.at(due.max(now), Event::Gap { end });
+        }
+        if let Some(reply) = reply {
+            self.reply(end, reply);
+        }
         self.kick(end);
     }
 

@@ -4,20 +4,21 @@
 
 mod episodes;
 mod findings;
+mod flows;
 mod holes;
 mod packets;
+mod transmissions;
 
 use std::collections::HashMap;
 
 use crate::endpoint::service;
 use crate::events::EndpointId;
 use crate::frame::udp_source_port;
-use crate::log::FlowCount;
 use crate::observer;
 use crate::run::Simulation;
 use crate::scenario::{MirrorName, TapTable, ToldName};
 use crate::topology::{Node, number};
-use crate::truth::{Connection, ConnectionAtTap, End, Flow, Queue, RankStep, Step, Tap, TapFlow, Truth};
+use crate::truth::{Connection, ConnectionAtTap, End, Queue, RankStep, Step, Tap, Truth};
 use crate::units::Time;
 
 /// The truth of a simulation that has come to its end; `files` are the names of its captures.
@@ -32,11 +33,13 @@ pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
         start_ns: scenario.start * 1_000_000_000,
         duration_ns: scenario.duration.nanos(),
         connections: connections(simulation, &names),
-        flows: flows(simulation, &names),
+        flows: flows::flows(simulation, &names),
         losses: packets::losses(simulation, &names),
+        duplicates: packets::duplicates(simulation, &names),
         ce_marks: packets::marks(simulation, &names),
         cnps: packets::cnps(simulation, &names),
         naks: packets::naks(simulation, &names),
+        retransmissions: transmissions::retransmissions(simulation, &names),
         resend_runs: packets::runs(simulation, &names),
         pauses: packets::pauses(simulation, &names),
         episodes: Vec::new(),
@@ -111,12 +114,15 @@ fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap
             snaplen: table.snaplen,
             records: state.records,
             records_lost: state.lost,
+            copies: state.copies,
             told_by_record: tells_losses(table),
             pause_records: state.pause_records,
-            flows: tap_flows(simulation, names, place, &judged),
+            flows: flows::at_tap(simulation, names, place, &judged),
             holes: judged.holes,
             lost_downstream: judged.downstream,
             capture_losses: packets::capture_losses(simulation, names, place),
+            late: transmissions::late(simulation, names, place),
+            duplicates: transmissions::duplicates(simulation, names, place),
         });
     }
     taps
@@ -135,52 +141,6 @@ fn cuts_reth(simulation: &Simulation<'_>, table: &TapTable) -> bool {
     let ethernet = if network.vlan.is_some() { 18 } else { 14 };
     let ip = if network.ipv6 { 40 } else { 20 };
     table.snaplen > 0 && table.mirror.is_none() && table.snaplen < ethernet + ip + 8 + 12 + 16
-}
-
-/// What a tap recorded of each flow; connections with the same numbers add up.
-fn tap_flows(simulation: &Simulation<'_>, names: &Names, tap: usize, judged: &holes::Judged) -> Vec<TapFlow> {
-    let mut flows: Vec<TapFlow> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for (flow, seen) in simulation.observer.taps[tap].flows.iter().enumerate() {
-        let Some(seen) = seen.as_deref().filter(|seen| seen.packets > 0) else {
-            continue;
-        };
-        let place = *places.entry(&names.flows[flow]).or_insert_with(|| {
-            flows.push(TapFlow {
-                flow_id: names.flows[flow].clone(),
-                first_record: seen.first_record,
-                ..TapFlow::default()
-            });
-            flows.len() - 1
-        });
-        let total = &mut flows[place];
-        total.packets += seen.packets;
-        total.data_packets += seen.data;
-        total.payload_bytes += seen.payload;
-        total.ce += seen.ce;
-        total.not_ect += seen.not_ect;
-        total.resent_packets += seen.resent;
-        total.resent_bytes += seen.resent_bytes;
-        total.resent_behind_packets += seen.behind;
-        total.resent_behind_bytes += seen.behind_bytes;
-        total.naks += seen.naks;
-        total.rnr_naks += seen.rnr_naks;
-        total.last_record = seen.last_record;
-        total.response_missing += seen.response_missing;
-        total.response_missing_most += seen.response_missing_most;
-        let silences = seen.silences.iter();
-        total
-            .silences
-            .extend(silences.map(|(begin, end)| [begin.nanos(), end.nanos()]));
-    }
-    for total in &mut flows {
-        judged.count(total);
-        let cnps = simulation.log.notifications.iter();
-        let cnps =
-            cnps.filter(|cnp| cnp.recorded >> tap & 1 != 0 && names.flow(cnp.slows.0) == total.flow_id);
-        total.cnps = cnps.count() as u64;
-    }
-    flows
 }
 
 fn connections(simulation: &Simulation<'_>, names: &Names) -> Vec<Connection> {
@@ -284,78 +244,6 @@ fn end(simulation: &Simulation<'_>, names: &Names, end: EndpointId) -> End {
         source_port: own.source_port,
         dscp: own.dscp,
         flow_id: names.flow(end.0),
-    }
-}
-
-fn flows(simulation: &Simulation<'_>, names: &Names) -> Vec<Flow> {
-    let mut flows: Vec<Flow> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for (index, count) in simulation.log.flows.iter().enumerate() {
-        let Some((from, to)) = simulation.hosts_of_flow(number(index)) else {
-            continue;
-        };
-        if count.sent == 0 {
-            continue;
-        }
-        let key = &simulation.keys[index];
-        let place = *places.entry(&names.flows[index]).or_insert_with(|| {
-            flows.push(Flow {
-                flow_id: names.flows[index].clone(),
-                source: simulation.topology.hosts[from as usize].name.clone(),
-                destination: simulation.topology.hosts[to as usize].name.clone(),
-                destination_qpn: key.destination_qpn.value(),
-                service: key.service.name().to_owned(),
-                management: index >= simulation.ends.len(),
-                ..Flow::default()
-            });
-            flows.len() - 1
-        });
-        add(&mut flows[place], count);
-    }
-    for cnp in simulation
-        .log
-        .notifications
-        .iter()
-        .filter(|cnp| cnp.received.is_some())
-    {
-        if let Some(place) = places.get(names.flows[cnp.slows.index()].as_str()) {
-            flows[*place].cnps_received += 1;
-        }
-    }
-    flows
-}
-
-fn add(flow: &mut Flow, count: &FlowCount) {
-    flow.epochs += 1;
-    flow.packets_sent += count.sent;
-    flow.packets_received += count.received;
-    flow.packets_lost += count.lost;
-    flow.data_packets += count.data;
-    flow.payload_bytes_first += count.first_bytes;
-    flow.payload_bytes_resent += count.resent_bytes;
-    flow.packets_resent += count.resent_packets;
-    flow.not_ect += count.not_ect;
-    flow.ce += count.ce;
-    flow.messages += count.messages;
-    let first = count.first.map(Time::nanos);
-    flow.first_time = [flow.first_time, first].into_iter().flatten().min();
-    flow.last_time = flow.last_time.max(first.map(|_| count.last.nanos()));
-    for (total, part) in [
-        (&mut flow.sent_bytes_per_ms, &count.sent_by_ms),
-        (&mut flow.received_bytes_per_ms, &count.received_by_ms),
-    ] {
-        if total.len() < part.len() {
-            total.resize(part.len(), 0);
-        }
-        for (total, part) in total.iter_mut().zip(part) {
-            *total += part;
-        }
-    }
-    if let Some(first) = count.first_data {
-        let time = count.last_data.since(first).nanos();
-        let bits = u128::from(count.first_bytes + count.resent_bytes) * 8_000_000_000;
-        let rate = bits.checked_div(u128::from(time)).unwrap_or(0);
-        flow.mean_rate_bps = u64::try_from(rate).unwrap_or(u64::MAX);
     }
 }
 

@@ -27,11 +27,15 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
+mod account;
 mod connect;
 mod endpoint;
 mod error;
 mod events;
+mod gaps;
 mod host;
+mod identification;
+mod impair;
 mod judge;
 mod log;
 mod manager;
@@ -43,6 +47,7 @@ mod requester;
 mod responder;
 mod rng;
 mod run;
+mod spray;
 mod switch;
 mod topology;
 mod traffic;

@@ -2,154 +2,19 @@
 //!
 //! What taps saw is in `observer`; what it all means is in `judge`.
 
+mod facts;
+
 use std::collections::HashMap;
 
-use crate::events::{EndpointId, PortId};
+pub(crate) use facts::{
+    Delayed, Duplicate, Effect, FlowCount, Loss, Mark, Notification, Paused, RankStep, Reason, Refusal,
+    Resent, Run, Silence,
+};
+
+use crate::events::PortId;
 use crate::packet::{Kind, Packet};
 use crate::requester::Trigger;
 use crate::units::Time;
-
-/// Why a packet did not arrive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reason {
-    /// The queue or the buffer had no room.
-    TailDrop,
-    /// No room although the port's headroom was kept for it.
-    Headroom,
-    /// The link lost it.
-    Random,
-    /// It came with a wrong ICRC; the receiver dropped it.
-    Icrc,
-}
-
-/// A packet that was lost.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Loss {
-    pub time: Time,
-    pub flow: u32,
-    pub kind: Kind,
-    pub seq: u64,
-    pub span: u32,
-    pub psn: u32,
-    pub attempt: u16,
-    pub port: PortId,
-    pub reason: Reason,
-    pub recorded: u64,
-    /// The NAK that named it.
-    pub nak: Option<u32>,
-}
-
-/// A packet that others overtook.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Delayed {
-    pub flow: u32,
-    pub seq: u64,
-    pub recorded: u64,
-    pub nak: Option<u32>,
-}
-
-/// A packet that a queue marked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
-    pub time: Time,
-    pub flow: u32,
-    pub kind: Kind,
-    pub psn: u32,
-    pub port: PortId,
-    /// Taps that recorded the packet with its mark.
-    pub recorded: u64,
-}
-
-/// A NAK or RNR NAK that was sent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Refusal {
-    pub time: Time,
-    /// The flow whose request it refuses.
-    pub flow: u32,
-    pub kind: Kind,
-    pub seq: u64,
-    pub psn: u32,
-    pub received: Option<Time>,
-    pub recorded: u64,
-}
-
-/// A congestion notification that was sent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Notification {
-    pub time: Time,
-    pub received: Option<Time>,
-    /// The end that must slow down: its flow.
-    pub slows: EndpointId,
-    pub after_nak: bool,
-    pub recorded: u64,
-}
-
-/// Packets sent again in a row.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
-    pub flow: u32,
-    pub begin: Time,
-    pub end: Time,
-    pub seq: u64,
-    pub psn: u32,
-    pub packets: u64,
-    pub bytes: u64,
-    pub trigger: Trigger,
-    /// When the flow had sent the last packet before.
-    pub silent_since: Time,
-}
-
-/// A time in which a port was not allowed to send a class.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Paused {
-    pub port: PortId,
-    pub class: u8,
-    pub begin: Time,
-    pub end: Option<Time>,
-}
-
-/// A flow that sent nothing although it had something to send.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Silence {
-    pub flow: u32,
-    pub begin: Time,
-    pub end: Time,
-    pub trigger: Option<Trigger>,
-    pub paused: bool,
-}
-
-/// One step of a training job at one rank.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RankStep {
-    pub job: u32,
-    pub step: u32,
-    pub rank: u32,
-    pub compute: Time,
-    pub begin: Time,
-    pub end: Option<Time>,
-}
-
-/// Counts of a flow.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FlowCount {
-    pub sent: u64,
-    pub received: u64,
-    pub lost: u64,
-    pub data: u64,
-    pub first_bytes: u64,
-    pub resent_packets: u64,
-    pub resent_bytes: u64,
-    pub ce: u64,
-    pub not_ect: u64,
-    pub messages: u64,
-    pub first: Option<Time>,
-    pub last: Time,
-    pub last_data: Time,
-    pub first_data: Option<Time>,
-    /// Payload bytes sent and received in each millisecond.
-    pub sent_by_ms: Vec<u64>,
-    pub received_by_ms: Vec<u64>,
-}
 
 /// Everything that happened.
 #[derive(Debug, Default)]
@@ -157,10 +22,12 @@ pub(crate) struct Log {
     pub flows: Vec<FlowCount>,
     pub losses: Vec<Loss>,
     pub delayed: Vec<Delayed>,
+    pub duplicates: Vec<Duplicate>,
     pub marks: Vec<Mark>,
     pub refusals: Vec<Refusal>,
     pub notifications: Vec<Notification>,
     pub runs: Vec<Run>,
+    pub resent: Vec<Resent>,
     pub pauses: Vec<Paused>,
     pub silences: Vec<Silence>,
     pub steps: Vec<RankStep>,
@@ -168,6 +35,8 @@ pub(crate) struct Log {
     pub first_run: HashMap<(u32, u64), u32>,
     last_loss: HashMap<(u32, u64), u32>,
     last_delayed: HashMap<(u32, u64), u32>,
+    /// Requests that came before their turn and were dropped, with the taps that had recorded them.
+    dropped: HashMap<(u32, u64), u64>,
     open_run: HashMap<u32, u32>,
     /// Most that a queue held.
     pub deepest: HashMap<(PortId, u8), u64>,
@@ -210,18 +79,21 @@ impl Log {
         match packet.kind {
             Kind::Cnp => {
                 if let Some(cnp) = self.notifications.get_mut(packet.note as usize) {
-                    cnp.received = Some(now);
+                    cnp.received.get_or_insert(now);
                     cnp.recorded |= packet.recorded;
                 }
                 return;
             }
             Kind::Nak | Kind::RnrNak | Kind::FatalNak => {
                 if let Some(refusal) = self.refusals.get_mut(packet.note as usize) {
-                    refusal.received = Some(now);
+                    refusal.received.get_or_insert(now);
                     refusal.recorded |= packet.recorded;
                 }
             }
             _ => {}
+        }
+        if packet.is_copy() {
+            return;
         }
         flow.received += 1;
         if packet.kind.is_data() {
@@ -229,8 +101,11 @@ impl Log {
         }
     }
 
-    /// A packet was lost.
+    /// A packet was lost. Of a duplicate that the network made nothing is lost.
     pub(crate) fn lost(&mut self, packet: &Packet, now: Time, port: PortId, reason: Reason) {
+        if packet.is_copy() {
+            return;
+        }
         match packet.kind {
             Kind::Pause => return,
             Kind::Cnp => {
@@ -263,6 +138,7 @@ impl Log {
             attempt: packet.attempt,
             port,
             reason,
+            passed: packet.passed,
             recorded: packet.recorded,
             nak: None,
         });
@@ -270,7 +146,7 @@ impl Log {
 
     /// A request is delayed so that others can overtake it.
     pub(crate) fn delayed(&mut self, packet: &Packet) {
-        if packet.kind.is_request() {
+        if packet.kind.is_request() && !packet.is_copy() {
             self.last_delayed
                 .insert((packet.flow, packet.seq), place(self.delayed.len()));
             self.delayed.push(Delayed {
@@ -280,6 +156,32 @@ impl Log {
                 nak: None,
             });
         }
+    }
+
+    /// A receiver drops a request because it came before its turn.
+    pub(crate) fn dropped_early(&mut self, packet: &Packet) {
+        if !packet.is_copy() {
+            self.dropped.insert((packet.flow, packet.seq), packet.recorded);
+        }
+    }
+
+    /// A NAK is about to name a request that nobody lost: it is on its way, with the taps that have recorded it, or came
+    /// before its turn.
+    pub(crate) fn overtaken(&mut self, flow: u32, seq: u64, under_way: Option<u64>) {
+        let key = (flow, seq);
+        if self.last_loss.contains_key(&key) || self.last_delayed.contains_key(&key) {
+            return;
+        }
+        let Some(recorded) = under_way.or_else(|| self.dropped.get(&key).copied()) else {
+            return;
+        };
+        self.last_delayed.insert(key, place(self.delayed.len()));
+        self.delayed.push(Delayed {
+            flow,
+            seq,
+            recorded,
+            nak: None,
+        });
     }
 
     /// A NAK or RNR NAK is sent. Returns its place.
@@ -343,6 +245,22 @@ impl Log {
             }
         }
         number
+    }
+
+    /// A request or READ response is sent again. Returns its place.
+    pub(crate) fn resent(&mut self, packet: &Packet, run: u32, now: Time) -> u32 {
+        self.resent.push(Resent {
+            time: now,
+            flow: packet.flow,
+            kind: packet.kind,
+            seq: packet.seq,
+            span: packet.span,
+            psn: packet.psn(),
+            attempt: packet.attempt,
+            run,
+            recorded: 0,
+        });
+        place(self.resent.len() - 1)
     }
 
     /// A queue has grown.

@@ -64,9 +64,9 @@ impl Simulation<'_> {
         let port = udp_source_port(Qpn::GENERAL_SERVICES, Qpn::GENERAL_SERVICES);
         let mut roce = self.frame(from, to, 0, Ecn::NotEct, port, transport);
         #[expect(clippy::cast_possible_truncation, reason = "any 16 bits do")]
-        {
-            roce.network.identification = psn as u16;
-        }
+        let mut own = psn as u16;
+        let identifier = &mut self.hosts[from as usize].identifier;
+        roce.network.identification = identifier.identify(&mut own);
         let flow = self.management_flow(from, to);
         let packet = Packet {
             flow,

@@ -38,6 +38,11 @@ pub(crate) struct TapState {
     interface: usize,
     direction: TapDirection,
     pauses: bool,
+    /// When it records.
+    from: Time,
+    until: Time,
+    /// Records of frames that a mirror showed a second time.
+    pub copies: u64,
     /// What it saw of each flow.
     pub flows: Vec<Option<Box<Seen>>>,
     pub missed: Vec<Missed>,
@@ -106,6 +111,9 @@ impl Observer {
                 interface,
                 direction: table.direction,
                 pauses: table.pause_frames,
+                from: table.from,
+                until: table.until.unwrap_or(Time::NEVER),
+                copies: 0,
                 flows: (0..flows).map(|_| None).collect(),
                 missed: Vec::new(),
                 records: 0,
@@ -135,6 +143,7 @@ impl Observer {
                 TapDirection::Rx => direction == Direction::Inbound,
                 TapDirection::Tx => direction == Direction::Outbound,
             };
+            let seen = seen && (tap.from..tap.until).contains(&now);
             if !seen || packet.kind == Kind::Pause && !tap.pauses || self.error.is_some() {
                 continue;
             }
@@ -159,10 +168,15 @@ impl Observer {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
-        std::mem::take(&mut self.recordings)
-            .into_iter()
-            .map(|recording| recording.finish().map(|(output, _)| output))
-            .collect()
+        let mut outputs = Vec::with_capacity(self.recordings.len());
+        for (place, recording) in std::mem::take(&mut self.recordings).into_iter().enumerate() {
+            let (output, seen) = recording.finish()?;
+            outputs.push(output);
+            for tap in self.taps.iter_mut().filter(|tap| tap.recording == place) {
+                tap.copies = seen.get(tap.interface).map_or(0, |seen| seen.copies);
+            }
+        }
+        Ok(outputs)
     }
 
     /// Whether writing has failed.
@@ -219,6 +233,8 @@ fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
         clock,
         loss: table.loss.map_or(tap::Loss::None, TapLoss::loss),
         told: table.told.told(),
+        doubling: table.doubling(),
+        queues: table.receive_queues(),
         mirror: table.mirror.map(|mirror| Mirror {
             tunnel: tunnel(mirror, table.session),
             clock: Clock {

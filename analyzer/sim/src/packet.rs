@@ -86,6 +86,14 @@ pub(crate) struct Packet {
     pub note: u32,
     /// The place of its CE mark in the log.
     pub mark: u32,
+    /// The path that it takes, where there are several.
+    pub path: u32,
+    /// READ response: how many of its message follow it.
+    pub follow: u32,
+    /// It is sent again: its place among such packets in the log.
+    pub again: u32,
+    /// A duplicate that the network made: its place in the log.
+    pub copy: u32,
 }
 
 impl Packet {
@@ -113,7 +121,16 @@ impl Packet {
             recorded: 0,
             note: u32::MAX,
             mark: u32::MAX,
+            path: u32::MAX,
+            follow: 0,
+            again: u32::MAX,
+            copy: u32::MAX,
         }
+    }
+
+    /// Whether the network made it of another packet.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.copy != u32::MAX
     }
 
     pub(crate) fn ecn(&self) -> Ecn {
@@ -187,14 +204,26 @@ impl Pool {
 }
 
 impl Pool {
-    /// RoCE packets that are still on their way, CNPs not counted, pause frames neither.
+    /// A request that is still on its way, if it is not sent again.
+    pub(crate) fn find(&self, flow: u32, seq: u64) -> Option<&Packet> {
+        let is_it = |packet: &&Packet| {
+            packet.flow == flow && packet.seq == seq && packet.kind.is_request() && packet.attempt == 0
+        };
+        let found = self.packets.iter().enumerate();
+        let mut found = found.filter(|(_, packet)| is_it(packet) && !packet.is_copy());
+        let live = found.find(|(place, _)| self.free.iter().all(|free| free.index() != *place));
+        live.map(|(_, packet)| packet)
+    }
+
+    /// RoCE packets that are still on their way. CNPs, pause frames and duplicates of the network are not counted.
     pub(crate) fn live_packets(&self) -> u64 {
         let mut live = vec![true; self.packets.len()];
         for free in &self.free {
             live[free.index()] = false;
         }
         let live = self.packets.iter().zip(live).filter(|(_, live)| *live);
-        let counted = live.filter(|(packet, _)| !matches!(packet.kind, Kind::Pause | Kind::Cnp));
+        let counted =
+            live.filter(|(packet, _)| !packet.is_copy() && !matches!(packet.kind, Kind::Pause | Kind::Cnp));
         counted.count() as u64
     }
 }

@@ -4,10 +4,8 @@ use roce_capture::Direction;
 
 use crate::events::{Event, PacketId, PortId};
 use crate::frame::Frame;
-use crate::log::Reason;
-use crate::packet::{Kind, Packet};
+use crate::packet::Kind;
 use crate::run::Simulation;
-use crate::scenario::{Impairment, Only};
 use crate::topology::{LINK_CLASS, Node, Port, Sending};
 use crate::units::Time;
 
@@ -63,7 +61,7 @@ impl Simulation<'_> {
         let packet = *self.pool.of(packet_id);
         let port = &mut self.topology.ports[id.index()];
         let time = port.rate.time_of(u64::from(packet.bytes + Frame::LINE_OVERHEAD));
-        let (peer, delay) = (port.peer, port.delay);
+        let delay = port.delay;
         port.busy = true;
         if matches!(node, Node::Switch(_)) && packet.kind != Kind::Pause {
             port.sending = Some(Sending {
@@ -78,43 +76,17 @@ impl Simulation<'_> {
             return;
         };
         let arrives = sent.plus(delay).plus(more);
-        self.events.at(
-            arrives,
-            Event::Arrive {
-                port: peer,
-                packet: packet_id,
-            },
-        );
+        self.duplicate(id, packet_id, arrives);
+        self.travel(id, packet_id, arrives);
     }
 
-    /// What a link does to a packet: `None` when it loses it, or how much longer it takes.
-    fn impair(&mut self, id: PortId, packet_id: PacketId) -> Option<Time> {
-        let mut more = Time::ZERO;
-        for place in 0..self.topology.ports[id.index()].impairments.len() {
-            let index = self.topology.ports[id.index()].impairments[place] as usize;
-            let Some(table) = self.scenario.impairment.get(index) else {
-                continue;
-            };
-            let packet = *self.pool.of(packet_id);
-            if !applies(table, &packet, self.now) {
-                continue;
-            }
-            let state = &mut self.impairments[index];
-            let number = state.seen;
-            state.seen += 1;
-            if state.stream.happens(table.loss) || table.drop.contains(&number) {
-                self.drop_packet(packet_id, id, Reason::Random);
-                return None;
-            }
-            if state.stream.happens(table.corrupt) {
-                self.pool.change(packet_id).damage();
-            }
-            if state.stream.happens(table.reorder) {
-                more = more.plus(table.reorder_delay);
-                self.log.delayed(&packet);
-            }
+    /// A packet arrives at the other end of a port's link, later when it goes through several paths on the way.
+    pub(crate) fn travel(&mut self, id: PortId, packet: PacketId, arrives: Time) {
+        let port = self.topology.ports[id.index()].peer;
+        match self.spray_cable(id, packet, arrives) {
+            Some(exit) => self.events.at(exit, Event::Merge { port, packet }),
+            None => self.events.at(arrives, Event::Arrive { port, packet }),
         }
-        Some(more)
     }
 
     /// The last bit of a packet has left a port.
@@ -136,21 +108,12 @@ impl Simulation<'_> {
             return;
         }
         match self.topology.ports[id.index()].node {
-            Node::Switch(switch) => self.forward(switch, id, packet),
+            Node::Switch(switch) => {
+                if !self.spray(switch, id, packet) {
+                    self.forward(switch, id, packet);
+                }
+            }
             Node::Host(host) => self.receive(host, id, packet),
         }
-    }
-}
-
-/// Whether an impairment is for a packet.
-fn applies(table: &Impairment, packet: &Packet, now: Time) -> bool {
-    if now < table.begin || table.end.is_some_and(|end| now >= end) {
-        return false;
-    }
-    match table.only {
-        Only::All => packet.kind != Kind::Pause,
-        Only::Data => packet.kind.is_data(),
-        Only::Ack => matches!(packet.kind, Kind::Ack | Kind::Nak | Kind::RnrNak | Kind::FatalNak),
-        Only::Cnp => packet.kind == Kind::Cnp,
     }
 }

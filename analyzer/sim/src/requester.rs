@@ -3,70 +3,17 @@
 //! A state machine without network or clock. PSNs are counted from the first one on and do not wrap (`seq`). IBTA 9.7
 //! (reliable service), 9.7.5 (responses), 9.7.6 (timeout and retry).
 
+mod any_order;
+mod message;
+
 use std::collections::VecDeque;
+
+use any_order::AnyOrder;
+use message::Message;
+pub(crate) use message::{Limits, Outgoing, Trigger};
 
 use crate::scenario::{Operation, Recovery};
 use crate::units::Time;
-
-/// Why packets were sent again.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Trigger {
-    Nak,
-    ImpliedNak,
-    Rnr,
-    Timeout,
-}
-
-/// A message that was posted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
-    /// Its first PSN.
-    pub first: u64,
-    pub packets: u32,
-    pub bytes: u64,
-    pub operation: Operation,
-    /// The traffic source that posted it, to be told when it is done.
-    pub source: u32,
-}
-
-impl Message {
-    fn end(&self) -> u64 {
-        self.first + u64::from(self.packets)
-    }
-}
-
-/// A packet to be sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Outgoing {
-    pub seq: u64,
-    /// PSNs that it takes.
-    pub span: u32,
-    pub operation: Operation,
-    /// Its payload; of a READ the length that it asks for.
-    pub bytes: u64,
-    /// Of the whole message.
-    pub message_bytes: u64,
-    /// Place of its data in the message.
-    pub offset: u64,
-    pub index: u32,
-    pub packets: u32,
-    pub ack_request: bool,
-    pub attempt: u16,
-    /// It is the first of a resend run.
-    pub begins_run: Option<Trigger>,
-}
-
-/// What the NIC allows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub mtu: u64,
-    pub window: u64,
-    pub reads: u32,
-    pub ack_every: u32,
-    pub timeout: Time,
-    pub retries: u32,
-    pub recovery: Recovery,
-}
 
 /// The requester of one end.
 #[derive(Debug)]
@@ -97,6 +44,8 @@ pub(crate) struct Requester {
     retries: u32,
     /// The PSN whose READ response was found missing last.
     implied: Option<u64>,
+    /// READ responses may come in any order.
+    any_order: Option<AnyOrder>,
     /// Too many retries, or a fatal NAK.
     pub(crate) failed: bool,
 }
@@ -119,6 +68,7 @@ impl Requester {
             deadline: Time::NEVER,
             retries: 0,
             implied: None,
+            any_order: None,
             failed: false,
         }
     }
@@ -140,6 +90,11 @@ impl Requester {
     /// Whether something is posted that is not done.
     pub(crate) fn is_busy(&self) -> bool {
         self.oldest < self.end && !self.failed
+    }
+
+    /// Whether something that was posted has not been sent yet.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.next < self.end && !self.failed
     }
 
     /// The message of a PSN that is not acknowledged.
@@ -184,7 +139,8 @@ impl Requester {
             if seq >= self.oldest {
                 self.pending_run = Some(trigger);
                 let mut packet = self.packet(seq)?;
-                packet.ack_request = true;
+                packet.ack_request = packet.operation != Operation::Read;
+                self.shorten(&mut packet);
                 self.note(&packet, now);
                 return Some(packet);
             }
@@ -290,6 +246,9 @@ impl Requester {
 
     /// An ACK of everything before `seq`, or a NAK of it. Returns the sources whose messages are done.
     pub(crate) fn acknowledged(&mut self, seq: u64, now: Time) -> Vec<u32> {
+        if self.any_order.is_some() {
+            return self.acknowledged_in_any_order(seq, now);
+        }
         match self.open_read(seq.min(self.top)) {
             None => self.advance(seq, now),
             Some(missing) => {
@@ -306,6 +265,9 @@ impl Requester {
             return None;
         }
         let message = *self.message(seq).filter(|m| m.operation == Operation::Read)?;
+        if self.any_order.is_some() {
+            return Some(self.response_in_any_order(seq, message.first, now));
+        }
         // Requests before the READ are acknowledged by its response.
         let mut done = self.acknowledged(message.first, now);
         if self.oldest == seq {
@@ -332,7 +294,7 @@ impl Requester {
             return (Vec::new(), false);
         }
         let done = self.acknowledged(seq, now);
-        if self.oldest != seq {
+        if self.oldest != seq && (self.any_order.is_none() || seq < self.oldest) {
             return (done, false);
         }
         match self.limits.recovery {
@@ -372,7 +334,7 @@ impl Requester {
         let is_read = self
             .message(self.oldest)
             .is_some_and(|message| message.operation == Operation::Read);
-        if self.limits.recovery == Recovery::Selective && !is_read {
+        if self.limits.recovery == Recovery::Selective && (!is_read || self.any_order.is_some()) {
             self.again.clear();
             self.again.push_back((self.oldest, Trigger::Timeout));
             self.deadline = now.plus(self.patience());

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::gaps::{Gaps, Patience};
 use crate::scenario::Recovery;
+use crate::units::Time;
 
 /// A request that came in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +72,10 @@ pub(crate) struct Responder {
     /// Receive buffers posted; `None`: always enough.
     pub(crate) receives: Option<u32>,
     early: BTreeMap<u64, Request>,
+    /// Packets may come in any order: what is missing.
+    gaps: Option<Gaps>,
+    /// Every duplicate of a SEND or WRITE is acknowledged, whether it asks for that or not.
+    pub(crate) acknowledges_all: bool,
     /// UC: inside a message of which nothing was lost.
     in_message: bool,
     pub(crate) fatal: bool,
@@ -86,9 +92,43 @@ impl Responder {
             held: 0,
             receives,
             early: BTreeMap::new(),
+            gaps: None,
+            acknowledges_all: false,
             in_message: false,
             fatal: false,
         }
+    }
+
+    /// From now on packets may come in any order.
+    pub(crate) fn in_any_order(&mut self, patience: Patience) {
+        self.recovery = Recovery::Selective;
+        self.gaps = Some(Gaps::new(patience));
+    }
+
+    /// A request came: what it has overtaken is missing.
+    pub(crate) fn note(&mut self, request: &Request, now: Time) {
+        if let Some(gaps) = &mut self.gaps {
+            gaps.arrived(request.seq, request.span, now);
+        }
+    }
+
+    /// A NAK of the PSN that is expected, if it has been missing for too long.
+    pub(crate) fn overdue(&mut self, now: Time) -> Option<Reply> {
+        let expected = self.expected;
+        let gaps = self.gaps.as_mut().filter(|_| !self.fatal)?;
+        let lost = gaps.lost_first(now).filter(|seq| *seq == expected)?;
+        self.held = 0;
+        Some(Reply::Nak(lost))
+    }
+
+    /// When the next NAK may be due.
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.gaps.as_ref()?.due_first()
+    }
+
+    /// Whether a packet that comes before its turn is dropped.
+    pub(crate) fn drops_early(&self) -> bool {
+        self.recovery == Recovery::GoBackN
     }
 
     /// Takes a request of a reliable connection.
@@ -105,7 +145,7 @@ impl Responder {
             if self.recovery == Recovery::Selective {
                 self.early.insert(request.seq, request);
             }
-            if !self.refused {
+            if !self.refused && self.gaps.is_none() {
                 self.refused = true;
                 self.held = 0;
                 outcome.reply = Some(Reply::Nak(self.expected));
@@ -122,6 +162,7 @@ impl Responder {
         // What was kept starts beyond another hole.
         if let Some((first, _)) = self.early.first_key_value()
             && *first > self.expected
+            && self.gaps.is_none()
         {
             self.refused = true;
             self.held = 0;
@@ -168,7 +209,7 @@ impl Responder {
     fn again(&mut self, request: &Request, outcome: &mut Outcome) {
         if request.is_read {
             outcome.reads.push(read(request));
-        } else if request.asks {
+        } else if request.asks || self.acknowledges_all {
             self.held = 0;
             outcome.reply = Some(Reply::Ack(self.expected));
         }

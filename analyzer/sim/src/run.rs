@@ -13,13 +13,15 @@ use crate::dcqcn::NotificationPoint;
 use crate::endpoint::Endpoint;
 use crate::events::{EndpointId, Event, Events};
 use crate::host::HostState;
+use crate::identification::Identifier;
+use crate::impair::ImpairmentState;
 use crate::judge;
 use crate::log::{FlowCount, Log};
 use crate::observer::{self, Observer, Output};
 use crate::packet::Pool;
 use crate::pause::Drain;
-use crate::rng::Stream;
 use crate::scenario::{Scenario, SourcePort};
+use crate::spray::SprayState;
 use crate::switch::SwitchState;
 use crate::topology::{Topology, number};
 use crate::traffic::Source;
@@ -136,13 +138,6 @@ fn run(scenario: &Scenario, outputs: Vec<(String, Output)>) -> Result<(Truth, Ve
     Ok((judge::truth(&simulation, &files), outputs))
 }
 
-/// What an impairment has counted and drawn.
-#[derive(Debug)]
-pub(crate) struct ImpairmentState {
-    pub seen: u64,
-    pub stream: Stream,
-}
-
 /// Everything there is, at one moment.
 pub(crate) struct Simulation<'s> {
     pub scenario: &'s Scenario,
@@ -157,6 +152,8 @@ pub(crate) struct Simulation<'s> {
     pub sources: Vec<Source>,
     pub jobs: Vec<Job>,
     pub impairments: Vec<ImpairmentState>,
+    /// The paths between hosts, if there are several.
+    pub spray: Option<SprayState>,
     /// The end of the pause that a host keeps up of its own accord, for each of the scenario's tables.
     pub storms: Vec<Option<Time>>,
     pub observer: Observer,
@@ -185,9 +182,10 @@ impl<'s> Simulation<'s> {
                 .map(|place| SwitchState::new(scenario.seed, place))
                 .collect(),
             hosts: (0..topology.hosts.len())
-                .map(|_| {
+                .map(|place| {
                     let dcqcn = &scenario.dcqcn;
-                    HostState::new(NotificationPoint::new(dcqcn.interval(), dcqcn.cnp_scope))
+                    let notification = NotificationPoint::new(dcqcn.interval(), dcqcn.cnp_scope);
+                    HostState::new(notification, Identifier::new(scenario, place))
                 })
                 .collect(),
             topology,
@@ -196,11 +194,12 @@ impl<'s> Simulation<'s> {
             sources: builder.sources,
             jobs,
             impairments: (0..scenario.impairment.len())
-                .map(|place| ImpairmentState {
-                    seen: 0,
-                    stream: Stream::new(scenario.seed, "link", place),
-                })
+                .map(|place| ImpairmentState::new(scenario.seed, place))
                 .collect(),
+            spray: scenario
+                .network
+                .spray
+                .map(|table| SprayState::new(table, scenario.seed)),
             storms: vec![None; scenario.pause.len()],
             observer: Observer::default(),
             log: Log::default(),
@@ -280,6 +279,9 @@ impl<'s> Simulation<'s> {
         }
         for table in &self.scenario.host {
             for host in self.topology.hosts_of(&table.name)? {
+                if let (Some(policy), Some(state)) = (table.ip_id, self.hosts.get_mut(host as usize)) {
+                    state.identifier.policy = policy;
+                }
                 if let (Some(rate), Some(state)) = (table.drain, self.hosts.get_mut(host as usize)) {
                     state.drain = Some(Drain {
                         rate,
@@ -305,16 +307,27 @@ impl<'s> Simulation<'s> {
             }
         }
         self.now = self.scenario.duration;
+        self.close_accounts();
     }
 
     fn happen(&mut self, event: Event) {
         match event {
             Event::Arrive { port, packet } => self.arrive(port, packet),
+            Event::OutOfPath {
+                switch,
+                ingress,
+                packet,
+            } => self.forward(switch, ingress, packet),
+            Event::Merge { port, packet } => self.merge(port, packet),
             Event::Sent { port } => self.sent(port),
             Event::PauseOver { port, class } => self.pause_over(port, class),
             Event::PauseRefresh { port, class } => self.refresh_pause(port, class),
             Event::Pace { host } => self.pace(host),
             Event::Timeout { end } => self.timeout(end),
+            Event::Gap { end } => {
+                self.ends[end.index()].gap_due = Time::NEVER;
+                self.look_for_gaps(end);
+            }
             Event::RnrOver { end, wait } => {
                 self.ends[end.index()].requester.ready(wait);
                 self.kick(end);

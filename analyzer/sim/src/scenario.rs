@@ -8,6 +8,7 @@ mod flows;
 mod network;
 mod nic;
 mod overrides;
+mod spray;
 mod taps;
 
 use serde::Deserialize;
@@ -19,7 +20,8 @@ pub use flows::{
 pub use network::{
     HostTable, Impairment, Network, Only, PauseKindName, PauseTable, Switch, SwitchPause, Topology,
 };
-pub use nic::{CongestionControl, Nic, ParameterSet, Recovery};
+pub use nic::{CongestionControl, DuplicateAck, IpId, Nic, ParameterSet, Recovery};
+pub use spray::{Spray, SprayChoice, SprayMode};
 pub use taps::{MirrorName, TapBursts, TapDirection, TapGap, TapLoss, TapRing, TapTable, ToldName};
 
 use crate::Error;

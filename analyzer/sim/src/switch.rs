@@ -8,7 +8,7 @@ use roce_wire::Ecn;
 use crate::events::{Event, PacketId, PortId};
 use crate::frame::Frame;
 use crate::log::{Mark, Reason};
-use crate::packet::Kind;
+use crate::packet::{Kind, Packet};
 use crate::rng::Stream;
 use crate::run::Simulation;
 use crate::scenario::{Switch, SwitchPause, Topology};
@@ -78,7 +78,7 @@ impl Simulation<'_> {
     /// A packet came in at a switch's port.
     pub(crate) fn forward(&mut self, switch: u32, ingress: PortId, id: PacketId) {
         let packet = *self.pool.of(id);
-        let Some(egress) = self.route(switch, &packet.frame, packet.to) else {
+        let Some(egress) = self.route(switch, &packet) else {
             self.drop_packet(id, ingress, Reason::TailDrop);
             return;
         };
@@ -137,14 +137,17 @@ impl Simulation<'_> {
     }
 
     /// The way to a host.
-    fn route(&self, switch: u32, frame: &Frame, to: u32) -> Option<PortId> {
-        let ways = self.topology.switches[switch as usize].routes.get(to as usize)?;
+    fn route(&self, switch: u32, packet: &Packet) -> Option<PortId> {
+        let ways = self.topology.switches[switch as usize]
+            .routes
+            .get(packet.to as usize)?;
         match ways.as_slice() {
             [] => None,
             [way] => Some(*way),
+            several if packet.path != u32::MAX => several.get(packet.path as usize % several.len()).copied(),
             several => {
                 let salt = self.switches[switch as usize].salt;
-                let place = ecmp_hash(frame, salt) % several.len() as u64;
+                let place = ecmp_hash(&packet.frame, salt) % several.len() as u64;
                 several.get(usize::try_from(place).unwrap_or(0)).copied()
             }
         }

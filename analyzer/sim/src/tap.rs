@@ -6,10 +6,14 @@
 //! caller's matter.
 
 mod clock;
+mod doubling;
 mod loss;
+mod queues;
 
 pub use clock::Clock;
+pub use doubling::Doubling;
 pub use loss::Loss;
+pub use queues::Queues;
 
 use std::io::{self, Write};
 
@@ -21,7 +25,9 @@ use roce_wire::LinkType;
 use crate::error::Error;
 use crate::frame::{Frame, Tunnel, encode_within};
 use crate::random::stream;
+use doubling::Copies;
 use loss::Losing;
+use queues::Batches;
 
 /// What a tap is like. Its link type is Ethernet.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,6 +48,10 @@ pub struct Tap {
     pub told: Told,
     /// The mirror through which frames come, if they do.
     pub mirror: Option<Mirror>,
+    /// Frames come twice.
+    pub doubling: Option<Doubling>,
+    /// The receive queues that records are read from, when the file does not have them in the order of time.
+    pub queues: Option<Queues>,
 }
 
 /// What a file says of the records that its tap lost.
@@ -78,7 +88,8 @@ pub struct Mirror {
 pub enum Offered {
     /// It was recorded.
     Recorded {
-        /// Its number in the file, from 1 on, as Wireshark counts.
+        /// Its number in the file, from 1 on, as Wireshark counts. With several receive queues: its number in the order
+        /// of time, copies counted.
         number: u64,
         /// Its stamp in the file, in ns since the Unix epoch.
         stamp: Nanos,
@@ -96,6 +107,8 @@ pub struct Seen {
     pub recorded: u64,
     /// Of these, lost.
     pub lost: u64,
+    /// Records of frames that came a second time.
+    pub copies: u64,
     /// The stamp of the last record; 0 without one.
     pub last_stamp: Nanos,
 }
@@ -117,6 +130,8 @@ struct State {
     tap: Tap,
     interface: u32,
     losing: Losing,
+    copies: Copies,
+    batches: Batches,
     sequence: u32,
     /// Lost since the last record.
     lost_since: u64,
@@ -135,6 +150,8 @@ impl Tap {
             loss: Loss::None,
             told: Told::Silent,
             mirror: None,
+            doubling: None,
+            queues: None,
         }
     }
 
@@ -165,8 +182,8 @@ impl<W: Write> Recording<W> {
         }
     }
 
-    /// Tells a tap that `frame` passes it at `time` of the simulation. Frames are written in the order in which they are
-    /// offered: a caller offers them in the order of time.
+    /// Says to a tap that `frame` passes it at `time` of the simulation. A caller offers frames in the order of time, and in
+    /// this order they are written, unless the tap has several receive queues.
     ///
     /// # Errors
     /// When the output cannot be written to, or there is no such tap.
@@ -178,12 +195,49 @@ impl<W: Write> Recording<W> {
         frame: &Frame,
     ) -> Result<Offered, Error> {
         let taps = self.taps.len();
-        let Some(state) = self.taps.get_mut(tap) else {
+        if tap >= taps {
             return Err(Error::NoSuchTap {
                 file: self.file.clone(),
                 tap,
                 taps,
             });
+        }
+        let done = self
+            .copies_until(time)
+            .and_then(|()| self.record(tap, time, direction, frame, false));
+        done.map_err(|source| Error::Write {
+            file: self.file.clone(),
+            source,
+        })
+    }
+
+    /// Records the copies that come by `time`.
+    fn copies_until(&mut self, time: Nanos) -> io::Result<()> {
+        loop {
+            let due = self.taps.iter().enumerate();
+            let due = due.filter_map(|(tap, state)| Some((state.copies.next_time()?, tap)));
+            let Some((_, tap)) = due.min().filter(|(due, _)| *due <= time) else {
+                return Ok(());
+            };
+            if let Some((due, direction, frame)) =
+                self.taps.get_mut(tap).and_then(|state| state.copies.take())
+            {
+                self.record(tap, due, direction, &frame, true)?;
+            }
+        }
+    }
+
+    /// Records a frame, unless it is lost. A copy of what was recorded is not.
+    fn record(
+        &mut self,
+        tap: usize,
+        time: Nanos,
+        direction: Direction,
+        frame: &Frame,
+        is_copy: bool,
+    ) -> io::Result<Offered> {
+        let Some(state) = self.taps.get_mut(tap) else {
+            return Ok(Offered::Lost);
         };
         let snaplen = match state.tap.snaplen {
             0 => u32::MAX,
@@ -198,11 +252,16 @@ impl<W: Write> Recording<W> {
             }
             None => (frame.wire_bytes(), time, None),
         };
-        state.seen.offered += 1;
-        if state.losing.next(arrives, u64::from(original.min(snaplen))) {
-            state.seen.lost += 1;
-            state.lost_since += 1;
-            return Ok(Offered::Lost);
+        if is_copy {
+            state.seen.copies += 1;
+        } else {
+            state.seen.offered += 1;
+            if state.losing.next(arrives, u64::from(original.min(snaplen))) {
+                state.seen.lost += 1;
+                state.lost_since += 1;
+                return Ok(Offered::Lost);
+            }
+            state.seen.recorded += 1;
         }
         let most = usize::try_from(snaplen).unwrap_or(usize::MAX);
         self.bytes.clear();
@@ -228,16 +287,13 @@ impl<W: Write> Recording<W> {
             dropped: tells.then_some(state.lost_since),
             comment: None,
         };
-        if let Err(source) = self.writer.packet(&packet) {
-            return Err(Error::Write {
-                file: self.file.clone(),
-                source,
-            });
-        }
+        state.batches.record(&mut self.writer, arrives, frame, &packet)?;
         state.lost_since = 0;
-        state.seen.recorded += 1;
         state.seen.last_stamp = stamp;
         self.records += 1;
+        if !is_copy {
+            state.copies.follow(time, direction, frame);
+        }
         Ok(Offered::Recorded {
             number: self.records,
             stamp,
@@ -254,8 +310,11 @@ impl<W: Write> Recording<W> {
     /// # Errors
     /// When the output cannot be written to.
     pub fn finish(mut self) -> Result<(W, Vec<Seen>), Error> {
+        let copied = self.copies_until(Nanos(u64::MAX));
         let seen = self.seen().collect();
-        let ended = end(&mut self.writer, &self.taps).and_then(|()| self.writer.finish());
+        let ended = copied
+            .and_then(|()| end(&mut self.writer, &mut self.taps))
+            .and_then(|()| self.writer.finish());
         match ended {
             Ok(output) => Ok((output, seen)),
             Err(source) => Err(Error::Write {
@@ -281,6 +340,8 @@ fn begin<W: Write>(output: W, taps: &[Tap], seed: u64) -> io::Result<(PcapngWrit
         states.push(State {
             interface,
             losing: Losing::new(tap.loss, stream(seed, &format!("tap {}", tap.name))),
+            copies: Copies::new(tap.doubling, stream(seed, &format!("copies {}", tap.name))),
+            batches: Batches::new(tap.queues, stream(seed, &format!("queues {}", tap.name))),
             sequence: tap.mirror.map_or(0, |mirror| mirror.first_sequence),
             lost_since: 0,
             seen: Seen::default(),
@@ -290,8 +351,9 @@ fn begin<W: Write>(output: W, taps: &[Tap], seed: u64) -> io::Result<(PcapngWrit
     Ok((writer, states))
 }
 
-fn end<W: Write>(writer: &mut PcapngWriter<W>, taps: &[State]) -> io::Result<()> {
+fn end<W: Write>(writer: &mut PcapngWriter<W>, taps: &mut [State]) -> io::Result<()> {
     for state in taps {
+        state.batches.read(writer, state.interface)?;
         let lost = match state.tap.told {
             Told::Silent => continue,
             Told::Packets | Told::Statistics => state.seen.lost,

@@ -48,6 +48,8 @@ pub(crate) struct Port {
     pub turn: usize,
     pub busy: bool,
     pub sending: Option<Sending>,
+    /// When the last packet that came out of several paths arrives.
+    pub merged: Time,
     /// Until when it must not send, by class.
     pub paused_until: [Time; CLASSES],
     /// The pause in the log that is going on, by class.
@@ -217,6 +219,7 @@ impl Topology {
                 turn: 0,
                 busy: false,
                 sending: None,
+                merged: Time::ZERO,
                 paused_until: [Time::ZERO; CLASSES],
                 pause_log: [None; CLASSES],
                 held: [0; CLASSES],

@@ -7,10 +7,14 @@
 use serde::{Deserialize, Serialize};
 
 mod parts;
+mod transmissions;
 
 pub use parts::{
     CaptureLoss, CeMark, Cnp, EpisodeKind, Finding, HoleClass, LossReason, Nak, NakKind, PacketKind, Pause,
     RankStep, ResendRun, RunAtTap, Step, TapFlow, TriggerKind,
+};
+pub use transmissions::{
+    ByCause, Duplicate, DuplicateAtTap, Evidence, Late, Limits, LossAtTap, LossSide, Retransmission,
 };
 
 /// What a run was, and what happened in it.
@@ -35,12 +39,18 @@ pub struct Truth {
     /// Packets that did not arrive, in the order of time. What a go-back-N receiver dropped because of an earlier loss is
     /// no loss.
     pub losses: Vec<Loss>,
+    /// Packets that the network delivered a second time.
+    #[serde(default)]
+    pub duplicates: Vec<Duplicate>,
     /// Packets that a queue marked, in the order of time.
     pub ce_marks: Vec<CeMark>,
     /// Congestion notifications, in the order of time.
     pub cnps: Vec<Cnp>,
     /// NAKs and RNR NAKs, in the order of time.
     pub naks: Vec<Nak>,
+    /// Requests and READ responses sent again, each by itself, in the order of time.
+    #[serde(default)]
+    pub retransmissions: Vec<Retransmission>,
     /// Requests sent again, one item for each time that a sender fell back.
     pub resend_runs: Vec<ResendRun>,
     /// Times in which a port was not allowed to send.
@@ -82,6 +92,9 @@ pub struct Tap {
     pub records: u64,
     /// Frames that passed and were not recorded.
     pub records_lost: u64,
+    /// Records of frames that a mirror showed a second time, in addition to `records`.
+    #[serde(default)]
+    pub copies: u64,
     /// The file says before which records frames were lost, and how many.
     pub told_by_record: bool,
     /// Pause frames recorded.
@@ -94,6 +107,12 @@ pub struct Tap {
     pub lost_downstream: Vec<LostDownstream>,
     /// Packets that passed and were not recorded.
     pub capture_losses: Vec<CaptureLoss>,
+    /// Packets recorded after later ones of their flow, in the order of time.
+    #[serde(default)]
+    pub late: Vec<Late>,
+    /// Duplicates of the network, in the order of time.
+    #[serde(default)]
+    pub duplicates: Vec<DuplicateAtTap>,
 }
 
 /// A request PSN that was missing at a tap.
@@ -223,8 +242,29 @@ pub struct Flow {
     pub not_ect: u64,
     /// Data packets marked by a queue.
     pub ce: u64,
+    /// Data packets that arrived marked and brought no CNP, because one of the same pacing scope had just left.
+    #[serde(default)]
+    pub ce_paced: u64,
     /// CNPs that reached the sender.
     pub cnps_received: u64,
+    /// Whether the sender slows down on CNPs.
+    #[serde(default)]
+    pub reacts: bool,
+    /// SEND and WRITE packets lost, each transmission.
+    #[serde(default)]
+    pub requests_lost: u64,
+    /// READ requests lost, each transmission.
+    #[serde(default)]
+    pub read_requests_lost: u64,
+    /// READ responses lost, each transmission.
+    #[serde(default)]
+    pub read_responses_lost: u64,
+    /// `packets_resent` by cause.
+    #[serde(default)]
+    pub resent_by: ByCause,
+    /// What the sender waited for.
+    #[serde(default)]
+    pub limits: Limits,
     /// Messages that the sender saw completed.
     pub messages: u64,
     /// First packet.
@@ -260,6 +300,9 @@ pub struct Loss {
     pub recorded_by: Vec<String>,
     /// When a NAK named it, if one did.
     pub nak_time: Option<u64>,
+    /// What taps can know of it: requests and READ responses.
+    #[serde(default)]
+    pub at_taps: Vec<LossAtTap>,
 }
 
 /// An interval in which something was congested.

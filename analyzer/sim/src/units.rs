@@ -15,6 +15,15 @@ pub struct Time(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rate(pub u64);
 
+/// A time between two bounds: `"0us..10ms"`, or one time alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TimeRange {
+    /// The shortest.
+    pub from: Time,
+    /// The longest.
+    pub to: Time,
+}
+
 /// A size in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Size(pub u64);
@@ -155,6 +164,20 @@ impl Quantity for Time {
     }
 }
 
+impl Quantity for TimeRange {
+    const EXPECTED: &'static str = "a range of times such as \"0us..10ms\", or one time";
+
+    fn read(text: &str) -> Option<Self> {
+        let (from, to) = text.split_once("..").unwrap_or((text, text));
+        let (from, to) = (Time::read(from)?, Time::read(to)?);
+        (from <= to).then_some(Self { from, to })
+    }
+
+    fn bare(number: u64) -> Option<Self> {
+        (number == 0).then(Self::default)
+    }
+}
+
 impl Quantity for Rate {
     const EXPECTED: &'static str = "a rate such as \"100Gbps\", \"40Mbps\" or \"2.5Gbit/s\"";
 
@@ -249,7 +272,7 @@ macro_rules! deserialize {
     )*};
 }
 
-deserialize!(Time, Rate, Size);
+deserialize!(Time, TimeRange, Rate, Size);
 
 #[cfg(test)]
 mod tests {
@@ -264,6 +287,22 @@ mod tests {
         assert_eq!("2.5Gbit/s".parse::<Rate>().unwrap(), Rate(2_500_000_000));
         assert_eq!("4KiB".parse::<Size>().unwrap(), Size(4096));
         assert_eq!("1_000".parse::<Size>().unwrap(), Size(1000));
+    }
+
+    #[test]
+    fn ranges_have_two_ends_in_order() {
+        let range = |from, to| TimeRange {
+            from: Time::from_nanos(from),
+            to: Time::from_nanos(to),
+        };
+        assert_eq!(
+            "1us..10ms".parse::<TimeRange>().unwrap(),
+            range(1_000, 10_000_000)
+        );
+        assert_eq!("5us".parse::<TimeRange>().unwrap(), range(5_000, 5_000));
+        for bad in ["2us..1us", "1us..", "..", "1..2"] {
+            assert!(bad.parse::<TimeRange>().is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! One case: a random scenario is simulated, its captures are analysed together as the command does it, and what both
-//! say is put side by side. Which taps belong together and how their clocks stand is told here.
+//! say is put side by side. Which taps belong together and how their clocks stand is answered here.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use roce_model::{FlowRow, SinkError};
-use roce_sim::truth::{Connection, Flow, Tap};
+use roce_model::{FlowRow, SinkError, TapRow};
+use roce_sim::scenario::TapTable;
+use roce_sim::truth::{Connection, Flow, Loss, LossSide, Tap};
+use roce_sim::units::Time;
 use roce_sim::{OutputPlan, Scenario, Truth, simulate};
 
-use crate::random::{RandomScenario, scenario};
+use crate::families::Family;
+use crate::hops::covers;
+use crate::plan::RandomScenario;
 use crate::seen::{Event, Seen};
 
 /// A scenario's truth, and what the analysis says of it.
@@ -16,6 +20,8 @@ use crate::seen::{Event, Seen};
 pub struct Case {
     /// The scenario.
     pub scenario: RandomScenario,
+    /// The same, as the simulator reads it.
+    pub parsed: Scenario,
     /// What happened.
     pub truth: Truth,
     /// What the analysis says.
@@ -23,14 +29,14 @@ pub struct Case {
 }
 
 impl Case {
-    /// Makes the case of a seed. Its captures are written into `folder`.
+    /// Makes the case of a family and a seed. Its captures are written into `folder`.
     ///
     /// # Errors
     /// When a file cannot be written, or the analysis fails.
-    pub fn run(seed: u64, folder: &Path) -> Result<Self, SinkError> {
-        let scenario = scenario(seed);
+    pub fn run(family: &'static Family, seed: u64, folder: &Path) -> Result<Self, SinkError> {
+        let scenario = family.scenario(seed);
         let parsed = Scenario::parse(&scenario.toml)?;
-        let path = folder.join(format!("{seed}.pcapng"));
+        let path = folder.join(format!("{}-{seed}.pcapng", family.name));
         let plan = OutputPlan::Files { path };
         let truth = simulate(&parsed, &plan)?;
         let mut arguments: Vec<OsString> = ["--format", "none", "--threads", "1"].map(OsString::from).into();
@@ -40,6 +46,7 @@ impl Case {
         roce_analyze::analyse_as_told(arguments, &mut results)?;
         Ok(Self {
             scenario,
+            parsed,
             truth,
             seen: results,
         })
@@ -47,9 +54,93 @@ impl Case {
 
     /// Whether a tap of the analysis is this one: a file's interface, with or without a mirror's session.
     pub fn is_at(&self, tap: &Tap, number: u32) -> bool {
-        let rows = &self.seen.summary.taps;
-        rows.iter()
-            .any(|row| row.tap.0 == number && row.input == tap.file)
+        self.rows_of(tap).any(|row| row.tap.0 == number)
+    }
+
+    /// The rows that the analysis has of a tap: one, or more where a mirror has several sessions.
+    pub fn rows_of<'a>(&'a self, tap: &'a Tap) -> impl Iterator<Item = &'a TapRow> {
+        let rows = self.seen.summary.taps.iter();
+        rows.filter(|row| {
+            row.input == tap.file && row.interface.as_ref().is_none_or(|name| *name == tap.name)
+        })
+    }
+
+    /// Whether a tap records what passes it at a time.
+    pub fn is_recording(&self, tap: &Tap, time: u64) -> bool {
+        self.table(tap)
+            .is_none_or(|table| table.is_recording(Time::from_nanos(time)))
+    }
+
+    /// Packets of a flow that the network delivered twice and that a tap recorded twice.
+    pub fn network_duplicates(tap: &Tap, flow: &str) -> u64 {
+        tap.duplicates.iter().filter(|copy| copy.flow_id == flow).count() as u64
+    }
+
+    /// On which side of a tap a packet was lost, if it passes the tap or its flow does.
+    pub fn side(tap: &Tap, loss: &Loss) -> Option<LossSide> {
+        let here = loss.at_taps.iter().find(|here| here.tap == tap.name);
+        here.map(|here| here.side)
+    }
+
+    /// Frames that the mirror of a tap gave twice.
+    pub fn mirror_copies(tap: &Tap) -> u64 {
+        tap.copies
+    }
+
+    /// The flow of the other direction.
+    pub fn peer(&self, flow: &str) -> Option<&str> {
+        let mut connections = self.truth.connections.iter();
+        connections.find_map(|each| {
+            if each.a.flow_id == flow {
+                Some(each.b.flow_id.as_str())
+            } else if each.b.flow_id == flow {
+                Some(each.a.flow_id.as_str())
+            } else {
+                None
+            }
+        })
+    }
+
+    /// Whether what a flow sends passes one tap, and then the other, and both recorded some of it. The order is known for
+    /// taps at its ends: at the sender, at the port of the switch next to it, at the port next to the receiver, at the
+    /// receiver.
+    pub fn passes(&self, from: &Tap, to: &Tap, flow: &str) -> bool {
+        let recorded = |tap: &Tap| {
+            tap.flows
+                .iter()
+                .any(|seen| seen.flow_id == flow && seen.packets > 0)
+        };
+        let Some(flow) = self.flow(flow) else {
+            return false;
+        };
+        let place = |tap: &Tap| match (tap.at_host, &tap.node, &tap.neighbour) {
+            (true, node, _) if *node == flow.source => 0,
+            (false, _, neighbour) if *neighbour == flow.source => 1,
+            (false, _, neighbour) if *neighbour == flow.destination => 3,
+            (true, node, _) if *node == flow.destination => 4,
+            _ => 2,
+        };
+        recorded(from) && recorded(to) && place(from) < place(to)
+    }
+
+    /// Whether one of these taps recorded a run that sent a lost packet again, or that asked again for a lost READ response.
+    pub fn is_sent_again(&self, loss: &Loss, taps: &[&Tap]) -> bool {
+        let peer = self.peer(&loss.flow_id).unwrap_or_default();
+        let mut runs = self.truth.resend_runs.iter();
+        runs.any(|run| {
+            (run.flow_id == loss.flow_id || run.flow_id == peer)
+                && run.end >= loss.time
+                && covers(run.first_psn, loss.psn)
+                && run
+                    .taps
+                    .iter()
+                    .any(|here| taps.iter().any(|tap| tap.name == here.tap))
+        })
+    }
+
+    /// Whether the sender of a flow slows down on CNPs.
+    pub fn reacts(&self, flow: &str) -> bool {
+        self.flow(flow).is_some_and(|flow| flow.reacts)
     }
 
     /// The flows' rows at a tap.
@@ -100,6 +191,21 @@ impl Case {
         )]
         let uncertainty = uncertainty.fold(0.0, f64::max) as u64;
         uncertainty + 2_000
+    }
+
+    /// The scenario's table of a tap.
+    pub fn table(&self, tap: &Tap) -> Option<&TapTable> {
+        let mut tables = self.parsed.tap.iter();
+        tables.find(|table| table.name.as_deref().unwrap_or(&table.at) == tap.name)
+    }
+
+    /// The multiple of nanoseconds that a tap's stamps are rounded down to.
+    #[expect(clippy::cast_precision_loss, reason = "a second in ns needs 30 bits")]
+    pub fn quantum(&self, tap: &Tap) -> f64 {
+        let table = self.table(tap);
+        table.map_or(0.0, |table| {
+            (table.quantum.nanos() + table.poll.map_or(0, Time::nanos)) as f64
+        })
     }
 
     /// A flow of the truth.

@@ -5,10 +5,9 @@
 use std::collections::BTreeMap;
 
 use crate::case::Case;
-use crate::score::Score;
+use crate::score::{Said, Score};
 
-pub(crate) fn compare(case: &Case) -> Score {
-    let mut score = Score::default();
+pub(crate) fn compare(case: &Case, score: &mut Score) {
     for tap in &case.truth.taps {
         let mut flows: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for cnp in case
@@ -26,20 +25,13 @@ pub(crate) fn compare(case: &Case) -> Score {
         }
         for (flow, (sent, told)) in flows {
             let datagrams = case.flow(&flow).is_some_and(|flow| flow.service == "UD");
-            let both = sent.min(told);
-            score.items += sent;
-            score.told += told;
-            score.right += both;
+            let text = || format!("{}: {flow}: {sent} CNPs, said {told}", tap.name);
             if datagrams || case.is_paired_at(tap, &flow) {
-                score.observable += sent;
-                score.found += both;
+                score.expect_many(sent, told, text);
+            } else {
+                score.items += sent;
             }
-            if sent != told {
-                score
-                    .notes
-                    .push(format!("{}: {flow}: {sent} CNPs, told {told}", tap.name));
-            }
+            score.tell_many(Said::High, told, told.min(sent), text);
         }
     }
-    score
 }

@@ -13,7 +13,7 @@ use roce_model::EpisodeRow;
 use roce_sim::truth::Tap;
 
 use crate::case::Case;
-use crate::score::Score;
+use crate::score::{Said, Score};
 use crate::signs::{Sign, Signs};
 
 const BIN: u64 = 1_000_000;
@@ -67,8 +67,7 @@ impl Expected {
     }
 }
 
-pub(crate) fn compare(case: &Case) -> Score {
-    let mut score = Score::default();
+pub(crate) fn compare(case: &Case, score: &mut Score) {
     for tap in &case.truth.taps {
         let rows: Vec<&EpisodeRow> = case
             .seen
@@ -85,16 +84,17 @@ pub(crate) fn compare(case: &Case) -> Score {
                     .copied()
                     .filter(|row| row.kind.name() == kind && place_of(row) == *destination)
                     .collect();
-                one_place(&mut score, case, tap, kind, destination, signs, &told, &rows);
+                one_place(score, case, tap, kind, destination, signs, &told, &rows);
             }
         }
         for row in &rows {
             if !signs.has(row.kind.name(), &place_of(row)) {
-                score.tell(false, || format!("{}: {}", tap.name, text(case, row)));
+                score.tell_with(Said::of(row.confidence), false, || {
+                    format!("{}: {}", tap.name, text(case, row))
+                });
             }
         }
     }
-    score
 }
 
 /// Where an episode is: its destination, or of a pause the priority.
@@ -157,9 +157,13 @@ fn one_place(
         let near: Vec<&Expected> = expected.iter().filter(|episode| episode.overlaps(row)).collect();
         if near.iter().any(|episode| episode.sure.is_some()) {
             let right = near.iter().any(|episode| episode.bounds(row));
-            score.tell(right, || format!("{}: {}: bounds", tap.name, text(case, row)));
+            score.tell_with(Said::of(row.confidence), right, || {
+                format!("{}: {}: bounds", tap.name, text(case, row))
+            });
         } else if near.is_empty() {
-            score.tell(false, || format!("{}: {}", tap.name, text(case, row)));
+            score.tell_with(Said::of(row.confidence), false, || {
+                format!("{}: {}", tap.name, text(case, row))
+            });
         }
     }
 }

@@ -1,15 +1,19 @@
 //! Findings, of a whole case.
 //!
 //! An item: a finding of the truth. Observable: one of the taps shows it by its records alone, and it is large enough for
-//! the thresholds of the analysis. Found: a finding of the same id, whatever its severity. Told: findings at `warning` or
-//! over; right when the truth holds that finding at all.
+//! the thresholds of the analysis. Found: a finding of the same id, whatever its severity. Said: findings at `warning` or
+//! over; right when the truth holds that finding at all. The calibration takes all but those of severity `ok`.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use roce_flow::Thresholds;
-use roce_model::Severity;
+use roce_model::{Confidence, FindingRow, Severity};
 use roce_sim::truth::{Finding, HoleClass, PacketKind, Tap, TriggerKind};
 
 use crate::case::Case;
-use crate::score::Score;
+use crate::reactions;
+use crate::score::Said;
+use crate::scores::Scores;
 use crate::signs::{Sign, Signs};
 
 /// Trains of CNPs that a sender's tap must have recorded before its reaction is sure to be judged: twice what the analysis
@@ -17,57 +21,179 @@ use crate::signs::{Sign, Signs};
 const TRAINS: u64 = 10;
 /// CNPs this far apart are of two trains.
 const TRAIN: u64 = 300_000;
+/// Jain's index below this is unfair, as the simulator's truth has it.
+const UNFAIR: f64 = 0.8;
 /// The share of a tap's time that a priority is paused before it is called a storm for sure.
 const STORM: f64 = 0.1;
 
-pub(crate) fn compare(case: &Case) -> Score {
-    let mut score = Score::default();
-    let told = &case.seen.summary.findings;
-    for finding in &case.truth.findings {
+/// The ids whose truth the simulator knows.
+const KNOWN: &[&str] = &[
+    "ecn.working",
+    "ecn.not-capable",
+    "ecn.marks-without-cnp",
+    "cnp.ignored",
+    "cnp.class",
+    "dscp.mismatch",
+    "loss.network",
+    "loss.capture",
+    "retransmit.timeout",
+    "rnr",
+    "nak.fatal",
+    "incast",
+    "unfair",
+    "stall",
+    "pause.storm",
+    "ecmp.entropy",
+    "mtu",
+    "icrc.bad",
+    "capture.quality",
+];
+/// Findings that are no fault of the network or its hosts: a capture with them can be healthy.
+const HARMLESS: &[&str] = &["ecn.working", "mtu", "capture.quality", "loss.capture"];
+
+fn class(id: &str) -> String {
+    format!("finding {id}")
+}
+
+pub(crate) fn compare(case: &Case, scores: &mut Scores) {
+    let said = &case.seen.summary.findings;
+    let happened = happened(case);
+    for finding in &happened {
+        let score = scores.of_class(&class(&finding.id));
         if is_shown(case, finding) {
-            score.expect(told.iter().any(|told| told.id == finding.id), || {
-                format!("{}: {} at {}", finding.id, finding.why, finding.taps.join(", "))
+            score.expect(said.iter().any(|said| said.id == finding.id), || {
+                format!("{} at {}", finding.why, finding.taps.join(", "))
             });
         } else {
             score.hidden();
         }
     }
-    for finding in told
-        .iter()
-        .filter(|finding| finding.severity >= Severity::Warning)
-    {
-        let right = case.truth.findings.iter().any(|other| other.id == finding.id)
-            // Whatever is lost while many send to one makes an incast of it, not only what the queue dropped.
-            || finding.id == "incast" && case.truth.taps.iter().any(|tap| holds(case, tap, "incast", |_| true));
-        // A NAK for what was overtaken behind a tap looks like one for what was lost there; and what comes so late that it has
-        // been sent again, like a part of that.
-        let overtaken = case.truth.taps.iter().any(|tap| {
-            let mut late = tap.holes.iter().filter(|hole| hole.class == HoleClass::Reordered);
-            tap.lost_downstream.iter().any(|lost| lost.reordered) || late.any(|hole| !hole.observable)
-        });
-        if !right && overtaken && finding.id == "loss.network" {
+    for finding in said {
+        let right = is_right(case, &happened, finding);
+        if !KNOWN.contains(&finding.id) || !right && is_undecidable(case, finding) {
             continue;
         }
-        score.tell(right, || format!("{}: {}", finding.id, finding.summary));
+        let degree = Said::of(finding.confidence);
+        let note = || {
+            let (severity, confidence) = (finding.severity.name(), finding.confidence.name());
+            format!("{severity}, {confidence}: {}", finding.summary)
+        };
+        if finding.severity > Severity::Ok {
+            scores.calibration.tell_with(degree, right, note);
+        }
+        if finding.severity >= Severity::Warning {
+            scores.of_class(&class(finding.id)).tell_with(degree, right, note);
+        }
     }
-    score
 }
 
-/// Findings at warning or over in a clean case: there should be none.
-pub(crate) fn alarms(case: &Case) -> Score {
-    let mut score = Score::default();
-    if !case.scenario.clean {
-        return score;
+/// Whether flows to one host had shares that differ much, over the run or three milliseconds of it: Jain's index below
+/// [`UNFAIR`].
+#[expect(clippy::cast_precision_loss, reason = "bytes of one run stay below 2^53")]
+fn is_unfair(case: &Case) -> bool {
+    let mut hosts: BTreeMap<&str, Vec<&[u64]>> = BTreeMap::new();
+    for flow in &case.truth.flows {
+        let bytes = flow.received_bytes_per_ms.as_slice();
+        if !flow.management && bytes.iter().any(|bytes| *bytes > 0) {
+            hosts.entry(&flow.destination).or_default().push(bytes);
+        }
     }
-    let told = case.seen.summary.findings.iter();
-    let alarms: Vec<_> = told
-        .filter(|finding| finding.severity >= Severity::Warning)
+    let bins = case.truth.duration_ns.div_ceil(1_000_000);
+    let bins = usize::try_from(bins).unwrap_or(0);
+    let unfair = |flows: &[&[u64]], from: usize, count: usize| {
+        let shares = flows
+            .iter()
+            .map(|bytes| bytes.iter().skip(from).take(count).sum::<u64>() as f64);
+        let shares: Vec<f64> = shares.filter(|share| *share > 0.0).collect();
+        let (sum, squares) = shares.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
+        shares.len() > 1 && sum * sum < UNFAIR * shares.len() as f64 * squares
+    };
+    hosts
+        .values()
+        .any(|flows| unfair(flows, 0, bins) || (0..bins).any(|from| unfair(flows, from, 3)))
+}
+
+/// Whether a finding says what happened.
+fn is_right(case: &Case, happened: &[Finding], finding: &FindingRow) -> bool {
+    happened.iter().any(|other| other.id == finding.id)
+        || finding.id == "unfair" && is_unfair(case)
+        // Whatever is lost while many send to one makes an incast of it, not only what the queue dropped.
+        || finding.id == "incast" && case.truth.taps.iter().any(|tap| holds(case, tap, "incast", |_| true))
+}
+
+/// The findings of the truth. Whether CNPs are ignored is known here by flow: some senders may react and others not.
+fn happened(case: &Case) -> Vec<Finding> {
+    let mut findings = case.truth.findings.clone();
+    findings.retain(|finding| finding.id != "cnp.ignored");
+    let ignoring: BTreeSet<&String> = case
+        .truth
+        .cnps
+        .iter()
+        .filter(|cnp| !cnp.after_nak && cnp.received.is_some() && !case.reacts(&cnp.flow_id))
+        .map(|cnp| &cnp.flow_id)
         .collect();
-    score.expect(alarms.is_empty(), || "the traffic is clean".to_owned());
-    for finding in alarms {
-        score.tell(false, || format!("{}: {}", finding.id, finding.summary));
+    if !ignoring.is_empty() {
+        let at_sender = |tap: &Tap| {
+            let mut flows = ignoring.iter().filter_map(|id| case.flow(id));
+            flows.any(|flow| flow.source == tap.node)
+        };
+        let taps = case.truth.taps.iter().filter(|tap| at_sender(tap));
+        findings.push(Finding {
+            id: "cnp.ignored".to_owned(),
+            why: format!("the reaction point of {} flows is off", ignoring.len()),
+            taps: taps.map(|tap| tap.name.clone()).collect(),
+            flows: ignoring.into_iter().cloned().collect(),
+        });
     }
-    score
+    findings
+}
+
+/// Whether no record can disprove a finding that is not true.
+fn is_undecidable(case: &Case, finding: &FindingRow) -> bool {
+    // A NAK for what was overtaken behind a tap looks like one for what was lost there; and what comes so late that it has
+    // been sent again, like a part of that. Said with high confidence it is wrong all the same.
+    let overtaken = case.truth.taps.iter().any(|tap| {
+        let mut late = tap.holes.iter().filter(|hole| hole.class == HoleClass::Reordered);
+        tap.lost_downstream.iter().any(|lost| lost.reordered) || late.any(|hole| !hole.observable)
+    });
+    overtaken && finding.id == "loss.network" && finding.confidence != Confidence::High
+}
+
+/// Whether everything in a case was as it should be: its family says so, and nothing went wrong by chance.
+pub(crate) fn is_healthy(case: &Case) -> bool {
+    let truth = &case.truth;
+    case.scenario.healthy
+        && truth.losses.is_empty()
+        && truth.resend_runs.is_empty()
+        && truth.naks.is_empty()
+        && truth.pauses.is_empty()
+        && happened(case)
+            .iter()
+            .all(|finding| HARMLESS.contains(&finding.id.as_str()))
+}
+
+/// Findings at warning or over in a healthy case: there should be none. `healthy` counts cases, `false warnings`
+/// findings.
+pub(crate) fn healthy(case: &Case, scores: &mut Scores) {
+    if !is_healthy(case) {
+        return;
+    }
+    let true_ones = happened(case);
+    let said = case.seen.summary.findings.iter();
+    let alarms: Vec<_> = said
+        .filter(|finding| finding.severity >= Severity::Warning)
+        .filter(|finding| !is_right(case, &true_ones, finding))
+        .collect();
+    scores.of_class("healthy").expect(alarms.is_empty(), || {
+        let ids: Vec<&str> = alarms.iter().map(|finding| finding.id).collect();
+        format!("nothing is wrong, said {}", ids.join(", "))
+    });
+    for finding in alarms {
+        let degree = Said::of(finding.confidence);
+        scores
+            .of_class("false warnings")
+            .tell_with(degree, false, || format!("{}: {}", finding.id, finding.summary));
+    }
 }
 
 /// Whether a tap shows a finding that is large enough.
@@ -101,7 +227,13 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
         "ecn.marks-without-cnp" => {
             flows().any(|flow| flow.ce >= thresholds.least_marks && case.is_paired_at(tap, &flow.flow_id))
         }
-        "cnp.ignored" => finding.flows.iter().any(|flow| trains(case, tap, flow) >= TRAINS),
+        "cnp.ignored" => {
+            finding.flows.iter().any(|flow| trains(case, tap, flow) >= TRAINS)
+                || finding
+                    .flows
+                    .iter()
+                    .any(|flow| reactions::exceeds(case, tap, flow))
+        }
         // Each way.
         "dscp.mismatch" => case.truth.connections.iter().any(|connection| {
             let data = |id: &String| {
@@ -159,7 +291,9 @@ fn holds(case: &Case, tap: &Tap, kind: &str, sort: impl Fn(&Sign) -> bool) -> bo
 
 /// Trains of CNPs for a flow that a tap at its sender recorded.
 fn trains(case: &Case, tap: &Tap, flow: &str) -> u64 {
-    let sender = case.flow(flow).is_some_and(|flow| flow.source == tap.node);
+    let sender = case
+        .flow(flow)
+        .is_some_and(|flow| flow.source == tap.node || (!tap.at_host && flow.source == tap.neighbour));
     let mut last: Option<u64> = None;
     let mut trains = 0;
     for cnp in case

@@ -1,21 +1,24 @@
 //! Missing packets.
 //!
-//! *Loss class*: an item is a request PSN that a tap jumped over. Observable: as the truth says (the NAK, the resend, the
-//! ACK that tells its class was recorded). Told: a PSN of an event `hole`, with its class; PSNs whose class cannot be told
-//! from the records are left out.
+//! *Network lost*, *reordered*, *capture lost*: an item is a request PSN of that class that a tap jumped over. Observable:
+//! as the truth says (the NAK, the resend, the ACK that tells its class was recorded); others, such as further losses in a
+//! go-back-N window, count neither for nor against recall. Said: a PSN of an event `hole`, with one of these classes; it is
+//! right when that is the PSN's class, or what became of its first transmission. `ambiguous` and `unresolved` claim nothing.
 //!
-//! *Lost downstream*: an item is a PSN that a tap recorded and a NAK asked for again; observable where the tap recorded the
-//! NAK.
+//! *Network lost, counts*: the same by flow, from the column `network_lost`.
 //!
-//! *READ responses*: an item is a READ response missing inside a message at a tap; compared by flow. Those between two
-//! messages may be told or not.
+//! *Lost downstream*: an item is a PSN that a tap recorded and that was asked for again: by a NAK, or, of READ responses, by a
+//! READ from there on. Observable where the tap recorded this NAK or READ. What was only overtaken and asked for again counts
+//! neither way.
 
 use std::collections::BTreeMap;
 
-use roce_sim::truth::{HoleClass, Tap};
+use roce_sim::truth::{Hole, HoleClass, Tap, TriggerKind};
 
 use crate::case::Case;
-use crate::score::Score;
+use crate::counts::said;
+use crate::score::{Said, Score};
+use crate::scores::Scores;
 
 const PSNS: u32 = 1 << 24;
 
@@ -29,104 +32,173 @@ fn name(class: HoleClass) -> &'static str {
     }
 }
 
-/// What happened to a PSN of a flow, and what was told of it; in the order of time.
-#[derive(Default)]
-struct Both<'a> {
-    happened: Vec<(&'static str, bool)>,
-    told: Vec<&'a str>,
-}
-
-type ByPsn<'a> = BTreeMap<(String, u32), Both<'a>>;
-
-fn count(score: &mut Score, tap: &Tap, places: &ByPsn<'_>) {
-    for ((flow, psn), both) in places {
-        for at in 0..both.happened.len().max(both.told.len()) {
-            let told = both.told.get(at).copied();
-            let text = |happened: &str| {
-                let told = told.unwrap_or("nothing");
-                format!("{}: {flow} PSN {psn}: {happened}, told {told}", tap.name)
-            };
-            match both.happened.get(at) {
-                None => score.tell(false, || text("nothing")),
-                Some((_, false)) => score.hidden(),
-                Some((class, true)) => {
-                    let right = told == Some(*class);
-                    score.expect(right, || text(class));
-                    if told.is_some() {
-                        score.tell(right, || text(class));
-                    }
-                }
-            }
-        }
+/// The class of the table for a class of holes; `None` for those that claim nothing.
+fn class(name: &str) -> Option<&'static str> {
+    match name {
+        "reordered" => Some("reordered"),
+        "network_lost" => Some("network lost"),
+        "capture_lost" => Some("capture lost"),
+        _ => None,
     }
 }
 
-pub(crate) fn classes(case: &Case) -> Score {
-    let mut score = Score::default();
+/// What happened to a PSN of a flow, and what was said of it; in the order of time.
+#[derive(Default)]
+struct Both<'a> {
+    happened: Vec<&'a Hole>,
+    said: Vec<&'a str>,
+}
+
+pub(crate) fn classes(case: &Case, scores: &mut Scores) {
     for tap in &case.truth.taps {
-        let mut places = ByPsn::default();
+        let mut places: BTreeMap<(String, u32), Both<'_>> = BTreeMap::new();
         for hole in &tap.holes {
             let place = places.entry((hole.flow_id.clone(), hole.psn)).or_default();
-            place.happened.push((name(hole.class), hole.observable));
+            place.happened.push(hole);
         }
         for event in case.events_at(tap, "hole") {
             let psns = u32::try_from(event.value.unwrap_or(1)).unwrap_or(PSNS);
             for psn in 0..psns {
                 let key = (event.flow.clone(), (event.psn + psn) % PSNS);
-                places.entry(key).or_default().told.push(&event.detail);
+                places.entry(key).or_default().said.push(&event.detail);
             }
         }
-        count(&mut score, tap, &places);
+        for ((flow, psn), both) in &places {
+            for at in 0..both.happened.len().max(both.said.len()) {
+                let happened = both.happened.get(at).copied();
+                one(scores, tap, flow, *psn, happened, both.said.get(at).copied());
+            }
+        }
+        counts(case, scores.of_class("network lost, counts"), tap);
     }
-    score
 }
 
-pub(crate) fn downstream(case: &Case) -> Score {
-    let mut score = Score::default();
+fn one(scores: &mut Scores, tap: &Tap, flow: &str, psn: u32, happened: Option<&Hole>, said: Option<&str>) {
+    let text = || {
+        let (class, cause) = happened.map_or(("no hole", ""), |hole| (name(hole.class), name(hole.cause)));
+        format!(
+            "{}: {flow} PSN {psn}: {class} ({cause}), said {}",
+            tap.name,
+            said.unwrap_or("nothing")
+        )
+    };
+    if let Some(hole) = happened
+        && let Some(class) = class(name(hole.class))
+    {
+        if hole.observable {
+            scores
+                .of_class(class)
+                .expect(said == Some(name(hole.class)), text);
+        } else {
+            scores.of_class(class).hidden();
+        }
+    }
+    if let Some(class) = said.and_then(class) {
+        let right = happened.is_some_and(|hole| {
+            let mut true_ones = [hole.class, hole.cause].into_iter();
+            // Neither lost nor missed by the tap: it came, after what was sent again in its place.
+            true_ones.any(|true_one| said == Some(name(true_one)))
+                || (said == Some("reordered") && hole.cause == HoleClass::Unresolved)
+        });
+        scores.of_class(class).tell(right, text);
+    }
+}
+
+fn counts(case: &Case, score: &mut Score, tap: &Tap) {
+    for flow in &tap.flows {
+        let holes = tap.holes.iter().filter(|hole| hole.flow_id == flow.flow_id);
+        let (mut sure, mut all) = (0, 0);
+        for hole in holes {
+            let class = hole.class == HoleClass::NetworkLost;
+            sure += u64::from(class && hole.observable);
+            all += u64::from(class || hole.cause == HoleClass::NetworkLost);
+        }
+        let said = said(case, tap, &flow.flow_id, "network_lost");
+        let text = || {
+            format!(
+                "{}: {}: {sure} to {all} lost, said {said}",
+                tap.name, flow.flow_id
+            )
+        };
+        score.items += all.saturating_sub(sure);
+        score.expect_many(sure, said, text);
+        score.tell_many(Said::High, said, said.min(all), text);
+    }
+}
+
+/// PSNs of READ responses that a tap recorded and that were asked for again: READs that were sent again from there on.
+fn asked_again<'a>(case: &'a Case, tap: &'a Tap) -> impl Iterator<Item = (String, u32, bool)> + 'a {
+    let runs = case.truth.resend_runs.iter();
+    let runs = runs.filter(|run| run.trigger == TriggerKind::ImpliedNak);
+    runs.filter_map(|run| {
+        let responses = case.peer(&run.flow_id)?;
+        let here = run.taps.iter().find(|here| here.tap == tap.name);
+        let mut lost =
+            case.truth.losses.iter().filter(|loss| {
+                loss.flow_id == responses && loss.psn == run.first_psn && loss.time <= run.time
+            });
+        let recorded = lost.any(|loss| loss.recorded_by.contains(&tap.name));
+        let shown = recorded && here.is_some_and(|here| here.observable);
+        Some((responses.to_owned(), run.first_psn, shown))
+    })
+}
+
+/// What happened to a PSN that was asked for again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// It was lost, and the records show that it was asked for again.
+    Shown,
+    /// It was lost.
+    Lost,
+    /// It was only overtaken: asked for again it was.
+    Overtaken,
+}
+
+impl Asked {
+    fn lost(shown: bool) -> Self {
+        if shown { Self::Shown } else { Self::Lost }
+    }
+}
+
+pub(crate) fn downstream(case: &Case, score: &mut Score) {
     for tap in &case.truth.taps {
-        let mut places = ByPsn::default();
+        let mut places: BTreeMap<(String, u32), (Vec<Asked>, usize)> = BTreeMap::new();
         for lost in &tap.lost_downstream {
             let place = places.entry((lost.flow_id.clone(), lost.psn)).or_default();
-            place.happened.push(("lost", lost.observable));
+            place.0.push(if lost.reordered {
+                Asked::Overtaken
+            } else {
+                Asked::lost(lost.observable)
+            });
+        }
+        for (flow, psn, shown) in asked_again(case, tap) {
+            places.entry((flow, psn)).or_default().0.push(Asked::lost(shown));
         }
         for event in case.events_at(tap, "lost_downstream") {
-            let key = (event.flow.clone(), event.psn);
-            places.entry(key).or_default().told.push("lost");
+            places.entry((event.flow.clone(), event.psn)).or_default().1 += 1;
         }
-        count(&mut score, tap, &places);
-    }
-    score
-}
-
-pub(crate) fn responses(case: &Case) -> Score {
-    let mut score = Score::default();
-    for tap in &case.truth.taps {
-        let mut flows: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
-        for flow in &tap.flows {
-            let (least, most, _) = flows.entry(flow.flow_id.clone()).or_default();
-            *least += flow.response_missing;
-            *most += flow.response_missing_most;
-        }
-        for row in case.flows_at(tap) {
-            flows.entry(row.flow_id.to_string()).or_default().2 += row.response_missing;
-        }
-        for (flow, (missing, most, told)) in flows {
-            score.items += missing;
-            if tap.told_by_record {
-                // Nothing is counted missing where the capture says that it lost it.
-                continue;
-            }
-            score.observable += missing;
-            score.found += missing.min(told);
-            score.told += told;
-            score.right += most.min(told);
-            if !(missing..=most).contains(&told) {
-                score.notes.push(format!(
-                    "{}: {flow}: {missing} READ responses missing, told {told}",
-                    tap.name
-                ));
+        for ((flow, psn), (happened, said)) in &places {
+            for at in 0..happened.len().max(*said) {
+                let is_said = at < *said;
+                let happened = happened.get(at).copied();
+                let text = || {
+                    let happened = if happened.is_some() { "lost" } else { "not lost" };
+                    let said = if is_said { "so" } else { "nothing" };
+                    format!(
+                        "{}: {flow} PSN {psn}: {happened} downstream, said {said}",
+                        tap.name
+                    )
+                };
+                match happened {
+                    Some(Asked::Shown) => score.expect(is_said, text),
+                    Some(Asked::Lost | Asked::Overtaken) => score.hidden(),
+                    None => {}
+                }
+                // Nothing tells at this tap what was overtaken from what was lost.
+                if is_said && happened != Some(Asked::Overtaken) {
+                    score.tell(happened.is_some(), text);
+                }
             }
         }
     }
-    score
 }

@@ -1,26 +1,41 @@
 //! How often the analysis is right. Random scenarios are simulated, their captures analysed as the command does it, and its
-//! results compared with what happened: for each category how much of what could be seen was told (recall), and how much
-//! of what was told is true (precision).
+//! results compared with what happened: for each class of things how much of what could be seen was said (recall), and how
+//! much of what was said is true (precision), by the confidence that it was said with.
 //!
-//! `cargo xtask truth` prints the table; a part of it is a test. Each category has a file that says what its items are and
-//! which of them are left out because the records of a tap cannot show them.
+//! `cargo xtask truth` prints the table; a part of it is a test. Each class has a file that says what its items are and
+//! which of them are left out because the records of a tap cannot show them. Scenarios come in [`families`](FAMILIES), one
+//! concern each.
 
 mod case;
 mod clocks;
 mod cnps;
+mod counts;
+mod draw;
 mod episodes;
+mod families;
 mod findings;
 mod holes;
+mod hops;
+mod many;
 mod pairing;
-mod random;
+mod parts;
+mod plan;
+mod reach;
+mod reactions;
+mod reads;
 mod resends;
 mod score;
+mod scores;
 mod seen;
 mod signs;
 mod table;
 
 pub use case::Case;
-pub use random::{RandomScenario, scenario};
-pub use score::Score;
+pub use families::{FAMILIES, Family, family_of};
+pub use many::{Outcome, run_all};
+pub use plan::RandomScenario;
+pub use reach::{REACH, Reach};
+pub use score::{Claims, Said, Score};
+pub use scores::{CLASSES, Scores};
 pub use seen::{Event, Seen};
-pub use table::{CATEGORIES, Category, Table};
+pub use table::Table;

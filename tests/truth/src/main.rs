@@ -1,5 +1,5 @@
-//! `roce-truth [--seeds N] [--first SEED] [--seed SEED] [-v] [-o DIR]`: the table over random scenarios, or one of them
-//! in detail. `cargo xtask truth` starts it.
+//! `roce-truth [--seeds N] [--first SEED] [--seed SEED] [--family NAME] [--threads N] [--by-family] [-v] [-o DIR]`: the
+//! table over random scenarios, or one of them in detail. `cargo xtask truth` starts it.
 
 #![expect(clippy::print_stderr, reason = "it is a command")]
 
@@ -8,13 +8,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use roce_model::SinkError;
-use roce_truth::{CATEGORIES, Case, Table};
+use roce_truth::{FAMILIES, Family, Table, family_of, run_all};
 
 /// Scenarios of a table.
-const SEEDS: u64 = 240;
+const SEEDS: u64 = 600;
+const THREADS: usize = 2;
 
 struct Arguments {
     seeds: std::ops::Range<u64>,
+    family: Option<&'static Family>,
+    threads: usize,
+    by_family: bool,
     verbose: bool,
     output: Option<PathBuf>,
 }
@@ -25,7 +29,7 @@ fn main() -> ExitCode {
         .map_err(SinkError::from)
         .and_then(|arguments| run(&arguments));
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -37,6 +41,9 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
     let (mut first, mut seeds) = (1, SEEDS);
     let mut parsed = Arguments {
         seeds: 0..0,
+        family: None,
+        threads: THREADS,
+        by_family: false,
         verbose: false,
         output: None,
     };
@@ -52,6 +59,20 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
             "--seeds" => seeds = number(value()?)?,
             "--first" => first = number(value()?)?,
             "--seed" => (first, seeds) = (number(value()?)?, 1),
+            "--threads" => parsed.threads = usize::try_from(number(value()?)?).unwrap_or(THREADS),
+            "--family" => {
+                let name = value()?;
+                let names = || {
+                    FAMILIES
+                        .iter()
+                        .map(|family| family.name)
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                };
+                let family = Family::named(name).ok_or_else(|| format!("no family '{name}': {}", names()))?;
+                parsed.family = Some(family);
+            }
+            "--by-family" => parsed.by_family = true,
             "-v" => parsed.verbose = true,
             "-o" => parsed.output = Some(PathBuf::from(value()?)),
             _ => return Err(format!("the argument '{argument}' is not understood")),
@@ -61,32 +82,27 @@ fn parse(arguments: &[String]) -> Result<Arguments, String> {
     Ok(parsed)
 }
 
-fn run(arguments: &Arguments) -> Result<(), SinkError> {
+fn run(arguments: &Arguments) -> Result<ExitCode, SinkError> {
+    let family = |seed| arguments.family.unwrap_or_else(|| family_of(seed));
+    let list: Vec<_> = arguments.seeds.clone().map(|seed| (family(seed), seed)).collect();
+    let outcomes = run_all(&list, arguments.threads, arguments.output.as_deref());
     let mut table = Table::default();
+    table.by_family = arguments.by_family;
     let mut out = std::io::stdout().lock();
-    for seed in arguments.seeds.clone() {
-        let temporary = tempfile::tempdir()?;
-        let folder = match &arguments.output {
-            Some(folder) => {
-                std::fs::create_dir_all(folder)?;
-                folder.as_path()
-            }
-            None => temporary.path(),
-        };
-        let case = Case::run(seed, folder).map_err(|error| format!("seed {seed}: {error}"))?;
-        if arguments.output.is_some() {
-            std::fs::write(folder.join(format!("{seed}.toml")), &case.scenario.toml)?;
-            std::fs::write(folder.join(format!("{seed}.json")), case.truth.to_json()?)?;
-        }
-        let scores = table.add(&case);
-        if arguments.verbose {
-            for (category, score) in CATEGORIES.iter().zip(scores) {
+    for outcome in &outcomes {
+        table.add(outcome);
+        if let (true, Ok(scores)) = (arguments.verbose, &outcome.scores) {
+            for (class, score) in scores.iter() {
                 for note in &score.notes {
-                    writeln!(out, "{seed}: {}: {note}", category.name)?;
+                    writeln!(out, "{} {}: {class}: {note}", outcome.family, outcome.seed)?;
                 }
             }
         }
     }
     write!(out, "{table}")?;
-    Ok(())
+    Ok(if table.failed().is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

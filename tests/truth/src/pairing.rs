@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::case::Case;
 use crate::score::Score;
 
-pub(crate) fn compare(case: &Case) -> Score {
-    let mut score = Score::default();
+pub(crate) fn compare(case: &Case, score: &mut Score) {
     let pair = |a: &str, b: &str| {
         if a < b {
             (a.to_owned(), b.to_owned())
@@ -51,5 +50,4 @@ pub(crate) fn compare(case: &Case) -> Score {
             });
         }
     }
-    score
 }

@@ -1,13 +1,14 @@
 //! Triggers of resend runs. An item: a run of which a tap recorded packets. Observable: as the truth says (both directions
-//! recorded, the run from its first packet on, that one behind the highest PSN, and the NAK if there was one). Told: an
-//! event `resend_run` with its trigger; one that begins with, or in, a run whose trigger the records do not tell is left out.
+//! recorded, the run from its first packet on, that one behind the highest PSN, and the NAK if there was one). Said: an
+//! event `resend_run` with its trigger; right when a run of the flow began then for that reason. `unknown` claims nothing. One
+//! that begins in the middle of a run whose begin the records do not tell is left out.
 
 use std::collections::BTreeSet;
 
 use roce_sim::truth::{ResendRun, RunAtTap, TriggerKind};
 
 use crate::case::Case;
-use crate::score::Score;
+use crate::scores::Scores;
 
 fn name(trigger: TriggerKind) -> &'static str {
     match trigger {
@@ -18,8 +19,14 @@ fn name(trigger: TriggerKind) -> &'static str {
     }
 }
 
-pub(crate) fn compare(case: &Case) -> Score {
-    let mut score = Score::default();
+/// The triggers that an event can claim; `unknown` claims nothing.
+const CLAIMED: [&str; 4] = ["nak", "implied_nak", "rnr", "timeout"];
+
+fn class(trigger: &str) -> String {
+    format!("trigger {trigger}")
+}
+
+pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     for tap in &case.truth.taps {
         let near = case.stamp_error(tap);
         let runs: Vec<(&ResendRun, &RunAtTap)> = case
@@ -50,43 +57,59 @@ pub(crate) fn compare(case: &Case) -> Score {
                 if within {
                     continue;
                 }
-                score.tell(false, || format!("{text}: none, told {}", event.detail));
+                if CLAIMED.contains(&event.detail.as_str()) {
+                    let score = scores.of_class(&class(&event.detail));
+                    score.tell(false, || format!("{text}: none, said {}", event.detail));
+                }
                 continue;
             };
             matched.insert(place);
             let (run, here) = runs[place];
-            if here.observable {
-                let right = event.detail == name(run.trigger);
-                if right {
-                    found.insert(place);
-                }
+            let right = event.detail == name(run.trigger);
+            if here.observable && right {
+                found.insert(place);
+            }
+            if CLAIMED.contains(&event.detail.as_str())
+                && (here.observable || !joins_others(&runs, run, here))
+            {
+                let score = scores.of_class(&class(&event.detail));
                 score.tell(right, || {
-                    format!("{text}: {}, told {}", name(run.trigger), event.detail)
+                    format!("{text}: {}, said {}", name(run.trigger), event.detail)
                 });
             }
         }
         for (place, (run, here)) in runs.iter().enumerate() {
-            if here.observable {
-                score.expect(found.contains(&place), || {
-                    format!(
-                        "{}: {} run at PSN {} at {}, {} packets: {}{}",
-                        tap.name,
-                        run.flow_id,
-                        here.first_psn,
-                        here.time,
-                        here.packets,
-                        name(run.trigger),
-                        if matched.contains(&place) {
-                            ""
-                        } else {
-                            ", told nothing"
-                        }
-                    )
-                });
-            } else {
+            let score = scores.of_class(&class(name(run.trigger)));
+            if !here.observable {
                 score.hidden();
+                continue;
             }
+            score.expect(found.contains(&place), || {
+                format!(
+                    "{}: {} run at PSN {} at {}, {} packets: {}{}",
+                    tap.name,
+                    run.flow_id,
+                    here.first_psn,
+                    here.time,
+                    here.packets,
+                    name(run.trigger),
+                    if matched.contains(&place) {
+                        ", said another or unknown"
+                    } else {
+                        ", said nothing"
+                    }
+                )
+            });
         }
     }
-    score
+}
+
+/// Whether another run of the flow was recorded within this one: its packets may look like a part of it.
+fn joins_others(runs: &[(&ResendRun, &RunAtTap)], run: &ResendRun, here: &RunAtTap) -> bool {
+    runs.iter().any(|(other, there)| {
+        other.flow_id == run.flow_id
+            && (other.time, other.first_psn) != (run.time, run.first_psn)
+            && there.time <= here.end
+            && here.time <= there.end
+    })
 }

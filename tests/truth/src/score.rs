@@ -1,6 +1,59 @@
-//! How often the analysis was right about one kind of thing.
+//! How often the analysis was right about one kind of thing, and how sure it was.
 
+use std::collections::BTreeMap;
 use std::fmt;
+
+use roce_model::Confidence;
+
+/// With how much confidence something was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Said {
+    /// A finding or an episode says that it is sure, or a count or an event says it without any doubt.
+    High,
+    /// It says that it is less sure.
+    Medium,
+    /// It says that it is not sure.
+    Low,
+}
+
+impl Said {
+    /// All, the surest first.
+    pub const ALL: [Self; 3] = [Self::High, Self::Medium, Self::Low];
+
+    /// The confidence of a row.
+    pub fn of(confidence: Confidence) -> Self {
+        match confidence {
+            Confidence::High => Self::High,
+            Confidence::Medium => Self::Medium,
+            Confidence::Low => Self::Low,
+        }
+    }
+
+    /// Its name, as the tables write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::High => "high",
+            Self::Medium => "medium",
+            Self::Low => "low",
+        }
+    }
+}
+
+/// Claims of one confidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// Things that the analysis said.
+    pub told: u64,
+    /// Of these, true ones.
+    pub right: u64,
+}
+
+impl Claims {
+    /// The share of true ones; 1 without any.
+    pub fn precision(self) -> f64 {
+        share(self.right, self.told)
+    }
+}
 
 /// What is counted of one category.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,24 +62,26 @@ pub struct Score {
     pub items: u64,
     /// Of these, such as a tap's records show.
     pub observable: u64,
-    /// Of these, such as the analysis told.
+    /// Of these, such as the analysis found.
     pub found: u64,
-    /// Things that the analysis told, but for what no record can prove or disprove.
-    pub told: u64,
-    /// Of these, such as are true.
-    pub right: u64,
+    /// What the analysis said, by its confidence.
+    pub claims: BTreeMap<Said, Claims>,
     /// What was wrong or missed, in words.
     pub notes: Vec<String>,
 }
 
 impl Score {
-    /// Something happened that the analysis could see; it told so or not.
+    /// Something happened that the analysis could see; it said so or not.
     pub fn expect(&mut self, found: bool, note: impl FnOnce() -> String) {
-        self.items += 1;
-        self.observable += 1;
-        if found {
-            self.found += 1;
-        } else {
+        self.expect_many(1, u64::from(found), note);
+    }
+
+    /// The same of `count` things of which `found` were said.
+    pub fn expect_many(&mut self, count: u64, found: u64, note: impl FnOnce() -> String) {
+        self.items += count;
+        self.observable += count;
+        self.found += found.min(count);
+        if found < count {
             self.notes.push(format!("missed: {}", note()));
         }
     }
@@ -36,13 +91,26 @@ impl Score {
         self.items += 1;
     }
 
-    /// The analysis told something that is true or not.
+    /// The analysis said something without any doubt, which is true or not.
     pub fn tell(&mut self, right: bool, note: impl FnOnce() -> String) {
-        self.told += 1;
-        if right {
-            self.right += 1;
-        } else {
-            self.notes.push(format!("wrong: {}", note()));
+        self.tell_with(Said::High, right, note);
+    }
+
+    /// The analysis said something with a confidence.
+    pub fn tell_with(&mut self, said: Said, right: bool, note: impl FnOnce() -> String) {
+        self.tell_many(said, 1, u64::from(right), note);
+    }
+
+    /// The analysis said `count` things, of which `right` are true.
+    pub fn tell_many(&mut self, said: Said, count: u64, right: u64, note: impl FnOnce() -> String) {
+        if count == 0 {
+            return;
+        }
+        let claims = self.claims.entry(said).or_default();
+        claims.told += count;
+        claims.right += right.min(count);
+        if right < count {
+            self.notes.push(format!("wrong ({}): {}", said.name(), note()));
         }
     }
 
@@ -51,41 +119,79 @@ impl Score {
         self.items += other.items;
         self.observable += other.observable;
         self.found += other.found;
-        self.told += other.told;
-        self.right += other.right;
+        for (said, claims) in &other.claims {
+            let own = self.claims.entry(*said).or_default();
+            own.told += claims.told;
+            own.right += claims.right;
+        }
     }
 
-    /// The share of what was told that is true; 1 when nothing was told.
+    /// All claims, whatever their confidence.
+    pub fn all_claims(&self) -> Claims {
+        let mut all = Claims::default();
+        for claims in self.claims.values() {
+            all.told += claims.told;
+            all.right += claims.right;
+        }
+        all
+    }
+
+    /// Claims of one confidence.
+    pub fn claims_with(&self, said: Said) -> Claims {
+        self.claims.get(&said).copied().unwrap_or_default()
+    }
+
+    /// The share of what was said that is true; 1 when nothing was said.
     pub fn precision(&self) -> f64 {
-        share(self.right, self.told)
+        self.all_claims().precision()
     }
 
-    /// The share of what could be seen that was told; 1 when nothing could be.
+    /// The share of what could be seen that was said; 1 when nothing could be.
     pub fn recall(&self) -> f64 {
         share(self.found, self.observable)
     }
 
     /// What was wrong and what was missed.
     pub fn faults(&self) -> u64 {
-        (self.observable - self.found) + (self.told - self.right)
+        let all = self.all_claims();
+        (self.observable - self.found) + (all.told - all.right)
+    }
+
+    /// Nothing happened, and nothing was said.
+    pub fn is_empty(&self) -> bool {
+        self.items == 0 && self.claims.is_empty()
     }
 }
 
 impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |part: u64, whole: u64| {
+            if whole == 0 {
+                "-".to_owned()
+            } else {
+                format!("{:.4}", share(part, whole))
+            }
+        };
+        let all = self.all_claims();
         write!(
             f,
-            "{:>8} {:>10} {:>9.4} {:>9.4}",
+            "{:>8} {:>10} {:>8} {:>9} {:>9}",
             self.items,
             self.observable,
-            self.precision(),
-            self.recall()
-        )
+            all.told,
+            number(all.right, all.told),
+            number(self.found, self.observable),
+        )?;
+        for said in Said::ALL {
+            let claims = self.claims_with(said);
+            write!(f, " {:>9}", number(claims.right, claims.told))?;
+        }
+        Ok(())
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of one run stay below 2^53")]
-fn share(part: u64, whole: u64) -> f64 {
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         1.0
     } else {
@@ -105,12 +211,27 @@ mod tests {
         score.expect(true, String::new);
         score.expect(false, || "a".to_owned());
         score.tell(true, String::new);
-        score.tell(false, || "b".to_owned());
-        assert_eq!((score.items, score.observable, score.told), (4, 3, 2));
+        score.tell_with(Said::Low, false, || "b".to_owned());
+        let all = score.all_claims();
+        assert_eq!((score.items, score.observable, all.told), (4, 3, 2));
         assert!((score.recall() - 2.0 / 3.0).abs() < 1e-12);
         assert!((score.precision() - 0.5).abs() < 1e-12);
+        assert_eq!(score.claims_with(Said::High), Claims { told: 1, right: 1 });
+        assert_eq!(score.claims_with(Said::Low), Claims { told: 1, right: 0 });
         assert_eq!(score.faults(), 2);
-        assert_eq!(score.notes, ["missed: a", "wrong: b"]);
+        assert_eq!(score.notes, ["missed: a", "wrong (low): b"]);
         assert_eq!(Score::default().precision().to_bits(), 1.0f64.to_bits());
+    }
+
+    #[test]
+    fn counts_are_compared_up_to_the_smaller_one() {
+        let mut score = Score::default();
+        score.expect_many(5, 9, String::new);
+        score.tell_many(Said::High, 9, 5, String::new);
+        score.tell_many(Said::Medium, 0, 0, String::new);
+        assert_eq!((score.observable, score.found), (5, 5));
+        let all = score.all_claims();
+        assert_eq!((all.told, all.right), (9, 5));
+        assert!(!score.claims.contains_key(&Said::Medium));
     }
 }

@@ -1,125 +1,139 @@
-//! The table: all categories over all cases.
+//! The table: all classes over all cases, or over those of each family.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::case::Case;
-use crate::score::Score;
-use crate::{clocks, cnps, episodes, findings, holes, pairing, resends};
+use crate::families::FAMILIES;
+use crate::many::Outcome;
+use crate::reach::Reach;
+use crate::score::Said;
+use crate::scores::Scores;
 
-/// One kind of thing that the analysis tells.
-#[derive(Clone, Copy, Debug)]
-pub struct Category {
-    /// Its name.
-    pub name: &'static str,
-    compare: fn(&Case) -> Score,
-}
-
-/// All categories.
-pub const CATEGORIES: &[Category] = &[
-    Category {
-        name: "pairing",
-        compare: pairing::compare,
-    },
-    Category {
-        name: "loss class",
-        compare: holes::classes,
-    },
-    Category {
-        name: "lost downstream",
-        compare: holes::downstream,
-    },
-    Category {
-        name: "READ responses",
-        compare: holes::responses,
-    },
-    Category {
-        name: "resend trigger",
-        compare: resends::compare,
-    },
-    Category {
-        name: "CNP attribution",
-        compare: cnps::compare,
-    },
-    Category {
-        name: "episodes",
-        compare: episodes::compare,
-    },
-    Category {
-        name: "findings",
-        compare: findings::compare,
-    },
-    Category {
-        name: "clean traffic",
-        compare: findings::alarms,
-    },
-    Category {
-        name: "clocks",
-        compare: clocks::compare,
-    },
-];
-
-/// Seeds that are named in the table.
+/// Seeds that are named in a line.
 const NAMED: usize = 5;
 
-/// Scores of all categories.
+/// Scores of all cases.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    cases: u64,
-    rows: Vec<Row>,
+    all: Part,
+    families: BTreeMap<&'static str, Part>,
+    /// Print a table for each family.
+    pub by_family: bool,
 }
 
+/// Scores of some cases.
 #[derive(Clone, Debug, Default)]
-struct Row {
-    score: Score,
-    /// Faults and seed of the cases that have some.
-    worst: Vec<(u64, u64)>,
+struct Part {
+    cases: u64,
+    scores: Scores,
+    /// By class: faults, family and seed of the cases that have some.
+    worst: BTreeMap<String, Vec<(u64, &'static str, u64)>>,
+    /// Cases that could not be simulated or analysed.
+    failed: Vec<String>,
+}
+
+impl Part {
+    fn add(&mut self, outcome: &Outcome) {
+        self.cases += 1;
+        match &outcome.scores {
+            Ok(scores) => {
+                self.scores.add(scores);
+                for (class, score) in scores.iter().filter(|(_, score)| score.faults() > 0) {
+                    let worst = self.worst.entry(class.to_owned()).or_default();
+                    worst.push((score.faults(), outcome.family, outcome.seed));
+                }
+            }
+            Err(error) => self
+                .failed
+                .push(format!("{} {}: {error}", outcome.family, outcome.seed)),
+        }
+    }
+
+    /// The cases of a class with the most faults, the worst first; with `all`, every one.
+    fn seeds(&self, class: &str, all: bool) -> String {
+        let mut worst = self.worst.get(class).cloned().unwrap_or_default();
+        worst.sort_unstable_by(|a, b| b.cmp(a));
+        let more = if all { 0 } else { worst.len().saturating_sub(NAMED) };
+        worst.truncate(worst.len() - more);
+        let mut seeds: Vec<String> = worst
+            .iter()
+            .map(|(faults, family, seed)| format!("{family} {seed} ({faults})"))
+            .collect();
+        if more > 0 {
+            seeds.push(format!("and {more} more"));
+        }
+        seeds.join(", ")
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<28} {:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9}  worst (faults)",
+            "class", "items", "observable", "said", "precision", "recall", "high", "medium", "low"
+        )?;
+        for (class, score) in self.scores.iter() {
+            writeln!(f, "{class:<28} {score}  {}", self.seeds(class, false))?;
+        }
+        Ok(())
+    }
 }
 
 impl Table {
-    /// Adds a case; its scores, in the order of [`CATEGORIES`].
-    pub fn add(&mut self, case: &Case) -> Vec<Score> {
-        self.cases += 1;
-        self.rows.resize_with(CATEGORIES.len(), Row::default);
-        let mut scores = Vec::new();
-        for (category, row) in CATEGORIES.iter().zip(&mut self.rows) {
-            let score = (category.compare)(case);
-            row.score.add(&score);
-            if score.faults() > 0 {
-                row.worst.push((score.faults(), case.scenario.seed));
-            }
-            scores.push(score);
-        }
-        scores
+    /// Adds a case.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.all.add(outcome);
+        self.families.entry(outcome.family).or_default().add(outcome);
     }
 
-    /// The score of a category.
-    pub fn score(&self, name: &str) -> Option<&Score> {
-        let place = CATEGORIES.iter().position(|category| category.name == name)?;
-        self.rows.get(place).map(|row| &row.score)
+    /// The scores of all cases.
+    pub fn scores(&self) -> &Scores {
+        &self.all.scores
+    }
+
+    /// Cases that could not be simulated or analysed.
+    pub fn failed(&self) -> &[String] {
+        &self.all.failed
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} scenarios", self.cases)?;
-        writeln!(
-            f,
-            "{:<16} {:>8} {:>10} {:>9} {:>9}  worst seeds (faults)",
-            "category", "items", "observable", "precision", "recall"
-        )?;
-        for (category, row) in CATEGORIES.iter().zip(&self.rows) {
-            let mut worst = row.worst.clone();
-            worst.sort_unstable_by(|a, b| b.cmp(a));
-            let mut worst: Vec<String> = worst
-                .iter()
-                .map(|(faults, seed)| format!("{seed} ({faults})"))
-                .collect();
-            let more = worst.len().saturating_sub(NAMED);
-            worst.truncate(NAMED);
-            if more > 0 {
-                worst.push(format!("and {more} more"));
+        writeln!(f, "{} captured scenarios", self.all.cases)?;
+        self.all.write(f)?;
+        if self.by_family {
+            for family in FAMILIES {
+                if let Some(part) = self.families.get(family.name) {
+                    writeln!(
+                        f,
+                        "\n{}: {} ({} scenarios)",
+                        family.name, family.about, part.cases
+                    )?;
+                    part.write(f)?;
+                }
             }
-            writeln!(f, "{:<16} {}  {}", category.name, row.score, worst.join(", "))?;
+        }
+        writeln!(f, "\nfindings by confidence: said, true, share")?;
+        for said in Said::ALL {
+            let claims = self.all.scores.calibration.claims_with(said);
+            writeln!(
+                f,
+                "{:<8} {:>6} {:>6} {:>8.4}",
+                said.name(),
+                claims.told,
+                claims.right,
+                claims.precision()
+            )?;
+        }
+        let healthy = self.all.seeds("healthy", true);
+        if !healthy.is_empty() {
+            writeln!(f, "\nhealthy captures with a false warning: {healthy}")?;
+        }
+        for failed in &self.all.failed {
+            writeln!(f, "FAILED: {failed}")?;
+        }
+        writeln!(f, "\nto be reached")?;
+        for line in Reach::lines(&self.all.scores) {
+            writeln!(f, "{line}")?;
         }
         Ok(())
     }

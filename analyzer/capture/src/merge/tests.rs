@@ -70,16 +70,17 @@ fn one_input_comes_in_whole_batches() {
 }
 
 #[test]
-fn a_file_out_of_order_keeps_its_order() {
+fn a_file_out_of_order_is_put_in_order() {
     let readers = vec![
         reader(capture(&[10, 5, 20]), 1 << 20),
         reader(capture(&[7, 15]), 1 << 20),
     ];
-    // 7 comes before 10; after 10 the head is 5.
-    assert_eq!(
-        drain(&mut Merge::new(readers)),
-        [(7, 1), (10, 0), (5, 0), (15, 1), (20, 0)]
-    );
+    let mut merge = Merge::new(readers);
+    assert_eq!(drain(&mut merge), [(5, 0), (7, 1), (10, 0), (15, 1), (20, 0)]);
+    let sorting = merge.readers()[0].summary().sorting;
+    assert_eq!((sorting.frames, sorting.first), (1, Some(Nanos(5))));
+    assert_eq!((sorting.furthest_ns, sorting.too_late), (5, 0));
+    assert_eq!(merge.readers()[1].summary().sorting, crate::Sorting::default());
 }
 
 #[test]

@@ -84,6 +84,8 @@ fn the_summary_tells_the_file() {
         untimed: 0,
         lost_records: 0,
         disorder: Disorder::default(),
+        unstamped: 0,
+        sorting: crate::Sorting::default(),
         truncation: None,
     };
     assert_eq!(reader.summary(), &expected);

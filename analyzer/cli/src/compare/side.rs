@@ -294,7 +294,7 @@ impl Sink for Collected {
             let value = number(&rows.value, row);
             let mut sums = Sums::default();
             match (&**kind, rows.detail.at(row).map(|detail| &**detail)) {
-                ("hole" | "response_hole", Some("network_lost")) => sums.lost = value,
+                ("hole" | "response_hole", Some("network_lost")) | ("lost_again", _) => sums.lost = value,
                 ("hole" | "response_hole", Some("capture_lost")) => sums.not_captured = value,
                 ("hole" | "response_hole", Some("reordered")) => sums.reordered = value,
                 ("hole" | "response_hole", Some("ambiguous" | "unresolved")) => sums.unclear = value,

@@ -53,6 +53,25 @@ pub(crate) enum HistoryName {
     InOrder,
 }
 
+/// How late a packet is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Most {
+    /// How far the highest PSN before it lies beyond it.
+    BehindPsns,
+    /// How long ago it was first overtaken.
+    BehindTime,
+}
+
+impl Most {
+    fn of(self, frame: &Seen) -> u64 {
+        match self {
+            Self::BehindPsns => frame.behind_psns.into(),
+            Self::BehindTime => frame.behind_time.0,
+        }
+    }
+}
+
 /// Conditions; what is not given does not matter. Words that name another frame are the labels of frames found before.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -63,6 +82,8 @@ pub(crate) struct Find {
     pub(crate) ecn: Option<EcnName>,
     /// The PSN beside those before it.
     pub(crate) history: Option<HistoryName>,
+    /// Whether a request of its flow with the same PSN was captured before.
+    pub(crate) repeated: Option<bool>,
     /// Whether it asks for an acknowledgement.
     pub(crate) ack_request: Option<bool>,
     /// Whether it is a request, and not a response.
@@ -97,6 +118,8 @@ pub(crate) struct Find {
     pub(crate) nth: Option<usize>,
     /// The last of them.
     pub(crate) last: bool,
+    /// The one of which this is the most.
+    pub(crate) most: Option<Most>,
 }
 
 /// Frames found so far, by label.
@@ -109,7 +132,10 @@ impl Find {
     /// The frame that is meant; `None` when there is none, or a label is not known.
     pub(crate) fn one<'a>(&self, frames: &'a [Seen], labels: &impl Labels) -> Option<&'a Seen> {
         let mut found = frames.iter().filter(|frame| self.holds(frame, labels));
-        if self.last {
+        if let Some(most) = self.most {
+            // Of equal ones `max_by_key` takes the last; the first one is meant.
+            found.rev().max_by_key(|frame| most.of(frame))
+        } else if self.last {
             found.next_back()
         } else {
             found.nth(self.nth.unwrap_or(1).max(1) - 1)
@@ -164,6 +190,7 @@ impl Find {
     fn is_about_packets(&self) -> bool {
         self.ecn.is_some()
             || self.history.is_some()
+            || self.repeated.is_some()
             || self.dscp.is_some()
             || self.from.is_some()
             || self.to.is_some()
@@ -211,6 +238,7 @@ impl Find {
         let psn = packet.bth.psn();
         self.ecn.is_none_or(|ecn| ecn.ecn() == packet.ecn())
             && self.history.is_none_or(|wanted| wanted == history)
+            && self.repeated.is_none_or(|wanted| wanted == frame.is_repeated)
             && self.dscp.is_none_or(|dscp| dscp == packet.dscp())
             && self
                 .ack_request

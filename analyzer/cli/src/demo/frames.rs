@@ -1,8 +1,8 @@
 //! The frames of a demo's captures, read and decoded as any capture is, with what each flow's history says of them:
-//! sent before, after a jump, after a silence. Which of them a lesson wants is left to `find`.
+//! sent before, after a jump, late, after a silence. Which of them a lesson wants is left to `find`.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use roce_capture::{Options, Reader};
@@ -46,6 +46,12 @@ pub(crate) struct Seen {
     pub(crate) history: History,
     /// How long its flow had been silent; nothing for its first packet.
     pub(crate) silence: Nanos,
+    /// A request of its flow with the same PSN was captured before.
+    pub(crate) is_repeated: bool,
+    /// How far the highest PSN before it lies beyond it; 0 for what is not behind.
+    pub(crate) behind_psns: u32,
+    /// How long before it the first packet beyond it was captured; 0 for what is not behind.
+    pub(crate) behind_time: Nanos,
 }
 
 /// What tells flows apart here: the captures of demos have no tunnels.
@@ -55,6 +61,53 @@ type Key = (Address, Address, Qpn);
 struct Flow {
     last: Nanos,
     highest: Option<Psn>,
+    /// Each PSN that was the highest one, and when: in the order of both.
+    rises: Vec<(Psn, Nanos)>,
+    /// The PSNs of its requests.
+    seen: HashSet<Psn>,
+}
+
+/// What a packet's flow says of it.
+struct Place {
+    history: History,
+    silence: Nanos,
+    is_repeated: bool,
+    behind_psns: u32,
+    behind_time: Nanos,
+}
+
+impl Place {
+    /// Nothing but how long the flow had been silent.
+    fn plain(silence: Nanos) -> Self {
+        Self {
+            history: History::InOrder,
+            silence,
+            is_repeated: false,
+            behind_psns: 0,
+            behind_time: Nanos(0),
+        }
+    }
+}
+
+impl Flow {
+    /// A flow that begins with this PSN, if it has one whose place is known.
+    fn new(time: Nanos, psn: Option<Psn>, known: bool) -> Self {
+        let highest = psn.filter(|_| known);
+        Self {
+            last: time,
+            highest,
+            rises: highest.map(|psn| (psn, time)).into_iter().collect(),
+            seen: psn.into_iter().collect(),
+        }
+    }
+
+    /// When the first PSN beyond this one was captured.
+    fn passed(&self, psn: Psn) -> Option<Nanos> {
+        let first = self
+            .rises
+            .partition_point(|(risen, _)| risen.offset_from(psn) <= 0);
+        self.rises.get(first).map(|(_, time)| *time)
+    }
 }
 
 /// Reads the files; frames that are neither RoCE nor pause frames are numbered and left out.
@@ -85,9 +138,17 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Seen>> {
                     what,
                     history: History::InOrder,
                     silence: Nanos(0),
+                    is_repeated: false,
+                    behind_psns: 0,
+                    behind_time: Nanos(0),
                 };
                 if let What::Packet(packet) = what {
-                    (seen.history, seen.silence) = follow(&mut flows, &packet, frame.time);
+                    let place = follow(&mut flows, &packet, frame.time);
+                    seen.history = place.history;
+                    seen.silence = place.silence;
+                    seen.is_repeated = place.is_repeated;
+                    seen.behind_psns = place.behind_psns;
+                    seen.behind_time = place.behind_time;
                 }
                 all.push(seen);
             }
@@ -97,7 +158,7 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Seen>> {
 }
 
 /// Takes a packet into its flow's history.
-fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> (History, Nanos) {
+fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> Place {
     let key = (packet.source, packet.destination, packet.bth.destination_qpn());
     let traits = packet.bth.opcode().traits();
     let sequenced = traits.is_sequenced();
@@ -106,35 +167,38 @@ fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> (Histor
     let psn = packet.bth.psn();
     match flows.entry(key) {
         Entry::Vacant(place) => {
-            place.insert(Flow {
-                last: time,
-                highest: known.then_some(psn),
-            });
-            (History::InOrder, Nanos(0))
+            place.insert(Flow::new(time, sequenced.then_some(psn), known));
+            Place::plain(Nanos(0))
         }
         Entry::Occupied(mut place) => {
             let flow = place.get_mut();
             if !sequenced {
-                return (History::InOrder, time.since(flow.last));
+                return Place::plain(time.since(flow.last));
             }
             let silence = time.since(flow.last);
             flow.last = time;
-            let Some(highest) = flow.highest else {
-                flow.highest = known.then_some(psn);
-                return (History::InOrder, silence);
-            };
-            let ahead = psn.offset_from(highest);
-            if ahead <= 0 {
-                return (History::Again, silence);
+            let is_repeated = !flow.seen.insert(psn);
+            let ahead = flow.highest.map(|highest| psn.offset_from(highest));
+            if let Some(ahead) = ahead.filter(|ahead| *ahead <= 0) {
+                return Place {
+                    history: History::Again,
+                    silence,
+                    is_repeated,
+                    behind_psns: ahead.unsigned_abs(),
+                    behind_time: flow.passed(psn).map_or(Nanos(0), |passed| time.since(passed)),
+                };
             }
             flow.highest = known.then_some(psn);
-            let jumped = u32::try_from(ahead - 1).unwrap_or(0);
-            let history = if jumped == 0 {
-                History::InOrder
-            } else {
-                History::Jump(jumped)
+            flow.rises.extend(flow.highest.map(|psn| (psn, time)));
+            let history = match ahead.and_then(|ahead| u32::try_from(ahead - 1).ok()) {
+                None | Some(0) => History::InOrder,
+                Some(jumped) => History::Jump(jumped),
             };
-            (history, silence)
+            Place {
+                history,
+                is_repeated,
+                ..Place::plain(silence)
+            }
         }
     }
 }

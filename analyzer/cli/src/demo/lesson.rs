@@ -218,6 +218,12 @@ fn field_of(seen: &Seen, field: &str) -> Option<String> {
         ("n", _) => seen.number.to_string(),
         ("at", _) => seen.offset.to_string(),
         ("silence", _) => seen.silence.to_string(),
+        ("behind_psns", _) => match seen.behind_psns {
+            0 => return None,
+            1 => "1 PSN".to_owned(),
+            psns => format!("{psns} PSNs"),
+        },
+        ("behind_time", _) => seen.behind_time.to_string(),
         ("jumped_psns", _) => match seen.history {
             History::Jump(1) => "1 PSN".to_owned(),
             History::Jump(psns) => format!("{psns} PSNs"),
@@ -234,6 +240,7 @@ fn field_of(seen: &Seen, field: &str) -> Option<String> {
             "dscp" => packet.dscp().to_string(),
             "ecn" => packet.ecn().to_string(),
             "port" => packet.udp_source_port.to_string(),
+            "ip_id" => packet.ip_id.to_string(),
             "timer" => match packet.aeth.kind() {
                 AethKind::RnrNak { timer } => Nanos(timer.nanos()).to_string(),
                 _ => return None,

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use roce_sim::truth::PacketKind;
+
 use super::frames::History;
 use super::verdict::Line;
 use super::*;
@@ -76,11 +78,12 @@ fn what_frames_say_of_their_flow_is_what_happened() {
     for taught in taught() {
         let name = taught.demo.name;
         let taps = &taught.truth.taps;
-        // Frames: all records are RoCE or pause frames.
-        let records: u64 = taps.iter().map(|tap| tap.records).sum();
+        // Frames: all records are RoCE or pause frames, and so are the copies that a mirror made.
+        let of_tap = |tap: &roce_sim::truth::Tap| tap.records + tap.copies;
+        let records: u64 = taps.iter().map(of_tap).sum();
         assert_eq!(taught.frames.len() as u64, records, "{name}: records");
         let last = taught.frames.iter().map(|frame| frame.number).max();
-        assert_eq!(last, taps.iter().map(|tap| tap.records).max(), "{name}: numbers");
+        assert_eq!(last, taps.iter().map(of_tap).max(), "{name}: numbers");
         // What jumped, and what was sent again.
         let flows = || taps.iter().flat_map(|tap| &tap.flows);
         let jumped = taught.frames.iter().map(|frame| match frame.history {
@@ -97,12 +100,63 @@ fn what_frames_say_of_their_flow_is_what_happened() {
             .iter()
             .filter(|frame| frame.history == History::Again)
             .count();
+        let resent: u64 = flows().map(|flow| flow.resent_behind_packets).sum();
+        let late = || {
+            let all = taps.iter().flat_map(|tap| &tap.late);
+            all.filter(|late| late.kind == PacketKind::Request)
+        };
+        // A mirror that copies all frames shows each request of such a scenario, which has no READs, once more.
+        let doubled = taps.iter().filter(|tap| tap.copies > 0);
+        let copies: u64 = doubled
+            .flat_map(|tap| {
+                assert_eq!(tap.copies, tap.records, "{name}: copies");
+                &tap.flows
+            })
+            .map(|flow| flow.data_packets)
+            .sum();
         assert_eq!(
             again as u64,
-            flows().map(|flow| flow.resent_behind_packets).sum::<u64>(),
-            "{name}: sent again"
+            resent + late().count() as u64 + copies,
+            "{name}: sent again, late or copied"
         );
+        // How far and how long they came behind. Where packets are sent again or copied, these are behind, too.
+        if resent + copies == 0 {
+            let depth = taught.frames.iter().map(|frame| u64::from(frame.behind_psns));
+            assert_eq!(
+                depth.max(),
+                late().map(|late| late.depth).max().or(Some(0)),
+                "{name}"
+            );
+            let time = taught.frames.iter().map(|frame| frame.behind_time.0);
+            assert_eq!(
+                time.max(),
+                late().map(|late| late.behind_ns).max().or(Some(0)),
+                "{name}"
+            );
+        }
     }
+}
+
+#[test]
+fn what_comes_twice_is_told_from_what_comes_late() {
+    let demos = taught();
+    let again = |name: &str| {
+        let taught = demos.iter().find(|taught| taught.demo.name == name).unwrap();
+        let count = |is_repeated: bool| {
+            let again = taught
+                .frames
+                .iter()
+                .filter(|frame| frame.history == History::Again);
+            again.filter(|frame| frame.is_repeated == is_repeated).count()
+        };
+        assert!(taught.truth.losses.is_empty() && taught.truth.resend_runs.is_empty());
+        (count(true), count(false))
+    };
+    // Nothing is lost or sent again: each late packet brings its PSN for the first time.
+    let (twice, late) = again("sprayed");
+    assert_eq!((twice, late > 1_000), (0, true));
+    // 25 messages of 32 KiB in packets of 1,024 bytes (one each 80 us in 2 ms): 800 packets, and as many copies.
+    assert_eq!(again("span-doubled"), (800, 0));
 }
 
 #[test]
@@ -119,6 +173,41 @@ fn rates_are_those_of_the_links() {
         found.fill("{before}, {after}, {later}").unwrap(),
         "9.80 Gbit/s, 9.80 Gbit/s, 9.80 Gbit/s"
     );
+    // The same link, shared by six: a sixth of 9.80 is 1.63, and a round of seven packets instead of six leaves 1.40.
+    let shared = demos
+        .iter()
+        .find(|taught| taught.demo.name == "shared-port")
+        .unwrap();
+    let found = Found::of(&shared.lesson, &shared.frames).unwrap();
+    assert_eq!(
+        found.fill("{port}, {before}, {after}").unwrap(),
+        "9.80 Gbit/s, 1.63 Gbit/s, 1.40 Gbit/s"
+    );
+}
+
+#[test]
+fn the_flow_that_a_lesson_pairs_with_a_cnp_is_the_one_that_it_slows_down() {
+    let demos = taught();
+    let shared = demos
+        .iter()
+        .find(|taught| taught.demo.name == "shared-port")
+        .unwrap();
+    let found = Found::of(&shared.lesson, &shared.frames).unwrap();
+    let first = shared.truth.cnps.iter().filter(|cnp| cnp.to == "h1");
+    let first = first.min_by_key(|cnp| cnp.received).unwrap();
+    let paired = shared
+        .truth
+        .flows
+        .iter()
+        .find(|flow| flow.flow_id == first.flow_id)
+        .unwrap();
+    // The limit that it set, 5 Gbit/s, is three times a sixth of the port.
+    assert_eq!(
+        (first.rate_before_bps, first.rate_after_bps),
+        (10_000_000_000, 5_000_000_000)
+    );
+    let qpn = roce_wire::Qpn::new(paired.destination_qpn);
+    assert_eq!(found.fill("{data.qpn}").unwrap(), qpn.to_string());
 }
 
 #[test]

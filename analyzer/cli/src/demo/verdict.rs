@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::{EventColumns, FlowRow, Nanos, RunSummary, Severity, Sink, SinkError};
-use roce_sim::truth::{ConnectionAtTap, HoleClass, TapFlow, TriggerKind, Truth};
+use roce_sim::truth::{ConnectionAtTap, HoleClass, PacketKind, TapFlow, TriggerKind, Truth};
 
 use super::lesson::{Lesson, grouped};
 
@@ -75,8 +75,10 @@ impl Agreement {
 
 /// All lines of a demo.
 pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> {
-    let mut lines = counts(truth, concluded);
+    let mut lines: Vec<Line> = copies(truth, concluded).into_iter().collect();
+    lines.extend(counts(truth, concluded));
     lines.extend(holes(truth, concluded));
+    lines.extend(reordering(truth, concluded));
     lines.extend(runs(truth, concluded));
     lines.extend(pairs(truth, concluded));
     lines.extend(pauses(truth, concluded));
@@ -89,7 +91,10 @@ pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> 
 /// A count of a flow: its name, the truth at one tap, the verdict of one row.
 type Counted = (&'static str, fn(&TapFlow) -> u64, fn(&FlowRow) -> u64);
 
-const COUNTS: [Counted; 9] = [
+/// The count of resends.
+const SENT_AGAIN: &str = "packets sent again, as can be told";
+
+const COUNTS: [Counted; 10] = [
     ("packets captured", |t| t.packets, |v| v.packets),
     ("data packets marked CE", |t| t.ce, |v| v.ce),
     ("data packets without ECN", |t| t.not_ect, |v| v.not_ect),
@@ -101,11 +106,12 @@ const COUNTS: [Counted; 9] = [
     ("NAKs", |t| t.naks, |v| v.naks),
     ("RNR NAKs", |t| t.rnr_naks, |v| v.rnr_naks),
     (
-        "packets sent again, as can be told",
+        SENT_AGAIN,
         |t| t.resent_behind_packets,
         |v| v.retransmitted_packets,
     ),
     ("PSNs missing in the capture", |t| t.missing, |v| v.missing),
+    ("packets that came late", |t| t.late, |v| v.late),
     (
         "captured here, lost behind the tap",
         |t| t.lost_downstream,
@@ -121,6 +127,11 @@ fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         .map(|flow| flow.flow_id.as_str())
         .collect();
     let is_data = |flow: &str| !management.contains(flow);
+    // Late packets and copies look like packets sent again: that there are none is worth a line.
+    let looks_resent = truth
+        .taps
+        .iter()
+        .any(|tap| tap.copies > 0 || tap.flows.iter().any(|flow| flow.late > 0));
     let mut lines = Vec::new();
     for (about, of_truth, of_verdict) in COUNTS {
         let mut by_flow: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -140,7 +151,7 @@ fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         }
         let sum = |of: fn(&(u64, u64)) -> u64| by_flow.values().map(of).sum::<u64>();
         let (happened, said) = (sum(|both| both.0), sum(|both| both.1));
-        if happened > 0 || said > 0 {
+        if happened > 0 || said > 0 || (looks_resent && about == SENT_AGAIN) {
             lines.push(Line {
                 about: about.to_owned(),
                 truth: grouped(happened),
@@ -162,6 +173,15 @@ fn line(about: &str, truth: u64, verdict: u64) -> Option<Line> {
     })
 }
 
+/// What a mirror showed twice.
+fn copies(truth: &Truth, concluded: &Concluded) -> Option<Line> {
+    line(
+        "copies made by the mirror, dropped",
+        truth.taps.iter().map(|tap| tap.copies).sum(),
+        concluded.run.taps.iter().map(|tap| tap.copies).sum(),
+    )
+}
+
 /// What became of missing PSNs.
 fn holes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
     type Fates = (&'static str, &'static [HoleClass], fn(&FlowRow) -> u64);
@@ -170,7 +190,8 @@ fn holes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         (
             "- lost by the network, or resent anyway",
             &[HoleClass::NetworkLost, HoleClass::Ambiguous],
-            |v| v.network_lost + v.ambiguous,
+            // A PSN is missing once, however often it is lost.
+            |v| v.network_lost.saturating_sub(v.network_lost_again) + v.ambiguous,
         ),
         ("- lost by the capture", &[HoleClass::CaptureLost], |v| {
             v.capture_lost
@@ -189,6 +210,22 @@ fn holes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         })
     });
     lines.collect()
+}
+
+/// How long packets were overtaken.
+fn reordering(truth: &Truth, concluded: &Concluded) -> Option<Line> {
+    let late = truth.taps.iter().flat_map(|tap| &tap.late);
+    let happened = late.filter(|late| late.kind == PacketKind::Request);
+    let happened = happened.map(|late| late.behind_ns).max();
+    let said = concluded.flows.iter().filter_map(|row| row.reorder_time_max_ns);
+    let said = said.max();
+    let shown = |time: Option<u64>| time.map_or("none".to_owned(), |time| Nanos(time).to_string());
+    (happened.is_some() || said.is_some()).then(|| Line {
+        about: "longest time by which one was late".to_owned(),
+        truth: shown(happened),
+        verdict: shown(said),
+        agreement: Agreement::of(happened == said),
+    })
 }
 
 /// What made senders send again.

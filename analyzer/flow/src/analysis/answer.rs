@@ -7,7 +7,7 @@ use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
 use super::Analysis;
 use crate::holes::DecidedHole;
 use crate::pace::{LEAST, Silent};
-use crate::reads::Judged;
+use crate::reads::{Judged, Silence};
 use crate::requests::{Again, Tracker, Verdict, psn_of};
 use crate::times::{Answer, Sent, Times, What};
 
@@ -53,18 +53,23 @@ impl Analysis {
         self.times_of_answer(requests_at, answer, covered, time);
         self.read_answered(requests_at, response_at, answer, psn, packet);
         self.settle(requests_at);
-        if answered.lost_downstream {
-            self.lost_downstream(requests_at, roce.bth.psn(), time);
+        if let Some((psn, times)) = answered.lost_downstream {
+            for _ in 0..times {
+                self.lost_downstream(requests_at, psn, time);
+            }
         }
     }
 
     /// The flows at `one` and `other` turned out, at `time`, to be the two directions of a connection. Called once for
     /// each pairing, before the first [`Analysis::on_response`] of the two.
-    pub(super) fn on_paired(&mut self, one: u32, other: u32, _time: Nanos) {
+    pub(super) fn on_paired(&mut self, one: u32, other: u32, time: Nanos) {
         for at in [one, other] {
             self.table.hot[at as usize].knows_answers = true;
             self.table.cold[at as usize].tracker.pair();
             self.settle(at);
+            for psn in self.table.cold[at as usize].tracker.take_early_downstream() {
+                self.lost_downstream(at, psn, time);
+            }
         }
     }
 
@@ -79,7 +84,7 @@ impl Analysis {
     }
 
     /// The flow has something in the current bin, be it no packet.
-    fn activate(&mut self, at: u32) {
+    pub(super) fn activate(&mut self, at: u32) {
         let hot = &mut self.table.hot[at as usize];
         if !core::mem::replace(&mut hot.active, true) {
             self.bins.active.push(at);
@@ -87,7 +92,7 @@ impl Analysis {
     }
 
     /// A packet of the flow was captured, and its receiver asks for it again.
-    fn lost_downstream(&mut self, at: u32, psn: Psn, time: Nanos) {
+    pub(super) fn lost_downstream(&mut self, at: u32, psn: Psn, time: Nanos) {
         self.activate(at);
         let hot = &mut self.table.hot[at as usize];
         hot.counts.rare_mut().lost_downstream += 1;
@@ -183,7 +188,7 @@ impl Analysis {
     }
 
     /// A READ was sent again, from `psn` on.
-    pub(super) fn read_asked_again(&mut self, at: u32, psn: Psn, again: Again, time: Nanos) {
+    pub(super) fn read_asked_again(&mut self, at: u32, psn: Psn, again: Again, packet: &Packet) {
         let hot = &self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         let Some(position) = Tracker::position(&hot.requests, psn) else {
@@ -195,9 +200,19 @@ impl Analysis {
         let response_at = hot.peer;
         let begins = cold.tracker.has_begun_a_run();
         reads.asked_again(position, begins);
+        let silence = if begins && cold.tracker.is_run_by_timeout() {
+            reads.never_came(position, packet.time)
+        } else {
+            Silence::Nothing
+        };
+        match silence {
+            Silence::Nothing => {}
+            Silence::Unanswered => cold.trouble.get_or_insert_default().reads_unanswered += 1,
+            Silence::Tail(first, end) => self.count_read_gap(response_at, psn_of(first), end - first, packet),
+        }
         self.settle_reads(at, response_at);
-        if begins && again == Again::Captured {
-            self.lost_downstream(response_at, psn, time);
+        if begins && matches!(again, Again::Captured | Again::Whole) {
+            self.lost_downstream(response_at, psn, packet.time);
         }
     }
 

@@ -80,7 +80,20 @@ impl Analysis {
         let cold = &mut self.table.cold[at as usize];
         let roce = &packet.roce;
         match verdict {
-            Verdict::InOrder | Verdict::Undecided => {}
+            Verdict::InOrder
+            | Verdict::Undecided {
+                captured_before: false,
+            } => {}
+            Verdict::Undecided {
+                captured_before: true,
+            } => return,
+            Verdict::Duplicate => {
+                cold.trouble.get_or_insert_default().duplicates_network += 1;
+                return;
+            }
+            Verdict::Unknown => {
+                cold.trouble.get_or_insert_default().unknown_packets += 1;
+            }
             Verdict::Gap { first, missing } => {
                 hot.counts.rare_mut().missing += u64::from(missing);
                 hot.messages.interrupt();
@@ -162,6 +175,7 @@ impl Analysis {
             AethKind::Ack { .. } => hot.counts.acks += 1,
             AethKind::RnrNak { timer } => {
                 hot.counts.rare_mut().rnr_naks += 1;
+                self.asked.note_refusal(hot.tap, &cold.key, packet.time);
                 self.bins.events.push(EventRow {
                     kind: EventKind::RnrNak,
                     value: Some(timer.nanos()),

@@ -4,6 +4,7 @@ use roce_model::{FlowRow, Packet};
 
 use super::Analysis;
 use crate::crossings::{Crossings, Ends, Seen, traffic};
+use crate::requests::{Answers, Tracker};
 
 impl Analysis {
     /// From now on packets are looked for at other taps. That begins by itself with the second tap; told before the first
@@ -46,6 +47,12 @@ impl Analysis {
         }
     }
 
+    /// Where the tap of the flow at `at` stands among those that saw its packets: `sender`, `receiver`, `between`.
+    pub(super) fn by_taps(&self, at: u32) -> Option<&'static str> {
+        let tap = self.table.hot.get(at as usize)?.tap;
+        self.crossings.as_ref()?.stands(at, tap)
+    }
+
     /// Before flows close for good: which tap's rows count is decided by all that every tap saw.
     pub(super) fn choose_taps(&mut self) {
         let Some(crossings) = self
@@ -55,6 +62,14 @@ impl Analysis {
         else {
             return;
         };
+        let (hot, cold) = (&self.table.hot, &self.table.cold);
+        crossings.conclude(|at, psn| {
+            let (Some(hot), Some(cold)) = (hot.get(at as usize), cold.get(at as usize)) else {
+                return false;
+            };
+            let acked = cold.tracker.answers().map_or(0, Answers::acked);
+            Tracker::position(&hot.requests, psn).is_some_and(|position| position < acked)
+        });
         for (hot, cold) in self.table.hot.iter().zip(&self.table.cold) {
             if hot.live && hot.matched {
                 let mut totals = cold.totals;

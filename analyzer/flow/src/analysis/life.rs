@@ -1,10 +1,11 @@
 //! The life of a flow: it opens with its first packet, closes with each epoch, and goes when it is the idlest of too many,
 //! or at the end.
 
-use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Packet, Totals};
+use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Nanos, Packet, Totals};
 
-use super::Analysis;
+use super::{Analysis, MAX_HOLES_OF_ALL};
 use crate::bins::Row;
+use crate::holes::MAX_OPEN_HOLES;
 use crate::state::{Cold, Hosts, Hot};
 use crate::table::Found;
 
@@ -22,12 +23,14 @@ impl Analysis {
             self.promise_to_return(idle);
             self.drop_flow(idle);
         }
-        self.output.opened.push(FlowKey::of(&packet.roce));
+        let dscp = packet.roce.carrier.has_ip().then(|| packet.roce.dscp());
+        self.output.opened.push((FlowKey::of(&packet.roce), dscp));
         let hosts = Hosts::of(packet);
         let hot = Hot::new(packet, found.key);
         let serial = self.next_serial();
         let cold = Cold::new(packet, self.first_epoch, serial, hosts);
         let at = self.table.insert(found.hash, hot, cold);
+        self.max_holes = (MAX_HOLES_OF_ALL / self.table.len()).min(MAX_OPEN_HOLES);
         self.begin_hosts(at, packet.time);
         self.enter_ports(at);
         self.enter_datagrams(at);
@@ -49,11 +52,12 @@ impl Analysis {
 
     /// Closes a flow's epoch: its row in the current bin, and its row in `flows`.
     pub(super) fn close_flow(&mut self, at: u32, evicted: bool) {
-        self.table.cold[at as usize].tracker.close();
-        self.settle(at);
+        let last = self.table.hot[at as usize].last_time;
+        self.table.cold[at as usize].tracker.close(last);
+        self.settle_news(at, true);
         self.report_holes(at, true);
         self.close_reads(at);
-        self.close_row(at);
+        self.close_row(at, Nanos(0));
         let other = self.other(at);
         let hot = &self.table.hot[at as usize];
         let cold = &self.table.cold[at as usize];
@@ -61,7 +65,7 @@ impl Analysis {
             // All it showed were copies of packets that were counted before it was evicted and came back.
             return;
         }
-        let mut row = cold.flow_row(hot, evicted, other);
+        let mut row = cold.flow_row(hot, evicted, other, self.by_taps(at));
         self.name_process(&cold.key, &mut row);
         cold.totals.add_to_run(&mut self.totals);
         add_verdicts(&row, &mut self.totals);
@@ -82,9 +86,9 @@ impl Analysis {
         self.hand_on_flow(at, row);
     }
 
-    /// Ends the open row of a flow, if it has one.
+    /// Ends the open row of a flow, if it has one. `since`: when its first packet in the bin came; 0: not known.
     #[inline]
-    pub(super) fn close_row(&mut self, at: u32) {
+    pub(super) fn close_row(&mut self, at: u32, since: Nanos) {
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         if !core::mem::take(&mut hot.active) {
@@ -103,9 +107,11 @@ impl Analysis {
         let hot = &self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
         cold.row_at = u32::try_from(self.bins.rows.len()).unwrap_or(u32::MAX);
+        let active = self.bins.active_from(since, hot.last_time);
         self.bins.rows.push(Row {
             times,
             limits,
+            active,
             ..cold.row(hot.tap, hot.knows_answers, counts)
         });
     }
@@ -115,6 +121,7 @@ impl Analysis {
 fn add_verdicts(row: &FlowRow, totals: &mut Totals) {
     totals.reordered += row.reordered;
     totals.network_lost += row.network_lost;
+    totals.network_lost_again += row.network_lost_again;
     totals.capture_lost += row.capture_lost;
     totals.ambiguous += row.ambiguous;
     totals.unresolved += row.unresolved;

@@ -68,6 +68,7 @@ impl Analysis {
             time,
             packets: totals.packets + u64::from(counts.packets),
             payload_bytes: totals.payload_bytes + counts.payload_bytes,
+            wire_bytes: totals.wire_bytes + counts.wire_bytes,
         }
     }
 
@@ -109,7 +110,8 @@ impl Analysis {
             Slowed::Perhaps(None) => None,
         };
         if let Some(at) = measured {
-            self.measure(at, packet.time);
+            let is_sure = matches!(slowed, Slowed::Known(..));
+            self.measure(at, packet.time, is_sure);
             self.slow_down(at, packet.time);
         }
         let fate = match slowed {
@@ -229,8 +231,8 @@ impl Analysis {
         }
     }
 
-    /// Takes the times of a notification that slows a flow.
-    fn measure(&mut self, at: u32, time: Nanos) {
+    /// Takes the times of a notification that slows a flow, surely or perhaps.
+    fn measure(&mut self, at: u32, time: Nanos, is_sure: bool) {
         let now = self.progress(at, time);
         let in_message = self.is_in_message(at);
         let hot = &mut self.table.hot[at as usize];
@@ -240,6 +242,9 @@ impl Analysis {
         let congestion = cold.congestion.get_or_insert_default();
         let meter = cold.meter.as_deref().copied().unwrap_or_default();
         congestion.notified(&meter, now, hot.last_time, in_message);
+        if let Some(legal) = self.legal.as_ref().filter(|_| is_sure) {
+            congestion.surely_notified(legal, now);
+        }
     }
 
     /// Charges notifications of a bin to the flow that they slow.

@@ -1,13 +1,15 @@
 //! Pairing: finds the flow of the other direction from requests and their answers, and keeps the link between the two
 //! right while flows come and go. What counts as enough is said in `pairing`.
 
+use std::collections::hash_map::Entry;
+
 use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
 use roce_wire::network::udp::source_port;
-use roce_wire::{AethKind, Extended, Operation, Psn, Service};
+use roce_wire::{AethKind, Extended, Nak, Operation, Psn, Service};
 
 use super::Analysis;
 use crate::outstanding::Handle;
-use crate::pairing::{BEGIN, Evidence, Pairing, Peer};
+use crate::pairing::{BEGIN, Evidence, FAR as FAR_PSNS, Pairing, Peer, SOLE_MATCHES};
 use crate::promises::{Direction, Promise};
 use crate::requests::{Connected, LARGEST_GAP, STALE};
 use crate::state::Cold;
@@ -21,6 +23,9 @@ const FAR: u8 = 8;
 /// So much doubt ends a pairing: four answers far off in a row, or, as each answer that fits takes one off, more
 /// than a third that are off by little. No capture that is worth reading loses so much.
 const TOO_MUCH_DOUBT: u8 = 32;
+
+/// Flows of one direction between two hosts that are listed. With more, PSNs alone must pair them.
+const MAX_SIBLINGS: usize = 256;
 
 impl Analysis {
     /// A flow was opened, with a packet at `time`: perhaps the first one of its two hosts.
@@ -105,6 +110,15 @@ impl Analysis {
             return self.link(at, other, Pairing::Sport, None, packet.time);
         }
         if !fits_one_request(packet) {
+            let is_nak = matches!(
+                packet.roce.aeth.kind(),
+                AethKind::Nak(Nak::PsnSequenceError) | AethKind::RnrNak { .. }
+            );
+            let is_nak = is_nak && packet.roce.bth.opcode().operation() == Operation::Acknowledge;
+            if let Some(requester) = is_nak.then(|| self.named_by(at, packet)).flatten() {
+                let asked = self.table.hot[requester.at as usize].last_request;
+                self.note_match(self.handle(at), requester, asked, packet);
+            }
             return;
         }
         let cold = &self.table.cold[at as usize];
@@ -157,6 +171,40 @@ impl Analysis {
         if ones > 1 || askers.crowded {
             return self.evidence(me).tied();
         }
+        self.note_match(me, candidate, asked, packet);
+    }
+
+    /// The only flow whose requests the NAK of the flow at `at` may name: it alone has sent the PSN, or is about to, and all others
+    /// are far off.
+    fn named_by(&self, at: u32, packet: &Packet) -> Option<Handle> {
+        let psn = packet.roce.bth.psn();
+        let (back, service) = (
+            self.table.cold[at as usize].back,
+            self.table.cold[at as usize].key.service,
+        );
+        let is_near = |other: &&u32| {
+            let requests = &self.table.hot[**other as usize].requests;
+            requests.next != 0 && (-FAR_PSNS..=LARGEST_GAP).contains(&psn.offset_from(requests.expected()))
+        };
+        let mut near = self.siblings.get(&back)?.iter().filter(is_near);
+        let (only, None) = (*near.next()?, near.next()) else {
+            return None;
+        };
+        let handle = self.handle(only);
+        let evidence = self.table.cold[only as usize].evidence.as_deref();
+        let is_new = evidence.is_none_or(|evidence| !evidence.is_answered_by(psn, self.handle(at)));
+        let requests = &self.table.hot[only as usize].requests;
+        let fits = is_new
+            && !requests.is_near_zero()
+            && only != at
+            && self.is_open(handle)
+            && self.table.cold[only as usize].key.service == service;
+        fits.then_some(handle)
+    }
+
+    /// The answer of `me` fits a request of `candidate`, sent at `asked`, and of no other flow.
+    fn note_match(&mut self, me: Handle, candidate: Handle, asked: Nanos, packet: &Packet) {
+        let (at, psn) = (me.at, packet.roce.bth.psn());
         let settled = self.settled(at);
         self.evidence(me).matched(candidate, asked, packet.time, settled);
         let other = self.evidence(candidate);
@@ -165,8 +213,43 @@ impl Analysis {
         let agreed = other.agrees(me);
         if let (Some(one), Some(other)) = (agreed, self.evidence(me).agrees(candidate)) {
             let matches = Some(u64::from(one.min(other)));
+            return self.link(at, candidate.at, Pairing::Psn, matches, packet.time);
+        }
+        // Between hosts with one flow each way, one answer in its place says enough.
+        let is_only = [me, candidate].iter().all(|flow| {
+            let pair = self.table.cold[flow.at as usize].groups.pair;
+            self.siblings
+                .get(&pair)
+                .is_some_and(|siblings| siblings.len() == 1)
+        });
+        let requests = &self.table.hot[candidate.at as usize].requests;
+        if requests.is_near_zero() {
+            return;
+        }
+        let enough = if is_only { 1 } else { SOLE_MATCHES };
+        let sole = self.evidence(me).is_sole(candidate, enough);
+        let sole = sole.filter(|_| self.evidence(candidate).is_sole(me, enough).is_some());
+        if let Some(matches) = sole.filter(|_| self.stands_alone(candidate.at)) {
+            let matches = Some(u64::from(matches));
             self.link(at, candidate.at, Pairing::Psn, matches, packet.time);
         }
+    }
+
+    /// Whether no other flow of the same direction between the same hosts has PSNs near those of the flow at `at`.
+    fn stands_alone(&self, at: u32) -> bool {
+        let pair = self.table.cold[at as usize].groups.pair;
+        let requests = &self.table.hot[at as usize].requests;
+        let Some(siblings) = self
+            .siblings
+            .get(&pair)
+            .filter(|siblings| siblings.len() < MAX_SIBLINGS)
+        else {
+            return false;
+        };
+        siblings.iter().filter(|other| **other != at).all(|other| {
+            let other = &self.table.hot[*other as usize].requests;
+            other.next == 0 || other.expected().offset_from(requests.expected()).abs() >= FAR_PSNS
+        })
     }
 
     fn evidence(&mut self, of: Handle) -> &mut Evidence {
@@ -373,6 +456,12 @@ impl Analysis {
     /// A flow was opened.
     pub(super) fn enter_ports(&mut self, at: u32) {
         let cold = &self.table.cold[at as usize];
+        if cold.key.service.is_reliable() {
+            let siblings = self.siblings.entry(cold.groups.pair).or_default();
+            if siblings.len() < MAX_SIBLINGS {
+                siblings.push(at);
+            }
+        }
         if let Some(port) = cold.first_port().filter(|_| cold.key.service.is_reliable()) {
             self.shared_ports.enter(cold.groups.pair, port, at);
         }
@@ -381,6 +470,15 @@ impl Analysis {
     /// A flow goes.
     pub(super) fn leave_ports(&mut self, at: u32) {
         let cold = &self.table.cold[at as usize];
+        if let Entry::Occupied(mut siblings) = self.siblings.entry(cold.groups.pair) {
+            // Once there were too many, some are not listed: the list stays as it is until all of them are gone.
+            if siblings.get().len() < MAX_SIBLINGS {
+                siblings.get_mut().retain(|other| *other != at);
+            }
+            if siblings.get().is_empty() {
+                siblings.remove();
+            }
+        }
         if let Some(port) = cold.first_port().filter(|_| cold.key.service.is_reliable()) {
             self.shared_ports.leave(cold.groups.pair, port, at);
         }

@@ -30,7 +30,7 @@ impl Analysis {
             if cold.totals.packets == 0 {
                 continue;
             }
-            let mut row = cold.flow_row(hot, false, self.what_other_says(*at));
+            let mut row = cold.flow_row(hot, false, self.what_other_says(*at), self.by_taps(*at));
             self.name_process(&cold.key, &mut row);
             let matched = hot.matched.then(|| traffic(&cold.key));
             if let Some(matched) = matched {

@@ -1,11 +1,11 @@
 //! What happened between two taps: how long packets were on their way, and which were marked or lost there.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use roce_model::{FlowId, HopRow, Nanos, Span, TapId};
+use roce_model::{FlowId, HopRow, Nanos, TapId};
+use roce_wire::Psn;
 
-use super::gaps::{Gaps, LostBy};
+use super::bit;
 use crate::distribution::{Distribution, Summary};
 
 /// A flow between two taps, in the order in which a packet was seen.
@@ -42,6 +42,8 @@ pub(crate) struct Hops {
     list: Vec<Hop>,
     /// Places in the list.
     by_ends: HashMap<Between, u32, foldhash::fast::RandomState>,
+    /// Taps that lost records.
+    incomplete: Vec<TapId>,
 }
 
 /// Where a flow's last packet that another tap had seen was noted: nearly all that follow are noted there, too.
@@ -61,11 +63,37 @@ impl LastHop {
         tap: TapId(u32::MAX),
         place: u32::MAX,
     };
+
+    /// In the list of hops.
+    pub(super) fn place(self) -> u32 {
+        self.place
+    }
+}
+
+/// Packets that both taps saw from which on it is said which of them saw them first.
+const LEAST_MATCHED: u64 = 16;
+/// A way that takes longer at once may be two transmissions of one packet, each seen at one of the taps.
+const USUAL: Nanos = Nanos(1_000_000);
+
+/// Transmissions that one of two taps saw and the other one did not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Unseen {
+    /// Sent again: lost.
+    lost: u64,
+    /// Of these, the first ones of each run of packets sent again.
+    begins: u64,
+    /// The earliest one: when it was at the tap that saw it, and its PSN.
+    first: Option<(Nanos, Psn)>,
+    /// The earliest one of those that begin a run.
+    first_begins: Option<(Nanos, Psn)>,
+    not_captured: u64,
 }
 
 /// One flow between two taps, as seen going from the lower tap to the higher one.
 #[derive(Clone, Debug, Default)]
 struct Hop {
+    low: TapId,
+    high: TapId,
     /// The flow's name at the higher tap: another one where only one of the two sees a tag or an overlay.
     name: FlowId,
     matched: u64,
@@ -76,8 +104,10 @@ struct Hop {
     shown: i64,
     /// The same by their times.
     timed: i64,
-    /// From the first to the last packet that both saw.
-    span: Option<Span>,
+    /// The longest time between both taps, whichever came first.
+    longest: Nanos,
+    /// What the lower tap alone saw; what the higher one alone saw.
+    unseen: [Unseen; 2],
 }
 
 /// A distribution of times that can be negative: clocks agree only so far.
@@ -104,6 +134,7 @@ impl Hops {
             most,
             list: Vec::new(),
             by_ends: HashMap::default(),
+            incomplete: Vec::new(),
         }
     }
 
@@ -132,12 +163,6 @@ impl Hops {
         };
         let upwards = before.tap < now.tap;
         let (low, high) = if upwards { (before, now) } else { (now, before) };
-        for time in [before.time, now.time].into_iter().flatten() {
-            match &mut hop.span {
-                Some(span) => span.include(time),
-                none => *none = Some(Span::at(time)),
-            }
-        }
         hop.matched += 1;
         hop.marked[0] += u64::from(high.marked && !low.marked);
         hop.marked[1] += u64::from(low.marked && !high.marked);
@@ -146,6 +171,10 @@ impl Hops {
         hop.shown += i64::from(low.hop_limit > high.hop_limit) - i64::from(high.hop_limit > low.hop_limit);
         if let (Some(low), Some(high)) = (low.time, high.time) {
             hop.timed += i64::from(high > low) - i64::from(low > high);
+            let distance = high.0.abs_diff(low.0);
+            if distance <= USUAL.0.max(hop.longest.0.saturating_mul(2)) {
+                hop.longest = hop.longest.max(Nanos(distance));
+            }
             if high >= low {
                 hop.delays.above.add(high.since(low).0);
             } else {
@@ -170,58 +199,102 @@ impl Hops {
         }
         self.by_ends.insert(between, place);
         self.list.push(Hop {
+            low: between.low,
+            high: between.high,
             name,
             ..Hop::default()
         });
         Some(place)
     }
 
-    /// The table, with what the gaps at the taps say of losses between them.
-    pub(crate) fn rows(&self, gaps: &Gaps) -> Vec<HopRow> {
-        let mut ways: Vec<Way> = self
-            .by_ends
-            .iter()
-            .filter_map(|(between, place)| Some(self.list.get(*place as usize)?.way(*between)))
-            .collect();
-        // Of several taps before one, the nearest is that which shares most packets with it.
-        ways.sort_unstable_by_key(|way| (way.end(), Reverse(way.row.matched), way.row.from_tap));
-        for to in ways.chunk_by_mut(|a, b| a.end() == b.end()) {
-            let Some((name, tap)) = to.first().map(Way::end) else {
-                continue;
-            };
-            for gap in gaps.of(name, tap) {
-                let mut left = gap.whole();
-                for Way { row, span, .. } in to.iter_mut() {
-                    if !span.is_some_and(|span| (span.first..=span.last).contains(&gap.time)) {
-                        // That tap was not looking.
-                        continue;
-                    }
-                    let seen = left.take_seen(gap, gaps.of(row.flow_id, row.from_tap));
-                    match gap.lost_by {
-                        Some(LostBy::Network) => row.lost += seen,
-                        Some(LostBy::Capture) => row.not_captured += seen,
-                        None => {}
-                    }
-                }
-            }
+    /// Of the hops that a flow takes part in, the one that its packets take next after `tap`, if none of `taps` at its other end
+    /// saw the packet: of several the one that most packets took.
+    pub(super) fn next(&self, hops: &[u32], tap: TapId, taps: u32) -> Option<u32> {
+        let of_flow = || {
+            hops.iter()
+                .filter_map(|place| Some((*place, self.list.get(*place as usize)?)))
+        };
+        let is_alone = of_flow().nth(1).is_none();
+        let (place, hop) = of_flow()
+            .filter(|(_, hop)| is_alone || (if hop.is_upwards() { hop.low } else { hop.high }) == tap)
+            .max_by_key(|(_, hop)| hop.matched)?;
+        let other = if hop.low == tap { hop.high } else { hop.low };
+        (taps & bit(other) == 0).then_some(place)
+    }
+
+    /// Where a tap stands on the way of a flow that takes part in these hops: `sender` before all others, `receiver` behind them.
+    pub(super) fn stands(&self, hops: &[u32], tap: TapId) -> Option<&'static str> {
+        let (mut begins, mut ends) = (false, false);
+        let hops = hops.iter().filter_map(|place| self.list.get(*place as usize));
+        for hop in hops.filter(|hop| hop.matched >= LEAST_MATCHED) {
+            let is_first = hop.is_upwards() == (hop.low == tap);
+            begins |= is_first;
+            ends |= !is_first;
         }
-        let mut rows: Vec<HopRow> = ways.into_iter().map(|way| way.row).collect();
+        match (begins, ends) {
+            (true, false) => Some("sender"),
+            (false, true) => Some("receiver"),
+            (true, true) => Some("between"),
+            (false, false) => None,
+        }
+    }
+
+    /// The tap at the other end of a hop.
+    pub(super) fn other(&self, hop: u32, tap: TapId) -> Option<TapId> {
+        let hop = self.list.get(hop as usize)?;
+        Some(if hop.low == tap { hop.high } else { hop.low })
+    }
+
+    /// The longest time that a packet took from one end of a hop to the other.
+    pub(super) fn longest(&self, hop: u32) -> Nanos {
+        self.list.get(hop as usize).map_or(Nanos(0), |hop| hop.longest)
+    }
+
+    fn unseen(&mut self, hop: u32, from: TapId) -> Option<&mut Unseen> {
+        let hop = self.list.get_mut(hop as usize)?;
+        let side = usize::from(hop.low != from);
+        hop.unseen.get_mut(side)
+    }
+
+    /// A packet that was at `from` at `time` was not seen at the other end, and was sent again.
+    pub(super) fn lost(&mut self, hop: u32, from: TapId, time: Nanos, psn: Psn, begins: bool) {
+        let Some(unseen) = self.unseen(hop, from) else {
+            return;
+        };
+        let earliest = |first: &mut Option<(Nanos, Psn)>| {
+            if first.is_none_or(|(earliest, _)| time < earliest) {
+                *first = Some((time, psn));
+            }
+        };
+        unseen.lost += 1;
+        earliest(&mut unseen.first);
+        if begins {
+            unseen.begins += 1;
+            earliest(&mut unseen.first_begins);
+        }
+    }
+
+    /// A packet that was at `from` was not seen at the other end, where it was.
+    pub(super) fn not_captured(&mut self, hop: u32, from: TapId) {
+        if let Some(unseen) = self.unseen(hop, from) {
+            unseen.not_captured += 1;
+        }
+    }
+
+    /// A tap lost records.
+    pub(super) fn is_incomplete(&mut self, tap: TapId) {
+        self.incomplete.push(tap);
+    }
+
+    /// The table.
+    pub(crate) fn rows(&self) -> Vec<HopRow> {
+        let row = |(between, place): (&Between, &u32)| {
+            let hop = self.list.get(*place as usize)?;
+            Some(hop.row(*between, &self.incomplete))
+        };
+        let mut rows: Vec<HopRow> = self.by_ends.iter().filter_map(row).collect();
         rows.sort_unstable_by_key(|row| (row.flow_id, row.from_tap, row.to_tap));
         rows
-    }
-}
-
-/// A row of the table in the making.
-struct Way {
-    row: HopRow,
-    /// The flow's name where it ends.
-    name: FlowId,
-    span: Option<Span>,
-}
-
-impl Way {
-    fn end(&self) -> (FlowId, TapId) {
-        (self.name, self.row.to_tap)
     }
 }
 
@@ -232,33 +305,38 @@ impl Between {
 }
 
 impl Hop {
-    fn way(&self, between: Between) -> Way {
+    fn row(&self, between: Between, incomplete: &[TapId]) -> HopRow {
         let upwards = self.is_upwards();
         let delays = self.delays.summary();
         let at = |percent| delays.quantile(percent, upwards);
         let Between { flow, low, high } = between;
-        let (from_tap, flow_id, to_tap, name) = if upwards {
-            (low, flow, high, self.name)
+        let (from_tap, flow_id, to_tap) = if upwards {
+            (low, flow, high)
         } else {
-            (high, self.name, low, flow)
+            (high, self.name, low)
         };
-        let row = HopRow {
+        let [low, high] = self.unseen;
+        let unseen = if upwards { low } else { high };
+        let is_incomplete = unseen.not_captured > 0 || incomplete.contains(&to_tap);
+        let (lost, first) = if is_incomplete {
+            (unseen.begins, unseen.first_begins)
+        } else {
+            (unseen.lost, unseen.first)
+        };
+        HopRow {
             flow_id,
             from_tap,
             to_tap,
             matched: self.matched,
             marked: self.marked[usize::from(!upwards)],
-            lost: 0,
-            not_captured: 0,
+            lost,
+            first_lost_psn: first.map(|(_, psn)| psn.value()),
+            first_lost_time: first.map(|(time, _)| time),
+            not_captured: unseen.not_captured,
             delay_min_ns: at(0),
             delay_p50_ns: at(50),
             delay_p99_ns: at(99),
             delay_max_ns: at(100),
-        };
-        Way {
-            row,
-            name,
-            span: self.span,
         }
     }
 }

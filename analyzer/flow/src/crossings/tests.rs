@@ -1,10 +1,8 @@
 //! Packets as two and three taps see them: on their way, marked, sent again, lost.
 
-use roce_wire::{Address, Bth, Psn};
+use roce_wire::{Address, Bth};
 
-use super::gaps::Gap;
 use super::*;
-use crate::holes::Fate;
 
 /// A WRITE Middle of one flow; `ttl` falls along the way.
 fn packet(tap: u32, us: u64, psn: u8, ttl: u8) -> Packet {
@@ -71,7 +69,7 @@ impl Run {
     }
 
     fn hops(&self) -> Vec<Found> {
-        let rows = self.crossings.hops.rows(&self.crossings.gaps);
+        let rows = self.crossings.hops.rows();
         rows.iter()
             .map(|row| {
                 let us = |ns: Option<f64>| ns.map(|ns| ns / 1e3);
@@ -203,70 +201,189 @@ fn memory_is_bounded() {
                 marked: 0,
             },
         );
-        for psn in 0..2_000 {
-            let fate = Fate::NetworkLost;
-            run.crossings
-                .gaps
-                .note(flow(number), TapId(1), Psn::new(psn), 1, Nanos(5), fate);
-        }
     }
     assert_eq!(run.hops().len(), 100);
-    let kept: usize = (0..1_000)
-        .map(|number| run.crossings.gaps.of(flow(number), TapId(1)).len())
-        .sum();
-    assert_eq!(kept, 1 << 18);
+    // Half a million packets that only one tap saw: what is remembered of them has its size from the start.
+    assert_eq!(size_of::<Set>(), 128, "two cache lines");
 }
 
-#[test]
-fn gaps_at_one_tap_and_not_at_the_one_before() {
-    let mut run = Run::new();
-    let flow = FlowKey::of(&packet(0, 0, 0, 0).roce).id();
-    for psn in [1, 100] {
-        run.see(packet(0, u64::from(psn) * 10, psn, 64));
-        run.see(packet(1, u64::from(psn) * 10 + 3, psn, 63));
-        run.see(packet(2, u64::from(psn) * 10 + 5, psn, 62));
+/// From, to, lost, not captured, first PSN lost.
+type Losses = (u32, u32, u64, u64, Option<u32>);
+
+impl Run {
+    /// What was lost between taps, when PSNs before `acked` were acknowledged.
+    fn losses(mut self, acked: u32) -> Vec<Losses> {
+        self.crossings.conclude(|_, psn| psn.value() < acked);
+        let rows = self.crossings.hops.rows();
+        rows.iter()
+            .map(|row| {
+                let (from, to) = (row.from_tap.0, row.to_tap.0);
+                (from, to, row.lost, row.not_captured, row.first_lost_psn)
+            })
+            .collect()
     }
-    let at = |us: u64| Nanos(1_000_000_000 + us * 1_000);
-    let mut gap = |tap, first, count, us, fate| {
-        run.crossings
-            .gaps
-            .note(flow, TapId(tap), Psn::new(first), count, at(us), fate);
-    };
-    // 10 to 15 are missing at tap 2; 12 and 13 at tap 1, too, and 13 even at tap 0.
-    gap(2, 10, 6, 165, Fate::NetworkLost);
-    gap(1, 12, 2, 143, Fate::NetworkLost);
-    gap(0, 13, 1, 140, Fate::Unresolved);
-    // 20 and 21: tap 1 did not record 20, for 21 was late there.
-    gap(2, 20, 2, 225, Fate::NetworkLost);
-    gap(1, 20, 1, 210, Fate::CaptureLost);
-    gap(1, 21, 1, 213, Fate::Reordered);
-    // Not told who lost it; and before the taps looked at the same time.
-    gap(2, 30, 1, 315, Fate::Ambiguous);
-    gap(2, 40, 1, 0, Fate::NetworkLost);
-    let rows = run.crossings.hops.rows(&run.crossings.gaps);
-    let found: Vec<_> = rows
-        .iter()
-        .map(|row| (row.from_tap.0, row.to_tap.0, row.lost, row.not_captured))
-        .collect();
-    // Between 1 and 2: 10, 11, 14, 15 and 21. Between 0 and 1: 12; and 20 went by tap 1.
-    assert_eq!(found, [(0, 1, 1, 1), (1, 2, 5, 0)]);
+
+    /// PSNs that pass both taps, 3 us apart, from `us` on every 10 us.
+    fn pass(&mut self, us: u64, psns: core::ops::Range<u8>) {
+        for (nth, psn) in (0..).zip(psns) {
+            self.see(packet(0, us + 10 * nth, psn, 64));
+            self.see(packet(1, us + 10 * nth + 3, psn, 63));
+        }
+    }
+}
+
+fn with_id(id: u16, packet: Packet) -> Packet {
+    Packet {
+        roce: Roce {
+            ip_id: id,
+            ..packet.roce
+        },
+        ..packet
+    }
 }
 
 #[test]
-fn psns_are_counted_past_their_end() {
-    let gap = |first, count| Gap {
-        first: Psn::new(first),
-        count,
-        time: Nanos(1),
-        lost_by: None,
+fn what_the_first_tap_saw_and_sent_again_was_lost_between() {
+    // Whether the sender counts its packets or not.
+    for ids in [[0, 0], [7, 8]] {
+        let mut run = Run::new();
+        run.pass(0, 0..20);
+        run.see(with_id(ids[0], packet(0, 200, 20, 64)));
+        run.pass(210, 21..30);
+        run.see(with_id(ids[1], packet(0, 400, 20, 64)));
+        run.see(with_id(ids[1], packet(1, 403, 20, 63)));
+        run.pass(500, 30..40);
+        assert_eq!(run.losses(40), [(0, 1, 1, 0, Some(20))], "{ids:?}");
+    }
+}
+
+#[test]
+fn each_transmission_that_is_lost_counts() {
+    for ids in [[0, 0, 0], [7, 8, 9]] {
+        let mut run = Run::new();
+        run.pass(0, 0..20);
+        for (nth, id) in (0..).zip(ids) {
+            run.see(with_id(id, packet(0, 200 + 100 * nth, 20, 64)));
+        }
+        run.see(with_id(ids[2], packet(1, 403, 20, 63)));
+        run.pass(500, 21..40);
+        assert_eq!(run.losses(40), [(0, 1, 2, 0, Some(20))], "{ids:?}");
+    }
+}
+
+#[test]
+fn what_both_taps_saw_is_not_lost() {
+    let mut run = Run::new();
+    run.pass(0, 0..20);
+    // 20 takes another path and is 90 us late; the receiver asked for it, so it is sent once more.
+    run.see(with_id(7, packet(0, 200, 20, 64)));
+    run.pass(210, 21..24);
+    run.see(with_id(8, packet(0, 260, 20, 64)));
+    run.see(with_id(8, packet(1, 263, 20, 63)));
+    run.see(with_id(7, packet(1, 290, 20, 63)));
+    // A whole window is sent again: all of it passes both.
+    run.pass(300, 15..30);
+    run.pass(600, 30..40);
+    assert_eq!(run.losses(40), [(0, 1, 0, 0, None)]);
+}
+
+#[test]
+fn what_was_acknowledged_and_not_sent_again_was_not_captured() {
+    let lost_at_20 = |acked| {
+        let mut run = Run::new();
+        run.pass(0, 0..20);
+        run.see(packet(0, 200, 20, 64));
+        run.pass(210, 21..40);
+        run.losses(acked)
     };
-    let all = gap(0xff_fffe, 4);
-    let mut left = all.whole();
-    // ff'fffe, ff'ffff, 0 and 1; the tap misses ff'ffff and 0 (twice noted) and others.
-    let missing = [gap(0xff_ffff, 2), gap(0, 1), gap(5, 9), gap(0xff_fff0, 3)];
-    assert_eq!(left.take_seen(&all, &missing), 2);
-    assert_eq!(left.take_seen(&all, &[]), 2, "what was left");
-    assert_eq!(left.take_seen(&all, &[]), 0);
+    assert_eq!(lost_at_20(40), [(0, 1, 0, 1, None)]);
+    assert_eq!(lost_at_20(20), [(0, 1, 0, 0, None)], "nobody knows");
+}
+
+#[test]
+fn a_capture_that_misses_packets_makes_no_losses_of_the_network() {
+    let mut run = Run::new();
+    run.pass(0, 0..20);
+    // 20 is lost between; the second tap did not record 22; 30 neither, and that was acknowledged.
+    run.see(packet(0, 200, 20, 64));
+    run.pass(210, 21..22);
+    run.see(packet(0, 220, 22, 64));
+    run.pass(230, 23..25);
+    run.pass(400, 20..30);
+    run.see(packet(0, 500, 30, 64));
+    run.pass(510, 31..40);
+    // 20 and 22 were sent again; 22 only because it follows 20.
+    assert_eq!(run.losses(40), [(0, 1, 1, 1, Some(20))]);
+
+    // Where it says that it lost records, nothing is lost by the network in that time.
+    let mut run = Run::new();
+    run.pass(0, 0..20);
+    for psn in 20..30 {
+        run.see(packet(0, u64::from(psn) * 10, psn, 64));
+    }
+    run.crossings.lost(TapId(1), Nanos(1_000_400_000));
+    run.pass(400, 20..40);
+    assert_eq!(run.losses(40), [(0, 1, 0, 0, None)]);
+}
+
+#[test]
+fn nothing_is_lost_before_a_tap_looks_and_after_it_does() {
+    let mut run = Run::new();
+    for psn in 0..5 {
+        run.see(packet(0, u64::from(psn), psn, 64));
+    }
+    run.pass(100, 0..20);
+    // The second capture has ended: the last ones are still on their way.
+    for (us, psn) in [(291, 20), (292, 21), (400, 20), (500, 21)] {
+        run.see(packet(0, us, psn, 64));
+    }
+    assert_eq!(run.losses(20), [(0, 1, 0, 0, None)]);
+}
+
+#[test]
+fn clocks_that_are_off_by_more_than_the_way_change_no_count() {
+    // The second tap's clock is 5 us behind: each packet arrives before it left.
+    let mut run = Run::new();
+    let mut pass = |us: u64, psn: u8, arrives: bool| {
+        if arrives {
+            run.see(packet(1, us - 2, psn, 63));
+        }
+        run.see(packet(0, us, psn, 64));
+    };
+    for psn in 0..20 {
+        pass(10 + 10 * u64::from(psn), psn, true);
+    }
+    pass(210, 20, false);
+    pass(220, 21, true);
+    pass(400, 20, true);
+    for psn in 22..30 {
+        pass(500 + 10 * u64::from(psn), psn, true);
+    }
+    assert_eq!(run.losses(30), [(0, 1, 1, 0, Some(20))]);
+}
+
+#[test]
+fn of_three_taps_it_is_known_between_which_two() {
+    let mut run = Run::new();
+    let at = |tap: u32, us: u64, psn: u8| {
+        packet(tap, us + 3 * u64::from(tap), psn, 64 - u8::try_from(tap).unwrap())
+    };
+    let pass = |run: &mut Run, us: u64, psn: u8, taps: u32| {
+        for tap in 0..taps {
+            run.see(at(tap, us, psn));
+        }
+    };
+    for psn in 0..20 {
+        pass(&mut run, 20 * u64::from(psn), psn, 3);
+    }
+    // 20 is lost between the first two, 21 between the last two; each is sent again.
+    pass(&mut run, 400, 20, 1);
+    pass(&mut run, 420, 21, 2);
+    for psn in 20..40 {
+        pass(&mut run, 200 + 20 * u64::from(psn), psn, 3);
+    }
+    let losses = run.losses(40);
+    assert_eq!(losses, [(0, 1, 1, 0, Some(20)), (1, 2, 1, 0, Some(21))]);
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Replay {
     bin: Nanos,
     sent: u64,
     allowed: f64,
+    /// The byte counter counts no more than was allowed: an upper bound for whoever obeys.
+    capped: bool,
     deviation: Deviation,
 }
 
@@ -80,8 +82,22 @@ impl Replay {
             bin,
             sent: 0,
             allowed: 0.0,
+            capped: false,
             deviation: Deviation::default(),
         }
+    }
+
+    /// The same as an upper bound: what was sent beyond it does not make it rise.
+    pub(crate) fn bound(parameters: Parameters, line: u64, bin: Nanos) -> Self {
+        Self {
+            capped: true,
+            ..Self::new(parameters, line, bin)
+        }
+    }
+
+    /// Bytes after which the byte counter lets the sender increase its rate.
+    pub(crate) fn byte_counter(&self) -> u64 {
+        self.parameters.bytes
     }
 
     /// A notification at `time`, in the bin that begins at `bin` and in which the flow has sent `sent` bytes so far.
@@ -165,9 +181,10 @@ impl Replay {
             self.bytes_left -= bytes;
             return;
         }
-        let byte_rate = bytes / left;
+        let sent_rate = bytes / left;
         let silent = bytes <= 0.0;
         while !self.is_free() {
+            let byte_rate = self.counted(sent_rate);
             let timer = self.due.since(self.now).seconds();
             let counter = if silent {
                 f64::INFINITY
@@ -198,8 +215,32 @@ impl Replay {
             self.increase();
         }
         self.allowed += self.current * left.max(0.0);
-        self.bytes_left -= byte_rate * left.max(0.0);
+        self.bytes_left -= self.counted(sent_rate) * left.max(0.0);
         self.now = to;
+    }
+
+    /// What the byte counter counts while so many bytes are sent in a second.
+    fn counted(&self, rate: f64) -> f64 {
+        if self.capped {
+            rate.min(self.current / 8.0)
+        } else {
+            rate
+        }
+    }
+
+    /// What may be sent from `time` on, when `bytes` were sent since the last call and a notification comes or does not.
+    #[cfg(test)]
+    pub(crate) fn rate_now(&mut self, time: Nanos, bytes: u64, told: bool) -> f64 {
+        if self.last_cut.is_none() && !told {
+            self.now = time;
+            return self.line;
+        }
+        self.advance(time, number(bytes));
+        (self.bin, self.sent) = (time, 0);
+        if told {
+            self.cnp(time, time, 0);
+        }
+        self.current
     }
 
     /// Nothing will change before the next notification.

@@ -7,8 +7,7 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use super::runs::Recovery;
-use super::{LARGEST_GAP, Request, Requests, SILENCE, STALE, Tracker};
-use crate::holes::Fate;
+use super::{LARGEST_GAP, Request, Requests, SILENCE, STALE, Tracker, psn_of};
 
 /// Why a sender fell back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,15 +37,47 @@ impl Trigger {
     }
 }
 
+/// Why a sender falls back to a PSN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Cause {
+    pub(crate) trigger: Trigger,
+    /// A NAK or RNR NAK names this very PSN.
+    pub(crate) exact: bool,
+    /// No reordering explains a silence of this length.
+    pub(crate) certain: bool,
+}
+
+impl Cause {
+    /// A silence as a cause. `timer`: the shortest timeout of the flow; 0: not known. `reordering`: how long its packets
+    /// were overtaken.
+    pub(super) fn by_silence(silence: Nanos, timer: Nanos, reordering: Nanos) -> Option<Self> {
+        // Timers are randomised: half of the shortest one.
+        let least = SILENCE.0.max(timer.0 / 2);
+        let fits_timer = timer.0 != 0 && silence.0 >= timer.0 / 4 * 3;
+        let is_long = silence >= MIN_TIMEOUT;
+        (silence.0 >= least).then_some(Self {
+            trigger: Trigger::Timeout,
+            exact: false,
+            certain: (fits_timer || is_long) && silence.0 >= reordering.0.saturating_mul(4),
+        })
+    }
+}
+
+/// A silence of this length is no reordering: paths of one fabric differ by their queues, and a megabyte of queue on each of
+/// several 100 Gbit/s links takes 80 us a link. The local ACK timeout has 4.096 us * 2^n with n from 8 upwards in use.
+const MIN_TIMEOUT: Nanos = Nanos(700_000);
 /// A sender answers a NAK within its timeouts: within a second.
 const WINDOW: Nanos = Nanos(Nanos::SECOND);
 /// So far behind the PSN of a NAK the run that answers it may seem to begin: its first packets may be lost, too.
 pub(crate) const REACH: u64 = 1024;
-/// A NAK is not what made the sender fall back when that took so many times longer than after any NAK before, and no less
-/// than a timeout: it never reached the sender.
-const MUCH_LONGER: u64 = 8;
+/// A NAK is not what made the sender fall back when that took so many times longer than after any NAK before.
+const MUCH_LONGER: u64 = 5;
+/// A sender in software, or on a busy host, takes some times as long to answer a NAK as its receiver does to answer a request.
+const SLOW_ANSWER: u64 = 8;
 /// What the longest way from a NAK to its run is taken for while there was none.
 pub(super) const LONGEST_ANSWER: Nanos = Nanos(1_000_000);
+/// A sender that was silent for less answers a NAK, whatever it took before: a round trip through full queues.
+pub(super) const SHORT_SILENCE: Nanos = Nanos(200_000);
 /// NAKs remembered that no run has answered. A receiver sends one for each gap that it sees; few are under way at once.
 const MOST_NAKS: usize = 4;
 
@@ -86,6 +117,8 @@ pub(crate) struct Answers {
     acked: u64,
     /// When that last advanced.
     progress: Nanos,
+    /// When the last answer came, new or not.
+    last_answer: Nanos,
     /// The PSN that the receiver waits for, as far as the requests seen here tell it; 0: for the next new one.
     expects: u64,
     /// ACKs that acknowledged nothing new.
@@ -110,6 +143,17 @@ pub(crate) struct Answers {
     answered: u64,
     /// When the first PSNs were acknowledged.
     begin: Nanos,
+    /// One past the highest PSN when a packet last came late without a NAK; 0: none has since.
+    late_before: u64,
+    /// How often the receiver acknowledged what it had got before a late packet.
+    taken_out_of_order: u32,
+    /// A PSN that was sent again after a NAK, captured, and then sent once more by a timeout, and how often: lost behind the
+    /// tap each time, unless the receiver turns out to have had it.
+    lost_again: Option<(u64, u32)>,
+    /// The latest run answered a NAK, or repeated one that did.
+    run_by_nak: bool,
+    /// The latest run showed all up to a packet that asks for an ACK.
+    pub(super) run_asks: bool,
 }
 
 impl Answers {
@@ -123,9 +167,19 @@ impl Answers {
         self.duplicates
     }
 
+    /// How often the receiver acknowledged, without a NAK, what it had got before a late packet.
+    pub(crate) fn taken_out_of_order(&self) -> u32 {
+        self.taken_out_of_order
+    }
+
     /// For how long, at `time`, something has been acknowledged.
     pub(super) fn acknowledges_for(&self, time: Nanos) -> Nanos {
         time.since(self.begin)
+    }
+
+    /// When the last answer came.
+    pub(super) fn last(&self) -> Nanos {
+        self.last_answer
     }
 
     /// When the acknowledged PSN last advanced.
@@ -143,12 +197,16 @@ impl Answers {
         }
         self.acked = psn;
         self.progress = time;
+        if self.late_before != 0 && psn >= self.late_before {
+            self.late_before = 0;
+            self.taken_out_of_order += 1;
+        }
         match self.expects {
             0 => {}
             // It has that, perhaps because it was only late: what came after, it may have dropped.
             expects if psn == expects || psn == expects + 1 => self.wait_for(psn, next),
-            // More than that: it keeps what comes out of order, or a resend was not captured.
-            expects if psn > expects => self.expects = 0,
+            // More than that: it keeps what comes out of order, or a retransmission was not captured.
+            expects if psn > expects => self.wait_for(psn, next),
             _ => {}
         }
         if self.rnr.is_some_and(|rnr| rnr.at < psn) {
@@ -239,13 +297,13 @@ impl Answers {
     }
 
     /// The PSN that a NAK asked for last, when it is not acknowledged and no run answered yet.
-    pub(super) fn asked_for(&self) -> Option<u64> {
+    pub(super) fn named(&self) -> Option<u64> {
         let asks = |nak: &&Asked| !nak.overtaken && nak.at >= self.acked;
         self.naks.back().filter(asks).map(|nak| nak.at)
     }
 
     /// Whether a NAK after `time` may make the sender fall back to `at`.
-    pub(super) fn asked_since(&self, at: u64, time: Nanos) -> bool {
+    pub(super) fn named_since(&self, at: u64, time: Nanos) -> bool {
         self.naks.iter().any(|nak| nak.explains(at) && nak.time > time)
     }
 
@@ -264,7 +322,7 @@ impl Answers {
     }
 
     /// For how long, at `time`, the NAK has been there that may make the sender fall back to `at`.
-    pub(super) fn waited_since_asked(&self, at: u64, time: Nanos) -> Option<Nanos> {
+    pub(super) fn waited_since_nak(&self, at: u64, time: Nanos) -> Option<Nanos> {
         self.nak_for(at, time).map(|nak| time.since(nak.time))
     }
 
@@ -278,48 +336,98 @@ impl Answers {
         }
     }
 
-    /// The PSNs `first..end` came late. `missing`: the first PSN that is still missing.
-    pub(super) fn late(&mut self, first: u64, end: u64, missing: Option<u64>) {
+    /// The PSNs `first..end` came late. `missing`: the first PSN that is still missing. `next`: one past the highest.
+    pub(super) fn late(&mut self, first: u64, end: u64, missing: Option<u64>, next: u64) {
         self.late = first..end;
-        // Nobody asked for them, or for what came before: the receiver keeps what comes out of order.
-        let mut asked = self.naks.iter().map(|nak| nak.at).chain([self.answered]);
-        let asked = asked.any(|at| (first..end).contains(&at));
-        if !asked && self.asked_for().is_none() && self.rnr.is_none() {
+        // No NAK named them, or what came before: the receiver keeps what comes out of order.
+        let mut named = self.naks.iter().map(|nak| nak.at).chain([self.answered]);
+        let named = named.any(|at| (first..end).contains(&at));
+        if !named && self.named().is_none() && self.rnr.is_none() {
             self.expects = missing.unwrap_or(0);
+            if next > end {
+                self.late_before = next;
+            }
         }
     }
 
-    /// Why the sender falls back to `at` with `request`.
-    pub(super) fn trigger(&self, at: u64, request: &Request) -> Trigger {
+    /// The PSN of the NAK that a run which begins at `at` answers, if it is before that.
+    pub(super) fn named_before(&self, at: u64, time: Nanos) -> Option<u64> {
+        self.nak_for(at, time)
+            .map(|nak| nak.at)
+            .filter(|named| *named < at)
+    }
+
+    /// Why the sender falls back to `at` with `request`. `reordering`: how long the flow's packets were overtaken.
+    pub(super) fn cause(&self, at: u64, request: &Request, reordering: Nanos) -> Option<Cause> {
         let waited = |asked: Asked| request.time.since(asked.time);
-        let rnr = self.rnr.filter(|rnr| rnr.explains(at));
-        let nak = self.nak_for(at, request.time);
-        let timer_over = rnr.is_some_and(|rnr| waited(rnr).0 >= rnr.timer.0 / 4 * 3);
-        if timer_over {
-            return Trigger::Rnr;
+        let of = |trigger, exact| {
+            Some(Cause {
+                trigger,
+                exact,
+                certain: true,
+            })
+        };
+        if let Some(rnr) = self.rnr.filter(|rnr| rnr.explains(at))
+            && waited(rnr).0 >= rnr.timer.0 / 4 * 3
+        {
+            return of(Trigger::Rnr, rnr.at == at);
         }
-        if let Some(nak) = nak {
-            let much_longer = match self.longest_answer.0 {
-                0 => LONGEST_ANSWER.0 * MUCH_LONGER,
-                longest => LONGEST_ANSWER.0.max(longest * MUCH_LONGER),
-            };
-            let as_a_timeout = waited(nak).0 >= self.timer.0 / 4 * 3;
-            return if as_a_timeout && waited(nak).0 >= much_longer {
-                Trigger::Timeout
-            } else {
-                Trigger::Nak
-            };
+        if let Some(nak) = self.nak_for(at, request.time) {
+            return of(self.nak_or_timeout(waited(nak), request), nak.at == at);
         }
-        if request.again == Again::Missing {
-            return Trigger::ImpliedNak;
+        let waited = if request.is_read {
+            // As long as responses come, the timer does not expire.
+            self.waited(request).min(request.time.since(self.last_answer))
+        } else {
+            self.waited(request)
+        };
+        if request.again != Again::Nothing && waited < SHORT_SILENCE {
+            // A response behind the missing one has just shown the gap.
+            return Some(Cause {
+                trigger: Trigger::ImpliedNak,
+                exact: request.again == Again::Missing,
+                certain: request.again != Again::Whole,
+            });
         }
-        let waited = self.waited(request);
-        // Half of the shortest one: timers are randomised.
-        let least = SILENCE.0.max(self.timer.0 / 2).max(request.rtt.0 * 2);
-        if waited.0 >= least {
+        if waited.0 < request.rtt.0 * 2 {
+            return None;
+        }
+        let fits_timer = self.timer.0 != 0 && waited.0 >= self.timer.0 / 4 * 3;
+        let has_responses = matches!(request.again, Again::Captured | Again::Whole);
+        if has_responses && waited >= SILENCE && waited < MIN_TIMEOUT && !fits_timer {
+            // Its responses may have come in an order that the requester does not take.
+            return of(Trigger::Unknown, false);
+        }
+        let silence = Cause::by_silence(waited, self.timer, reordering);
+        // As long as packets of the flow go on coming, the sender's timer does not expire.
+        silence.map(|cause| Cause {
+            certain: cause.certain && (request.silence.0 >= waited.0 / 4 || waited >= MIN_TIMEOUT),
+            ..cause
+        })
+    }
+
+    /// A sender falls back so long after a NAK: because of it, or because the NAK or its retransmission was lost and the timer
+    /// expired. A sender that answers a NAK goes on sending until it does; one that waits for its timer is silent.
+    fn nak_or_timeout(&self, waited: Nanos, request: &Request) -> Trigger {
+        let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
+        if !is_silent || waited < SHORT_SILENCE {
+            return Trigger::Nak;
+        }
+        let fits_timer = self.timer.0 != 0 && waited.0 >= self.timer.0 / 4 * 3;
+        let usual = self.longest_answer.0.max(request.usual_rtt.0 * 2);
+        let is_long = waited.0 >= MIN_TIMEOUT.0.max(request.usual_rtt.0 * SLOW_ANSWER);
+        if !fits_timer && request.is_slowed {
+            // Congestion control may hold back the answer as long as a timer would.
+            return Trigger::Unknown;
+        }
+        if self.timer.0 != 0 && !fits_timer {
+            // Its timer takes much longer: the sender was slow to answer.
+            return Trigger::Nak;
+        }
+        if fits_timer || is_long || usual != 0 && waited.0 >= usual * MUCH_LONGER {
             Trigger::Timeout
-        } else if request.again == Again::Captured {
-            Trigger::ImpliedNak
+        } else if usual == 0 || waited.0 <= usual * 2 {
+            Trigger::Nak
         } else {
             Trigger::Unknown
         }
@@ -342,12 +450,18 @@ impl Answers {
             Trigger::Nak => {
                 if let Some(nak) = self.nak_for(at, request.time) {
                     let took = request.time.since(nak.time);
-                    self.longest_answer = self.longest_answer.max(took);
+                    if took < MIN_TIMEOUT {
+                        self.longest_answer = self.longest_answer.max(took);
+                    }
                     self.latest_answer = took;
                     self.answered = nak.at;
                 }
             }
             Trigger::Timeout => {
+                if self.run_by_nak && self.run_asks && self.run.start == at && self.acked == at {
+                    let before = self.lost_again.filter(|(psn, _)| *psn == at);
+                    self.lost_again = Some((at, before.map_or(0, |(_, times)| times) + 1));
+                }
                 let waited = self.waited(request);
                 self.timer = if self.timer.0 == 0 {
                     waited
@@ -357,8 +471,10 @@ impl Answers {
             }
             _ => {}
         }
+        self.run_by_nak = trigger == Trigger::Nak || self.run_by_nak && self.run.start == at;
         self.naks.retain(|nak| !nak.explains(at));
         self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
+        self.run_asks = false;
         self.run = at..at;
         self.run_begin = request.time;
     }
@@ -387,15 +503,17 @@ pub(crate) enum Again {
     Missing,
     /// The first of them was captured.
     Captured,
+    /// The first of them was captured, and the READ begins where one did before: the network may have delivered it twice.
+    Whole,
 }
 
-/// What came of an answer.
+/// What an answer shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Answered {
     /// It acknowledges something new.
     pub(crate) is_new: bool,
-    /// The receiver asks for a packet that was captured.
-    pub(crate) lost_downstream: bool,
+    /// A packet that was captured did not reach the receiver: its PSN, and how often.
+    pub(crate) lost_downstream: Option<(Psn, u32)>,
 }
 
 impl Tracker {
@@ -436,16 +554,26 @@ impl Tracker {
         let Some(answers) = &mut self.answers else {
             return Answered::default();
         };
+        answers.last_answer = time;
         let is_new = answers.acknowledge(psn, requests.next, time);
+        let begun = self.begun();
         if let Some(holes) = &mut self.holes {
             if is_new {
                 holes.cover(psn, time);
             }
-            holes.decide_covered(time);
+            holes.decide_covered(time, begun);
         }
+        let Some(answers) = &mut self.answers else {
+            return Answered::default();
+        };
+        // The receiver has no more than the latest run brought: the run before brought it nothing.
+        let lost_again = Some(answers).filter(|_| is_new).and_then(|answers| {
+            let (sent, times) = answers.lost_again.take()?;
+            (psn > sent && psn <= answers.run.end).then_some((psn_of(sent), times))
+        });
         Answered {
             is_new,
-            lost_downstream: false,
+            lost_downstream: lost_again,
         }
     }
 
@@ -462,18 +590,18 @@ impl Tracker {
     pub(crate) fn nak(&mut self, requests: &Requests, psn: u64, time: Nanos, rtt: Nanos) -> Answered {
         let missing = self.is_missing(psn);
         let filled = self
-            .undecided
+            .pending
             .as_ref()
-            .map_or(self.refilled.end, |undecided| undecided.next);
+            .map_or(self.refilled.end, |pending| pending.next);
         if !missing && psn < requests.next && psn == filled {
             // It has what was missing, and asks for what was captured behind that: it had not kept it. That says more than
             // runs do, whose ends may be lost.
             self.go_back_n += 4;
         }
-        let selective = self.recovery() == Some(Recovery::Selective);
+        let selective = matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
         // What is filling a hole right now may be late, and the NAK older.
-        let filling = self.undecided.as_ref().is_some_and(|undecided| {
-            undecided
+        let filling = self.pending.as_ref().is_some_and(|pending| {
+            pending
                 .filled
                 .iter()
                 .any(|part| (part.first..part.end).contains(&psn))
@@ -482,20 +610,22 @@ impl Tracker {
         let Some(answers) = &mut self.answers else {
             return Answered::default();
         };
+        answers.last_answer = time;
         let before = answers.acked();
         let says = answers.nak(psn, next, time, selective, rtt);
-        let lost_downstream = says == NakSays::CouldHaveIt && !missing && !filling && psn >= begin;
+        let is_sure = psn >= begin && !self.unsure.contains(&psn);
+        let lost_downstream = says == NakSays::CouldHaveIt && !missing && !filling && is_sure;
         if lost_downstream {
             answers.count_downstream(psn);
         }
         let is_new = answers.acked() > before;
         if let Some(holes) = self.holes.as_mut().filter(|_| says != NakSays::Nothing) {
             holes.cover(psn, time);
-            holes.decide_at(psn, Fate::NetworkLost);
+            holes.name_at(psn, time);
         }
         Answered {
             is_new,
-            lost_downstream,
+            lost_downstream: lost_downstream.then_some((psn_of(psn), 1)),
         }
     }
 
@@ -511,7 +641,7 @@ impl Tracker {
         }
         Answered {
             is_new: self.answers().is_some_and(|answers| answers.acked() > before),
-            lost_downstream: false,
+            lost_downstream: None,
         }
     }
 }

@@ -23,7 +23,18 @@ impl Flow {
             silence: Nanos(silence),
             bin: self.now / 1_000_000,
             payload_bytes: 1024,
-            ..Request::default()
+            asks: false,
+            asked_for: false,
+            refused: false,
+            asked_exactly: false,
+            is_read: false,
+            again: Again::Nothing,
+            waiting_since: Nanos(0),
+            rtt: Nanos(0),
+            usual_rtt: Nanos(0),
+            is_slowed: false,
+            ids: None,
+            max_holes: crate::holes::MAX_OPEN_HOLES,
         }
     }
 
@@ -54,11 +65,12 @@ fn gap(first: u32, missing: u32) -> Verdict {
     }
 }
 
+/// It fills a hole, and the next packets tell.
+const FILLS: Verdict = Verdict::Undecided {
+    captured_before: false,
+};
 const AGAIN: Verdict = Verdict::Retransmission {
     captured_before: true,
-};
-const FILLED: Verdict = Verdict::Retransmission {
-    captured_before: false,
 };
 
 #[test]
@@ -76,23 +88,23 @@ fn a_run_ends_when_it_passes_the_highest() {
     let mut flow = Flow::default();
     flow.see(100);
     assert_eq!(flow.see(102), gap(101, 1));
-    assert_eq!(flow.see(101), Verdict::Undecided);
+    assert_eq!(flow.see(101), FILLS);
     assert_eq!(flow.see(102), AGAIN);
     let decision = flow.tracker.take_decision().unwrap();
-    assert!(decision.resent);
+    assert_eq!(decision.judged, Judged::Resent);
     assert_eq!(
         (decision.psn, decision.parts),
         (Psn::new(101), vec![(0, 1, 1024)])
     );
-    assert_eq!(flow.tracker.take_ended(), None);
+    assert_eq!(flow.tracker.take_ended(true), None);
     assert_eq!(flow.see(103), Verdict::InOrder);
-    let run = flow.tracker.take_ended().unwrap();
+    let run = flow.tracker.take_ended(true).unwrap();
     assert_eq!((run.first, run.packets), (Psn::new(101), 2));
     assert!(!flow.requests.disturbed, "the short way again");
 }
 
 #[test]
-fn what_was_asked_for_is_sent_again() {
+fn what_a_nak_names_is_sent_again() {
     let mut flow = Flow::default();
     flow.see(100);
     flow.see(102);
@@ -100,8 +112,9 @@ fn what_was_asked_for_is_sent_again() {
         asked_for: true,
         ..flow.request(101, 1_000)
     };
-    assert_eq!(flow.take(&asked_for), FILLED);
-    assert!(!flow.tracker.is_undecided());
+    assert_eq!(flow.take(&asked_for), FILLS);
+    assert_eq!(flow.see(102), AGAIN, "the sender goes on to repeat");
+    assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Resent);
 }
 
 #[test]
@@ -109,13 +122,13 @@ fn a_silence_decides_for_a_resend() {
     let mut flow = Flow::default();
     flow.see(100);
     flow.see(103);
-    assert_eq!(flow.see_after_silence(101), Verdict::Undecided);
+    assert_eq!(flow.see_after_silence(101), FILLS);
     assert_eq!(flow.see(104), Verdict::InOrder);
-    assert!(flow.tracker.take_decision().unwrap().resent);
+    assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Resent);
     // Without one, the other hole's packet is late.
-    assert_eq!(flow.see(102), Verdict::Undecided);
+    assert_eq!(flow.see(102), FILLS);
     assert_eq!(flow.see(105), Verdict::InOrder);
-    assert!(!flow.tracker.take_decision().unwrap().resent);
+    assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Late);
 }
 
 #[test]
@@ -124,13 +137,26 @@ fn late_packets_may_come_backwards() {
     flow.see(100);
     flow.see(104);
     for psn in [103, 101, 102] {
-        assert_eq!(flow.see(psn), Verdict::Undecided);
+        assert_eq!(flow.see(psn), FILLS);
     }
     flow.see(105);
-    let decision = flow.tracker.take_decision().unwrap();
-    assert!(!decision.resent);
-    assert_eq!(decision.parts, [(0, 3, 3072)]);
-    assert_eq!(decision.psn, Psn::new(103), "the first that came");
+    let mut decisions: Vec<_> = core::iter::from_fn(|| flow.tracker.take_decision()).collect();
+    decisions.sort_by_key(|decision| decision.psn.value());
+    let judged: Vec<_> = decisions
+        .iter()
+        .map(|decision| (decision.judged, decision.psn.value(), decision.parts[0]))
+        .collect();
+    // 101 and 102 in a row, 103 by itself.
+    assert_eq!(
+        judged,
+        [
+            (Judged::Late, 101, (0, 2, 2048)),
+            (Judged::Late, 103, (0, 1, 1024))
+        ]
+    );
+    // 105 was the next one. 103 came 1 behind 104, 1 us after the gap showed; 101 came 3 behind, 2 us after it, and 102 3 us after it.
+    assert_eq!(flow.tracker.reordering().depth(), Some(3));
+    assert_eq!(flow.tracker.reordering().time(), Some(Nanos(3_000)));
 }
 
 #[test]
@@ -145,7 +171,7 @@ fn undecided_packets_keep_their_bins() {
     flow.see(101);
     flow.now += 2_000;
     flow.see(102);
-    flow.tracker.close();
+    flow.tracker.close(Nanos(flow.now));
     assert_eq!(
         flow.tracker.take_decision().unwrap().parts,
         [(0, 1, 1024), (1, 1, 1024)]
@@ -161,7 +187,7 @@ fn borders_of_gap_and_stale() {
     assert!(matches!(flow.see(next + 65_537), Verdict::NewEpoch(_)));
     let behind = |next: u32, psns: u32| Psn::new(next).plus(Psn::COUNT - psns).value();
     assert_eq!(flow.see(behind(0, 65_537)), Verdict::Stale, "before the first");
-    assert_eq!(flow.see(behind(0, 65_536)), AGAIN);
+    assert_eq!(flow.see(behind(0, 65_536)), Verdict::Unknown, "before the first");
     // 65 jumps of 65,537 are more than 2^22.
     let mut next = next;
     for _ in 0..65 {
@@ -169,11 +195,7 @@ fn borders_of_gap_and_stale() {
         next += 65_537;
     }
     assert_eq!(flow.see(behind(next, 1 << 22)), Verdict::Stale);
-    assert_eq!(
-        flow.see(behind(next, (1 << 22) - 1)),
-        Verdict::Undecided,
-        "in a gap"
-    );
+    assert_eq!(flow.see(behind(next, (1 << 22) - 1)), FILLS, "in a gap");
 }
 
 #[test]
@@ -269,6 +291,8 @@ struct Tally {
     epochs: u64,
     resent: u64,
     late: u64,
+    duplicates: u64,
+    unknown: u64,
     undecided: u64,
     runs: u64,
 }
@@ -279,27 +303,31 @@ impl Tally {
             Verdict::Gap { missing, .. } => self.missing += u64::from(missing),
             Verdict::Stale => self.stale += 1,
             Verdict::Retransmission { .. } => self.resent += 1,
-            Verdict::Undecided => self.undecided += 1,
+            Verdict::Undecided { .. } => self.undecided += 1,
             Verdict::NewEpoch(_) => self.epochs += 1,
-            Verdict::InOrder | Verdict::Late { .. } => {}
+            Verdict::Unknown => self.unknown += 1,
+            Verdict::Duplicate => self.duplicates += 1,
+            Verdict::Late { .. } => self.late += 1,
+            Verdict::InOrder => {}
         }
     }
 
     fn settle(&mut self, flow: &mut Flow) {
-        if let Some(decision) = flow.tracker.take_decision() {
+        while let Some(decision) = flow.tracker.take_decision() {
             let packets: u64 = decision
                 .parts
                 .iter()
                 .map(|(_, packets, _)| u64::from(*packets))
                 .sum();
             self.undecided -= packets;
-            if decision.resent {
-                self.resent += packets;
-            } else {
-                self.late += packets;
+            match decision.judged {
+                Judged::Resent => self.resent += packets,
+                Judged::Late => self.late += packets,
+                Judged::Duplicate => self.duplicates += packets,
+                Judged::Unknown => self.unknown += packets,
             }
         }
-        while let Some(run) = flow.tracker.take_ended() {
+        while let Some(run) = flow.tracker.take_ended(true) {
             self.runs += run.packets;
         }
     }
@@ -358,10 +386,10 @@ proptest! {
                 let silent = core::mem::take(&mut silent);
                 let verdict = if silent { flow.see_after_silence(psn) } else { flow.see(psn) };
                 if matches!(verdict, Verdict::NewEpoch(_)) {
-                    flow.tracker.close();
+                    flow.tracker.close(Nanos(flow.now));
                 }
-                tally.settle(&mut flow);
                 tally.count(verdict);
+                tally.settle(&mut flow);
                 if matches!(verdict, Verdict::NewEpoch(_)) {
                     flow.tracker.restart(&mut flow.requests);
                     prop_assert_eq!(flow.see(psn), Verdict::InOrder);
@@ -371,13 +399,13 @@ proptest! {
                 next = u32::try_from((highest + 1).rem_euclid(i64::from(Psn::COUNT))).unwrap();
             }
         }
-        flow.tracker.close();
+        flow.tracker.close(Nanos(flow.now));
         tally.settle(&mut flow);
         prop_assert_eq!(tally.missing, model.missing);
         prop_assert_eq!(tally.epochs, model.epochs);
         prop_assert_eq!(tally.stale, model.stale_packets);
         prop_assert_eq!(tally.undecided, 0, "every packet is judged in the end");
-        prop_assert_eq!(tally.resent + tally.late, model.behind, "a packet behind is one of the two");
+        prop_assert_eq!(tally.resent + tally.late + tally.duplicates + tally.unknown, model.behind, "a packet behind is one of the four");
         prop_assert_eq!(tally.runs, tally.resent, "every packet sent again is in one run");
     }
 }

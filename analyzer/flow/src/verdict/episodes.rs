@@ -2,7 +2,7 @@
 //!
 //! Of one destination at one tap four kinds go on at a time. A bin is a sign of
 //! - `ecn`, when a data packet in it is marked, or a CNP slows one of the flows;
-//! - `incast`, when at least `incast_senders` hosts sent to the destination in it, and packets were marked, sent again
+//! - `incast`, when at least `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, sent again
 //!   or missing, or CNPs came, or flows were paused;
 //! - `loss`, when packets are missing, sent again, or asked for again though they were captured;
 //! - `rnr`, when the destination answers with RNR NAKs.

@@ -6,6 +6,7 @@
 //! (CE behind the switch, a rate at the sender) is taken from whichever tap shows it, once for each flow. No rule
 //! claims an absence that its tap could not have seen.
 
+mod between;
 mod class;
 mod cnp;
 mod ecn;
@@ -16,13 +17,16 @@ mod pause;
 mod quality;
 mod receiver;
 mod stall;
+mod sure;
 mod worst;
 
 use roce_model::{
-    Confidence, EpisodeKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, PauseFrame, RunSummary, Severity,
+    Confidence, EpisodeKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, HopRow, Nanos, PauseFrame,
+    RunSummary, Severity, TapId, TimelineRow,
 };
 
 use super::Settings;
+use super::arrivals::Arrivals;
 use super::directory::Directory;
 use super::episodes::Told;
 use super::thresholds::Thresholds;
@@ -46,6 +50,8 @@ pub struct Rule {
     pub severity: Severity,
     /// When the severity is another one; empty if never.
     pub otherwise: &'static str,
+    /// What evidence earns which confidence.
+    pub confidence: &'static str,
 }
 
 /// All rules, in the order in which findings of one severity are listed.
@@ -65,6 +71,7 @@ pub const RULES: &[Rule] = &[
     class::DSCP_MISMATCH,
     ecn::NOT_CAPABLE,
     path::ENTROPY,
+    path::SPREAD,
     path::MTU,
     quality::ICRC,
     loss::CAPTURE,
@@ -103,6 +110,7 @@ pub(super) struct Findings {
 impl Findings {
     pub(super) fn new(settings: Settings) -> Self {
         Self {
+            pause: pause::Gathered::new(settings.bin, settings.link_rate.is_some()),
             settings,
             ecn: ecn::Gathered::default(),
             cnp: cnp::Gathered::default(),
@@ -110,7 +118,6 @@ impl Findings {
             loss: loss::Gathered::default(),
             receiver: receiver::Gathered::default(),
             path: path::Gathered::default(),
-            pause: pause::Gathered::default(),
             quality: quality::Gathered::default(),
         }
     }
@@ -118,6 +125,17 @@ impl Findings {
     pub(super) fn event(&mut self, event: &EventRow) {
         self.loss.event(event);
         self.receiver.event(event);
+    }
+
+    /// A row of the current bin.
+    #[inline]
+    pub(super) fn row(&mut self, row: &TimelineRow) {
+        self.pause.row(row.tap, row.wire_bytes);
+    }
+
+    /// All rows of the bin were given.
+    pub(super) fn end_bin(&mut self) {
+        self.pause.end_bin();
     }
 
     pub(super) fn pause(&mut self, frame: &PauseFrame) {
@@ -180,7 +198,7 @@ impl Findings {
     pub(super) fn conclude(
         self,
         run: &RunSummary,
-        directory: &Directory,
+        (directory, arrivals): (&Directory, &Arrivals),
         episodes: &[Told],
         dropped: u64,
     ) -> Vec<FindingRow> {
@@ -201,17 +219,18 @@ impl Findings {
             stall::stall(&context),
             incast::unfair(&context),
             self.ecn.marks_without_cnp(&context),
-            self.cnp.ignored(),
+            self.cnp.ignored(&context),
             self.cnp.pacing(&context),
             class::cnp_class(&context),
             self.class.mismatch(&context),
             self.ecn.not_capable(&context),
             self.path.entropy(&context),
+            self.path.spread(),
             self.path.mtu(),
             self.quality.icrc(&context),
             self.loss.capture(&context),
             self.quality.capture(&context),
-            self.ecn.working(&context),
+            self.ecn.working(&context, &arrivals.conclude(directory)),
         ])
     }
 }
@@ -246,6 +265,21 @@ impl Context<'_> {
             })
     }
 
+    /// The resolution of a tap's stamps, in ns.
+    fn quantum(&self, tap: TapId) -> u64 {
+        let taps = self.run.taps.iter().filter(|row| row.tap == tap);
+        taps.map(|row| row.stamp_quantum_ns).max().unwrap_or_default()
+    }
+
+    /// Whether a flow's packets pass this tap first, and others that saw the same packets later.
+    fn is_first_on_way(&self, tap: TapId, flow: FlowId) -> bool {
+        let mut hops = self.run.hops.iter().filter(|hop| hop.flow_id == flow);
+        let before = |hop: &HopRow| hop.to_tap == tap && hop.matched > 0;
+        let behind = |hop: &HopRow| hop.from_tap == tap && hop.matched > 0;
+        let is_first = hops.clone().any(behind);
+        is_first && !hops.any(before)
+    }
+
     /// When the first episode of these kinds began.
     fn first(&self, kinds: &[EpisodeKind]) -> Option<Nanos> {
         let begun = self.episodes.iter().filter(|told| kinds.contains(&told.row.kind));
@@ -271,6 +305,7 @@ impl Rule {
             confidence,
             next_step: next_step.into(),
             first_time,
+            concerns_shown: None,
         }
     }
 }

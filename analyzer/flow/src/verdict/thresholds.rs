@@ -189,7 +189,7 @@ thresholds! {
         "An episode ends after this time without another sign of it.",
         "DCQCN probes its way back in steps of some 55 us (SIGCOMM 2015, section 3), so that marks of one congestion come back within a few ms.";
     INCAST_SENDERS, incast_senders: u64 = 3, "hosts",
-        "So many hosts that send to one destination in one bin, with signs of congestion, are an incast.",
+        "So many hosts that send to one destination at the same time, with signs of congestion, are an incast.",
         "Two that share a link are ordinary sharing; a third needs more than twice what the link can take.";
     INCAST_LONG, incast_long: Nanos = Nanos(10_000_000), "ns",
         "Incasts that lasted this long in all are a warning even when nothing was lost or paused.",
@@ -206,12 +206,15 @@ thresholds! {
     NOT_ECT_SHARE, not_ect_share: f64 = 0.5, "",
         "A flow is not ECN-capable when more than this share of its data packets is Not-ECT.",
         "A sender sets ECT on all data or on none; a change in between is counted with the larger part.";
-    REACTION_TRAINS, reaction_trains: u64 = 5, "trains",
-        "Reactions to fewer trains of CNPs than this say nothing of a sender.",
-        "The rate over one window of 32 packets is uncertain by some percent; five medians are not all off.";
-    REACTION_IGNORED, reaction_ignored: f64 = 0.97, "",
-        "A sender whose median rate after a CNP is at least this share of the rate before ignores them.",
-        "DCQCN cuts by alpha/2 (SIGCOMM 2015, section 3.1): 50 % at first, some percent when CNPs are rare; less than 3 % is within the measurement.";
+    IGNORED_WINDOWS, ignored_windows: u64 = 8, "windows",
+        "Fewer windows over DCQCN's upper bound than this say nothing of a sender.",
+        "Eight of 200 us are 1.6 ms: five times the slowest rate timer that is known, NVIDIA's 300 us, and longer than a queue of 10 MB lasts at 100 Gb/s (0.8 ms).";
+    REACTION_SEEN, reaction_seen: f64 = 0.97, "",
+        "A sender whose median rate after a train of CNPs is below this share of the rate before is seen to slow down.",
+        "The rate over one window of 32 packets is uncertain by some percent.";
+    ARRIVALS_FELL, arrivals_fell: f64 = 0.8, "",
+        "Arrivals below this share of the rate at which marked packets came show that the senders slowed down.",
+        "While packets are marked a queue stands, and arrivals have the bottleneck's rate; a bin of 32 packets is uncertain by 6 %.";
     CNP_INTERVAL_LEAST, cnp_interval_least: Nanos = Nanos(4_000), "ns",
         "CNPs to one queue pair that come closer together than this, as a rule, are not paced.",
         "MIN_TIME_BETWEEN_CNPS of NVIDIA adapters is 4 us, the smallest of the published ones (50 us in the DCQCN paper).";

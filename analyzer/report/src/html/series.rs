@@ -63,8 +63,9 @@ pub(super) fn metric(name: &str) -> Option<usize> {
 
 /// What an event adds to the series of its flow and tap: the metric and how much.
 pub(super) fn of_event(event: &EventRow) -> Option<(usize, u64)> {
-    let name = match (event.kind, event.detail.as_deref()?) {
+    let name = match (event.kind, event.detail.as_deref().unwrap_or_default()) {
         (EventKind::Hole, class) => class,
+        (EventKind::LostAgain, _) => "network_lost",
         (EventKind::ResponseHole, "network_lost") => "response_network_lost",
         (EventKind::ResponseHole, "capture_lost") => "response_capture_lost",
         (EventKind::Cnp, _) if event.flow_id.is_none() => "cnp_unattributed",

@@ -117,6 +117,7 @@ fn losses_are_drawn_by_what_became_of_them() {
     for (kind, flow, value, detail) in [
         (EventKind::Hole, Some(7), 3, "network_lost"),
         (EventKind::Hole, Some(7), 2, "reordered"),
+        (EventKind::LostAgain, Some(7), 1, ""),
         (EventKind::ResponseHole, Some(7), 5, "network_lost"),
         (EventKind::Cnp, None, 4, "somebody"),
         (EventKind::Cnp, Some(7), 9, "counted by the timeline"),
@@ -139,12 +140,12 @@ fn losses_are_drawn_by_what_became_of_them() {
     assert_eq!((reader.number(), reader.number()), (1, 2));
     let expected = [
         ("cnp_unattributed", 4),
-        ("network_lost", 3),
+        ("network_lost", 3 + 1),
         ("reordered", 2),
         ("response_network_lost", 5),
     ];
     assert_eq!(reader.sums(), BTreeMap::from(expected));
-    assert_eq!(json(&page, "head")["events_seen"], 5);
+    assert_eq!(json(&page, "head")["events_seen"], 6);
 }
 
 #[test]

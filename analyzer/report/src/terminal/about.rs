@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use roce_model::Nanos;
 
-use super::field::{NAME, NAMED, field, more};
+use super::field::{NAME, NAMED, field, more, wrapped};
 use super::ink::{Ink, clean, shorten, width};
 use super::number::{bytes, count, plural};
 use super::places::vantage_field;
@@ -33,6 +33,7 @@ pub(super) fn about(view: &View<'_>) -> Vec<String> {
     if let Some(more) = more(run.inputs.len(), "input", "inputs") {
         lines.extend(field("", &[more], style));
     }
+    lines.extend(chosen(view));
     lines.extend(tap(view));
     let time = run.span.map(|span| {
         let length = span.length();
@@ -74,6 +75,29 @@ pub(super) fn about(view: &View<'_>) -> Vec<String> {
     }
     lines.extend(field("frames", &frames, style));
     lines.extend(field("capture", &quality(view), style));
+    lines
+}
+
+/// Which part of the traffic is shown, or was analysed at all.
+fn chosen(view: &View<'_>) -> Vec<String> {
+    let of = |name: &str| {
+        let mut options = view.run.options.iter();
+        options
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| clean(value))
+    };
+    let mut lines = Vec::new();
+    if let Some(only) = of("only_flow") {
+        let words =
+            format!("only packets with {only} were analysed: verdicts can be wrong by what was left out");
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        lines.extend(wrapped("warning", &words, Ink::Warn, view.style));
+    }
+    if let Some(shown) = of("flow") {
+        let words = format!("flows with {shown}; verdicts and counts are about all traffic");
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        lines.extend(wrapped("shown", &words, Ink::Faint, view.style));
+    }
     lines
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use roce_model::{Address, HopRow, TapRow};
+use roce_model::{Address, HopRow, TapId, TapRow};
 
 use super::field::{field, sentence};
 use super::grid::{Column, lay};
@@ -192,14 +192,18 @@ pub(super) fn hops(view: &View<'_>) -> Vec<String> {
     if all.is_empty() {
         return Vec::new();
     }
-    let shown: Vec<Hop> = all.values().take(SHOWN).copied().collect();
+    let mut shown: Vec<Hop> = all.values().copied().collect();
+    shown.sort_by_key(|hop| [hop.from, hop.to].map(|tap| view.run.order_of_tap(TapId(tap))));
+    shown.truncate(SHOWN);
+    let room = (style.width / 4).max(16);
+    let name = |tap: u32| shorten(&clean(&view.run.name_of_tap(TapId(tap))), room, style.unicode);
     let counted = |title, rank, value: fn(&Hop) -> u64| {
         Column::new(title, true, rank, &shown, |hop| short_count(value(hop)))
     };
     let time = |value: Option<f64>| value.map_or_else(|| ABSENT.to_owned(), nanoseconds);
     let columns = vec![
-        Column::new("from tap", true, 0, &shown, |hop| hop.from.to_string()),
-        Column::new("to tap", true, 0, &shown, |hop| hop.to.to_string()),
+        Column::new("from", false, 0, &shown, |hop| name(hop.from)),
+        Column::new("to", false, 0, &shown, |hop| name(hop.to)),
         counted("flows", 4, |hop| hop.flows),
         counted("matched", 0, |hop| hop.matched),
         counted("marked", 1, |hop| hop.marked).in_ink(Ink::Warn),

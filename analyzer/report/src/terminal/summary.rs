@@ -207,7 +207,7 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
     let mut left_out = Vec::new();
     if totals.filtered > 0 {
         left_out.push(format!(
-            "{} by --flow",
+            "{} by --only-flow",
             plural(totals.filtered, "RoCE packet", "RoCE packets")
         ));
     }

@@ -95,6 +95,13 @@ fn told(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<S
     let name = format!("{symbol} {}", finding.severity.name());
     let mut words = vec![Ink::Bold.of(&format!("{}:", clean(finding.id)))];
     words.extend(clean(&finding.summary).split_whitespace().map(str::to_owned));
+    // With --flow, verdicts are about all traffic all the same.
+    let concerns = match finding.concerns_shown {
+        Some(true) => "(the flows shown, too)",
+        Some(false) => "(not the flows shown)",
+        None => "",
+    };
+    words.extend(concerns.split_whitespace().map(str::to_owned));
     let mut lines = wrapped(&name, &words, ink, style);
     if lines_of_numbers == 0 {
         return lines;
@@ -193,7 +200,11 @@ fn holes(view: &View<'_>) -> Vec<String> {
     let mut items = Vec::new();
     if totals.missing > 0 {
         let classes = [
-            part(totals.network_lost, "lost by the network", Some(Ink::Bad)),
+            part(
+                totals.network_lost.saturating_sub(totals.network_lost_again),
+                "lost by the network",
+                Some(Ink::Bad),
+            ),
             part(totals.reordered, "came late", None),
             part(totals.capture_lost, "not captured", Some(Ink::Warn)),
             part(totals.ambiguous, "inside go-back-N runs", None),
@@ -208,6 +219,11 @@ fn holes(view: &View<'_>) -> Vec<String> {
         );
         items.extend(classes);
     }
+    items.extend(part(
+        totals.network_lost_again,
+        "lost again when sent again",
+        Some(Ink::Bad),
+    ));
     items.extend(part(
         totals.lost_downstream,
         "captured here and lost behind this tap",

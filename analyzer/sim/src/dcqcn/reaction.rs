@@ -250,6 +250,22 @@ mod tests {
     }
 
     #[test]
+    fn seldom_cnps_of_a_nic_cut_little() {
+        // Alpha loses 5 of 1,024 parts each microsecond: after 1,000 us (1019/1024)^1000 = 0.0075 is left of it.
+        let mut rp = ReactionPoint::new(Parameters::NVIDIA, 100e9);
+        rp.cnp(Nanos(0));
+        for step in 1..20 {
+            let now = Nanos(step * 1_000_000);
+            let (alpha, before) = (rp.alpha(now), rp.rate(now));
+            rp.cnp(now);
+            // One CNP adds 5/1,024 to what has decayed.
+            assert!(alpha < 0.0076 + 0.0050, "{step}: {alpha}");
+            assert!(close(rp.rate(now), before * (1.0 - alpha / 2.0)));
+            assert!(rp.rate(now) > 0.99 * before, "{step}");
+        }
+    }
+
+    #[test]
     fn the_rate_has_a_floor() {
         let mut rp = ReactionPoint::new(Parameters::PAPER, LINE);
         for n in 0..100 {

@@ -199,7 +199,14 @@ impl<'a> Facts<'a> {
             let in_run = runs
                 .filter(|(first, _)| *first <= seq)
                 .any(|(_, seen)| (seen.time..=seen.last).contains(&filled.time));
-            return (HoleClass::Reordered, HoleClass::Reordered, !in_run);
+            // Behind a NAK that names it, a packet of several paths looks like the one that the NAK asks for.
+            let may_be_resend =
+                self.simulation.spray.is_some() && self.named(flow, jump, seq, hole).is_some();
+            return (
+                HoleClass::Reordered,
+                HoleClass::Reordered,
+                !in_run && !may_be_resend,
+            );
         }
         let cause = self.cause(&key);
         // A NAK says of all that is missing from its PSN on that the receiver has not got it.

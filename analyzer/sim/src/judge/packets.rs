@@ -1,6 +1,6 @@
 //! The log's single packets in words: losses, marks, notifications, NAKs, resend runs, pauses.
 
-use super::Names;
+use super::{Names, transmissions};
 use crate::endpoint::low;
 use crate::log::{Reason, Run};
 use crate::packet::Kind;
@@ -8,8 +8,8 @@ use crate::requester::Trigger;
 use crate::run::Simulation;
 use crate::topology::{LINK_CLASS, number};
 use crate::truth::{
-    CaptureLoss, CeMark, Cnp, Loss, LossReason, Nak, NakKind, PacketKind, Pause, ResendRun, RunAtTap,
-    TriggerKind,
+    CaptureLoss, CeMark, Cnp, Duplicate, Loss, LossReason, Nak, NakKind, PacketKind, Pause, ResendRun,
+    RunAtTap, TriggerKind,
 };
 use crate::units::Time;
 
@@ -52,6 +52,7 @@ pub(super) fn trigger(trigger: Trigger) -> TriggerKind {
 
 pub(super) fn losses(simulation: &Simulation<'_>, names: &Names) -> Vec<Loss> {
     let log = &simulation.log;
+    let resends = transmissions::Resends::new(simulation);
     let losses = log.losses.iter().map(|loss| Loss {
         time: loss.time.nanos(),
         flow_id: names.flow(loss.flow),
@@ -65,8 +66,21 @@ pub(super) fn losses(simulation: &Simulation<'_>, names: &Names) -> Vec<Loss> {
             .nak
             .and_then(|nak| log.refusals.get(nak as usize))
             .map(|nak| nak.time.nanos()),
+        at_taps: transmissions::at_taps(simulation, names, &resends, loss),
     });
     losses.collect()
+}
+
+pub(super) fn duplicates(simulation: &Simulation<'_>, names: &Names) -> Vec<Duplicate> {
+    let duplicates = simulation.log.duplicates.iter().map(|duplicate| Duplicate {
+        time: duplicate.time.nanos(),
+        flow_id: names.flow(duplicate.flow),
+        psn: duplicate.psn,
+        kind: kind(duplicate.kind),
+        place: simulation.topology.place(duplicate.port),
+        recorded_by: names.taps(duplicate.recorded),
+    });
+    duplicates.collect()
 }
 
 pub(super) fn marks(simulation: &Simulation<'_>, names: &Names) -> Vec<CeMark> {
@@ -94,9 +108,23 @@ pub(super) fn cnps(simulation: &Simulation<'_>, names: &Names) -> Vec<Cnp> {
         qpn: simulation.ends[cnp.slows.index()].qpn.value(),
         flow_id: names.flow(cnp.slows.0),
         after_nak: cnp.after_nak,
+        cut: cnp.effect.is_some_and(|effect| effect.cut),
+        rate_before_bps: cnp.effect.map_or(0, |effect| bits(effect.before)),
+        rate_after_bps: cnp.effect.map_or(0, |effect| bits(effect.after)),
+        binding: cnp.effect.is_some_and(|effect| effect.binding),
         recorded_by: names.taps(cnp.recorded),
     });
     cnps.collect()
+}
+
+/// A rate in whole bit/s.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rates are neither negative nor beyond 2^63"
+)]
+fn bits(rate: f64) -> u64 {
+    rate as u64
 }
 
 pub(super) fn naks(simulation: &Simulation<'_>, names: &Names) -> Vec<Nak> {
@@ -116,6 +144,7 @@ pub(super) fn naks(simulation: &Simulation<'_>, names: &Names) -> Vec<Nak> {
 }
 
 pub(super) fn runs(simulation: &Simulation<'_>, names: &Names) -> Vec<ResendRun> {
+    let lost = transmissions::Lost::new(simulation);
     let runs = simulation.log.runs.iter().enumerate();
     let runs = runs.map(|(place, run)| ResendRun {
         flow_id: names.flow(run.flow),
@@ -124,6 +153,7 @@ pub(super) fn runs(simulation: &Simulation<'_>, names: &Names) -> Vec<ResendRun>
         first_psn: run.psn,
         packets: run.packets,
         bytes: run.bytes,
+        needed: run.trigger == Trigger::Rnr || lost.before(run),
         trigger: trigger(run.trigger),
         silence_ns: run.begin.since(run.silent_since).nanos(),
         taps: run_at_taps(simulation, names, number(place), run),

@@ -49,9 +49,32 @@ pub(crate) struct RunSeen {
     pub waited: Time,
 }
 
+/// A packet that came after later ones of its flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LateSeen {
+    pub kind: Kind,
+    pub psn: u32,
+    pub time: Time,
+    pub depth: u64,
+    pub behind: Time,
+}
+
+/// A duplicate of the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopySeen {
+    pub kind: Kind,
+    pub psn: u32,
+    pub time: Time,
+}
+
 /// What one tap recorded of one flow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
+    pub late: Vec<LateSeen>,
+    pub copies: Vec<CopySeen>,
+    /// After the highest READ response recorded, and when the PSNs below it were jumped over.
+    top_response: u64,
+    jumped: BTreeMap<u64, Time>,
     pub packets: u64,
     pub data: u64,
     pub payload: u64,
@@ -120,6 +143,23 @@ impl Seen {
             self.ce += u64::from(packet.ecn() == Ecn::Ce);
             self.not_ect += u64::from(packet.ecn() == Ecn::NotEct);
         }
+        if packet.is_copy() && self.is_known(packet) {
+            self.copies.push(CopySeen {
+                kind: packet.kind,
+                psn: packet.psn(),
+                time: now,
+            });
+            return;
+        }
+        if let Some((depth, since)) = self.is_late(packet, now) {
+            self.late.push(LateSeen {
+                kind: packet.kind,
+                psn: packet.psn(),
+                time: now,
+                depth,
+                behind: now.since(since),
+            });
+        }
         match packet.kind {
             Kind::Request | Kind::ReadRequest => {
                 if packet.attempt > 0 {
@@ -153,6 +193,51 @@ impl Seen {
             }
             Kind::Cnp | Kind::Datagram | Kind::Management | Kind::Pause => {}
         }
+    }
+
+    /// How far a packet lies behind the highest of its kind, and since when, if it comes late.
+    fn is_late(&mut self, packet: &Packet, now: Time) -> Option<(u64, Time)> {
+        match packet.kind {
+            Kind::Request | Kind::ReadRequest if packet.attempt == 0 => {
+                let highest = self.highest.filter(|highest| packet.seq < *highest)?;
+                let hole = self.holes.get(&packet.seq);
+                // What came before the first record of the flow was jumped over by that one.
+                Some((
+                    highest - 1 - packet.seq,
+                    hole.map_or(self.first_time, |hole| hole.time),
+                ))
+            }
+            Kind::ReadResponse if packet.attempt == 0 => {
+                let top = self.top_response;
+                self.top_response = top.max(packet.seq + 1);
+                if packet.seq < top {
+                    let since = self.jumped.remove(&packet.seq).unwrap_or(now);
+                    return Some((top - 1 - packet.seq, since));
+                }
+                // PSNs of other requests lie between those of READs: they never come as responses.
+                let from = top.max(packet.seq.saturating_sub(RESTART));
+                for seq in from..packet.seq {
+                    self.jumped.insert(seq, now);
+                }
+                None
+            }
+            Kind::Ack | Kind::Nak if packet.seq < self.acked => {
+                Some((self.acked - packet.seq, self.acked_at))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a duplicate that the network made brings nothing that was not recorded before: neither a new PSN nor one that
+    /// had been jumped over.
+    fn is_known(&self, packet: &Packet) -> bool {
+        if !packet.kind.is_request() {
+            return true;
+        }
+        let end = packet.seq + u64::from(packet.span);
+        let mut holes = self.holes.range(packet.seq..end);
+        let is_new = self.highest.is_none_or(|highest| packet.seq >= highest);
+        !is_new && holes.all(|(_, hole)| hole.filled.is_some())
     }
 
     fn resent_in_run(&mut self, packet: &Packet, now: Time, behind: bool, since: Time) {

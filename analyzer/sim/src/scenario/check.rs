@@ -12,6 +12,10 @@ const MOST_QPS: u32 = 16_384;
 /// What happens again and again takes some time.
 const LEAST: Time = Time::from_nanos(1);
 const SHORTEST: Time = Time::from_nanos(1_000);
+/// Paths between two hosts: a large fabric has 256 spines.
+const MAX_PATHS: u32 = 256;
+/// The longest skew and jitter of paths.
+const MAX_SKEW: Time = Time::from_nanos(500_000);
 /// Taps are numbered in the bits of a word.
 const MOST_TAPS: usize = 64;
 
@@ -81,12 +85,28 @@ impl Scenario {
         {
             return wrong("a priority is 0 to 7".to_owned());
         }
+        if let Some(spray) = self.network.spray {
+            if !(2..=MAX_PATHS).contains(&spray.paths) {
+                return wrong(format!(
+                    "network.spray.paths is {}: give 2 to {MAX_PATHS}",
+                    spray.paths
+                ));
+            }
+            if spray.skew.max(spray.jitter) > MAX_SKEW {
+                return wrong("network.spray.skew and network.spray.jitter are 0 to 500 us".to_owned());
+            }
+        }
+        if nic.ooo_nak_packets == Some(0) {
+            return wrong("nic.ooo_nak_packets is 1 at least".to_owned());
+        }
         let mut shares = vec![("switch.pmax", switch.pmax), ("dcqcn.g", dcqcn.g.unwrap_or(0.0))];
         for table in &self.impairment {
             shares.extend([
                 ("impairment.loss", table.loss),
                 ("impairment.corrupt", table.corrupt),
                 ("impairment.reorder", table.reorder),
+                ("impairment.duplicate", table.duplicate),
+                ("impairment.lose_resends", table.lose_resends.unwrap_or(0.0)),
             ]);
         }
         shares.extend(
@@ -123,7 +143,18 @@ impl Scenario {
             {
                 return wrong(format!("flow.{index}: a DSCP is 0 to 63"));
             }
-            for (name, time) in [("interval", table.interval), ("refill", table.refill)] {
+            if table.pace.is_some() && table.interval.is_some() {
+                return wrong(format!("flow.{index}: give pace or interval, not both"));
+            }
+            if table.on.is_some() != table.off.is_some() {
+                return wrong(format!("flow.{index}: on and off belong together"));
+            }
+            for (name, time) in [
+                ("interval", table.interval),
+                ("refill", table.refill),
+                ("on", table.on),
+                ("off", table.off),
+            ] {
                 if time.is_some_and(|time| time < LEAST) {
                     return wrong(format!("flow.{index}.{name} is 1 ns at least"));
                 }

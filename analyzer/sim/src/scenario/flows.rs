@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::units::{Size, Time};
+use crate::units::{Rate, Size, Time};
 
 /// What a message is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -144,6 +144,16 @@ pub struct FlowTable {
     /// Messages posted at each interval.
     #[serde(default = "one")]
     pub burst: u32,
+    /// The application produces data at this rate: a message follows when the time of the one before has gone by, and
+    /// fewer than `outstanding` are under way. The NIC sends each as fast as it may.
+    pub pace: Option<Rate>,
+    /// The NIC spreads the packets of each queue pair so that they do not exceed this rate on the line (packet pacing,
+    /// `rate_limit` of `ibv_modify_qp_rate_limit`). DCQCN's limit holds too: the lower one counts.
+    pub rate_limit: Option<Rate>,
+    /// The application posts for this time, then pauses for `off`, in turn from its begin.
+    pub on: Option<Time>,
+    /// How long it pauses.
+    pub off: Option<Time>,
     /// How many messages in all; no end when not given.
     pub count: Option<u64>,
     /// First message.

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::units::{Rate, Size, Time};
+use super::{IpId, Spray};
+use crate::units::{Rate, Size, Time, TimeRange};
 
 /// How hosts are connected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -49,6 +50,9 @@ pub struct Network {
     /// Largest IP packet that the links carry: what the finding `mtu` compares the path MTU with. When not given, the
     /// smallest of 1,500, 4,200 and 9,000 bytes that holds the path MTU.
     pub mtu: Option<u32>,
+    /// Every packet takes one of several paths with different delays. When not given, the packets of a flow keep
+    /// their order.
+    pub spray: Option<Spray>,
 }
 
 fn delay() -> Time {
@@ -147,6 +151,8 @@ pub struct HostTable {
     /// It ends when it holds this much (`drain`).
     #[serde(default = "drain_xon")]
     pub xon: Size,
+    /// IP identification of what it sends, instead of the NIC's setting.
+    pub ip_id: Option<IpId>,
 }
 
 fn drain_xoff() -> Size {
@@ -159,7 +165,7 @@ fn drain_xon() -> Size {
 
 /// What an impairment is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Only {
     /// Every RoCE packet.
     #[default]
@@ -170,6 +176,20 @@ pub enum Only {
     Ack,
     /// Congestion notifications.
     Cnp,
+    /// ACKs alone.
+    PositiveAck,
+    /// NAKs of every kind alone, RNR NAKs among them.
+    Nak,
+    /// SEND and WRITE packets.
+    Request,
+    /// READ requests.
+    ReadRequest,
+    /// READ responses.
+    ReadResponse,
+    /// The last `tail` packets of each READ response message.
+    ReadTail,
+    /// Requests and READ responses that are sent again.
+    Resend,
 }
 
 /// A link that loses, corrupts or reorders packets.
@@ -192,6 +212,20 @@ pub struct Impairment {
     /// How much longer.
     #[serde(default = "delay")]
     pub reorder_delay: Time,
+    /// Probability that a packet is lost that is sent again; `loss` holds for it when not given.
+    pub lose_resends: Option<f64>,
+    /// Each PSN of a request or READ response is chosen with the probability `loss`. The first `times` transmissions of
+    /// a chosen PSN are lost, and `loss` does nothing else to requests and READ responses.
+    pub times: Option<u32>,
+    /// How many packets at the end of a READ response message `only = "read-tail"` is for.
+    #[serde(default = "one")]
+    pub tail: u32,
+    /// Probability that the network delivers a packet a second time: the same bytes, with the same IP identification.
+    #[serde(default)]
+    pub duplicate: f64,
+    /// How long after the packet its duplicate arrives: a time, or a range such as `"0us..10ms"` (uniform).
+    #[serde(default)]
+    pub duplicate_after: TimeRange,
     /// The packets lost, counted from 0 among those that this impairment is for.
     #[serde(default)]
     pub drop: Vec<u64>,
@@ -238,6 +272,10 @@ pub struct PauseTable {
     pub on: Time,
     /// The time between two pauses; with none there is one only.
     pub off: Option<Time>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn three() -> u8 {

@@ -17,6 +17,34 @@ pub enum Recovery {
     Selective,
 }
 
+/// The IPv4 identification of the packets that a host sends. A packet that is sent again takes the next one; what the
+/// network duplicates keeps its own (RFC 6864 leaves the field free for packets that must not be fragmented).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IpId {
+    /// Each queue pair counts its own packets (Linux `ip_select_ident_segs`, include/net/ip.h: a counter of each connected
+    /// socket).
+    #[default]
+    CountFlow,
+    /// One counter for all packets of the host.
+    CountHost,
+    /// Always zero (Linux for datagrams with DF that belong to no connected socket).
+    Zero,
+    /// Random.
+    Random,
+}
+
+/// Which duplicates of SEND and WRITE packets the responder acknowledges again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DuplicateAck {
+    /// Those that ask for an ACK.
+    #[default]
+    Asked,
+    /// All of them (IBTA C9-105; `duplicate_request` of Linux drivers/infiniband/sw/rxe/rxe_resp.c).
+    Always,
+}
+
 /// Every NIC.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -47,6 +75,19 @@ pub struct Nic {
     pub cnp_after_nak: bool,
     /// The IP TTL that packets leave with.
     pub ttl: u8,
+    /// Packets may arrive in any order, and only what is lost is sent again (ConnectX with adaptive routing; AWS SRD, Shalev
+    /// et al., IEEE Micro 2020). A gap alone brings no NAK. `recovery` is of no meaning then.
+    pub out_of_order: bool,
+    /// `out_of_order`: a PSN that is missing for this time counts as lost: the responder names it in a NAK, the requester
+    /// asks again for a READ response. When not given, time alone brings no NAK.
+    pub ooo_nak_after: Option<Time>,
+    /// `out_of_order`: the same for a PSN that a PSN has come after which is this much higher (as the reordering threshold
+    /// of RFC 9002, section 6.1.1). When not given, a count alone brings no NAK.
+    pub ooo_nak_packets: Option<u32>,
+    /// IPv4 identification.
+    pub ip_id: IpId,
+    /// Which duplicates are acknowledged again.
+    pub duplicate_ack: DuplicateAck,
 }
 
 impl Default for Nic {
@@ -65,6 +106,11 @@ impl Default for Nic {
             window: Size(1 << 30),
             cnp_after_nak: false,
             ttl: 64,
+            out_of_order: false,
+            ooo_nak_after: None,
+            ooo_nak_packets: None,
+            ip_id: IpId::CountFlow,
+            duplicate_ack: DuplicateAck::Asked,
         }
     }
 }

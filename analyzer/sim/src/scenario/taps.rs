@@ -3,8 +3,8 @@
 use roce_model::Nanos;
 use serde::Deserialize;
 
-use crate::tap::{Loss, Told};
-use crate::units::{Rate, Size, Time};
+use crate::tap::{Doubling, Loss, Queues, Told};
+use crate::units::{Rate, Size, Time, TimeRange};
 
 /// What a mirror puts around frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -158,6 +158,54 @@ pub struct TapTable {
     /// PFC and pause frames are seen. Most capture points do not see them.
     #[serde(default)]
     pub pause_frames: bool,
+    /// Nothing is recorded before this: the capture begins while traffic is under way.
+    #[serde(default)]
+    pub from: Time,
+    /// Nothing is recorded from this on; the end of the simulation when not given.
+    pub until: Option<Time>,
+    /// Receive queues of the capturing adapter: records are written queue by queue.
+    #[serde(default = "one")]
+    pub queues: u32,
+    /// The time between two rounds of reading these queues, drawn for each round: records stand up to so far from the order
+    /// of their stamps.
+    #[serde(default)]
+    pub disorder: TimeRange,
+    /// A mirror shows frames twice; the time from a frame to its copy.
+    pub doubled: Option<TimeRange>,
+    /// The probability that a frame is doubled.
+    #[serde(default = "always")]
+    pub doubled_share: f64,
+    /// The copy was taken behind a router: its TTL is less by one, and it has other MAC addresses.
+    #[serde(default)]
+    pub doubled_routed: bool,
+}
+
+impl TapTable {
+    /// Whether it records at a time.
+    pub fn is_recording(&self, time: Time) -> bool {
+        self.from <= time && self.until.is_none_or(|until| time < until)
+    }
+
+    pub(crate) fn doubling(&self) -> Option<Doubling> {
+        self.doubled.map(|range| Doubling {
+            least: Nanos(range.from.nanos()),
+            most: Nanos(range.to.nanos()),
+            share: self.doubled_share,
+            routed: self.doubled_routed,
+        })
+    }
+
+    pub(crate) fn receive_queues(&self) -> Option<Queues> {
+        (self.queues > 1).then(|| Queues {
+            count: self.queues,
+            least: Nanos(self.disorder.from.nanos()),
+            most: Nanos(self.disorder.to.nanos()),
+        })
+    }
+}
+
+fn always() -> f64 {
+    1.0
 }
 
 fn snaplen() -> u32 {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ByCause;
+
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -151,6 +153,18 @@ pub struct TapFlow {
     pub response_missing: u64,
     /// PSNs jumped over by READ responses at all: between two response messages only who saw the READs knows more.
     pub response_missing_most: u64,
+    /// Packets recorded after later ones: the items of the tap's `late`.
+    #[serde(default)]
+    pub late: u64,
+    /// The largest `depth` among them.
+    #[serde(default)]
+    pub late_depth_most: u64,
+    /// Duplicates of the network: the items of the tap's `duplicates`.
+    #[serde(default)]
+    pub duplicates: u64,
+    /// Requests and READ responses sent again that were recorded, by cause.
+    #[serde(default)]
+    pub resent_by: ByCause,
     /// Times of at least 0.5 ms between two recorded requests, the first of which did not end its message: begin and end.
     pub silences: Vec<[u64; 2]>,
 }
@@ -204,6 +218,18 @@ pub struct Cnp {
     pub flow_id: String,
     /// It followed a NAK, not a mark.
     pub after_nak: bool,
+    /// It arrived and cut the sender's rate limit.
+    #[serde(default)]
+    pub cut: bool,
+    /// The limit before and after it arrived, in bit/s; 0 where no reaction point got it.
+    #[serde(default)]
+    pub rate_before_bps: u64,
+    /// See `rate_before_bps`.
+    #[serde(default)]
+    pub rate_after_bps: u64,
+    /// When it arrived, the limit was binding: the sender's last packet had waited for it.
+    #[serde(default)]
+    pub binding: bool,
     /// Taps that recorded it.
     pub recorded_by: Vec<String>,
 }
@@ -240,6 +266,10 @@ pub struct ResendRun {
     pub packets: u64,
     /// Application data in them.
     pub bytes: u64,
+    /// Whether something had been lost before that it begins with: the request, its READ response, or (RNR NAK) its place in a
+    /// receive buffer. Otherwise packets were late, or acknowledgements.
+    #[serde(default)]
+    pub needed: bool,
     /// Why.
     pub trigger: TriggerKind,
     /// How long the flow had sent no request before.

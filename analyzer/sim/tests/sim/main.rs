@@ -6,6 +6,7 @@ mod cm;
 mod real;
 mod round_trip;
 mod tap;
+mod tap_order;
 mod tunnel;
 
 use proptest::prelude::*;

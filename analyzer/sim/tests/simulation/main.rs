@@ -6,21 +6,71 @@
     reason = "counts of packets and bytes of small runs"
 )]
 
+mod any_order;
 mod books;
 mod dcqcn;
+mod duplicates;
 mod fluid;
+mod limits;
 mod pause;
 mod reliability;
+mod repeated;
 mod scenario;
 mod shape;
+mod spray;
 mod traffic;
+mod transmissions;
 
+use roce_capture::{Options, Reader};
 use roce_sim::truth::Flow;
 use roce_sim::{Scenario, Truth, simulate_in_memory};
+use roce_wire::{Content, LinkType, decode};
 
 /// The truth of a scenario.
 fn truth_of(toml: &str) -> Truth {
     simulate_in_memory(&Scenario::parse(toml).unwrap()).unwrap().0
+}
+
+/// The frames of a capture: stamps in ns since the begin of the simulation, and decoded headers.
+fn frames(scenario: &Scenario, tap: usize) -> Vec<Seen> {
+    let (truth, captures) = simulate_in_memory(scenario).unwrap();
+    let file = std::io::Cursor::new(captures[tap].bytes.clone());
+    let mut reader = Reader::from_read("tap", Box::new(file), &Options::default()).unwrap();
+    let mut frames = Vec::new();
+    while let Some(batch) = reader.next_batch().unwrap() {
+        for frame in batch.frames() {
+            let bytes = batch.bytes(frame);
+            let Content::Roce(roce) = decode(LinkType::ETHERNET, bytes, frame.original).content else {
+                panic!("no RoCE");
+            };
+            frames.push(Seen {
+                time: frame.time.0 - truth.start_ns,
+                opcode: roce.bth.opcode().0,
+                psn: roce.bth.psn().value(),
+                qpn: roce.bth.destination_qpn().value(),
+                identification: roce.ip_id,
+                bytes: bytes.to_vec(),
+            });
+        }
+    }
+    frames
+}
+
+/// What a capture shows of a frame.
+struct Seen {
+    time: u64,
+    opcode: u8,
+    psn: u32,
+    qpn: u32,
+    identification: u16,
+    bytes: Vec<u8>,
+}
+
+impl Seen {
+    /// RC WRITE packets have the opcodes 6 to 11.
+    fn is_write(&self) -> bool {
+        (6..=11).contains(&self.opcode)
+    }
 }
 
 /// Flows that carry data.

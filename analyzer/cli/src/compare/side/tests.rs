@@ -145,6 +145,7 @@ fn losses_go_to_their_class_and_pauses_to_the_run() {
     for event in [
         event(EventKind::Hole, "network_lost", 3),
         event(EventKind::ResponseHole, "network_lost", 4),
+        event(EventKind::LostAgain, "", 2),
         event(EventKind::Hole, "capture_lost", 5),
         event(EventKind::Hole, "reordered", 6),
         event(EventKind::Hole, "ambiguous", 7),
@@ -173,7 +174,7 @@ fn losses_go_to_their_class_and_pauses_to_the_run() {
     );
     assert_eq!(
         (sum(|sums| sums.lost), sum(|sums| sums.ack_longest)),
-        (9.0, 7_000.0)
+        (11.0, 7_000.0)
     );
     assert_eq!(
         (sum(|sums| sums.cnp), sum(|sums| sums.payload_with_cnp)),

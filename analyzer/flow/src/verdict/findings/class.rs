@@ -25,6 +25,7 @@ pub(super) const CNP_CLASS: Rule = Rule {
     thresholds: &[],
     severity: Severity::Info,
     otherwise: "warning when they carry DSCP 0 and the data another",
+    confidence: "high: the packets carry the class",
 };
 
 pub(super) const DSCP_MISMATCH: Rule = Rule {
@@ -39,6 +40,7 @@ pub(super) const DSCP_MISMATCH: Rule = Rule {
     thresholds: &["least_data_packets"],
     severity: Severity::Warning,
     otherwise: "",
+    confidence: "high: the packets carry the class",
 };
 
 /// The class of data.

@@ -5,29 +5,38 @@ use std::collections::{HashMap, HashSet};
 use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
 
 use super::super::directory::name_of;
-use super::super::numbers::{counted, percent, some};
+use super::super::numbers::{counted, reaches, some};
 use super::super::thresholds::Thresholds;
 use super::worst::Worst;
 use super::{Context, Rule};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
+/// Coarser stamps than a twentieth of a window (200 us) show no rates over it.
+const COARSEST_STAMPS: u64 = 10_000;
 /// Flows and hosts that are kept at most.
 const MOST: usize = 1 << 16;
 
 pub(super) const IGNORED: Rule = Rule {
     id: "cnp.ignored",
     title: "senders ignore CNPs",
-    meaning: "Congestion notifications reach a sender that has enough to send, and its rate stays as it was: its \
-              reaction point is off, or another congestion control does not listen to CNPs.",
-    method: "Flows at whose sender the tap stands, with at least reaction_trains trains of CNPs (one after 300 us \
-             without) while the flow was backlogged: the median of the payload rate after over before is at least \
-             reaction_ignored. Never judged anywhere else: behind a bottleneck a tap sees the bottleneck's rate.",
-    source: "DCQCN (SIGCOMM 2015, section 3.1): each CNP cuts the rate by alpha/2, alpha being 1 at first. RTT-based or \
-             programmable congestion control need not react.",
-    thresholds: &["reaction_trains", "reaction_ignored"],
+    meaning: "Congestion notifications reach a sender, and it goes on faster than DCQCN lets it: its reaction point is off, \
+              or another congestion control does not listen to CNPs.",
+    method: "From the CNPs that surely are for a flow, DCQCN is replayed as an upper bound: with each known way of alpha \
+             and of increasing (paper, ns-3, NVIDIA), alpha 0 at first, from the speed of --link-rate or else of 800 \
+             Gbit/s; the way that allows most counts. With --dcqcn only that set, with its own alpha. In windows of 200 us and 64 packets at \
+             least the flow's rate is compared with it. Fires for flows that in at least ignored_windows windows sent \
+             1.5 times the bound or more, and did so in more than half of the windows in which the bound was low enough \
+             to tell. A rate that stays below the bound shows nothing: a share of the port or the application may set \
+             it. Judged where the tap stands at the sender's side, or is the first of several on the flow's way, \
+             and where stamps are not coarser than 10 us.",
+    source: "DCQCN (SIGCOMM 2015, section 3.1): each CNP cuts the rate by alpha/2. NVIDIA's documented byte reset makes up for \
+             a CNP each 50 us from 25 Gbit/s on: then no packet can tell who ignores CNPs, unless --dcqcn names another set.",
+    thresholds: &["ignored_windows"],
     severity: Severity::Warning,
     otherwise: "",
+    confidence: "high with four times ignored_windows windows over the bound, nine in ten of those that tell, at a tap on the \
+                 sender's side; medium otherwise",
 };
 
 pub(super) const PACING: Rule = Rule {
@@ -35,7 +44,8 @@ pub(super) const PACING: Rule = Rule {
     title: "CNPs come too fast or too late",
     meaning: "CNPs closer together than a notification point sends them cut a sender's rate again before the first cut \
               shows; late ones let the queue grow for too long.",
-    method: "Too fast: the median of cnp_interval is under cnp_interval_least. Too late: the median of ce_to_cnp is over \
+    method: "Too fast: the median of cnp_interval is under cnp_interval_least. Too late: the median of ce_to_cnp (from the first \
+             mark of a burst after the last CNP, to the next CNP; marks of a burst that ended without one do not count) is over \
              cnp_delay_most, plus cnp_interval_usual for each other marked flow of the same receiver, which may be \
              served in turn. Both with at least least_measurements, and not where stamps are coarser than a quarter \
              of the interval.",
@@ -48,6 +58,8 @@ pub(super) const PACING: Rule = Rule {
     ],
     severity: Severity::Warning,
     otherwise: "info when they are too fast only",
+    confidence: "high when they are too fast: their times show it; medium when they are late at the receiver's side; low when \
+                 they are late elsewhere, where the way to the tap takes its time, too",
 };
 
 /// A flow whose CNPs look too fast or too late.
@@ -59,18 +71,28 @@ struct Odd {
     destination: Address,
     median_ns: u64,
     first: Nanos,
+    at_receiver: bool,
+}
+
+/// A flow that sent more than DCQCN allows.
+#[derive(Debug)]
+struct Over {
+    tap: TapId,
+    flow: FlowId,
+    epoch: u32,
+    name: String,
+    cnp: u64,
+    windows: u64,
+    exceeded: u64,
+    excess: f64,
+    /// The tap stands at the sender's side; if not, nothing shows that it stands behind a congested place.
+    at_sender: bool,
+    first: Nanos,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    ignored: Worst,
-    ignored_cnp: u64,
-    ignored_flows: HashSet<(FlowId, u32)>,
-    trains: u64,
-    weakest: f64,
-    /// Of the flows that ignore CNPs, such as also send faster than DCQCN would let them.
-    over_expected: u64,
-    first: Option<Nanos>,
+    over: Vec<Over>,
     fast: Vec<Odd>,
     late: Vec<Odd>,
     /// Marked flows by tap and receiver.
@@ -94,6 +116,7 @@ impl Gathered {
             destination: row.destination,
             median_ns,
             first: row.first_time,
+            at_receiver: row.vantage == Some("receiver"),
         };
         if let Some(median) = row.cnp_interval_p50_ns
             && row.cnp_interval_count >= enough
@@ -113,73 +136,88 @@ impl Gathered {
     }
 
     fn reaction(&mut self, row: &FlowRow, thresholds: &Thresholds) {
-        let Some(reaction) = row.cnp_reaction_p50.filter(|reaction| reaction.is_finite()) else {
-            return;
-        };
-        let ignores = row.vantage == Some("sender")
-            && row.cnp_trains >= thresholds.reaction_trains.max(1)
-            && reaction >= thresholds.reaction_ignored;
-        if !ignores
-            || self.ignored_flows.len() >= MOST
-            || !self.ignored_flows.insert((row.flow_id, row.epoch))
-        {
+        let exceeds = row.cnp_windows_over >= thresholds.ignored_windows.max(1)
+            && row.cnp_windows_over.saturating_mul(2) > row.cnp_windows;
+        let at_sender = row.vantage == Some("sender");
+        // Behind a congested place a queue goes on sending for a while.
+        let undisturbed = row.ce == 0 && row.network_lost == 0 && row.vantage != Some("receiver");
+        if !exceeds || !(at_sender || undisturbed) || self.over.len() >= MOST {
             return;
         }
-        let cnp = row.cnp.unwrap_or_default();
-        self.ignored.add(cnp, || name_of(row));
-        self.ignored_cnp = self.ignored_cnp.saturating_add(cnp);
-        self.trains = self.trains.saturating_add(row.cnp_trains);
-        self.weakest = self.weakest.max(reaction);
-        self.over_expected += u64::from(row.dcqcn_deviation.is_some_and(|deviation| deviation > 0.0));
-        self.first = Some(
-            self.first
-                .map_or(row.first_time, |first| first.min(row.first_time)),
-        );
+        self.over.push(Over {
+            tap: row.tap,
+            flow: row.flow_id,
+            epoch: row.epoch,
+            name: name_of(row),
+            cnp: row.cnp.unwrap_or_default(),
+            windows: row.cnp_windows,
+            exceeded: row.cnp_windows_over,
+            excess: row
+                .cnp_over_p50
+                .filter(|excess| excess.is_finite())
+                .unwrap_or(1.0),
+            at_sender,
+            first: row.first_time,
+        });
     }
 
-    pub(super) fn ignored(&self) -> Option<FindingRow> {
-        if self.ignored.all() == 0 {
-            return None;
+    pub(super) fn ignored(&self, context: &Context<'_>) -> Option<FindingRow> {
+        let upstream = |over: &&Over| over.at_sender || context.is_first_on_way(over.tap, over.flow);
+        let fine = |over: &&Over| context.quantum(over.tap) <= COARSEST_STAMPS;
+        let mut flows: Vec<&Over> = self.over.iter().filter(upstream).filter(fine).collect();
+        // Of a flow that several taps judged, the one at the sender's side speaks.
+        flows.sort_by_key(|over| {
+            (
+                over.flow,
+                over.epoch,
+                core::cmp::Reverse(over.at_sender),
+                over.tap,
+            )
+        });
+        flows.dedup_by_key(|over| (over.flow, over.epoch));
+        let first = flows.iter().map(|over| over.first).min()?;
+        let mut worst = Worst::default();
+        let (mut cnp, mut windows, mut told, mut most) = (0u64, 0u64, 0u64, 0.0f64);
+        let mut sure = false;
+        for over in flows {
+            worst.add(over.exceeded, || over.name.clone());
+            cnp = cnp.saturating_add(over.cnp);
+            windows = windows.saturating_add(over.exceeded);
+            told = told.saturating_add(over.windows);
+            most = most.max(over.excess);
+            let least = context.thresholds.ignored_windows.max(1).saturating_mul(4);
+            sure |= over.at_sender && over.exceeded >= least && reaches(over.exceeded, over.windows, 0.9);
         }
         let mut evidence = Evidence::default();
         evidence
-            .count("flows", self.ignored.all())
-            .count("cnp", self.ignored_cnp)
-            .count("trains", self.trains)
-            .number("rate_after_cnp_max", self.weakest)
-            .count("flows_over_dcqcn_rate", self.over_expected)
-            .text("worst", self.ignored.list());
-        let confidence = if self.over_expected > 0 {
-            Confidence::High
-        } else {
-            Confidence::Medium
-        };
+            .count("flows", worst.all())
+            .count("cnp", cnp)
+            .count("windows_over", windows)
+            .count("windows", told)
+            .number("rate_over_bound", most)
+            .text("worst", worst.list());
         Some(IGNORED.finding(
-            (Severity::Warning, confidence),
+            (
+                Severity::Warning,
+                if sure { Confidence::High } else { Confidence::Medium },
+            ),
             format!(
-                "{} kept the rate through {} ({}; up to {} of the rate before): {}",
-                counted(self.ignored.all(), "flow"),
-                counted(self.trains, "train") + " of CNPs",
-                counted(self.ignored_cnp, "CNP"),
-                percent(self.weakest),
-                self.ignored.names()
+                "{} sent {most:.1} times what DCQCN allows at most after {} ({} of {}): {}",
+                counted(worst.all(), "flow"),
+                counted(cnp, "CNP"),
+                windows,
+                counted(told, "window"),
+                worst.names()
             ),
             evidence,
             "Check at the sender that its reaction point is enabled for the priority that CNPs come with (roce_rp), and \
              its counter of CNPs handled.",
-            self.first,
+            Some(first),
         ))
     }
 
     pub(super) fn pacing(&self, context: &Context<'_>) -> Option<FindingRow> {
         let thresholds = context.thresholds;
-        let quantum = |tap: TapId| {
-            let taps = context.run.taps.iter();
-            taps.filter(|row| row.tap == tap)
-                .map(|row| row.stamp_quantum_ns)
-                .max()
-                .unwrap_or_default()
-        };
         let allowed = |odd: &Odd| {
             let others = self
                 .marked
@@ -195,7 +233,7 @@ impl Gathered {
         let fast = once(
             self.fast
                 .iter()
-                .filter(|odd| quantum(odd.tap) <= odd.median_ns / 4),
+                .filter(|odd| context.quantum(odd.tap) <= odd.median_ns / 4),
         );
         let late = once(self.late.iter().filter(|odd| odd.median_ns > allowed(odd)));
         let first = fast.iter().chain(&late).map(|odd| odd.first).min()?;
@@ -230,8 +268,13 @@ impl Gathered {
         } else {
             Severity::Warning
         };
+        let confidence = match late.last() {
+            None => Confidence::High,
+            Some(worst) if worst.at_receiver => Confidence::Medium,
+            Some(_) => Confidence::Low,
+        };
         Some(PACING.finding(
-            (severity, Confidence::Medium),
+            (severity, confidence),
             parts.join("; "),
             evidence,
             "Check the notification point's minimum time between CNPs, and whether CNPs leave in a queue of their own.",

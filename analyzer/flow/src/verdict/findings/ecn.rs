@@ -1,12 +1,13 @@
 //! Findings about marks: whether ECN works from the mark to the slower sender, whether data can be marked at all, and
 //! marks that nobody answers.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use roce_model::{
     Address, Confidence, EpisodeKind, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId,
 };
 
+use super::super::arrivals::Fell;
 use super::super::directory::name_of;
 use super::super::numbers::{counted, percent, reaches};
 use super::super::thresholds::Thresholds;
@@ -25,13 +26,16 @@ pub(super) const WORKING: Rule = Rule {
     meaning: "Switches mark packets, receivers answer with congestion notifications, and senders slow down, as far as \
               the taps can show it.",
     method: "Flows with CE for whose sender CNPs left the receiver (those within 100 us after a NAK left out), or \
-             sender-side flows whose rate fell after trains of CNPs: median of cnp_reaction below reaction_ignored. \
-             Flows that ignore CNPs do not count.",
+             sender-side flows that slowed down. Senders are seen to slow down at their own side by the median of \
+             cnp_reaction, below reaction_seen; at the receiver's side by arrivals: in at least 5 bins after marked ones, \
+             with CNPs, without marks and with as many flows as before, less than arrivals_fell of what came while \
+             packets were marked. Flows that ignore CNPs do not count.",
     source: "DCQCN (Zhu et al., SIGCOMM 2015, section 3): switch marks, notification point answers, reaction point cuts \
              its rate. RoCEv2 CNP: IBTA annex A17.9.3.",
-    thresholds: &["reaction_ignored"],
+    thresholds: &["reaction_seen", "arrivals_fell"],
     severity: Severity::Ok,
     otherwise: "",
+    confidence: "high where senders are seen to slow down at their own side; medium where arrivals show it, or where only marks and CNPs are seen",
 };
 
 pub(super) const NOT_CAPABLE: Rule = Rule {
@@ -45,6 +49,7 @@ pub(super) const NOT_CAPABLE: Rule = Rule {
     thresholds: &["not_ect_share", "least_data_packets"],
     severity: Severity::Info,
     otherwise: "warning when such flows lost packets or were paused, or go to a host to which others are marked",
+    confidence: "high: the packets carry the codepoint at this tap",
 };
 
 pub(super) const MARKS_WITHOUT_CNP: Rule = Rule {
@@ -59,6 +64,7 @@ pub(super) const MARKS_WITHOUT_CNP: Rule = Rule {
     thresholds: &["least_marks"],
     severity: Severity::Warning,
     otherwise: "info when it is not known where the tap stands: the CNPs could take another way",
+    confidence: "high at a tap on the receiver's side; medium between the hosts; low where it is not known where the tap stands",
 };
 
 /// What is known of one flow, the most that any tap shows.
@@ -71,7 +77,12 @@ struct Signal {
     cnp: u64,
     /// Median reaction, at the sender's side.
     reaction: Option<f64>,
+    /// It sent more than DCQCN allows.
+    ignores: bool,
 }
+
+/// Bins in which less arrives than before are no accident from so many on.
+const BINS_THAT_FELL: u64 = 5;
 
 /// Marked flows at a tap that sees both directions.
 #[derive(Debug)]
@@ -145,11 +156,14 @@ impl Gathered {
             ce: 0,
             cnp: 0,
             reaction: None,
+            ignores: false,
         });
         signal.ce = signal.ce.max(row.ce);
         signal.cnp = signal
             .cnp
             .max(cnp.saturating_sub(row.cnp_after_nak.unwrap_or_default()));
+        let over = row.cnp_windows_over.saturating_mul(2) > row.cnp_windows;
+        signal.ignores |= over && row.vantage != Some("receiver");
         if row.vantage == Some("sender") && row.cnp_trains > 0 {
             signal.reaction = row
                 .cnp_reaction_p50
@@ -183,20 +197,31 @@ impl Gathered {
         }
     }
 
-    pub(super) fn working(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let unchanged = context.thresholds.reaction_ignored;
+    pub(super) fn working(
+        &self,
+        context: &Context<'_>,
+        arrivals: &HashMap<Address, Fell>,
+    ) -> Option<FindingRow> {
+        let unchanged = context.thresholds.reaction_seen;
         let ways = cnp_ways(context);
         // CNPs that no flow was found for, between hosts with marks.
         let mut unattributed: Map<(Address, Address), u64> = Map::default();
         let (mut flows, mut ce, mut cnp) = (0u64, 0u64, 0u64);
         let mut reactions = Vec::new();
+        let mut fell: BTreeMap<Address, f64> = BTreeMap::new();
         for signal in self.signals.values() {
             let way = (signal.destination, signal.source);
             let by_way = ways.get(&way).copied().unwrap_or_default();
             let answered = signal.ce > 0 && (signal.cnp > 0 || by_way > 0);
-            let reacted = signal.reaction.filter(|_| signal.cnp > 0);
-            if reacted.is_some_and(|reaction| reaction >= unchanged) || !(answered || reacted.is_some()) {
+            let reacted = signal
+                .reaction
+                .filter(|reaction| signal.cnp > 0 && *reaction < unchanged);
+            if signal.ignores || !(answered || reacted.is_some()) {
                 continue;
+            }
+            let less = arrivals.get(&signal.destination);
+            if let Some(less) = less.filter(|less| signal.ce > 0 && less.bins >= BINS_THAT_FELL) {
+                fell.extend(less.mean().map(|mean| (signal.destination, mean)));
             }
             flows += 1;
             ce = ce.saturating_add(signal.ce);
@@ -221,16 +246,25 @@ impl Gathered {
         if let Some(median) = median {
             evidence.number("rate_after_cnp", median);
         }
-        let reaction = median.map_or_else(
-            || "whether senders slowed down cannot be seen from here".to_owned(),
-            |median| {
+        let worst = fell.values().copied().max_by(f64::total_cmp);
+        let reaction = match (median, worst) {
+            (Some(median), _) => format!(
+                "{} slowed to {} of the rate before (median; seen at the sender's side)",
+                counted(reactions.len() as u64, "flow"),
+                percent(median)
+            ),
+            (None, Some(least)) => {
+                evidence
+                    .count("receivers_with_fewer_arrivals", fell.len() as u64)
+                    .number("arrivals_after_cnp", least);
                 format!(
-                    "{} slowed to {} of the rate before (median)",
-                    counted(reactions.len() as u64, "flow"),
-                    percent(median)
+                    "arrivals at {} fell to {} of the bottleneck's rate after CNPs (seen from arrivals at the receiver's side)",
+                    counted(fell.len() as u64, "receiver"),
+                    percent(least)
                 )
-            },
-        );
+            }
+            (None, None) => "whether senders slowed down cannot be seen from here".to_owned(),
+        };
         let confidence = if median.is_some() {
             Confidence::High
         } else {
@@ -245,7 +279,7 @@ impl Gathered {
                 counted(cnp, "CNP")
             ),
             evidence,
-            if median.is_some() {
+            if median.is_some() || !fell.is_empty() {
                 "Nothing to do; if the rates are too low, look where the marks come from in the episodes."
             } else {
                 "Capture at a sender, too, to see whether its rate falls after a CNP."

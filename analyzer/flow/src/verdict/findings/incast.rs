@@ -14,12 +14,13 @@ pub(super) const INCAST: Rule = Rule {
     title: "many senders at once into one destination",
     meaning: "Several hosts send to one at the same time and its last link cannot take it: the queue before it fills, and \
               packets are marked, paused or dropped.",
-    method: "Episodes of the kind incast: bins in which at least incast_senders hosts send payload to one destination, with \
-             CE, CNPs, losses or pauses.",
+    method: "Episodes of the kind incast: bins in which at least incast_senders hosts send payload to one destination \
+             at the same time (a host goes on sending for 200 us after a packet), with CE, CNPs, losses or pauses.",
     source: "DCQCN (SIGCOMM 2015) and HPCC (SIGCOMM 2019) measure it as the hard case of RoCE.",
     thresholds: &["incast_senders", "incast_long", "episode_quiet", "absorbed_share"],
     severity: Severity::Info,
     otherwise: "warning when packets were lost or flows paused meanwhile, or when the incasts lasted incast_long in all",
+    confidence: "high with at least 10 marked packets while the senders' traffic overlaps; medium with fewer marks, or with CNPs or pauses only; low with losses only",
 };
 
 pub(super) const UNFAIR: Rule = Rule {
@@ -32,6 +33,7 @@ pub(super) const UNFAIR: Rule = Rule {
     thresholds: &["jain_least", "jain_warning", "unfair_bins", "least_data_packets"],
     severity: Severity::Info,
     otherwise: "warning below jain_warning",
+    confidence: "medium: the shares are counted, but a flow may have had less to send",
 };
 
 /// Flows that an index of fairness is worth computing of.

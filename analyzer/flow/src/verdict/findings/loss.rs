@@ -6,6 +6,8 @@ use roce_model::{
 
 use super::super::directory::name_of;
 use super::super::numbers::{bytes, counted, percent, share};
+use super::between::{Claims, Told};
+use super::sure::Sure;
 use super::worst::Worst;
 use super::{Context, Rule};
 
@@ -15,12 +17,16 @@ pub(super) const NETWORK: Rule = Rule {
     meaning: "Packets of RoCE were dropped on the way, and go-back-N sent them and what followed them again.",
     method: "Missing PSNs that a sequence NAK asked for or that a resend after a timeout filled (network_lost), READ \
              responses that were asked for again, and packets captured here that the receiver asked for again \
-             (lost_downstream: lost behind this tap).",
+             (lost_downstream: lost behind this tap). Where several taps saw a flow, what was lost between two of them is counted by \
+             what the first one saw and the second one did not (hops.lost); each tap's own word counts only for what lies outside.",
     source: "IBTA 9.7.5 (ACKs and NAKs of responders) and 9.7.6.1.3 (timeouts of requesters).",
     thresholds: &["loss_critical", "loss_critical_least"],
     severity: Severity::Warning,
-    otherwise: "critical when at least loss_critical_least packets and more than the share loss_critical of the data \
+    otherwise: "info when the confidence is low; critical when at least loss_critical_least packets and more than the share loss_critical of the data \
                 packets were lost",
+    confidence: "high when a second tap shows a loss, or when a NAK names a packet that was missing here until it was sent \
+                 again, of a flow none of whose packets came late; medium when a NAK or a timer is the only sign, as for \
+                 losses behind this tap; low when packets of all these flows came late or twice, for which NAKs come as well",
 };
 
 pub(super) const CAPTURE: Rule = Rule {
@@ -34,6 +40,7 @@ pub(super) const CAPTURE: Rule = Rule {
     thresholds: &[],
     severity: Severity::Info,
     otherwise: "",
+    confidence: "high when no packet of such a flow came late or twice: what was acknowledged arrived; low otherwise",
 };
 
 pub(super) const TIMEOUT: Rule = Rule {
@@ -46,7 +53,9 @@ pub(super) const TIMEOUT: Rule = Rule {
     source: "IBTA 9.7.6.1.3 (transport timer, 4.096 us times 2^n); adaptive timers of adapters start at tens of us.",
     thresholds: &[],
     severity: Severity::Warning,
-    otherwise: "",
+    otherwise: "info when the confidence is low",
+    confidence: "high when no packet of such a flow came late or twice: nothing but the timer explains the silence and what \
+                 was sent again after it; low otherwise",
 };
 
 #[derive(Clone, Debug, Default)]
@@ -60,9 +69,14 @@ pub(super) struct Gathered {
     unresolved: u64,
     wasted_bytes: u64,
     resent_bytes: u64,
+    /// What each tap says.
+    claims: Claims,
     capture: Worst,
     capture_first: Option<Nanos>,
     timeouts: Worst,
+    sure_lost: Sure,
+    sure_capture: Sure,
+    sure_timeouts: Sure,
     timeout_first: Option<Nanos>,
 }
 
@@ -86,6 +100,7 @@ impl Gathered {
             .fold(0, u64::saturating_add);
         if lost > 0 {
             self.lost.add(lost, || name_of(row));
+            self.sure_lost.add_losses(lost, row);
             add(&mut self.network, row.network_lost);
             add(&mut self.downstream, downstream);
             add(&mut self.responses, responses);
@@ -96,16 +111,19 @@ impl Gathered {
         }
         if row.runs_timeout > 0 {
             self.timeouts.add(row.runs_timeout, || name_of(row));
+            self.sure_timeouts.add(row.runs_timeout, row);
         }
     }
 
     /// A flow at any tap: what the capture lost of it.
     pub(super) fn captured(&mut self, row: &FlowRow) {
+        self.claims.note(row);
         let capture = row
             .capture_lost
             .saturating_add(row.response_capture_lost.unwrap_or_default());
         if capture > 0 {
             self.capture.add(capture, || name_of(row));
+            self.sure_capture.add(capture, row);
             self.capture_first = Some(
                 self.capture_first
                     .map_or(row.first_time, |first| first.min(row.first_time)),
@@ -113,14 +131,36 @@ impl Gathered {
         }
     }
 
+    /// All losses, each once.
+    fn told(&self, context: &Context<'_>) -> Told {
+        let sums = [self.network.saturating_add(self.responses), self.downstream];
+        if context.run.hops.is_empty() {
+            let [before, behind] = sums;
+            return Told {
+                before,
+                behind,
+                between: Vec::new(),
+                flows: self.lost.clone(),
+            };
+        }
+        self.claims
+            .tell(context.run, sums, |tap, flow| context.directory.name(tap, flow))
+    }
+
     pub(super) fn network(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let lost = self.lost.sum();
+        let told = self.told(context);
+        let lost = told.lost();
         if lost == 0 {
             return None;
         }
         let of_data = share(lost, self.data_packets).unwrap_or(1.0);
         let thresholds = context.thresholds;
         let critical = lost >= thresholds.loss_critical_least && of_data > thresholds.loss_critical;
+        let confidence = if told.between.is_empty() {
+            self.sure_lost.confidence()
+        } else {
+            Confidence::High
+        };
         let mut evidence = Evidence::default();
         evidence
             .count("lost", lost)
@@ -133,61 +173,55 @@ impl Gathered {
             .number("share", of_data)
             .count("retransmitted_bytes", self.resent_bytes)
             .count("wasted_bytes", self.wasted_bytes)
-            .text("worst", self.lost.list());
-        let between: Vec<String> = context
-            .run
-            .hops
+            .text("worst", told.flows.list());
+        let begin = context.run.span.map(|span| span.first);
+        let between: Vec<String> = told
+            .between
             .iter()
-            .filter(|hop| hop.lost > 0)
             .take(3)
-            .map(|hop| {
-                format!(
-                    "{} between taps {} and {}",
-                    hop.lost, hop.from_tap.0, hop.to_tap.0
-                )
+            .map(|between| {
+                let [one, other] = &between.names;
+                let first = between.first.map_or_else(String::new, |(time, psn)| {
+                    let after = begin.map_or_else(String::new, |begin| {
+                        format!(", {} after the first frame", time.since(begin))
+                    });
+                    format!(", first PSN {psn}{after}")
+                });
+                format!("between {one} and {other}: {} lost{first}", between.lost)
             })
             .collect();
         if !between.is_empty() {
-            evidence.text("between_taps", between.join(", "));
+            evidence.text("between_taps", between.join("; "));
         }
-        let (place, next_step) = match (self.network.saturating_add(self.responses), self.downstream) {
-            (_, 0) => (
-                "before this tap",
-                "Look for drops between the senders and this tap: discard counters of switch ports, buffers and PFC of \
-                 the priority, optics.",
+        let (place, next_step) = place(&told, &between);
+        let first_between = told.between.iter().filter_map(|between| between.first).min();
+        Some(
+            NETWORK.finding(
+                (
+                    match confidence {
+                        // Reordering explains it as well: no reason to wake anybody.
+                        Confidence::Low => Severity::Info,
+                        _ if critical => Severity::Critical,
+                        _ => Severity::Warning,
+                    },
+                    confidence,
+                ),
+                format!(
+                    "the network lost {} of {} ({}), {place}; {} sent again, {} of it in vain: {}",
+                    counted(lost, "packet"),
+                    counted(told.flows.all(), "flow"),
+                    percent(of_data),
+                    bytes(self.resent_bytes),
+                    bytes(self.wasted_bytes),
+                    told.flows.names()
+                ),
+                evidence,
+                next_step,
+                first_between
+                    .map(|(time, _)| time)
+                    .or(context.first(&[EpisodeKind::Loss])),
             ),
-            (0, _) => (
-                "behind this tap",
-                "Look for drops between this tap and the receivers: discard counters of switch ports and of the \
-                 receivers' adapters.",
-            ),
-            _ => (
-                "before and behind this tap",
-                "Look for drops on both sides of this tap: discard counters of switch ports and adapters.",
-            ),
-        };
-        Some(NETWORK.finding(
-            (
-                if critical {
-                    Severity::Critical
-                } else {
-                    Severity::Warning
-                },
-                Confidence::High,
-            ),
-            format!(
-                "the network lost {} of {} ({}), {place}; {} sent again, {} of it in vain: {}",
-                counted(lost, "packet"),
-                counted(self.lost.all(), "flow"),
-                percent(of_data),
-                bytes(self.resent_bytes),
-                bytes(self.wasted_bytes),
-                self.lost.names()
-            ),
-            evidence,
-            next_step,
-            context.first(&[EpisodeKind::Loss]),
-        ))
+        )
     }
 
     pub(super) fn capture(&self, context: &Context<'_>) -> Option<FindingRow> {
@@ -202,7 +236,7 @@ impl Gathered {
             .count("data_packets", self.data_packets)
             .text("worst", self.capture.list());
         Some(CAPTURE.finding(
-            (Severity::Info, Confidence::High),
+            (Severity::Info, self.sure_capture.confidence()),
             format!(
                 "the capture missed {} of {} that were acknowledged and never sent again",
                 counted(lost, "packet"),
@@ -238,7 +272,10 @@ impl Gathered {
             format!(", with up to {silence} of silence before")
         });
         Some(TIMEOUT.finding(
-            (Severity::Warning, Confidence::High),
+            match self.sure_timeouts.confidence() {
+                Confidence::Low => (Severity::Info, Confidence::Low),
+                confidence => (Severity::Warning, confidence),
+            },
             format!(
                 "{} sent again after {}{before}: {}",
                 counted(self.timeouts.all(), "flow"),
@@ -251,4 +288,30 @@ impl Gathered {
             self.timeout_first,
         ))
     }
+}
+
+/// Where packets were lost, and where to look.
+fn place(told: &Told, between: &[String]) -> (String, &'static str) {
+    const BEFORE: &str = "Look for drops between the senders and this tap: discard counters of switch ports, buffers and PFC of \
+                          the priority, optics.";
+    const BEHIND: &str = "Look for drops between this tap and the receivers: discard counters of switch ports and of the \
+                          receivers' adapters.";
+    const BOTH: &str =
+        "Look for drops on both sides of this tap: discard counters of switch ports and adapters.";
+    const BETWEEN: &str = "Look for drops on the way between these taps: discard counters of switch ports, buffers and PFC of the \
+                           priority, optics.";
+    if between.is_empty() {
+        return match (told.before, told.behind) {
+            (_, 0) => ("before this tap".to_owned(), BEFORE),
+            (0, _) => ("behind this tap".to_owned(), BEHIND),
+            _ => ("before and behind this tap".to_owned(), BOTH),
+        };
+    }
+    let outside = [
+        (told.before, "before the first tap"),
+        (told.behind, "behind the last tap"),
+    ];
+    let outside = outside.iter().filter(|(lost, _)| *lost > 0);
+    let outside = outside.map(|(lost, place)| format!("; {place}: {lost}"));
+    (between.join("; ") + &outside.collect::<String>(), BETWEEN)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Severity, TapId};
+use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
 
 use super::super::directory::name_of;
 use super::super::numbers::{counted, share};
@@ -29,6 +29,7 @@ pub(super) const ENTROPY: Rule = Rule {
     thresholds: &["entropy_flows", "entropy_share"],
     severity: Severity::Info,
     otherwise: "warning when flows of such a pair were marked, or lost packets",
+    confidence: "medium: the ports are counted, but that switches hash by them, and that there are several paths, is not seen",
 };
 
 pub(super) const MTU: Rule = Rule {
@@ -42,10 +43,46 @@ pub(super) const MTU: Rule = Rule {
     thresholds: &["mtu_bytes"],
     severity: Severity::Info,
     otherwise: "",
+    confidence: "medium: what both hosts use with others may be more than this way allows",
+};
+
+pub(super) const SPREAD: Rule = Rule {
+    id: "path.spread",
+    title: "packets came over several paths",
+    meaning: "Packets of one flow overtook each other: adaptive routing or packet spraying sends them over paths of different \
+              length. That is no loss. A receiver that does not take packets out of order answers it with NAKs.",
+    method: "Flows with at least least_measurements packets that came late: behind the highest PSN, not seen before, and without \
+             anything that made the sender send them again. The depth (reorder_depth_max) and the time (reorder_time_max_ns) \
+             are the flow's own.",
+    source: "Packet spraying and adaptive routing: IRN (SIGCOMM 2018, section 4), NVIDIA's adaptive routing, Ultra Ethernet 1.0.",
+    thresholds: &["least_measurements"],
+    severity: Severity::Info,
+    otherwise: "",
+    confidence: "high when no packet of these flows was lost or sent again; medium when some were, as a late packet and \
+                 a resent one then look alike",
 };
 
 /// The path MTU that fits into the smallest frame of Ethernet that is in use, 1500 bytes.
 const ALWAYS_POSSIBLE: u32 = 1024;
+
+impl Spread {
+    fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
+        if row.late < thresholds.least_measurements.max(1) {
+            return;
+        }
+        self.flows.add(row.late, || name_of(row));
+        self.depth = self.depth.max(row.reorder_depth_max);
+        self.time = self.time.max(row.reorder_time_max_ns.map(Nanos));
+        let behind = row.lost_downstream.unwrap_or_default();
+        let responses = row.response_network_lost.unwrap_or_default();
+        for lost in [row.network_lost, behind, responses] {
+            self.lost = self.lost.saturating_add(lost);
+        }
+        self.resent = self.resent.saturating_add(row.retransmitted_packets);
+        let first = self.first.unwrap_or(row.first_time);
+        self.first = Some(first.min(row.first_time));
+    }
+}
 
 #[derive(Debug, Default)]
 struct Paths {
@@ -65,8 +102,20 @@ struct Small {
     name: String,
 }
 
+/// Flows whose packets came out of order.
+#[derive(Debug, Default)]
+struct Spread {
+    flows: Worst,
+    depth: Option<u64>,
+    time: Option<Nanos>,
+    lost: u64,
+    resent: u64,
+    first: Option<Nanos>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
+    spread: Spread,
     pairs: Map<(TapId, Address, Address), Paths>,
     flows: usize,
     /// The largest path MTU that a host uses.
@@ -77,6 +126,7 @@ pub(super) struct Gathered {
 impl Gathered {
     pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
         self.port(row);
+        self.spread.flow(row, thresholds);
         let Some(mtu) = row.path_mtu else { return };
         for host in [row.source, row.destination] {
             let key = (row.tap, host);
@@ -166,12 +216,68 @@ impl Gathered {
             Severity::Info
         };
         Some(ENTROPY.finding(
-            (severity, Confidence::High),
+            (severity, Confidence::Medium),
             format!("ECMP cannot spread {}: {}", counted(worst.all(), "pair") + " of hosts", worst.name()),
             evidence,
             "Give queue pairs flow labels of their own (the flow_label of the address handle, or the adapter's own setting) \
              and compare the load of the parallel links.",
             None,
+        ))
+    }
+
+    pub(super) fn spread(&self) -> Option<FindingRow> {
+        let Spread {
+            flows,
+            depth,
+            time,
+            lost,
+            resent,
+            first,
+        } = &self.spread;
+        if flows.all() == 0 {
+            return None;
+        }
+        let mut evidence = Evidence::default();
+        evidence.count("flows", flows.all()).count("late", flows.sum());
+        let mut by = Vec::new();
+        if let Some(depth) = depth {
+            evidence.count("reorder_depth_max", *depth);
+            by.push(counted(*depth, "packet"));
+        }
+        if let Some(time) = time {
+            evidence.count("reorder_time_max_ns", time.0);
+            by.push(time.to_string());
+        }
+        evidence
+            .count("lost", *lost)
+            .count("retransmitted_packets", *resent)
+            .text("worst", flows.list());
+        let by = if by.is_empty() {
+            String::new()
+        } else {
+            format!(", by up to {}", by.join(" and "))
+        };
+        let loss = if *lost == 0 {
+            "no loss".to_owned()
+        } else {
+            format!("{} lost besides", counted(*lost, "packet"))
+        };
+        let confidence = if *lost == 0 && *resent == 0 {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        };
+        Some(SPREAD.finding(
+            (Severity::Info, confidence),
+            format!(
+                "{} came over several paths: {} out of order{by}, {loss}: {}",
+                counted(flows.all(), "flow"),
+                counted(flows.sum(), "packet"),
+                flows.names()
+            ),
+            evidence,
+            "Nothing to do where the receivers take packets out of order; else look for NAKs, and keep their flows on one path.",
+            *first,
         ))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Nanos, Severity, TapId};
+use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Nanos, RunSummary, Severity, TapId, TapRow};
 
 use super::super::directory::name_of;
 use super::super::numbers::{counted, percent, reaches, share};
@@ -13,6 +13,9 @@ use super::{Context, Rule};
 const MOST: usize = 1 << 12;
 /// Coarser stamps than this cannot order the packets of a fast link: at 100 Gb/s ten full ones come in a microsecond.
 const COARSE_STAMPS: u64 = 1_000;
+/// Copies from which on it is said that a tap shows packets twice, if they are a third of its packets and more: at least half of what
+/// is no copy came twice.
+const LEAST_COPIES: u64 = 16;
 /// Rows of the timeline still change for this time; what is stamped out of order by more comes in parts.
 const DISORDER: Nanos = Nanos(10_000_000);
 
@@ -27,19 +30,22 @@ pub(super) const ICRC: Rule = Rule {
     thresholds: &["icrc_systematic"],
     severity: Severity::Warning,
     otherwise: "info over icrc_systematic",
+    confidence: "high: the checksum is computed; low over icrc_systematic, where the way of capturing explains it better",
 };
 
 pub(super) const CAPTURE: Rule = Rule {
     id: "capture.quality",
     title: "what the capture could not show",
     meaning: "The capture itself has gaps or limits, and other results are less certain by them.",
-    method: "Records that the capture, the kernel or a mirror lost; headers cut by the snaplen; stamps out of order by more \
-             than 10 ms, or coarser than 1 us; taps with data in one direction only; inputs that ended early; flows and \
+    method: "Records that the capture, the kernel or a mirror lost; headers cut by the snaplen; frames that were not in the \
+             order of their stamps (they are sorted over 1 ms before anything is counted); stamps out of order by more than 10 ms, \
+             or coarser than 1 us; mirrors that show packets twice (copies are dropped); taps with data in one direction only; inputs that ended early; flows and \
              episodes for which there was no room.",
     source: "pcapng ISB and EPB options, ERSPAN sequence numbers; all headers of RoCEv2 end within 96 bytes.",
     thresholds: &["least_data_packets"],
     severity: Severity::Info,
     otherwise: "",
+    confidence: "high: the capture states it, or lacks it",
 };
 
 /// What a tap saw of requests and answers.
@@ -154,6 +160,7 @@ impl Gathered {
             back,
             format!("stamps step back by up to {}", Nanos(back)),
         );
+        repaired(run, &mut note);
         let coarse = run
             .taps
             .iter()
@@ -205,7 +212,7 @@ impl Gathered {
             evidence,
             "Capture again with a snaplen of at least 96 bytes, a larger buffer, and both directions, before trusting what \
              rests on the missing packets.",
-            None,
+            run.taps.iter().filter_map(|tap| tap.sorted_first_time).min(),
         ))
     }
 
@@ -214,4 +221,34 @@ impl Gathered {
         taps.filter(|ways| ways.data >= least && ways.answers == 0 && !ways.paired)
             .count() as u64
     }
+}
+
+/// What was wrong with captures and put right: records out of order, and packets that came twice.
+fn repaired(run: &RunSummary, note: &mut impl FnMut(&'static str, u64, String)) {
+    let sum = |of: fn(&TapRow) -> u64| run.taps.iter().map(of).fold(0, u64::saturating_add);
+    let sorted = sum(|tap| tap.sorted_frames);
+    let furthest = run.taps.iter().map(|tap| tap.sorted_max_ns).max();
+    note(
+        "sorted_frames",
+        sorted,
+        format!(
+            "the capture was not in the order of its stamps: {} stood up to {} behind later ones, and were put in order",
+            counted(sorted, "frame"),
+            Nanos(furthest.unwrap_or_default())
+        ),
+    );
+    let too_late = sum(|tap| tap.sorted_too_late);
+    note(
+        "sorted_too_late",
+        too_late,
+        format!("{} came too late for that", counted(too_late, "frame")),
+    );
+    let is_doubled = |tap: &&TapRow| tap.copies >= LEAST_COPIES && tap.copies >= tap.roce_packets / 3;
+    let copies = run.taps.iter().filter(is_doubled).map(|tap| tap.copies);
+    let copies = copies.fold(0, u64::saturating_add);
+    note(
+        "copies",
+        copies,
+        format!("a mirror shows packets twice: {copies} of them were dropped"),
+    );
 }

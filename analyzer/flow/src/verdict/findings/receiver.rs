@@ -24,6 +24,7 @@ pub(super) const RNR: Rule = Rule {
     thresholds: &[],
     severity: Severity::Warning,
     otherwise: "",
+    confidence: "high: each NAK says it",
 };
 
 pub(super) const NAK_FATAL: Rule = Rule {
@@ -36,6 +37,7 @@ pub(super) const NAK_FATAL: Rule = Rule {
     thresholds: &[],
     severity: Severity::Critical,
     otherwise: "",
+    confidence: "high: each NAK says it",
 };
 
 #[derive(Clone, Debug, Default)]

@@ -20,6 +20,7 @@ pub(super) const STALL: Rule = Rule {
     severity: Severity::Info,
     otherwise: "warning when a timeout ended one of them, when packets to the same host were lost, refused or paused \
                 meanwhile, or when one lasted stall_long",
+    confidence: "high when a timeout ended every stall; medium when nothing captured says why; low at a tap that lost records",
 };
 
 /// Whether something else that was captured explains a stall: losses on the way to the same host, a host without
@@ -81,8 +82,8 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
         .text("worst", worst.names());
     let confidence = match (lossy, by_timeout) {
         (true, _) => Confidence::Low,
-        (false, 0) => Confidence::Medium,
-        (false, _) => Confidence::High,
+        (false, timeouts) if timeouts == worst.all() => Confidence::High,
+        (false, _) => Confidence::Medium,
     };
     let timeout = match by_timeout {
         0 => String::new(),

@@ -8,7 +8,7 @@ mod evidence;
 mod losses;
 
 use roce_model::{
-    CnpReceiver, EventKind, Fact, FindingRow, FlowRow, Nanos, Qpn, RunSummary, Severity, TapId,
+    CnpReceiver, Confidence, EventKind, Fact, FindingRow, FlowRow, Nanos, Qpn, RunSummary, Severity, TapId,
 };
 
 use super::super::rows::{MS, Run, back, event, flow, host};
@@ -73,6 +73,16 @@ fn every_rule_is_explained() {
         for text in [rule.title, rule.meaning, rule.method, rule.source] {
             assert!(!text.is_empty() && !text.contains("  "), "{}: {text}", rule.id);
         }
+        // What earns which confidence begins with one of its words.
+        let known = Confidence::ALL
+            .iter()
+            .any(|word| rule.confidence.starts_with(word.name()));
+        assert!(
+            known && !rule.confidence.contains("  "),
+            "{}: {}",
+            rule.id,
+            rule.confidence
+        );
         for name in rule.thresholds {
             assert!(Thresholds::named(name).is_ok(), "{}: {name}", rule.id);
         }

@@ -172,6 +172,7 @@ fn so_far() -> SoFar {
             confidence: Confidence::High,
             next_step: "Look at the discard counters.".into(),
             first_time: None,
+            concerns_shown: None,
         }],
         too_many: false,
     }

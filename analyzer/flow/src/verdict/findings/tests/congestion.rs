@@ -1,6 +1,6 @@
 //! Marks, notifications, incasts, pauses.
 
-use roce_model::{Confidence, EventRow, PauseFrame, TapRow, TimelineRow};
+use roce_model::{EventRow, HopRow, PauseFrame, TapRow, TimelineRow};
 use roce_wire::{MacAddress, Pause, PauseKind};
 
 use super::super::super::Settings;
@@ -49,7 +49,8 @@ fn two_taps_tell_one_story() {
     let working = fired(&run, "ecn.working");
     assert_eq!(
         working.summary,
-        "ECN works for 1 flow: 200 packets with CE, 12 CNPs; 1 flow slowed to 60 % of the rate before (median)"
+        "ECN works for 1 flow: 200 packets with CE, 12 CNPs; 1 flow slowed to 60 % of the rate before (median; seen at \
+         the sender's side)"
     );
     assert_eq!(working.confidence, Confidence::High);
 }
@@ -174,32 +175,63 @@ fn data_without_ecn() {
 #[test]
 fn senders_that_ignore_cnps() {
     let mut data = flow(1, 2);
-    (data.cnp, data.cnp_trains, data.cnp_reaction_p50, data.vantage) =
-        (Some(40), 5, Some(0.97), Some("sender"));
+    (data.cnp, data.vantage) = (Some(40), Some("sender"));
+    (data.cnp_windows, data.cnp_windows_over, data.cnp_over_p50) = (15, 8, Some(4.0));
     let verdict = |data: &FlowRow| finding(&run_of(&[data]), "cnp.ignored").cloned();
     let row = verdict(&data).unwrap();
     assert_eq!(
         row.summary,
-        "1 flow kept the rate through 5 trains of CNPs (40 CNPs; up to 97 % of the rate before): \
-         10.0.0.1 > 10.0.0.2 QP 0x11"
+        "1 flow sent 4.0 times what DCQCN allows at most after 40 CNPs (8 of 15 windows): 10.0.0.1 > 10.0.0.2 QP 0x11"
     );
     assert_eq!(
         (row.severity, row.confidence),
         (Severity::Warning, Confidence::Medium)
     );
-    assert!((number(&row, "rate_after_cnp_max") - 0.97).abs() < 1e-12);
+    assert!((number(&row, "rate_over_bound") - 4.0).abs() < 1e-12);
     assert!(finding(&run_of(&[&data]), "ecn.working").is_none());
-    data.dcqcn_deviation = Some(0.8);
-    assert_eq!(verdict(&data).unwrap().confidence, Confidence::High);
-    data.cnp_reaction_p50 = Some(0.96);
+    // Half of the windows are not more than half.
+    data.cnp_windows = 16;
     assert_eq!(verdict(&data), None);
-    (data.cnp_reaction_p50, data.cnp_trains) = (Some(1.0), 4);
-    assert_eq!(verdict(&data), None, "too few trains");
-    (data.cnp_trains, data.vantage) = (50, Some("receiver"));
+    (data.cnp_windows, data.cnp_windows_over) = (7, 7);
+    assert_eq!(verdict(&data), None, "too few windows");
+    // Four times 8, and nine in ten.
+    (data.cnp_windows, data.cnp_windows_over) = (35, 32);
+    assert_eq!(verdict(&data).unwrap().confidence, Confidence::High);
+    // Whatever the rate after a train was: a share of the port or the application may hold the flow.
+    (data.cnp_windows_over, data.cnp_trains, data.cnp_reaction_p50) = (0, 50, Some(1.0));
+    assert_eq!(verdict(&data), None);
+    (data.cnp_windows_over, data.vantage) = (32, Some("receiver"));
     assert_eq!(
         verdict(&data),
         None,
         "behind the bottleneck every sender looks like this"
+    );
+}
+
+#[test]
+fn the_first_of_two_taps_stands_at_the_sender() {
+    let mut data = flow(1, 2);
+    (data.cnp, data.cnp_windows, data.cnp_windows_over) = (Some(400), 40, 40);
+    let with = |from: u32, to: u32, ce: u64| {
+        let mut run = Run::new();
+        run.summary.hops = vec![HopRow {
+            flow_id: data.flow_id,
+            from_tap: TapId(from),
+            to_tap: TapId(to),
+            matched: 1_000,
+            ..HopRow::default()
+        }];
+        let mut row = data.clone();
+        row.ce = ce;
+        run.closed(&row);
+        finding(&run.conclude(), "cnp.ignored").map(|row| row.confidence)
+    };
+    assert_eq!(with(0, 1, 0), Some(Confidence::Medium));
+    assert_eq!(with(1, 0, 0), None, "another tap is before it");
+    assert_eq!(with(0, 1, 1), None, "packets were marked before it");
+    assert!(
+        finding(&run_of(&[&data]), "cnp.ignored").is_none(),
+        "nobody knows where the tap stands"
     );
 }
 
@@ -446,27 +478,94 @@ fn pause_frames_without_the_links_speed() {
         }
         run.conclude()
     };
-    let run = frames(PauseKind::Priority, 100, 1);
+    let run = frames(PauseKind::Priority, 1, 1);
     let storm = fired(&run, "pause.storm");
     assert_eq!(
         storm.summary,
-        "100 PFC frames were captured; for how long they stopped a priority is not known without --link-rate"
+        "at least 1 pause frame stopped priority 3 by 00:00:00:00:00:00; for how long is not known without --link-rate"
     );
     assert_eq!(
         (storm.severity, storm.confidence),
         (Severity::Info, Confidence::Low)
     );
-    assert!(finding(&frames(PauseKind::Priority, 99, 1), "pause.storm").is_none());
     assert!(
         finding(&frames(PauseKind::Priority, 500, 0), "pause.storm").is_none(),
         "each of them ends a pause"
     );
     let run = frames(PauseKind::Link, 1, 1);
     let storm = fired(&run, "pause.storm");
-    assert_eq!(
-        storm.summary,
-        "1 frame of 802.3x stop the whole link instead of one priority"
+    assert!(
+        storm
+            .summary
+            .ends_with("; 1 frame of 802.3x stop the whole link instead of one priority"),
+        "{}",
+        storm.summary
     );
     assert_eq!(storm.severity, Severity::Warning);
     assert!(finding(&frames(PauseKind::Link, 9, 0), "pause.storm").is_none());
+}
+
+#[test]
+fn the_share_of_a_pause_by_speed() {
+    // 30 pauses of 247 us in 10 ms: 74 %. Each begins with 65,535 quanta and ends with a frame of 0: 65,535 x 512 bits take
+    // 41.9 us at 800 Gbit/s, so that at this speed they are 30 x 41.9 us long: 12.6 %. At 50 Gbit/s they would last 671 us.
+    let mut run = Run::new();
+    run.summary.taps = vec![TapRow {
+        first_time: Some(Nanos(0)),
+        last_time: Some(Nanos(10 * MS)),
+        ..TapRow::default()
+    }];
+    let frame = |time: u64, quanta: u16| PauseFrame {
+        before: 0,
+        reported: true,
+        time: Nanos(time),
+        tap: TapId(0),
+        pause: Pause {
+            source: MacAddress::default(),
+            destination: MacAddress::PAUSE,
+            kind: PauseKind::Priority,
+            enabled: 0b1000,
+            quanta: [quanta; 8],
+            present: 8,
+        },
+    };
+    for cycle in 0..30u64 {
+        run.verdicts().pause(&frame(cycle * 333_000, u16::MAX));
+        run.verdicts().pause(&frame(cycle * 333_000 + 247_000, 0));
+    }
+    let run = run.conclude();
+    let storm = fired(&run, "pause.storm");
+    assert_eq!(
+        storm.summary,
+        "paused: priority 3 by 00:00:00:00:00:00 for 74 % at 10 Gbit/s, 74 % at 50 Gbit/s, 13 % at 800 Gbit/s of the time, \
+         by at least 30 pause frames; the link's speed is not known"
+    );
+    assert_eq!(
+        (storm.severity, storm.confidence),
+        (Severity::Warning, Confidence::High),
+        "5 % is exceeded at any speed"
+    );
+    assert!((number(storm, "share_at_most") - 0.741).abs() < 1e-12);
+    assert!((number(storm, "share_at_least") - 30.0 * 41.942e-6 / 10e-3).abs() < 1e-4);
+}
+
+#[test]
+fn packets_over_several_paths_are_no_loss() {
+    let mut data = flow(1, 2);
+    (data.late, data.reordered) = (16, 16);
+    (data.reorder_depth_max, data.reorder_time_max_ns) = (Some(120), Some(25_000));
+    let verdict = |data: &FlowRow| finding(&run_of(&[data]), "path.spread").cloned();
+    let row = verdict(&data).unwrap();
+    assert_eq!(
+        row.summary,
+        "1 flow came over several paths: 16 packets out of order, by up to 120 packets and 25.0 us, no loss: \
+         10.0.0.1 > 10.0.0.2 QP 0x11"
+    );
+    assert_eq!((row.severity, row.confidence), (Severity::Info, Confidence::High));
+    data.network_lost = 2;
+    let row = verdict(&data).unwrap();
+    assert!(row.summary.contains("2 packets lost besides"), "{}", row.summary);
+    assert_eq!(row.confidence, Confidence::Medium);
+    data.late = 15;
+    assert_eq!(verdict(&data), None);
 }

@@ -91,3 +91,41 @@ fn a_tap_that_saw_one_direction() {
     assert_eq!(verdict(|row| row.acks = 1), None);
     assert_eq!(verdict(|row| row.service = "UC"), None, "UC has no ACKs");
 }
+
+#[test]
+fn captures_that_were_put_right_say_so() {
+    let tap = |copies, sorted_frames| roce_model::TapRow {
+        roce_packets: 90,
+        copies,
+        sorted_frames,
+        sorted_max_ns: 12_000,
+        sorted_first_time: Some(Nanos(7)),
+        ..roce_model::TapRow::default()
+    };
+    let of = |tap: roce_model::TapRow| {
+        let mut run = Run::new();
+        run.summary.taps = vec![tap];
+        run.conclude()
+    };
+    let run = of(tap(45, 3));
+    let quality = fired(&run, "capture.quality");
+    assert_eq!(
+        (count(quality, "sorted_frames"), count(quality, "copies")),
+        (3, 45)
+    );
+    assert!(
+        quality
+            .summary
+            .contains("3 frames stood up to 12.0 us behind later ones"),
+        "{}",
+        quality.summary
+    );
+    assert!(
+        quality.summary.contains("a mirror shows packets twice"),
+        "{}",
+        quality.summary
+    );
+    assert_eq!(quality.first_time, Some(Nanos(7)));
+    // A few copies in 90 packets are no mirror of both directions.
+    assert!(finding(&of(tap(29, 0)), "capture.quality").is_none());
+}

@@ -13,8 +13,12 @@ fn one_packet_lost_in_the_network_is_a_warning() {
     let lost = fired(&run, "loss.network");
     assert_eq!(
         (lost.severity, lost.confidence),
-        (Severity::Warning, Confidence::High)
+        (Severity::Warning, Confidence::Medium)
     );
+    data.losses_proven = 1;
+    let run = run_of(&[&data, &back(&data)]);
+    let lost = fired(&run, "loss.network");
+    assert_eq!(lost.confidence, Confidence::High);
     assert_eq!(
         lost.summary,
         "the network lost 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB sent again, 3.07 kB of it in vain: \
@@ -65,23 +69,87 @@ fn where_packets_were_lost() {
         lost.summary
     );
     assert!(lost.next_step.contains("between this tap and the receivers"));
-    data.response_network_lost = Some(1);
-    let mut with_hop = Run::new();
-    with_hop.summary.hops.push(HopRow {
-        from_tap: TapId(0),
-        to_tap: TapId(1),
-        lost: 3,
-        ..HopRow::default()
-    });
-    with_hop.closed(&data);
-    let run = with_hop.conclude();
+    (data.response_network_lost, data.network_lost) = (Some(1), 0);
+    let run = run_of(&[&data]);
     let lost = fired(&run, "loss.network");
     assert!(lost.summary.contains("lost 3 packets") && lost.summary.contains("before and behind this tap"));
+}
+
+/// Two files; the second one's packets came first, so its tap has the lower number.
+fn two_taps() -> Run {
+    let mut run = Run::new();
+    let tap = |tap: u32, input: &str| TapRow {
+        tap: TapId(tap),
+        input: input.to_owned().into(),
+        ..TapRow::default()
+    };
+    run.summary.taps = vec![tap(0, "b/h2.pcapng.gz"), tap(1, "a/h1.pcap")];
+    let input = |path: &str| roce_model::InputSummary {
+        path: path.to_owned(),
+        ..roce_model::InputSummary::default()
+    };
+    run.summary.inputs = vec![input("a/h1.pcap"), input("b/h2.pcapng.gz")];
+    run
+}
+
+#[test]
+fn what_was_lost_between_two_taps_is_one_loss() {
+    // 10 are lost between the taps: the first tap says "behind", the second one "before", and of one of them neither knows. The
+    // second one knows of 2 behind it as well.
+    let mut before = flow(1, 2);
+    (before.tap, before.counted, before.lost_downstream) = (TapId(1), false, Some(9));
+    let mut behind = flow(1, 2);
+    (behind.tap, behind.network_lost, behind.lost_downstream) = (TapId(0), 9, Some(2));
+    let hop = HopRow {
+        flow_id: before.flow_id,
+        from_tap: TapId(1),
+        to_tap: TapId(0),
+        lost: 10,
+        first_lost_psn: Some(4_711),
+        first_lost_time: Some(Nanos(5 * MS)),
+        ..HopRow::default()
+    };
+    let mut run = two_taps();
+    run.summary.hops.push(hop.clone());
+    run.closed(&before);
+    run.closed(&behind);
+    let run = run.conclude();
+    let lost = fired(&run, "loss.network");
+    assert_eq!(count(lost, "lost"), 12);
     assert!(
-        lost.evidence
-            .to_string()
-            .contains(r#""between_taps":"3 between taps 0 and 1""#)
+        lost.summary.starts_with(
+            "the network lost 12 packets of 1 flow (1.2 %), between h1 and h2: 10 lost, first PSN 4711"
+        ),
+        "{}",
+        lost.summary
     );
+    assert!(
+        lost.summary.contains("; behind the last tap: 2; "),
+        "{}",
+        lost.summary
+    );
+    assert_eq!(lost.first_time, Some(Nanos(5 * MS)));
+
+    // Neither tap alone names a loss.
+    (
+        before.lost_downstream,
+        behind.network_lost,
+        behind.lost_downstream,
+    ) = (Some(0), 0, Some(0));
+    let mut run = two_taps();
+    run.summary.hops.push(hop.clone());
+    run.closed(&before);
+    run.closed(&behind);
+    let run = run.conclude();
+    assert_eq!(count(fired(&run, "loss.network"), "lost"), 10);
+
+    // Both saw all of it: what one tap alone would say is wrong.
+    (before.lost_downstream, behind.network_lost) = (Some(33), 30);
+    let mut run = two_taps();
+    run.summary.hops.push(HopRow { lost: 0, ..hop });
+    run.closed(&before);
+    run.closed(&behind);
+    assert!(finding(&run.conclude(), "loss.network").is_none());
 }
 
 #[test]

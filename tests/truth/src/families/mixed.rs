@@ -1,32 +1,18 @@
-//! Random scenarios: a seed becomes a scenario of the simulator. The same seed gives the same one. What happens in it is left
-//! to the simulator, what is made of it to the analysis.
+//! Family `mixed`: anything with anything. A seed becomes a scenario of the simulator; the same seed gives the same one.
 //!
 //! Every fifth is clean: enough room on every link, ECN set up, nothing lost, a tap that sees everything.
 
 use std::fmt::Write as _;
 
-use rand::Rng as _;
-use roce_sim::random::{self, Random};
+use crate::draw::Draw;
+use crate::plan::RandomScenario;
 
 /// Data packets that the narrowest link carries in one run, at the most.
-const MOST_PACKETS: u64 = 12_000;
-
-/// A scenario, and what belongs to it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RandomScenario {
-    /// Its seed.
-    pub seed: u64,
-    /// The scenario, as the simulator reads it.
-    pub toml: String,
-    /// Nothing in it is wrong.
-    pub clean: bool,
-    /// Arguments of the analysis.
-    pub arguments: Vec<String>,
-}
+const MAX_PACKETS: u64 = 12_000;
 
 /// The scenario of a seed.
-pub fn scenario(seed: u64) -> RandomScenario {
-    let mut draw = Draw(random::stream(seed, "scenario"));
+pub(crate) fn scenario(seed: u64) -> RandomScenario {
+    let mut draw = Draw::new(seed, "scenario");
     let clean = draw.one_in(5);
     let network = Network::draw(&mut draw, clean);
     let mut toml = String::new();
@@ -37,34 +23,11 @@ pub fn scenario(seed: u64) -> RandomScenario {
         anything(&mut draw, &network, &mut toml)
     };
     RandomScenario {
+        family: "mixed",
         seed,
         toml,
-        clean,
+        healthy: clean,
         arguments,
-    }
-}
-
-/// Draws from one stream.
-struct Draw(Random);
-
-impl Draw {
-    /// A number below `bound`.
-    fn below(&mut self, bound: u64) -> u64 {
-        // The bias is below bound / 2^64.
-        u64::try_from((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64).unwrap_or_default()
-    }
-
-    fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.below(most - least + 1)
-    }
-
-    fn one_in(&mut self, times: u64) -> bool {
-        self.below(times) == 0
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        let place = self.below(choices.len() as u64);
-        choices[usize::try_from(place).unwrap_or_default()]
     }
 }
 
@@ -99,8 +62,8 @@ impl Network {
         } else {
             1024
         };
-        // So long that a full link carries MOST_PACKETS, but 2 to 8 ms; sometimes longer, with pauses in between.
-        let full = MOST_PACKETS * (mtu + 70) * 8 / (gigabits * 1_000);
+        // So long that a full link carries MAX_PACKETS, but 2 to 8 ms; sometimes longer, with pauses in between.
+        let full = MAX_PACKETS * (mtu + 70) * 8 / (gigabits * 1_000);
         Self {
             hosts,
             leaves,
@@ -429,7 +392,7 @@ mod tests {
             assert_eq!(found, scenario(seed));
             let parsed = Scenario::parse(&found.toml);
             assert!(parsed.is_ok(), "{seed}: {parsed:?}\n{}", found.toml);
-            clean += u32::from(found.clean);
+            clean += u32::from(found.healthy);
         }
         // A fifth of 1,000 is 200, its standard deviation sqrt(1000 * 0.2 * 0.8) = 13.
         assert!((150..250).contains(&clean), "{clean}");

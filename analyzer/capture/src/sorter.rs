@@ -1,0 +1,309 @@
+//! The records of one capture in the order of their stamps.
+//!
+//! A capturing host with several receive queues writes records out of order: the stamps are right, the places in the file are
+//! not. So batches are held until nothing that belongs before their last frame can come, [`Sorter::WINDOW`] of the stamps
+//! later. As long as batches come in order they pass as they are; frames that are not in order are sorted, and copied into
+//! new batches. Leaves reading to `reader`.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use bytes::Bytes;
+use roce_model::Nanos;
+
+use crate::frame::{Batch, Frame, Lost, Note, place};
+
+/// What was found out of order, and what was done about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sorting {
+    /// Frames that stood behind one with a later stamp.
+    pub frames: u64,
+    /// The stamp of the first of them.
+    pub first: Option<Nanos>,
+    /// The furthest that one was behind the latest stamp before it, in nanoseconds.
+    pub furthest_ns: u64,
+    /// Those that came too late to be put in their place: further behind than the window of sorting, or than there was room for.
+    pub too_late: u64,
+}
+
+/// A batch all of whose frames are in order, and behind all before it.
+#[derive(Debug)]
+struct Held {
+    batch: Batch,
+    last: Nanos,
+    bytes: usize,
+}
+
+/// What is sorted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Kind {
+    Lost,
+    Note,
+    Frame,
+}
+
+/// One of the things in a batch whose frames are not in order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Item {
+    time: Nanos,
+    /// At one time the order is that of the file.
+    number: u64,
+    slot: usize,
+    index: usize,
+    kind: Kind,
+}
+
+/// A batch some of whose frames wait.
+#[derive(Debug)]
+struct Slot {
+    batch: Batch,
+    waiting: usize,
+    bytes: usize,
+}
+
+/// Puts one capture in order.
+#[derive(Debug)]
+pub(crate) struct Sorter {
+    most_bytes: usize,
+    held: VecDeque<Held>,
+    /// Comes before what is held.
+    items: BinaryHeap<Reverse<Item>>,
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    spent: Vec<Batch>,
+    numbered: u64,
+    /// Frames and bytes that wait.
+    frames: usize,
+    bytes: usize,
+    newest: Nanos,
+    /// The latest stamp of a frame that was let go.
+    gone: Nanos,
+    sorting: Sorting,
+}
+
+/// Frames that wait, at most.
+const MAX_FRAMES: usize = 1 << 18;
+/// Bytes of frames in a batch that is made of others, as blocks have them.
+const BATCH_BYTES: usize = 256 << 10;
+/// The stamp of a record whose own does not fit: it has no place, and stays behind the record before it.
+const NO_STAMP: Nanos = Nanos(u64::MAX);
+
+impl Sorter {
+    /// Frames are put in order over this much of their stamps: receive queues are emptied by interrupts and threads that wait for
+    /// their turn, some 10 to 100 us as a rule.
+    pub(crate) const WINDOW: Nanos = Nanos(1_000_000);
+
+    /// Holds about as many bytes as told at most.
+    pub(crate) fn new(most_bytes: usize) -> Self {
+        Self {
+            most_bytes,
+            held: VecDeque::new(),
+            items: BinaryHeap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            spent: Vec::new(),
+            numbered: 0,
+            frames: 0,
+            bytes: 0,
+            newest: Nanos(0),
+            gone: Nanos(0),
+            sorting: Sorting::default(),
+        }
+    }
+
+    /// What was found so far.
+    pub(crate) fn sorting(&self) -> Sorting {
+        self.sorting
+    }
+
+    /// The latest stamp of a frame that was let go.
+    pub(crate) fn gone(&self) -> Nanos {
+        self.gone
+    }
+
+    /// Takes the next batch; `in_order`: none of its frames steps back, nor does the first one against that before it.
+    pub(crate) fn push(&mut self, batch: Batch, in_order: bool) {
+        let bytes = batch.data.len();
+        self.bytes += bytes;
+        self.frames += batch.frames.len();
+        let first = batch.frames.first().map_or(self.newest, |frame| frame.time);
+        let last = batch.frames.last().map_or(self.newest, |frame| frame.time);
+        if in_order && first >= self.newest && last < NO_STAMP {
+            self.newest = last;
+            self.held.push_back(Held { batch, last, bytes });
+            return;
+        }
+        self.note_disorder(&batch);
+        for held in std::mem::take(&mut self.held) {
+            self.sort(held.batch, held.bytes);
+        }
+        self.sort(batch, bytes);
+    }
+
+    /// Counts the frames of the next batch that are out of order.
+    fn note_disorder(&mut self, batch: &Batch) {
+        for time in batch.frames.iter().map(|frame| frame.time) {
+            if time == NO_STAMP {
+                continue;
+            }
+            if time < self.newest {
+                let behind = self.newest.0 - time.0;
+                self.sorting.frames += 1;
+                self.sorting.first.get_or_insert(time);
+                self.sorting.furthest_ns = self.sorting.furthest_ns.max(behind);
+            }
+            self.newest = self.newest.max(time);
+        }
+    }
+
+    /// Puts what is in a batch among what waits to be sorted.
+    fn sort(&mut self, batch: Batch, bytes: usize) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        // What has no stamp of its own comes where it stands.
+        let mut last = self.gone;
+        let mut add = |time: Nanos, kind, index| {
+            self.numbered += 1;
+            self.items.push(Reverse(Item {
+                time,
+                number: self.numbered,
+                slot,
+                index,
+                kind,
+            }));
+        };
+        let (mut losses, mut notes) = (0, 0);
+        for at in 0..=batch.frames.len() {
+            let frame = batch.frames.get(at);
+            let time = frame.map(|frame| frame.time).filter(|time| *time != NO_STAMP);
+            let placed = time.unwrap_or(last);
+            while batch
+                .lost
+                .get(losses)
+                .is_some_and(|lost| lost.before as usize <= at)
+            {
+                add(placed, Kind::Lost, losses);
+                losses += 1;
+            }
+            while batch
+                .notes
+                .get(notes)
+                .is_some_and(|note| note.before as usize <= at)
+            {
+                add(placed, Kind::Note, notes);
+                notes += 1;
+            }
+            if frame.is_none() {
+                break;
+            }
+            add(placed, Kind::Frame, at);
+            last = placed;
+        }
+        let waiting = batch.frames.len() + batch.lost.len() + batch.notes.len();
+        let is_empty = waiting == 0;
+        if let Some(place) = self.slots.get_mut(slot) {
+            *place = Some(Slot {
+                batch,
+                waiting,
+                bytes,
+            });
+        }
+        if is_empty {
+            self.release(slot);
+        }
+    }
+
+    /// The next frames whose place is settled; all there are once the capture has `ended`.
+    pub(crate) fn pop(&mut self, ended: bool) -> Option<Batch> {
+        if !self.items.is_empty() {
+            return self.pop_sorted(ended);
+        }
+        let front = self.held.front()?;
+        let is_settled = front.last.0.saturating_add(Self::WINDOW.0) <= self.newest.0;
+        if !(is_settled || ended || self.is_full()) {
+            return None;
+        }
+        let Held { batch, last, bytes } = self.held.pop_front()?;
+        self.bytes -= bytes;
+        self.frames -= batch.frames.len();
+        self.gone = self.gone.max(last);
+        Some(batch)
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes > self.most_bytes || self.frames > MAX_FRAMES
+    }
+
+    fn pop_sorted(&mut self, ended: bool) -> Option<Batch> {
+        let limit = Nanos(self.newest.0.saturating_sub(Self::WINDOW.0));
+        let mut data = Vec::new();
+        let mut batch = Batch::default();
+        while let Some(Reverse(item)) = self.items.peek().copied() {
+            if !(item.time <= limit || ended || self.is_full()) || data.len() >= BATCH_BYTES {
+                break;
+            }
+            self.items.pop();
+            let Some(Slot { batch: of, .. }) = self.slots.get(item.slot).and_then(Option::as_ref) else {
+                continue;
+            };
+            let before = place(batch.frames.len());
+            match item.kind {
+                Kind::Frame => {
+                    let Some(frame) = of.frames.get(item.index) else {
+                        continue;
+                    };
+                    let offset = place(data.len());
+                    data.extend_from_slice(of.bytes(frame));
+                    batch.frames.push(Frame { offset, ..*frame });
+                    self.sorting.too_late += u64::from(item.time < self.gone);
+                    self.gone = self.gone.max(item.time);
+                    self.frames -= 1;
+                }
+                Kind::Lost => {
+                    let lost = of.lost.get(item.index);
+                    batch.lost.extend(lost.map(|lost| Lost { before, ..*lost }));
+                }
+                Kind::Note => {
+                    let note = of.notes.get(item.index);
+                    let offset = place(data.len());
+                    data.extend_from_slice(note.map_or(&[], |note| of.note(note)));
+                    batch.notes.extend(note.map(|note| Note {
+                        before,
+                        offset,
+                        ..*note
+                    }));
+                }
+            }
+            self.release(item.slot);
+        }
+        if batch.frames.is_empty() && batch.lost.is_empty() && batch.notes.is_empty() {
+            return None;
+        }
+        batch.data = Bytes::from(data);
+        Some(batch)
+    }
+
+    /// One thing of a batch does not wait any more.
+    fn release(&mut self, at: usize) {
+        let Some(place) = self.slots.get_mut(at) else {
+            return;
+        };
+        let Some(slot) = place else { return };
+        slot.waiting = slot.waiting.saturating_sub(1);
+        if slot.waiting == 0 {
+            self.bytes -= slot.bytes;
+            self.spent.extend(place.take().map(|slot| slot.batch));
+            self.free.push(at);
+        }
+    }
+
+    /// Batches whose frames were copied.
+    pub(crate) fn take_spent(&mut self) -> Vec<Batch> {
+        std::mem::take(&mut self.spent)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! The truth of single transmissions: what was duplicated, late, sent again or lost, and what limited a flow.
+
+use serde::{Deserialize, Serialize};
+
+use super::{PacketKind, TriggerKind};
+
+/// A packet that the network delivered a second time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Duplicate {
+    /// When the second one arrived at the end of the link that made it.
+    pub time: u64,
+    /// The flow.
+    pub flow_id: String,
+    /// The PSN.
+    pub psn: u32,
+    /// What it is.
+    pub kind: PacketKind,
+    /// The link: `leaf1->h3`.
+    pub place: String,
+    /// Taps that recorded the second one.
+    pub recorded_by: Vec<String>,
+}
+
+/// A duplicate of the network that a tap recorded. Where the tap had not recorded the packet itself, and its PSN was still
+/// missing, it is no duplicate there.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct DuplicateAtTap {
+    /// The flow.
+    pub flow_id: String,
+    /// The PSN.
+    pub psn: u32,
+    /// What it is.
+    pub kind: PacketKind,
+    /// When it was recorded.
+    pub time: u64,
+}
+
+/// A packet that a tap recorded after packets of its flow that had been sent later. Packets that are sent again and
+/// duplicates are not late.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Late {
+    /// The flow.
+    pub flow_id: String,
+    /// The PSN.
+    pub psn: u32,
+    /// A request, a READ response, an ACK or a NAK; each kind is compared with its own alone.
+    pub kind: PacketKind,
+    /// When it was recorded.
+    pub time: u64,
+    /// How far the highest PSN recorded before lies beyond it; of an ACK or NAK, how far the PSNs that they cover do.
+    pub depth: u64,
+    /// How long before the first packet beyond it had been recorded, in nanoseconds; of an ACK or NAK, the one that covers
+    /// most.
+    pub behind_ns: u64,
+}
+
+/// A request or READ response that was sent again.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Retransmission {
+    /// When.
+    pub time: u64,
+    /// The flow.
+    pub flow_id: String,
+    /// The PSN.
+    pub psn: u32,
+    /// What it is.
+    pub kind: PacketKind,
+    /// How often it was sent before; READ responses: 1.
+    pub attempt: u16,
+    /// What made the sender fall back. Of a READ response: what its request was sent again for; none when the network
+    /// duplicated that.
+    pub cause: Option<TriggerKind>,
+    /// The place of its run in `resend_runs`. READ responses: that of their request.
+    pub run: Option<u32>,
+    /// Taps that recorded it.
+    pub recorded_by: Vec<String>,
+}
+
+/// Where a packet was lost, as seen from a tap.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossSide {
+    /// Before it came to the tap.
+    Before,
+    /// Behind the tap: it had passed.
+    Behind,
+}
+
+/// What the records of a tap say of a loss.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// A NAK that names the PSN was recorded.
+    Nak,
+    /// A READ request that begins with the PSN was recorded again, because later responses had come.
+    ImpliedNak,
+    /// The packet was recorded again as the first of a run by timeout.
+    Timeout,
+    /// Nothing of its own: it was sent again within a run that began at an earlier PSN, or not at all, or that was not
+    /// recorded.
+    None,
+}
+
+/// What a tap can know of a lost transmission. Taps that its flow does not pass are left out.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LossAtTap {
+    /// The tap.
+    pub tap: String,
+    /// Before the tap or behind it.
+    pub side: LossSide,
+    /// What was recorded about it.
+    pub evidence: Evidence,
+    /// It was sent again in a run that had begun at an earlier PSN, whatever had become of it.
+    pub in_resend_window: bool,
+    /// Whether the tap's records alone prove the loss of this transmission. A NAK and an implied NAK do, if both directions
+    /// can be paired, unless the packet had passed and the paths behind the tap may only have delayed it. A timeout does
+    /// where the first transmission left a hole at the tap; behind the tap it may be the ACK that was lost.
+    pub decidable: bool,
+}
+
+/// What a sender waited for, in nanoseconds of the run. The sum is the length of the run, for each connection of the flow.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// For its application: it had nothing to send.
+    pub demand_ns: u64,
+    /// For acknowledgements: its window was full, too many READs were outstanding, or an RNR NAK forbade to send.
+    pub blocked_ns: u64,
+    /// For DCQCN's reaction point: the binding limit.
+    pub dcqcn_ns: u64,
+    /// For its configured `rate_limit`.
+    pub rate_limit_ns: u64,
+    /// For the port: its share of it, and while its own packet before leaves.
+    pub port_ns: u64,
+    /// For the end of a pause.
+    pub paused_ns: u64,
+    /// `dcqcn_ns` in each millisecond of the run.
+    pub dcqcn_ns_per_ms: Vec<u64>,
+    /// `port_ns` in each millisecond of the run.
+    pub port_ns_per_ms: Vec<u64>,
+}
+
+/// Packets sent again by what made the sender fall back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ByCause {
+    /// A NAK for a sequence error.
+    pub nak: u64,
+    /// A gap among READ responses.
+    pub implied_nak: u64,
+    /// An RNR NAK.
+    pub rnr: u64,
+    /// Silence.
+    pub timeout: u64,
+    /// READ responses to a READ request that the network duplicated.
+    pub duplicate: u64,
+}
+
+impl ByCause {
+    /// Counts one packet.
+    pub(crate) fn count(&mut self, cause: Option<TriggerKind>) {
+        *match cause {
+            Some(TriggerKind::Nak) => &mut self.nak,
+            Some(TriggerKind::ImpliedNak) => &mut self.implied_nak,
+            Some(TriggerKind::Rnr) => &mut self.rnr,
+            Some(TriggerKind::Timeout) => &mut self.timeout,
+            None => &mut self.duplicate,
+        } += 1;
+    }
+}

@@ -1,0 +1,220 @@
+//! Families of scenarios: each is about one concern, and draws what it is made of from ranges. One file for each.
+
+mod capture_loss;
+mod clean;
+mod coarse;
+mod duplicates;
+mod incast;
+mod loss;
+mod mirrored;
+mod mixed;
+mod notifications;
+mod one_direction;
+mod paced;
+mod pauses;
+mod reads;
+mod refusals;
+mod reordered;
+mod reuse;
+mod shared_port;
+mod sprayed;
+mod training;
+mod two_taps;
+
+use crate::draw::Draw;
+use crate::plan::{Plan, RandomScenario};
+
+/// A kind of scenarios.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    make: Make,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Make {
+    Plan(fn(&mut Draw) -> Plan),
+    Scenario(fn(u64) -> RandomScenario),
+}
+
+const fn family(name: &'static str, about: &'static str, make: fn(&mut Draw) -> Plan) -> Family {
+    Family {
+        name,
+        about,
+        make: Make::Plan(make),
+    }
+}
+
+/// All families. Seeds are dealt to them in turn.
+pub const FAMILIES: &[Family] = &[
+    family("clean", "enough room on every link", clean::plan),
+    family(
+        "ring",
+        "each host sends to the next, or to all others",
+        clean::ring,
+    ),
+    family("idle", "sparse messages, many queue pairs", clean::idle),
+    family("coarse", "nothing is wrong but the tap's stamps", coarse::plan),
+    family("reuse", "connections take the numbers of others", reuse::plan),
+    family(
+        "sprayed",
+        "several paths, receivers that take any order",
+        sprayed::healthy,
+    ),
+    family(
+        "sprayed-lossy",
+        "the same, and links lose packets",
+        sprayed::lossy,
+    ),
+    family(
+        "spray-gbn",
+        "several paths, receivers that do not expect it",
+        sprayed::go_back_n,
+    ),
+    family(
+        "mid-flow",
+        "the capture begins while traffic is under way",
+        mirrored::mid_flow,
+    ),
+    family(
+        "disorder",
+        "records of several receive queues, out of order",
+        mirrored::disorder,
+    ),
+    family("doubled", "a mirror shows frames twice", mirrored::doubled),
+    family(
+        "obeying",
+        "a sender slows down on CNPs, by each parameter set",
+        notifications::obeying,
+    ),
+    family(
+        "ignoring",
+        "senders do not slow down on CNPs",
+        notifications::ignoring,
+    ),
+    family(
+        "pacing",
+        "CNPs are spaced by queue pair, address or port",
+        notifications::pacing,
+    ),
+    family(
+        "shared-port",
+        "CNPs change nothing: a flow has only a share of its port",
+        shared_port::plan,
+    ),
+    family(
+        "app-paced",
+        "CNPs change nothing: the application sends less than it may",
+        paced::plan,
+    ),
+    family("incast", "many send to one", incast::plan),
+    family(
+        "lossy-gbn",
+        "links lose packets, receivers go back N",
+        loss::go_back_n,
+    ),
+    family(
+        "lossy-selective",
+        "links lose packets, only those are sent again",
+        loss::selective,
+    ),
+    family(
+        "timeouts",
+        "what ends a burst is lost, or all for some time",
+        loss::timeouts,
+    ),
+    family("nak-loss", "NAKs and ACKs are lost", loss::naks),
+    family(
+        "repeated-loss",
+        "what is sent again is lost again",
+        loss::repeated,
+    ),
+    family(
+        "net-duplicates",
+        "the network delivers packets twice",
+        duplicates::plan,
+    ),
+    family(
+        "reordered",
+        "a link reorders packets before a go-back-N receiver",
+        reordered::plan,
+    ),
+    family("read-loss", "READs and their responses are lost", reads::plan),
+    family(
+        "two-taps",
+        "loss before, between and behind two taps",
+        two_taps::plan,
+    ),
+    family(
+        "one-direction",
+        "a tap sees one direction only",
+        one_direction::plan,
+    ),
+    family("rnr", "receive buffers run out", refusals::plan),
+    family("pauses", "slow receivers and switches send pauses", pauses::plan),
+    family("capture-loss", "a tap loses records", capture_loss::plan),
+    family("training", "steps of computing and all-reduce", training::plan),
+    Family {
+        name: "mixed",
+        about: "anything with anything",
+        make: Make::Scenario(mixed::scenario),
+    },
+];
+
+impl Family {
+    /// The family of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        FAMILIES.iter().find(|family| family.name == name)
+    }
+
+    /// Its scenario of a seed.
+    pub fn scenario(&self, seed: u64) -> RandomScenario {
+        match self.make {
+            Make::Plan(make) => make(&mut Draw::new(seed, self.name)).finish(self.name, seed),
+            Make::Scenario(make) => make(seed),
+        }
+    }
+}
+
+/// The family that a seed is dealt to.
+pub fn family_of(seed: u64) -> &'static Family {
+    let count = FAMILIES.len() as u64;
+    &FAMILIES[usize::try_from(seed % count).unwrap_or_default()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roce_sim::Scenario;
+
+    #[test]
+    fn every_seed_of_every_family_is_a_scenario() {
+        for family in FAMILIES {
+            for seed in 0..60 {
+                let found = family.scenario(seed);
+                assert_eq!(found, family.scenario(seed));
+                let parsed = Scenario::parse(&found.toml);
+                assert!(
+                    parsed.is_ok(),
+                    "{} {seed}: {parsed:?}\n{}",
+                    family.name,
+                    found.toml
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_distinct_and_seeds_reach_all() {
+        let names: std::collections::BTreeSet<_> = FAMILIES.iter().map(|family| family.name).collect();
+        assert_eq!(names.len(), FAMILIES.len());
+        let reached: std::collections::BTreeSet<_> = (0..FAMILIES.len() as u64)
+            .map(|seed| family_of(seed).name)
+            .collect();
+        assert_eq!(reached, names);
+        assert!(Family::named("mixed").is_some() && Family::named("no such").is_none());
+    }
+}

@@ -1,0 +1,109 @@
+//! Losses between two taps. An item: a request or a READ response that the first tap recorded, and that was lost before
+//! the second one. Observable: the second tap recorded other packets of the flow in files of both, and a run recorded by one
+//! of them sent it again: without that it may only be late.
+//!
+//! *Hops not captured*: an item is a packet that the first tap recorded, and that passed the second without a record.
+//! Observable where the second tap loses records silently and the flow is paired there.
+//!
+//! Said: `hops.lost` and `hops.not_captured`, by flow.
+
+use std::collections::BTreeSet;
+
+use roce_sim::truth::{Loss, LossSide, PacketKind, Tap};
+
+use crate::case::Case;
+use crate::score::Said;
+use crate::scores::Scores;
+
+/// PSNs ahead of the begin of a run that it may cover.
+const COVERED: u32 = 1 << 16;
+const PSNS: u32 = 1 << 24;
+
+/// Whether `psn` lies in what is sent again from `first` on.
+pub(crate) fn covers(first: u32, psn: u32) -> bool {
+    (psn.wrapping_sub(first) % PSNS) < COVERED
+}
+
+pub(crate) fn compare(case: &Case, scores: &mut Scores) {
+    for from in &case.truth.taps {
+        for to in case.truth.taps.iter().filter(|to| to.name != from.name) {
+            for flow in &from.flows {
+                let id = flow.flow_id.as_str();
+                if case.passes(from, to, id) {
+                    one(case, scores, from, to, id);
+                }
+            }
+        }
+    }
+    // Whatever is said of a way that no packet takes is wrong.
+    for row in &case.seen.summary.hops {
+        let tap = |number: u32| case.truth.taps.iter().find(|tap| case.is_at(tap, number));
+        let (Some(from), Some(to)) = (tap(row.from_tap.0), tap(row.to_tap.0)) else {
+            continue;
+        };
+        let flow = row.flow_id.to_string();
+        if !case.passes(from, to, &flow) {
+            let text = || format!("{} to {}: {flow} does not go there", from.name, to.name);
+            scores
+                .of_class("hops lost")
+                .tell_many(Said::High, row.lost, 0, text);
+        }
+    }
+}
+
+fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
+    let rows = case.seen.summary.hops.iter().filter(|row| {
+        row.flow_id.to_string() == flow && case.is_at(from, row.from_tap.0) && case.is_at(to, row.to_tap.0)
+    });
+    let (lost_said, missed_said) = rows.fold((0, 0), |(lost, missed), row| {
+        (lost + row.lost, missed + row.not_captured)
+    });
+    let lost: Vec<&Loss> = case
+        .truth
+        .losses
+        .iter()
+        .filter(|loss| loss.flow_id == flow && is_data(loss.kind))
+        .filter(|loss| loss.recorded_by.contains(&from.name))
+        .filter(|loss| Case::side(to, loss) == Some(LossSide::Before))
+        .filter(|loss| case.is_recording(to, loss.time))
+        .collect();
+    let sure = lost
+        .iter()
+        .filter(|loss| case.is_sent_again(loss, &[from, to]))
+        .count() as u64;
+    let all = lost.len() as u64;
+    let text = || {
+        format!(
+            "{} to {}: {flow}: {sure} to {all} lost, said {lost_said}",
+            from.name, to.name
+        )
+    };
+    let score = scores.of_class("hops lost");
+    score.items += all - sure;
+    score.expect_many(sure, lost_said, text);
+    score.tell_many(Said::High, lost_said, lost_said.min(all), text);
+
+    // A packet can pass the second tap and miss it only once, whatever becomes of it behind that tap.
+    let missed = to.capture_losses.iter().filter(|missed| missed.flow_id == flow);
+    let missed: BTreeSet<(u32, u16)> = missed
+        .filter(|missed| is_data(missed.kind))
+        .map(|missed| (missed.psn, missed.attempt))
+        .collect();
+    let all = missed.len() as u64;
+    let text = || {
+        format!(
+            "{} to {}: {flow}: {all} not captured, said {missed_said}",
+            from.name, to.name
+        )
+    };
+    let score = scores.of_class("hops not captured");
+    score.items += all;
+    score.tell_many(Said::High, missed_said, missed_said.min(all), text);
+}
+
+pub(crate) fn is_data(kind: PacketKind) -> bool {
+    matches!(
+        kind,
+        PacketKind::Request | PacketKind::ReadRequest | PacketKind::ReadResponse
+    )
+}

@@ -1,0 +1,69 @@
+//! Many cases, in several threads. What is given back is in the order of the list, whatever thread was first.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use roce_model::SinkError;
+
+use crate::case::Case;
+use crate::families::Family;
+use crate::scores::Scores;
+
+/// What came out of one case.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its family.
+    pub family: &'static str,
+    /// Its seed.
+    pub seed: u64,
+    /// Its scores; why there are none.
+    pub scores: Result<Scores, String>,
+}
+
+/// Runs the cases of a list in `threads` threads. With a folder, captures, scenarios and truths are kept there.
+pub fn run_all(list: &[(&'static Family, u64)], threads: usize, folder: Option<&Path>) -> Vec<Outcome> {
+    let next = AtomicUsize::new(0);
+    let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(list.iter().map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((family, seed)) = list.get(place) else {
+                        break;
+                    };
+                    let scores = one(family, *seed, folder).map_err(|error| error.to_string());
+                    let outcome = Outcome {
+                        family: family.name,
+                        seed: *seed,
+                        scores,
+                    };
+                    if let Ok(mut outcomes) = outcomes.lock() {
+                        outcomes[place] = Some(outcome);
+                    }
+                }
+            });
+        }
+    });
+    let outcomes = outcomes.into_inner().unwrap_or_default();
+    outcomes.into_iter().flatten().collect()
+}
+
+fn one(family: &'static Family, seed: u64, folder: Option<&Path>) -> Result<Scores, SinkError> {
+    let temporary = tempfile::tempdir()?;
+    let place = folder.unwrap_or_else(|| temporary.path());
+    std::fs::create_dir_all(place)?;
+    if folder.is_some() {
+        let toml = family.scenario(seed).toml;
+        std::fs::write(place.join(format!("{}-{seed}.toml", family.name)), toml)?;
+    }
+    let case = Case::run(family, seed, place)?;
+    if folder.is_some() {
+        std::fs::write(
+            place.join(format!("{}-{seed}.json", family.name)),
+            case.truth.to_json()?,
+        )?;
+    }
+    Ok(Scores::of(&case))
+}

@@ -1,0 +1,94 @@
+//! What a sender would have been allowed, had it obeyed its CNPs: whether a flow that ignores them shows it.
+
+use roce_model::Nanos;
+use roce_sim::dcqcn::{Parameters, ReactionPoint};
+use roce_sim::truth::Tap;
+
+use crate::case::Case;
+
+const MILLISECOND: u64 = 1_000_000;
+/// Steps in which a rate is added up: well below the shortest timer, 55 us in SIGCOMM 2015.
+const STEP: u64 = 10_000;
+/// A flow shows that it ignores CNPs when it sent at least so many times what it was allowed, ...
+const BEYOND: f64 = 1.5;
+/// ... in so many milliseconds.
+const BINS: usize = 3;
+
+/// From this spacing of CNPs on, receivers are set up as those of the paper and of ns-3 (50 us), below it as NVIDIA's (4 us).
+const WIDE: u64 = 25_000;
+
+/// Whether a flow sent far more, by a tap at its sender, than DCQCN allowed: by the parameters of the scenario, and by the
+/// published sets that belong to a spacing of CNPs such as this. CNPs count that the tap recorded.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "bytes of a millisecond stay below 2^53"
+)]
+pub(crate) fn exceeds(case: &Case, tap: &Tap, id: &str) -> bool {
+    let Some(flow) = case.flow(id) else {
+        return false;
+    };
+    let is_sender = flow.source == tap.node || (!tap.at_host && flow.source == tap.neighbour);
+    let cnps = case.truth.cnps.iter().filter(|cnp| cnp.flow_id == id);
+    let cnps = cnps.filter(|cnp| cnp.recorded_by.contains(&tap.name));
+    let mut times: Vec<u64> = cnps.filter_map(|cnp| cnp.received).collect();
+    times.sort_unstable();
+    if !is_sender || times.is_empty() || !case.is_paired_at(tap, id) {
+        return false;
+    }
+    let own = case.parsed.dcqcn.parameters();
+    let sets = if case.parsed.dcqcn.interval().0 >= WIDE {
+        [own, Parameters::PAPER, Parameters::NS3]
+    } else {
+        [own, Parameters::NVIDIA, Parameters::NVIDIA]
+    };
+    sets.into_iter().all(|set| {
+        let allowed = allowed(
+            set,
+            case.parsed.network.rate.bits(),
+            &times,
+            &flow.sent_bytes_per_ms,
+        );
+        let sent = flow.sent_bytes_per_ms.iter().zip(&allowed);
+        let beyond = sent.filter(|(sent, allowed)| **sent as f64 >= BEYOND * **allowed && **sent > 0);
+        beyond.count() >= BINS
+    })
+}
+
+/// Bytes that a reaction point allows in each millisecond, when CNPs come at `times`.
+#[expect(clippy::cast_precision_loss, reason = "steps of a millisecond")]
+fn allowed(parameters: Parameters, line: f64, times: &[u64], sent: &[u64]) -> Vec<f64> {
+    let mut point = ReactionPoint::new(parameters, line);
+    let mut cnps = times.iter().peekable();
+    let mut bins = Vec::with_capacity(sent.len());
+    for (bin, bytes) in (0..).zip(sent) {
+        let mut sum = 0.0;
+        for step in 0..MILLISECOND / STEP {
+            let now = bin * MILLISECOND + step * STEP;
+            while let Some(time) = cnps.next_if(|time| **time <= now) {
+                point.cnp(Nanos(*time));
+            }
+            point.sent(Nanos(now), bytes * STEP / MILLISECOND);
+            // Bits in a second times a step in ns, in bytes.
+            sum += point.rate(Nanos(now)) * STEP as f64 / 8e9;
+        }
+        bins.push(sum);
+    }
+    bins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cnps_in_a_row_leave_little() {
+        // No CNP: the line's rate, 80 Gbit/s, is 10 MB in a millisecond.
+        let free = allowed(Parameters::PAPER, 80e9, &[], &[0, 0]);
+        assert!(free.iter().all(|bytes| (bytes - 1e7).abs() < 1.0), "{free:?}");
+        // One every 50 us from the begin on, alpha 1 at first: the rate halves 20 times, to a millionth, but for the least
+        // rate; the first millisecond holds about 50 us (1 + 1/2 + 1/4 ...) of the line's rate.
+        let times: Vec<u64> = (0..40).map(|number| number * 50_000).collect();
+        let cut = allowed(Parameters::PAPER, 80e9, &times, &[0, 0]);
+        assert!(cut[0] < 1.1e6 && cut[1] < 2e5, "{cut:?}");
+    }
+}

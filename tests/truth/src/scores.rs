@@ -1,0 +1,94 @@
+//! The scores of a case by class: of one class each kind of thing that the analysis says.
+
+use std::collections::BTreeMap;
+
+use crate::case::Case;
+use crate::score::Score;
+use crate::{clocks, cnps, counts, episodes, findings, holes, hops, pairing, reads, resends};
+
+/// The classes in the order of the table; `finding ID` follows, one class for each id.
+pub const CLASSES: &[&str] = &[
+    "healthy",
+    "false warnings",
+    "pairing",
+    "network lost",
+    "network lost, counts",
+    "reordered",
+    "capture lost",
+    "lost downstream",
+    "READ responses lost",
+    "READ requests lost",
+    "READ responses missing",
+    "hops lost",
+    "hops not captured",
+    "resent packets",
+    "late packets",
+    "network duplicates",
+    "mirror copies",
+    "trigger nak",
+    "trigger timeout",
+    "trigger implied_nak",
+    "trigger rnr",
+    "CNP attribution",
+    "episodes",
+    "clocks",
+];
+
+/// The score of each class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scores {
+    by_class: BTreeMap<(usize, String), Score>,
+    /// Findings whose truth is known, whatever their class: for the calibration of their confidence.
+    pub calibration: Score,
+}
+
+impl Scores {
+    /// All scores of a case.
+    pub fn of(case: &Case) -> Self {
+        let mut scores = Self::default();
+        pairing::compare(case, scores.of_class("pairing"));
+        holes::classes(case, &mut scores);
+        holes::downstream(case, scores.of_class("lost downstream"));
+        reads::compare(case, &mut scores);
+        hops::compare(case, &mut scores);
+        counts::compare(case, &mut scores);
+        resends::compare(case, &mut scores);
+        cnps::compare(case, scores.of_class("CNP attribution"));
+        episodes::compare(case, scores.of_class("episodes"));
+        clocks::compare(case, scores.of_class("clocks"));
+        findings::compare(case, &mut scores);
+        findings::healthy(case, &mut scores);
+        scores.by_class.retain(|_, score| !score.is_empty());
+        scores
+    }
+
+    /// The score of a class, to be added to.
+    pub fn of_class(&mut self, class: &str) -> &mut Score {
+        self.by_class.entry(key(class)).or_default()
+    }
+
+    /// The score of a class; an empty one when there was nothing.
+    pub fn get(&self, class: &str) -> Score {
+        self.by_class.get(&key(class)).cloned().unwrap_or_default()
+    }
+
+    /// Classes and scores, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Score)> {
+        self.by_class
+            .iter()
+            .map(|((_, class), score)| (class.as_str(), score))
+    }
+
+    /// Adds the counts of another case; its notes are left.
+    pub fn add(&mut self, other: &Self) {
+        for (key, score) in &other.by_class {
+            self.by_class.entry(key.clone()).or_default().add(score);
+        }
+        self.calibration.add(&other.calibration);
+    }
+}
+
+fn key(class: &str) -> (usize, String) {
+    let place = CLASSES.iter().position(|name| *name == class);
+    (place.unwrap_or(CLASSES.len()), class.to_owned())
+}
