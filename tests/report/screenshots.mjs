@@ -1,13 +1,13 @@
-// Pictures of reports, to be looked at: all of them in two widths and colours, and the two of the README.
+// Pictures of reports, to be looked at: all of them in two widths and colours, and those of the documents.
 //
-//     node screenshots.mjs FOLDER README      FOLDER as for main.mjs; the README's pictures and their pages are in README
+//     node screenshots.mjs FOLDER REPORTS IMAGES      FOLDER as for main.mjs; sample pages are in REPORTS, pictures go to IMAGES
 
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 
 import { REPORTS, address, folder, launched, report, settled } from "./chromium.mjs";
 
-const readme = path.resolve(process.argv[3]);
+const [samples, images] = process.argv.slice(3).map((name) => path.resolve(name));
 const all = path.join(folder, "screenshots");
 
 /** One picture of a page: of what is in view, of all (`fullPage`), or down to `until`. */
@@ -31,6 +31,6 @@ for (const name of REPORTS) {
   }
 }
 // The verdicts and the timeline of an incast in light; the page of a real flow that loses packets in dark.
-await picture(browser, path.join(readme, "incast.html"), path.join(readme, "report-light.png"), { width: 1280, colorScheme: "light", until: '[data-track="cnp"]' });
-await picture(browser, report("write_bw_loss"), path.join(readme, "report-dark.png"), { width: 1280, height: 760, colorScheme: "dark", hash: "t=150000000-260000000&flow=6dbd217f8e69f7ad" });
+await picture(browser, path.join(samples, "incast.html"), path.join(images, "report-light.png"), { width: 1280, colorScheme: "light", until: '[data-track="cnp"]' });
+await picture(browser, report("write_bw_loss"), path.join(images, "report-dark.png"), { width: 1280, height: 760, colorScheme: "dark", hash: "t=150000000-260000000&flow=6dbd217f8e69f7ad" });
 await browser.close();

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use crate::need::{self, C_COMPILER, LIBPCAP};
 use crate::workspace::{Profile, Workspace, execute, line, on_path, output, step};
 
-pub(crate) const ABOUT: &str = "measure speed and memory, print the table for the README";
+pub(crate) const ABOUT: &str = "measure speed and memory, print the table of docs/performance.md";
 pub(crate) const ARGUMENTS: &str = "[--packets N] [--rounds N] [--only TEXT]... [--no-build]";
 
 /// One generated capture; `bench_capture` says what is in it.

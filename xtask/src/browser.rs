@@ -85,13 +85,14 @@ impl Browser {
         execute(&mut self.node(workspace, "main.mjs"))
     }
 
-    /// Takes the pictures of `reports/`, and in the target folder those of all reports, in every width and colour.
+    /// Takes the pictures of the documents, and in the target folder those of all reports, in every width and colour.
     pub(crate) fn photograph(&self, workspace: &Workspace) -> Result<()> {
         execute(&mut workspace.cargo(["build", "--quiet", "--locked", "--package", "roce-analyze"]))?;
         self.make(workspace)?;
         execute(
             self.node(workspace, "screenshots.mjs")
-                .arg(workspace.root.join("reports")),
+                .arg(workspace.root.join("reports"))
+                .arg(workspace.root.join("docs/images")),
         )?;
         println!(
             "all reports: {}",

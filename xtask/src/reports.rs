@@ -1,5 +1,5 @@
 //! `cargo xtask reports`: the HTML pages of some demos, as they look for everybody who opens `reports/`; with `--screenshots` also the
-//! pictures of them in the README.
+//! pictures of the documents.
 
 use anyhow::{Context, Result, bail};
 
