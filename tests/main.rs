@@ -14,6 +14,7 @@ mod copies;
 mod dataset;
 mod demos;
 mod devices;
+mod documents;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;

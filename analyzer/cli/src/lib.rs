@@ -83,6 +83,11 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The command line: subcommands, options and their help. For tests that hold documents to it.
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
 /// Analyses captures without a command line, on `threads` threads: for tests that bring their own bytes and sinks.
 /// Inputs that fail end early, as they do on the command line; their errors are not told.
 ///
