@@ -7,7 +7,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use crate::captures::root;
 
 /// Each crate of the workspace, and those of the others that it may import.
-const ARROWS: [(&str, &[&str]); 12] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 12] = [
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
     ("roce-capture", &["roce-wire", "roce-model"]),

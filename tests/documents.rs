@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
+use crate::architecture::ARROWS;
 use crate::captures::root;
 use markdown::{Block, Page};
 
@@ -306,6 +307,33 @@ fn links_lead_somewhere() {
         }
     }
     none("these links lead nowhere", &wrong);
+}
+
+#[test]
+fn the_crates_of_the_architecture_page_are_those_that_are_held() {
+    let page = Page::read(&root(), Path::new("ARCHITECTURE.md"));
+    let shown: BTreeSet<(String, BTreeSet<String>)> = page
+        .rows("crates")
+        .into_iter()
+        .map(|row| {
+            let imports = row[2].split(", ").filter(|name| *name != "-");
+            (
+                row[1].clone(),
+                imports.map(|name| format!("roce-{name}")).collect(),
+            )
+        })
+        // A workspace of its own.
+        .filter(|(name, _)| name != "roce-ebpf")
+        .collect();
+    let held: BTreeSet<(String, BTreeSet<String>)> = ARROWS
+        .iter()
+        .map(|(name, imports)| {
+            // Its package has the command's name.
+            let short = |name: &&str| name.replace("roce-analyze", "roce-cli");
+            ((*name).to_owned(), imports.iter().map(short).collect())
+        })
+        .collect();
+    assert_eq!(shown, held);
 }
 
 #[test]
