@@ -14,7 +14,7 @@ use roce_parquet::{Rows, TABLES};
 use roce_report::json;
 
 use crate::folder::DOCUMENT;
-use crate::run::sink_error;
+use crate::output::messages::sink_error;
 
 /// Whether a folder holds results, or what an interrupted run left of them.
 pub(crate) fn is_dataset(dir: &Path) -> bool {
