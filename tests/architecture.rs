@@ -7,7 +7,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 use crate::captures::root;
 
 /// Each crate of the workspace, and those of the others that it may import.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
     ("roce-capture", &["roce-wire", "roce-model"]),
@@ -17,6 +17,17 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("roce-sim", &["roce-wire", "roce-model", "roce-capture"]),
     ("roce-report", &["roce-model"]),
     ("roce-parquet", &["roce-model"]),
+    (
+        "roce-pipeline",
+        &[
+            "roce-wire",
+            "roce-model",
+            "roce-capture",
+            "roce-flow",
+            "roce-report",
+            "roce-parquet",
+        ],
+    ),
     (
         "roce-analyze",
         &[
@@ -28,6 +39,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "roce-sim",
             "roce-report",
             "roce-parquet",
+            "roce-pipeline",
         ],
     ),
     (

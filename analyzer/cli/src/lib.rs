@@ -1,30 +1,14 @@
 //! The command `roce-analyze`: arguments become a run, a run becomes results.
 
-mod align;
-mod clock;
 mod command;
-mod decode;
-#[cfg(feature = "parquet")]
-mod folder;
-mod inputs;
-mod neighbours;
 mod options;
 mod output;
-mod pipeline;
-mod processes;
-mod span;
-#[cfg(feature = "parquet")]
-mod stored;
-mod summary;
-mod taps;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use roce_capture::Merge;
-use roce_flow::{Options, Settings};
-use roce_model::{Sink, SinkError, Totals};
+use roce_model::{Sink, SinkError};
 
 use command::compare::Compare;
 use command::demo::Demo;
@@ -38,7 +22,6 @@ use command::report::Report;
 use command::simulate::Simulate;
 use options::arguments::Analyse;
 use output::messages;
-use pipeline::Plan;
 
 /// Per-flow congestion timelines of RoCEv2 traffic.
 ///
@@ -127,36 +110,6 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Analyses captures without a command line, on `threads` threads: for tests that bring their own bytes and sinks.
-/// Inputs that fail end early, as they do on the command line; their errors are not told.
-///
-/// # Errors
-/// When a sink fails.
-pub fn analyse(
-    merge: Merge,
-    threads: u32,
-    options: Options,
-    sinks: Vec<&mut dyn Sink>,
-) -> Result<Totals, SinkError> {
-    let plan = Plan {
-        threads: threads.max(1),
-        options,
-        settings: Settings {
-            bin: options.bin,
-            link_rate: options.link_rate,
-            ..Settings::default()
-        },
-        filter: None,
-        processes: processes::Processes::default(),
-        range: 0..u64::MAX,
-        lags: Vec::new(),
-        match_taps: merge.readers().len() > 1,
-        apart: std::sync::Arc::default(),
-    };
-    let (done, _) = pipeline::run(merge, &plan, sinks, |_| ())?;
-    Ok(done.totals())
-}
-
 /// Analyses captures as the command does: `arguments` are those of its command line, without the program's name.
 /// `sink` gets everything, too. For tests that want rows instead of text; `--format none` leaves that away.
 ///
@@ -169,15 +122,6 @@ where
     let program = std::ffi::OsString::from("roce-analyze");
     let arguments = Arguments::try_parse_from(std::iter::once(program).chain(arguments))?;
     Ok(command::analyse::run_beside(&arguments.analyse, Some(sink))?)
-}
-
-/// Gives `sink` the results that a run wrote to `dir` with `-o`, as that run gave them. For tests that compare both.
-///
-/// # Errors
-/// When the folder does not hold whole results of this version, or the sink fails.
-#[cfg(feature = "parquet")]
-pub fn replay_stored(dir: &std::path::Path, sink: &mut dyn Sink) -> Result<(), SinkError> {
-    Ok(stored::replay(dir, sink)?)
 }
 
 /// Whoever reads our output has seen enough: not an error.

@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod dcqcn;
 pub(crate) mod dscp;
 pub(crate) mod duration;
+pub(crate) mod processes;
 pub(crate) mod rate;
 #[cfg(feature = "live")]
 pub(crate) mod size;

@@ -1,20 +1,14 @@
 //! A run over captures: from arguments to results.
 
 use std::io::BufWriter;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::bail;
-use roce_capture::Merge;
-use roce_flow::Options;
-use roce_model::{Nanos, Recorded, RunSummary, Sink};
+use roce_model::{Nanos, Recorded, Sink};
+use roce_pipeline::{Begun, Captures, as_live};
 use roce_report::{HtmlReport, JsonReport};
 
-use crate::align::{Alignment, Clock, align};
-use crate::clock::Begun;
 use crate::command::player::Player;
-use crate::inputs::{self, Opened};
 use crate::options::arguments::{Analyse, Format};
 use crate::options::choices::Choices;
 use crate::options::duration::Moment;
@@ -23,9 +17,6 @@ use crate::output::exit_code::exit_code;
 use crate::output::messages::{self, sink_error};
 use crate::output::progress::Progress;
 use crate::output::style::terminal;
-use crate::pipeline;
-use crate::pipeline::Plan;
-use crate::summary::{Read, summary};
 
 /// Analyses captures.
 pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
@@ -76,17 +67,14 @@ fn analyse(
     let choices = Choices::of_captures(arguments, live.is_none() && player.is_none())?;
     let threads = choices.threads;
 
-    let mut opened = inputs::open(&arguments.captures, threads > 1);
-    let mut errors: Vec<(usize, String)> = Vec::new();
-    for (place, error) in std::mem::take(&mut opened.failed) {
-        errors.push((place, told(error)));
+    let mut captures = Captures::open(&arguments.captures, threads, !arguments.no_align);
+    for error in captures.errors() {
+        messages::error(error);
     }
-    if opened.readers.is_empty() {
+    if captures.is_empty() {
         bail!("none of the captures could be read");
     }
-    let alignment = align_clocks(arguments, &mut opened, threads);
-    let mut merge = Merge::new(opened.readers);
-    let range = time_range(arguments, &mut merge)?;
+    let range = time_range(arguments, &mut captures)?;
 
     let mut sinks = sinks(arguments, &choices, player)?;
     for sink in &mut sinks {
@@ -95,15 +83,9 @@ fn analyse(
     if let Some(sink) = &mut beside {
         sink.begin(choices.bin).map_err(sink_error)?;
     }
-    let plan = choices.plan();
-    let seed = live.map(|recorded| recorded.seed);
-    let plan = Plan {
-        options: Options { seed, ..plan.options },
-        range,
-        match_taps: alignment.shared,
-        apart: Arc::new(alignment.apart.clone()),
-        ..plan
-    };
+    let mut plan = choices.plan();
+    plan.options.seed = live.map(|recorded| recorded.seed);
+    plan.range = range;
     let mut borrowed: Vec<&mut dyn Sink> = sinks
         .iter_mut()
         .map(|sink| &mut **sink as &mut dyn Sink)
@@ -111,28 +93,21 @@ fn analyse(
     if let Some(sink) = &mut beside {
         borrowed.push(&mut **sink);
     }
-    let (mut done, verdicts) = if let Some(player) = player {
-        player.run(merge, &plan, borrowed)
-    } else {
-        let mut progress = Progress::new();
-        pipeline::run(merge, &plan, borrowed, |merge| progress.update(merge))
+    let analysed = captures.run(plan, borrowed, |merge, plan, sinks| {
+        if let Some(player) = player {
+            player.run(merge, plan, sinks)
+        } else {
+            let mut progress = Progress::new();
+            roce_pipeline::run(merge, plan, sinks, |merge| progress.update(merge))
+        }
+    });
+    let analysed = analysed.map_err(sink_error)?;
+    for error in analysed.errors() {
+        messages::error(error);
     }
-    .map_err(sink_error)?;
-
-    for (reader, error) in std::mem::take(&mut done.feed.errors) {
-        let place = opened.places.get(reader).copied().unwrap_or_default();
-        errors.push((place, told(error)));
-    }
-    let mut inputs = inputs::summaries(
-        &arguments.captures,
-        &done.feed.merge,
-        &opened.places,
-        &errors,
-        &alignment.warnings,
-        arguments.hash,
-    )?;
+    let mut inputs = analysed.inputs(arguments.hash)?;
     if let (Some(recorded), [input]) = (live, inputs.as_mut_slice()) {
-        inputs::as_live(input, &recorded.input);
+        as_live(input, &recorded.input);
     }
     if arguments.format != Format::Text {
         // The screen shows them; who reads anything else is told aside.
@@ -142,40 +117,15 @@ fn analyse(
             }
         }
     }
-    let paths: Vec<String> = inputs.iter().map(|input| input.path.clone()).collect();
-    let name = |input: usize| {
-        let path = opened.places.get(input).and_then(|place| paths.get(*place));
-        path.cloned().unwrap_or_default()
-    };
-    let readers = done.feed.merge.readers().iter();
-    let read: Vec<Read<'_>> = readers
-        .map(|reader| Read {
-            summary: reader.summary(),
-            interfaces: reader.interfaces(),
-        })
-        .collect();
-    let mut summary = RunSummary {
-        inputs,
-        options: choices.echo,
-        ..summary(
-            begun,
-            done.totals(),
-            &read,
-            &done.decoder,
-            &done.conclusion,
-            name,
-            &alignment,
-        )
-    };
-    summary.bin = choices.bin;
-    verdicts.conclude(&mut summary);
+    let is_whole = analysed.is_whole();
+    let summary = analysed.summary(begun, inputs, choices.echo);
     for mut sink in sinks {
         sink.finish(&summary).map_err(sink_error)?;
     }
     if let Some(sink) = beside {
         sink.finish(&summary).map_err(sink_error)?;
     }
-    Ok(exit_code(errors.is_empty(), &summary, choices.fail_on))
+    Ok(exit_code(is_whole, &summary, choices.fail_on))
 }
 
 /// Who gets the results.
@@ -201,40 +151,14 @@ fn sinks(
     Ok(sinks)
 }
 
-/// Finds how the inputs' clocks stand to each other, and has their times corrected.
-fn align_clocks(arguments: &Analyse, opened: &mut Opened, threads: u32) -> Alignment {
-    let paths: Vec<&PathBuf> = opened
-        .places
-        .iter()
-        .filter_map(|place| arguments.captures.get(*place))
-        .collect();
-    if arguments.no_align {
-        return Alignment::none(paths.len());
-    }
-    let alignment = align(&paths, threads);
-    for (reader, clock) in opened.readers.iter_mut().zip(&alignment.clocks) {
-        if let Some(clock) = clock.filter(Clock::is_off) {
-            reader.correct(clock.correction);
-        }
-    }
-    alignment
-}
-
-/// Tells an input's error on standard error; gives its text.
-fn told(error: roce_capture::Error) -> String {
-    let error = anyhow::Error::new(error);
-    messages::report(&error);
-    format!("{error:#}")
-}
-
 /// The frames to look at, as nanoseconds since the epoch.
-fn time_range(arguments: &Analyse, merge: &mut Merge) -> anyhow::Result<std::ops::Range<u64>> {
+fn time_range(arguments: &Analyse, captures: &mut Captures) -> anyhow::Result<std::ops::Range<u64>> {
     let relative = [arguments.from, arguments.to]
         .into_iter()
         .flatten()
         .any(|m| matches!(m, Moment::After(_)));
     let first = if relative {
-        merge.first_time().unwrap_or_default()
+        captures.first_time().unwrap_or_default()
     } else {
         Nanos::default()
     };

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use roce_model::{Filter, Nanos, Recorded};
+use roce_pipeline::span;
 use roce_report::compare::{Comparison, html, json};
 use roce_report::terminal::comparison;
 
@@ -19,6 +20,8 @@ use crate::command::analyse::run_beside;
 use crate::options::arguments::{Analyse, Format as Printed, Shape, parse_bin, parse_threads};
 use crate::options::dscp::DscpMap;
 use crate::options::rate::Rate;
+#[cfg(feature = "parquet")]
+use crate::output::messages::sink_error;
 use crate::output::style::style;
 use side::Collected;
 
@@ -141,7 +144,7 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
         .next()
         .map(|side: &Collected| side.widths().0);
     // Both sides have the same.
-    let usual = arguments.config.is_none().then_some(crate::span::WIDEST);
+    let usual = arguments.config.is_none().then_some(span::WIDEST);
     let bin = arguments.bin.or(told).or(usual);
     let [a, b] = sides;
     let [a, b] = [(a, paths[0]), (b, paths[1])].map(|(side, path)| match side {
@@ -173,11 +176,11 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
 /// The results that a folder holds; `None` when it is no such folder.
 #[cfg(feature = "parquet")]
 fn stored(path: &Path) -> anyhow::Result<Option<Collected>> {
-    if !path.is_dir() || is_recording(path) && !path.join(crate::folder::DOCUMENT).is_file() {
+    if !path.is_dir() || is_recording(path) && !path.join(roce_pipeline::folder::DOCUMENT).is_file() {
         return Ok(None);
     }
     let mut side = Collected::default();
-    crate::stored::replay(path, &mut side)?;
+    roce_pipeline::stored::replay(path, &mut side).map_err(sink_error)?;
     Ok(Some(side))
 }
 

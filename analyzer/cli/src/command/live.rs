@@ -3,10 +3,8 @@
 //! The main thread opens the devices, gives up its privileges and then only waits for signals and timers, which tokio carries. The
 //! analysis runs on its own thread, as for files; between it and the devices' threads is one bounded queue (`roce_capture::live`).
 
-mod feed;
 #[cfg_attr(not(feature = "probe"), path = "live/without_host.rs")]
 mod host;
-pub(crate) mod packets;
 mod privileges;
 
 use std::ffi::OsString;
@@ -21,29 +19,23 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
-use roce_model::{InputSummary, Nanos, Recorded, RunSummary, Sink};
+use roce_model::{Nanos, Recorded, RunSummary, Sink};
+use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
+use roce_pipeline::{Begun, LiveFeed, Tick, run_live, time_of_day};
 use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing};
 
-use crate::align::Alignment;
-use crate::clock::{Begun, time_of_day};
 use crate::command::watch::{Signals, WAITING_TICKS, Watch};
-use crate::inputs;
 use crate::options::arguments::{Analyse, Format, Shape};
 use crate::options::choices::Choices;
 use crate::options::duration::parse_duration;
+use crate::options::processes::with_numbers;
 use crate::options::size::{parse_rotate, parse_size};
 use crate::output::dataset::live_dataset;
 use crate::output::exit_code::exit_code;
 use crate::output::messages::{self, sink_error};
 use crate::output::screen::{self, Stage};
 use crate::output::style::{style, terminal};
-use crate::pipeline;
-use crate::pipeline::{Plan, Tick};
-use crate::processes;
-use crate::summary::{Read, summary};
-use feed::LiveFeed;
 use host::{Host, HostArguments, Threads};
-use packets::{About, PacketFiles, Rotate};
 
 /// Parts of a dataset are closed after this time, unless --rotate says another.
 const PART: Duration = Duration::from_mins(1);
@@ -135,7 +127,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         return cleaned;
     }
     arguments.host.can_be_had()?;
-    if !arguments.shape.processes.is_empty() && !arguments.host.has_probe() {
+    if !arguments.shape.processes.processes().is_empty() && !arguments.host.has_probe() {
         bail!(
             "whose the packets are is not known\nhint: with --probe this host's queue pairs are followed, and their processes"
         );
@@ -368,54 +360,25 @@ impl Prepared {
         for sink in &mut sinks {
             sink.begin(choices.bin).map_err(sink_error)?;
         }
-        let plan = choices.plan();
-        let options = roce_flow::Options {
-            seed: Some(self.seed),
-            ..plan.options
-        };
-        let plan = Plan {
-            options,
-            match_taps: self.feed.stream.interfaces().len() > 1,
-            ..plan
-        };
+        let mut plan = choices.plan();
+        plan.options.seed = Some(self.seed);
+        plan.match_taps = self.feed.stream.interfaces().len() > 1;
         let borrowed = sinks
             .iter_mut()
             .map(|sink| &mut **sink as &mut dyn Sink)
             .collect();
-        let (mut done, verdicts) =
-            pipeline::run_live(self.feed, &plan, borrowed, ticks).map_err(sink_error)?;
+        let (mut done, verdicts) = run_live(self.feed, &plan, borrowed, ticks).map_err(sink_error)?;
         let errors: Vec<String> = std::mem::take(&mut done.feed.errors)
             .into_iter()
             .map(|error| {
+                let error = anyhow::Error::new(error);
                 messages::report(&error);
                 format!("{error:#}")
             })
             .collect();
-        let stream = &done.feed.stream;
-        let read = [Read {
-            summary: stream.summary(),
-            interfaces: stream.interfaces(),
-        }];
-        let mut input = InputSummary {
-            frames: stream.summary().frames,
-            first_time: stream.summary().first_time,
-            last_time: stream.summary().last_time,
-            error: errors.first().cloned(),
-            ..InputSummary::default()
-        };
-        inputs::as_live(&mut input, &self.input);
         let mut summary = RunSummary {
-            inputs: vec![input],
             options: choices.echo.clone(),
-            ..summary(
-                begun,
-                done.totals(),
-                &read,
-                &done.decoder,
-                &done.conclusion,
-                |_| self.input.clone(),
-                &Alignment::none(1),
-            )
+            ..done.of_devices(begun, &self.input, errors.first().cloned())
         };
         summary.bin = choices.bin;
         verdicts.conclude(&mut summary);
@@ -461,5 +424,5 @@ fn command_line() -> anyhow::Result<Vec<String>> {
             argument.to_string_lossy()
         )
     })?;
-    Ok(processes::with_numbers(arguments))
+    Ok(with_numbers(arguments))
 }

@@ -6,16 +6,13 @@ use crossbeam_channel::Receiver;
 use roce_capture::Merge;
 use roce_flow::Verdicts;
 use roce_model::{Nanos, Sink, SinkError, Span};
+use roce_pipeline::{Done, Pace, Paced, Plan, Source, Tick, run_live};
 use roce_report::{About, Command as Asked, Counted, LiveReport, Screen, Standing};
 
-use crate::command::replay::feed::Paced;
-use crate::command::replay::pace::Pace;
 use crate::options::choices::Choices;
 use crate::output::messages;
 use crate::output::screen::{self, Stage};
 use crate::output::style::{style, terminal};
-use crate::pipeline;
-use crate::pipeline::{Done, Plan, Source, Tick};
 
 /// A replay, as the run over its captures needs to know it.
 pub(crate) struct Player {
@@ -45,21 +42,16 @@ impl Player {
             from,
             lead(plan.options.bin),
         );
-        let (done, verdicts) = pipeline::run_live(feed, plan, sinks, &self.ticks)?;
+        let (done, verdicts) = run_live(feed, plan, sinks, &self.ticks)?;
         if done.feed.ended_early {
             let (last, _) = self.pace.handed();
-            let after = last.since(done.decoder.span.map_or(last, |span| span.first));
+            let after = last.since(done.span().map_or(last, |span| span.first));
             messages::warn(
                 "the replay",
                 &format!("it was ended {after} after its first frame, and what follows is of so much"),
             );
         }
-        let done = Done {
-            feed: done.feed.source,
-            decoder: done.decoder,
-            conclusion: done.conclusion,
-        };
-        Ok((done, verdicts))
+        Ok((done.map_feed(|paced| paced.source), verdicts))
     }
 
     /// Who shows the run while it goes on, and what it came to at its end.

@@ -1,8 +1,5 @@
 //! `replay`: captures and recordings on the live screen, as fast as they were captured, or slower, or step by step.
 
-pub(super) mod feed;
-pub(super) mod pace;
-
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +8,8 @@ use clap::Args;
 use crossbeam_channel::bounded;
 use roce_capture::{Options, Reader};
 use roce_model::{Nanos, Recorded, Span};
+use roce_pipeline::{Begun, Pace, Speed};
 
-use crate::clock::Begun;
 use crate::command::analyse;
 use crate::command::explain;
 use crate::command::player::Player;
@@ -21,7 +18,6 @@ use crate::command::watch::{Signals, WAITING_TICKS, Watch};
 use crate::options::arguments::{Analyse, parse_bin};
 use crate::options::duration::Moment;
 use crate::output::screen;
-use pace::{Pace, Speed};
 
 #[derive(Args, Debug)]
 #[command(

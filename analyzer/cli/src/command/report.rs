@@ -8,11 +8,11 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use roce_pipeline::folder::{PAGE, Whole};
+use roce_pipeline::stored;
 use roce_report::HtmlReport;
 
-use crate::folder::{PAGE, Whole};
 use crate::output::messages::sink_error;
-use crate::stored;
 
 /// What to make a page of.
 #[derive(Args, Debug)]
@@ -48,7 +48,7 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let (out, whole) = Whole::create(&path)?;
     let mut page = HtmlReport::new(out);
     match arguments.dirs.as_slice() {
-        [dir] => stored::replay(dir, &mut page)?,
+        [dir] => stored::replay(dir, &mut page).map_err(sink_error)?,
         dirs => joined::replay(&named(dirs), &mut page)?,
     }
     whole.finish(Ok(())).map_err(sink_error)?;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use crossbeam_channel::Sender;
 use roce_model::Nanos;
+use roce_pipeline::Tick;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use crate::output::screen;
-use crate::pipeline::Tick;
 
 /// Ticks that wait for the analysis, at most; one that finds no room is left out.
 pub(crate) const WAITING_TICKS: usize = 4;

@@ -3,9 +3,9 @@
 use roce_capture::Merge;
 use roce_flow::Verdicts;
 use roce_model::{Sink, SinkError};
+use roce_pipeline::{Done, Plan, Source};
 
 use crate::options::choices::Choices;
-use crate::pipeline::{Done, Plan, Source};
 
 /// There is none.
 pub(crate) enum Player {}

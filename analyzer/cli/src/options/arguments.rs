@@ -8,9 +8,9 @@ use roce_model::{Filter, Nanos, Severity};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
+use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
 use crate::options::training::Pattern;
-use crate::processes::Processes;
 
 /// What goes to standard output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -95,7 +95,7 @@ pub(crate) struct Shape {
     pub(crate) only_flow: Option<Filter>,
 
     #[command(flatten)]
-    pub(crate) processes: Processes,
+    pub(crate) processes: ProcessOptions,
 
     /// Members of a link aggregation, by interface or capture: one point of observation (can be repeated)
     #[arg(long, value_name = "NAME,NAME", value_parser = parse_lag)]

@@ -1,22 +1,20 @@
 //! What a run is told: the command line over the configuration file over the defaults, and its echo in the results.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::anyhow;
-use roce_flow::{LoggedStep, Options, Settings, ThresholdValue, Thresholds};
+use roce_flow::{LoggedStep, Options, ThresholdValue, Thresholds};
 use roce_model::{Filter, Nanos, Severity};
+use roce_pipeline::{Plan, span};
 
 use crate::options::arguments::{Analyse, parse_severity};
 use crate::options::config::{Config, Setting, Written};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::Moment;
+use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
 use crate::options::training::{self, Logged, Pattern};
-use crate::pipeline::Plan;
-use crate::processes::Processes;
-use crate::span;
 
 /// The name under which the width of a bin is echoed.
 const BIN: &str = "bin_ns";
@@ -39,7 +37,7 @@ pub(crate) struct Choices {
     pub(crate) max_flows: usize,
     /// The only packets that are analysed.
     pub(crate) only_flow: Option<Filter>,
-    pub(crate) processes: Processes,
+    pub(crate) processes: ProcessOptions,
     pub(crate) threads: u32,
     pub(crate) thresholds: Thresholds,
     pub(crate) top: usize,
@@ -116,23 +114,15 @@ impl Choices {
     /// What is to be done with all frames of one input.
     pub(crate) fn plan(&self) -> Plan {
         let options = self.options();
-        Plan {
-            threads: self.threads,
-            options,
-            settings: Settings {
-                bin: options.bin,
-                link_rate: options.link_rate,
-                training_log: self.logged.iter().copied().map(LoggedStep::from).collect(),
-                thresholds: self.thresholds.clone(),
-                shown: self.flow.clone(),
-            },
-            filter: self.only_flow.clone(),
-            processes: self.processes.clone(),
-            range: 0..u64::MAX,
-            lags: self.lag.clone(),
-            match_taps: false,
-            apart: Arc::default(),
-        }
+        let mut plan = Plan::new(options);
+        plan.threads = self.threads;
+        plan.settings.training_log = self.logged.iter().copied().map(LoggedStep::from).collect();
+        plan.settings.thresholds = self.thresholds.clone();
+        plan.settings.shown.clone_from(&self.flow);
+        plan.filter.clone_from(&self.only_flow);
+        plan.processes = self.processes.processes();
+        plan.lags.clone_from(&self.lag);
+        plan
     }
 
     /// What the analysis is to do.

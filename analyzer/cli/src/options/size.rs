@@ -1,6 +1,7 @@
 //! Sizes, as arguments.
 
-use crate::command::live::packets::Rotate;
+use roce_pipeline::packet_files::Rotate;
+
 use crate::options::duration::parse_duration;
 
 /// Parses `64MiB`, `1GB`, `1500000`: bytes, in decimal or binary units.

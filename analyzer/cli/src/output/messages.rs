@@ -7,10 +7,15 @@ use roce_model::SinkError;
 
 /// An error on standard error: what failed, and why.
 pub(crate) fn report(error: &anyhow::Error) {
+    self::error(&format!("{error:#}"));
+}
+
+/// The text of an error on standard error.
+pub(crate) fn error(text: &str) {
     let style = anstyle::Style::new()
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Red.into()));
-    aside(&format!("{style}error{style:#}: {error:#}"));
+    aside(&format!("{style}error{style:#}: {text}"));
 }
 
 /// A line on standard error; while there is a screen, after that.

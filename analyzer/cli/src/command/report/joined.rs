@@ -8,9 +8,9 @@ use roce_model::{
     TimelineColumns, Values,
 };
 use roce_parquet::Rows;
+use roce_pipeline::stored;
 
 use crate::output::messages::sink_error;
-use crate::stored;
 
 /// Gives `sink` what all folders hold, each with its name.
 ///
@@ -31,7 +31,7 @@ pub(super) fn replay(dirs: &[(String, &Path)], sink: &mut dyn Sink) -> anyhow::R
             seen_again: 0,
             run: RunSummary::default(),
         };
-        stored::replay(dir, &mut one)?;
+        stored::replay(dir, &mut one).map_err(sink_error)?;
         let (first_tap, mut run) = (one.first_tap, one.run);
         renumber(
             &mut run,

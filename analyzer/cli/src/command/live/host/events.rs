@@ -11,7 +11,7 @@ use roce_probe::{Counters, Options, Probe, ProbeError};
 use roce_wire::Address;
 
 use super::{PROBE, tell, traffic};
-use crate::clock::time_of_day;
+use roce_pipeline::time_of_day;
 
 /// So long it waits before it looks whether the run ends.
 const PATIENCE: Duration = Duration::from_millis(20);

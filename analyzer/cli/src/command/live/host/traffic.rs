@@ -12,7 +12,7 @@ use roce_probe::{Options, Packets, Probe};
 use roce_wire::LinkType;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock::time_of_day;
+use roce_pipeline::time_of_day;
 
 /// Bytes that a record has of a packet.
 pub(super) const BYTES: u32 = 96;

@@ -1,16 +1,38 @@
 //! Taps: which points of observation a run has, and what each one saw.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use roce_capture::Interface;
 use roce_model::{Nanos, TapId, TapRow};
 use roce_wire::{LinkType, Mirror, MirrorKind};
 
-use crate::align::Apart;
-
 /// A file that begins within this time after the end of another continues it (rotated captures).
 pub(crate) const CONTINUES: Nanos = Nanos(Nanos::SECOND);
+
+/// Inputs that saw the same packets: neither of two continues the other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Apart {
+    /// For each input, the number of its clock.
+    clocks: Vec<Option<usize>>,
+    /// Clocks that stamped the same packets, the lower number first.
+    pairs: BTreeSet<(usize, usize)>,
+}
+
+impl Apart {
+    /// Inputs with the numbers of their clocks, and the pairs of clocks that stamped the same packets.
+    pub(crate) const fn new(clocks: Vec<Option<usize>>, pairs: BTreeSet<(usize, usize)>) -> Self {
+        Self { clocks, pairs }
+    }
+
+    /// Whether the two inputs saw the same packets.
+    pub(crate) fn are(&self, a: usize, b: usize) -> bool {
+        let clock = |input: usize| self.clocks.get(input).copied().flatten();
+        clock(a)
+            .zip(clock(b))
+            .is_some_and(|(a, b)| self.pairs.contains(&(a.min(b), a.max(b))))
+    }
+}
 
 /// One tap.
 #[derive(Clone, Debug)]

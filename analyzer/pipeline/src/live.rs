@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use roce_capture::Interface;
 use roce_capture::live::{Next as Captured, Notes, Stop, Stream};
-use roce_model::{Nanos, Recorded};
+use roce_model::{InputSummary, Nanos, Recorded, RunSummary};
 
-use super::packets::PacketFiles;
-use crate::clock::time_of_day;
-use crate::decode::Work;
-use crate::pipeline::{Feed, Next};
+use crate::align::Alignment;
+use crate::clock::{Begun, time_of_day};
+use crate::error::Error;
+use crate::feed::{Feed, Next, Work};
+use crate::inputs::as_live;
+use crate::packet_files::PacketFiles;
+use crate::run::Done;
+use crate::summary::Read;
 
 /// After so long without a frame, what has come before goes on to the analysis.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -26,8 +30,9 @@ const TOLD_EVERY: u64 = 100_000_000;
 const TOLD_FOR: u64 = 5 * Nanos::SECOND;
 
 /// The stream of devices.
-pub(crate) struct LiveFeed {
-    pub(crate) stream: Stream,
+pub struct LiveFeed {
+    /// The stream itself.
+    pub stream: Stream,
     notes: Notes,
     /// How far time has come, as the stream was told.
     told: Nanos,
@@ -39,11 +44,12 @@ pub(crate) struct LiveFeed {
     files: Vec<PacketFiles>,
     stop: Stop,
     /// What went wrong; the run ends then.
-    pub(crate) errors: Vec<anyhow::Error>,
+    pub errors: Vec<Error>,
 }
 
 impl LiveFeed {
-    pub(crate) fn new(stream: Stream, name: &str, bin: Nanos, files: Vec<PacketFiles>, stop: Stop) -> Self {
+    /// The stream of devices called `name`, which `files` keep.
+    pub fn new(stream: Stream, name: &str, bin: Nanos, files: Vec<PacketFiles>, stop: Stop) -> Self {
         let interfaces = Arc::new(stream.interfaces().to_vec());
         Self {
             notes: stream.notes(),
@@ -76,7 +82,7 @@ impl LiveFeed {
     }
 
     /// Has each file do something; one that fails is given up, and the run ends.
-    fn keep(&mut self, mut keep: impl FnMut(&mut PacketFiles) -> anyhow::Result<()>) {
+    fn keep(&mut self, mut keep: impl FnMut(&mut PacketFiles) -> Result<(), Error>) {
         let (stop, errors) = (&self.stop, &mut self.errors);
         self.files.retain_mut(|file| match keep(file) {
             Ok(()) => true,
@@ -113,7 +119,7 @@ impl Feed for LiveFeed {
                     }
                 }
                 let errors = self.stream.take_errors();
-                self.errors.extend(errors.into_iter().map(anyhow::Error::new));
+                self.errors.extend(errors.into_iter().map(Error::from));
                 Next::Ended
             }
         }
@@ -121,5 +127,29 @@ impl Feed for LiveFeed {
 
     fn recycle(&mut self, work: Work) {
         self.stream.recycle(work.run);
+    }
+}
+
+impl Done<LiveFeed> {
+    /// The summary of a live run on the devices called `name`, but for its bins, options and verdicts; `error` is what went wrong first.
+    pub fn of_devices(&self, begun: Begun, name: &str, error: Option<String>) -> RunSummary {
+        let stream = &self.feed.stream;
+        let counted = stream.summary();
+        let mut input = InputSummary {
+            frames: counted.frames,
+            first_time: counted.first_time,
+            last_time: counted.last_time,
+            error,
+            ..InputSummary::default()
+        };
+        as_live(&mut input, name);
+        let read = [Read {
+            summary: counted,
+            interfaces: stream.interfaces(),
+        }];
+        RunSummary {
+            inputs: vec![input],
+            ..self.summary(begun, &read, |_| name.to_owned(), &Alignment::none(1))
+        }
     }
 }

@@ -5,50 +5,63 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use roce_model::{EventColumns, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, TimelineColumns};
 use roce_parquet::{Dataset, Options};
 use roce_report::{HtmlReport, JsonReport};
 
+use crate::error::Error;
+
 /// The name of the JSON document in the folder.
-pub(crate) const DOCUMENT: &str = "run.json";
+pub const DOCUMENT: &str = "run.json";
 /// The name of the HTML page there.
-pub(crate) const PAGE: &str = "report.html";
+pub const PAGE: &str = "report.html";
 
 /// Bytes that are handed to the system at a time: a document of many flows is long.
 const ROOM: usize = 1 << 18;
 
-/// Begins the results in `dir`.
-pub(crate) fn dataset(dir: &Path, overwrite: bool, parallel: bool) -> anyhow::Result<Box<dyn Sink>> {
-    let options = Options {
-        overwrite,
-        parallel,
-        ..Options::default()
-    };
-    Ok(Box::new(Folder::begin(dir, &options, None)?))
-}
-
-/// Begins the results of a live run in `dir`: a part is closed at the first interval after so long.
-#[cfg(feature = "live")]
-pub(crate) fn live_dataset(
-    dir: &Path,
-    overwrite: bool,
-    parts: Duration,
-) -> anyhow::Result<Box<dyn Sink + Send>> {
-    let options = Options {
-        overwrite,
-        live: true,
-        ..Options::default()
-    };
-    let parts = Parts {
-        every: parts,
-        begun: Instant::now(),
-    };
-    Ok(Box::new(Folder::begin(dir, &options, Some(parts))?))
+/// What goes into the output folder.
+pub struct Folder {
+    dataset: Dataset,
+    /// Of a live run.
+    parts: Option<Parts>,
+    json: JsonReport<BufWriter<File>>,
+    document: Whole,
+    html: HtmlReport<BufWriter<File>>,
+    page: Whole,
 }
 
 impl Folder {
-    fn begin(dir: &Path, options: &Options, parts: Option<Parts>) -> anyhow::Result<Self> {
+    /// Begins the results of captures in `dir`; with `parallel` the tables are written by threads of their own.
+    ///
+    /// # Errors
+    /// When the folder holds results already and they are not to be replaced, or its files cannot be made.
+    pub fn create(dir: &Path, overwrite: bool, parallel: bool) -> Result<Self, Error> {
+        let options = Options {
+            overwrite,
+            parallel,
+            ..Options::default()
+        };
+        Self::begin(dir, &options, None)
+    }
+
+    /// Begins the results of a live run in `dir`: a part is closed at the first interval after so long.
+    ///
+    /// # Errors
+    /// As those of captures.
+    pub fn create_live(dir: &Path, overwrite: bool, parts: Duration) -> Result<Self, Error> {
+        let options = Options {
+            overwrite,
+            live: true,
+            ..Options::default()
+        };
+        let parts = Parts {
+            every: parts,
+            begun: Instant::now(),
+        };
+        Self::begin(dir, &options, Some(parts))
+    }
+
+    fn begin(dir: &Path, options: &Options, parts: Option<Parts>) -> Result<Self, Error> {
         let dataset = Dataset::create(dir, options)?;
         let (json, document) = Whole::create(&dir.join(DOCUMENT))?;
         let (html, page) = Whole::create(&dir.join(PAGE))?;
@@ -63,19 +76,8 @@ impl Folder {
     }
 }
 
-/// What goes into the output folder.
-struct Folder {
-    dataset: Dataset,
-    /// Of a live run.
-    parts: Option<Parts>,
-    json: JsonReport<BufWriter<File>>,
-    document: Whole,
-    html: HtmlReport<BufWriter<File>>,
-    page: Whole,
-}
-
 /// A file that appears whole: until then it has another name.
-pub(crate) struct Whole {
+pub struct Whole {
     path: PathBuf,
     unfinished: PathBuf,
 }
@@ -85,14 +87,13 @@ impl Whole {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub(crate) fn create(path: &Path) -> anyhow::Result<(BufWriter<File>, Self)> {
+    pub fn create(path: &Path) -> Result<(BufWriter<File>, Self), Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let whole = Self {
             path: path.to_owned(),
             unfinished: path.with_file_name(format!(".{name}.tmp")),
         };
-        let file = File::create(&whole.unfinished)
-            .with_context(|| format!("{}: cannot be made", whole.unfinished.display()))?;
+        let file = File::create(&whole.unfinished).map_err(Error::io(&whole.unfinished, "cannot be made"))?;
         Ok((BufWriter::with_capacity(ROOM, file), whole))
     }
 
@@ -100,7 +101,7 @@ impl Whole {
     ///
     /// # Errors
     /// When it did not, or the name cannot be given.
-    pub(crate) fn finish(&self, written: Result<(), SinkError>) -> Result<(), SinkError> {
+    pub fn finish(&self, written: Result<(), SinkError>) -> Result<(), SinkError> {
         written
             .and_then(|()| Ok(std::fs::rename(&self.unfinished, &self.path)?))
             .map_err(|error| format!("{}: cannot be written: {error}", self.path.display()).into())

@@ -1,21 +1,16 @@
-//! `--pid`, `--comm`, `--cgroup`: only what belongs to some processes, as hosts have told whose their queue pairs are.
+//! `--pid`, `--comm`, `--cgroup`: which processes are followed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use clap::Args;
-use roce_flow::QueuePairs;
-use roce_model::{FlowKey, HostEvent, Process};
-use roce_wire::Roce;
+use roce_pipeline::Processes;
 
 /// Where systems show the one hierarchy of cgroups (version 2).
 const CGROUPS: &str = "/sys/fs/cgroup";
-/// Bytes of a command's name that the kernel keeps (TASK_COMM_LEN, less the zero at its end).
-const COMM: usize = 15;
-
 // What the processes are. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Processes {
+pub(crate) struct ProcessOptions {
     /// Only connections of this process (can be repeated)
     ///
     /// Of live runs with --probe, and of their recordings: there hosts tell whose queue pairs are. Packets of queue pairs that were
@@ -59,16 +54,20 @@ pub(crate) fn with_numbers(mut arguments: Vec<String>) -> Vec<String> {
     arguments
 }
 
-impl Processes {
-    /// Whether nothing was chosen, so that everything counts.
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
+impl ProcessOptions {
+    /// The processes that they name.
+    pub(crate) fn processes(&self) -> Processes {
+        Processes {
+            pid: self.pid.clone(),
+            comm: self.comm.clone(),
+            cgroup: self.cgroup.clone(),
+        }
     }
 
     /// These, and where nothing was said, `others`.
     #[cfg(feature = "live")]
     pub(crate) fn or(self, others: Self) -> Self {
-        if self.is_empty() { others } else { self }
+        if self.processes().is_empty() { others } else { self }
     }
 
     /// Each option with its value.
@@ -78,75 +77,11 @@ impl Processes {
         let cgroups = self.cgroup.iter().map(|cgroup| ("cgroup", cgroup.to_string()));
         pids.chain(comms).chain(cgroups)
     }
-
-    /// What follows them, if any were chosen.
-    pub(crate) fn chosen(&self) -> Option<Box<Chosen>> {
-        (!self.is_empty()).then(|| {
-            Box::new(Chosen {
-                processes: self.clone(),
-                queue_pairs: QueuePairs::default(),
-            })
-        })
-    }
-
-    fn include(&self, process: &Process) -> bool {
-        let kept =
-            |comm: &String| comm.as_bytes().get(..COMM).unwrap_or(comm.as_bytes()) == process.comm.as_bytes();
-        self.pid.contains(&process.pid) || self.cgroup.contains(&process.cgroup) || self.comm.iter().any(kept)
-    }
-}
-
-/// The chosen processes, and what hosts have told so far.
-#[derive(Clone, Debug)]
-pub(crate) struct Chosen {
-    processes: Processes,
-    queue_pairs: QueuePairs,
-}
-
-impl Chosen {
-    /// Takes note of an event: whether it is theirs, or nobody's (of a port, say).
-    pub(crate) fn takes(&mut self, event: &HostEvent) -> bool {
-        self.queue_pairs.take(event);
-        event
-            .process
-            .as_ref()
-            .is_none_or(|process| self.processes.include(process))
-    }
-
-    /// Whether a packet is of a connection of theirs.
-    pub(crate) fn has(&self, packet: &Roce) -> bool {
-        self.queue_pairs
-            .processes(&FlowKey::of(packet))
-            .any(|process| self.processes.include(process))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn process(pid: u32, comm: &str, cgroup: u64) -> Process {
-        Process {
-            pid,
-            comm: comm.into(),
-            cgroup,
-        }
-    }
-
-    #[test]
-    fn one_of_the_options_has_to_hold() {
-        let processes = Processes {
-            pid: vec![7],
-            // Of this the kernel keeps the first 15 bytes.
-            comm: vec!["nccl_all_reduce_perf".to_owned()],
-            cgroup: vec![90],
-        };
-        assert!(processes.include(&process(7, "a", 0)));
-        assert!(processes.include(&process(8, "nccl_all_reduce", 0)));
-        assert!(processes.include(&process(8, "a", 90)));
-        assert!(!processes.include(&process(8, "nccl_all", 91)));
-        assert!(Processes::default().chosen().is_none());
-    }
 
     #[test]
     #[cfg(feature = "live")]

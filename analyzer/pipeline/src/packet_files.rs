@@ -6,15 +6,16 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
 use flate2::write::GzEncoder;
 use roce_capture::write::{ByteOrder, InterfaceOptions, Packet, PcapngWriter, SectionOptions};
 use roce_capture::{Interface, Run};
 use roce_model::{Nanos, Recorded};
 
+use crate::error::Error;
+
 /// When a file is followed by the next one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Rotate {
+pub enum Rotate {
     /// At so many bytes on disk.
     Bytes(u64),
     /// After so long.
@@ -26,20 +27,21 @@ const FLUSHED_EVERY: Duration = Duration::from_secs(1);
 
 /// What the files say of themselves, and how they follow each other.
 #[derive(Clone, Debug)]
-pub(crate) struct About {
+pub struct About {
     /// Where they go: the name says the compression.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// Replace what is there.
-    pub(crate) overwrite: bool,
-    pub(crate) rotate: Option<Rotate>,
+    pub overwrite: bool,
+    /// When a file is followed by the next one; `None`: there is one file.
+    pub rotate: Option<Rotate>,
     /// What a reader should know, in words.
-    pub(crate) comment: String,
+    pub comment: String,
     /// For a recording: how the run was started.
-    pub(crate) recorded: Option<Recorded>,
+    pub recorded: Option<Recorded>,
 }
 
 /// The packets of a run, in one file or several that follow each other.
-pub(crate) struct PacketFiles {
+pub struct PacketFiles {
     about: About,
     interfaces: Vec<Interface>,
     /// Records lost so far, by interface.
@@ -145,7 +147,7 @@ impl PacketFiles {
     ///
     /// # Errors
     /// When it cannot be made: also when it is there already and should not be replaced.
-    pub(crate) fn create(about: About, interfaces: &[Interface]) -> anyhow::Result<Self> {
+    pub fn create(about: About, interfaces: &[Interface]) -> Result<Self, Error> {
         let interfaces = interfaces.to_vec();
         let lost = vec![0; interfaces.len()];
         let file = begin(&about, &interfaces, &lost, 1)?;
@@ -163,14 +165,15 @@ impl PacketFiles {
     ///
     /// # Errors
     /// When they cannot be written.
-    pub(crate) fn write(&mut self, run: &Run) -> anyhow::Result<()> {
+    pub fn write(&mut self, run: &Run) -> Result<(), Error> {
         if self.is_full() {
             self.number += 1;
             let next = begin(&self.about, &self.interfaces, &self.lost, self.number)?;
             let ended = std::mem::replace(&mut self.file, next);
             end(ended, &self.interfaces, &self.lost, self.last)?;
         }
-        self.add(run).with_context(|| cannot_write(&self.file.path))?;
+        self.add(run)
+            .map_err(|error| cannot_write(&self.file.path, error))?;
         self.flush()
     }
 
@@ -236,26 +239,26 @@ impl PacketFiles {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+    pub fn flush(&mut self) -> Result<(), Error> {
         if self.file.flushed.elapsed() < FLUSHED_EVERY {
             return Ok(());
         }
         self.file.flushed = Instant::now();
         let flushed = self.file.writer.output().flush();
-        flushed.with_context(|| cannot_write(&self.file.path))
+        flushed.map_err(|error| cannot_write(&self.file.path, error))
     }
 
     /// Closes the last file.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn finish(self) -> anyhow::Result<()> {
+    pub fn finish(self) -> Result<(), Error> {
         end(self.file, &self.interfaces, &self.lost, self.last)
     }
 }
 
 /// Begins the file `number`, before which so many records were lost.
-fn begin(about: &About, interfaces: &[Interface], lost: &[u64], number: u32) -> anyhow::Result<Open> {
+fn begin(about: &About, interfaces: &[Interface], lost: &[u64], number: u32) -> Result<Open, Error> {
     let path = match about.rotate {
         Some(_) => numbered(&about.path, number),
         None => about.path.clone(),
@@ -265,9 +268,13 @@ fn begin(about: &About, interfaces: &[Interface], lost: &[u64], number: u32) -> 
             io::ErrorKind::AlreadyExists => "\nhint: give another name, or --overwrite",
             _ => "",
         };
-        anyhow!("{}: cannot be made: {error}{hint}", path.display())
+        Error::NotMade {
+            path: path.clone(),
+            error,
+            hint,
+        }
     })?;
-    let writer = head(output, about, interfaces).with_context(|| cannot_write(&path))?;
+    let writer = head(output, about, interfaces).map_err(|error| cannot_write(&path, error))?;
     Ok(Open {
         path,
         writer,
@@ -304,8 +311,7 @@ fn head(output: Compressor, about: &About, interfaces: &[Interface]) -> io::Resu
 }
 
 /// Says what was lost, and closes the file.
-fn end(mut ended: Open, interfaces: &[Interface], lost: &[u64], newest: Nanos) -> anyhow::Result<()> {
-    let told = || cannot_write(&ended.path);
+fn end(mut ended: Open, interfaces: &[Interface], lost: &[u64], newest: Nanos) -> Result<(), Error> {
     let losses = lost
         .iter()
         .zip(&ended.lost_before)
@@ -315,10 +321,10 @@ fn end(mut ended: Open, interfaces: &[Interface], lost: &[u64], newest: Nanos) -
         ended
             .writer
             .statistics(number, ticks, None, Some(lost))
-            .with_context(told)?;
+            .map_err(|error| cannot_write(&ended.path, error))?;
     }
     let finished = ended.writer.finish().and_then(Compressor::finish);
-    finished.with_context(|| cannot_write(&ended.path))
+    finished.map_err(|error| cannot_write(&ended.path, error))
 }
 
 /// The name of file `number` of those that follow each other: `trace-00001.pcapng.zst`.
@@ -329,8 +335,8 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(format!("{stem}-{number:05}{dot}{endings}"))
 }
 
-fn cannot_write(path: &Path) -> String {
-    format!("{}: cannot be written", path.display())
+fn cannot_write(path: &Path, error: io::Error) -> Error {
+    Error::io(path, "cannot be written")(error)
 }
 
 #[cfg(test)]

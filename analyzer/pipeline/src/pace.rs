@@ -8,7 +8,7 @@ use roce_model::Nanos;
 
 /// Capture time in a second of the clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Speed {
+pub enum Speed {
     /// So many seconds.
     Times(f64),
     /// As fast as it can be analysed.
@@ -21,7 +21,10 @@ const MOST: f64 = 1e6;
 
 impl Speed {
     /// Parses `1x`, `0.1x`, `10`, `max`.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// When it is none of them, or too slow or too fast to be paced.
+    pub fn parse(text: &str) -> Result<Self, String> {
         if text == "max" {
             return Ok(Self::Max);
         }
@@ -62,7 +65,7 @@ impl fmt::Display for Speed {
 
 /// The pace of a replay.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     moving: Mutex<Moving>,
     changed: Condvar,
 }
@@ -113,7 +116,7 @@ impl Moving {
 
 impl Pace {
     /// Begins with the first frame.
-    pub(crate) fn new(speed: Speed) -> Self {
+    pub fn new(speed: Speed) -> Self {
         Self {
             moving: Mutex::new(Moving {
                 speed,
@@ -132,7 +135,7 @@ impl Pace {
     }
 
     /// Where it is by now; it begins at `first`, if it has not. `None`: nothing holds it back.
-    pub(crate) fn begun(&self, first: Nanos) -> Option<Nanos> {
+    pub fn begun(&self, first: Nanos) -> Option<Nanos> {
         let now = Instant::now();
         let mut moving = self.moving();
         moving.at.get_or_insert((now, first));
@@ -140,12 +143,12 @@ impl Pace {
     }
 
     /// Where it is by now.
-    pub(crate) fn position(&self) -> Option<Nanos> {
+    pub fn position(&self) -> Option<Nanos> {
         self.moving().position(Instant::now())
     }
 
     /// Waits for a change, or for some time.
-    pub(crate) fn wait(&self, time: Duration) {
+    pub fn wait(&self, time: Duration) {
         let moving = self.moving();
         if !moving.stopped {
             // It is asked again in any case.
@@ -154,19 +157,20 @@ impl Pace {
     }
 
     /// Frames were handed on, the last of them with this time.
-    pub(crate) fn handed_on(&self, frames: u64, last: Nanos) {
+    pub fn handed_on(&self, frames: u64, last: Nanos) {
         let mut moving = self.moving();
         moving.handed = moving.handed.max(last);
         moving.frames += frames;
     }
 
     /// The time of the latest frame that was handed on, and how many there were.
-    pub(crate) fn handed(&self) -> (Nanos, u64) {
+    pub fn handed(&self) -> (Nanos, u64) {
         let moving = self.moving();
         (moving.handed, moving.frames)
     }
 
-    pub(crate) fn speed(&self) -> Speed {
+    /// How fast it goes.
+    pub fn speed(&self) -> Speed {
         self.moving().speed
     }
 
@@ -175,20 +179,23 @@ impl Pace {
         self.changed.notify_all();
     }
 
-    pub(crate) fn pause(&self, paused: bool) {
+    /// It pauses, or goes on.
+    pub fn pause(&self, paused: bool) {
         self.change(|moving| moving.paused = paused);
     }
 
-    pub(crate) fn faster(&self) {
+    /// It goes twice as fast.
+    pub fn faster(&self) {
         self.change(|moving| moving.speed = moving.speed.faster());
     }
 
-    pub(crate) fn slower(&self) {
+    /// It goes half as fast.
+    pub fn slower(&self) {
         self.change(|moving| moving.speed = moving.speed.slower());
     }
 
     /// It goes on to this time at once, if it is not beyond.
-    pub(crate) fn go_on_until(&self, time: Nanos) {
+    pub fn go_on_until(&self, time: Nanos) {
         self.change(|moving| {
             if let Some((_, at)) = &mut moving.at {
                 *at = time.max(*at);
@@ -197,16 +204,17 @@ impl Pace {
     }
 
     /// It ends.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.change(|moving| moving.stopped = true);
     }
 
-    pub(crate) fn is_stopped(&self) -> bool {
+    /// It was ended.
+    pub fn is_stopped(&self) -> bool {
         self.moving().stopped
     }
 
     /// Returns when it is told to end.
-    pub(crate) fn stopped(&self) {
+    pub fn stopped(&self) {
         let mut moving = self.moving();
         while !moving.stopped {
             moving = self.changed.wait(moving).unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@
 
 mod look;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use roce_capture::Correction;
 use roce_flow::clocks::{self, Comparison, LEAST_PACKETS, Offset, Stamped};
 use roce_model::Nanos;
 
-use crate::taps::CONTINUES;
+use crate::taps::{Apart, CONTINUES};
 use look::{Budget, Look, Sampled};
 
 /// Frames looked at in all files together, and their bytes: some seconds at the most. Longer ones are looked at from
@@ -46,25 +46,6 @@ pub(crate) struct Alignment {
     pub(crate) shared: bool,
     /// Which inputs did.
     pub(crate) apart: Apart,
-}
-
-/// Inputs that saw the same packets: neither of two continues the other.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Apart {
-    /// For each input, the number of its clock.
-    clocks: Vec<Option<usize>>,
-    /// Clocks that stamped the same packets, the lower number first.
-    pairs: BTreeSet<(usize, usize)>,
-}
-
-impl Apart {
-    /// Whether the two inputs saw the same packets.
-    pub(crate) fn are(&self, a: usize, b: usize) -> bool {
-        let clock = |input: usize| self.clocks.get(input).copied().flatten();
-        clock(a)
-            .zip(clock(b))
-            .is_some_and(|(a, b)| self.pairs.contains(&(a.min(b), a.max(b))))
-    }
 }
 
 /// How an input's clock stands to that of another input.
@@ -285,13 +266,11 @@ impl<'a> Compared<'a> {
             }
         }
         alignment.shared |= !fits.is_empty();
-        alignment.apart = Apart {
-            clocks: vec![None; paths.len()],
-            pairs: fits.keys().copied().collect(),
-        };
+        let mut clocks = vec![None; paths.len()];
         for ((input, _), clock) in self.looks.iter().zip(self.clocks) {
-            alignment.apart.clocks[*input] = Some(*clock);
+            clocks[*input] = Some(*clock);
         }
+        alignment.apart = Apart::new(clocks, fits.keys().copied().collect());
         // Each clock by the surest way from its reference, which is the first input of those that are connected.
         let mut known: BTreeMap<usize, Clock> = BTreeMap::new();
         let identity = |clock: usize| Clock {

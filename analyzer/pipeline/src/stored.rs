@@ -6,18 +6,18 @@ use std::io::BufReader;
 use std::iter::Peekable;
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
 use roce_model::{
-    Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, TimelineColumns,
+    Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError,
+    TimelineColumns,
 };
 use roce_parquet::{Rows, TABLES};
 use roce_report::json;
 
+use crate::error::Error;
 use crate::folder::DOCUMENT;
-use crate::output::messages::sink_error;
 
 /// Whether a folder holds results, or what an interrupted run left of them.
-pub(crate) fn is_dataset(dir: &Path) -> bool {
+pub fn is_dataset(dir: &Path) -> bool {
     dir.join(DOCUMENT).is_file() || TABLES.iter().any(|table| dir.join(table).is_dir())
 }
 
@@ -27,14 +27,13 @@ pub(crate) fn is_dataset(dir: &Path) -> bool {
 ///
 /// # Errors
 /// When the folder holds no whole results, a file of them cannot be read or is of another version, or the sink fails.
-pub(crate) fn replay(dir: &Path, sink: &mut dyn Sink) -> anyhow::Result<()> {
+pub fn replay(dir: &Path, sink: &mut dyn Sink) -> Result<(), SinkError> {
     let run = summary(dir)?;
-    sink.begin(run.bin).map_err(sink_error)?;
+    sink.begin(run.bin)?;
     let mut opened = HashSet::new();
     for rows in Rows::<FlowColumns>::open(dir)? {
-        let keys =
-            new_keys(&rows?, &mut opened).with_context(|| format!("{}: table flows", dir.display()))?;
-        sink.flows_opened(&keys).map_err(sink_error)?;
+        let keys = new_keys(dir, &rows?, &mut opened)?;
+        sink.flows_opened(&keys)?;
     }
     drop(opened);
     let mut timeline = Table::<TimelineColumns>::open(dir, |row| row.time)?;
@@ -48,46 +47,42 @@ pub(crate) fn replay(dir: &Path, sink: &mut dyn Sink) -> anyhow::Result<()> {
         let end = Nanos((first.0 / width).saturating_add(1).saturating_mul(width));
         timeline.take_before(end)?;
         if !timeline.taken.is_empty() {
-            sink.timeline(&timeline.taken).map_err(sink_error)?;
+            sink.timeline(&timeline.taken)?;
         }
         events.take_before(end)?;
         if !events.taken.is_empty() {
-            sink.events(&events.taken).map_err(sink_error)?;
+            sink.events(&events.taken)?;
         }
     }
     for rows in Rows::<FlowColumns>::open(dir)? {
-        sink.flows_closed(&rows?).map_err(sink_error)?;
+        sink.flows_closed(&rows?)?;
     }
-    sink.finish(&run).map_err(sink_error)
+    sink.finish(&run)
 }
 
 /// The summary of the run that wrote `dir`.
-fn summary(dir: &Path) -> anyhow::Result<RunSummary> {
+fn summary(dir: &Path) -> Result<RunSummary, Error> {
     let path = dir.join(DOCUMENT);
     if !path.is_file() {
-        let (unfinished, dir) = (is_dataset(dir), dir.display());
-        if unfinished {
-            bail!(
-                "{dir}: the run that wrote it did not end: there is no {DOCUMENT}\nhint: analyse its captures, or its recording"
-            );
-        }
-        bail!("{dir}: holds no results: there is no {DOCUMENT}\nhint: give a folder that -o wrote");
+        let dir = dir.to_path_buf();
+        return Err(if is_dataset(&dir) {
+            Error::Unfinished { dir }
+        } else {
+            Error::NoResults { dir }
+        });
     }
-    let file = File::open(&path).with_context(|| format!("{}: cannot be opened", path.display()))?;
-    json::read(BufReader::new(file)).with_context(|| path.display().to_string())
+    let file = File::open(&path).map_err(Error::io(&path, "cannot be opened"))?;
+    json::read(BufReader::new(file)).map_err(|source| Error::Document { path, source })
 }
 
 /// What makes the flows of `rows` what they are, those in `opened` left out.
-fn new_keys(rows: &[FlowRow], opened: &mut HashSet<FlowId>) -> anyhow::Result<Vec<FlowKey>> {
+fn new_keys(dir: &Path, rows: &[FlowRow], opened: &mut HashSet<FlowId>) -> Result<Vec<FlowKey>, Error> {
     let new = rows.iter().filter(|row| opened.insert(row.flow_id));
     new.map(|row| {
-        let unlike = || {
-            anyhow!(
-                "flow {} is not the one that its addresses and numbers name",
-                row.flow_id
-            )
-        };
-        row.key().ok_or_else(unlike)
+        row.key().ok_or_else(|| Error::OtherFlow {
+            dir: dir.to_path_buf(),
+            flow: row.flow_id,
+        })
     })
     .collect()
 }
@@ -102,7 +97,7 @@ struct Table<C: Columns> {
 }
 
 impl<C: Columns> Table<C> {
-    fn open(dir: &Path, time: fn(&C::Row) -> Nanos) -> anyhow::Result<Self> {
+    fn open(dir: &Path, time: fn(&C::Row) -> Nanos) -> Result<Self, Error> {
         Ok(Self {
             source: Rows::open(dir)?,
             rows: Vec::new().into_iter().peekable(),
@@ -112,7 +107,7 @@ impl<C: Columns> Table<C> {
     }
 
     /// The time of the next row.
-    fn next_time(&mut self) -> anyhow::Result<Option<Nanos>> {
+    fn next_time(&mut self) -> Result<Option<Nanos>, Error> {
         while self.rows.peek().is_none() {
             match self.source.next() {
                 Some(rows) => self.rows = rows?.into_iter().peekable(),
@@ -123,7 +118,7 @@ impl<C: Columns> Table<C> {
     }
 
     /// Takes the rows up to the first one that is not before `end`.
-    fn take_before(&mut self, end: Nanos) -> anyhow::Result<()> {
+    fn take_before(&mut self, end: Nanos) -> Result<(), Error> {
         self.taken.clear();
         while self.next_time()?.is_some_and(|time| time < end) {
             if let Some(row) = self.rows.next() {

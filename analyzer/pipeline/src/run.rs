@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
-use roce_capture::{Error, Interface, Merge, Run};
+use roce_capture::Merge;
 use roce_flow::{Analysis, Collector, Conclusion, Options, Output, Settings, Verdicts};
-use roce_model::{Filter, Nanos, PacketBatch, Sink, SinkError, Totals};
+use roce_model::{Filter, Nanos, PacketBatch, Sink, SinkError, Span, Totals};
 
-use crate::align::Apart;
-use crate::decode::{Decoder, Share, Work};
+use crate::decode::{Decoder, Share};
+use crate::feed::{Feed, Next, Source, Work};
 use crate::processes::Processes;
-use crate::taps::Taps;
+use crate::taps::{Apart, Taps};
 
 /// Flows closed at a time, at the end: their rows, of 1.5 KB each, stay in the second cache level.
 const CLOSED_TOGETHER: usize = 256;
@@ -33,33 +33,9 @@ const HANDED_ON_RUNS: usize = 4096;
 /// Such portions that wait for a thread, at most.
 const WAITING: usize = 4;
 
-/// Where frames come from, in the order of time.
-pub(crate) trait Feed: Send {
-    /// What comes next.
-    fn next(&mut self) -> Next;
-
-    /// Takes back what is not used any more.
-    fn recycle(&mut self, work: Work);
-}
-
-/// What comes next of a feed.
-pub(crate) enum Next {
-    /// Frames.
-    Work(Work),
-    /// Nothing for now: what was handed on before should not wait for more. Time has come so far, where that is known.
-    #[cfg(feature = "live")]
-    Quiet(Option<Nanos>),
-    /// The end.
-    Ended,
-}
-
 /// What a run that goes on is told from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(
-    not(feature = "live"),
-    expect(dead_code, reason = "files are read to their end")
-)]
-pub(crate) enum Tick {
+pub enum Tick {
     /// An interval has passed: the sinks are told.
     Interval,
     /// Somebody looks: the sinks are told how far the run has come.
@@ -73,15 +49,30 @@ pub(crate) enum Tick {
 const MOST_SO_FAR: usize = 1 << 14;
 
 /// What is known at the end besides what the sinks got.
-pub(crate) struct Done<F> {
-    pub(crate) feed: F,
+pub struct Done<F> {
+    /// The feed, at its end.
+    pub feed: F,
     pub(crate) decoder: Decoder,
     pub(crate) conclusion: Conclusion,
 }
 
 impl<F> Done<F> {
+    /// First and last captured frame.
+    pub fn span(&self) -> Option<Span> {
+        self.decoder.span
+    }
+
+    /// The same run with another feed, which is made of the one that it had.
+    pub fn map_feed<G>(self, make: impl FnOnce(F) -> G) -> Done<G> {
+        Done {
+            feed: make(self.feed),
+            decoder: self.decoder,
+            conclusion: self.conclusion,
+        }
+    }
+
     /// All counts but those of the capture's own losses.
-    pub(crate) fn totals(&self) -> Totals {
+    pub fn totals(&self) -> Totals {
         let mut totals = self.conclusion.totals.clone();
         totals.add(&self.decoder.totals);
         totals
@@ -89,25 +80,53 @@ impl<F> Done<F> {
 }
 
 /// What is to be done with the frames.
-pub(crate) struct Plan {
+pub struct Plan {
     /// Threads that analyse; 1 does everything on the caller's.
-    pub(crate) threads: u32,
-    pub(crate) options: Options,
-    pub(crate) settings: Settings,
-    pub(crate) filter: Option<Filter>,
+    pub threads: u32,
+    /// Of the analysis.
+    pub options: Options,
+    /// Of the verdicts; the width of a bin and the speed of links are those of `options`.
+    pub settings: Settings,
+    /// Only packets for which it holds.
+    pub filter: Option<Filter>,
     /// Only what belongs to these processes; empty: everything.
-    pub(crate) processes: Processes,
+    pub processes: Processes,
     /// Only frames of this time, in nanoseconds since the epoch.
-    pub(crate) range: Range<u64>,
+    pub range: Range<u64>,
     /// Interfaces or captures that make one tap.
-    pub(crate) lags: Vec<Vec<String>>,
+    pub lags: Vec<Vec<String>>,
     /// Inputs may have seen the same packets.
-    pub(crate) match_taps: bool,
+    pub match_taps: bool,
     /// Inputs that surely have.
     pub(crate) apart: Arc<Apart>,
 }
 
+impl Default for Plan {
+    fn default() -> Self {
+        Self::new(Options::default())
+    }
+}
+
 impl Plan {
+    /// All frames on one thread, and verdicts with the usual thresholds.
+    pub fn new(options: Options) -> Self {
+        Self {
+            threads: 1,
+            options,
+            settings: Settings {
+                bin: options.bin,
+                link_rate: options.link_rate,
+                ..Settings::default()
+            },
+            filter: None,
+            processes: Processes::default(),
+            range: 0..u64::MAX,
+            lags: Vec::new(),
+            match_taps: false,
+            apart: Arc::default(),
+        }
+    }
+
     fn part(&self, share: Share) -> Part {
         let decoder = Decoder::new(
             share,
@@ -135,7 +154,10 @@ impl Plan {
 }
 
 /// Takes all frames of files to the sinks; `progress` is called now and then.
-pub(crate) fn run(
+///
+/// # Errors
+/// When a sink fails.
+pub fn run(
     merge: Merge,
     plan: &Plan,
     sinks: Vec<&mut dyn Sink>,
@@ -153,8 +175,10 @@ pub(crate) fn run(
 }
 
 /// Takes all frames of devices, or of a replay, to the sinks, and tells them what comes from `ticks`.
-#[cfg(feature = "live")]
-pub(crate) fn run_live<F: Feed>(
+///
+/// # Errors
+/// When a sink fails.
+pub fn run_live<F: Feed>(
     feed: F,
     plan: &Plan,
     sinks: Vec<&mut dyn Sink>,
@@ -282,13 +306,10 @@ fn read<F: Feed>(
     loop {
         let next = feed.next();
         let (goes_on, ended) = (matches!(next, Next::Work(_)), matches!(next, Next::Ended));
-        #[cfg(feature = "live")]
         let now = match &next {
             Next::Quiet(now) => *now,
             _ => None,
         };
-        #[cfg(not(feature = "live"))]
-        let now = None;
         if let Next::Work(work) = next {
             frames += work.run.range.len();
             bytes += work
@@ -426,60 +447,5 @@ impl Part {
         self.analyse();
         let (output, conclusion) = self.analysis.finish();
         (output, self.decoder, conclusion)
-    }
-}
-
-/// The merged inputs, with what a decoder has to know of each.
-pub(crate) struct Source {
-    pub(crate) merge: Merge,
-    captures: Vec<Arc<str>>,
-    interfaces: Vec<Arc<Vec<Interface>>>,
-    /// What ended inputs early.
-    pub(crate) errors: Vec<(usize, Error)>,
-}
-
-impl Source {
-    pub(crate) fn new(merge: Merge) -> Self {
-        let inputs = merge.readers().len();
-        let captures = merge
-            .readers()
-            .iter()
-            .map(|reader| reader.name().into())
-            .collect();
-        Self {
-            merge,
-            captures,
-            interfaces: vec![Arc::default(); inputs],
-            errors: Vec::new(),
-        }
-    }
-
-    pub(crate) fn work(&mut self) -> Option<Work> {
-        let run = self.merge.next_run();
-        self.errors.extend(self.merge.take_errors());
-        let run: Run = run?;
-        let known = self.interfaces.get_mut(run.input)?;
-        let interfaces = self.merge.readers().get(run.input)?.interfaces();
-        if known.len() != interfaces.len() {
-            *known = Arc::new(interfaces.to_vec());
-        }
-        let ended = self.merge.take_ended();
-        let capture = Arc::clone(self.captures.get(run.input)?);
-        Some(Work {
-            capture,
-            interfaces: Arc::clone(known),
-            run,
-            ended,
-        })
-    }
-}
-
-impl Feed for Source {
-    fn next(&mut self) -> Next {
-        self.work().map_or(Next::Ended, Next::Work)
-    }
-
-    fn recycle(&mut self, work: Work) {
-        self.merge.recycle(work.run);
     }
 }

@@ -7,7 +7,7 @@ use roce_capture::{Options, Reader};
 use roce_model::Nanos;
 
 /// The widest bin, for captures of 250 ms and more, and where the length cannot be known: standard input, pipes, live runs.
-pub(crate) const WIDEST: Nanos = Nanos(1_000_000);
+pub const WIDEST: Nanos = Nanos(1_000_000);
 /// The narrowest: at 100 Gbit/s it has 30 packets of 4 KB.
 const NARROWEST: Nanos = Nanos(10_000);
 /// There are at least so many bins.
@@ -17,7 +17,7 @@ const LEAST_BINS: u64 = 250;
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The width of a bin for these captures.
-pub(crate) fn bin(paths: &[PathBuf]) -> Nanos {
+pub fn bin(paths: &[PathBuf]) -> Nanos {
     length(paths).map_or(WIDEST, bin_of)
 }
 

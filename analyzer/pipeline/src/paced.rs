@@ -6,16 +6,16 @@ use std::time::Duration;
 use roce_capture::Run;
 use roce_model::Nanos;
 
-use super::pace::Pace;
-use crate::decode::Work;
-use crate::pipeline::{Feed, Next, Source};
+use crate::feed::{Feed, Next, Source, Work};
+use crate::pace::Pace;
 
 /// The time of the next frame is looked at so often.
 const NAP: Duration = Duration::from_millis(5);
 
 /// Frames that are paced.
-pub(crate) struct Paced {
-    pub(crate) source: Source,
+pub struct Paced {
+    /// The captures.
+    pub source: Source,
     pace: Arc<Pace>,
     /// Frames before this are not waited for.
     from: Nanos,
@@ -26,11 +26,12 @@ pub(crate) struct Paced {
     /// How far time has come, as was said last.
     told: Option<Nanos>,
     /// It was ended before the end of the files.
-    pub(crate) ended_early: bool,
+    pub ended_early: bool,
 }
 
 impl Paced {
-    pub(crate) fn new(source: Source, pace: Arc<Pace>, from: Nanos, lead: Nanos) -> Self {
+    /// Paces `source`: from the time `from` on, and each frame by `lead` before its time.
+    pub fn new(source: Source, pace: Arc<Pace>, from: Nanos, lead: Nanos) -> Self {
         Self {
             source,
             pace,

@@ -1,7 +1,6 @@
 //! Frames to packets: the decoder's stage of a run, with the taps, the time range and the filter.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use roce_capture::{Frame, Interface, Note, Run};
 use roce_model::{
@@ -11,6 +10,7 @@ use roce_model::{
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
 
+use crate::feed::Work;
 use crate::neighbours::Neighbours;
 use crate::processes::Chosen;
 use crate::taps::Taps;
@@ -124,19 +124,6 @@ pub(crate) struct Decoder {
     told: Option<Nanos>,
     /// Packets of these frames that belong to the tap of a mirror session instead.
     mirrored: u64,
-}
-
-/// Consecutive frames on their way to the parts of a run, with what is needed to read them.
-#[derive(Clone, Debug)]
-pub(crate) struct Work {
-    /// The frames.
-    pub(crate) run: Run,
-    /// The input's name.
-    pub(crate) capture: Arc<str>,
-    /// The interfaces of the input, as far as they are known.
-    pub(crate) interfaces: Arc<Vec<Interface>>,
-    /// Inputs that have ended before this run.
-    pub(crate) ended: Vec<usize>,
 }
 
 impl Decoder {

@@ -6,7 +6,7 @@ use roce_model::Nanos;
 
 /// When a run began.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begun {
+pub struct Begun {
     pub(crate) started: Nanos,
     /// `None` where the environment says when, so that results can be made again byte by byte.
     clock: Option<Instant>,
@@ -14,7 +14,7 @@ pub(crate) struct Begun {
 
 impl Begun {
     /// It begins now, or when `SOURCE_DATE_EPOCH` says, in seconds since the epoch (reproducible-builds.org).
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         let told = std::env::var("SOURCE_DATE_EPOCH").ok();
         match told.and_then(|seconds| seconds.trim().parse::<u64>().ok()) {
             Some(seconds) => Self {
@@ -36,7 +36,7 @@ impl Begun {
 }
 
 /// The time of day.
-pub(crate) fn time_of_day() -> Nanos {
+pub fn time_of_day() -> Nanos {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Nanos(u64::try_from(now.as_nanos()).unwrap_or_default())
 }

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use roce_capture::{Error, Merge, Options, Reader};
 use roce_model::InputSummary;
 use sha2::{Digest, Sha256};
@@ -55,7 +54,7 @@ pub(crate) fn summaries(
     errors: &[(usize, String)],
     warnings: &[(usize, String)],
     hash: bool,
-) -> anyhow::Result<Vec<InputSummary>> {
+) -> Result<Vec<InputSummary>, crate::error::Error> {
     let mut inputs: Vec<InputSummary> = paths
         .iter()
         .map(|path| InputSummary {
@@ -103,8 +102,7 @@ pub(crate) fn summaries(
     if hash {
         for (input, path) in inputs.iter_mut().zip(paths) {
             if path != Path::new("-") && path.is_file() {
-                input.sha256 =
-                    Some(sha256(path).with_context(|| format!("{}: cannot be hashed", path.display()))?);
+                input.sha256 = Some(sha256(path).map_err(crate::error::Error::io(path, "cannot be hashed"))?);
             }
         }
     }
@@ -112,7 +110,7 @@ pub(crate) fn summaries(
 }
 
 /// Says of an input what is said of the devices of a live run, called `name`: they are no file.
-pub(crate) fn as_live(input: &mut InputSummary, name: &str) {
+pub fn as_live(input: &mut InputSummary, name: &str) {
     name.clone_into(&mut input.path);
     "live".clone_into(&mut input.format);
     input.bytes = None;
