@@ -2,6 +2,7 @@
 
 pub(crate) mod analyse;
 pub(crate) mod compare;
+#[cfg(feature = "sim")]
 pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod explain;
@@ -15,6 +16,7 @@ mod recorded;
 pub(crate) mod replay;
 #[cfg(feature = "parquet")]
 pub(crate) mod report;
+#[cfg(feature = "sim")]
 pub(crate) mod simulate;
 #[cfg(feature = "live")]
 mod watch;

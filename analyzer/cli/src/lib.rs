@@ -11,6 +11,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use roce_model::{Sink, SinkError};
 
 use command::compare::Compare;
+#[cfg(feature = "sim")]
 use command::demo::Demo;
 use command::devices::Devices;
 #[cfg(feature = "live")]
@@ -19,6 +20,7 @@ use command::live::Live;
 use command::replay::Replay;
 #[cfg(feature = "parquet")]
 use command::report::Report;
+#[cfg(feature = "sim")]
 use command::simulate::Simulate;
 use options::arguments::Analyse;
 use output::messages;
@@ -52,6 +54,7 @@ struct Arguments {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Teaching scenarios: simulate a network, analyse its capture, explain what one sees
+    #[cfg(feature = "sim")]
     Demo(Demo),
     /// Analyse devices while they are captured from
     #[cfg(feature = "live")]
@@ -67,6 +70,7 @@ enum Command {
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
     /// Make a capture of a scenario, and what really happened in it
+    #[cfg(feature = "sim")]
     Simulate(Simulate),
     /// Print a completion script for a shell
     Completions {
@@ -91,8 +95,10 @@ pub fn main() -> ExitCode {
         Some(Command::Report(arguments)) => command::report::report(arguments),
         Some(Command::Compare(arguments)) => command::compare::compare(arguments),
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
+        #[cfg(feature = "sim")]
         Some(Command::Simulate(arguments)) => command::simulate::simulate(arguments),
         Some(Command::Completions { shell }) => completions(*shell),
+        #[cfg(feature = "sim")]
         Some(Command::Demo(arguments)) => command::demo::demo(arguments),
         Some(Command::Man) => man(),
         None => match &arguments.analyse.explain {

@@ -3,6 +3,7 @@
 
 mod judge;
 mod noise;
+mod random;
 mod side;
 
 use std::io::Write;

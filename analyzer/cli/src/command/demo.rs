@@ -2,6 +2,7 @@
 //!
 //! This file goes through a demo from one end to the other. Texts are in `demo/lessons`, scenarios in `roce-sim`.
 
+mod catalogue;
 mod find;
 mod frames;
 mod lesson;
@@ -22,6 +23,7 @@ use roce_sim::{OutputPlan, Scenario, Truth};
 use crate::command::analyse;
 use crate::options::arguments::Analyse;
 use crate::output::style::style;
+use catalogue::{Catalogued, catalogue};
 use lesson::{Found, Lesson};
 use verdict::{Agreement, Concluded, compare};
 
@@ -50,35 +52,6 @@ struct Shown {
     #[command(flatten)]
     analyse: Analyse,
 }
-
-/// A demo: a scenario and a lesson of the same name.
-pub(crate) struct Catalogued {
-    /// What it is called on the command line.
-    pub(crate) name: &'static str,
-    /// What it shows, in a line.
-    pub(crate) title: &'static str,
-    scenario: &'static str,
-    lesson: &'static str,
-}
-
-/// The texts, by the name of their scenario.
-const LESSONS: &[(&str, &str)] = &[
-    ("clean", include_str!("demo/lessons/clean.toml")),
-    ("incast", include_str!("demo/lessons/incast.toml")),
-    ("no-ecn", include_str!("demo/lessons/no-ecn.toml")),
-    ("no-cnp", include_str!("demo/lessons/no-cnp.toml")),
-    ("cnp-ignored", include_str!("demo/lessons/cnp-ignored.toml")),
-    ("shared-port", include_str!("demo/lessons/shared-port.toml")),
-    ("wrong-dscp", include_str!("demo/lessons/wrong-dscp.toml")),
-    ("lossy", include_str!("demo/lessons/lossy.toml")),
-    ("rnr", include_str!("demo/lessons/rnr.toml")),
-    ("pause-storm", include_str!("demo/lessons/pause-storm.toml")),
-    ("capture-loss", include_str!("demo/lessons/capture-loss.toml")),
-    ("span-doubled", include_str!("demo/lessons/span-doubled.toml")),
-    ("sprayed", include_str!("demo/lessons/sprayed.toml")),
-    ("ecmp-collision", include_str!("demo/lessons/ecmp-collision.toml")),
-    ("training", include_str!("demo/lessons/training.toml")),
-];
 
 /// What the analysis is called in the commands that are shown.
 const PROGRAM: &str = "roce-analyze";
@@ -113,22 +86,6 @@ pub(crate) fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
         None => temporary.path().join(format!("{}.pcapng", demo.name)),
     };
     teach(demo, &path, arguments.output.is_some(), next, style, &mut out)
-}
-
-/// All demos, in the order in which they are taught.
-fn catalogue() -> anyhow::Result<Vec<Catalogued>> {
-    LESSONS
-        .iter()
-        .map(|(name, lesson)| {
-            let scenario = roce_sim::demos::named(name).with_context(|| format!("no scenario {name}"))?;
-            Ok(Catalogued {
-                name: scenario.name,
-                title: scenario.title,
-                scenario: scenario.toml,
-                lesson,
-            })
-        })
-        .collect()
 }
 
 /// Where a demo's capture goes: into a folder, or where it is told.

@@ -7,7 +7,8 @@
 //! of length b: 2 n / b of n slices (Priestley, "Spectral analysis and time series", 1981, 6.2.4), and Welch's for two runs.
 
 use rand::Rng as _;
-use roce_sim::random::{self, Random};
+
+use super::random::{self, Random};
 
 /// Slices that are needed to tell anything.
 const FEWEST_SLICES: usize = 16;

@@ -2,7 +2,7 @@
 
 use roce_report::{Page, Style, Tone};
 
-use super::Catalogued;
+use super::catalogue::Catalogued;
 use super::frames::Seen;
 use super::lesson::{Found, Lesson};
 use super::verdict::{Agreement, Line};

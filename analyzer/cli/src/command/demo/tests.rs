@@ -4,6 +4,7 @@
 
 use roce_sim::truth::PacketKind;
 
+use super::catalogue::LESSONS;
 use super::frames::History;
 use super::verdict::Line;
 use super::*;

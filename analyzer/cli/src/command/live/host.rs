@@ -4,6 +4,7 @@
 
 mod events;
 mod traffic;
+mod unseen;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,16 +15,12 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use roce_capture::Interface;
 use roce_capture::live::{Notes, Outlet, Stop};
-use roce_probe::{Missing, Probe, Skipped, UNSEEN};
+use roce_probe::Missing;
 use rustix::thread::CapabilitySet;
 
+use crate::output::messages;
 use events::Events;
 use traffic::Tap;
-
-/// What stands before whatever the probe tells.
-const PROBE: &str = "probe";
-/// Nanoseconds of a second.
-const NANOS: i64 = 1_000_000_000;
 
 /// Who captures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -103,7 +100,7 @@ fn cleanup() -> anyhow::Result<ExitCode> {
 pub(crate) fn take_off(interfaces: &[String]) {
     for interface in interfaces {
         if let Err(error) = roce_probe::remove_filters(interface) {
-            crate::output::messages::warn(interface, &format!("filters are left behind: {error}"));
+            messages::warn(interface, &format!("filters are left behind: {error}"));
         }
     }
 }
@@ -206,40 +203,4 @@ impl Threads {
             let _ = thread.join();
         }
     }
-}
-
-/// Says what the probe will not see, and how well it knows the time.
-fn tell(probe: &Probe, skipped: &[Skipped]) {
-    for (reason, points) in by_reason(skipped) {
-        let names: Vec<&str> = points.iter().map(|skipped| skipped.point).collect();
-        let unseen: Vec<&str> = points.iter().map(|skipped| skipped.unseen).collect();
-        let text = format!(
-            "not attached: {}: {reason}; not seen: {}",
-            names.join(", "),
-            unseen.join(", ")
-        );
-        crate::output::messages::warn(PROBE, &text);
-    }
-    for unseen in UNSEEN {
-        crate::output::messages::note(PROBE, &format!("not seen: {unseen}"));
-    }
-    let clock = probe.clock();
-    let (seconds, nanos) = (clock.nanos / NANOS, (clock.nanos % NANOS).abs());
-    let text = format!(
-        "the kernel's times are moved by {seconds}.{nanos:09} s to the capture's clock, give or take {} ns",
-        clock.uncertainty.0
-    );
-    crate::output::messages::note(PROBE, &text);
-}
-
-/// What could not be attached, together where the reason is the same.
-fn by_reason(skipped: &[Skipped]) -> Vec<(&str, Vec<&Skipped>)> {
-    let mut groups: Vec<(&str, Vec<&Skipped>)> = Vec::new();
-    for point in skipped {
-        match groups.iter_mut().find(|(reason, _)| *reason == point.reason) {
-            Some((_, points)) => points.push(point),
-            None => groups.push((&point.reason, vec![point])),
-        }
-    }
-    groups
 }

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use roce_capture::live::{Notes, Stop};
 use roce_model::{HostChange, HostEvent, Nanos, QueuePairKind};
+use roce_pipeline::time_of_day;
 use roce_probe::{Counters, Options, Probe, ProbeError};
 use roce_wire::Address;
 
-use super::{PROBE, tell, traffic};
-use roce_pipeline::time_of_day;
+use super::traffic;
+use super::unseen::{PROBE, tell};
+use crate::output::messages;
 
 /// So long it waits before it looks whether the run ends.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -103,7 +105,7 @@ impl Events {
     fn take(&mut self, into: &mut Vec<HostEvent>) {
         let Some(probe) = &mut self.probe else { return };
         if let Err(error) = probe.events(into) {
-            crate::output::messages::warn(PROBE, &format!("no more events of the host: {error}"));
+            messages::warn(PROBE, &format!("no more events of the host: {error}"));
             self.probe = None;
         }
         self.addresses.tell(into);

@@ -8,11 +8,12 @@ use anyhow::bail;
 use roce_capture::live::{Error, Outlet, Stop};
 use roce_capture::{Batch, Direction, Frame, Interface};
 use roce_model::Nanos;
+use roce_pipeline::time_of_day;
 use roce_probe::{Options, Packets, Probe};
 use roce_wire::LinkType;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use roce_pipeline::time_of_day;
+use crate::output::messages;
 
 /// Bytes that a record has of a packet.
 pub(super) const BYTES: u32 = 96;
@@ -92,7 +93,7 @@ impl Tap {
             let lost = match self.probe.packets(|packet| taken.add(&packet)) {
                 Ok(lost) => lost,
                 Err(error) => {
-                    crate::output::messages::warn(
+                    messages::warn(
                         self.interface.name.as_deref().unwrap_or_default(),
                         &format!("no more packets: {error}"),
                     );
