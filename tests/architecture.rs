@@ -66,7 +66,7 @@ const ONLY: [(&str, &[&str]); 9] = [
     ("clap", &["roce-analyze"]),
 ];
 
-/// Folders, or files, of a crate that never import others of it.
+/// A crate, a folder or file of it, and a folder or file of it that the first never imports.
 const NEVER: [(&str, &str, &str); 5] = [
     // Options are read by commands, and know none of them.
     ("roce-analyze", "options", "command"),

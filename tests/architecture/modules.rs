@@ -413,11 +413,9 @@ fn tokens(text: &str) -> Vec<String> {
             // A character, or a lifetime, which is left out by its sign alone.
             at += match (next(at + 1), next(at + 2)) {
                 ('\\', _) => {
-                    (at + 3..)
-                        .find(|at| next(*at) == '\'' || next(*at) == '\0')
-                        .unwrap_or(at)
-                        + 1
-                        - at
+                    // The sign behind the backslash can be a quote itself.
+                    let end = (at + 3..text.len()).find(|end| text[*end] == '\'');
+                    end.unwrap_or(text.len()) + 1 - at
                 }
                 (_, '\'') => 3,
                 _ => 1,

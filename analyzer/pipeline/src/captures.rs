@@ -20,7 +20,7 @@ pub struct Captures {
     paths: Vec<PathBuf>,
     /// For each reader, its place among the paths.
     places: Vec<usize>,
-    /// What paths or inputs failed with, by place.
+    /// Why captures could not be opened, by place.
     errors: Vec<(usize, String)>,
     alignment: Alignment,
     merge: Merge,
@@ -64,7 +64,7 @@ impl Captures {
         self.merge.first_time()
     }
 
-    /// Takes everything to the sinks, from beginning to end: what the whole run came to. Which inputs failed stands in its `inputs`.
+    /// Takes everything to the sinks, from beginning to end, and returns the summary of the run. Its `inputs` say which of them failed.
     ///
     /// # Errors
     /// When none of the captures could be opened, or a sink fails.
@@ -136,7 +136,7 @@ pub struct Analysed {
 }
 
 impl Analysed {
-    /// What ended inputs early.
+    /// Why inputs ended early.
     pub fn errors(&self) -> impl Iterator<Item = &str> {
         self.ended_early.iter().map(|(_, error)| error.as_str())
     }
@@ -146,7 +146,7 @@ impl Analysed {
         self.errors.is_empty() && self.ended_early.is_empty()
     }
 
-    /// What there is to say of each input, in the order of the paths; with `hash` each is read once more.
+    /// A summary of each input, in the order of the paths; with `hash` each is read once more.
     ///
     /// # Errors
     /// When one cannot be hashed.
@@ -162,7 +162,7 @@ impl Analysed {
         )
     }
 
-    /// The whole of the run, with its verdicts.
+    /// The summary of the run, with its verdicts.
     pub fn summary(
         self,
         begun: Begun,

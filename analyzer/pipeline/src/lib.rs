@@ -1,7 +1,7 @@
-//! Captures, devices or stored results through the analysis into sinks: what a program calls that has the analysis in it.
+//! Captures, devices or stored results through the analysis into sinks: what a program calls that embeds the analysis.
 //!
 //! Frames come from a feed ([`Source`] for captures), are decoded, analysed on one thread or several, brought into the order of time, and
-//! given to [sinks](roce_model::Sink) as rows. What the whole came to is a [`RunSummary`](roce_model::RunSummary).
+//! given to [sinks](roce_model::Sink) as rows. At the end a run gives its [`RunSummary`](roce_model::RunSummary).
 //!
 //! Here an own sink counts retransmitted packets:
 //!
@@ -73,8 +73,8 @@ use roce_capture::Merge;
 use roce_flow::Options;
 use roce_model::{Sink, SinkError, Totals};
 
-/// Takes the frames of inputs that are open to sinks, on `threads` threads, and gives their counts: for inputs that are no files, such as
-/// bytes in memory. The sinks neither begin nor finish. Inputs that fail end early; their errors are not told.
+/// Takes the frames of open inputs to sinks, on `threads` threads, and returns their counts: for inputs that are no files, such as bytes in
+/// memory. The sinks neither begin nor finish. Inputs that fail end early; their errors are not reported.
 ///
 /// # Errors
 /// When a sink fails.

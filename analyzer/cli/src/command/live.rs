@@ -378,7 +378,7 @@ impl Prepared {
             .collect();
         let mut summary = RunSummary {
             options: choices.echo.clone(),
-            ..done.of_devices(begun, &self.input, errors.first().cloned())
+            ..done.live_summary(begun, &self.input, errors.first().cloned())
         };
         summary.bin = choices.bin;
         verdicts.conclude(&mut summary);

@@ -13,7 +13,7 @@ use crate::options::arguments::Analyse;
 /// The command line of a recorded run: the other commands record nothing.
 #[derive(Parser, Debug)]
 #[command(name = "roce-analyze", version, args_conflicts_with_subcommands = true)]
-struct Told {
+struct RecordedCommand {
     #[command(subcommand)]
     command: Recorder,
 }
@@ -41,10 +41,10 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, R
     if recorded.arguments.first().is_none_or(|command| command != "live") {
         return Err(anyhow!("{}: not the recording of a live run", path.display()));
     }
-    let told = std::iter::once("roce-analyze").chain(recorded.arguments.iter().map(String::as_str));
-    let told = Told::try_parse_from(told)
+    let words = std::iter::once("roce-analyze").chain(recorded.arguments.iter().map(String::as_str));
+    let command = RecordedCommand::try_parse_from(words)
         .map_err(|error| anyhow!("{}: its command line is not understood: {error}", path.display()))?;
-    let Recorder::Live(live) = told.command;
+    let Recorder::Live(live) = command.command;
     let replayed = Analyse {
         captures: vec![path],
         shape: arguments.shape.clone().or(live.shape),
