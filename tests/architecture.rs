@@ -134,7 +134,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     (
         "roce-sim",
         "",
-        "its folders are to be made; until then any file may",
+        "to be split: all parts of a run change the state that engine/run.rs defines",
     ),
     (
         "roce-report",
