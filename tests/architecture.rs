@@ -1,13 +1,16 @@
-//! Who may import whom. A new crate gets its line here, in the same commit as in ARCHITECTURE.md.
+//! Who may import whom: crates, and files within a crate. A new crate gets its line here, in the same commit as in ARCHITECTURE.md.
+
+mod modules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
 use crate::captures::root;
+use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 12] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 13] = [
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
     ("roce-capture", &["roce-wire", "roce-model"]),
@@ -17,6 +20,17 @@ pub(crate) const ARROWS: [(&str, &[&str]); 12] = [
     ("roce-sim", &["roce-wire", "roce-model", "roce-capture"]),
     ("roce-report", &["roce-model"]),
     ("roce-parquet", &["roce-model"]),
+    (
+        "roce-pipeline",
+        &[
+            "roce-wire",
+            "roce-model",
+            "roce-capture",
+            "roce-flow",
+            "roce-report",
+            "roce-parquet",
+        ],
+    ),
     (
         "roce-analyze",
         &[
@@ -28,6 +42,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 12] = [
             "roce-sim",
             "roce-report",
             "roce-parquet",
+            "roce-pipeline",
         ],
     ),
     (
@@ -49,6 +64,113 @@ const ONLY: [(&str, &[&str]); 9] = [
     ("ratatui-crossterm", &["roce-analyze"]),
     ("anyhow", &["roce-analyze", "xtask"]),
     ("clap", &["roce-analyze"]),
+];
+
+/// A crate, a folder or file of it, and a folder or file of it that the first never imports.
+const NEVER: [(&str, &str, &str); 5] = [
+    // Options are read by commands, and know none of them.
+    ("roce-analyze", "options", "command"),
+    ("roce-analyze", "options", "output"),
+    ("roce-analyze", "output", "command"),
+    // Only the file with all commands knows them all.
+    ("roce-analyze", "command", "lib.rs"),
+    ("roce-pipeline", "", "lib.rs"),
+];
+
+/// Files that may import each other, by crate and the beginning of their names, and why.
+const CIRCLES: &[(&str, &str, &str)] = &[
+    (
+        "roce-wire",
+        "management/cm",
+        "a message can be a request, and a request has the number that cm.rs defines",
+    ),
+    (
+        "roce-model",
+        "table.rs",
+        "a column can have evidence, a row of findings; episodes, events and findings are tables",
+    ),
+    ("roce-model", "episodes.rs", "as table.rs"),
+    ("roce-model", "events.rs", "as table.rs"),
+    ("roce-model", "findings.rs", "as table.rs"),
+    (
+        "roce-capture",
+        "live",
+        "to be split: the errors and options of devices are defined in the file that opens them",
+    ),
+    (
+        "roce-capture",
+        "pcap",
+        "to be split: a walker goes through either format, and both use its helpers",
+    ),
+    ("roce-capture", "walk.rs", "as pcap"),
+    (
+        "roce-capture",
+        "reader.rs",
+        "to be split: the options of a reader are used where captures are opened",
+    ),
+    ("roce-capture", "underway.rs", "as reader.rs"),
+    (
+        "roce-capture",
+        "write",
+        "to be split: the byte order of both writers is defined in write.rs",
+    ),
+    (
+        "roce-flow",
+        "",
+        "its folders are being made; until then any file may",
+    ),
+    (
+        "roce-probe",
+        "capability.rs",
+        "an error names the capabilities that are missing, and looking for them can fail",
+    ),
+    ("roce-probe", "error.rs", "as capability.rs"),
+    (
+        "roce-probe",
+        "lib.rs",
+        "to be split: what a probe gives is defined in the crate's root",
+    ),
+    ("roce-probe", "probe.rs", "as lib.rs"),
+    (
+        "roce-sim",
+        "",
+        "to be split: all parts of a run change the state that engine/run.rs defines",
+    ),
+    (
+        "roce-report",
+        "devices.rs",
+        "to be split: the text of devices is laid out in terminal, from notes that JSON has as well",
+    ),
+    (
+        "roce-report",
+        "html/",
+        "to be split: what packs series is used by them",
+    ),
+    (
+        "roce-report",
+        "json",
+        "to be split: the version and names of the document are defined where it is written",
+    ),
+    (
+        "roce-report",
+        "terminal",
+        "to be split: terminal.rs defines the style and calls the parts that use it",
+    ),
+    (
+        "roce-parquet",
+        "",
+        "to be split: the version and the names of tables are defined in the crate's root",
+    ),
+    (
+        "roce-truth",
+        "",
+        "to be split: each category adds to scores, which know all categories",
+    ),
+    (
+        "xtask",
+        "",
+        "to be split: the chore of all tests calls others, which use its helpers",
+    ),
 ];
 
 fn packages() -> BTreeMap<String, Package> {
@@ -102,6 +224,62 @@ fn arrows_make_no_circle() {
             );
         }
     }
+}
+
+/// The files of each crate of the workspace.
+fn all_modules() -> Vec<(String, Modules)> {
+    let dir = |package: &Package| package.manifest_path.parent().unwrap().to_owned();
+    let read = |(name, package): (String, Package)| (name, Modules::read(dir(&package).as_std_path()));
+    packages().into_iter().map(read).collect()
+}
+
+#[test]
+fn files_make_no_circle_but_those_that_are_listed() {
+    let mut listed: BTreeSet<(&str, &str)> = CIRCLES.iter().map(|(name, file, _)| (*name, *file)).collect();
+    let mut found = Vec::new();
+    for (name, modules) in all_modules() {
+        for circle in modules.circles() {
+            let allows = |file: &str| {
+                let of = CIRCLES
+                    .iter()
+                    .filter(|(of, begin, _)| *of == name && file.starts_with(begin));
+                of.map(|(of, begin, _)| (*of, *begin)).collect::<Vec<_>>()
+            };
+            if circle.iter().any(|file| allows(file).is_empty()) {
+                found.push(format!("{name}: {circle:?}"));
+            }
+            for allowed in circle.iter().flat_map(|file| allows(file)) {
+                listed.remove(&allowed);
+            }
+        }
+    }
+    assert!(found.is_empty(), "files import each other:\n{}", found.join("\n"));
+    assert!(
+        listed.is_empty(),
+        "no circle any more, the line can go: {listed:?}"
+    );
+}
+
+#[test]
+fn folders_import_downwards() {
+    for (name, modules) in all_modules() {
+        for (_, from, to) in NEVER.iter().filter(|(of, ..)| *of == name) {
+            let up: Vec<_> = modules
+                .imports()
+                .filter(|import| import.0 != *to && is_in(import.0, from) && is_in(import.1, to))
+                .collect();
+            assert!(up.is_empty(), "{name}: {from} must not import {to}: {up:?}");
+        }
+    }
+}
+
+/// Whether a file is the folder's, or in it; all are in one without a name.
+fn is_in(file: &str, folder: &str) -> bool {
+    folder.is_empty()
+        || file == folder
+        || file
+            .strip_prefix(folder)
+            .is_some_and(|rest| rest.starts_with(['/', '.']))
 }
 
 #[test]

@@ -264,8 +264,8 @@ fn a_full_disk_is_one() {
 
 #[test]
 #[cfg_attr(
-    not(feature = "live"),
-    ignore = "the help of a build without `live` is shorter"
+    not(all(feature = "live", feature = "parquet")),
+    ignore = "the help of a build without `live` or `parquet` is shorter"
 )]
 fn help_version_completions_and_manual() {
     let said = |arguments: &[&str]| run(&root(), arguments).good().stdout;

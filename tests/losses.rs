@@ -48,7 +48,7 @@ fn analyse(capture: &str) -> (Totals, Seen) {
     let reader = Reader::open(&path, &roce_capture::Options::default()).unwrap();
     let mut seen = Seen::default();
     let totals =
-        roce_analyze::analyse(Merge::new(vec![reader]), 1, Options::default(), vec![&mut seen]).unwrap();
+        roce_pipeline::analyse(Merge::new(vec![reader]), 1, Options::default(), vec![&mut seen]).unwrap();
     let first = seen.flows.iter().map(|flow| flow.first_time).min().unwrap();
     for event in &mut seen.events {
         event.time = event.time.since(first);

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use roce_analyze::analyse;
 use roce_capture::write::ByteOrder;
 use roce_capture::{Container, Merge, Options as ReaderOptions, Reader};
 use roce_flow::Options;
 use roce_model::{Columns, EventColumns, FlowId, FlowRow, Nanos, Sink, SinkError, TimelineColumns};
+use roce_pipeline::analyse;
 use tempfile::tempdir;
 
 use crate::captures::{Capture, Record};

@@ -5,11 +5,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use roce_analyze::{analyse_as_told, replay_stored};
+use roce_analyze::analyse_as_told;
 use roce_model::{
     Columns, Data, EventColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError,
     TimelineColumns, Values,
 };
+use roce_pipeline::stored::replay;
 use roce_report::JsonReport;
 use tempfile::tempdir;
 
@@ -131,7 +132,7 @@ fn what_is_read_back_is_what_the_run_gave() {
         let folder = tempdir().unwrap();
         let run = written(folder.path(), arguments);
         let mut stored = Seen::default();
-        replay_stored(folder.path(), &mut stored).unwrap();
+        replay(folder.path(), &mut stored).unwrap();
         kinds.extend(run.events.get("kind").into_iter().flatten().cloned());
         assert_eq!(
             (run.bin, &run.opened),
@@ -149,7 +150,7 @@ fn what_is_read_back_is_what_the_run_gave() {
         );
 
         let mut document = JsonReport::new(Vec::new());
-        replay_stored(folder.path(), &mut document).unwrap();
+        replay(folder.path(), &mut document).unwrap();
         let document = String::from_utf8(document.into_inner()).unwrap();
         assert!(
             document == fs::read_to_string(folder.path().join("run.json")).unwrap(),
@@ -163,7 +164,7 @@ fn what_is_read_back_is_what_the_run_gave() {
 /// Why a folder is not read.
 #[track_caller]
 fn refused(dir: &Path) -> String {
-    let error = replay_stored(dir, &mut Seen::default()).unwrap_err();
+    let error = replay(dir, &mut Seen::default()).unwrap_err();
     anyhow::Chain::new(&*error)
         .map(ToString::to_string)
         .collect::<Vec<_>>()
@@ -222,7 +223,7 @@ fn what_is_no_whole_dataset_is_told() {
         refused(dir)
     );
     fs::write(part("events"), events).unwrap();
-    replay_stored(dir, &mut Seen::default()).unwrap();
+    replay(dir, &mut Seen::default()).unwrap();
 }
 
 /// A linear congruential generator (Knuth's MMIX constants): the same damage in every run.
@@ -261,7 +262,7 @@ fn damaged_files_are_no_reason_to_panic() {
                 }
             }
             fs::write(&path, &damaged).unwrap();
-            match replay_stored(dir, &mut Seen::default()) {
+            match replay(dir, &mut Seen::default()) {
                 Ok(()) => read += 1,
                 Err(error) => assert!(error.to_string().contains(dir.to_str().unwrap()), "{error}"),
             }

@@ -24,6 +24,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         "--package",
         "roce-analyze",
         "--no-default-features",
+        "--features",
+        "sim",
     ];
     let mut demo = workspace.cargo(["run"]);
     demo.args(package)

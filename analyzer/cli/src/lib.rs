@@ -1,54 +1,85 @@
 //! The command `roce-analyze`: arguments become a run, a run becomes results.
 
-mod align;
-mod args;
-mod choices;
-mod compare;
-mod config;
-mod dcqcn;
-mod decode;
-mod demo;
-mod devices;
-mod dscp;
-mod duration;
-mod explain;
-#[cfg(feature = "parquet")]
-mod folder;
-mod inputs;
-#[cfg(feature = "live")]
-mod live;
-mod neighbours;
-mod pipeline;
-mod processes;
-mod progress;
-mod rate;
-#[cfg_attr(not(feature = "live"), path = "without_replay.rs")]
-mod replay;
-#[cfg(feature = "parquet")]
-mod report;
-mod run;
-#[cfg(feature = "live")]
-mod screen;
-mod simulate;
-mod span;
-#[cfg(feature = "parquet")]
-mod stored;
-mod taps;
-mod training;
-#[cfg(feature = "live")]
-mod watch;
+mod command;
+mod options;
+mod output;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use anstream::stream::IsTerminal;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, Parser, Subcommand};
+use roce_model::{Sink, SinkError};
 
-use args::{Arguments, Command};
-use pipeline::Plan;
-use roce_capture::Merge;
-use roce_flow::{Options, Settings};
-use roce_model::{Sink, SinkError, Totals};
+use command::compare::Compare;
+#[cfg(feature = "sim")]
+use command::demo::Demo;
+use command::devices::Devices;
+#[cfg(feature = "live")]
+use command::live::Live;
+#[cfg(feature = "live")]
+use command::replay::Replay;
+#[cfg(feature = "parquet")]
+use command::report::Report;
+#[cfg(feature = "sim")]
+use command::simulate::Simulate;
+use options::arguments::Analyse;
+use output::messages;
+
+/// Per-flow congestion timelines of RoCEv2 traffic.
+///
+/// Reads captures of RDMA traffic and says who slowed whom, when and why: ECN marks, congestion notifications,
+/// losses and what they cost, pauses, receivers that were not ready; flow by flow, with the evidence.
+#[derive(Parser, Debug)]
+#[command(
+    name = "roce-analyze",
+    version,
+    about,
+    long_about,
+    args_conflicts_with_subcommands = true
+)]
+#[command(
+    after_help = "Several captures are one run, merged by time. A capture whose name equals a subcommand is \
+given as ./NAME.\n\nExit codes: 0 done, 1 a finding at or over --fail-on, 2 an error (one bad input does not stop the others).\n\nEnvironment: COLUMNS is the width of \
+the text; NO_COLOR and CLICOLOR_FORCE switch its colours off and on; SOURCE_DATE_EPOCH is the time at which a run says that it began, so that \
+two runs give the same bytes."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    #[command(flatten)]
+    analyse: Analyse,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Teaching scenarios: simulate a network, analyse its capture, explain what one sees
+    #[cfg(feature = "sim")]
+    Demo(Demo),
+    /// Analyse devices while they are captured from
+    #[cfg(feature = "live")]
+    Live(Box<Live>),
+    /// Replay captures, or a recorded live run, on the live screen at their pace
+    #[cfg(feature = "live")]
+    Replay(Box<Replay>),
+    /// Make the HTML page of results that -o wrote
+    #[cfg(feature = "parquet")]
+    Report(Report),
+    // What it is stands with its options.
+    Compare(Box<Compare>),
+    /// List interfaces and RDMA devices, and what can be captured there
+    Devices(Devices),
+    /// Make a capture of a scenario, and what really happened in it
+    #[cfg(feature = "sim")]
+    Simulate(Simulate),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
 
 /// Runs the command with the arguments of the process.
 ///
@@ -57,27 +88,29 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
         #[cfg(feature = "live")]
-        Some(Command::Live(arguments)) => live::live(arguments),
+        Some(Command::Live(arguments)) => command::live::live(arguments),
         #[cfg(feature = "live")]
-        Some(Command::Replay(arguments)) => replay::replay(arguments),
+        Some(Command::Replay(arguments)) => command::replay::replay(arguments),
         #[cfg(feature = "parquet")]
-        Some(Command::Report(arguments)) => report::report(arguments),
-        Some(Command::Compare(arguments)) => compare::compare(arguments),
-        Some(Command::Devices(arguments)) => devices::devices(arguments),
-        Some(Command::Simulate(arguments)) => simulate::simulate(arguments),
+        Some(Command::Report(arguments)) => command::report::report(arguments),
+        Some(Command::Compare(arguments)) => command::compare::compare(arguments),
+        Some(Command::Devices(arguments)) => command::devices::devices(arguments),
+        #[cfg(feature = "sim")]
+        Some(Command::Simulate(arguments)) => command::simulate::simulate(arguments),
         Some(Command::Completions { shell }) => completions(*shell),
-        Some(Command::Demo(arguments)) => demo::demo(arguments),
+        #[cfg(feature = "sim")]
+        Some(Command::Demo(arguments)) => command::demo::demo(arguments),
         Some(Command::Man) => man(),
         None => match &arguments.analyse.explain {
-            Some(id) => explain(id, &arguments.analyse),
-            None => run::run(&arguments.analyse),
+            Some(id) => command::explain::print(id, &arguments.analyse),
+            None => command::analyse::run(&arguments.analyse),
         },
     };
     match result {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&error);
+            messages::report(&error);
             ExitCode::from(2)
         }
     }
@@ -86,36 +119,6 @@ pub fn main() -> ExitCode {
 /// The command line: subcommands, options and their help. For tests that hold documents to it.
 pub fn command_line() -> clap::Command {
     Arguments::command()
-}
-
-/// Analyses captures without a command line, on `threads` threads: for tests that bring their own bytes and sinks.
-/// Inputs that fail end early, as they do on the command line; their errors are not told.
-///
-/// # Errors
-/// When a sink fails.
-pub fn analyse(
-    merge: Merge,
-    threads: u32,
-    options: Options,
-    sinks: Vec<&mut dyn Sink>,
-) -> Result<Totals, SinkError> {
-    let plan = Plan {
-        threads: threads.max(1),
-        options,
-        settings: Settings {
-            bin: options.bin,
-            link_rate: options.link_rate,
-            ..Settings::default()
-        },
-        filter: None,
-        processes: processes::Processes::default(),
-        range: 0..u64::MAX,
-        lags: Vec::new(),
-        match_taps: merge.readers().len() > 1,
-        apart: std::sync::Arc::default(),
-    };
-    let (done, _) = pipeline::run(merge, &plan, sinks, |_| ())?;
-    Ok(done.totals())
 }
 
 /// Analyses captures as the command does: `arguments` are those of its command line, without the program's name.
@@ -129,16 +132,7 @@ where
 {
     let program = std::ffi::OsString::from("roce-analyze");
     let arguments = Arguments::try_parse_from(std::iter::once(program).chain(arguments))?;
-    Ok(run::run_beside(&arguments.analyse, Some(sink))?)
-}
-
-/// Gives `sink` the results that a run wrote to `dir` with `-o`, as that run gave them. For tests that compare both.
-///
-/// # Errors
-/// When the folder does not hold whole results of this version, or the sink fails.
-#[cfg(feature = "parquet")]
-pub fn replay_stored(dir: &std::path::Path, sink: &mut dyn Sink) -> Result<(), SinkError> {
-    Ok(stored::replay(dir, sink)?)
+    Ok(command::analyse::run_beside(&arguments.analyse, Some(sink))?)
 }
 
 /// Whoever reads our output has seen enough: not an error.
@@ -147,46 +141,6 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
         .any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-/// An error on standard error: what failed, and why.
-pub(crate) fn report(error: &anyhow::Error) {
-    let style = anstyle::Style::new()
-        .bold()
-        .fg_color(Some(anstyle::AnsiColor::Red.into()));
-    aside(&format!("{style}error{style:#}: {error:#}"));
-}
-
-/// A line on standard error; while there is a screen, after that.
-fn aside(text: &str) {
-    #[cfg(feature = "live")]
-    if screen::hold(text) {
-        return;
-    }
-    // That standard error cannot be written is nothing that could be told.
-    let _ = writeln!(anstream::stderr(), "{text}");
-}
-
-/// A warning about an input on standard error.
-pub(crate) fn warn(input: &str, text: &str) {
-    let style = anstyle::Style::new()
-        .bold()
-        .fg_color(Some(anstyle::AnsiColor::Yellow.into()));
-    aside(&format!("{style}warning{style:#}: {input}: {text}"));
-}
-
-/// Something to know of a run, on standard error.
-#[cfg(feature = "probe")]
-pub(crate) fn note(input: &str, text: &str) {
-    let style = anstyle::Style::new().bold();
-    aside(&format!("{style}note{style:#}: {input}: {text}"));
-}
-
-fn explain(id: &str, arguments: &args::Analyse) -> anyhow::Result<ExitCode> {
-    let (_, thresholds) = choices::configuration(arguments.shape.config.as_deref())?;
-    let text = explain::explain(id, &thresholds, run::width())?;
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(ExitCode::SUCCESS)
 }
 
 fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
@@ -203,7 +157,12 @@ fn man() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether standard error is a terminal, for the progress bar.
-pub(crate) fn stderr_is_terminal() -> bool {
-    std::io::stderr().is_terminal()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
 }

@@ -27,42 +27,21 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
-mod account;
-mod connect;
-mod endpoint;
+mod engine;
 mod error;
-mod events;
-mod gaps;
-mod host;
-mod identification;
-mod impair;
-mod judge;
-mod log;
-mod manager;
-mod observer;
-mod packet;
-mod pause;
-mod port;
-mod requester;
-mod responder;
-mod rng;
-mod run;
-mod spray;
-mod switch;
-mod topology;
-mod traffic;
-mod training;
+mod network;
+mod record;
+mod workload;
 
 pub mod dcqcn;
 pub mod demos;
-pub mod frame;
-pub mod random;
 pub mod scenario;
-pub mod tap;
 pub mod truth;
 pub mod units;
 
+pub use engine::random;
+pub use engine::run::{Capture, OutputPlan, simulate, simulate_in_memory};
 pub use error::Error;
-pub use run::{Capture, OutputPlan, simulate, simulate_in_memory};
+pub use record::{frame, tap};
 pub use scenario::Scenario;
 pub use truth::Truth;

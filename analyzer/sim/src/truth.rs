@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) mod judge;
 mod parts;
 mod transmissions;
 

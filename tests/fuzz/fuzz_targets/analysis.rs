@@ -90,7 +90,7 @@ fuzz_target!(|data: &[u8]| {
         ..Options::default()
     };
     let mut check = Check::default();
-    let totals = roce_analyze::analyse(Merge::new(vec![reader]), threads, options, vec![&mut check])
+    let totals = roce_pipeline::analyse(Merge::new(vec![reader]), threads, options, vec![&mut check])
         .expect("the sink takes everything");
     assert_eq!(
         check.flows, check.timeline,

@@ -3,7 +3,7 @@
 use roce_model::Nanos;
 use serde::Deserialize;
 
-use crate::tap::{Doubling, Loss, Queues, Told};
+use crate::record::tap::{Doubling, Loss, Queues, Told};
 use crate::units::{Rate, Size, Time, TimeRange};
 
 /// What a mirror puts around frames.

@@ -1,0 +1,22 @@
+//! The subcommands, one file or folder each. Without a subcommand, captures are analysed (`analyse`).
+
+pub(crate) mod analyse;
+pub(crate) mod compare;
+#[cfg(feature = "sim")]
+pub(crate) mod demo;
+pub(crate) mod devices;
+pub(crate) mod explain;
+#[cfg(feature = "live")]
+pub(crate) mod live;
+#[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]
+mod player;
+#[cfg(feature = "live")]
+mod recorded;
+#[cfg(feature = "live")]
+pub(crate) mod replay;
+#[cfg(feature = "parquet")]
+pub(crate) mod report;
+#[cfg(feature = "sim")]
+pub(crate) mod simulate;
+#[cfg(feature = "live")]
+mod watch;

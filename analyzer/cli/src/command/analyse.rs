@@ -1,0 +1,171 @@
+//! A run over captures: from arguments to results.
+
+use std::io::BufWriter;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use roce_model::{Nanos, Recorded, Sink};
+use roce_pipeline::{Begun, Captures, as_live};
+use roce_report::{HtmlReport, JsonReport};
+
+use crate::command::player::Player;
+use crate::options::arguments::{Analyse, Format};
+use crate::options::choices::Choices;
+use crate::options::duration::Moment;
+use crate::output::dataset::dataset;
+use crate::output::exit_code::exit_code;
+use crate::output::messages::{self, sink_error};
+use crate::output::progress::Progress;
+use crate::output::style::terminal;
+
+/// Analyses captures.
+pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
+    run_beside(arguments, None)
+}
+
+/// Analyses captures, or replays a recorded run; `beside` gets the results, too.
+pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "live")]
+    if let Some((arguments, recorded)) = crate::command::recorded::recorded(arguments)? {
+        return analyse(&arguments, Some(&recorded), beside, None, Begun::now());
+    }
+    #[cfg(not(feature = "live"))]
+    if let Some(dir) = arguments
+        .captures
+        .iter()
+        .find(|dir| dir.join(Recorded::FILE).is_file())
+    {
+        bail!(
+            "{}: a recorded live run, and this roce-analyze was built without live runs\nhint: build it with `--features live`, or give it {}, \
+             whose packets it can read",
+            dir.display(),
+            Recorded::FILE
+        );
+    }
+    analyse(arguments, None, beside, None, Begun::now())
+}
+
+/// Analyses captures, or a recorded run, at the pace of `player`.
+#[cfg(feature = "live")]
+pub(crate) fn replay(
+    arguments: &Analyse,
+    live: Option<&Recorded>,
+    player: &Player,
+    begun: Begun,
+) -> anyhow::Result<ExitCode> {
+    analyse(arguments, live, None, Some(player), begun)
+}
+
+/// Analyses captures; the only input of a `live` run that was recorded is called as it was then.
+fn analyse(
+    arguments: &Analyse,
+    live: Option<&Recorded>,
+    mut beside: Option<&mut dyn Sink>,
+    player: Option<&Player>,
+    begun: Begun,
+) -> anyhow::Result<ExitCode> {
+    let choices = Choices::of_captures(arguments, live.is_none() && player.is_none())?;
+    let threads = choices.threads;
+
+    let mut captures = Captures::open(&arguments.captures, threads, !arguments.no_align);
+    for error in captures.errors() {
+        messages::error(error);
+    }
+    if captures.is_empty() {
+        bail!("none of the captures could be read");
+    }
+    let range = time_range(arguments, &mut captures)?;
+
+    let mut sinks = sinks(arguments, &choices, player)?;
+    for sink in &mut sinks {
+        sink.begin(choices.bin).map_err(sink_error)?;
+    }
+    if let Some(sink) = &mut beside {
+        sink.begin(choices.bin).map_err(sink_error)?;
+    }
+    let mut plan = choices.plan();
+    plan.options.seed = live.map(|recorded| recorded.seed);
+    plan.range = range;
+    let mut borrowed: Vec<&mut dyn Sink> = sinks
+        .iter_mut()
+        .map(|sink| &mut **sink as &mut dyn Sink)
+        .collect();
+    if let Some(sink) = &mut beside {
+        borrowed.push(&mut **sink);
+    }
+    let analysed = captures.run(plan, borrowed, |merge, plan, sinks| {
+        if let Some(player) = player {
+            player.run(merge, plan, sinks)
+        } else {
+            let mut progress = Progress::new();
+            roce_pipeline::run(merge, plan, sinks, |merge| progress.update(merge))
+        }
+    });
+    let analysed = analysed.map_err(sink_error)?;
+    for error in analysed.errors() {
+        messages::error(error);
+    }
+    let mut inputs = analysed.inputs(arguments.hash)?;
+    if let (Some(recorded), [input]) = (live, inputs.as_mut_slice()) {
+        as_live(input, &recorded.input);
+    }
+    if arguments.format != Format::Text {
+        // The screen shows them; who reads anything else is told aside.
+        for input in &inputs {
+            for text in &input.warnings {
+                messages::warn(&input.path, text);
+            }
+        }
+    }
+    let is_whole = analysed.is_whole();
+    let summary = analysed.summary(begun, inputs, choices.echo);
+    for mut sink in sinks {
+        sink.finish(&summary).map_err(sink_error)?;
+    }
+    if let Some(sink) = beside {
+        sink.finish(&summary).map_err(sink_error)?;
+    }
+    Ok(exit_code(is_whole, &summary, choices.fail_on))
+}
+
+/// Who gets the results.
+fn sinks(
+    arguments: &Analyse,
+    choices: &Choices,
+    player: Option<&Player>,
+) -> anyhow::Result<Vec<Box<dyn Sink>>> {
+    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
+    if let Some(dir) = &arguments.output {
+        sinks.push(dataset(dir, arguments.overwrite, choices.threads > 1)?);
+    }
+    match arguments.format {
+        Format::Text => match player {
+            Some(player) => sinks.extend(player.text(choices)?),
+            None => sinks.push(Box::new(terminal(choices.top))),
+        },
+        Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+        Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
+        Format::None => {}
+    }
+    Ok(sinks)
+}
+
+/// The frames to look at, as nanoseconds since the epoch.
+fn time_range(arguments: &Analyse, captures: &mut Captures) -> anyhow::Result<std::ops::Range<u64>> {
+    let relative = [arguments.from, arguments.to]
+        .into_iter()
+        .flatten()
+        .any(|m| matches!(m, Moment::After(_)));
+    let first = if relative {
+        captures.first_time().unwrap_or_default()
+    } else {
+        Nanos::default()
+    };
+    let from = arguments.from.map_or(0, |moment| moment.resolve(first).0);
+    let to = arguments.to.map_or(u64::MAX, |moment| moment.resolve(first).0);
+    if from >= to {
+        bail!("--from is not before --to: no frame can be in between");
+    }
+    Ok(from..to)
+}

@@ -1,0 +1,265 @@
+//! `compare`: two runs become one answer: what differs by more than noise. How far it stands out is told by `judge` and `noise`; how it is
+//! shown, by `roce-report`.
+
+mod judge;
+mod noise;
+mod random;
+mod side;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use roce_model::{Filter, Nanos, Recorded};
+use roce_pipeline::span;
+use roce_report::compare::{Comparison, html, json};
+use roce_report::terminal::comparison;
+
+use crate::command::analyse::run_beside;
+use crate::options::arguments::{Analyse, Format as Printed, Shape, parse_bin, parse_threads};
+use crate::options::dscp::DscpMap;
+use crate::options::rate::Rate;
+#[cfg(feature = "parquet")]
+use crate::output::messages::sink_error;
+use crate::output::style::style;
+use side::Collected;
+
+/// What comes out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// A page for people
+    Text,
+    /// One JSON document
+    Json,
+    /// A page for a browser, in one file
+    Html,
+}
+
+/// Compare two runs: what differs by more than noise, overall and between hosts
+///
+/// A is the run before a change, B the one after it: each a capture, a folder that -o wrote, or the folder of a recorded live run. Several captures
+/// of one side, or other options: analyse them with -o DIR, and give the folder.
+///
+/// How far a number can be off is told from the run itself: its slices of time are drawn again and again, in blocks as long as it
+/// remembers (stationary bootstrap). All 95 % intervals together hold what they are to with 95 %. A difference counts when its interval does
+/// not hold 0 and it is 5 % or more. That a change of the network brought it about is not said: run A twice to see what changes by itself.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Regressions are: goodput down; CE share, losses, resent data, RNR NAKs, ACK and message times, step times up; findings \
+of warning or worse that are new, but for those of so few losses, timeouts, RNR NAKs or stalls that chance may have made them (binomial test). CNPs, pauses, and packets that were reordered or not captured are shown, and judged by nobody: \
+which way is better depends on what was changed.\n\nExit codes: 0 done, 1 a regression and --fail-on-regression, 2 an error."
+)]
+pub(crate) struct Compare {
+    /// The run before: a capture, or the folder of a dataset or a recording
+    pub(crate) a: PathBuf,
+
+    /// The run after
+    pub(crate) b: PathBuf,
+
+    /// What comes out
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: Format,
+
+    /// Write it to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Exit with 1 when something that stands out of the noise is worse by PERCENT of A or more, or a finding of warning or worse is new
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    pub(crate) fail_on_regression: Option<f64>,
+
+    /// Captures: width of a timeline bin, such as 100us, 1ms [default: that of the other side when it is a dataset, else 1ms]
+    #[arg(long, value_name = "DURATION", value_parser = parse_bin)]
+    pub(crate) bin: Option<Nanos>,
+
+    /// Captures: only packets for which EXPR holds, as of a run
+    #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
+    pub(crate) flow: Option<Filter>,
+
+    /// Captures: speed of the links, such as 25G: for pauses
+    #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
+    pub(crate) link_rate: Option<Rate>,
+
+    /// Captures: priority of each DSCP, such as 26=3,48=6
+    #[arg(long, value_name = "DSCP=PRIORITY,...", value_parser = DscpMap::parse)]
+    pub(crate) dscp_map: Option<DscpMap>,
+
+    /// Captures: defaults and thresholds of the findings, from a TOML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Threads that analyse
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    pub(crate) threads: Option<u32>,
+}
+
+impl Compare {
+    /// An option that was given and shapes only what is analysed here.
+    fn for_captures(&self) -> Option<&'static str> {
+        let given = [
+            ("--bin", self.bin.is_some()),
+            ("--flow", self.flow.is_some()),
+            ("--link-rate", self.link_rate.is_some()),
+            ("--dscp-map", self.dscp_map.is_some()),
+            ("--config", self.config.is_some()),
+        ];
+        given
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(option, _)| option)
+    }
+}
+
+/// A percentage as a share.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim().parse::<f64>();
+    match number {
+        Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent / 100.0),
+        _ => Err("expected a percentage such as 5".to_owned()),
+    }
+}
+
+/// Compares, and says what came out.
+pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
+    let paths = [&arguments.a, &arguments.b];
+    if paths.iter().all(|path| path.as_path() == Path::new("-")) {
+        bail!("standard input can be one side only");
+    }
+    let mut sides = [None, None];
+    // Datasets first: captures take their bins.
+    for (side, path) in sides.iter_mut().zip(paths) {
+        *side = stored(path)?;
+    }
+    if sides.iter().all(Option::is_some)
+        && let Some(option) = arguments.for_captures()
+    {
+        bail!(
+            "{option} is for captures, and both sides are datasets\nhint: analyse their captures anew with -o DIR and {option}"
+        );
+    }
+    let told = sides
+        .iter()
+        .flatten()
+        .next()
+        .map(|side: &Collected| side.widths().0);
+    // Both sides have the same.
+    let usual = arguments.config.is_none().then_some(span::WIDEST);
+    let bin = arguments.bin.or(told).or(usual);
+    let [a, b] = sides;
+    let [a, b] = [(a, paths[0]), (b, paths[1])].map(|(side, path)| match side {
+        Some(side) => Ok(side),
+        None => analysed(path, bin, arguments),
+    });
+    let (a, b) = (a?, b?);
+    let ((bin_a, _), (bin_b, _)) = (a.widths(), b.widths());
+    if bin_a != bin_b {
+        bail!("A has bins of {bin_a}, B of {bin_b}\nhint: analyse both with the same --bin");
+    }
+    let comparison = judge::compare(paths.map(|path| path.display().to_string()), &a, &b);
+    write(arguments, &comparison)?;
+    let complete = [&a, &b]
+        .iter()
+        .all(|side| side.run.inputs.iter().all(|input| input.error.is_none()));
+    let regression = arguments
+        .fail_on_regression
+        .is_some_and(|least| comparison.has_regression(least));
+    Ok(if !complete {
+        ExitCode::from(2)
+    } else if regression {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// The results that a folder holds; `None` when it is no such folder.
+#[cfg(feature = "parquet")]
+fn stored(path: &Path) -> anyhow::Result<Option<Collected>> {
+    if !path.is_dir() || is_recording(path) && !path.join(roce_pipeline::folder::DOCUMENT).is_file() {
+        return Ok(None);
+    }
+    let mut side = Collected::default();
+    roce_pipeline::stored::replay(path, &mut side).map_err(sink_error)?;
+    Ok(Some(side))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn stored(path: &Path) -> anyhow::Result<Option<Collected>> {
+    if path.is_dir() && !is_recording(path) {
+        bail!(
+            "{}: this build cannot read datasets\nhint: build it with the feature `parquet`",
+            path.display()
+        );
+    }
+    Ok(None)
+}
+
+/// Whether a folder holds a recorded live run.
+fn is_recording(path: &Path) -> bool {
+    path.join(Recorded::FILE).is_file()
+}
+
+/// Analyses one side.
+fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Result<Collected> {
+    let analyse = Analyse {
+        captures: vec![path.to_path_buf()],
+        output: None,
+        overwrite: false,
+        format: Printed::None,
+        explain: None,
+        shape: Shape {
+            bin,
+            only_flow: arguments.flow.clone(),
+            link_rate: arguments.link_rate,
+            dscp_map: arguments.dscp_map,
+            config: arguments.config.clone(),
+            threads: arguments.threads,
+            ..Shape::default()
+        },
+        from: None,
+        to: None,
+        no_align: false,
+        hash: false,
+    };
+    let mut side = Collected::default();
+    run_beside(&analyse, Some(&mut side)).with_context(|| path.display().to_string())?;
+    Ok(side)
+}
+
+/// Writes the comparison to where it is to go.
+fn write(arguments: &Compare, comparison: &Comparison) -> anyhow::Result<()> {
+    let mut text = Vec::new();
+    match arguments.format {
+        Format::Text => {
+            let mut style = style(0);
+            // A file takes no colours.
+            style.color &= arguments.output.is_none();
+            text.extend(comparison::text(comparison, style).into_bytes());
+        }
+        Format::Json => json::write(comparison, &mut text)?,
+        Format::Html => text.extend(html::page(comparison).into_bytes()),
+    }
+    let Some(path) = &arguments.output else {
+        let mut stdout = anstream::stdout();
+        stdout.write_all(&text)?;
+        return Ok(stdout.flush()?);
+    };
+    std::fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_are_shares() {
+        assert_eq!(parse_percent("5"), Ok(0.05));
+        assert_eq!(parse_percent("0.5 %"), Ok(0.005));
+        assert_eq!(parse_percent("0"), Ok(0.0));
+        for text in ["", "-1", "five", "inf", "nan"] {
+            assert!(parse_percent(text).is_err(), "{text}");
+        }
+    }
+}

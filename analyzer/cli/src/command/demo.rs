@@ -1,0 +1,234 @@
+//! `roce-analyze demo`: a scenario is simulated, its capture analysed by the ordinary way of a run, and explained.
+//!
+//! This file goes through a demo from one end to the other. Texts are in `demo/lessons`, scenarios in `roce-sim`.
+
+mod catalogue;
+mod find;
+mod frames;
+mod lesson;
+mod show;
+mod verdict;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, Parser};
+use roce_report::Style;
+use roce_sim::{OutputPlan, Scenario, Truth};
+
+use crate::command::analyse;
+use crate::options::arguments::Analyse;
+use crate::output::style::style;
+use catalogue::{Catalogued, catalogue};
+use lesson::{Found, Lesson};
+use verdict::{Agreement, Concluded, compare};
+
+/// What to teach.
+#[derive(Args, Debug)]
+pub(crate) struct Demo {
+    /// The demo to run; without it, all are listed
+    pub(crate) name: Option<String>,
+
+    /// Keep the capture: a file, or a folder to put it into
+    #[arg(short, long, value_name = "PATH", requires = "name")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Replace a file that is there already
+    #[arg(long, requires = "output")]
+    pub(crate) overwrite: bool,
+
+    /// Write the captures of all demos into FOLDER, and nothing else
+    #[arg(long, value_name = "FOLDER", hide = true, conflicts_with_all = ["name", "output"])]
+    pub(crate) write_captures: Option<PathBuf>,
+}
+
+/// The command that a demo shows.
+#[derive(Parser, Debug)]
+struct Shown {
+    #[command(flatten)]
+    analyse: Analyse,
+}
+
+/// What the analysis is called in the commands that are shown.
+const PROGRAM: &str = "roce-analyze";
+
+/// Lists the demos, runs one, or writes the captures of all.
+pub(crate) fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
+    let demos = catalogue()?;
+    let style = style(usize::MAX);
+    let mut out = anstream::stdout();
+    if let Some(folder) = &arguments.write_captures {
+        fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
+        for demo in &demos {
+            simulate(demo, &folder.join(format!("{}.pcapng", demo.name)))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(name) = &arguments.name else {
+        out.write_all(show::list(&demos, style).as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let Some(number) = demos.iter().position(|demo| demo.name == name) else {
+        bail!("there is no demo '{name}'\nhint: `{PROGRAM} demo` lists them");
+    };
+    let (demo, next) = (&demos[number], demos.get(number + 1));
+    // Without -o the capture lives as long as the demo.
+    let temporary = tempfile::Builder::new()
+        .prefix("roce-analyze-")
+        .tempdir()
+        .context("no temporary folder")?;
+    let path = match &arguments.output {
+        Some(path) => place(path, demo, arguments.overwrite)?,
+        None => temporary.path().join(format!("{}.pcapng", demo.name)),
+    };
+    teach(demo, &path, arguments.output.is_some(), next, style, &mut out)
+}
+
+/// Where a demo's capture goes: into a folder, or where it is told.
+fn place(path: &Path, demo: &Catalogued, overwrite: bool) -> anyhow::Result<PathBuf> {
+    let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/');
+    let path = if is_folder {
+        fs::create_dir_all(path).with_context(|| format!("{}: cannot be made", path.display()))?;
+        path.join(format!("{}.pcapng", demo.name))
+    } else {
+        path.to_owned()
+    };
+    if !overwrite && path.exists() {
+        bail!(
+            "{}: it is there already\nhint: --overwrite replaces it",
+            path.display()
+        );
+    }
+    Ok(path)
+}
+
+/// What a simulation left behind.
+struct Made {
+    truth: Truth,
+    captures: Vec<PathBuf>,
+    /// The log of the training script, where there is training.
+    log: Option<PathBuf>,
+}
+
+/// Simulates a demo; several captures have the names of their taps before the ending.
+fn simulate(demo: &Catalogued, path: &Path) -> anyhow::Result<Made> {
+    let scenario = Scenario::parse(demo.scenario).with_context(|| format!("scenario {}", demo.name))?;
+    let plan = OutputPlan::Files {
+        path: path.to_owned(),
+    };
+    let truth = roce_sim::simulate(&scenario, &plan)?;
+    let log = training_log(&truth);
+    let log = if log.is_empty() {
+        None
+    } else {
+        let path = path.with_extension("log");
+        fs::write(&path, log).with_context(|| format!("{}: cannot be written", path.display()))?;
+        Some(path)
+    };
+    Ok(Made {
+        truth,
+        captures: plan.paths(&scenario),
+        log,
+    })
+}
+
+/// What the script of a simulated training job would have printed on its first rank.
+fn training_log(truth: &Truth) -> String {
+    let mut log = String::new();
+    for step in &truth.steps {
+        let Some(rank) = step.ranks.first() else { continue };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            log,
+            "Iteration {} | AllReduce: {} | Total: {}",
+            step.step,
+            milliseconds(rank.end.saturating_sub(rank.begin)),
+            milliseconds(rank.end.saturating_sub(rank.compute)),
+        );
+    }
+    log
+}
+
+/// `45.2ms`.
+fn milliseconds(nanos: u64) -> String {
+    format!("{}.{:03}ms", nanos / 1_000_000, nanos / 1_000 % 1_000)
+}
+
+/// Goes through a demo.
+fn teach(
+    demo: &Catalogued,
+    path: &Path,
+    kept: bool,
+    next: Option<&Catalogued>,
+    style: Style,
+    out: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    let lesson = Lesson::parse(demo.lesson).with_context(|| format!("lesson {}", demo.name))?;
+    let made = simulate(demo, path)?;
+    let frames = frames::read(&made.captures)?;
+    let found = Found::of(&lesson, &frames)?;
+    let files: Vec<String> = made.captures.iter().map(|path| name_of(path)).collect();
+    out.write_all(show::before(demo, &lesson, &found, &files, style)?.as_bytes())?;
+
+    let told = command(&made, &lesson, |path| {
+        if kept {
+            path.display().to_string()
+        } else {
+            name_of(path)
+        }
+    });
+    out.write_all(b"\n")?;
+    out.write_all(show::analysis(&told, style).as_bytes())?;
+    out.flush()?;
+    let given = command(&made, &lesson, |path| path.display().to_string());
+    let shown = Shown::try_parse_from(&given).context("the demo's own command")?;
+    let mut concluded = Concluded::default();
+    analyse::run_beside(&shown.analyse, Some(&mut concluded))?;
+
+    let lines = compare(&lesson, &made.truth, &concluded);
+    let mut go_on = vec![if kept {
+        format!(
+            "The capture is kept: open it in Wireshark, or analyse it again with other options. `{PROGRAM} --explain ID` \
+             tells of a finding what it means and how it is computed."
+        )
+    } else {
+        let name = demo.name;
+        format!(
+            "`{PROGRAM} demo {name} -o {name}.pcapng` keeps the capture, to open it in Wireshark or to analyse it again."
+        )
+    }];
+    go_on.extend(next.map(|next| format!("Next: `{PROGRAM} demo {}`, {}.", next.name, next.title)));
+    out.write_all(b"\n")?;
+    out.write_all(show::after(&lines, &lesson, &go_on, style).as_bytes())?;
+    out.flush()?;
+    Ok(if lines.iter().all(|line| line.agreement != Agreement::Differs) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The command that analyses what was made.
+fn command(made: &Made, lesson: &Lesson, shown: impl Fn(&Path) -> String) -> Vec<String> {
+    let mut words = vec![PROGRAM.to_owned()];
+    words.extend(made.captures.iter().map(|path| shown(path)));
+    words.extend(lesson.options.iter().cloned());
+    if let Some(log) = &made.log {
+        words.extend(["--training-log".to_owned(), shown(log)]);
+    }
+    words
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+#[cfg(test)]
+mod tests;

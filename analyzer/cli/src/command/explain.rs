@@ -1,0 +1,214 @@
+//! `--explain`: what a finding means, how it is computed, its thresholds as they are now, and where its rule comes from.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use roce_flow::{RULES, Rule, ThresholdValue, Thresholds};
+
+use crate::options::arguments::Analyse;
+use crate::options::choices;
+use crate::options::config::nearest;
+use crate::output::style::width;
+
+/// Text is not wrapped wider than this: longer lines are hard to read.
+const WIDEST: usize = 100;
+/// The narrowest that it is laid out for.
+const NARROWEST: usize = 40;
+/// Columns of a paragraph's name.
+const NAME: usize = 12;
+
+/// Prints what the finding `id` means; its thresholds are those that the run would have.
+///
+/// # Errors
+/// When there is no such finding, or the configuration cannot be read.
+pub(crate) fn print(id: &str, arguments: &Analyse) -> anyhow::Result<ExitCode> {
+    let (_, thresholds) = choices::configuration(arguments.shape.config.as_deref())?;
+    let text = explain(id, &thresholds, width())?;
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The text for the finding `id`, or the list of all for `list`.
+///
+/// # Errors
+/// When there is no such finding: it names the nearest one and lists all.
+fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<String> {
+    let width = width.clamp(NARROWEST, WIDEST);
+    if id == "list" {
+        return Ok(list(width));
+    }
+    if let Some(rule) = RULES.iter().find(|rule| rule.id == id) {
+        return Ok(text(rule, thresholds, width));
+    }
+    let hint = nearest(id, RULES.iter().map(|rule| rule.id)).map_or_else(String::new, |nearest| {
+        format!("; hint: did you mean '{nearest}'?")
+    });
+    Err(anyhow!(
+        "there is no finding '{id}'{hint}\n\n{}",
+        list(width).trim_end()
+    ))
+}
+
+/// All findings with their titles.
+fn list(width: usize) -> String {
+    let room = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or(0) + 2;
+    let mut list = String::new();
+    for rule in RULES {
+        let title = format!("{} ({})", rule.title, rule.severity.name());
+        paragraph(&mut list, &format!("{:room$}", rule.id), room, &title, width);
+    }
+    list
+}
+
+fn text(rule: &Rule, thresholds: &Thresholds, width: usize) -> String {
+    let mut text = String::new();
+    paragraph(&mut text, "", 0, &format!("{}: {}", rule.id, rule.title), width);
+    let severity = if rule.otherwise.is_empty() {
+        rule.severity.name().to_owned()
+    } else {
+        format!("{}; {}", rule.severity.name(), rule.otherwise)
+    };
+    for (name, words) in [
+        ("severity", severity.as_str()),
+        ("meaning", rule.meaning),
+        ("computed", rule.method),
+        ("confidence", rule.confidence),
+        ("rule from", rule.source),
+    ] {
+        text.push('\n');
+        paragraph(&mut text, &format!("{name:NAME$}"), NAME, words, width);
+    }
+    for (place, name) in rule.thresholds.iter().enumerate() {
+        let Ok(threshold) = Thresholds::named(name) else {
+            continue;
+        };
+        let value = threshold.get(thresholds);
+        let changed = if value == threshold.default {
+            "the default".to_owned()
+        } else {
+            format!("the default is {}", said(threshold.default))
+        };
+        let head = if place == 0 { "thresholds" } else { "" };
+        let words = format!(
+            "{name} = {} ({changed}). {} {}",
+            said(value),
+            threshold.meaning,
+            threshold.reason
+        );
+        text.push('\n');
+        paragraph(&mut text, &format!("{head:NAME$}"), NAME, &words, width);
+    }
+    if !rule.thresholds.is_empty() {
+        text.push('\n');
+        let words = "A file for --config changes them, in its table [thresholds].";
+        paragraph(&mut text, &format!("{:NAME$}", ""), NAME, words, width);
+    }
+    text
+}
+
+/// A value as a configuration file has it.
+fn said(value: ThresholdValue) -> String {
+    match value {
+        ThresholdValue::Time(time) => {
+            let (unit, of) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
+                .into_iter()
+                .find(|(_, of)| time.0 >= *of && time.0 % of == 0)
+                .unwrap_or(("ns", 1));
+            format!("\"{}{unit}\"", time.0 / of)
+        }
+        ThresholdValue::Count(_) | ThresholdValue::Number(_) => value.to_string(),
+    }
+}
+
+/// Words after a name, wrapped so that all lines begin where the first one's words do.
+fn paragraph(text: &mut String, name: &str, indent: usize, words: &str, width: usize) {
+    let blanks = " ".repeat(indent);
+    let options = textwrap::Options::new(width)
+        .initial_indent(name)
+        .subsequent_indent(&blanks)
+        .break_words(false);
+    for line in textwrap::wrap(words, options) {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use roce_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn every_finding_is_explained_at_every_width() {
+        for rule in RULES {
+            for width in [0, 40, 80, 160, usize::MAX] {
+                let told = explain(rule.id, &Thresholds::default(), width).unwrap();
+                assert!(told.starts_with(rule.id), "{told}");
+                for word in ["severity", "meaning", "computed", "confidence", "rule from"] {
+                    assert!(told.contains(&format!("\n{word} ")), "{word}: {told}");
+                }
+                let widest = width.clamp(NARROWEST, WIDEST);
+                for line in told.lines().filter(|line| line.trim().contains(' ')) {
+                    let long = line.chars().count();
+                    // Only a word that is longer than the line is wider.
+                    assert!(long <= widest || width <= NARROWEST, "{long}: {line}");
+                }
+                for name in rule.thresholds {
+                    assert!(Thresholds::named(name).is_ok(), "{}: {name}", rule.id);
+                    assert!(told.contains(name), "{told}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_threshold_is_shown_with_its_default() {
+        let rule = RULES.iter().find(|rule| !rule.thresholds.is_empty()).unwrap();
+        let threshold = Thresholds::named(rule.thresholds[0]).unwrap();
+        let mut thresholds = Thresholds::default();
+        let other = match threshold.default {
+            ThresholdValue::Count(_) => ThresholdValue::Count(77),
+            ThresholdValue::Time(_) => ThresholdValue::Time(Nanos(77_000)),
+            ThresholdValue::Number(_) => ThresholdValue::Number(0.77),
+        };
+        threshold.set(&mut thresholds, other).unwrap();
+        let told = explain(rule.id, &thresholds, 200).unwrap();
+        assert!(told.contains("77") && told.contains("the default is"), "{told}");
+    }
+
+    #[test]
+    fn values_are_as_a_file_has_them() {
+        for (value, text) in [
+            (ThresholdValue::Time(Nanos(5_000_000)), "\"5ms\""),
+            (ThresholdValue::Time(Nanos(4_000)), "\"4us\""),
+            (ThresholdValue::Time(Nanos(1_500_000_000)), "\"1500ms\""),
+            (ThresholdValue::Time(Nanos(7)), "\"7ns\""),
+            (ThresholdValue::Count(3), "3"),
+            (ThresholdValue::Number(0.25), "0.25"),
+        ] {
+            assert_eq!(said(value), text);
+        }
+    }
+
+    #[test]
+    fn what_is_none_names_the_nearest_and_lists_all() {
+        let error = explain("loss.netwrk", &Thresholds::default(), 80)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("there is no finding 'loss.netwrk'; hint: did you mean 'loss.network'?"),
+            "{error}"
+        );
+        for rule in RULES {
+            assert!(error.contains(rule.id), "{error}");
+        }
+        assert!(
+            explain("list", &Thresholds::default(), 80)
+                .unwrap()
+                .contains("incast")
+        );
+    }
+}

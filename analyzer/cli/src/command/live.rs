@@ -1,0 +1,428 @@
+//! `live`: captures from devices and analyses while it goes on.
+//!
+//! The main thread opens the devices, gives up its privileges and then only waits for signals and timers, which tokio carries. The
+//! analysis runs on its own thread, as for files; between it and the devices' threads is one bounded queue (`roce_capture::live`).
+
+#[cfg_attr(not(feature = "probe"), path = "live/without_host.rs")]
+mod host;
+mod privileges;
+
+use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use crossbeam_channel::{Receiver, bounded};
+use roce_capture::live::{Counters, Device, Options, Stop, Stream};
+use roce_model::{Nanos, Recorded, RunSummary, Sink};
+use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
+use roce_pipeline::{Begun, LiveFeed, Tick, run_live, time_of_day};
+use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing};
+
+use crate::command::watch::{Signals, WAITING_TICKS, Watch};
+use crate::options::arguments::{Analyse, Format, Shape};
+use crate::options::choices::Choices;
+use crate::options::duration::parse_duration;
+use crate::options::processes::with_numbers;
+use crate::options::size::{parse_rotate, parse_size};
+use crate::output::dataset::live_dataset;
+use crate::output::exit_code::exit_code;
+use crate::output::messages::{self, sink_error};
+use crate::output::screen::{self, Stage};
+use crate::output::style::{style, terminal};
+use host::{Host, HostArguments, Threads};
+
+/// Parts of a dataset are closed after this time, unless --rotate says another.
+const PART: Duration = Duration::from_mins(1);
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "SIGINT and SIGTERM end it cleanly, a second one at once. What the kernel or a slow analysis dropped is counted, \
+in every output.\n\nIt needs CAP_NET_RAW, with the probe also CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and gives up all capabilities once the devices are open."
+)]
+pub(crate) struct Live {
+    /// Where to capture: an interface, 'any', or an RDMA device such as mlx5_0 or mlx5_0:1 (can be repeated)
+    #[arg(short, long = "interface", value_name = "DEVICE", required = true)]
+    interface: Vec<String>,
+
+    /// Keep the packets in FILE, as pcapng; an ending .gz or .zst compresses it
+    #[arg(short, long, value_name = "FILE")]
+    write: Option<PathBuf>,
+
+    /// Begin another FILE-NUMBER at this size or after this time, such as 1GB or 10min; a time is that of the dataset's parts, too
+    #[arg(long, value_name = "SIZE|TIME", value_parser = parse_rotate)]
+    rotate: Option<Rotate>,
+
+    /// Also write the results as a Parquet dataset to DIR, in parts that are whole at every moment, with run.json and report.html at the end
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Also keep the stream in DIR as it was analysed: `roce-analyze DIR` gives the same tables again
+    #[arg(long, requires = "output")]
+    record: bool,
+
+    /// Replace the dataset that DIR holds, and FILE
+    #[arg(long)]
+    overwrite: bool,
+
+    /// End after this time, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    duration: Option<Nanos>,
+
+    /// How often there is a line about what happens; of the screen, how long what is shown together is
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    interval: Nanos,
+
+    /// Lines instead of the screen; so it is also where there is no terminal
+    #[arg(long)]
+    no_tui: bool,
+
+    /// Bytes kept of each packet
+    #[arg(long, value_name = "BYTES", default_value_t = 384, value_parser = clap::value_parser!(u32).range(64..=262_144))]
+    snaplen: u32,
+
+    /// The kernel's buffer for each device
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_buffer)]
+    buffer: u32,
+
+    /// Ask for packets to other hosts, too
+    #[arg(long)]
+    promiscuous: bool,
+
+    #[command(flatten)]
+    host: HostArguments,
+
+    /// What goes to standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+
+    #[command(flatten)]
+    pub(crate) shape: Shape,
+}
+
+fn parse_time(text: &str) -> Result<Nanos, String> {
+    let time = parse_duration(text)?;
+    if time.0 < 10_000_000 {
+        return Err("10ms is the least".to_owned());
+    }
+    Ok(time)
+}
+
+fn parse_buffer(text: &str) -> Result<u32, String> {
+    let bytes = parse_size(text)?;
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| (1 << 16..=1 << 30).contains(bytes))
+        .ok_or_else(|| "64KiB to 1GiB".to_owned())
+}
+
+/// Analyses devices.
+pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
+    if let Some(cleaned) = arguments.host.cleanup() {
+        return cleaned;
+    }
+    arguments.host.can_be_had()?;
+    if !arguments.shape.processes.processes().is_empty() && !arguments.host.has_probe() {
+        bail!(
+            "whose the packets are is not known\nhint: with --probe this host's queue pairs are followed, and their processes"
+        );
+    }
+    let begun = Begun::now();
+    let choices = Choices::of(&Analyse {
+        captures: Vec::new(),
+        output: arguments.output.clone(),
+        overwrite: arguments.overwrite,
+        format: arguments.format,
+        explain: None,
+        shape: arguments.shape.clone(),
+        from: None,
+        to: None,
+        no_align: false,
+        hash: false,
+    })?;
+    let host = Host::open(&arguments.host, &arguments.interface, arguments.buffer)?;
+    privileges::may_capture()?;
+    let options = Options {
+        snaplen: arguments.snaplen,
+        buffer: arguments.buffer,
+        promiscuous: arguments.promiscuous,
+    };
+    let by_libpcap = arguments.interface.iter().filter(|_| arguments.host.by_libpcap());
+    let devices: Vec<Device> = by_libpcap
+        .map(|name| Device::open(name, &options))
+        .collect::<Result<_, _>>()?;
+    let writes_files = arguments.write.is_some() || arguments.output.is_some();
+    privileges::drop_all(writes_files, host.needs())?;
+    for device in devices.iter().filter(|device| device.is_rdma()) {
+        messages::warn(device.name(), SNIFFER);
+    }
+
+    let has_screen = screen::is_wanted(arguments.no_tui, arguments.format);
+    // From here on a signal ends the run instead of the process.
+    let signals = Signals::take(has_screen)?;
+    let stop = Stop::default();
+    let told = host::told(&stop);
+    let filtered = host.filtered();
+    let (prepared, threads) = Prepared::new(arguments, choices.bin, devices, host, &told, &stop)?;
+    let stage = has_screen.then(|| watched(arguments, &choices, &prepared, &told));
+    let stage = stage.transpose().inspect_err(|_| stop.stop())?;
+    let watch = Watch {
+        interval: Some(arguments.interval),
+        limit: arguments.duration,
+        looks: stage.is_some(),
+    };
+    let (ticker, ticks) = bounded(WAITING_TICKS);
+    let at_once = || host::take_off(&filtered);
+    let result = watch.over(signals, &|| told.stop(), &at_once, &ticker, || {
+        prepared.analyse(arguments, &choices, begun, &ticks, stage)
+    });
+    // Also when it was the analysis that ended.
+    stop.stop();
+    threads.end();
+    result
+}
+
+/// What there is to know of RDMA devices before their packets are believed.
+const SNIFFER: &str = "captured by libpcap's RDMA sniffer: packets are stamped by the host in batches, so that times within a batch \
+say little; it has 128 receives, whatever --buffer says, and what finds none free is lost without being counted (missing PSNs that were \
+acknowledged show it)";
+
+/// The screen of a run.
+fn watched(arguments: &Live, choices: &Choices, prepared: &Prepared, told: &Stop) -> anyhow::Result<Stage> {
+    let about = roce_report::About {
+        what: prepared.input.clone(),
+        paced: false,
+        interval: arguments.interval,
+        lead: Nanos(0),
+        has_host: arguments.host.has_probe(),
+    };
+    let run = Watched {
+        counters: Arc::clone(&prepared.counters),
+        told: told.clone(),
+        last: Mutex::new((0, Instant::now())),
+    };
+    Stage::open(Screen::new(about, style(choices.top)), Arc::new(run))
+}
+
+/// A live run that is shown.
+struct Watched {
+    counters: Arc<Counters>,
+    told: Stop,
+    /// How many frames there were, and since when.
+    last: Mutex<(u64, Instant)>,
+}
+
+/// After so long without a frame nothing waits to be analysed.
+const SILENCE: Duration = Duration::from_secs(3);
+
+impl screen::Shown for Watched {
+    fn standing(&self, screen: &Screen) -> Standing {
+        let counted = counted(&self.counters);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != counted.frames {
+            *last = (counted.frames, Instant::now());
+        } else if last.1.elapsed() > SILENCE {
+            screen.quiet_until(Nanos(counted.now.0.saturating_sub(Nanos::SECOND)));
+        }
+        Standing {
+            counted: Some(counted),
+            stopping: self.told.is_told(),
+            ..Standing::default()
+        }
+    }
+
+    fn command(&self, command: Command) {
+        // The capture goes on whatever is looked at.
+        if command == Command::Quit {
+            self.told.stop();
+        }
+    }
+
+    fn linger(&self) {}
+}
+
+/// The capture, running, and who takes what comes of it.
+struct Prepared {
+    feed: LiveFeed,
+    counters: Arc<Counters>,
+    input: String,
+    /// What hashes begin with.
+    seed: u64,
+    dataset: Option<Box<dyn Sink + Send>>,
+}
+
+impl Prepared {
+    /// Makes the files, then begins to capture.
+    fn new(
+        arguments: &Live,
+        bin: Nanos,
+        devices: Vec<Device>,
+        host: Host,
+        told: &Stop,
+        stop: &Stop,
+    ) -> anyhow::Result<(Self, Threads)> {
+        let input = arguments.interface.join(",");
+        let others = host.interfaces();
+        let own = devices.iter().map(Device::interface);
+        let interfaces: Vec<_> = own.chain(&others).cloned().collect();
+        let parts = match arguments.rotate {
+            Some(Rotate::After(time)) => Duration::from_nanos(time.0),
+            _ => PART,
+        };
+        let dataset = match &arguments.output {
+            // A build without datasets can record all the same.
+            Some(dir) if cfg!(not(feature = "parquet")) && arguments.record => {
+                std::fs::create_dir_all(dir).with_context(|| format!("{}: cannot be made", dir.display()))?;
+                None
+            }
+            Some(dir) => Some(live_dataset(dir, arguments.overwrite, parts)?),
+            None => None,
+        };
+        if let Some(dir) = arguments.output.as_ref().filter(|_| arguments.overwrite) {
+            // A recording of an older run would be replayed as if it were this one's; that there is none is fine.
+            let _ = std::fs::remove_file(dir.join(Recorded::FILE));
+        }
+        // Nobody can know it before: the standard library's hashes are seeded at random.
+        let seed = RandomState::new().hash_one(0);
+        let mut kept = Vec::new();
+        if let Some(path) = &arguments.write {
+            kept.push(About {
+                path: path.clone(),
+                overwrite: arguments.overwrite,
+                rotate: arguments.rotate,
+                comment: comment(arguments, &input),
+                recorded: None,
+            });
+        }
+        if let Some(dir) = arguments.output.as_ref().filter(|_| arguments.record) {
+            kept.push(About {
+                path: dir.join(Recorded::FILE),
+                overwrite: arguments.overwrite,
+                rotate: None,
+                comment: format!("recording for `roce-analyze DIR`; {}", comment(arguments, &input)),
+                recorded: Some(Recorded {
+                    input: input.clone(),
+                    seed,
+                    arguments: command_line()?,
+                }),
+            });
+        }
+        let files = kept
+            .into_iter()
+            .map(|about| PacketFiles::create(about, &interfaces))
+            .collect::<Result<_, _>>()?;
+        let (stream, outlets) = Stream::start(devices, &others, stop)?;
+        let every = Duration::from_nanos(arguments.interval.0);
+        let threads = host.start(outlets, stream.notes(), every, told, stop)?;
+        let prepared = Self {
+            counters: Arc::clone(stream.counters()),
+            feed: LiveFeed::new(stream, &input, bin, files, stop.clone()),
+            input,
+            seed,
+            dataset,
+        };
+        Ok((prepared, threads))
+    }
+
+    /// Takes everything to the sinks, until the capture ends.
+    fn analyse(
+        self,
+        arguments: &Live,
+        choices: &Choices,
+        begun: Begun,
+        ticks: &Receiver<Tick>,
+        stage: Option<Stage>,
+    ) -> anyhow::Result<ExitCode> {
+        let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+        // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
+        if let Some(dataset) = self.dataset {
+            sinks.push(dataset);
+        }
+        match (arguments.format, stage) {
+            (Format::Text, Some(stage)) => {
+                sinks.push(Box::new(stage));
+                sinks.push(Box::new(terminal(choices.top)));
+            }
+            (Format::Text, None) => sinks.push(Box::new(LiveReport::new(
+                anstream::stdout(),
+                style(choices.top),
+                move || counted(&self.counters),
+            ))),
+            (Format::Json, _) => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+            (Format::Html, _) => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
+            (Format::None, _) => {}
+        }
+        for sink in &mut sinks {
+            sink.begin(choices.bin).map_err(sink_error)?;
+        }
+        let mut plan = choices.plan();
+        plan.options.seed = Some(self.seed);
+        plan.match_taps = self.feed.stream.interfaces().len() > 1;
+        let borrowed = sinks
+            .iter_mut()
+            .map(|sink| &mut **sink as &mut dyn Sink)
+            .collect();
+        let (mut done, verdicts) = run_live(self.feed, &plan, borrowed, ticks).map_err(sink_error)?;
+        let errors: Vec<String> = std::mem::take(&mut done.feed.errors)
+            .into_iter()
+            .map(|error| {
+                let error = anyhow::Error::new(error);
+                messages::report(&error);
+                format!("{error:#}")
+            })
+            .collect();
+        let mut summary = RunSummary {
+            options: choices.echo.clone(),
+            ..done.live_summary(begun, &self.input, errors.first().cloned())
+        };
+        summary.bin = choices.bin;
+        verdicts.conclude(&mut summary);
+        for mut sink in sinks {
+            sink.finish(&summary).map_err(sink_error)?;
+        }
+        Ok(exit_code(errors.is_empty(), &summary, choices.fail_on))
+    }
+}
+
+/// How the capture stands, for whoever asks.
+fn counted(counters: &Counters) -> Counted {
+    Counted {
+        now: time_of_day(),
+        frames: counters.frames(),
+        overrun: counters.overrun(),
+        kernel: counters.kernel(),
+    }
+}
+
+/// What a reader of the packets should know.
+fn comment(arguments: &Live, input: &str) -> String {
+    if let Some(way) = arguments.host.way() {
+        return format!("captured live on {input}, {way}");
+    }
+    format!(
+        "captured live on {input}, {} bytes of each packet, {}",
+        arguments.snaplen,
+        if arguments.promiscuous {
+            "promiscuous"
+        } else {
+            "not promiscuous"
+        }
+    )
+}
+
+/// The command line, to be read again.
+fn command_line() -> anyhow::Result<Vec<String>> {
+    let arguments = std::env::args_os().skip(1).map(OsString::into_string);
+    let arguments = arguments.collect::<Result<Vec<_>, _>>().map_err(|argument| {
+        anyhow!(
+            "{}: an argument that is no UTF-8 cannot be recorded",
+            argument.to_string_lossy()
+        )
+    })?;
+    Ok(with_numbers(arguments))
+}

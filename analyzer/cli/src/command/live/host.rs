@@ -1,0 +1,206 @@
+//! What the probe adds to a live run: events of the host and its counters, which join the stream as notes (`events`), and packets by
+//! the kernel's classifier in place of libpcap (`traffic`). Both have threads of their own; the run waits for them at its end, so that
+//! everything is taken off.
+
+mod events;
+mod traffic;
+mod unseen;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use roce_capture::Interface;
+use roce_capture::live::{Notes, Outlet, Stop};
+use roce_probe::Missing;
+use rustix::thread::CapabilitySet;
+
+use crate::output::messages;
+use events::Events;
+use traffic::Tap;
+
+/// Who captures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum By {
+    /// libpcap: every frame
+    Pcap,
+    /// The probe's classifier in the kernel: RoCE packets alone, of each the first 96 bytes (384 of the connection manager's)
+    Tc,
+}
+
+// What the probe does in a live run. (A comment for the compiler would become the help's first line.)
+#[derive(Args, Debug)]
+pub(crate) struct HostArguments {
+    /// Also follow this host's queue pairs by programs in the kernel (eBPF): whose they are, what happens to them, dropped packets
+    #[arg(long)]
+    probe: bool,
+
+    /// Who captures
+    #[arg(long, value_enum, value_name = "BY", default_value = "pcap")]
+    capture: By,
+
+    /// Remove what a killed run has left at interfaces (before Linux 6.6; later the kernel does), and nothing else
+    #[arg(long, exclusive = true)]
+    cleanup: bool,
+}
+
+impl HostArguments {
+    /// Cleans up, if that is what is to be done.
+    pub(crate) fn cleanup(&self) -> Option<anyhow::Result<ExitCode>> {
+        self.cleanup.then(cleanup)
+    }
+
+    /// Whether this build can do what was asked for.
+    #[expect(
+        clippy::unnecessary_wraps,
+        clippy::unused_self,
+        reason = "one without the probe cannot"
+    )]
+    pub(crate) const fn can_be_had(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Whether hosts' events are in the stream.
+    pub(crate) const fn has_probe(&self) -> bool {
+        self.probe
+    }
+
+    /// Whether libpcap captures.
+    pub(crate) fn by_libpcap(&self) -> bool {
+        self.capture == By::Pcap
+    }
+
+    /// How packets are captured, when it is not by libpcap.
+    pub(crate) fn way(&self) -> Option<String> {
+        (!self.by_libpcap()).then(|| {
+            format!(
+                "by the kernel's classifier: RoCE packets alone, {} bytes of each",
+                traffic::BYTES
+            )
+        })
+    }
+}
+
+/// Filters of killed runs are removed from all interfaces of this network namespace.
+fn cleanup() -> anyhow::Result<ExitCode> {
+    let cleaned = roce_probe::cleanup().context("nothing is cleaned up")?;
+    let text = if cleaned.interfaces.is_empty() {
+        "nothing was left behind\n".to_owned()
+    } else {
+        format!("filters removed from {}\n", cleaned.interfaces.join(", "))
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes filters off for a run that ends at once.
+pub(crate) fn take_off(interfaces: &[String]) {
+    for interface in interfaces {
+        if let Err(error) = roce_probe::remove_filters(interface) {
+            messages::warn(interface, &format!("filters are left behind: {error}"));
+        }
+    }
+}
+
+/// Who tells a run that it ends: `stop` follows, once everything of the host was taken.
+pub(crate) fn told(_: &Stop) -> Stop {
+    Stop::default()
+}
+
+/// The open probes of a run.
+pub(crate) struct Host {
+    events: Events,
+    taps: Vec<Tap>,
+}
+
+impl Host {
+    /// Opens what was asked for, and says what it will not see. Counters are polled in every run.
+    ///
+    /// # Errors
+    /// Rights are missing, or the kernel does not take the programs; an interface is none that a classifier can watch.
+    pub(crate) fn open(
+        arguments: &HostArguments,
+        interfaces: &[String],
+        buffer: u32,
+    ) -> anyhow::Result<Self> {
+        if (arguments.probe || !arguments.by_libpcap())
+            && let Some(missing) = Missing::of_this_process()?
+        {
+            anyhow::bail!("{missing}");
+        }
+        let taps = if arguments.by_libpcap() {
+            Vec::new()
+        } else {
+            let open = |name: &String| Tap::open(name, buffer);
+            interfaces.iter().map(open).collect::<Result<_, _>>()?
+        };
+        let events = Events::open(arguments.probe, interfaces)?;
+        Ok(Self { events, taps })
+    }
+
+    /// What the classifiers capture from.
+    pub(crate) fn interfaces(&self) -> Vec<Interface> {
+        self.taps.iter().map(|tap| tap.interface.clone()).collect()
+    }
+
+    /// Capabilities that are still needed when everything is open.
+    pub(crate) fn needs(&self) -> CapabilitySet {
+        if self.filtered().is_empty() {
+            CapabilitySet::empty()
+        } else {
+            CapabilitySet::NET_ADMIN
+        }
+    }
+
+    /// Interfaces with filters, which do not go with the process.
+    pub(crate) fn filtered(&self) -> Vec<String> {
+        let taps = self.taps.iter().filter(|tap| tap.has_filters());
+        taps.filter_map(|tap| tap.interface.name.clone()).collect()
+    }
+
+    /// Begins. Once `told`, it brings what the host has reported by then and stops the devices by `stop`.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn start(
+        self,
+        outlets: Vec<Outlet>,
+        notes: Notes,
+        every: Duration,
+        told: &Stop,
+        stop: &Stop,
+    ) -> anyhow::Result<Threads> {
+        let mut threads = Vec::new();
+        let (told, stop) = (told.clone(), stop.clone());
+        for (tap, outlet) in self.taps.into_iter().zip(outlets) {
+            let stop = stop.clone();
+            threads.push(thread("classifier", move || tap.read(outlet, &stop))?);
+        }
+        let events = self.events;
+        threads.push(thread("host", move || events.read(&notes, every, &told, &stop))?);
+        Ok(Threads(threads))
+    }
+}
+
+fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> anyhow::Result<JoinHandle<()>> {
+    let builder = std::thread::Builder::new().name(name.to_owned());
+    builder
+        .spawn(run)
+        .with_context(|| format!("no thread for the {name}"))
+}
+
+/// The threads of a run's probes.
+pub(crate) struct Threads(Vec<JoinHandle<()>>);
+
+impl Threads {
+    /// Waits until they have ended and taken everything off.
+    pub(crate) fn end(self) {
+        for thread in self.0 {
+            // One that has panicked has told it.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The host's events, read as they come, and its counters, polled each interval: notes of the stream.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use roce_capture::live::{Notes, Stop};
+use roce_model::{HostChange, HostEvent, Nanos, QueuePairKind};
+use roce_pipeline::time_of_day;
+use roce_probe::{Counters, Options, Probe, ProbeError};
+use roce_wire::Address;
+
+use super::traffic;
+use super::unseen::{PROBE, tell};
+use crate::output::messages;
+
+/// So long it waits before it looks whether the run ends.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Events this close to each other, in ns, stand together in the stream: drops of packets come in floods.
+const TOGETHER: u64 = 20_000;
+
+/// Addresses of a device are read again after this time, when it gets a queue pair for datagrams.
+const ADDRESSES_AGE: Duration = Duration::from_secs(1);
+/// Where the system describes its devices.
+const SYSFS: &str = "/sys";
+
+/// The kernel stamps an event this long, in ns, before it can be read, at most; with room for who waits for a processor.
+const LATENESS: u64 = 5_000_000;
+/// So often, in ns, the stream is told how far events have come.
+const SETTLED_EVERY: u64 = 10_000_000;
+
+/// Where events come from.
+pub(super) struct Events {
+    probe: Option<Probe>,
+    counters: Counters,
+    addresses: Addresses,
+}
+
+impl Events {
+    /// Attaches to what the kernel has; what it does not have is told.
+    pub(super) fn open(with_probe: bool, interfaces: &[String]) -> Result<Self, ProbeError> {
+        let probe = if with_probe {
+            let (probe, skipped) = Probe::open(&Options::default())?;
+            tell(&probe, &skipped);
+            Some(probe)
+        } else {
+            None
+        };
+        Ok(Self {
+            probe,
+            counters: Counters::new(interfaces),
+            addresses: Addresses::default(),
+        })
+    }
+
+    /// Brings events into the stream until the run is `told` to end, or stops; then it has the devices `stop`, behind what the host has
+    /// reported.
+    pub(super) fn read(mut self, notes: &Notes, every: Duration, told: &Stop, stop: &Stop) {
+        let mut events = Vec::new();
+        let mut lost = 0;
+        self.counters.poll(time_of_day(), &mut events);
+        let mut polled = Instant::now();
+        // Frames that wait for events go on waiting when no more of them come.
+        let (probed, mut settled) = (self.probe.is_some(), Nanos(0));
+        loop {
+            let ends = told.is_told() || stop.is_told();
+            if !ends {
+                self.wait();
+            }
+            let begun = time_of_day();
+            self.take(&mut events);
+            if ends || polled.elapsed() >= every {
+                polled = Instant::now();
+                self.counters.poll(time_of_day(), &mut events);
+            }
+            for together in events.chunk_by(|first, next| next.time.since(first.time).0 < TOGETHER) {
+                if !add(notes, together) {
+                    lost += together.len() as u64;
+                }
+            }
+            events.clear();
+            if lost > 0 && add(notes, &[losses(lost)]) {
+                lost = 0;
+            }
+            if probed && begun.since(settled).0 >= SETTLED_EVERY {
+                settled = begun;
+                notes.settled(Nanos(begun.0.saturating_sub(LATENESS)));
+            }
+            if ends {
+                stop.stop();
+                return;
+            }
+        }
+    }
+
+    fn wait(&self) {
+        match &self.probe {
+            Some(probe) => traffic::wait(probe.events_fd(), PATIENCE),
+            None => std::thread::sleep(PATIENCE),
+        }
+    }
+
+    fn take(&mut self, into: &mut Vec<HostEvent>) {
+        let Some(probe) = &mut self.probe else { return };
+        if let Err(error) = probe.events(into) {
+            messages::warn(PROBE, &format!("no more events of the host: {error}"));
+            self.probe = None;
+        }
+        self.addresses.tell(into);
+    }
+}
+
+/// The addresses of devices, as they were told.
+#[derive(Default)]
+struct Addresses(HashMap<Arc<str>, (Instant, Vec<Address>)>);
+
+impl Addresses {
+    /// Puts the addresses of a device, where they are new, before its first queue pair for datagrams: these name none.
+    fn tell(&mut self, events: &mut Vec<HostEvent>) {
+        let mut at = 0;
+        while let Some(event) = events.get(at) {
+            at += 1;
+            let HostChange::Created { kind, .. } = event.what else {
+                continue;
+            };
+            let Some(device) = event.device.clone().filter(|_| kind == QueuePairKind::Ud) else {
+                continue;
+            };
+            let time = event.time;
+            let told = self.of(&device).into_iter().map(|address| HostEvent {
+                time,
+                device: Some(Arc::clone(&device)),
+                process: None,
+                what: HostChange::Address { address },
+            });
+            let told: Vec<HostEvent> = told.collect();
+            let count = told.len();
+            events.splice(at - 1..at - 1, told);
+            at += count;
+        }
+    }
+
+    /// Those of a device that were not told before.
+    fn of(&mut self, device: &Arc<str>) -> Vec<Address> {
+        let (read, known) = match self.0.get_mut(device) {
+            Some(known) if known.0.elapsed() < ADDRESSES_AGE => return Vec::new(),
+            Some(known) => known,
+            None => self
+                .0
+                .entry(Arc::clone(device))
+                .or_insert_with(|| (Instant::now(), Vec::new())),
+        };
+        *read = Instant::now();
+        let now = roce_capture::addresses(Path::new(SYSFS), device);
+        let new: Vec<Address> = now
+            .into_iter()
+            .filter(|address| !known.contains(address))
+            .collect();
+        known.extend(&new);
+        new
+    }
+}
+
+/// Whether there was room for them.
+fn add(notes: &Notes, together: &[HostEvent]) -> bool {
+    let bodies: Vec<Vec<u8>> = together.iter().map(HostEvent::encode).collect();
+    let time = together.first().map_or(Nanos(0), |event| event.time);
+    notes.add(time, HostEvent::BLOCK, &bodies)
+}
+
+/// Events that found no room in the stream.
+fn losses(count: u64) -> HostEvent {
+    HostEvent {
+        time: time_of_day(),
+        device: None,
+        process: None,
+        what: HostChange::Lost { count },
+    }
+}

@@ -1,0 +1,186 @@
+//! `--capture tc`: packets by the classifier and its ring buffer. Each interface has a probe of its own, so that each knows its losses.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::bail;
+use roce_capture::live::{Error, Outlet, Stop};
+use roce_capture::{Batch, Direction, Frame, Interface};
+use roce_model::Nanos;
+use roce_pipeline::time_of_day;
+use roce_probe::{Options, Packets, Probe};
+use roce_wire::LinkType;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::output::messages;
+
+/// Bytes that a record has of a packet.
+pub(super) const BYTES: u32 = 96;
+/// The same of the connection manager's packets.
+const MOST_BYTES: u32 = 384;
+/// So long it waits for packets before it says that there are none.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// So long packets gather: one at a time they would fill the queue with portions of one.
+const GATHER: Duration = Duration::from_millis(20);
+/// Frames handed on at once.
+const AT_ONCE: usize = 4096;
+/// The kernel stamps a packet this long, in ns, before its record is there, at most; with room for who waits for a processor.
+const LATENESS: u64 = 20_000_000;
+
+/// An interface with a classifier.
+pub(super) struct Tap {
+    probe: Probe,
+    pub(super) interface: Interface,
+}
+
+impl Tap {
+    /// Puts a classifier at an interface, with `buffer` bytes for its packets.
+    pub(super) fn open(name: &str, buffer: u32) -> anyhow::Result<Self> {
+        if name == "any"
+            || Path::new("/sys/class/infiniband")
+                .join(name.split(':').next().unwrap_or(name))
+                .exists()
+        {
+            bail!(
+                "{name}: a classifier watches a network interface\nhint: name interfaces with -i, or leave --capture tc away"
+            );
+        }
+        if !Path::new("/sys/class/net").join(name).exists() {
+            return Err(Error::Missing {
+                device: name.to_owned(),
+            }
+            .into());
+        }
+        let options = Options {
+            interfaces: vec![name.to_owned()],
+            packets: Packets::All,
+            packet_buffer: buffer,
+            host_events: false,
+            ..Options::default()
+        };
+        let (probe, _) = Probe::open(&options)?;
+        let interface = Interface {
+            link: LinkType::ETHERNET,
+            name: Some(name.to_owned()),
+            description: None,
+            snaplen: MOST_BYTES,
+            fcs_bytes: 0,
+            quantum_ns: 1,
+            dropped: None,
+        };
+        Ok(Self { probe, interface })
+    }
+
+    /// Whether something has to be removed at the end.
+    pub(super) fn has_filters(&self) -> bool {
+        self.probe.has_filters()
+    }
+
+    /// Reads until told to stop, or until nobody listens. What was there by then is read to its end.
+    pub(super) fn read(mut self, mut outlet: Outlet, stop: &Stop) {
+        let mut end = None;
+        loop {
+            if end.is_none() && stop.is_told() {
+                end = Some(time_of_day());
+            }
+            if end.is_none() {
+                wait(self.probe.packets_fd(), PATIENCE);
+                std::thread::sleep(GATHER);
+            }
+            let begun = time_of_day();
+            let mut taken = Taken::new(&mut outlet);
+            let lost = match self.probe.packets(|packet| taken.add(&packet)) {
+                Ok(lost) => lost,
+                Err(error) => {
+                    messages::warn(
+                        self.interface.name.as_deref().unwrap_or_default(),
+                        &format!("no more packets: {error}"),
+                    );
+                    return;
+                }
+            };
+            let newest = taken.newest;
+            // Where there were packets, there may be more as old.
+            let settled = newest.map_or(begun, |newest| newest.min(begun));
+            if !taken.end(Nanos(settled.0.saturating_sub(LATENESS))) {
+                return;
+            }
+            outlet.dropped(lost);
+            if end.is_some_and(|end| newest.is_none_or(|newest| newest > end)) {
+                return;
+            }
+        }
+    }
+}
+
+/// Waits until there is something to read, for a while.
+pub(super) fn wait(waited: BorrowedFd<'_>, patience: Duration) {
+    let mut waited = [PollFd::new(&waited, PollFlags::IN)];
+    let patience = Timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(patience.subsec_nanos()),
+    };
+    // Whatever comes of it: then it is looked what there is.
+    let _ = poll(&mut waited, Some(&patience));
+}
+
+/// Packets that are being read, on their way to the queue.
+struct Taken<'a> {
+    outlet: &'a mut Outlet,
+    data: Vec<u8>,
+    frames: Vec<Frame>,
+    newest: Option<Nanos>,
+    is_heard: bool,
+}
+
+impl<'a> Taken<'a> {
+    fn new(outlet: &'a mut Outlet) -> Self {
+        Self {
+            outlet,
+            data: Vec::new(),
+            frames: Vec::new(),
+            newest: None,
+            is_heard: true,
+        }
+    }
+
+    /// Copies a packet out of the ring buffer.
+    fn add(&mut self, packet: &roce_probe::PacketRecord<'_>) {
+        if self.frames.len() == AT_ONCE {
+            self.hand_on(Nanos(0));
+        }
+        let offset = self.data.len();
+        packet.frame(&mut self.data);
+        self.newest = self.newest.max(Some(packet.time));
+        self.frames.push(Frame {
+            time: packet.time,
+            offset: place(offset),
+            captured: place(self.data.len() - offset),
+            original: packet.original,
+            interface: self.outlet.interface(),
+            fcs_bytes: 0,
+            direction: match packet.direction {
+                roce_probe::Direction::Ingress => Direction::Inbound,
+                roce_probe::Direction::Egress => Direction::Outbound,
+            },
+        });
+    }
+
+    fn hand_on(&mut self, until: Nanos) {
+        let data = std::mem::take(&mut self.data).into();
+        let batch = Batch::new(data, std::mem::take(&mut self.frames), Vec::new());
+        self.is_heard &= self.outlet.frames(batch, until);
+    }
+
+    /// Hands on the rest; `until` is before the stamps of all that follows. Whether anybody listens.
+    fn end(mut self, until: Nanos) -> bool {
+        self.hand_on(until);
+        self.is_heard
+    }
+}
+
+/// A place in a block, of some hundred kilobytes.
+fn place(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}

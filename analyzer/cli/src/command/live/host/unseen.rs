@@ -1,0 +1,46 @@
+//! What a probe says of itself before a run: what it will not see, and how well it knows the time.
+
+use roce_probe::{Probe, Skipped, UNSEEN};
+
+use crate::output::messages;
+
+/// What stands before whatever the probe tells.
+pub(super) const PROBE: &str = "probe";
+/// Nanoseconds of a second.
+const NANOS: i64 = 1_000_000_000;
+
+/// Says what the probe will not see, and how well it knows the time.
+pub(super) fn tell(probe: &Probe, skipped: &[Skipped]) {
+    for (reason, points) in by_reason(skipped) {
+        let names: Vec<&str> = points.iter().map(|skipped| skipped.point).collect();
+        let unseen: Vec<&str> = points.iter().map(|skipped| skipped.unseen).collect();
+        let text = format!(
+            "not attached: {}: {reason}; not seen: {}",
+            names.join(", "),
+            unseen.join(", ")
+        );
+        messages::warn(PROBE, &text);
+    }
+    for unseen in UNSEEN {
+        messages::note(PROBE, &format!("not seen: {unseen}"));
+    }
+    let clock = probe.clock();
+    let (seconds, nanos) = (clock.nanos / NANOS, (clock.nanos % NANOS).abs());
+    let text = format!(
+        "the kernel's times are moved by {seconds}.{nanos:09} s to the capture's clock, give or take {} ns",
+        clock.uncertainty.0
+    );
+    messages::note(PROBE, &text);
+}
+
+/// What could not be attached, together where the reason is the same.
+fn by_reason(skipped: &[Skipped]) -> Vec<(&str, Vec<&Skipped>)> {
+    let mut groups: Vec<(&str, Vec<&Skipped>)> = Vec::new();
+    for point in skipped {
+        match groups.iter_mut().find(|(reason, _)| *reason == point.reason) {
+            Some((_, points)) => points.push(point),
+            None => groups.push((&point.reason, vec![point])),
+        }
+    }
+    groups
+}

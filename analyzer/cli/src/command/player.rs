@@ -1,0 +1,130 @@
+//! The player of a replay: paces the frames of captures, and shows the run while it goes on.
+
+use std::sync::Arc;
+
+use crossbeam_channel::Receiver;
+use roce_capture::Merge;
+use roce_flow::Verdicts;
+use roce_model::{Nanos, Sink, SinkError, Span};
+use roce_pipeline::{Done, Pace, Paced, Plan, Source, Tick, run_live};
+use roce_report::{About, Command as Asked, Counted, LiveReport, Screen, Standing};
+
+use crate::options::choices::Choices;
+use crate::output::messages;
+use crate::output::screen::{self, Stage};
+use crate::output::style::{style, terminal};
+
+/// A replay, as the run over its captures needs to know it.
+pub(crate) struct Player {
+    pub(crate) pace: Arc<Pace>,
+    pub(crate) ticks: Receiver<Tick>,
+    pub(crate) interval: Nanos,
+    /// When the screen is wanted: what is known of the whole.
+    pub(crate) screen: Option<(String, Option<Span>)>,
+}
+
+impl Player {
+    /// Takes all frames of files to the sinks at their pace.
+    ///
+    /// # Errors
+    /// When a sink fails.
+    pub(crate) fn run(
+        &self,
+        merge: Merge,
+        plan: &Plan,
+        sinks: Vec<&mut dyn Sink>,
+    ) -> Result<(Done<Source>, Verdicts), SinkError> {
+        // What is not looked at is not waited for.
+        let from = Nanos(plan.range.start);
+        let feed = Paced::new(
+            Source::new(merge),
+            Arc::clone(&self.pace),
+            from,
+            lead(plan.options.bin),
+        );
+        let (done, verdicts) = run_live(feed, plan, sinks, &self.ticks)?;
+        if done.feed.ended_early {
+            let (last, _) = self.pace.handed();
+            let after = last.since(done.span().map_or(last, |span| span.first));
+            messages::warn(
+                "the replay",
+                &format!("it was ended {after} after its first frame, and what follows is of so much"),
+            );
+        }
+        Ok((done.map_feed(|paced| paced.source), verdicts))
+    }
+
+    /// Who shows the run while it goes on, and what it came to at its end.
+    ///
+    /// # Errors
+    /// When the terminal cannot be had.
+    pub(crate) fn text(&self, choices: &Choices) -> anyhow::Result<Vec<Box<dyn Sink>>> {
+        let style = style(choices.top);
+        let Some((what, span)) = &self.screen else {
+            let pace = Arc::clone(&self.pace);
+            let counted = move || {
+                let (now, frames) = pace.handed();
+                Counted {
+                    now,
+                    frames,
+                    ..Counted::default()
+                }
+            };
+            return Ok(vec![Box::new(LiveReport::new(
+                anstream::stdout(),
+                style,
+                counted,
+            ))]);
+        };
+        let about = About {
+            what: what.clone(),
+            paced: true,
+            interval: self.interval,
+            lead: lead(choices.bin),
+            has_host: false,
+        };
+        let shown = Shown {
+            pace: Arc::clone(&self.pace),
+            span: *span,
+        };
+        let stage = Stage::open(Screen::new(about, style), Arc::new(shown))?;
+        Ok(vec![Box::new(stage), Box::new(terminal(choices.top))])
+    }
+}
+
+/// A replay on the screen.
+struct Shown {
+    pace: Arc<Pace>,
+    span: Option<Span>,
+}
+
+/// By so much frames are handed on before their time: rows of bins can change for less.
+fn lead(bin: Nanos) -> Nanos {
+    Nanos((4 * bin.0).max(10_000_000).min(128 * bin.0) + bin.0)
+}
+
+impl screen::Shown for Shown {
+    fn standing(&self, _: &Screen) -> Standing {
+        Standing {
+            span: self.span,
+            position: self.pace.position(),
+            speed: Some(self.pace.speed().to_string()),
+            stopping: self.pace.is_stopped(),
+            ..Standing::default()
+        }
+    }
+
+    fn command(&self, asked: Asked) {
+        match asked {
+            Asked::Quit => self.pace.stop(),
+            Asked::Pause(paused) => self.pace.pause(paused),
+            Asked::Until(time) => self.pace.go_on_until(time),
+            Asked::Faster => self.pace.faster(),
+            Asked::Slower => self.pace.slower(),
+        }
+    }
+
+    fn linger(&self) {
+        self.pace.stopped();
+    }
+}

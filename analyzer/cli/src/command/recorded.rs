@@ -1,0 +1,64 @@
+//! A recorded live run again: the recording in place of its folder, with the options that the run had.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use clap::{Parser, Subcommand};
+use roce_capture::{Options, Reader};
+use roce_model::Recorded;
+
+use crate::command::live::Live;
+use crate::options::arguments::Analyse;
+
+/// The command line of a recorded run: the other commands record nothing.
+#[derive(Parser, Debug)]
+#[command(name = "roce-analyze", version, args_conflicts_with_subcommands = true)]
+struct RecordedCommand {
+    #[command(subcommand)]
+    command: Recorder,
+}
+
+#[derive(Subcommand, Debug)]
+enum Recorder {
+    /// Analyse devices while they are captured from
+    Live(Box<Live>),
+}
+
+/// The run that is to be replayed, when the only argument is the folder of a recorded one: with the options that it had, where
+/// the command line says nothing else; and what is recorded of it.
+///
+/// # Errors
+/// When the recording cannot be read.
+pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, Recorded)>> {
+    let [dir] = arguments.captures.as_slice() else {
+        return Ok(None);
+    };
+    let path = dir.join(Recorded::FILE);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let recorded = head(&path)?;
+    if recorded.arguments.first().is_none_or(|command| command != "live") {
+        return Err(anyhow!("{}: not the recording of a live run", path.display()));
+    }
+    let words = std::iter::once("roce-analyze").chain(recorded.arguments.iter().map(String::as_str));
+    let command = RecordedCommand::try_parse_from(words)
+        .map_err(|error| anyhow!("{}: its command line is not understood: {error}", path.display()))?;
+    let Recorder::Live(live) = command.command;
+    let replayed = Analyse {
+        captures: vec![path],
+        shape: arguments.shape.clone().or(live.shape),
+        ..arguments.clone()
+    };
+    Ok(Some((replayed, recorded)))
+}
+
+/// What stands before the first frame.
+fn head(path: &Path) -> anyhow::Result<Recorded> {
+    let mut reader = Reader::open(path, &Options::default())?;
+    let unreadable = || format!("{}: not a recording of this version", path.display());
+    let batch = reader.next_batch()?.with_context(unreadable)?;
+    let note = batch.notes().iter().find(|note| note.kind == Recorded::BLOCK);
+    note.and_then(|note| Recorded::decode(batch.note(note)))
+        .with_context(unreadable)
+}

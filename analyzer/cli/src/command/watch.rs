@@ -1,0 +1,168 @@
+//! What the main thread does while a run goes on: it waits for signals and timers, until the analysis has ended.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use crossbeam_channel::Sender;
+use roce_model::Nanos;
+use roce_pipeline::Tick;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
+
+use crate::output::screen;
+
+/// Ticks that wait for the analysis, at most; one that finds no room is left out.
+pub(crate) const WAITING_TICKS: usize = 4;
+
+/// The signals that end a run.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Option<Signal>,
+}
+
+impl Signals {
+    /// From here on a signal ends the run instead of the process; gives the runtime in which it is waited for, too. A terminal that hangs up is one of them only
+    /// where a screen is on it: who has told the process to live on without one means that.
+    ///
+    /// # Errors
+    /// When the system does not let signals and timers be waited for.
+    pub(crate) fn take(has_screen: bool) -> anyhow::Result<(Runtime, Self)> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("signals and timers cannot be waited for")?;
+        let inside = runtime.enter();
+        let signals = Self::new(has_screen).context("signals cannot be waited for")?;
+        drop(inside);
+        Ok((runtime, signals))
+    }
+
+    fn new(has_screen: bool) -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: has_screen.then(|| signal(SignalKind::hangup())).transpose()?,
+        })
+    }
+
+    /// The next of them: the exit code of who is ended by it at once.
+    async fn next(&mut self) -> i32 {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let kind = tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = hangup => SignalKind::hangup(),
+        };
+        128 + kind.as_raw_value()
+    }
+}
+
+/// What is waited for.
+pub(crate) struct Watch {
+    /// How often the sinks are told that an interval has passed.
+    pub(crate) interval: Option<Nanos>,
+    /// After this time the run is to end.
+    pub(crate) limit: Option<Nanos>,
+    /// Somebody looks: the sinks are told how far the run has come.
+    pub(crate) looks: bool,
+}
+
+/// Every so many looks, all that there is to say so far is wanted.
+const SO_FAR: u64 = 10;
+
+impl Watch {
+    /// Runs `analyse` on a thread of its own, and waits until it has ended: what it came to. `stop` and `at_once` as for signals.
+    ///
+    /// # Errors
+    /// Those of `analyse`, and when it can have no thread.
+    pub(crate) fn over<T: Send>(
+        &self,
+        (runtime, signals): (Runtime, Signals),
+        stop: &dyn Fn(),
+        at_once: &dyn Fn(),
+        ticker: &Sender<Tick>,
+        analyse: impl FnOnce() -> anyhow::Result<T> + Send,
+    ) -> anyhow::Result<T> {
+        let (ended, has_ended) = oneshot::channel();
+        std::thread::scope(|scope| {
+            let analysis = std::thread::Builder::new()
+                .name("analysis".to_owned())
+                .spawn_scoped(scope, move || {
+                    let result = analyse();
+                    // Whoever waits for it is there until it comes.
+                    let _ = ended.send(());
+                    result
+                })
+                .context("no thread for the analysis")?;
+            runtime.block_on(self.until_ended(signals, stop, at_once, ticker, has_ended));
+            analysis
+                .join()
+                .map_err(|_| anyhow!("the analysing thread panicked"))?
+        })
+    }
+
+    /// Waits until the run has ended. `stop` tells it to, as the first signal does; the second ends the process, after `at_once`.
+    async fn until_ended(
+        &self,
+        mut signals: Signals,
+        stop: &dyn Fn(),
+        at_once: &dyn Fn(),
+        ticker: &Sender<Tick>,
+        mut has_ended: oneshot::Receiver<()>,
+    ) {
+        let mut intervals = self.interval.map(|every| timer(Duration::from_nanos(every.0)));
+        let mut looks = self.looks.then(|| timer(screen::FRAME));
+        let mut looked = 0;
+        let limit = self
+            .limit
+            .map_or(Duration::MAX, |time| Duration::from_nanos(time.0));
+        let mut limit = std::pin::pin!(sleep(limit));
+        let mut stopping = false;
+        loop {
+            tokio::select! {
+                // One that finds too many waiting is left out.
+                () = next(&mut intervals), if !stopping => drop(ticker.try_send(Tick::Interval)),
+                () = next(&mut looks) => {
+                    looked += 1;
+                    let so_far = looked % SO_FAR == 0;
+                    let _ = ticker.try_send(Tick::Look { so_far });
+                }
+                () = &mut limit, if !stopping => {
+                    stopping = true;
+                    stop();
+                }
+                code = signals.next() => {
+                    if stopping {
+                        screen::leave();
+                        at_once();
+                        std::process::exit(code);
+                    }
+                    stopping = true;
+                    stop();
+                }
+                _ = &mut has_ended => return,
+            }
+        }
+    }
+}
+
+fn timer(every: Duration) -> Interval {
+    let mut timer = interval_at(Instant::now() + every, every);
+    timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    timer
+}
+
+async fn next(timer: &mut Option<Interval>) {
+    match timer {
+        Some(timer) => drop(timer.tick().await),
+        None => std::future::pending().await,
+    }
+}

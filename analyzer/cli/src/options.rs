@@ -1,0 +1,13 @@
+//! The options of runs: how they are written, what they mean, and the file of `--config`.
+
+pub(crate) mod arguments;
+pub(crate) mod choices;
+pub(crate) mod config;
+pub(crate) mod dcqcn;
+pub(crate) mod dscp;
+pub(crate) mod duration;
+pub(crate) mod processes;
+pub(crate) mod rate;
+#[cfg(feature = "live")]
+pub(crate) mod size;
+pub(crate) mod training;

@@ -1,0 +1,243 @@
+//! What a run is told: the command line over the configuration file over the defaults, and its echo in the results.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use roce_flow::{LoggedStep, Options, ThresholdValue, Thresholds};
+use roce_model::{Filter, Nanos, Severity};
+use roce_pipeline::{Plan, span};
+
+use crate::options::arguments::{Analyse, parse_severity};
+use crate::options::config::{Config, Setting, Written};
+use crate::options::dcqcn::Reaction;
+use crate::options::dscp::DscpMap;
+use crate::options::duration::Moment;
+use crate::options::processes::ProcessOptions;
+use crate::options::rate::Rate;
+use crate::options::training::{self, Logged, Pattern};
+
+/// The name under which the width of a bin is echoed.
+const BIN: &str = "bin_ns";
+/// More threads than this bring nothing: one reads for all of them.
+const MOST_THREADS: u32 = 8;
+
+/// Everything that shapes a run but its inputs.
+pub(crate) struct Choices {
+    pub(crate) bin: Nanos,
+    /// Nobody said how wide a bin is to be.
+    pub(crate) is_bin_free: bool,
+    pub(crate) dcqcn: Option<Reaction>,
+    pub(crate) dscp_map: DscpMap,
+    pub(crate) fail_on: Option<Severity>,
+    /// The flows that are shown.
+    pub(crate) flow: Option<Filter>,
+    pub(crate) lag: Vec<Vec<String>>,
+    pub(crate) link_rate: Option<Rate>,
+    pub(crate) logged: Vec<Logged>,
+    pub(crate) max_flows: usize,
+    /// The only packets that are analysed.
+    pub(crate) only_flow: Option<Filter>,
+    pub(crate) processes: ProcessOptions,
+    pub(crate) threads: u32,
+    pub(crate) thresholds: Thresholds,
+    pub(crate) top: usize,
+    /// The options that shape the results: name and value.
+    pub(crate) echo: Vec<(String, String)>,
+}
+
+impl Choices {
+    /// Brings everything together; the training log is read here.
+    ///
+    /// # Errors
+    /// When the configuration or the training log cannot be read.
+    pub(crate) fn of(arguments: &Analyse) -> anyhow::Result<Self> {
+        let shape = &arguments.shape;
+        let (config, thresholds) = configuration(shape.config.as_deref())?;
+        let log = shape
+            .training_log
+            .clone()
+            .or_else(|| config.training_log.as_ref().map(PathBuf::from));
+        let pattern = shape.training_log_pattern.clone().or(config.training_log_pattern);
+        let logged = match &log {
+            Some(path) => {
+                let pattern = match &pattern {
+                    Some(pattern) => pattern.clone(),
+                    None => Pattern::built_in().map_err(|error| anyhow!(error))?,
+                };
+                training::read(path, &pattern)?
+            }
+            None => Vec::new(),
+        };
+        let fail_on = shape.fail_on.as_deref().map(parse_severity).transpose();
+        let mut choices = Self {
+            bin: shape.bin.or(config.bin).unwrap_or(span::WIDEST),
+            is_bin_free: shape.bin.or(config.bin).is_none(),
+            dcqcn: shape.dcqcn.clone().or(config.dcqcn),
+            dscp_map: shape.dscp_map.or(config.dscp_map).unwrap_or_default(),
+            fail_on: fail_on.map_err(|error| anyhow!(error))?.or(config.fail_on),
+            flow: shape.flow.clone().or(config.flow),
+            lag: if shape.lag.is_empty() {
+                config.lag
+            } else {
+                shape.lag.clone()
+            },
+            link_rate: shape.link_rate.or(config.link_rate),
+            logged,
+            max_flows: shape.max_flows.or(config.max_flows).unwrap_or(1_000_000),
+            only_flow: shape.only_flow.clone().or(config.only_flow),
+            processes: shape.processes.clone(),
+            threads: shape.threads.or(config.threads).unwrap_or_else(default_threads),
+            thresholds,
+            top: shape.top.or(config.top).unwrap_or(10),
+            echo: Vec::new(),
+        };
+        choices.echo = choices.said(arguments, log.as_ref(), pattern.as_ref());
+        Ok(choices)
+    }
+
+    /// The same for captures: with `fits_bin` a bin is as wide as they want it, if nobody said how wide.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn of_captures(arguments: &Analyse, fits_bin: bool) -> anyhow::Result<Self> {
+        let mut choices = Self::of(arguments)?;
+        if fits_bin && choices.is_bin_free {
+            choices.bin = span::bin(&arguments.captures);
+            let said = choices.echo.iter_mut().find(|(name, _)| name == BIN);
+            if let Some((_, value)) = said {
+                *value = choices.bin.0.to_string();
+            }
+        }
+        Ok(choices)
+    }
+
+    /// What is to be done with all frames of one input.
+    pub(crate) fn plan(&self) -> Plan {
+        let options = self.options();
+        let mut plan = Plan::new(options);
+        plan.threads = self.threads;
+        plan.settings.training_log = self.logged.iter().copied().map(LoggedStep::from).collect();
+        plan.settings.thresholds = self.thresholds.clone();
+        plan.settings.shown.clone_from(&self.flow);
+        plan.filter.clone_from(&self.only_flow);
+        plan.processes = self.processes.processes();
+        plan.lags.clone_from(&self.lag);
+        plan
+    }
+
+    /// What the analysis is to do.
+    fn options(&self) -> Options {
+        Options {
+            bin: self.bin,
+            max_flows: self.max_flows,
+            link_rate: self.link_rate.map(|rate| rate.0),
+            dcqcn: self
+                .dcqcn
+                .as_ref()
+                .map_or(Options::default().dcqcn, |reaction| reaction.parameters),
+            dcqcn_stated: self.dcqcn.is_some(),
+            priority_of_dscp: self.dscp_map.0,
+            seed: None,
+        }
+    }
+
+    /// The options that shape the results, those that were not given left out but for the bin and the flows.
+    fn said(
+        &self,
+        arguments: &Analyse,
+        log: Option<&PathBuf>,
+        pattern: Option<&Pattern>,
+    ) -> Vec<(String, String)> {
+        let mut said = vec![
+            (BIN.to_owned(), self.bin.0.to_string()),
+            ("max_flows".to_owned(), self.max_flows.to_string()),
+        ];
+        let mut add = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                said.push((name.to_owned(), value));
+            }
+        };
+        add("flow", self.flow.as_ref().map(ToString::to_string));
+        add("only_flow", self.only_flow.as_ref().map(ToString::to_string));
+        for (option, value) in self.processes.said() {
+            add(option, Some(value));
+        }
+        for members in &self.lag {
+            add("lag", Some(members.join(",")));
+        }
+        add("align", arguments.no_align.then(|| "off".to_owned()));
+        let moment = |moment: Option<Moment>| moment.map(|moment| moment.to_string());
+        add("from", moment(arguments.from));
+        add("to", moment(arguments.to));
+        add("link_rate_bps", self.link_rate.map(|rate| rate.to_string()));
+        let map = self.dscp_map.to_string();
+        add("dscp_map", (!map.is_empty()).then_some(map));
+        add("dcqcn", self.dcqcn.as_ref().map(ToString::to_string));
+        add("training_log", log.map(|path| path.display().to_string()));
+        add(
+            "training_log_pattern",
+            pattern.map(|pattern| pattern.as_str().to_owned()),
+        );
+        add(
+            "config",
+            arguments
+                .shape
+                .config
+                .as_ref()
+                .map(|path| path.display().to_string()),
+        );
+        for threshold in Thresholds::ALL {
+            let value = threshold.get(&self.thresholds);
+            let name = format!("threshold.{}", threshold.name);
+            add(&name, (value != threshold.default).then(|| plain(value)));
+        }
+        said
+    }
+}
+
+/// A threshold's value as a number; times in ns.
+fn plain(value: ThresholdValue) -> String {
+    match value {
+        ThresholdValue::Time(time) => time.0.to_string(),
+        ThresholdValue::Count(_) | ThresholdValue::Number(_) => value.to_string(),
+    }
+}
+
+/// What the configuration file at `path` says, if there is one, and the thresholds with its changes.
+///
+/// # Errors
+/// When it cannot be read, or says what cannot be.
+pub(crate) fn configuration(path: Option<&Path>) -> anyhow::Result<(Config, Thresholds)> {
+    let mut thresholds = Thresholds::default();
+    let Some(path) = path else {
+        return Ok((Config::default(), thresholds));
+    };
+    let names: Vec<&str> = Thresholds::ALL.iter().map(|threshold| threshold.name).collect();
+    let config = Config::read(path, &names)?;
+    for setting in &config.thresholds {
+        set(&mut thresholds, setting).map_err(|error| anyhow!("{}: {error}", setting.place))?;
+    }
+    Ok((config, thresholds))
+}
+
+fn set(thresholds: &mut Thresholds, setting: &Setting) -> Result<(), String> {
+    let Setting { name, value, .. } = setting;
+    let threshold = Thresholds::named(name).map_err(|error| error.to_string())?;
+    let value = match (threshold.default, value) {
+        (ThresholdValue::Time(_), written) => written
+            .time()
+            .map(ThresholdValue::Time)
+            .ok_or_else(|| format!("'{name}' is a length of time such as \"5ms\""))?,
+        (_, Written::Whole(number)) => ThresholdValue::Count(*number),
+        (_, Written::Decimal(number)) => ThresholdValue::Number(*number),
+        (_, Written::Text(_)) => return Err(format!("'{name}' is a number")),
+    };
+    threshold
+        .set(thresholds, value)
+        .map_err(|error| error.to_string())
+}
+
+fn default_threads() -> u32 {
+    let processors = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
+    processors.min(MOST_THREADS)
+}

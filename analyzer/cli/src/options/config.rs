@@ -1,0 +1,339 @@
+//! The configuration file (`--config`): defaults of options, and thresholds of the findings. Values have the same form
+//! as on the command line; what is given there is stronger. Applying the thresholds is left to `choices`.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use roce_model::{Filter, Nanos, Severity};
+use toml::de::{DeTable, DeValue};
+
+use crate::options::arguments::{parse_bin, parse_lag, parse_max_flows, parse_severity, parse_threads};
+use crate::options::dcqcn::Reaction;
+use crate::options::dscp::DscpMap;
+use crate::options::duration::parse_duration;
+use crate::options::rate::Rate;
+use crate::options::training::Pattern;
+
+/// Files larger than this are not read.
+const LARGEST: u64 = 1 << 20;
+
+/// The options that a file can hold.
+const OPTIONS: [&str; 13] = [
+    "bin",
+    "dcqcn",
+    "dscp-map",
+    "fail-on",
+    "flow",
+    "lag",
+    "link-rate",
+    "max-flows",
+    "only-flow",
+    "threads",
+    "top",
+    "training-log",
+    "training-log-pattern",
+];
+
+/// The table of thresholds.
+const THRESHOLDS: &str = "thresholds";
+
+/// What a file says.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    pub(crate) bin: Option<Nanos>,
+    pub(crate) dcqcn: Option<Reaction>,
+    pub(crate) dscp_map: Option<DscpMap>,
+    pub(crate) fail_on: Option<Severity>,
+    pub(crate) flow: Option<Filter>,
+    pub(crate) lag: Vec<Vec<String>>,
+    pub(crate) link_rate: Option<Rate>,
+    pub(crate) max_flows: Option<usize>,
+    pub(crate) only_flow: Option<Filter>,
+    pub(crate) threads: Option<u32>,
+    pub(crate) top: Option<usize>,
+    pub(crate) training_log: Option<String>,
+    pub(crate) training_log_pattern: Option<Pattern>,
+    pub(crate) thresholds: Vec<Setting>,
+}
+
+/// A threshold as it stands in the file.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Setting {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its value.
+    pub(crate) value: Written,
+    /// `FILE:LINE`, for errors.
+    pub(crate) place: String,
+}
+
+/// A value as written.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Written {
+    /// A whole number.
+    Whole(u64),
+    /// A number with a decimal point.
+    Decimal(f64),
+    /// A text; of a threshold: a length of time.
+    Text(String),
+}
+
+impl Written {
+    /// As a length of time.
+    pub(crate) fn time(&self) -> Option<Nanos> {
+        match self {
+            Self::Text(text) => parse_duration(text).ok(),
+            Self::Whole(_) | Self::Decimal(_) => None,
+        }
+    }
+}
+
+/// A text with its name, for errors that say the line.
+struct Source<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn place(&self, span: &Range<usize>) -> String {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        format!("{}:{line}", self.path.display())
+    }
+}
+
+impl Config {
+    /// Reads the file at `path`; `thresholds` are the names that its table of thresholds may have.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no TOML, has an unknown key, or a value that its key cannot have: with the line.
+    pub(crate) fn read(path: &Path, thresholds: &[&str]) -> anyhow::Result<Self> {
+        let named = || format!("{}: the configuration cannot be read", path.display());
+        if fs::metadata(path).with_context(named)?.len() > LARGEST {
+            return Err(anyhow!(
+                "{}: larger than 1 MiB: not a configuration",
+                path.display()
+            ));
+        }
+        let text = fs::read_to_string(path).with_context(named)?;
+        Self::parse(path, &text, thresholds)
+    }
+
+    fn parse(path: &Path, text: &str, thresholds: &[&str]) -> anyhow::Result<Self> {
+        let source = Source { path, text };
+        let document = DeTable::parse(text).map_err(|error| {
+            let place = error
+                .span()
+                .map_or_else(|| path.display().to_string(), |span| source.place(&span));
+            anyhow!("{place}: {}", error.message())
+        })?;
+        let mut config = Self::default();
+        for (key, value) in document.get_ref() {
+            let (name, place) = (key.get_ref().as_ref(), source.place(&key.span()));
+            let value_of = value.get_ref();
+            if name == THRESHOLDS {
+                let table = value_of
+                    .as_table()
+                    .ok_or_else(|| anyhow!("{place}: [{THRESHOLDS}] is a table of names and values"))?;
+                for (key, value) in table {
+                    let place = source.place(&key.span());
+                    let name = key.get_ref().replace('-', "_");
+                    if !thresholds.contains(&name.as_str()) {
+                        return Err(unknown(
+                            "threshold",
+                            key.get_ref(),
+                            &place,
+                            thresholds.iter().copied(),
+                        ));
+                    }
+                    let value = written(value.get_ref())
+                        .ok_or_else(|| anyhow!("{place}: '{name}' is a number, or a time such as \"5ms\""))?;
+                    config.thresholds.push(Setting { name, value, place });
+                }
+                continue;
+            }
+            let option = name.replace('_', "-");
+            if !OPTIONS.contains(&option.as_str()) {
+                let known = OPTIONS.iter().copied().chain([THRESHOLDS]);
+                return Err(unknown("key", name, &place, known));
+            }
+            config
+                .set(&option, value_of)
+                .map_err(|error| anyhow!("{place}: {name}: {error}"))?;
+        }
+        Ok(config)
+    }
+
+    /// Takes the value of an option, in the form that the command line has.
+    fn set(&mut self, option: &str, value: &DeValue<'_>) -> Result<(), String> {
+        if option == "lag" {
+            let groups = value
+                .as_array()
+                .ok_or("a list of texts such as [\"eth0,eth1\"]")?;
+            for group in groups {
+                let group = group
+                    .get_ref()
+                    .as_str()
+                    .ok_or("a list of texts such as [\"eth0,eth1\"]")?;
+                self.lag.push(parse_lag(group)?);
+            }
+            return Ok(());
+        }
+        let text = match written(value).ok_or("a text or a number is expected")? {
+            Written::Text(text) => text,
+            Written::Whole(number) => number.to_string(),
+            Written::Decimal(number) => number.to_string(),
+        };
+        match option {
+            "bin" => self.bin = Some(parse_bin(&text)?),
+            "dcqcn" => self.dcqcn = Some(Reaction::parse(&text)?),
+            "dscp-map" => self.dscp_map = Some(DscpMap::parse(&text)?),
+            "fail-on" => self.fail_on = Some(parse_severity(&text)?),
+            "flow" => self.flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
+            "only-flow" => self.only_flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
+            "link-rate" => self.link_rate = Some(Rate::parse(&text)?),
+            "max-flows" => self.max_flows = Some(parse_max_flows(&text)?),
+            "threads" => self.threads = Some(parse_threads(&text)?),
+            "top" => self.top = Some(text.parse().map_err(|_| "expected a number")?),
+            "training-log" => self.training_log = Some(text),
+            _ => self.training_log_pattern = Some(Pattern::parse(&text)?),
+        }
+        Ok(())
+    }
+}
+
+/// A value that is a number or a text.
+fn written(value: &DeValue<'_>) -> Option<Written> {
+    match value {
+        DeValue::String(text) => Some(Written::Text(text.to_string())),
+        DeValue::Integer(number) => {
+            let digits = number.as_str().trim_start_matches('+').replace('_', "");
+            u64::from_str_radix(&digits, number.radix())
+                .ok()
+                .map(Written::Whole)
+        }
+        DeValue::Float(number) => number
+            .as_str()
+            .replace('_', "")
+            .parse()
+            .ok()
+            .map(Written::Decimal),
+        DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+    }
+}
+
+/// An unknown key, with the nearest one that there is.
+fn unknown<'a>(what: &str, name: &str, place: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
+    let hint = nearest(name, known).map_or_else(String::new, |nearest| {
+        format!("; hint: did you mean '{nearest}'?")
+    });
+    anyhow!("{place}: unknown {what} '{name}'{hint}")
+}
+
+/// The name that is most like `name`.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known.min_by(|a, b| {
+        let distance = |other| 1.0 - strsim::jaro_winkler(name, other);
+        distance(a).total_cmp(&distance(b))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 3] = ["incast_senders", "pause_share", "episode_quiet"];
+
+    fn parse(text: &str) -> Result<Config, String> {
+        Config::parse(Path::new("rack.toml"), text, &NAMES).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn options_have_the_form_of_the_command_line() {
+        let config = parse(
+            "bin = \"100us\"\nlink-rate = \"100G\"\ndscp-map = \"26=3\"\ndcqcn = \"nvidia\"\ntop = 20\n\
+             max_flows = \"1_000\"\nthreads = 2\nfail-on = \"warning\"\nlag = [\"eth0,eth1\"]\nflow = \"service rc\"\n\
+             training-log = \"train.log\"\n\
+             training-log-pattern = '(?<step>\\d+) (?<total_ms>\\d+)'\n\n\
+             [thresholds]\nincast_senders = 5\npause-share = 0.1\nepisode_quiet = \"2ms\"\n",
+        )
+        .unwrap();
+        assert_eq!(config.bin, Some(Nanos(100_000)));
+        assert_eq!(config.link_rate, Some(Rate(100_000_000_000)));
+        assert_eq!(config.dscp_map.unwrap().0[26], 3);
+        assert_eq!(
+            (config.top, config.max_flows, config.threads),
+            (Some(20), Some(1_000), Some(2))
+        );
+        assert_eq!(config.fail_on, Some(Severity::Warning));
+        assert_eq!(config.lag, [["eth0", "eth1"]]);
+        assert_eq!(config.flow.unwrap().to_string(), "service rc");
+        let mut values: Vec<(&str, &Written)> = config
+            .thresholds
+            .iter()
+            .map(|s| (s.name.as_str(), &s.value))
+            .collect();
+        values.sort_by_key(|(name, _)| *name);
+        assert_eq!(
+            values,
+            [
+                ("episode_quiet", &Written::Text("2ms".to_owned())),
+                ("incast_senders", &Written::Whole(5)),
+                ("pause_share", &Written::Decimal(0.1)),
+            ]
+        );
+        assert!(parse("").unwrap().thresholds.is_empty());
+    }
+
+    #[test]
+    fn errors_name_file_line_key_and_the_nearest_known_one() {
+        for (text, error) in [
+            (
+                "bin = \"1ms\"\nlink-rat = \"1G\"",
+                "rack.toml:2: unknown key 'link-rat'; hint: did you mean 'link-rate'?",
+            ),
+            (
+                "\n[thresholds]\n\nincast_sender = 3",
+                "rack.toml:4: unknown threshold 'incast_sender'; hint: did you mean 'incast_senders'?",
+            ),
+            (
+                "[threshold]\nx = 1",
+                "rack.toml:1: unknown key 'threshold'; hint: did you mean 'thresholds'?",
+            ),
+            (
+                "\n\nbin = \"5\"",
+                "rack.toml:3: bin: '5' is not a duration such as 100us, 1ms or 1.5s",
+            ),
+            ("top = true", "rack.toml:1: top: a text or a number is expected"),
+            (
+                "thresholds = 3",
+                "rack.toml:1: [thresholds] is a table of names and values",
+            ),
+            (
+                "[thresholds]\npause_share = true",
+                "rack.toml:2: 'pause_share' is a number, or a time such as \"5ms\"",
+            ),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), error);
+        }
+        // No TOML: the line is said, the words are the parser's.
+        let error = parse("bin = \"1ms\"\nwhat is this").unwrap_err();
+        assert!(error.starts_with("rack.toml:2: "), "{error}");
+        let error = parse("bin = \"1ms\"\nbin = \"2ms\"").unwrap_err();
+        assert!(error.starts_with("rack.toml:2: "), "{error}");
+    }
+
+    #[test]
+    fn numbers_are_not_negative_and_not_beyond_measure() {
+        for wrong in [
+            "top = -1",
+            "top = 99999999999999999999",
+            "[thresholds]\nincast_senders = -3",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse("top = 0x10").unwrap().top, Some(16));
+    }
+}

@@ -1,0 +1,10 @@
+//! What people and programs get of a run: text, pages, the live screen, messages, the exit code.
+
+#[cfg_attr(not(feature = "parquet"), path = "output/without_dataset.rs")]
+pub(crate) mod dataset;
+pub(crate) mod exit_code;
+pub(crate) mod messages;
+pub(crate) mod progress;
+#[cfg(feature = "live")]
+pub(crate) mod screen;
+pub(crate) mod style;

@@ -1,0 +1,23 @@
+//! The sink that writes the folder of `-o`.
+
+use std::path::Path;
+#[cfg(feature = "live")]
+use std::time::Duration;
+
+use roce_model::Sink;
+use roce_pipeline::folder::Folder;
+
+/// Begins the results in `dir`.
+pub(crate) fn dataset(dir: &Path, overwrite: bool, parallel: bool) -> anyhow::Result<Box<dyn Sink>> {
+    Ok(Box::new(Folder::create(dir, overwrite, parallel)?))
+}
+
+/// Begins the results of a live run in `dir`: a part is closed at the first interval after so long.
+#[cfg(feature = "live")]
+pub(crate) fn live_dataset(
+    dir: &Path,
+    overwrite: bool,
+    parts: Duration,
+) -> anyhow::Result<Box<dyn Sink + Send>> {
+    Ok(Box::new(Folder::create_live(dir, overwrite, parts)?))
+}

@@ -1,0 +1,49 @@
+//! Errors, warnings and notes on standard error.
+
+use std::io::Write;
+
+use anyhow::anyhow;
+use roce_model::SinkError;
+
+/// An error on standard error: what failed, and why.
+pub(crate) fn report(error: &anyhow::Error) {
+    self::error(&format!("{error:#}"));
+}
+
+/// The text of an error on standard error.
+pub(crate) fn error(text: &str) {
+    let style = anstyle::Style::new()
+        .bold()
+        .fg_color(Some(anstyle::AnsiColor::Red.into()));
+    aside(&format!("{style}error{style:#}: {text}"));
+}
+
+/// A line on standard error; while there is a screen, after that.
+fn aside(text: &str) {
+    #[cfg(feature = "live")]
+    if crate::output::screen::hold(text) {
+        return;
+    }
+    // That standard error cannot be written is nothing that could be told.
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// A warning about an input on standard error.
+pub(crate) fn warn(input: &str, text: &str) {
+    let style = anstyle::Style::new()
+        .bold()
+        .fg_color(Some(anstyle::AnsiColor::Yellow.into()));
+    aside(&format!("{style}warning{style:#}: {input}: {text}"));
+}
+
+/// Something to know of a run, on standard error.
+#[cfg(feature = "probe")]
+pub(crate) fn note(input: &str, text: &str) {
+    let style = anstyle::Style::new().bold();
+    aside(&format!("{style}note{style:#}: {input}: {text}"));
+}
+
+/// The error of a sink, as the command reports it.
+pub(crate) fn sink_error(error: SinkError) -> anyhow::Error {
+    anyhow!(error)
+}

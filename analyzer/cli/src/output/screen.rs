@@ -1,0 +1,210 @@
+//! The live screen on a terminal: a thread that draws it and reads keys, and the sink that feeds it. What it shows is left to
+//! `roce-report`, what keys work on to whoever opens it.
+//!
+//! The thread holds the screen only while cells are filled. A terminal that takes long to write to holds up nothing else.
+
+mod keys;
+mod tty;
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use roce_model::{
+    EventColumns, FlowKey, FlowRow, Nanos, Progress, RunSummary, Sink, SinkError, TimelineColumns,
+};
+use roce_report::{Command, Screen, Standing};
+use rustix::process::{Signal, getpgrp, getpid, kill_process};
+use rustix::termios::tcgetpgrp;
+
+use crate::options::arguments::Format;
+use keys::{Keys, Pressed};
+use tty::Tty;
+pub(crate) use tty::{hold, leave};
+
+/// How often it is drawn, at least.
+pub(crate) const FRAME: Duration = Duration::from_millis(100);
+
+/// So soon the rest of a key follows its first byte.
+const REST: Duration = Duration::from_millis(20);
+
+/// Whether a screen can be opened and is wanted: it needs a terminal of which this process has the foreground.
+pub(crate) fn is_wanted(no_tui: bool, format: Format) -> bool {
+    let (keys, cells) = (std::io::stdin(), std::io::stdout());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+    !no_tui
+        && format == Format::Text
+        && !dumb
+        && keys.is_terminal()
+        && cells.is_terminal()
+        && tcgetpgrp(&keys).is_ok_and(|foreground| foreground == getpgrp())
+}
+
+/// A run that is shown.
+pub(crate) trait Shown: Send + Sync {
+    /// How it stands.
+    fn standing(&self, screen: &Screen) -> Standing;
+    /// What a key asks of it.
+    fn command(&self, command: Command);
+    /// The whole run is on the screen: returns when that is to be left.
+    fn linger(&self);
+}
+
+/// An open screen.
+pub(crate) struct Stage {
+    screen: Screen,
+    run: Arc<dyn Shown>,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    /// Its other end goes with the thread.
+    gone: Receiver<()>,
+}
+
+/// A thread that a terminal keeps is not waited for any longer.
+const LONGEST: Duration = Duration::from_secs(1);
+
+impl Stage {
+    /// Takes the terminal.
+    pub(crate) fn open(screen: Screen, run: Arc<dyn Shown>) -> anyhow::Result<Self> {
+        let tty = Tty::enter().context("the terminal cannot show a screen\nhint: --no-tui gives lines")?;
+        let over = Arc::new(AtomicBool::new(false));
+        let (alive, gone) = bounded::<()>(0);
+        let thread = std::thread::Builder::new().name("screen".to_owned()).spawn({
+            let (screen, run, over) = (screen.clone(), Arc::clone(&run), Arc::clone(&over));
+            move || {
+                let _alive = alive;
+                show(&screen, &*run, tty, &over);
+            }
+        });
+        let thread = thread
+            .inspect_err(|_| leave())
+            .context("no thread for the screen")?;
+        Ok(Self {
+            screen,
+            run,
+            over,
+            thread: Some(thread),
+            gone,
+        })
+    }
+
+    /// Gives the terminal back.
+    fn close(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let ended = self.gone.recv_timeout(LONGEST) == Err(RecvTimeoutError::Disconnected);
+        if let Some(thread) = self.thread.take().filter(|_| ended) {
+            // A panic of it has been told.
+            let _ = thread.join();
+        }
+        leave();
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Whoever draws no more ends the run, which nobody could end by keys; also when it is by a panic.
+struct EndsTheRun<'a>(&'a dyn Shown);
+
+impl Drop for EndsTheRun<'_> {
+    fn drop(&mut self) {
+        self.0.command(Command::Quit);
+    }
+}
+
+/// Builds with debug assertions panic where they are told to, so that a test can see what that leaves of the terminal.
+fn panic_if_told(place: &str) {
+    let told = cfg!(debug_assertions)
+        .then(|| std::env::var_os("ROCE_ANALYZE_PANIC"))
+        .flatten();
+    assert!(told.is_none_or(|told| told != place), "told to panic: {place}");
+}
+
+/// Draws and reads keys until it is over.
+fn show(screen: &Screen, run: &dyn Shown, mut tty: Tty, over: &AtomicBool) {
+    let _ends = EndsTheRun(run);
+    let mut waiting = Keys::default();
+    while !over.load(Ordering::Relaxed) {
+        let standing = run.standing(screen);
+        match tty.draw(|buffer| screen.draw(buffer, &standing)) {
+            Ok(true) => {}
+            // It was left, by a panic elsewhere, or because the process ends; or there is no terminal any more.
+            Ok(false) | Err(_) => return,
+        }
+        panic_if_told("screen");
+        let mut patience = FRAME;
+        loop {
+            // When it fails the terminal is gone.
+            let Ok(typed) = tty::read(patience) else { return };
+            let keys = match typed.as_slice() {
+                [] => waiting.end(),
+                bytes => waiting.add(bytes),
+            };
+            for key in keys {
+                pressed(key, screen, run, &mut tty);
+            }
+            if !waiting.wait() {
+                break;
+            }
+            patience = REST;
+        }
+    }
+}
+
+fn pressed(key: Pressed, screen: &Screen, run: &dyn Shown, tty: &mut Tty) {
+    let key = match key {
+        Pressed::Key(key) => key,
+        // To everybody else it is what it always was.
+        Pressed::Interrupt => {
+            let _ = kill_process(getpid(), Signal::INT);
+            return;
+        }
+        Pressed::Suspend => return tty.suspend(),
+        Pressed::Redraw => return tty.redraw(),
+    };
+    if let Some(command) = screen.key(key) {
+        run.command(command);
+    }
+}
+
+/// Everything goes to the screen; at the end that is left, so that what follows is printed where it was.
+impl Sink for Stage {
+    fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
+        self.screen.begin(bin)
+    }
+
+    fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
+        self.screen.flows_opened(keys)
+    }
+
+    fn progress(&mut self, progress: &Progress<'_>) -> Result<(), SinkError> {
+        panic_if_told("analysis");
+        self.screen.progress(progress)
+    }
+
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        self.screen.timeline(rows)
+    }
+
+    fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
+        self.screen.events(rows)
+    }
+
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        self.screen.flows_closed(rows)
+    }
+
+    fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        self.screen.finish(run)?;
+        self.run.linger();
+        self.close();
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! How text on standard output looks: its width, colours and characters.
+
+use std::io::Write;
+
+use roce_report::{Style, TerminalReport};
+
+/// The text of a run at its end.
+pub(crate) fn terminal(top: usize) -> TerminalReport<impl Write> {
+    TerminalReport::new(anstream::stdout(), style(top))
+}
+
+/// How text on standard output looks.
+pub(crate) fn style(top: usize) -> Style {
+    Style {
+        width: width(),
+        // The stream would strip what a pipe or NO_COLOR does not want, but not the words about colours.
+        color: anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never,
+        unicode: unicode(),
+        top,
+    }
+}
+
+/// Columns of the screen: `COLUMNS` when it is set (POSIX, 8.3), else what the terminal says, else 80.
+pub(crate) fn width() -> usize {
+    let set = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.trim().parse().ok());
+    set.filter(|columns| *columns > 0)
+        .unwrap_or_else(|| terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0)))
+}
+
+/// Whether the locale's character set is UTF-8, by the first of the variables that is set (POSIX, 8.2).
+fn unicode() -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .find(|value| !value.is_empty());
+    if std::env::var_os("TERM").is_some_and(|term| term == "dumb" || term == "linux") {
+        return false;
+    }
+    locale.is_some_and(|locale| {
+        let locale = locale.to_string_lossy().to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}

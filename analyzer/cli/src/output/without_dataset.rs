@@ -1,0 +1,17 @@
+//! Builds without datasets: `-o` is refused.
+
+use std::path::Path;
+#[cfg(feature = "live")]
+use std::time::Duration;
+
+use anyhow::bail;
+use roce_model::Sink;
+
+pub(crate) fn dataset(_: &Path, _: bool, _: bool) -> anyhow::Result<Box<dyn Sink>> {
+    bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
+}
+
+#[cfg(feature = "live")]
+pub(crate) fn live_dataset(_: &Path, _: bool, _: Duration) -> anyhow::Result<Box<dyn Sink + Send>> {
+    bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
+}

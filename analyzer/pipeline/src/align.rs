@@ -1,0 +1,380 @@
+//! Before several captures are merged: which of them saw the same packets, and how far their clocks are apart.
+//!
+//! Each file is looked into (`align/look.rs`), packets are matched by what is in them and not by time, and the clocks are
+//! compared by the packets that both stamped (`roce_flow::clocks`). A file has one clock, whatever interfaces and mirror
+//! sessions are in it; a file that continues another one (rotated captures) has that one's. Streams can be read only
+//! once and are left out.
+
+mod look;
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use roce_capture::Correction;
+use roce_flow::clocks::{self, Comparison, LEAST_PACKETS, Offset, Stamped};
+use roce_model::Nanos;
+
+use crate::taps::{Apart, CONTINUES};
+use look::{Budget, Look, Sampled};
+
+/// Frames looked at in all files together, and their bytes: some seconds at the most. Longer ones are looked at from
+/// their beginning.
+const MOST_FRAMES: u64 = 32 << 20;
+const MOST_BYTES: u64 = 4 << 30;
+/// Of each file at least so many, though.
+const LEAST_FRAMES: u64 = 1 << 16;
+const LEAST_BYTES: u64 = 16 << 20;
+/// Packets in all samples together; in one of them, at most and at least.
+const MOST_SAMPLED: usize = 1 << 20;
+const SAMPLED: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 15;
+/// Clocks are not further apart than this: captures that begin further apart are of different times.
+const MOST_OFFSET: Nanos = Nanos(12 * 3_600 * Nanos::SECOND);
+/// Sightings of one packet that are compared with each other.
+const MOST_SIGHTINGS: usize = 8;
+
+/// How the clocks of a run's inputs stand to each other.
+#[derive(Debug)]
+pub(crate) struct Alignment {
+    /// For each input, what its clock was found to be, if it was compared with another one's.
+    pub(crate) clocks: Vec<Option<Clock>>,
+    /// What there is to say of inputs.
+    pub(crate) warnings: Vec<(usize, String)>,
+    /// Some inputs saw the same packets, or nothing says that they did not.
+    pub(crate) shared: bool,
+    /// Which inputs did.
+    pub(crate) apart: Apart,
+}
+
+/// How an input's clock stands to that of another input.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Clock {
+    /// The input with the clock that it was compared with, directly or over others.
+    pub(crate) reference: usize,
+    /// What is to be taken from its times.
+    pub(crate) correction: Correction,
+    /// By how much that can be wrong; `None`: bounded on one side only.
+    pub(crate) uncertainty_ns: Option<f64>,
+}
+
+impl Alignment {
+    /// Nothing compared of so many inputs.
+    pub(crate) fn none(inputs: usize) -> Self {
+        Self {
+            clocks: vec![None; inputs],
+            warnings: Vec::new(),
+            shared: inputs > 1,
+            apart: Apart::default(),
+        }
+    }
+}
+
+impl Clock {
+    /// Whether there is anything to correct.
+    pub(crate) fn is_off(&self) -> bool {
+        self.correction.ahead_ns != 0.0 || self.correction.faster_ppb != 0.0
+    }
+}
+
+/// Compares the clocks of the captures at `paths`, with so many threads.
+pub(crate) fn align(paths: &[&PathBuf], threads: u32) -> Alignment {
+    let mut alignment = Alignment {
+        shared: false,
+        ..Alignment::none(paths.len())
+    };
+    if paths.len() < 2 {
+        return alignment;
+    }
+    let (files, streams): (Vec<usize>, Vec<usize>) = (0..paths.len()).partition(|input| {
+        let path: &Path = paths[*input];
+        path != Path::new("-") && path.is_file()
+    });
+    for stream in streams {
+        alignment.shared = true;
+        let text =
+            "a stream can be read only once: its clock was not compared with those of the other inputs";
+        alignment.warnings.push((stream, text.to_owned()));
+    }
+    let close = close_in_time(paths, files);
+    if close.len() < 2 {
+        return alignment;
+    }
+    let looks = look_into(paths, &close, threads);
+    alignment.shared |= looks.iter().any(|(_, look)| !look.whole);
+    let groups = group(&looks);
+    Compared::new(&looks, &groups).conclude(paths, &mut alignment);
+    alignment
+}
+
+/// Those of `files` that begin no further from another one than clocks can be apart.
+fn close_in_time(paths: &[&PathBuf], files: Vec<usize>) -> Vec<usize> {
+    if files.len() < 2 {
+        return Vec::new();
+    }
+    let mut begins: Vec<(Nanos, usize)> = files
+        .into_iter()
+        .filter_map(|input| Some((look::first_time(paths[input])?, input)))
+        .collect();
+    begins.sort_unstable();
+    let close = |a: Option<&(Nanos, usize)>, b: Option<&(Nanos, usize)>| {
+        a.zip(b).is_some_and(|(a, b)| b.0.since(a.0) <= MOST_OFFSET)
+    };
+    let mut inputs: Vec<usize> = (0..begins.len())
+        .filter(|at| {
+            let this = begins.get(*at);
+            close(this, begins.get(at + 1))
+                || at
+                    .checked_sub(1)
+                    .is_some_and(|before| close(begins.get(before), this))
+        })
+        .map(|at| begins[at].1)
+        .collect();
+    inputs.sort_unstable();
+    inputs
+}
+
+/// Looks into the inputs, several at a time.
+fn look_into(paths: &[&PathBuf], inputs: &[usize], threads: u32) -> Vec<(usize, Look)> {
+    let files = inputs.len();
+    let each = |all: u64, least: u64| (all / files as u64).max(least);
+    let budget = Budget {
+        frames: each(MOST_FRAMES, LEAST_FRAMES),
+        bytes: each(MOST_BYTES, LEAST_BYTES),
+        packets: (MOST_SAMPLED / files).clamp(*SAMPLED.start(), *SAMPLED.end()),
+    };
+    let next = AtomicUsize::new(0);
+    let looks = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(input) = inputs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let (Some(look), Ok(mut looks)) = (look::look(paths[*input], &budget), looks.lock()) {
+                looks.push((*input, look));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..(threads as usize).min(files) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut looks = looks.into_inner().unwrap_or_default();
+    looks.sort_by_key(|(input, _)| *input);
+    looks
+}
+
+/// The clock of each look, by number: a capture that continues another one has the same.
+fn group(looks: &[(usize, Look)]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..looks.len()).collect();
+    order.sort_by_key(|at| (looks[*at].1.first, *at));
+    let mut clocks: Vec<usize> = (0..looks.len()).collect();
+    // The last file of each clock, by its interfaces.
+    let mut ends: HashMap<&[_], Vec<usize>> = HashMap::new();
+    for at in order {
+        let look = &looks[at].1;
+        let ends = ends.entry(&look.interfaces).or_default();
+        let before = ends.iter().rposition(|end| {
+            let end = &looks[*end].1;
+            end.whole
+                && end.last <= look.first
+                && look.first.since(end.last) <= CONTINUES
+                && shared(end, look) < LEAST_PACKETS
+        });
+        match before {
+            Some(before) => {
+                clocks[at] = clocks[ends[before]];
+                ends[before] = at;
+            }
+            None => ends.push(at),
+        }
+    }
+    clocks
+}
+
+/// Packets in the samples of both.
+fn shared(a: &Look, b: &Look) -> usize {
+    let in_b = |(key, sampled): &(&(u64, u16), &Sampled)| {
+        b.packets.get(key).is_some_and(|other| is_same(sampled, other))
+    };
+    a.packets.iter().filter(in_b).count()
+}
+
+/// Whether two sightings with one identity are of one packet, as far as can be told.
+fn is_same(a: &Sampled, b: &Sampled) -> bool {
+    !a.repeated && !b.repeated && a.icrc.zip(b.icrc).is_none_or(|(a, b)| a == b)
+}
+
+/// What comparing all clocks with each other gave.
+struct Compared<'a> {
+    looks: &'a [(usize, Look)],
+    clocks: &'a [usize],
+    /// By two clocks, the lower number first, which is the reference.
+    pairs: BTreeMap<(usize, usize), Vec<Stamped>>,
+}
+
+impl<'a> Compared<'a> {
+    /// Finds the packets that several clocks stamped.
+    fn new(looks: &'a [(usize, Look)], clocks: &'a [usize]) -> Self {
+        let mut sightings: Vec<(u64, usize, u16, &Sampled)> = looks
+            .iter()
+            .zip(clocks)
+            .flat_map(|((_, look), clock)| {
+                let packets = look.packets.iter();
+                packets.map(|((identity, place), sampled)| (*identity, *clock, *place, sampled))
+            })
+            .filter(|(.., sampled)| !sampled.repeated)
+            .collect();
+        sightings.sort_unstable_by_key(|(identity, clock, place, sampled)| {
+            (*identity, *clock, *place, sampled.time)
+        });
+        let hasher = RandomState::new();
+        let mut pairs: BTreeMap<(usize, usize), Vec<Stamped>> = BTreeMap::new();
+        for same in sightings.chunk_by(|a, b| a.0 == b.0) {
+            let same = &same[..same.len().min(MOST_SIGHTINGS)];
+            for (at, (_, clock, place, a)) in same.iter().enumerate() {
+                for (_, other, other_place, b) in &same[at + 1..] {
+                    if clock == other || !is_same(a, b) {
+                        continue;
+                    }
+                    pairs.entry((*clock, *other)).or_default().push(Stamped {
+                        reference: a.time,
+                        other: b.time,
+                        way: hasher.hash_one((a.hosts, place, other_place)),
+                        forward: a.forward,
+                        reference_first: first_shown(a, b),
+                    });
+                }
+            }
+        }
+        pairs.retain(|_, packets| packets.len() >= LEAST_PACKETS);
+        Self { looks, clocks, pairs }
+    }
+
+    /// Chooses references and works out every clock's offset to its own.
+    fn conclude(&self, paths: &[&PathBuf], alignment: &mut Alignment) {
+        let name = |clock: usize| self.looks.get(clock).map_or(0, |(input, _)| *input);
+        let mut fits: BTreeMap<(usize, usize), Offset> = BTreeMap::new();
+        let mut contradictions = Vec::new();
+        for (pair, packets) in &self.pairs {
+            match self.compare(*pair, packets) {
+                Comparison::Fits(offset) => {
+                    fits.insert(*pair, offset);
+                }
+                Comparison::Contradicts => contradictions.push(*pair),
+                Comparison::Unrelated => {}
+            }
+        }
+        alignment.shared |= !fits.is_empty();
+        let mut clocks = vec![None; paths.len()];
+        for ((input, _), clock) in self.looks.iter().zip(self.clocks) {
+            clocks[*input] = Some(*clock);
+        }
+        alignment.apart = Apart::new(clocks, fits.keys().copied().collect());
+        // Each clock by the surest way from its reference, which is the first input of those that are connected.
+        let mut known: BTreeMap<usize, Clock> = BTreeMap::new();
+        let identity = |clock: usize| Clock {
+            reference: name(clock),
+            correction: Correction {
+                at: self.looks[clock].1.first,
+                ahead_ns: 0.0,
+                faster_ppb: 0.0,
+            },
+            uncertainty_ns: Some(0.0),
+        };
+        for root in 0..self.looks.len() {
+            if known.contains_key(&root) || !fits.keys().any(|(a, b)| *a == root || *b == root) {
+                continue;
+            }
+            known.insert(root, identity(root));
+            while let Some((clock, next)) = self.nearest(&fits, &known) {
+                known.insert(next, clock);
+            }
+        }
+        for (a, b) in contradictions {
+            if known.get(&a).map(|clock| clock.reference) != known.get(&b).map(|clock| clock.reference)
+                || !known.contains_key(&a)
+            {
+                let text = format!(
+                    "packets look like those of {}, but no difference of two clocks fits their times: taken as other traffic",
+                    paths[name(a)].display()
+                );
+                alignment.warnings.push((name(b), text));
+            }
+        }
+        for ((input, _), clock) in self.looks.iter().zip(self.clocks) {
+            alignment.clocks[*input] = known
+                .get(clock)
+                .filter(|known| known.reference != name(*clock))
+                .copied();
+        }
+    }
+
+    fn compare(&self, (reference, other): (usize, usize), packets: &[Stamped]) -> Comparison {
+        let quantum = [reference, other].map(|clock| self.looks[clock].1.quantum_ns);
+        clocks::compare(packets, quantum[0].saturating_add(quantum[1]))
+    }
+
+    /// Of the clocks that are not known yet, the one that is known best by one that is.
+    fn nearest(
+        &self,
+        fits: &BTreeMap<(usize, usize), Offset>,
+        known: &BTreeMap<usize, Clock>,
+    ) -> Option<(Clock, usize)> {
+        let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+        let (from, to, uncertainty_ns) = fits
+            .iter()
+            .flat_map(|((a, b), offset)| [(*a, *b, offset), (*b, *a, offset)])
+            .filter(|(from, to, _)| known.contains_key(from) && !known.contains_key(to))
+            .filter_map(|(from, to, offset)| {
+                Some((
+                    from,
+                    to,
+                    sum(known.get(&from)?.uncertainty_ns, offset.uncertainty_ns),
+                ))
+            })
+            .min_by(|(.., a), (.., b)| a.unwrap_or(f64::INFINITY).total_cmp(&b.unwrap_or(f64::INFINITY)))?;
+        let offset = if from < to {
+            *fits.get(&(from, to))?
+        } else {
+            let turned: Vec<Stamped> = self.pairs.get(&(to, from))?.iter().map(turned).collect();
+            match self.compare((from, to), &turned) {
+                Comparison::Fits(offset) => offset,
+                _ => return None,
+            }
+        };
+        let before = known.get(&from)?;
+        let direct = Correction {
+            at: offset.at,
+            ahead_ns: offset.ahead_ns,
+            faster_ppb: offset.faster_ppb,
+        };
+        let clock = Clock {
+            reference: before.reference,
+            correction: direct.then(&before.correction),
+            uncertainty_ns,
+        };
+        Some((clock, to))
+    }
+}
+
+/// The same packet with the other clock as the reference.
+fn turned(packet: &Stamped) -> Stamped {
+    Stamped {
+        reference: packet.other,
+        other: packet.reference,
+        reference_first: packet.reference_first.map(|first| !first),
+        ..*packet
+    }
+}
+
+/// Whether a packet was seen as `a` before it was seen as `b`: hop limits fall, and marks stay.
+fn first_shown(a: &Sampled, b: &Sampled) -> Option<bool> {
+    match a.hop_limit.cmp(&b.hop_limit) {
+        std::cmp::Ordering::Equal => (a.marked != b.marked).then_some(b.marked),
+        order => Some(order.is_gt()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! A run over captures, from their names to the summary: they are opened, their clocks are compared, their frames go to the sinks.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use roce_capture::Merge;
+use roce_flow::Verdicts;
+use roce_model::{InputSummary, Nanos, RunSummary, Sink, SinkError};
+
+use crate::align::{Alignment, Clock, align};
+use crate::clock::Begun;
+use crate::error::{self, Error};
+use crate::feed::Source;
+use crate::inputs;
+use crate::run::{Done, Plan, run};
+use crate::summary::Read;
+
+/// Open captures, in the order of time.
+pub struct Captures {
+    paths: Vec<PathBuf>,
+    /// For each reader, its place among the paths.
+    places: Vec<usize>,
+    /// Why captures could not be opened, by place.
+    errors: Vec<(usize, String)>,
+    alignment: Alignment,
+    merge: Merge,
+}
+
+impl Captures {
+    /// Opens the captures at `paths`, for a run on so many threads; with `align` their times are corrected where packets that several
+    /// saw show that their clocks differ. A capture that cannot be opened does not stop the others.
+    pub fn open(paths: &[PathBuf], threads: u32, align: bool) -> Self {
+        let mut opened = inputs::open(paths, threads > 1);
+        let failed = std::mem::take(&mut opened.failed);
+        let alignment = if align {
+            align_clocks(paths, &mut opened, threads)
+        } else {
+            Alignment::none(opened.readers.len())
+        };
+        Self {
+            paths: paths.to_vec(),
+            places: opened.places,
+            errors: failed
+                .iter()
+                .map(|(place, error)| (*place, error::text(error)))
+                .collect(),
+            alignment,
+            merge: Merge::new(opened.readers),
+        }
+    }
+
+    /// None of them could be opened.
+    pub fn is_empty(&self) -> bool {
+        self.merge.readers().is_empty()
+    }
+
+    /// Why captures could not be opened.
+    pub fn errors(&self) -> impl Iterator<Item = &str> {
+        self.errors.iter().map(|(_, error)| error.as_str())
+    }
+
+    /// The time of the first frame.
+    pub fn first_time(&mut self) -> Option<Nanos> {
+        self.merge.first_time()
+    }
+
+    /// Takes everything to the sinks, from beginning to end, and returns the summary of the run. Its `inputs` say which of them failed.
+    ///
+    /// # Errors
+    /// When none of the captures could be opened, or a sink fails.
+    pub fn analyse(self, plan: Plan, mut sinks: Vec<&mut dyn Sink>) -> Result<RunSummary, SinkError> {
+        if self.is_empty() {
+            let errors: Vec<&str> = self.errors().collect();
+            return Err(format!("none of the captures could be read: {}", errors.join("; ")).into());
+        }
+        let begun = Begun::now();
+        for sink in &mut sinks {
+            sink.begin(plan.options.bin)?;
+        }
+        let borrowed = sinks.iter_mut().map(|sink| &mut **sink as &mut dyn Sink);
+        let analysed = self.run(plan, borrowed.collect(), |merge, plan, sinks| {
+            run(merge, plan, sinks, |_| ())
+        })?;
+        let inputs = analysed.inputs(false)?;
+        let summary = analysed.summary(begun, inputs, Vec::new());
+        for sink in sinks {
+            sink.finish(&summary)?;
+        }
+        Ok(summary)
+    }
+
+    /// Takes all frames to the sinks by `through`: [`run`], or what paces or shows it. The sinks have begun; they are finished with the
+    /// summary.
+    ///
+    /// # Errors
+    /// When a sink fails.
+    pub fn run(
+        self,
+        plan: Plan,
+        sinks: Vec<&mut dyn Sink>,
+        through: impl FnOnce(Merge, &Plan, Vec<&mut dyn Sink>) -> Result<(Done<Source>, Verdicts), SinkError>,
+    ) -> Result<Analysed, SinkError> {
+        let plan = Plan {
+            match_taps: self.alignment.shared,
+            apart: Arc::new(self.alignment.apart.clone()),
+            ..plan
+        };
+        let (done, verdicts) = through(self.merge, &plan, sinks)?;
+        let ended_early = done.feed.errors.iter().map(|(reader, error)| {
+            let place = self.places.get(*reader).copied().unwrap_or_default();
+            (place, error::text(error))
+        });
+        Ok(Analysed {
+            ended_early: ended_early.collect(),
+            done,
+            verdicts,
+            bin: plan.options.bin,
+            paths: self.paths,
+            places: self.places,
+            errors: self.errors,
+            alignment: self.alignment,
+        })
+    }
+}
+
+/// A run whose rows the sinks have got.
+pub struct Analysed {
+    done: Done<Source>,
+    verdicts: Verdicts,
+    bin: Nanos,
+    paths: Vec<PathBuf>,
+    places: Vec<usize>,
+    errors: Vec<(usize, String)>,
+    ended_early: Vec<(usize, String)>,
+    alignment: Alignment,
+}
+
+impl Analysed {
+    /// Why inputs ended early.
+    pub fn errors(&self) -> impl Iterator<Item = &str> {
+        self.ended_early.iter().map(|(_, error)| error.as_str())
+    }
+
+    /// All inputs were opened and read to their end.
+    pub fn is_whole(&self) -> bool {
+        self.errors.is_empty() && self.ended_early.is_empty()
+    }
+
+    /// A summary of each input, in the order of the paths; with `hash` each is read once more.
+    ///
+    /// # Errors
+    /// When one cannot be hashed.
+    pub fn inputs(&self, hash: bool) -> Result<Vec<InputSummary>, Error> {
+        let errors = [self.errors.as_slice(), self.ended_early.as_slice()].concat();
+        inputs::summaries(
+            &self.paths,
+            &self.done.feed.merge,
+            &self.places,
+            &errors,
+            &self.alignment.warnings,
+            hash,
+        )
+    }
+
+    /// The summary of the run, with its verdicts.
+    pub fn summary(
+        self,
+        begun: Begun,
+        inputs: Vec<InputSummary>,
+        options: Vec<(String, String)>,
+    ) -> RunSummary {
+        let name = |input: usize| {
+            let input = self.places.get(input).and_then(|place| inputs.get(*place));
+            input.map(|input| input.path.clone()).unwrap_or_default()
+        };
+        let readers = self.done.feed.merge.readers().iter();
+        let read: Vec<Read<'_>> = readers
+            .map(|reader| Read {
+                summary: reader.summary(),
+                interfaces: reader.interfaces(),
+            })
+            .collect();
+        let summary = self.done.summary(begun, &read, name, &self.alignment);
+        let mut summary = RunSummary {
+            inputs,
+            options,
+            bin: self.bin,
+            ..summary
+        };
+        self.verdicts.conclude(&mut summary);
+        summary
+    }
+}
+
+/// Finds how the inputs' clocks stand to each other, and has their times corrected.
+fn align_clocks(paths: &[PathBuf], opened: &mut inputs::Opened, threads: u32) -> Alignment {
+    let paths: Vec<&PathBuf> = opened
+        .places
+        .iter()
+        .filter_map(|place| paths.get(*place))
+        .collect();
+    let alignment = align(&paths, threads);
+    for (reader, clock) in opened.readers.iter_mut().zip(&alignment.clocks) {
+        if let Some(clock) = clock.filter(Clock::is_off) {
+            reader.correct(clock.correction);
+        }
+    }
+    alignment
+}

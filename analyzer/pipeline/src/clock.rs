@@ -1,0 +1,42 @@
+//! When a run began, and how long it takes: the clocks that a run reads.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use roce_model::Nanos;
+
+/// When a run began.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    pub(crate) started: Nanos,
+    /// `None` where the environment says when, so that results can be made again byte by byte.
+    clock: Option<Instant>,
+}
+
+impl Begun {
+    /// It begins now, or when `SOURCE_DATE_EPOCH` says, in seconds since the epoch (reproducible-builds.org).
+    pub fn now() -> Self {
+        let told = std::env::var("SOURCE_DATE_EPOCH").ok();
+        match told.and_then(|seconds| seconds.trim().parse::<u64>().ok()) {
+            Some(seconds) => Self {
+                started: Nanos(seconds.saturating_mul(Nanos::SECOND)),
+                clock: None,
+            },
+            None => Self {
+                started: time_of_day(),
+                clock: Some(Instant::now()),
+            },
+        }
+    }
+
+    /// How long it has been going on; nothing where it is to give the same bytes again.
+    pub(crate) fn elapsed(self) -> Nanos {
+        let elapsed = self.clock.map_or(0, |clock| clock.elapsed().as_nanos());
+        Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX))
+    }
+}
+
+/// The time of day.
+pub fn time_of_day() -> Nanos {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(now.as_nanos()).unwrap_or_default())
+}

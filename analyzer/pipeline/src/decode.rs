@@ -1,0 +1,546 @@
+//! Frames to packets: the decoder's stage of a run, with the taps, the time range and the filter.
+
+use std::ops::Range;
+
+use roce_capture::{Frame, Interface, Note, Run};
+use roce_model::{
+    Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Recorded,
+    Span, Totals,
+};
+use roce_wire::icrc::{self, Icrc};
+use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
+
+use crate::feed::Work;
+use crate::neighbours::Neighbours;
+use crate::processes::Chosen;
+use crate::taps::Taps;
+
+/// Which packets a part of a run takes: those of its share of the host pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Which part.
+    pub(crate) index: u32,
+    /// Of how many.
+    pub(crate) of: u32,
+}
+
+impl Share {
+    /// The whole.
+    pub(crate) const ALL: Self = Self { index: 0, of: 1 };
+
+    /// The part counts what belongs to no host pair, too.
+    fn is_first(self) -> bool {
+        self.index == 0
+    }
+
+    /// Both directions between two hosts go to the same part.
+    #[inline]
+    fn takes(self, packet: &Roce) -> bool {
+        self.of == 1 || self.takes_hosts(host(&packet.source), host(&packet.destination))
+    }
+
+    /// Each address is spread before the two are added: neighbours that talk to neighbours differ all the same.
+    #[inline]
+    fn takes_hosts(self, source: u64, destination: u64) -> bool {
+        let spread = |host: u64| {
+            let product = (host ^ 0x243f_6a88_85a3_08d3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (product ^ product >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        };
+        let both = spread(source).wrapping_add(spread(destination)) >> 32;
+        (both * u64::from(self.of)) >> 32 == u64::from(self.index)
+    }
+
+    /// Whose a frame is, as far as that shows without decoding it: the addresses of a plain RoCEv2/IPv4 frame do.
+    #[inline]
+    fn owner(self, link: LinkType, frame: &[u8]) -> Owner {
+        /// More fragments, and the fragment offset (RFC 791).
+        const FRAGMENT: u16 = 0x3fff;
+        if self.of == 1 {
+            return Owner::This;
+        }
+        if link != LinkType::ETHERNET {
+            return Owner::Unknown;
+        }
+        let Some(head) = frame.first_chunk::<54>() else {
+            return Owner::Unknown;
+        };
+        // EtherType IPv4, no options, not a fragment, UDP, port 4791.
+        let plain = head[12..15] == [0x08, 0x00, 0x45]
+            && u16::from_be_bytes([head[20], head[21]]) & FRAGMENT == 0
+            && head[23] == 17
+            && head[36..38] == [0x12, 0xb7];
+        if !plain {
+            return Owner::Unknown;
+        }
+        let address = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        if self.takes_hosts(of_ipv4(address(26)), of_ipv4(address(30))) {
+            Owner::This
+        } else {
+            Owner::Other
+        }
+    }
+}
+
+/// An address in 64 bits: its halves, one over the other.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
+fn host(address: &Address) -> u64 {
+    let bytes = u128::from_be_bytes(*address.octets());
+    (bytes >> 64) as u64 ^ bytes as u64
+}
+
+/// The same of an IPv4 address, which stands behind 16 bits of ones.
+#[inline]
+fn of_ipv4(address: u32) -> u64 {
+    0xffff_0000_0000 | u64::from(address)
+}
+
+/// Which part a frame belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Owner {
+    /// This one, also for what is counted when it is no packet.
+    This,
+    /// Another one.
+    Other,
+    /// That shows when it is decoded; what is no packet is counted by the first part.
+    Unknown,
+}
+
+/// What a part of a run decodes and counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    share: Share,
+    filter: Option<Filter>,
+    /// Only what belongs to some processes.
+    chosen: Option<Box<Chosen>>,
+    /// Only frames of this time.
+    range: Range<u64>,
+    pub(crate) taps: Taps,
+    neighbours: Neighbours,
+    /// Frames, and what is not a flow's.
+    pub(crate) totals: Totals,
+    pub(crate) span: Option<Span>,
+    /// How far time has come, as a live run says where there are no frames.
+    told: Option<Nanos>,
+    /// Packets of these frames that belong to the tap of a mirror session instead.
+    mirrored: u64,
+}
+
+impl Decoder {
+    pub(crate) fn new(
+        share: Share,
+        filter: Option<Filter>,
+        chosen: Option<Box<Chosen>>,
+        range: Range<u64>,
+        taps: Taps,
+    ) -> Self {
+        Self {
+            share,
+            filter,
+            chosen,
+            range,
+            taps,
+            neighbours: Neighbours::default(),
+            totals: Totals::default(),
+            span: None,
+            told: None,
+            mirrored: 0,
+        }
+    }
+
+    /// Decodes the frames `part` of a run, behind what is in `batch`.
+    pub(crate) fn decode(&mut self, work: &Work, part: Range<usize>, batch: &mut PacketBatch) {
+        let run = &work.run;
+        let all = run.batch.frames();
+        let mut lost = run
+            .lost()
+            .iter()
+            .filter(|lost| (lost.before as usize) >= part.start)
+            .peekable();
+        let mut notes = run
+            .notes()
+            .iter()
+            .filter(|note| (note.before as usize) >= part.start)
+            .peekable();
+        let last_part = part.end >= run.range.end;
+        let mut at = part.start;
+        while let Some(first) = all.get(at).filter(|_| at < part.end) {
+            while let Some(note) = notes.next_if(|note| note.before as usize <= at) {
+                self.note(run, note, batch);
+            }
+            // Frames of one interface, up to the next loss or note, go together.
+            let next = [
+                lost.peek().map(|lost| lost.before),
+                notes.peek().map(|note| note.before),
+            ];
+            let next = next.into_iter().flatten().min();
+            let until = next.map_or(part.end, |next| (next as usize).clamp(at, part.end));
+            if until == at {
+                if let Some(lost) = lost.next() {
+                    self.lost(work, lost, first.time, batch);
+                }
+                continue;
+            }
+            let same = all[at..until]
+                .iter()
+                .take_while(|frame| frame.interface == first.interface)
+                .count();
+            self.frames(work, &all[at..at + same], batch);
+            at += same;
+        }
+        if last_part {
+            for note in notes {
+                self.note(run, note, batch);
+            }
+            // The same wherever batches end.
+            let time = self.now().unwrap_or_default();
+            for lost in lost {
+                self.lost(work, lost, time, batch);
+            }
+        }
+    }
+
+    /// What stands between the frames of a live run.
+    fn note(&mut self, run: &Run, note: &Note, batch: &mut PacketBatch) {
+        match note.kind {
+            HostEvent::BLOCK => self.host(run, note, batch),
+            Recorded::TIME => {
+                let time = run.batch.note(note).first_chunk();
+                let time = time.map(|time| Nanos(u64::from_le_bytes(*time)));
+                self.told = self.told.max(time.filter(|time| self.range.contains(&time.0)));
+            }
+            _ => {}
+        }
+    }
+
+    /// What a host reported.
+    fn host(&mut self, run: &Run, note: &Note, batch: &mut PacketBatch) {
+        let event = HostEvent::decode(run.batch.note(note));
+        let Some(event) = event.filter(|event| self.range.contains(&event.time.0)) else {
+            return;
+        };
+        if self.chosen.as_mut().is_some_and(|chosen| !chosen.takes(&event)) {
+            return;
+        }
+        batch.host.push(HostReport {
+            before: batch.packets.len(),
+            event,
+            reported: self.share.is_first(),
+        });
+    }
+
+    fn lost(&mut self, work: &Work, lost: &roce_capture::Lost, time: Nanos, batch: &mut PacketBatch) {
+        let Some(interface) = work.interfaces.get(lost.interface as usize) else {
+            return;
+        };
+        if !self.range.contains(&time.0) {
+            return;
+        }
+        let tap = self
+            .taps
+            .interface(work.run.input, &work.capture, lost.interface, interface, time);
+        batch.lost.push(LostRecords {
+            before: batch.packets.len(),
+            time,
+            tap,
+            // Every part is told, one reports it.
+            records: if self.share.is_first() { lost.records } else { 0 },
+            by_mirror: false,
+        });
+    }
+
+    /// Frames of one interface.
+    fn frames(&mut self, work: &Work, frames: &[Frame], batch: &mut PacketBatch) {
+        let Some(first) = frames.first() else { return };
+        let Some(interface) = work.interfaces.get(first.interface as usize) else {
+            return;
+        };
+        let tap = self.taps.interface(
+            work.run.input,
+            &work.capture,
+            first.interface,
+            interface,
+            first.time,
+        );
+        let range = self.range.clone();
+        let in_range = |frame: &&Frame| range.contains(&frame.time.0);
+        let Some(first_taken) = frames.iter().find(in_range) else {
+            self.unstamped(frames);
+            return;
+        };
+        // What is counted of frames is counted apart from decoding them: both loops stay simple.
+        let mut span = Span::at(first_taken.time);
+        let (mut taken, mut cut) = (0, 0);
+        for frame in frames.iter().filter(in_range) {
+            taken += 1;
+            cut += u64::from(frame.captured < frame.original);
+            span.include(frame.time);
+        }
+        self.taps.frames(tap, taken, cut, span.first, span.last);
+        let whole = self.span.get_or_insert(span);
+        whole.include(span.first);
+        whole.include(span.last);
+        if self.share.is_first() {
+            self.totals.frames += taken;
+        }
+        if taken < frames.len() as u64 {
+            self.unstamped(frames);
+        }
+        self.mirrored = 0;
+        // Packets are decoded where they stay: there is a place for each frame.
+        let mut packets = core::mem::take(&mut batch.packets);
+        let before = packets.len();
+        let places = packets.room(frames.len());
+        let mut used = 0;
+        let all = taken == frames.len() as u64;
+        let mut learning = self.neighbours.learns(tap);
+        let data: &[u8] = work.run.batch.data();
+        for frame in frames {
+            let from = frame.offset as usize;
+            let Some(bytes) = data.get(from..from + frame.captured as usize) else {
+                continue;
+            };
+            if learning && in_range(&frame) {
+                let at = (tap, interface.link);
+                let learned = self
+                    .neighbours
+                    .learn(at, frame, on_the_wire(frame, bytes), before + used);
+                batch.links.extend(learned);
+            }
+            let owner = self.share.owner(interface.link, bytes);
+            if owner == Owner::Other || !all && !in_range(&frame) {
+                continue;
+            }
+            let (bytes, original) = on_the_wire(frame, bytes);
+            let Some(packet) = places.get_mut(used) else {
+                break;
+            };
+            (packet.time, packet.tap, packet.wire_bytes, packet.cut) = (frame.time, tap, original, false);
+            let taken = if roce_wire::fast::decode_into(interface.link, bytes, original, &mut packet.roce) {
+                (owner == Owner::This || self.share.takes(&packet.roce))
+                    && self.keep(packet, bytes, before + used, &mut batch.management)
+            } else {
+                let taken = self.unusual(interface, bytes, packet, before + used, (owner, batch));
+                learning = self.neighbours.learns(tap);
+                taken
+            };
+            used += usize::from(taken);
+        }
+        packets.keep(used);
+        batch.packets = packets;
+        self.taps.roce(tap, used as u64 - self.mirrored);
+    }
+
+    /// Counts the frames among these whose stamps do not fit: they are in no bin.
+    #[cold]
+    fn unstamped(&mut self, frames: &[Frame]) {
+        let unstamped = frames.iter().filter(|frame| frame.time == Nanos(u64::MAX));
+        if self.share.is_first() && self.range.end == u64::MAX {
+            self.totals.frames += unstamped.count() as u64;
+        }
+    }
+
+    /// A frame that the fast path does not take: whether `packet`, of which time and lengths are known, and which would stand at
+    /// `at` of its batch, is one. What stands between packets goes into `batch`.
+    fn unusual(
+        &mut self,
+        interface: &Interface,
+        bytes: &[u8],
+        packet: &mut Packet,
+        at: usize,
+        (owner, batch): (Owner, &mut PacketBatch),
+    ) -> bool {
+        let PacketBatch {
+            pauses,
+            management,
+            lost,
+            ..
+        } = batch;
+        let decoded = roce_wire::decode(interface.link, bytes, packet.wire_bytes);
+        let stop = decoded.stop;
+        let counts = owner == Owner::This || self.share.is_first();
+        if let Some(mirror) = decoded.mirror {
+            let (tap, missing) = self.taps.mirror(packet.tap, interface, &mirror, packet.time);
+            packet.tap = tap;
+            if missing > 0 {
+                lost.push(LostRecords {
+                    before: at,
+                    time: packet.time,
+                    tap,
+                    records: if self.share.is_first() { missing } else { 0 },
+                    by_mirror: true,
+                });
+            }
+        }
+        if let (Some(stop), true) = (stop, counts) {
+            *self.totals.stops.entry((stop.layer, stop.cut)).or_default() += 1;
+        }
+        match decoded.content {
+            Content::Roce(roce) => {
+                if !self.share.takes(&roce) {
+                    return false;
+                }
+                packet.roce = roce;
+                packet.cut = stop.is_some_and(|stop| stop.cut == Cut::Snaplen);
+                let taken = self.keep(packet, bytes, at, management);
+                if taken && decoded.mirror.is_some() {
+                    self.mirrored += 1;
+                    self.taps.roce(packet.tap, 1);
+                }
+                return taken;
+            }
+            // Every part is told of pauses, one counts them.
+            Content::Pause(pause) => {
+                if counts {
+                    self.taps.pause(packet.tap);
+                }
+                self.neighbours.begin(packet.tap);
+                let (time, tap) = (packet.time, packet.tap);
+                pauses.push(PauseFrame {
+                    before: at,
+                    time,
+                    tap,
+                    pause,
+                    reported: counts,
+                });
+            }
+            _ if !counts => {}
+            Content::Fragment => self.totals.fragments += 1,
+            Content::Other(Other::Undecodable) => self.totals.undecodable += 1,
+            Content::Other(Other::UnknownLink) => self.totals.unknown_link += 1,
+            Content::Other(Other::NotRoce) => self.totals.not_roce += 1,
+        }
+        false
+    }
+
+    /// Completes a decoded packet, the one at `at` of its batch; `false` when the filter leaves it out.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "called for every packet from one place, and from another that is rare"
+    )]
+    fn keep(
+        &mut self,
+        packet: &mut Packet,
+        bytes: &[u8],
+        at: usize,
+        management: &mut Vec<Management>,
+    ) -> bool {
+        let roce = &packet.roce;
+        if self.filter.as_ref().is_some_and(|filter| !filter.matches(roce))
+            || self.chosen.as_ref().is_some_and(|chosen| !chosen.has(roce))
+        {
+            self.totals.filtered += 1;
+            return false;
+        }
+        packet.icrc = match icrc::check(bytes, roce) {
+            Icrc::Good => Some(true),
+            Icrc::Bad => Some(false),
+            Icrc::NotCheckable => None,
+        };
+        packet.path = path(bytes, roce);
+        if roce.bth.destination_qpn() == roce_wire::Qpn::GENERAL_SERVICES
+            && let Some(message) = connection_message(bytes, roce, at)
+        {
+            management.push(message);
+        }
+        true
+    }
+}
+
+/// The bytes of a frame and its length on the wire, both without a frame check sequence, which is no part of it.
+#[inline]
+pub(crate) fn on_the_wire<'a>(frame: &Frame, bytes: &'a [u8]) -> (&'a [u8], u32) {
+    // A careless writer says less than it kept.
+    let original = frame.original.max(frame.captured);
+    if frame.fcs_bytes == 0 {
+        return (bytes, original);
+    }
+    let original = original - u32::from(frame.fcs_bytes).min(frame.original);
+    (bytes.get(..original as usize).unwrap_or(bytes), original)
+}
+
+/// A hash of the link header (addresses; of a cooked one interface and direction) and the TTL.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the high bits of the product are the hash"
+)]
+pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
+    let head = frame
+        .first_chunk::<16>()
+        .map_or(0, |head| u128::from_le_bytes(*head));
+    let folded = head as u64 ^ ((head >> 32) as u64).rotate_left(29) ^ u64::from(roce.hop_limit) << 56;
+    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
+}
+
+fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Management> {
+    use roce_wire::management::{cm::Message, mad::Datagram};
+    let message = Message::of(&Datagram::of(frame, roce)?)?;
+    let local_id = message.local_id().map(|id| id.0);
+    let remote_id = message.remote_id().map(|id| id.0);
+    let (name, local_qpn, starting_psn) = match message {
+        Message::Req(req) => (
+            "REQ",
+            Some(req.local_qpn()),
+            req.detail().map(|detail| detail.starting_psn()),
+        ),
+        Message::Rep(rep) => ("REP", Some(rep.local_qpn()), Some(rep.starting_psn())),
+        Message::Rtu(_) => ("RTU", None, None),
+        Message::Rej(_) => ("REJ", None, None),
+        Message::Dreq(_) => ("DREQ", None, None),
+        Message::Drep(_) => ("DREP", None, None),
+        Message::Mra(_) => ("MRA", None, None),
+        Message::Other(_) => return None,
+    };
+    Some(Management {
+        packet,
+        name,
+        local_id,
+        remote_id,
+        local_qpn,
+        starting_psn,
+    })
+}
+
+impl Decoder {
+    /// How far time has come.
+    pub(crate) fn now(&self) -> Option<Nanos> {
+        self.told.max(self.span.map(|span| span.last))
+    }
+
+    /// Adds what another part of the run counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.totals.add(&other.totals);
+        self.taps.add_counts(&other.taps);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_even_and_the_same_both_ways() {
+        // 64 hosts, each talking to the one with its own number: as in a rack.
+        let mut taken = [0; 2];
+        for n in 0..64 {
+            let (a, b) = ([10, 0, 0, n], [10, 0, 1, n]);
+            let packet = |source, destination| Roce {
+                source: Address::v4(source),
+                destination: Address::v4(destination),
+                ..Roce::default()
+            };
+            for index in 0..2 {
+                let share = Share { index, of: 2 };
+                let there = share.takes(&packet(a, b));
+                assert_eq!(there, share.takes(&packet(b, a)));
+                let plain = share.takes_hosts(of_ipv4(u32::from_be_bytes(a)), of_ipv4(u32::from_be_bytes(b)));
+                assert_eq!(there, plain, "told from the frame as from the packet");
+                taken[index as usize] += u32::from(there);
+            }
+        }
+        assert_eq!(taken[0] + taken[1], 64);
+        assert!(taken.iter().all(|taken| (20..=44).contains(taken)), "{taken:?}");
+    }
+}

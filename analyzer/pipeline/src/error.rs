@@ -1,0 +1,96 @@
+//! What a run fails with, besides what its sinks fail with.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file, a folder or a device cannot be read or written; the text names it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refuses a file.
+    #[error("{}: {what}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What could not be done.
+        what: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file for packets cannot be made.
+    #[error("{}: cannot be made: {error}{hint}", path.display())]
+    NotMade {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+        /// What helps.
+        hint: &'static str,
+    },
+    /// A device cannot be captured from any more.
+    #[cfg(feature = "live")]
+    #[error(transparent)]
+    Device(#[from] roce_capture::live::Error),
+    /// A dataset cannot be read or written.
+    #[cfg(feature = "parquet")]
+    #[error(transparent)]
+    Dataset(#[from] roce_parquet::Error),
+    /// A folder has tables and no document.
+    #[cfg(feature = "parquet")]
+    #[error(
+        "{}: the run that wrote it did not end: there is no {document}\nhint: analyse its captures, or its recording",
+        dir.display(), document = crate::folder::DOCUMENT
+    )]
+    Unfinished {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// A folder has neither.
+    #[cfg(feature = "parquet")]
+    #[error(
+        "{}: holds no results: there is no {document}\nhint: give a folder that -o wrote",
+        dir.display(), document = crate::folder::DOCUMENT
+    )]
+    NoResults {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The document of a folder cannot be understood.
+    #[cfg(feature = "parquet")]
+    #[error("{}", path.display())]
+    Document {
+        /// The document.
+        path: PathBuf,
+        /// Why.
+        source: roce_report::Error,
+    },
+    /// A stored flow has a number that does not belong to its addresses.
+    #[cfg(feature = "parquet")]
+    #[error("{}: table flows: flow {flow} is not the one that its addresses and numbers name", dir.display())]
+    OtherFlow {
+        /// The folder.
+        dir: PathBuf,
+        /// The number.
+        flow: roce_model::FlowId,
+    },
+}
+
+impl Error {
+    /// Makes the error of a file out of the system's.
+    pub(crate) fn io(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { path, what, source }
+    }
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

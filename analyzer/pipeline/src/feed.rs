@@ -1,0 +1,96 @@
+//! Feeds: where the frames of a run come from. [`Source`] reads captures; devices and replays have feeds of their own.
+
+use std::sync::Arc;
+
+use roce_capture::{Error, Interface, Merge, Run};
+use roce_model::Nanos;
+
+/// Where frames come from, in the order of time.
+pub trait Feed: Send {
+    /// What comes next.
+    fn next(&mut self) -> Next;
+
+    /// Takes back what is not used any more.
+    fn recycle(&mut self, work: Work);
+}
+
+/// What comes next of a feed.
+pub enum Next {
+    /// Frames.
+    Work(Work),
+    /// Nothing for now: what was handed on before should not wait for more. Time has come so far, where that is known.
+    Quiet(Option<Nanos>),
+    /// The end.
+    Ended,
+}
+
+/// Consecutive frames on their way to the parts of a run, with what is needed to read them.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The frames.
+    pub run: Run,
+    /// The input's name.
+    pub capture: Arc<str>,
+    /// The interfaces of the input, as far as they are known.
+    pub interfaces: Arc<Vec<Interface>>,
+    /// Inputs that have ended before this run.
+    pub ended: Vec<usize>,
+}
+
+/// The merged inputs, with what a decoder has to know of each.
+pub struct Source {
+    /// The inputs, with how far each was read.
+    pub merge: Merge,
+    captures: Vec<Arc<str>>,
+    interfaces: Vec<Arc<Vec<Interface>>>,
+    /// What ended inputs early.
+    pub(crate) errors: Vec<(usize, Error)>,
+}
+
+impl Source {
+    /// A feed of the merged inputs.
+    pub fn new(merge: Merge) -> Self {
+        let inputs = merge.readers().len();
+        let captures = merge
+            .readers()
+            .iter()
+            .map(|reader| reader.name().into())
+            .collect();
+        Self {
+            merge,
+            captures,
+            interfaces: vec![Arc::default(); inputs],
+            errors: Vec::new(),
+        }
+    }
+
+    /// The next frames.
+    pub(crate) fn work(&mut self) -> Option<Work> {
+        let run = self.merge.next_run();
+        self.errors.extend(self.merge.take_errors());
+        let run: Run = run?;
+        let known = self.interfaces.get_mut(run.input)?;
+        let interfaces = self.merge.readers().get(run.input)?.interfaces();
+        if known.len() != interfaces.len() {
+            *known = Arc::new(interfaces.to_vec());
+        }
+        let ended = self.merge.take_ended();
+        let capture = Arc::clone(self.captures.get(run.input)?);
+        Some(Work {
+            capture,
+            interfaces: Arc::clone(known),
+            run,
+            ended,
+        })
+    }
+}
+
+impl Feed for Source {
+    fn next(&mut self) -> Next {
+        self.work().map_or(Next::Ended, Next::Work)
+    }
+
+    fn recycle(&mut self, work: Work) {
+        self.merge.recycle(work.run);
+    }
+}

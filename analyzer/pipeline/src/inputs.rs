@@ -1,0 +1,136 @@
+//! Opening the inputs, and what there is to say of them afterwards.
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use roce_capture::{Error, Merge, Options, Reader};
+use roce_model::InputSummary;
+use sha2::{Digest, Sha256};
+
+/// The inputs that could be opened, and what is known of those that could not.
+pub(crate) struct Opened {
+    pub(crate) readers: Vec<Reader>,
+    /// For each reader, its place among the arguments.
+    pub(crate) places: Vec<usize>,
+    /// Arguments that could not be opened.
+    pub(crate) failed: Vec<(usize, Error)>,
+}
+
+/// Opens `paths`; one that fails does not stop the others.
+pub(crate) fn open(paths: &[PathBuf], read_ahead: bool) -> Opened {
+    let options = Options {
+        read_ahead,
+        ..Options::default()
+    };
+    let mut opened = Opened {
+        readers: Vec::new(),
+        places: Vec::new(),
+        failed: Vec::new(),
+    };
+    // Many files are not all kept open.
+    let park = paths.len() >= 64;
+    for (place, path) in paths.iter().enumerate() {
+        match Reader::open(path, &options) {
+            Ok(mut reader) => {
+                if park {
+                    reader.park();
+                }
+                opened.readers.push(reader);
+                opened.places.push(place);
+            }
+            Err(error) => opened.failed.push((place, error)),
+        }
+    }
+    opened
+}
+
+/// What there is to say of each input, in the order of the arguments. `errors` are by place, `warnings` by reader.
+pub(crate) fn summaries(
+    paths: &[PathBuf],
+    merge: &Merge,
+    places: &[usize],
+    errors: &[(usize, String)],
+    warnings: &[(usize, String)],
+    hash: bool,
+) -> Result<Vec<InputSummary>, crate::error::Error> {
+    let mut inputs: Vec<InputSummary> = paths
+        .iter()
+        .map(|path| InputSummary {
+            path: path.display().to_string(),
+            ..InputSummary::default()
+        })
+        .collect();
+    for (reader, warning) in warnings {
+        if let Some(input) = places.get(*reader).and_then(|place| inputs.get_mut(*place)) {
+            input.warnings.push(warning.clone());
+        }
+    }
+    for (reader, place) in merge.readers().iter().zip(places) {
+        let Some(input) = inputs.get_mut(*place) else {
+            continue;
+        };
+        let summary = reader.summary();
+        input.format = summary.format.to_string();
+        input.bytes = reader.progress().total;
+        input.frames = summary.frames;
+        input.first_time = summary.first_time;
+        input.last_time = summary.last_time;
+        if let Some(truncation) = summary.truncation {
+            input.truncated = true;
+            input.warnings.push(truncation.to_string());
+        }
+        if summary.untimed > 0 {
+            input.warnings.push(format!(
+                "{} records have no time of their own: they take that of the record before",
+                summary.untimed
+            ));
+        }
+        if summary.unstamped > 0 {
+            input.warnings.push(format!(
+                "{} records have a time that does not fit 64 bits of nanoseconds: they count as frames and are not analysed",
+                summary.unstamped
+            ));
+        }
+    }
+    for (place, error) in errors {
+        if let Some(input) = inputs.get_mut(*place) {
+            input.error = Some(error.clone());
+        }
+    }
+    if hash {
+        for (input, path) in inputs.iter_mut().zip(paths) {
+            if path != Path::new("-") && path.is_file() {
+                input.sha256 = Some(sha256(path).map_err(crate::error::Error::io(path, "cannot be hashed"))?);
+            }
+        }
+    }
+    Ok(inputs)
+}
+
+/// Says of an input what is said of the devices of a live run, called `name`: they are no file.
+pub fn as_live(input: &mut InputSummary, name: &str) {
+    name.clone_into(&mut input.path);
+    "live".clone_into(&mut input.format);
+    input.bytes = None;
+    input.sha256 = None;
+}
+
+fn sha256(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut block = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut block)? {
+            0 => break,
+            read => hash.update(&block[..read]),
+        }
+    }
+    let mut text = String::new();
+    for byte in hash.finalize() {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}

@@ -1,0 +1,94 @@
+//! Captures, devices or stored results through the analysis into sinks: what a program calls that embeds the analysis.
+//!
+//! Frames come from a feed ([`Source`] for captures), are decoded, analysed on one thread or several, brought into the order of time, and
+//! given to [sinks](roce_model::Sink) as rows. At the end a run gives its [`RunSummary`](roce_model::RunSummary).
+//!
+//! Here an own sink counts retransmitted packets:
+//!
+//! ```
+//! use roce_model::{FlowRow, Sink, SinkError};
+//! use roce_pipeline::{Captures, Plan};
+//!
+//! #[derive(Default)]
+//! struct Retransmissions(u64);
+//!
+//! impl Sink for Retransmissions {
+//!     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+//!         self.0 += rows.iter().map(|row| row.retransmitted_packets).sum::<u64>();
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), SinkError> {
+//! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
+//! let mut sink = Retransmissions::default();
+//! let captures = Captures::open(&["captures/write_bw_loss.pcap".into()], 1, true);
+//! let run = captures.analyse(Plan::default(), vec![&mut sink])?;
+//! println!("{} of {} packets were retransmitted", sink.0, run.totals.roce_packets);
+//! # // captures/README.md: 2,689 packets; 34 filled a hole, 1,640 were sent again that had been captured before.
+//! # assert_eq!((sink.0, run.totals.roce_packets), (34 + 1_640, 2_689));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! There is no command line in it and no terminal: those are `roce-analyze`'s.
+
+mod align;
+mod captures;
+mod clock;
+mod decode;
+mod error;
+mod feed;
+#[cfg(feature = "parquet")]
+pub mod folder;
+mod inputs;
+#[cfg(feature = "live")]
+mod live;
+mod neighbours;
+mod pace;
+mod paced;
+#[cfg(feature = "live")]
+pub mod packet_files;
+mod processes;
+mod run;
+pub mod span;
+#[cfg(feature = "parquet")]
+pub mod stored;
+mod summary;
+mod taps;
+
+pub use captures::{Analysed, Captures};
+pub use clock::{Begun, time_of_day};
+pub use error::Error;
+pub use feed::{Feed, Next, Source, Work};
+pub use inputs::as_live;
+#[cfg(feature = "live")]
+pub use live::LiveFeed;
+pub use pace::{Pace, Speed};
+pub use paced::Paced;
+pub use processes::Processes;
+pub use run::{Done, Plan, Tick, run, run_live};
+
+use roce_capture::Merge;
+use roce_flow::Options;
+use roce_model::{Sink, SinkError, Totals};
+
+/// Takes the frames of open inputs to sinks, on `threads` threads, and returns their counts: for inputs that are no files, such as bytes in
+/// memory. The sinks neither begin nor finish. Inputs that fail end early; their errors are not reported.
+///
+/// # Errors
+/// When a sink fails.
+pub fn analyse(
+    merge: Merge,
+    threads: u32,
+    options: Options,
+    sinks: Vec<&mut dyn Sink>,
+) -> Result<Totals, SinkError> {
+    let plan = Plan {
+        threads: threads.max(1),
+        match_taps: merge.readers().len() > 1,
+        ..Plan::new(options)
+    };
+    let (done, _) = run(merge, &plan, sinks, |_| ())?;
+    Ok(done.totals())
+}

@@ -1,0 +1,111 @@
+//! The feed of a replay: frames of files, handed on when their time has come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use roce_capture::Run;
+use roce_model::Nanos;
+
+use crate::feed::{Feed, Next, Source, Work};
+use crate::pace::Pace;
+
+/// The time of the next frame is looked at so often.
+const NAP: Duration = Duration::from_millis(5);
+
+/// Frames that are paced.
+pub struct Paced {
+    /// The captures.
+    pub source: Source,
+    pace: Arc<Pace>,
+    /// Frames before this are not waited for.
+    from: Nanos,
+    /// By so much frames are handed on before their time: so their rows are complete when it comes.
+    lead: Nanos,
+    /// What comes next, as far as it was not handed on.
+    waiting: Option<Work>,
+    /// How far time has come, as was said last.
+    told: Option<Nanos>,
+    /// It was ended before the end of the files.
+    pub ended_early: bool,
+}
+
+impl Paced {
+    /// Paces `source`: from the time `from` on, and each frame by `lead` before its time.
+    pub fn new(source: Source, pace: Arc<Pace>, from: Nanos, lead: Nanos) -> Self {
+        Self {
+            source,
+            pace,
+            from,
+            lead,
+            waiting: None,
+            told: None,
+            ended_early: false,
+        }
+    }
+
+    /// Up to where frames are handed on by now; `next` is the time of the next one.
+    fn until(&self, next: Nanos) -> Option<Nanos> {
+        let position = self.pace.begun(next.max(self.from))?;
+        Some(Nanos(position.0.saturating_add(self.lead.0)))
+    }
+
+    /// As much of `work` as may be handed on; what is left waits.
+    fn due(&mut self, work: Work) -> Option<Work> {
+        let frames = work.run.frames();
+        let Some(first) = frames.first() else {
+            return Some(work);
+        };
+        let many = match self.until(first.time) {
+            None => frames.len(),
+            Some(until) => frames.iter().take_while(|frame| frame.time < until).count(),
+        };
+        let last = many.checked_sub(1).and_then(|last| frames.get(last));
+        let Some(last) = last.map(|frame| frame.time) else {
+            self.waiting = Some(work);
+            return None;
+        };
+        self.pace.handed_on(many as u64, last);
+        if many == frames.len() {
+            return Some(work);
+        }
+        // What stands between the two goes with the second.
+        let (begin, end) = (work.run.range.start, work.run.range.end);
+        let part = |range| Run {
+            range,
+            ..work.run.clone()
+        };
+        let (now, later) = (part(begin..begin + many), part(begin + many..end));
+        self.waiting = Some(Work {
+            run: later,
+            ended: Vec::new(),
+            ..work.clone()
+        });
+        Some(Work { run: now, ..work })
+    }
+}
+
+impl Feed for Paced {
+    fn next(&mut self) -> Next {
+        if self.pace.is_stopped() {
+            self.ended_early = true;
+            return Next::Ended;
+        }
+        let Some(work) = self.waiting.take().or_else(|| self.source.work()) else {
+            return Next::Ended;
+        };
+        if let Some(work) = self.due(work) {
+            return Next::Work(work);
+        }
+        self.pace.wait(NAP);
+        // All that lies before the next frame has been handed on.
+        let next = self.waiting.as_ref().and_then(|work| work.run.frames().first());
+        let until = next.and_then(|frame| Some(self.until(frame.time)?.min(frame.time)));
+        let now = until.filter(|until| Some(*until) > self.told);
+        self.told = now.or(self.told);
+        Next::Quiet(now)
+    }
+
+    fn recycle(&mut self, work: Work) {
+        self.source.recycle(work);
+    }
+}

@@ -1,0 +1,95 @@
+//! Only what belongs to some processes, as hosts have told whose their queue pairs are.
+
+use roce_flow::QueuePairs;
+use roce_model::{FlowKey, HostEvent, Process};
+use roce_wire::Roce;
+
+/// Bytes of a command's name that the kernel keeps (TASK_COMM_LEN, less the zero at its end).
+const COMM: usize = 15;
+
+/// Processes: one of the conditions has to hold for each.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Processes {
+    /// Process numbers.
+    pub pid: Vec<u32>,
+    /// Commands.
+    pub comm: Vec<String>,
+    /// Cgroups, by their number.
+    pub cgroup: Vec<u64>,
+}
+
+impl Processes {
+    /// Whether nothing was chosen, so that everything counts.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What follows them, if any were chosen.
+    pub(crate) fn chosen(&self) -> Option<Box<Chosen>> {
+        (!self.is_empty()).then(|| {
+            Box::new(Chosen {
+                processes: self.clone(),
+                queue_pairs: QueuePairs::default(),
+            })
+        })
+    }
+
+    fn include(&self, process: &Process) -> bool {
+        let kept =
+            |comm: &String| comm.as_bytes().get(..COMM).unwrap_or(comm.as_bytes()) == process.comm.as_bytes();
+        self.pid.contains(&process.pid) || self.cgroup.contains(&process.cgroup) || self.comm.iter().any(kept)
+    }
+}
+
+/// The chosen processes, and what hosts have told so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    processes: Processes,
+    queue_pairs: QueuePairs,
+}
+
+impl Chosen {
+    /// Takes note of an event: whether it is theirs, or nobody's (of a port, say).
+    pub(crate) fn takes(&mut self, event: &HostEvent) -> bool {
+        self.queue_pairs.take(event);
+        event
+            .process
+            .as_ref()
+            .is_none_or(|process| self.processes.include(process))
+    }
+
+    /// Whether a packet is of a connection of theirs.
+    pub(crate) fn has(&self, packet: &Roce) -> bool {
+        self.queue_pairs
+            .processes(&FlowKey::of(packet))
+            .any(|process| self.processes.include(process))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, comm: &str, cgroup: u64) -> Process {
+        Process {
+            pid,
+            comm: comm.into(),
+            cgroup,
+        }
+    }
+
+    #[test]
+    fn one_of_the_options_has_to_hold() {
+        let processes = Processes {
+            pid: vec![7],
+            // Of this the kernel keeps the first 15 bytes.
+            comm: vec!["nccl_all_reduce_perf".to_owned()],
+            cgroup: vec![90],
+        };
+        assert!(processes.include(&process(7, "a", 0)));
+        assert!(processes.include(&process(8, "nccl_all_reduce", 0)));
+        assert!(processes.include(&process(8, "a", 90)));
+        assert!(!processes.include(&process(8, "nccl_all", 91)));
+        assert!(Processes::default().chosen().is_none());
+    }
+}

@@ -1,0 +1,112 @@
+//! How wide a bin is when nobody says: some hundred bins over the captures, so that neither a burst of a few milliseconds
+//! disappears in one bin, nor a long capture becomes millions of rows.
+
+use std::path::{Path, PathBuf};
+
+use roce_capture::{Options, Reader};
+use roce_model::Nanos;
+
+/// The widest bin, for captures of 250 ms and more, and where the length cannot be known: standard input, pipes, live runs.
+pub const WIDEST: Nanos = Nanos(1_000_000);
+/// The narrowest: at 100 Gbit/s it has 30 packets of 4 KB.
+const NARROWEST: Nanos = Nanos(10_000);
+/// There are at least so many bins.
+const LEAST_BINS: u64 = 250;
+/// So much of a capture is looked at: about a tenth of a second. A capture that is longer and covers less than what the
+/// widest bin takes until then (at 100 Gbit/s 256 MB are 20 ms of whole packets) is taken to be as long as its size says.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The width of a bin for these captures.
+pub fn bin(paths: &[PathBuf]) -> Nanos {
+    length(paths).map_or(WIDEST, bin_of)
+}
+
+/// The widest of 1, 2, 5, 10, ... us with which a run of this length has enough bins.
+fn bin_of(length: Nanos) -> Nanos {
+    let wanted = Nanos(length.0 / LEAST_BINS).clamp(NARROWEST, WIDEST);
+    let mut bin = NARROWEST;
+    for power in [10_000, 100_000, 1_000_000] {
+        for step in [1, 2, 5] {
+            let next = Nanos(power * step);
+            if next <= wanted {
+                bin = next;
+            }
+        }
+    }
+    bin
+}
+
+/// From the first frame of all captures to the last, or a time that is long enough for the widest bin. `None` where one of them can
+/// be read only once.
+fn length(paths: &[PathBuf]) -> Option<Nanos> {
+    let long = Nanos(WIDEST.0 * LEAST_BINS);
+    let (mut first, mut last) = (Nanos(u64::MAX), Nanos(0));
+    for path in paths {
+        if path.as_path() == Path::new("-") || !path.is_file() {
+            return None;
+        }
+        let Some((begin, end)) = times(path, long) else {
+            continue;
+        };
+        (first, last) = (first.min(begin), last.max(end));
+        if last.since(first) >= long {
+            break;
+        }
+    }
+    (first <= last).then(|| last.since(first))
+}
+
+/// The first and the last time of a capture; what goes over `long` is not looked at.
+fn times(path: &Path, long: Nanos) -> Option<(Nanos, Nanos)> {
+    let mut reader = Reader::open(path, &Options::default()).ok()?;
+    let (mut first, mut last) = (Nanos(u64::MAX), Nanos(0));
+    let mut bytes = 0;
+    // What fails is told when the capture is read for the run.
+    while let Ok(Some(batch)) = reader.next_batch() {
+        for frame in batch.frames() {
+            first = first.min(frame.time);
+            last = last.max(frame.time);
+        }
+        bytes += batch.data().len() as u64;
+        reader.recycle(batch);
+        if first <= last && last.since(first) >= long {
+            break;
+        }
+        if bytes >= MOST_BYTES {
+            let size = reader.progress().total.unwrap_or(bytes).max(bytes);
+            let covered = last.since(first).0;
+            last = Nanos(first.0.saturating_add(covered.saturating_mul(size / bytes)));
+            break;
+        }
+    }
+    (first <= last).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bin_is_a_250th_or_less() {
+        for (length, bin) in [
+            (0, 10_000),
+            (3_000_000, 10_000),
+            // 4.9 ms / 250 is 19.6 us; 5 ms / 250 is 20 us.
+            (4_900_000, 10_000),
+            (5_000_000, 20_000),
+            (12_500_000, 50_000),
+            (100_000_000, 200_000),
+            (249_000_000, 500_000),
+            (250_000_000, 1_000_000),
+            (60_000_000_000, 1_000_000),
+        ] {
+            assert_eq!(bin_of(Nanos(length)), Nanos(bin), "{length}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_read_once_has_the_widest() {
+        assert_eq!(bin(&[PathBuf::from("-")]), WIDEST);
+        assert_eq!(bin(&[PathBuf::from("/nowhere/at/all.pcap")]), WIDEST);
+    }
+}

@@ -1,0 +1,99 @@
+//! The summary of a run: what its inputs, its decoder and its analysis counted.
+
+use roce_capture::{Interface, Summary};
+use roce_model::{RunSummary, TapRow};
+
+use crate::align::{Alignment, Clock};
+use crate::clock::Begun;
+use crate::run::Done;
+use crate::taps::Taps;
+
+/// What was read of one input.
+pub(crate) struct Read<'a> {
+    /// Its frames, times and losses.
+    pub(crate) summary: &'a Summary,
+    /// Its interfaces.
+    pub(crate) interfaces: &'a [Interface],
+}
+
+impl<F> Done<F> {
+    /// The summary of a run, but for its inputs, options and verdicts. `name` is that of an input.
+    pub(crate) fn summary(
+        &self,
+        begun: Begun,
+        inputs: &[Read<'_>],
+        name: impl Fn(usize) -> String,
+        alignment: &Alignment,
+    ) -> RunSummary {
+        let (decoder, conclusion) = (&self.decoder, &self.conclusion);
+        let mut totals = self.totals();
+        totals.frames_lost = inputs
+            .iter()
+            .map(|input| input.summary.lost_records)
+            .fold(0, u64::saturating_add);
+        let mut taps = decoder.taps.rows(name);
+        for tap in &mut taps {
+            let of = |counts: &[u64]| counts.get(tap.tap.0 as usize).copied().unwrap_or_default();
+            (tap.copies, tap.matched_packets) = (of(&conclusion.copies), of(&conclusion.matched));
+            let input = decoder.taps.first_input(tap.tap);
+            if let Some(clock) = input.and_then(|input| alignment.clocks.get(input).copied().flatten()) {
+                note_clock(tap, &clock, &decoder.taps);
+            }
+        }
+        for (input, read) in inputs.iter().enumerate() {
+            let disorder = read.summary.disorder;
+            // A file's own figures stand at the taps of its interfaces: all of them at the first one.
+            if let Some(tap) = decoder
+                .taps
+                .of_input(input)
+                .next()
+                .and_then(|tap| taps.get_mut(tap.0 as usize))
+            {
+                tap.out_of_order += disorder.records;
+                tap.out_of_order_max_ns = tap.out_of_order_max_ns.max(disorder.max_back_ns);
+                let sorting = read.summary.sorting;
+                tap.sorted_frames += sorting.frames;
+                tap.sorted_first_time = match (tap.sorted_first_time, sorting.first) {
+                    (Some(one), Some(other)) => Some(one.min(other)),
+                    (one, other) => one.or(other),
+                };
+                tap.sorted_max_ns = tap.sorted_max_ns.max(sorting.furthest_ns);
+                tap.sorted_too_late += sorting.too_late;
+            }
+            for (index, interface) in read.interfaces.iter().enumerate() {
+                let tap = decoder.taps.of_interface(input, index);
+                if let Some(tap) = tap.and_then(|tap| taps.get_mut(tap.0 as usize)) {
+                    tap.frames_lost = tap
+                        .frames_lost
+                        .saturating_add(interface.dropped.unwrap_or_default());
+                }
+            }
+        }
+        RunSummary {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: begun.started,
+            elapsed: begun.elapsed(),
+            span: decoder.span,
+            totals,
+            taps,
+            cnp_receivers: conclusion.cnp_receivers.clone(),
+            hops: conclusion.hops.clone(),
+            ..RunSummary::default()
+        }
+    }
+}
+
+/// Says at a tap how its clock was found to stand.
+fn note_clock(tap: &mut TapRow, clock: &Clock, taps: &Taps) {
+    let first = tap.first_time.unwrap_or(clock.correction.at);
+    tap.clock_reference = taps.of_input(clock.reference).next();
+    // Of its corrected time the offset is taken as of its own: the drift over the offset is far less than a nanosecond.
+    tap.clock_offset_ns = Some(
+        clock.correction.ahead_at(first) + clock.correction.faster_ppb * 1e-9 * clock.correction.ahead_ns,
+    );
+    tap.clock_drift_ppb = clock
+        .uncertainty_ns
+        .is_some()
+        .then_some(clock.correction.faster_ppb);
+    tap.clock_uncertainty_ns = clock.uncertainty_ns;
+}

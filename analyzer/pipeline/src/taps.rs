@@ -1,0 +1,410 @@
+//! Taps: which points of observation a run has, and what each one saw.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use roce_capture::Interface;
+use roce_model::{Nanos, TapId, TapRow};
+use roce_wire::{LinkType, Mirror, MirrorKind};
+
+/// A file that begins within this time after the end of another continues it (rotated captures).
+pub(crate) const CONTINUES: Nanos = Nanos(Nanos::SECOND);
+
+/// Inputs that saw the same packets: neither of two continues the other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Apart {
+    /// For each input, the number of its clock.
+    clocks: Vec<Option<usize>>,
+    /// Clocks that stamped the same packets, the lower number first.
+    pairs: BTreeSet<(usize, usize)>,
+}
+
+impl Apart {
+    /// Inputs with the numbers of their clocks, and the pairs of clocks that stamped the same packets.
+    pub(crate) const fn new(clocks: Vec<Option<usize>>, pairs: BTreeSet<(usize, usize)>) -> Self {
+        Self { clocks, pairs }
+    }
+
+    /// Whether the two inputs saw the same packets.
+    pub(crate) fn are(&self, a: usize, b: usize) -> bool {
+        let clock = |input: usize| self.clocks.get(input).copied().flatten();
+        clock(a)
+            .zip(clock(b))
+            .is_some_and(|(a, b)| self.pairs.contains(&(a.min(b), a.max(b))))
+    }
+}
+
+/// One tap.
+#[derive(Clone, Debug)]
+struct Tap {
+    /// The file that it is read from now.
+    input: usize,
+    /// The first file that it was read from.
+    first_input: usize,
+    link: LinkType,
+    name: Option<String>,
+    quantum_ns: u64,
+    mirror: Option<(MirrorKind, u32)>,
+    first: Option<Nanos>,
+    last: Nanos,
+    frames: u64,
+    roce_packets: u64,
+    pause_frames: u64,
+    cut_frames: u64,
+    mirror_lost: u64,
+    /// The mirror's last sequence number.
+    sequence: Option<u32>,
+}
+
+/// The taps of a run, in the order in which they appear in the merged stream: every part of a run that sees the whole
+/// stream numbers them alike.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Taps {
+    list: Vec<Tap>,
+    /// By input and interface.
+    interfaces: Vec<Vec<Option<TapId>>>,
+    mirrors: HashMap<(TapId, MirrorKind, u32), TapId>,
+    /// Taps of which the capture has ended, by link type and interface name.
+    ended: HashMap<(LinkType, Option<String>), Vec<TapId>>,
+    lags: Vec<Lag>,
+    apart: Arc<Apart>,
+}
+
+/// The members of a link aggregation, by interface name or by capture, which make one tap.
+#[derive(Clone, Debug)]
+struct Lag {
+    members: Vec<String>,
+    tap: Option<TapId>,
+}
+
+/// Of captures that have ended, so many of the latest are looked at for one that goes on.
+const MOST_ENDED: usize = 64;
+
+/// Mirrored frames come late by so many at most; further back, the mirror began anew.
+const MIRROR_REORDERING: u32 = 64;
+
+/// Mirror sessions told apart: a capture could name as many as it has frames.
+const MOST_MIRRORS: usize = 4096;
+
+impl Taps {
+    /// No taps yet; the interfaces or captures named together in `lags` will share one, and inputs that are `apart` none.
+    pub(crate) fn new(lags: &[Vec<String>], apart: Arc<Apart>) -> Self {
+        let lags = lags
+            .iter()
+            .map(|members| Lag {
+                members: members.clone(),
+                tap: None,
+            })
+            .collect();
+        Self {
+            lags,
+            apart,
+            ..Self::default()
+        }
+    }
+
+    /// The tap of an interface of an input (named `capture`), of which the next frame comes at `time`.
+    pub(crate) fn interface(
+        &mut self,
+        input: usize,
+        capture: &str,
+        index: u32,
+        of: &Interface,
+        time: Nanos,
+    ) -> TapId {
+        let index = index as usize;
+        if self.interfaces.len() <= input {
+            self.interfaces.resize(input + 1, Vec::new());
+        }
+        let known = &mut self.interfaces[input];
+        if known.len() <= index {
+            known.resize(index + 1, None);
+        }
+        if let Some(tap) = known[index] {
+            return tap;
+        }
+        let lag = self.lags.iter().position(|lag| {
+            lag.members
+                .iter()
+                .any(|member| of.name.as_ref() == Some(member) || member == capture)
+        });
+        if let Some(tap) = lag.and_then(|lag| self.lags.get(lag)?.tap) {
+            self.interfaces[input][index] = Some(tap);
+            return tap;
+        }
+        let tap = match self.continued(input, of, time) {
+            Some(tap) => tap,
+            None => self.add(input, of, None),
+        };
+        if let Some(state) = self.list.get_mut(tap.0 as usize) {
+            state.input = input;
+        }
+        if let Some(lag) = lag.and_then(|lag| self.lags.get_mut(lag)) {
+            lag.tap = Some(tap);
+            if let Some(state) = self.list.get_mut(tap.0 as usize) {
+                state.name = Some(lag.members.join("+"));
+            }
+        }
+        self.interfaces[input][index] = Some(tap);
+        tap
+    }
+
+    /// The tap that an interface of an input continues whose first frame comes at `time`: the same one of a capture that has ended
+    /// shortly before.
+    fn continued(&mut self, input: usize, of: &Interface, time: Nanos) -> Option<TapId> {
+        let ended = self.ended.get_mut(&(of.link, of.name.clone()))?;
+        let begin = ended.len().saturating_sub(MOST_ENDED);
+        let at = ended.get(begin..)?.iter().rposition(|tap| {
+            let Some(tap) = self.list.get(tap.0 as usize) else {
+                return false;
+            };
+            tap.last <= time && time.since(tap.last) <= CONTINUES && !self.apart.are(tap.input, input)
+        })?;
+        Some(ended.remove(begin + at))
+    }
+
+    fn add(&mut self, input: usize, of: &Interface, mirror: Option<(MirrorKind, u32)>) -> TapId {
+        self.list.push(Tap {
+            input,
+            first_input: input,
+            link: of.link,
+            name: of.name.clone(),
+            quantum_ns: of.quantum_ns,
+            mirror,
+            first: None,
+            last: Nanos(0),
+            frames: 0,
+            roce_packets: 0,
+            pause_frames: 0,
+            cut_frames: 0,
+            mirror_lost: 0,
+            sequence: None,
+        });
+        id(self.list.len() - 1)
+    }
+
+    /// The tap of a mirror session behind an interface; its sequence number tells how many frames the mirror lost.
+    pub(crate) fn mirror(
+        &mut self,
+        base: TapId,
+        of: &Interface,
+        mirror: &Mirror,
+        time: Nanos,
+    ) -> (TapId, u64) {
+        let key = (base, mirror.kind, mirror.session);
+        let tap = match self.mirrors.get(&key) {
+            Some(tap) => *tap,
+            None if self.mirrors.len() >= MOST_MIRRORS => return (base, 0),
+            None => {
+                let input = self.list.get(base.0 as usize).map_or(0, |tap| tap.input);
+                let tap = self.add(input, of, Some((mirror.kind, mirror.session)));
+                self.mirrors.insert(key, tap);
+                tap
+            }
+        };
+        let mut lost = 0;
+        if let Some(state) = self.list.get_mut(tap.0 as usize) {
+            state.first.get_or_insert(time);
+            state.last = state.last.max(time);
+            state.frames += 1;
+            if let Some(sequence) = mirror.sequence {
+                let expected = state.sequence.map_or(sequence, |last| last.wrapping_add(1));
+                let ahead = sequence.wrapping_sub(expected);
+                if expected.wrapping_sub(sequence) <= MIRROR_REORDERING && ahead != 0 {
+                    // It came late: it had been counted as lost.
+                    state.mirror_lost = state.mirror_lost.saturating_sub(1);
+                } else {
+                    // A large jump is a mirror that began anew, not a loss.
+                    lost = u64::from(if ahead < 1 << 16 { ahead } else { 0 });
+                    state.mirror_lost += lost;
+                    state.sequence = Some(sequence);
+                }
+            }
+        }
+        (tap, lost)
+    }
+
+    /// Frames of a tap's interface, the first and last of them at these times.
+    pub(crate) fn frames(&mut self, tap: TapId, frames: u64, cut: u64, first: Nanos, last: Nanos) {
+        if let Some(tap) = self.list.get_mut(tap.0 as usize) {
+            tap.frames += frames;
+            tap.cut_frames += cut;
+            tap.first = Some(tap.first.map_or(first, |old| old.min(first)));
+            tap.last = tap.last.max(last);
+        }
+    }
+
+    /// RoCE packets at a tap.
+    pub(crate) fn roce(&mut self, tap: TapId, packets: u64) {
+        if let Some(tap) = self.list.get_mut(tap.0 as usize) {
+            tap.roce_packets += packets;
+        }
+    }
+
+    /// A pause frame at a tap.
+    pub(crate) fn pause(&mut self, tap: TapId) {
+        if let Some(tap) = self.list.get_mut(tap.0 as usize) {
+            tap.pause_frames += 1;
+        }
+    }
+
+    /// An input has no more frames.
+    pub(crate) fn ended(&mut self, input: usize) {
+        let taps: Vec<TapId> = self.of_input(input).collect();
+        for tap in taps {
+            if let Some(state) = self.list.get(tap.0 as usize)
+                && state.input == input
+            {
+                let key = (state.link, state.name.clone());
+                self.ended.entry(key).or_default().push(tap);
+            }
+        }
+    }
+
+    /// Adds what another part of the run counted of the same taps; frames are counted by one part alone.
+    pub(crate) fn add_counts(&mut self, other: &Self) {
+        for (tap, other) in self.list.iter_mut().zip(&other.list) {
+            tap.roce_packets += other.roce_packets;
+        }
+    }
+
+    /// The tap of an interface of an input, if it has shown a frame.
+    pub(crate) fn of_interface(&self, input: usize, index: usize) -> Option<TapId> {
+        *self.interfaces.get(input)?.get(index)?
+    }
+
+    /// The taps of one input.
+    pub(crate) fn of_input(&self, input: usize) -> impl Iterator<Item = TapId> {
+        self.interfaces
+            .get(input)
+            .into_iter()
+            .flatten()
+            .filter_map(|tap| *tap)
+    }
+
+    /// The input that a tap was first read from.
+    pub(crate) fn first_input(&self, tap: TapId) -> Option<usize> {
+        self.list.get(tap.0 as usize).map(|tap| tap.first_input)
+    }
+
+    /// Their rows in the table `taps`, as far as the taps know. `name` gives an input's name.
+    pub(crate) fn rows(&self, name: impl Fn(usize) -> String) -> Vec<TapRow> {
+        self.list
+            .iter()
+            .enumerate()
+            .map(|(at, tap)| TapRow {
+                tap: id(at),
+                input: name(tap.first_input).into(),
+                interface: tap.name.clone().map(Into::into),
+                link: tap.link.to_string().into(),
+                mirror: tap
+                    .mirror
+                    .map(|(kind, session)| format!("{} {session}", mirror_name(kind)).into()),
+                first_time: tap.first,
+                last_time: tap.first.map(|_| tap.last),
+                frames: tap.frames,
+                roce_packets: tap.roce_packets,
+                pause_frames: tap.pause_frames,
+                mirror_lost: tap.mirror_lost,
+                stamp_quantum_ns: tap.quantum_ns,
+                cut_frames: tap.cut_frames,
+                ..TapRow::default()
+            })
+            .collect()
+    }
+}
+
+fn id(at: usize) -> TapId {
+    TapId(u32::try_from(at).unwrap_or(u32::MAX))
+}
+
+fn mirror_name(kind: MirrorKind) -> &'static str {
+    match kind {
+        MirrorKind::ErspanI => "ERSPAN I",
+        MirrorKind::ErspanII => "ERSPAN II session",
+        MirrorKind::ErspanIII => "ERSPAN III session",
+        MirrorKind::Vxlan => "VXLAN",
+        MirrorKind::Geneve => "Geneve",
+        MirrorKind::Gre => "GRE",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(name: &str) -> Interface {
+        Interface {
+            link: LinkType::ETHERNET,
+            name: Some(name.to_owned()),
+            description: None,
+            snaplen: 0,
+            fcs_bytes: 0,
+            quantum_ns: 1,
+            dropped: None,
+        }
+    }
+
+    #[test]
+    fn a_rotated_file_continues_its_tap_a_concurrent_one_does_not() {
+        let second = Nanos::SECOND;
+        let mut taps = Taps::default();
+        let a = taps.interface(0, "a", 0, &interface("eth0"), Nanos(0));
+        taps.frames(a, 1, 0, Nanos(0), Nanos(10 * second));
+        let other = taps.interface(1, "a", 0, &interface("eth0"), Nanos(10 * second));
+        assert_ne!(other, a, "the first file has not ended");
+        taps.ended(0);
+        assert_eq!(
+            taps.interface(2, "a", 0, &interface("eth0"), Nanos(11 * second)),
+            a
+        );
+        taps.ended(2);
+        let late = taps.interface(3, "a", 0, &interface("eth0"), Nanos(11 * second + 1));
+        assert_ne!(late, a, "more than a second after");
+        taps.ended(3);
+        assert_ne!(
+            taps.interface(4, "a", 0, &interface("eth1"), Nanos(11 * second + 1)),
+            late
+        );
+    }
+
+    #[test]
+    fn members_of_a_lag_share_a_tap() {
+        let mut taps = Taps::new(&[vec!["eth0".to_owned(), "b.pcap".to_owned()]], Arc::default());
+        let a = taps.interface(0, "a.pcapng", 0, &interface("eth0"), Nanos(0));
+        assert_ne!(taps.interface(0, "a.pcapng", 1, &interface("eth1"), Nanos(0)), a);
+        assert_eq!(taps.interface(1, "b.pcap", 0, &interface("any"), Nanos(0)), a);
+        assert_eq!(
+            taps.rows(|_| String::new())[0].interface.as_deref(),
+            Some("eth0+b.pcap")
+        );
+    }
+
+    #[test]
+    fn a_mirror_is_a_tap_of_its_own_and_tells_its_losses() {
+        let mut taps = Taps::default();
+        let eth0 = interface("eth0");
+        let base = taps.interface(0, "a", 0, &eth0, Nanos(0));
+        let mirror = |sequence| Mirror {
+            kind: MirrorKind::ErspanII,
+            session: 7,
+            sequence: Some(sequence),
+            truncated: false,
+            timestamp: None,
+            index: 0,
+        };
+        let (tap, lost) = taps.mirror(base, &eth0, &mirror(u32::MAX), Nanos(1));
+        assert_ne!(tap, base);
+        assert_eq!(lost, 0);
+        // 0 follows u32::MAX; 3 leaves out 1 and 2.
+        assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(2)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(3), Nanos(3)), (tap, 2));
+        // 2 was late, not lost; 1 is.
+        assert_eq!(taps.mirror(base, &eth0, &mirror(2), Nanos(4)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(4), Nanos(5)), (tap, 0));
+        assert_eq!(taps.rows(|_| String::new())[1].mirror_lost, 1);
+        // A mirror that begins anew lost nothing that could be counted.
+        assert_eq!(taps.mirror(base, &eth0, &mirror(1 << 31), Nanos(6)), (tap, 0));
+        assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(7)), (tap, 0));
+    }
+}

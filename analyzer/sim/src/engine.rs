@@ -1,0 +1,7 @@
+//! What happens when: the loop of events, what is drawn, and the log of a run.
+
+pub(crate) mod events;
+pub(crate) mod log;
+pub mod random;
+pub(crate) mod rng;
+pub(crate) mod run;

@@ -1,0 +1,11 @@
+//! What carries packets: hosts, ports, links and switches, and what goes wrong in them.
+
+pub(crate) mod host;
+pub(crate) mod identification;
+pub(crate) mod impair;
+pub(crate) mod packet;
+pub(crate) mod pause;
+pub(crate) mod port;
+pub(crate) mod spray;
+pub(crate) mod switch;
+pub(crate) mod topology;

@@ -1,0 +1,261 @@
+//! Packet spraying: which of several paths a packet takes, and when it comes out of it.
+//!
+//! The stage lies between the sender's port and the queue of the receiver's port. What it does to a flow follows
+//! Dixit et al., INFOCOM 2013: packets that leave one after the other arrive out of order when the skew of their paths is
+//! longer than the time between them.
+
+use std::collections::HashMap;
+
+use crate::engine::events::{Event, PacketId, PortId};
+use crate::engine::rng::Stream;
+use crate::engine::run::Simulation;
+use crate::network::packet::Packet;
+use crate::network::topology::Node;
+use crate::record::frame::Frame;
+use crate::scenario::{Spray, SprayChoice, SprayMode, Topology};
+use crate::units::Time;
+
+/// What a flow remembers of its paths.
+#[derive(Clone, Copy, Debug)]
+struct FlowPath {
+    /// The path taken last.
+    path: u32,
+    /// The two paths of `two-paths`.
+    pair: [u32; 2],
+    /// When its last packet went in.
+    last: Time,
+    /// How many packets went in.
+    count: u32,
+}
+
+/// The paths and what goes through them.
+#[derive(Debug)]
+pub(crate) struct SprayState {
+    table: Spray,
+    /// What each path takes longer.
+    delays: Vec<Time>,
+    flows: HashMap<u32, FlowPath>,
+    /// When the last packet comes out of a path from one host to another.
+    exits: HashMap<(u32, u32, u32), Time>,
+    choices: Stream,
+    queueing: Stream,
+}
+
+impl SprayState {
+    pub(crate) fn new(table: Spray, seed: u64) -> Self {
+        let mut stream = Stream::new(seed, "paths", 0);
+        let last = table.paths.saturating_sub(1);
+        let delays = (0..table.paths).map(|path| match path {
+            0 => Time::ZERO,
+            path if path == last => table.skew,
+            _ => Time(stream.below(table.skew.0.saturating_add(1))),
+        });
+        Self {
+            table,
+            delays: delays.collect(),
+            flows: HashMap::new(),
+            exits: HashMap::new(),
+            choices: Stream::new(seed, "path choice", 0),
+            queueing: Stream::new(seed, "path queueing", 0),
+        }
+    }
+
+    /// One of `count`, at random or by the number of the packet.
+    fn pick(&mut self, count: u32, turn: u32) -> u32 {
+        match self.table.choose {
+            SprayChoice::Random => u32::try_from(self.choices.below(u64::from(count))).unwrap_or(0),
+            SprayChoice::Turn => turn % count.max(1),
+        }
+    }
+
+    /// The path of the next packet of a flow.
+    fn path(&mut self, flow: u32, now: Time) -> u32 {
+        let paths = self.table.paths;
+        let known = self.flows.get(&flow).copied();
+        let mut state = known.unwrap_or_else(|| {
+            let first = self.choices.below(u64::from(paths));
+            let other = self.choices.below(u64::from(paths.saturating_sub(1)));
+            let other = if other >= first { other + 1 } else { other };
+            FlowPath {
+                path: 0,
+                pair: [first, other].map(|path| u32::try_from(path).unwrap_or(0)),
+                last: now,
+                count: 0,
+            }
+        });
+        match self.table.mode {
+            SprayMode::Packet => state.path = self.pick(paths, state.count),
+            SprayMode::TwoPaths => state.path = state.pair[self.pick(2, state.count) as usize & 1],
+            SprayMode::Flowlet => {
+                if known.is_none() || now.since(state.last) >= self.table.flowlet_gap {
+                    state.path = self.pick(paths, state.count);
+                    state.count = state.count.wrapping_add(1);
+                }
+            }
+        }
+        if self.table.mode != SprayMode::Flowlet {
+            state.count = state.count.wrapping_add(1);
+        }
+        state.last = now;
+        self.flows.insert(flow, state);
+        state.path
+    }
+
+    /// The path that a packet from `from` takes, and when it comes out of it.
+    fn send(&mut self, from: u32, packet: &Packet, now: Time) -> (u32, Time) {
+        let path = self.path(packet.flow, now);
+        let delay = self.delays.get(path as usize).copied().unwrap_or(Time::ZERO);
+        let queueing = match self.table.jitter {
+            Time::ZERO => Time::ZERO,
+            most => Time(self.queueing.below(most.0.saturating_add(1))),
+        };
+        let exit = self.exits.entry((from, packet.to, path)).or_default();
+        *exit = now.plus(delay).plus(queueing).max(*exit);
+        (path, *exit)
+    }
+}
+
+impl Simulation<'_> {
+    /// A packet comes from a host into a switch where the paths begin. Returns whether it went into one of them.
+    pub(crate) fn spray(&mut self, switch: u32, ingress: PortId, id: PacketId) -> bool {
+        let Some(state) = &mut self.spray else {
+            return false;
+        };
+        let packet = *self.pool.of(id);
+        let peer = self.topology.ports[ingress.index()].peer;
+        let Node::Host(from) = self.topology.ports[peer.index()].node else {
+            return false;
+        };
+        let ways = self.topology.switches[switch as usize]
+            .routes
+            .get(packet.to as usize);
+        // Two hosts of one leaf have one path: through the leaf.
+        if self.scenario.network.topology == Topology::LeafSpine
+            && ways
+                .and_then(|ways| ways.first())
+                .is_none_or(|way| self.topology.host_behind(*way).is_some())
+        {
+            return false;
+        }
+        let (path, exit) = state.send(from, &packet, self.now);
+        self.pool.change(id).path = path;
+        self.events.at(
+            exit,
+            Event::OutOfPath {
+                switch,
+                ingress,
+                packet: id,
+            },
+        );
+        true
+    }
+
+    /// A packet has left a host whose cable leads to another host: when it comes out of the paths in the cable, if there
+    /// are any.
+    pub(crate) fn spray_cable(&mut self, port: PortId, id: PacketId, arrives: Time) -> Option<Time> {
+        let state = self.spray.as_mut()?;
+        let (own, peer) = (
+            &self.topology.ports[port.index()],
+            self.topology.ports[port.index()].peer,
+        );
+        let (Node::Host(from), Node::Host(_)) = (own.node, self.topology.ports[peer.index()].node) else {
+            return None;
+        };
+        let packet = *self.pool.of(id);
+        if packet.kind == crate::network::packet::Kind::Pause {
+            return None;
+        }
+        let (path, exit) = state.send(from, &packet, arrives);
+        self.pool.change(id).path = path;
+        Some(exit)
+    }
+
+    /// A packet comes out of the paths in a cable: packets arrive one after the other, at the rate of the link.
+    pub(crate) fn merge(&mut self, port: PortId, id: PacketId) {
+        let bytes = u64::from(self.pool.of(id).bytes + Frame::LINE_OVERHEAD);
+        let state = &mut self.topology.ports[port.index()];
+        let arrives = self.now.max(state.merged.plus(state.rate.time_of(bytes)));
+        state.merged = arrives;
+        self.events.at(arrives, Event::Arrive { port, packet: id });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::events::EndpointId;
+    use crate::network::packet::Kind;
+
+    fn state(mode: SprayMode, jitter: Time) -> SprayState {
+        let table = Spray {
+            paths: 4,
+            skew: Time::from_nanos(12_000),
+            mode,
+            flowlet_gap: Time::from_nanos(50_000),
+            jitter,
+            choose: SprayChoice::Random,
+        };
+        SprayState::new(table, 1)
+    }
+
+    fn packet() -> Packet {
+        let pfc = crate::record::frame::Pfc::of(roce_wire::MacAddress([0; 6]), 0, 0);
+        Packet::new(&Frame::Pfc(pfc), Kind::Request, EndpointId(0), 1)
+    }
+
+    #[test]
+    fn paths_span_the_skew() {
+        let state = state(SprayMode::Packet, Time::ZERO);
+        assert_eq!(state.delays.len(), 4);
+        assert_eq!(
+            (state.delays[0], state.delays[3]),
+            (Time::ZERO, Time::from_nanos(12_000))
+        );
+        assert!(
+            state
+                .delays
+                .iter()
+                .all(|delay| *delay <= Time::from_nanos(12_000))
+        );
+    }
+
+    #[test]
+    fn one_path_keeps_its_order() {
+        let mut state = state(SprayMode::Packet, Time::from_nanos(3_000));
+        let mut last = [Time::ZERO; 4];
+        for step in 0..2_000 {
+            let (path, exit) = state.send(0, &packet(), Time::from_nanos(step * 100));
+            assert!(exit >= last[path as usize]);
+            last[path as usize] = exit;
+        }
+        assert!(last.iter().all(|exit| *exit > Time::ZERO), "all four are used");
+    }
+
+    #[test]
+    fn a_flowlet_keeps_its_path_until_a_gap() {
+        let mut state = state(SprayMode::Flowlet, Time::ZERO);
+        let mut time = Time::ZERO;
+        let mut paths = Vec::new();
+        for _ in 0..40 {
+            let first = state.path(7, time);
+            for _ in 0..20 {
+                time = time.plus(Time::from_nanos(49_999));
+                assert_eq!(state.path(7, time), first);
+            }
+            paths.push(first);
+            time = time.plus(Time::from_nanos(50_000));
+        }
+        paths.sort_unstable();
+        paths.dedup();
+        assert!(paths.len() > 1);
+    }
+
+    #[test]
+    fn two_paths_are_two() {
+        let mut state = state(SprayMode::TwoPaths, Time::ZERO);
+        for flow in 0..20 {
+            let used: std::collections::BTreeSet<u32> = (0..100).map(|n| state.path(flow, Time(n))).collect();
+            assert_eq!(used.len(), 2);
+        }
+    }
+}

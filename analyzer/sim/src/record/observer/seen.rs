@@ -1,0 +1,338 @@
+//! What one tap recorded of one flow: counts, and which request PSNs were missing when later ones came.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use roce_wire::Ecn;
+
+use crate::network::packet::{Kind, Packet};
+use crate::truth::Truth;
+use crate::units::Time;
+
+/// A request PSN that was jumped over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hole {
+    /// When the packet beyond it was recorded, and the request before that one.
+    pub time: Time,
+    pub since: Time,
+    /// The packet that was recorded after all.
+    pub filled: Option<Filled>,
+}
+
+/// A packet with a PSN that had been jumped over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filled {
+    pub time: Time,
+    pub attempt: u16,
+    /// Sent again: its run's place in the log.
+    pub run: u32,
+    /// What recorded answers covered by then.
+    pub acked: u64,
+}
+
+/// What one tap recorded of a resend run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunSeen {
+    /// Its place in the log.
+    pub run: u32,
+    /// When its first packet was recorded, and which that is.
+    pub time: Time,
+    pub seq: u64,
+    pub packets: u64,
+    /// The first one recorded lies behind the highest PSN recorded before: it can be told from new ones.
+    pub behind: bool,
+    /// It goes on where the run before stopped: the two look like one.
+    pub joins: bool,
+    /// When its last packet was recorded.
+    pub last: Time,
+    /// For how long nothing had been acknowledged: since the last answer that said something new, since the packet that is
+    /// sent again, or since the last run.
+    pub waited: Time,
+}
+
+/// A packet that came after later ones of its flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LateSeen {
+    pub kind: Kind,
+    pub psn: u32,
+    pub time: Time,
+    pub depth: u64,
+    pub behind: Time,
+}
+
+/// A duplicate of the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopySeen {
+    pub kind: Kind,
+    pub psn: u32,
+    pub time: Time,
+}
+
+/// What one tap recorded of one flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub late: Vec<LateSeen>,
+    pub copies: Vec<CopySeen>,
+    /// After the highest READ response recorded, and when the PSNs below it were jumped over.
+    top_response: u64,
+    jumped: BTreeMap<u64, Time>,
+    pub packets: u64,
+    pub data: u64,
+    pub payload: u64,
+    pub ce: u64,
+    pub not_ect: u64,
+    pub resent: u64,
+    pub resent_bytes: u64,
+    /// Of these, behind the highest PSN recorded before.
+    pub behind: u64,
+    pub behind_bytes: u64,
+    pub naks: u64,
+    pub rnr_naks: u64,
+    pub first_time: Time,
+    pub last_time: Time,
+    /// Numbers of the first and the last record in the file.
+    pub first_record: u64,
+    pub last_record: u64,
+    /// After the highest request PSN recorded.
+    pub highest: Option<u64>,
+    pub holes: BTreeMap<u64, Hole>,
+    pub runs: Vec<RunSeen>,
+    /// The requests that wait for an acknowledgement: after the PSNs of each, and when it was recorded.
+    waiting: VecDeque<(u64, Time)>,
+    /// After the last packet that was sent again, until a new one follows.
+    run_next: Option<u64>,
+    /// After the highest PSN of the *other* flow that a recorded ACK, NAK or READ response of this one covers.
+    pub acked: u64,
+    /// When that last rose.
+    pub acked_at: Time,
+    /// Answers that name one request: ACKs of something new, and READ responses that begin one. Evidence for pairing.
+    pub answers: u64,
+    /// When the first of them were.
+    pub first_answers: Vec<Time>,
+    last_request: Time,
+    /// The last request began or continued a message.
+    in_message: bool,
+    /// Times without a request in the middle of a message.
+    pub silences: Vec<(Time, Time)>,
+    next_response: Option<u64>,
+    pub response_missing: u64,
+    pub response_missing_most: u64,
+}
+
+/// A jump beyond this is a restart, no hole (2^16, as the analysis has it).
+const RESTART: u64 = 1 << 16;
+
+/// From how long on a time without requests in the middle of a message is kept.
+const SILENCE: Time = Time::from_nanos(500_000);
+
+impl Seen {
+    /// A packet was recorded; `acked` is what recorded answers of the other flow have covered, and since when.
+    pub(crate) fn record(&mut self, packet: &Packet, now: Time, record: u64, (acked, since): (u64, Time)) {
+        if packet.kind == Kind::Cnp {
+            return;
+        }
+        if self.packets == 0 {
+            self.first_time = now;
+            self.first_record = record;
+        }
+        self.packets += 1;
+        self.last_time = now;
+        self.last_record = record;
+        if packet.kind.is_data() {
+            self.data += 1;
+            self.payload += u64::from(packet.payload);
+            self.ce += u64::from(packet.ecn() == Ecn::Ce);
+            self.not_ect += u64::from(packet.ecn() == Ecn::NotEct);
+        }
+        if packet.is_copy() && self.is_known(packet) {
+            self.copies.push(CopySeen {
+                kind: packet.kind,
+                psn: packet.psn(),
+                time: now,
+            });
+            return;
+        }
+        if let Some((depth, since)) = self.is_late(packet, now) {
+            self.late.push(LateSeen {
+                kind: packet.kind,
+                psn: packet.psn(),
+                time: now,
+                depth,
+                behind: now.since(since),
+            });
+        }
+        match packet.kind {
+            Kind::Request | Kind::ReadRequest => {
+                if packet.attempt > 0 {
+                    self.resent += 1;
+                    self.resent_bytes += u64::from(packet.payload);
+                    let behind = self.highest.is_some_and(|highest| packet.seq < highest);
+                    if behind {
+                        self.behind += 1;
+                        self.behind_bytes += u64::from(packet.payload);
+                    }
+                    self.resent_in_run(packet, now, behind, since);
+                }
+                self.request(packet, now, acked);
+            }
+            Kind::Ack => {
+                self.answer(packet.seq > self.acked, now);
+                self.covers(packet.seq, now);
+            }
+            Kind::Nak | Kind::FatalNak => {
+                self.naks += 1;
+                self.covers(packet.seq, now);
+            }
+            Kind::RnrNak => {
+                self.rnr_naks += 1;
+                self.covers(packet.seq, now);
+            }
+            Kind::ReadResponse => {
+                self.answer(packet.first, now);
+                self.covers(packet.seq + 1, now);
+                self.response(packet);
+            }
+            Kind::Cnp | Kind::Datagram | Kind::Management | Kind::Pause => {}
+        }
+    }
+
+    /// How far a packet lies behind the highest of its kind, and since when, if it comes late.
+    fn is_late(&mut self, packet: &Packet, now: Time) -> Option<(u64, Time)> {
+        match packet.kind {
+            Kind::Request | Kind::ReadRequest if packet.attempt == 0 => {
+                let highest = self.highest.filter(|highest| packet.seq < *highest)?;
+                let hole = self.holes.get(&packet.seq);
+                // What came before the first record of the flow was jumped over by that one.
+                Some((
+                    highest - 1 - packet.seq,
+                    hole.map_or(self.first_time, |hole| hole.time),
+                ))
+            }
+            Kind::ReadResponse if packet.attempt == 0 => {
+                let top = self.top_response;
+                self.top_response = top.max(packet.seq + 1);
+                if packet.seq < top {
+                    let since = self.jumped.remove(&packet.seq).unwrap_or(now);
+                    return Some((top - 1 - packet.seq, since));
+                }
+                // PSNs of other requests lie between those of READs: they never come as responses.
+                let from = top.max(packet.seq.saturating_sub(RESTART));
+                for seq in from..packet.seq {
+                    self.jumped.insert(seq, now);
+                }
+                None
+            }
+            Kind::Ack | Kind::Nak if packet.seq < self.acked => {
+                Some((self.acked - packet.seq, self.acked_at))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a duplicate that the network made brings nothing that was not recorded before: neither a new PSN nor one that
+    /// had been jumped over.
+    fn is_known(&self, packet: &Packet) -> bool {
+        if !packet.kind.is_request() {
+            return true;
+        }
+        let end = packet.seq + u64::from(packet.span);
+        let mut holes = self.holes.range(packet.seq..end);
+        let is_new = self.highest.is_none_or(|highest| packet.seq >= highest);
+        !is_new && holes.all(|(_, hole)| hole.filled.is_some())
+    }
+
+    fn resent_in_run(&mut self, packet: &Packet, now: Time, behind: bool, since: Time) {
+        let sent = self.waiting.iter().find(|(next, _)| *next > packet.seq);
+        let run = self.runs.last().map(|run| run.time);
+        let begin = [Some(since), sent.map(|(_, sent)| *sent), run];
+        let begin = begin.into_iter().flatten().max().unwrap_or(since);
+        match self.runs.iter_mut().rev().find(|seen| seen.run == packet.note) {
+            Some(seen) => {
+                seen.packets += 1;
+                seen.last = now;
+            }
+            None => self.runs.push(RunSeen {
+                run: packet.note,
+                time: now,
+                last: now,
+                seq: packet.seq,
+                packets: 1,
+                behind,
+                waited: now.since(begin),
+                joins: behind && self.run_next.is_some_and(|next| packet.seq >= next),
+            }),
+        }
+        self.run_next = Some(packet.seq + u64::from(packet.span));
+    }
+
+    fn answer(&mut self, names_one: bool, now: Time) {
+        if !names_one {
+            return;
+        }
+        self.answers += 1;
+        if self.answers <= Truth::ANSWERS_BY_PSN {
+            self.first_answers.push(now);
+        }
+    }
+
+    fn covers(&mut self, seq: u64, now: Time) {
+        if seq > self.acked {
+            self.acked = seq;
+            self.acked_at = now;
+        }
+    }
+
+    fn request(&mut self, packet: &Packet, now: Time, acked: u64) {
+        let since = core::mem::replace(&mut self.last_request, now);
+        if core::mem::replace(&mut self.in_message, !packet.last) && now.since(since) >= SILENCE {
+            self.silences.push((since, now));
+        }
+        let end = packet.seq + u64::from(packet.span);
+        while self.waiting.pop_front_if(|(next, _)| *next <= acked).is_some() {}
+        if self.highest.is_none_or(|highest| end > highest) {
+            self.waiting.push_back((end, now));
+        }
+        let Some(highest) = self.highest else {
+            self.highest = Some(end);
+            return;
+        };
+        if packet.seq > highest && packet.seq - highest <= RESTART {
+            for seq in highest..packet.seq {
+                self.holes.insert(
+                    seq,
+                    Hole {
+                        time: now,
+                        since,
+                        filled: None,
+                    },
+                );
+            }
+        }
+        if packet.seq < highest && !self.holes.is_empty() {
+            for (_, hole) in self.holes.range_mut(packet.seq..end) {
+                hole.filled.get_or_insert(Filled {
+                    time: now,
+                    attempt: packet.attempt,
+                    run: packet.note,
+                    acked,
+                });
+            }
+        }
+        if end > highest {
+            self.run_next = None;
+        }
+        self.highest = Some(highest.max(end));
+    }
+
+    fn response(&mut self, packet: &Packet) {
+        if let Some(next) = self.next_response
+            && packet.seq > next
+            && packet.seq - next <= RESTART
+        {
+            self.response_missing_most += packet.seq - next;
+            if !packet.first {
+                self.response_missing += packet.seq - next;
+            }
+        }
+        self.next_response = Some(packet.seq + 1);
+    }
+}

@@ -1,0 +1,302 @@
+//! Makes the truth of a run out of its log and of what the taps saw.
+//!
+//! Here: names for numbers, connections, flows and single packets. Holes, episodes and findings have files of their own.
+
+mod episodes;
+mod findings;
+mod flows;
+mod holes;
+mod packets;
+mod transmissions;
+
+use std::collections::HashMap;
+
+use crate::engine::events::EndpointId;
+use crate::engine::run::Simulation;
+use crate::network::topology::{Node, number};
+use crate::record::frame::udp_source_port;
+use crate::record::observer;
+use crate::scenario::{MirrorName, TapTable, ToldName};
+use crate::truth::{Connection, ConnectionAtTap, End, Queue, RankStep, Step, Tap, Truth};
+use crate::units::Time;
+use crate::workload::endpoint::service;
+
+/// The truth of a simulation that has come to its end; `files` are the names of its captures.
+pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
+    let names = Names::new(simulation);
+    let scenario = simulation.scenario;
+    let taps = taps(simulation, &names, files);
+    let mut truth = Truth {
+        schema_version: Truth::SCHEMA_VERSION,
+        title: scenario.title.clone(),
+        seed: scenario.seed,
+        start_ns: scenario.start * 1_000_000_000,
+        duration_ns: scenario.duration.nanos(),
+        connections: connections(simulation, &names),
+        flows: flows::flows(simulation, &names),
+        losses: packets::losses(simulation, &names),
+        duplicates: packets::duplicates(simulation, &names),
+        ce_marks: packets::marks(simulation, &names),
+        cnps: packets::cnps(simulation, &names),
+        naks: packets::naks(simulation, &names),
+        retransmissions: transmissions::retransmissions(simulation, &names),
+        resend_runs: packets::runs(simulation, &names),
+        pauses: packets::pauses(simulation, &names),
+        episodes: Vec::new(),
+        findings: Vec::new(),
+        steps: steps(simulation),
+        in_flight: simulation.pool.live_packets(),
+        queues: queues(simulation),
+        taps,
+    };
+    truth.episodes = episodes::episodes(simulation, &names, &truth);
+    truth.findings = findings::findings(simulation, &truth);
+    truth
+}
+
+/// Names of what the log numbers.
+pub(crate) struct Names {
+    flows: Vec<String>,
+    taps: Vec<String>,
+}
+
+impl Names {
+    fn new(simulation: &Simulation<'_>) -> Self {
+        Self {
+            flows: simulation.keys.iter().map(|key| key.id().to_string()).collect(),
+            taps: simulation
+                .scenario
+                .tap
+                .iter()
+                .map(|table| observer::tap_name(table).to_owned())
+                .collect(),
+        }
+    }
+
+    fn flow(&self, flow: u32) -> String {
+        self.flows.get(flow as usize).cloned().unwrap_or_default()
+    }
+
+    /// The taps whose bits are set.
+    fn taps(&self, mask: u64) -> Vec<String> {
+        let places = (0..self.taps.len()).filter(|place| mask >> place & 1 != 0);
+        places.map(|place| self.taps[place].clone()).collect()
+    }
+}
+
+fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap> {
+    let scenario = simulation.scenario;
+    let groups = observer::files(scenario);
+    let mut taps = Vec::new();
+    for (place, table) in scenario.tap.iter().enumerate() {
+        let (Some(state), Ok(port)) = (
+            simulation.observer.taps.get(place),
+            simulation.topology.tap_port(&table.at),
+        ) else {
+            continue;
+        };
+        let file = groups.iter().position(|(_, members)| members.contains(&place));
+        let interface = file.and_then(|file| groups[file].1.iter().position(|member| *member == place));
+        let port = &simulation.topology.ports[port.index()];
+        let judged = holes::judge(simulation, names, place);
+        taps.push(Tap {
+            name: names.taps[place].clone(),
+            node: simulation.topology.name(port.node).to_owned(),
+            neighbour: simulation
+                .topology
+                .name(simulation.topology.ports[port.peer.index()].node)
+                .to_owned(),
+            at_host: matches!(port.node, Node::Host(_)),
+            file: file.and_then(|file| files.get(file)).cloned().unwrap_or_default(),
+            interface: number(interface.unwrap_or(0)),
+            clock_offset_ns: table.clock_offset_ns,
+            clock_drift_ppb: table.clock_drift_ppb,
+            snaplen: table.snaplen,
+            records: state.records,
+            records_lost: state.lost,
+            copies: state.copies,
+            told_by_record: tells_losses(table),
+            pause_records: state.pause_records,
+            flows: flows::at_tap(simulation, names, place, &judged),
+            holes: judged.holes,
+            lost_downstream: judged.downstream,
+            capture_losses: packets::capture_losses(simulation, names, place),
+            late: transmissions::late(simulation, names, place),
+            duplicates: transmissions::duplicates(simulation, names, place),
+        });
+    }
+    taps
+}
+
+/// Whether a tap's records tell where others are missing: their own counts do, and the sequence numbers of ERSPAN.
+fn tells_losses(table: &TapTable) -> bool {
+    let numbered = matches!(table.mirror, Some(MirrorName::Erspan2 | MirrorName::Erspan3));
+    numbered || table.told == ToldName::Packets
+}
+
+/// Whether a tap cuts the RETH of WRITE and READ requests: it ends after 36 bytes of UDP, BTH and RETH behind the headers of
+/// IP and Ethernet. What a mirror puts before them comes on top.
+fn cuts_reth(simulation: &Simulation<'_>, table: &TapTable) -> bool {
+    let network = &simulation.scenario.network;
+    let ethernet = if network.vlan.is_some() { 18 } else { 14 };
+    let ip = if network.ipv6 { 40 } else { 20 };
+    table.snaplen > 0 && table.mirror.is_none() && table.snaplen < ethernet + ip + 8 + 12 + 16
+}
+
+fn connections(simulation: &Simulation<'_>, names: &Names) -> Vec<Connection> {
+    let mut connections = Vec::new();
+    for (place, connection) in simulation.connections.iter().enumerate() {
+        let a = EndpointId(number(place * 2));
+        let table = simulation.table(place);
+        let taps = 0..simulation.observer.taps.len();
+        let taps = taps.map(|tap| connection_at_tap(simulation, names, tap, a));
+        connections.push(Connection {
+            id: number(place),
+            name: connection.name.clone(),
+            service: service(simulation.ends[a.index()].service).name().to_owned(),
+            cm: table.is_some_and(|table| table.cm),
+            a: end(simulation, names, a),
+            b: end(simulation, names, a.peer()),
+            begin: connection.opens.nanos(),
+            end: connection.closes.map(Time::nanos),
+            taps: taps.collect(),
+        });
+    }
+    connections
+}
+
+/// Answers that a tap must have recorded before the two directions of a flow's connection are known to belong together.
+fn answers_wanted(simulation: &Simulation<'_>, flow: u32) -> u64 {
+    let end = EndpointId(flow);
+    let (one, other) = (
+        &simulation.ends[end.index()],
+        &simulation.ends[end.peer().index()],
+    );
+    let port = udp_source_port(one.qpn, other.qpn);
+    if (one.source_port, other.source_port) == (port, port) {
+        Truth::ANSWERS_BY_PORT
+    } else {
+        Truth::ANSWERS_BY_PSN
+    }
+}
+
+/// What a tap shows of the connection whose first end is `a`.
+fn connection_at_tap(
+    simulation: &Simulation<'_>,
+    names: &Names,
+    tap: usize,
+    a: EndpointId,
+) -> ConnectionAtTap {
+    let seen = |end: EndpointId| {
+        let seen = simulation.observer.taps[tap].flows[end.index()].as_deref();
+        seen.map_or((0, 0), |seen| (seen.packets, seen.answers))
+    };
+    let ((a_packets, a_answers), (b_packets, b_answers)) = (seen(a), seen(a.peer()));
+    let answers = a_answers + b_answers;
+    ConnectionAtTap {
+        tap: names.taps[tap].clone(),
+        a_packets,
+        b_packets,
+        answers,
+        observable: is_paired(simulation, tap, a.0, Time::NEVER),
+    }
+}
+
+/// Whether the other direction of a flow can be found from what a tap has recorded by `time`.
+fn is_paired(simulation: &Simulation<'_>, tap: usize, flow: u32, time: Time) -> bool {
+    if flow as usize >= simulation.ends.len() {
+        return false;
+    }
+    let flows = &simulation.observer.taps[tap].flows;
+    let seen = [flow, flow ^ 1].map(|flow| flows[flow as usize].as_deref());
+    let [Some(one), Some(other)] = seen.map(|seen| seen.filter(|seen| seen.packets > 0)) else {
+        return false;
+    };
+    let answers = one.first_answers.iter().chain(&other.first_answers);
+    answers.filter(|answer| **answer <= time).count() as u64 >= answers_wanted(simulation, flow)
+}
+
+/// When a flow begins anew at a tap whose records tell where others are missing: there is a jump, and records are missing
+/// before it.
+fn restarts(simulation: &Simulation<'_>, tap: usize, flow: u32) -> impl Iterator<Item = Time> {
+    let tells = simulation.scenario.tap.get(tap).is_some_and(tells_losses);
+    let observed = &simulation.observer.taps[tap];
+    let seen = observed.flows[flow as usize].as_deref().filter(|_| tells);
+    let jumps = seen.into_iter().flat_map(|seen| seen.holes.values());
+    // In the order of time, as they passed.
+    jumps.filter_map(|jump| {
+        let next = observed
+            .missed
+            .partition_point(|missed| missed.time <= jump.since);
+        let missed = observed.missed.get(next)?;
+        (missed.time <= jump.time).then_some(jump.time)
+    })
+}
+
+fn end(simulation: &Simulation<'_>, names: &Names, end: EndpointId) -> End {
+    let own = &simulation.ends[end.index()];
+    let host = &simulation.topology.hosts[own.host as usize];
+    End {
+        host: host.name.clone(),
+        address: host.address.to_string(),
+        qpn: own.qpn.value(),
+        first_psn: own.first_psn.value(),
+        source_port: own.source_port,
+        dscp: own.dscp,
+        flow_id: names.flow(end.0),
+    }
+}
+
+fn steps(simulation: &Simulation<'_>) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut places: HashMap<(u32, u32), usize> = HashMap::new();
+    for entry in &simulation.log.steps {
+        let Some(end) = entry.end else { continue };
+        let hosts = simulation.jobs[entry.job as usize].hosts();
+        let place = *places.entry((entry.job, entry.step)).or_insert_with(|| {
+            let table = simulation.scenario.training.get(entry.job as usize);
+            let name = table.and_then(|table| table.name.clone());
+            steps.push(Step {
+                job: name.unwrap_or_else(|| format!("training{}", entry.job)),
+                step: entry.step,
+                begin: u64::MAX,
+                end: 0,
+                ranks: Vec::new(),
+            });
+            steps.len() - 1
+        });
+        let step = &mut steps[place];
+        step.begin = step.begin.min(entry.begin.nanos());
+        step.end = step.end.max(end.nanos());
+        let host = hosts.get(entry.rank as usize).copied().unwrap_or(0);
+        step.ranks.push(RankStep {
+            rank: entry.rank,
+            host: simulation.topology.hosts[host as usize].name.clone(),
+            compute: entry.compute.nanos(),
+            begin: entry.begin.nanos(),
+            end: end.nanos(),
+        });
+    }
+    // Steps that not all ranks have ended are not over.
+    steps.retain(|step| {
+        let job = places.iter().find(|((_, number), _)| *number == step.step);
+        job.is_some_and(|((job, _), _)| step.ranks.len() == simulation.jobs[*job as usize].hosts().len())
+    });
+    for step in &mut steps {
+        step.ranks.sort_by_key(|rank| rank.rank);
+    }
+    steps
+}
+
+fn queues(simulation: &Simulation<'_>) -> Vec<Queue> {
+    let mut deepest: Vec<_> = simulation.log.deepest.iter().collect();
+    deepest.sort();
+    deepest
+        .into_iter()
+        .map(|((port, priority), bytes)| Queue {
+            place: simulation.topology.place(*port),
+            priority: *priority,
+            most_bytes: *bytes,
+        })
+        .collect()
+}

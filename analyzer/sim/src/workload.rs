@@ -1,0 +1,11 @@
+//! What is sent: connections, their two ends, the messages they are given, and what limits their rate.
+
+pub(crate) mod account;
+pub(crate) mod connect;
+pub(crate) mod endpoint;
+pub(crate) mod gaps;
+pub(crate) mod manager;
+pub(crate) mod requester;
+pub(crate) mod responder;
+pub(crate) mod traffic;
+pub(crate) mod training;

@@ -1,0 +1,120 @@
+//! What limits a flow's rate, moment by moment: its application, its window, DCQCN, a configured limit, or its port.
+
+use crate::engine::events::EndpointId;
+use crate::engine::run::Simulation;
+use crate::units::Time;
+
+/// What an end waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Waits {
+    /// It has nothing to send.
+    #[default]
+    Demand,
+    /// It must not send what it has: its window is full, too many READs are outstanding, or an RNR NAK forbids it.
+    Blocked,
+    /// DCQCN's rate does not allow the next packet yet.
+    Dcqcn,
+    /// The configured limit does not allow it yet.
+    RateLimit,
+    /// The port sends another packet, or its own packet before.
+    Port,
+    /// A pause frame has stopped its priority.
+    Paused,
+}
+
+impl Waits {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 6;
+}
+
+/// What an end waits for, and since when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Account {
+    waits: Waits,
+    since: Time,
+}
+
+/// How long each was waited for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waited {
+    /// In all, by the place of [`Waits`].
+    pub total: [Time; Waits::COUNT],
+    /// For DCQCN and for the port, in each millisecond.
+    pub dcqcn_by_ms: Vec<Time>,
+    pub port_by_ms: Vec<Time>,
+}
+
+const MILLISECOND: Time = Time::from_nanos(1_000_000);
+
+impl Waited {
+    pub(crate) fn add(&mut self, waits: Waits, begin: Time, end: Time) {
+        let total = &mut self.total[waits as usize];
+        *total = total.plus(end.since(begin));
+        match waits {
+            Waits::Dcqcn => spread(&mut self.dcqcn_by_ms, begin, end),
+            Waits::Port => spread(&mut self.port_by_ms, begin, end),
+            _ => {}
+        }
+    }
+}
+
+/// Adds a time to the milliseconds that it lies in.
+fn spread(bins: &mut Vec<Time>, begin: Time, end: Time) {
+    let mut from = begin;
+    while from < end {
+        let bin = from.0 / MILLISECOND.0;
+        let until = end.min(Time((bin + 1) * MILLISECOND.0));
+        let place = usize::try_from(bin).unwrap_or(usize::MAX);
+        if place >= bins.len() {
+            bins.resize(place + 1, Time::ZERO);
+        }
+        bins[place] = bins[place].plus(until.since(from));
+        from = until;
+    }
+}
+
+impl Simulation<'_> {
+    /// From `time` on an end waits for something else.
+    pub(crate) fn waits_at(&mut self, end: EndpointId, waits: Waits, time: Time) {
+        let account = &mut self.ends[end.index()].account;
+        if account.waits == waits {
+            return;
+        }
+        let before = core::mem::replace(account, Account { waits, since: time });
+        if let Some(flow) = self.log.flows.get_mut(end.index()) {
+            flow.waited.add(before.waits, before.since, time);
+        }
+    }
+
+    /// The same from now on.
+    pub(crate) fn waits(&mut self, end: EndpointId, waits: Waits) {
+        self.waits_at(end, waits, self.now);
+    }
+
+    /// An end is not in its NIC's queue: nothing is to be sent, or it must not be.
+    pub(crate) fn waits_idle(&mut self, end: EndpointId) {
+        let blocked = self.ends[end.index()].requester.has_unsent();
+        self.waits(end, if blocked { Waits::Blocked } else { Waits::Demand });
+    }
+
+    /// The run is over.
+    pub(crate) fn close_accounts(&mut self) {
+        for (own, flow) in self.ends.iter().zip(&mut self.log.flows) {
+            flow.waited.add(own.account.waits, own.account.since, self.now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_spread_over_its_milliseconds() {
+        let us = |us: u64| Time::from_nanos(us * 1_000);
+        let mut waited = Waited::default();
+        waited.add(Waits::Dcqcn, us(800), us(2_300));
+        assert_eq!(waited.dcqcn_by_ms, [us(200), us(1_000), us(300)]);
+        assert_eq!(waited.total[Waits::Dcqcn as usize], us(1_500));
+    }
+}
