@@ -320,10 +320,10 @@ impl CopyEvidence {
         // Of a counter that many flows share steps are near and far by chance: no branch is taken for that.
         self.near += u16::from(is_near);
         self.far += u8::from(!is_near);
-        let is_far_ahead = is_near & is_ahead & (size > OWN_COUNTER_STEP);
-        self.flags |= u8::from(is_far_ahead) * SHARES_COUNTER;
+        let is_wide = is_near & is_ahead;
+        self.flags |= u8::from(is_wide) * SHARES_COUNTER;
         // A far one is where the sender is now, as far as anyone can tell.
-        if (is_near & is_ahead) | (!is_near & self.age.is_none()) {
+        if is_wide | (!is_near & self.age.is_none()) {
             self.newest_id = ip_id;
         }
         if self.near == u16::MAX || self.far == u8::MAX {
