@@ -84,8 +84,8 @@ pub(crate) struct Sorter {
 /// Frames that wait, at most.
 const MAX_FRAMES: usize = 1 << 18;
 /// Bytes that wait, at most, as long as no frame stood behind a later one: what waits should still be in the processor's caches when
-/// its turn comes. At 100 Gbit/s these are 84 us: receive queues are emptied within 10 to 100 us as a rule.
-const MAX_BYTES_IN_ORDER: usize = 1 << 20;
+/// its turn comes. At 10 Gbit/s, which a host with several receive queues can write, these are 210 us.
+const MAX_BYTES_IN_ORDER: usize = 256 << 10;
 /// Bytes of frames in a batch that is made of others, as blocks have them.
 const BATCH_BYTES: usize = 256 << 10;
 /// The stamp of a record whose own does not fit: it has no place, and stays behind the record before it.
