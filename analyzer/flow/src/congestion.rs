@@ -112,6 +112,8 @@ pub(crate) struct Congestion {
     pub(crate) last_ce: Nanos,
     /// 0: none.
     last_cnp: Nanos,
+    /// What DCQCN allows at most, from the first notification on that surely is for the flow.
+    bound: Option<Box<Bound>>,
     train: Option<Train>,
     ce_to_cnp: Distribution,
     interval: Distribution,
@@ -120,8 +122,6 @@ pub(crate) struct Congestion {
     charged: [u64; 3],
     /// Ratios of rates, in thousandths.
     reactions: Distribution,
-    /// What DCQCN allows at most, from the first notification on that surely is for the flow.
-    bound: Option<Box<Bound>>,
 }
 
 impl Congestion {
@@ -132,9 +132,29 @@ impl Congestion {
         prefetch(&self.train);
     }
 
+    /// Asks for what is behind that.
+    #[inline]
+    pub(crate) fn prefetch_behind(&self) {
+        if let Some(bound) = self.bound.as_deref() {
+            bound.prefetch();
+        }
+    }
+
     /// Whether a notification came in the time `within` before `time`.
     pub(crate) fn was_notified(&self, time: Nanos, within: Nanos) -> bool {
         self.last_cnp.0 != 0 && time.since(self.last_cnp) <= within
+    }
+
+    /// Whether no mark for this time is the end of a burst. Most marks come too soon, or much too late, to ask for the intervals.
+    fn is_another_burst(&self, unmarked: Nanos) -> bool {
+        let Some(more) = unmarked.0.checked_sub(BURST_GAP.0) else {
+            return false;
+        };
+        more > LONGEST_INTERVAL.0
+            || more > 0 && {
+                let learned = self.interval.summary().min().map_or(USUAL_INTERVAL, Nanos);
+                more > learned.min(LONGEST_INTERVAL).0
+            }
     }
 
     /// A data packet was marked.
@@ -143,9 +163,7 @@ impl Congestion {
     /// that a burst left without an answer, and after which none came for longer than that, gets none any more: the next
     /// burst is measured from its own first mark.
     pub(crate) fn marked(&mut self, time: Nanos) {
-        let learned = self.interval.summary().min().map_or(USUAL_INTERVAL, Nanos);
-        let burst = Nanos(BURST_GAP.0 + learned.min(LONGEST_INTERVAL).0);
-        if self.first_ce.0 == 0 || time.since(self.last_ce) > burst {
+        if self.first_ce.0 == 0 || self.is_another_burst(time.since(self.last_ce)) {
             self.first_ce = time;
         }
         self.last_ce = self.last_ce.max(time);

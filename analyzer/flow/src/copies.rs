@@ -228,26 +228,16 @@ pub(crate) struct CopyEvidence {
 impl CopyEvidence {
     /// Whether a packet with this sighting is a copy. Called once for each packet of the flow. A packet that comes twice at a tap
     /// that does not show everything twice is a copy only if at least half of its flow's packets do.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a few instructions for nearly every packet: the call would cost more"
+    )]
     pub(crate) fn is_copy(&mut self, sighting: Sighting, ip_id: u16) -> bool {
-        match sighting {
-            Sighting::New | Sighting::LongAgo => {
-                if self.packets > self.repeats {
-                    self.flags |= LAGGED;
-                }
-            }
-            // They say nothing of copies of this flow alone.
-            Sighting::OtherPath | Sighting::Doubled => return true,
-            Sighting::SamePath => {
-                self.repeats = self.repeats.saturating_add(1);
-                // From the first packet on each came twice in a row; or at least half of them, each numbered by its sender, so that
-                // it was not sent again.
-                let from_first = self.flags & LAGGED == 0 && self.repeats == self.packets;
-                let is_numbered = self.ids_vary(ip_id);
-                if from_first || is_numbered && self.repeats >= self.packets.div_ceil(2) {
-                    return true;
-                }
-            }
+        if matches!(sighting, Sighting::New | Sighting::LongAgo) {
+            self.flags |= u8::from(self.packets > self.repeats) * LAGGED;
+        } else if self.is_copy_of_another(sighting, ip_id) {
+            return true;
         }
         self.note_id(ip_id);
         self.packets += 1;
@@ -255,6 +245,20 @@ impl CopyEvidence {
             (self.packets, self.repeats) = (self.packets / 2, self.repeats / 2);
         }
         false
+    }
+
+    /// The same for a packet that was seen before.
+    #[inline(never)]
+    fn is_copy_of_another(&mut self, sighting: Sighting, ip_id: u16) -> bool {
+        if sighting != Sighting::SamePath {
+            // It says nothing of copies of this flow alone.
+            return true;
+        }
+        self.repeats = self.repeats.saturating_add(1);
+        // From the first packet on each came twice in a row; or at least half of them, each numbered by its sender, so that
+        // it was not sent again.
+        let from_first = self.flags & LAGGED == 0 && self.repeats == self.packets;
+        from_first || self.ids_vary(ip_id) && self.repeats >= self.packets.div_ceil(2)
     }
 
     /// What the identification says of the packet that [`CopyEvidence::is_copy`] took last, if it was no copy. `None` where the
@@ -282,18 +286,27 @@ impl CopyEvidence {
             return;
         }
         let ahead = ip_id.wrapping_sub(self.newest_id);
-        // Nearly always: the next one of a sender that counts, or the same constant.
-        if ahead == 0 {
-            self.age = self.counts_up().then_some(IdAge::Older);
-            self.zero += 1;
-            if self.zero == u8::MAX {
-                self.halve_steps();
-            }
-            return;
+        if ahead > OWN_COUNTER_STEP {
+            return self.note_far_id(ip_id, ahead);
         }
+        // Nearly always: the next one of a sender that counts, or the same constant. Without a branch between the two.
+        let is_ahead = ahead > 0;
+        let age = if is_ahead { IdAge::Newer } else { IdAge::Older };
+        self.age = self.counts_up().then_some(age);
+        self.newest_id = ip_id;
+        self.near += u16::from(is_ahead);
+        self.zero += u8::from(!is_ahead);
+        if self.near == u16::MAX || self.zero == u8::MAX {
+            self.halve_steps();
+        }
+    }
+
+    /// The same for an identification that is further ahead of the newest one than a sender comes that counts for the flow alone.
+    #[inline]
+    fn note_far_id(&mut self, ip_id: u16, ahead: u16) {
         let behind = ahead.wrapping_neg();
         let size = ahead.min(behind);
-        let is_ahead = ahead <= behind;
+        let (is_ahead, is_near) = (ahead <= behind, size <= NEAR);
         self.age = None;
         if self.counts_up() {
             self.age = match size {
@@ -304,18 +317,14 @@ impl CopyEvidence {
                 _ => None,
             };
         }
-        if size <= NEAR {
-            self.near += 1;
-            if is_ahead {
-                self.newest_id = ip_id;
-                self.flags |= u8::from(size > OWN_COUNTER_STEP) * SHARES_COUNTER;
-            }
-        } else {
-            self.far += 1;
-            if self.age.is_none() {
-                // Where the sender is now, as far as anyone can tell.
-                self.newest_id = ip_id;
-            }
+        // Of a counter that many flows share steps are near and far by chance: no branch is taken for that.
+        self.near += u16::from(is_near);
+        self.far += u8::from(!is_near);
+        let is_wide = is_near & is_ahead;
+        self.flags |= u8::from(is_wide) * SHARES_COUNTER;
+        // A far one is where the sender is now, as far as anyone can tell.
+        if is_wide | (!is_near & self.age.is_none()) {
+            self.newest_id = ip_id;
         }
         if self.near == u16::MAX || self.far == u8::MAX {
             self.halve_steps();

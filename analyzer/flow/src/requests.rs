@@ -7,6 +7,7 @@ mod behind;
 mod pending;
 mod reordering;
 mod runs;
+mod seldom;
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -23,6 +24,7 @@ use pending::Pending;
 pub(crate) use pending::{Decision, Judged};
 pub(crate) use reordering::Reordering;
 pub(crate) use runs::{Recovery, Run};
+use seldom::Seldom;
 
 /// A jump further ahead than this begins a new epoch instead of a gap.
 pub(crate) const LARGEST_GAP: i32 = 1 << 16;
@@ -136,14 +138,14 @@ pub(crate) struct Request {
 pub(crate) struct Tracker {
     /// What the other direction says of the requests, once that is known and there is one.
     answers: Option<Box<Answers>>,
-    /// PSNs that READs of unknown span may have taken: whether there were requests between, nobody knows.
-    unsure: Range<u64>,
     /// Missing PSNs, once there were some.
     holes: Option<Box<Holes>>,
     /// Decisions not applied yet.
-    decisions: Vec<Decision>,
+    decisions: Seldom<Decision>,
     /// Runs that ended and were not reported yet.
-    ended: Vec<Run>,
+    ended: Seldom<Run>,
+    /// PSNs that READs of unknown span may have taken: whether there were requests between, nobody knows.
+    unsure: Range<u64>,
     /// Packets behind the highest one that the next packet decides.
     pending: Option<Box<Pending>>,
     /// Packets that seem to answer a NAK, as long as they may turn out to be late.

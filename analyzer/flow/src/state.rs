@@ -96,14 +96,15 @@ pub(crate) struct Cold {
     /// which queue pair they come from.
     knows_cnp: bool,
     pub(crate) totals: FlowTotals,
-    // With requests and answers: one line, and a little.
+    // With requests: one line.
     /// What answers took; made with the first request after the other direction is known.
     pub(crate) times: Option<Box<Times>>,
     /// The same as `times` for READs.
     pub(crate) reads: Option<Box<Reads>>,
+    pub(crate) lengths: Distribution,
+    // With answers: the line of requests, and the first one of this.
     pub(crate) tracker: Tracker,
     pub(crate) pending_read: Option<PendingRead>,
-    pub(crate) lengths: Distribution,
     /// The rate before any time, once the flow has sent some packets.
     pub(crate) meter: Option<Box<Meter>>,
     /// Marks and notifications, once there are some.
@@ -565,6 +566,7 @@ mod tests {
             192,
             "a row two, and a third with what is rare"
         );
+        assert_eq!(offset_of!(Cold, tracker), 256, "requests one line, answers two");
         // What a paired flow has besides; distributions, marks and holes come as they are needed.
         let paired = size_of::<Cold>() + size_of::<Times>() + size_of::<crate::requests::Answers>();
         assert!(256 + paired <= 3 * 1024, "{paired}");

@@ -73,7 +73,8 @@ struct Mark {
     asks: bool,
 }
 
-/// The times of one flow's requests: six cache lines, of which most requests need the first alone, and answers all.
+/// The times of one flow's requests: seven cache lines, of which most requests need the first alone, and ACKs
+/// six.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Times {
@@ -90,8 +91,6 @@ pub(crate) struct Times {
     /// A moving average of what ACKs took.
     usual: Nanos,
     inflight_max: Option<u64>,
-    /// Of READs and atomics, once there are some.
-    fetches: Option<Box<Fetches>>,
     // The third and the fourth.
     ack_rtt: Distribution,
     /// PSNs that were under way when some were sent again: which sending an answer is for cannot be told.
@@ -99,8 +98,11 @@ pub(crate) struct Times {
     message: Distribution,
     /// PSNs of requests for which there was no room.
     unmarked: core::ops::Range<u64>,
-    // The last two.
+    // The fifth and the sixth.
     bin: BinSamples,
+    // The last one, which ACKs do not need.
+    /// Of READs and atomics, once there are some.
+    fetches: Option<Box<Fetches>>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -162,7 +162,7 @@ impl Ways {
         let spans = &mut self.spans;
         for number in &self.sent_to {
             let to = &mut self.destinations[*number as usize];
-            self.edges.clear();
+            let (mut last_begin, mut first_end) = (begin.0, u64::MAX);
             to.lately.retain(|way| {
                 let span = &mut spans[*way as usize];
                 if let Some(Active { first, last }) = span.in_bin.take() {
@@ -176,11 +176,21 @@ impl Ways {
                 let until = span.last.saturating_add(GOES_ON);
                 span.listed = until >= begin.0;
                 if span.listed {
-                    self.edges.extend([(span.first.max(begin.0), 1), (until, -1)]);
+                    (last_begin, first_end) = (last_begin.max(span.first), first_end.min(until));
                 }
                 span.listed
             });
-            to.senders = most_at_once(&mut self.edges);
+            to.senders = if last_begin < first_end {
+                // All of them at the time when the last one begins, as nearly always: nothing has to be put in order.
+                next(to.lately.len())
+            } else {
+                self.edges.clear();
+                for span in to.lately.iter().map(|way| &spans[*way as usize]) {
+                    let until = span.last.saturating_add(GOES_ON);
+                    self.edges.extend([(span.first.max(begin.0), 1), (until, -1)]);
+                }
+                most_at_once(&mut self.edges)
+            };
         }
     }
 

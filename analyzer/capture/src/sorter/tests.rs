@@ -73,6 +73,26 @@ fn batches_in_order_pass_as_they_are_once_a_millisecond_has_passed() {
 }
 
 #[test]
+fn little_waits_as_long_as_all_is_in_order() {
+    let large = |time| Batch {
+        data: Bytes::from(vec![0; MAX_BYTES_IN_ORDER]),
+        ..batch(&[time])
+    };
+    let mut sorter = Sorter::new(8 * MAX_BYTES_IN_ORDER);
+    sorter.push(large(10), true);
+    assert!(sorter.pop(false).is_none());
+    sorter.push(large(20), true);
+    assert_eq!(sorter.pop(false).unwrap().frames()[0].time, Nanos(10));
+    assert!(sorter.pop(false).is_none());
+    // Once one was out of order, all of a millisecond waits.
+    sorter.push(large(15), false);
+    sorter.push(large(30), true);
+    assert!(sorter.pop(false).is_none());
+    let popped = sorter.pop(true).unwrap();
+    assert_eq!(popped.frames()[0].time, Nanos(15));
+}
+
+#[test]
 fn what_is_out_of_order_is_sorted_and_counted() {
     // 40 stands 60 behind, 90 stands 10 behind.
     let (all, sorting) = sorted(&[10, 100, 40, 90, 110], 2, 1 << 20);

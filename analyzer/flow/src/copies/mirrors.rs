@@ -72,6 +72,8 @@ pub(super) struct Mirrors {
     taps: Vec<Tap>,
     /// By queue pair: whether its latest packet was a second sighting.
     seconds: [bool; SLOTS],
+    /// Queue pairs of which that is true.
+    seconds_set: u32,
 }
 
 impl Default for Mirrors {
@@ -79,6 +81,7 @@ impl Default for Mirrors {
         Self {
             taps: Vec::new(),
             seconds: [false; SLOTS],
+            seconds_set: 0,
         }
     }
 }
@@ -125,7 +128,17 @@ impl Mirrors {
         if tap.left == 0 {
             tap.look();
         }
-        self.seconds[slot(packet)] = false;
+        // At most taps nothing comes twice.
+        if self.seconds_set > 0 {
+            self.note_first(packet);
+        }
+    }
+
+    /// The latest packet of the queue pair is a first sighting.
+    #[inline(never)]
+    fn note_first(&mut self, packet: &Packet) {
+        let was_second = core::mem::take(&mut self.seconds[slot(packet)]);
+        self.seconds_set -= u32::from(was_second);
     }
 
     #[cold]
@@ -149,8 +162,9 @@ impl Mirrors {
             return false;
         }
         tap.seconds[kind(packet)] += 1;
-        tap.turns += u32::from(!*was_second);
-        *was_second = true;
+        let is_turn = !core::mem::replace(was_second, true);
+        tap.turns += u32::from(is_turn);
+        self.seconds_set += u32::from(is_turn);
         let scale = (u64::BITS - distance.leading_zeros()) as usize;
         let scale = scale.min(SCALES - 1);
         tap.distances[scale] = tap.distances[scale].saturating_add(1);

@@ -14,6 +14,7 @@ use roce_model::Nanos;
 use super::{Parameters, Replay};
 use crate::congestion::Progress;
 use crate::distribution::Distribution;
+use crate::prefetch::prefetch;
 
 /// No port of an adapter is faster (IEEE 802.3df, 2024), in bit/s.
 const FASTEST_PORT: u64 = 800_000_000_000;
@@ -86,19 +87,24 @@ impl Legal {
 
 /// What one flow may send at most, and how often it sent more.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Bound {
-    laws: Vec<Replay>,
+    // The first line: what every window needs.
     /// Where the window that goes on began.
     begin: Progress,
-    /// Notifications in it, and in the one before.
+    /// What all laws allow as long as no notification comes, in bit/s, once that is the whole line: they need not be asked then.
+    line: Option<u64>,
+    /// Notifications in the window, and in the one before.
     cnp: u32,
     cnp_before: u32,
+    /// The highest rate of a window, in bit/s.
+    peak: f64,
+    // The rest.
+    laws: Vec<Replay>,
     /// All notifications, when the last one came, and the least time between two.
     notified: u32,
     last_cnp: Nanos,
     closest: Nanos,
-    /// The highest rate of a window, in bit/s.
-    peak: f64,
     limited: u64,
     over: u64,
     /// Rates over the bound, in thousandths of it, in windows over it.
@@ -111,6 +117,7 @@ impl Bound {
         let replay = |set: &Parameters| Replay::bound(*set, legal.line, now.time);
         Self {
             laws: legal.laws.iter().map(replay).collect(),
+            line: None,
             begin: now,
             cnp: 0,
             cnp_before: 0,
@@ -124,6 +131,12 @@ impl Bound {
         }
     }
 
+    /// Asks for what [`Bound::mark`] needs.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(self);
+    }
+
     /// Bytes on the wire since the window began.
     fn sent(&self, now: &Progress) -> u64 {
         let packets = now.packets.saturating_sub(self.begin.packets);
@@ -134,6 +147,7 @@ impl Bound {
     /// A notification that surely is for the flow.
     pub(crate) fn cnp(&mut self, now: Progress) {
         let sent = self.sent(&now);
+        self.line = None;
         for law in &mut self.laws {
             law.cnp(now.time, self.begin.time, sent);
         }
@@ -152,6 +166,22 @@ impl Bound {
         !is_paced || law.byte_counter() >= FEW_BYTES || self.laws.len() == 1
     }
 
+    /// The most that any law allows in the window that goes on, which lasts for `time` up to `now`.
+    fn allowed(&mut self, now: &Progress, time: Nanos) -> u64 {
+        let sent = self.sent(now);
+        let mut allowed = 0;
+        for at in 0..self.laws.len() {
+            let mean = self.laws[at].bin(self.begin.time, time, sent, false);
+            if self.may_apply(&self.laws[at]) {
+                allowed = allowed.max(mean.unwrap_or(u64::MAX));
+            }
+        }
+        if self.laws.iter().all(Replay::is_free) {
+            self.line = self.laws.first().map(Replay::line);
+        }
+        allowed
+    }
+
     /// Called now and then: ends the window when it is long enough.
     #[expect(
         clippy::cast_precision_loss,
@@ -164,14 +194,7 @@ impl Bound {
         if time < WINDOW || now.packets < self.begin.packets.saturating_add(WINDOW_PACKETS) {
             return;
         }
-        let sent = self.sent(&now);
-        let mut allowed = 0;
-        for at in 0..self.laws.len() {
-            let mean = self.laws[at].bin(self.begin.time, time, sent, false);
-            if self.may_apply(&self.laws[at]) {
-                allowed = allowed.max(mean.unwrap_or(u64::MAX));
-            }
-        }
+        let allowed = self.line.unwrap_or_else(|| self.allowed(&now, time));
         // Without what frames take besides: a rate is not told too high.
         let measured = now.wire_bytes.saturating_sub(self.begin.wire_bytes) as f64 * 8.0 / time.seconds();
         self.peak = self.peak.max(measured);

@@ -243,9 +243,14 @@ impl Replay {
         self.current
     }
 
-    /// Nothing will change before the next notification.
-    fn is_free(&self) -> bool {
+    /// Nothing will change before the next notification: until then it need not be asked, and catches up with the next call.
+    pub(super) fn is_free(&self) -> bool {
         self.current >= self.line
+    }
+
+    /// The rate of the whole line, in bit/s.
+    pub(super) fn line(&self) -> u64 {
+        whole(self.line)
     }
 
     /// One increase, by either counter (figure 7).

@@ -1,6 +1,7 @@
 //! What the other direction's answers say of a flow's requests: how far they are acknowledged, which PSN the receiver
 //! waits for, why the sender falls back. How long answers take is left to `times`.
 
+use core::num::NonZeroU64;
 use std::collections::VecDeque;
 
 use roce_model::Nanos;
@@ -83,13 +84,14 @@ const MOST_NAKS: usize = 4;
 
 /// A PSN that the receiver asked for.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 struct Asked {
+    /// What it asks for was under way. In front: by this byte an `Option` shows that there is none.
+    overtaken: bool,
     at: u64,
     time: Nanos,
     /// RNR NAK: not before this time is over.
     timer: Nanos,
-    /// What it asks for was under way.
-    overtaken: bool,
 }
 
 impl Asked {
@@ -121,9 +123,15 @@ pub(crate) struct Answers {
     last_answer: Nanos,
     /// The PSN that the receiver waits for, as far as the requests seen here tell it; 0: for the next new one.
     expects: u64,
+    /// One past the highest PSN when a packet last came late without a NAK; 0: none has since.
+    late_before: u64,
+    /// A PSN that was sent again after a NAK, captured, and then sent once more by a timeout, and how often: lost behind the
+    /// tap each time, unless the receiver turns out to have had it.
+    lost_again: Option<(NonZeroU64, u32)>,
+    /// The latest RNR NAK that is not acknowledged. Of its cache line an ACK needs the first byte alone.
+    rnr: Option<Asked>,
     /// ACKs that acknowledged nothing new.
     duplicates: u64,
-    rnr: Option<Asked>,
     /// The latest sequence NAKs that no run has answered yet, in their order; those acknowledged since may still be on
     /// their way to the sender.
     naks: VecDeque<Asked>,
@@ -143,18 +151,16 @@ pub(crate) struct Answers {
     answered: u64,
     /// When the first PSNs were acknowledged.
     begin: Nanos,
-    /// One past the highest PSN when a packet last came late without a NAK; 0: none has since.
-    late_before: u64,
     /// How often the receiver acknowledged what it had got before a late packet.
     taken_out_of_order: u32,
-    /// A PSN that was sent again after a NAK, captured, and then sent once more by a timeout, and how often: lost behind the
-    /// tap each time, unless the receiver turns out to have had it.
-    lost_again: Option<(u64, u32)>,
     /// The latest run answered a NAK, or repeated one that did.
     run_by_nak: bool,
     /// The latest run showed all up to a packet that asks for an ACK.
     pub(super) run_asks: bool,
 }
+
+// An ACK that says something new touches the first line alone.
+const _: () = assert!(core::mem::offset_of!(Answers, rnr) < 64 && size_of::<Option<Asked>>() == 32);
 
 impl Answers {
     /// All before this PSN is acknowledged; 0: nothing was yet.
@@ -459,8 +465,9 @@ impl Answers {
             }
             Trigger::Timeout => {
                 if self.run_by_nak && self.run_asks && self.run.start == at && self.acked == at {
-                    let before = self.lost_again.filter(|(psn, _)| *psn == at);
-                    self.lost_again = Some((at, before.map_or(0, |(_, times)| times) + 1));
+                    let before = self.lost_again.filter(|(psn, _)| psn.get() == at);
+                    let times = before.map_or(0, |(_, times)| times) + 1;
+                    self.lost_again = NonZeroU64::new(at).map(|psn| (psn, times));
                 }
                 let waited = self.waited(request);
                 self.timer = if self.timer.0 == 0 {
@@ -556,8 +563,9 @@ impl Tracker {
         };
         answers.last_answer = time;
         let is_new = answers.acknowledge(psn, requests.next, time);
-        let begun = self.begun();
-        if let Some(holes) = &mut self.holes {
+        if self.holes.is_some() {
+            let begun = self.begun();
+            let holes = self.holes.get_or_insert_default();
             if is_new {
                 holes.cover(psn, time);
             }
@@ -569,7 +577,7 @@ impl Tracker {
         // The receiver has no more than the latest run brought: the run before brought it nothing.
         let lost_again = Some(answers).filter(|_| is_new).and_then(|answers| {
             let (sent, times) = answers.lost_again.take()?;
-            (psn > sent && psn <= answers.run.end).then_some((psn_of(sent), times))
+            (psn > sent.get() && psn <= answers.run.end).then_some((psn_of(sent.get()), times))
         });
         Answered {
             is_new,

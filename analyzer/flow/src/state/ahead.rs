@@ -34,13 +34,13 @@ impl Cold {
     #[inline]
     pub(crate) fn prefetch_for_request(&self) {
         prefetch(&self.times);
-        prefetch(&self.lengths);
     }
 
     /// Asks for what the answer to one needs.
     #[inline]
     pub(crate) fn prefetch_for_answer(&self) {
         prefetch(&self.times);
+        prefetch(&self.tracker);
     }
 
     /// Asks for what is needed to look at the flow's rate, or to note a mark.

@@ -5,6 +5,7 @@ use roce_model::Packet;
 use roce_wire::Ecn;
 
 use super::{FlowTable, Found, TOGETHER};
+use crate::congestion::Congestion;
 use crate::prefetch::prefetch;
 use crate::state::{Cold, Hot};
 use crate::times::Times;
@@ -103,6 +104,8 @@ impl Ahead {
                 prefetch(answers);
             }
         }
+        let paced = || self.paced.of(cold).filter_map(|cold| cold.congestion.as_deref());
+        paced().for_each(Congestion::prefetch_behind);
         let answered = || self.answered.of(cold).filter_map(|cold| cold.times.as_deref());
         answered().for_each(Times::prefetch_behind);
         answered().for_each(Times::prefetch_counts);
