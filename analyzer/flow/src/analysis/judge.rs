@@ -4,11 +4,12 @@ use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{Extended, Operation, Psn};
 
 use super::Analysis;
+use super::jump::Jump;
 use crate::asked::LooksFor;
 use crate::counts::{Counts, Rare};
 use crate::holes::{DecidedHole, Fate};
 use crate::messages::PendingRead;
-use crate::requests::{Again, Decision, Judged, Request, Run, Tracker, Verdict, psn_of};
+use crate::requests::{Again, Connected, Decision, Judged, Request, Run, Tracker, Verdict, psn_of};
 use crate::state::{Cold, Hot};
 use crate::table::Found;
 use crate::times::Times;
@@ -116,6 +117,13 @@ impl Analysis {
         };
         let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
         hot.last_request = hot.last_request.max(packet.time);
+        let jump = Jump::of(&hot.requests, &request, packet);
+        let messages = cold.totals.messages() + u64::from(hot.counts.messages);
+        let anew = jump.and_then(|jump| jump.begins_anew(&request, cold.only_port(), messages, packet));
+        if let Some(reason) = anew {
+            let connected = Connected { reason, first: None };
+            cold.tracker.connect(&mut hot.requests, connected);
+        }
         let reliable = cold.key.service.is_reliable();
         let started = hot.requests.next != 0;
         let undecided = cold.tracker.is_undecided();
@@ -126,6 +134,11 @@ impl Analysis {
         };
         if !started {
             cold.first_psn = Some(psn);
+        }
+        match (verdict, jump) {
+            (Verdict::Gap { .. }, Some(jump)) => cold.completed.jumped(jump, messages),
+            (Verdict::InOrder | Verdict::Gap { .. }, _) => {}
+            _ => cold.completed.disturbed(),
         }
         if !undecided && cold.tracker.is_undecided() {
             self.bins.undecided_at(bin, at);
@@ -150,6 +163,7 @@ impl Analysis {
             self.new_epoch(at, packet, reason);
             let hot = &mut self.table.hot[at as usize];
             let cold = &mut self.table.cold[at as usize];
+            hot.evidence.begin_anew(packet.roce.ip_id);
             verdict = cold.tracker.observe(&mut hot.requests, &request);
             cold.first_psn = Some(psn);
         }
@@ -327,7 +341,7 @@ impl Analysis {
     }
 
     /// Ends the epoch of a flow: what was counted goes under the old one.
-    fn new_epoch(&mut self, at: u32, packet: &Packet, reason: &'static str) {
+    pub(super) fn new_epoch(&mut self, at: u32, packet: &Packet, reason: &'static str) {
         self.close_flow(at, false);
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
