@@ -5,7 +5,8 @@
 
 use roce_model::{Nanos, Packet};
 
-use crate::requests::{LARGEST_GAP, Request, Requests};
+use crate::copies::Ids;
+use crate::requests::{LARGEST_GAP, Request, Requests, Verdict};
 
 /// No queue pair is connected again in less time.
 const REST: Nanos = Nanos(50_000);
@@ -21,10 +22,13 @@ pub(super) struct Jump {
     ahead: i32,
     /// Its PSN, counted on past 24 bits.
     at: u64,
+    /// Ends of messages that were captured before it.
+    messages: u64,
 }
 
 impl Jump {
-    pub(super) fn of(requests: &Requests, request: &Request, packet: &Packet) -> Option<Self> {
+    /// `messages`: ends of messages captured so far.
+    pub(super) fn of(requests: &Requests, request: &Request, messages: u64, packet: &Packet) -> Option<Self> {
         let ahead = request.psn.offset_from(requests.expected());
         let is_one = requests.next != 0
             && (1..=LARGEST_GAP).contains(&ahead)
@@ -33,33 +37,25 @@ impl Jump {
         is_one.then(|| Self {
             ahead,
             at: requests.next + u64::from(ahead.unsigned_abs()),
+            messages,
         })
     }
 
-    /// What shows that the request is the first one of another connection. `port`: the only UDP source port of the flow so far;
-    /// `messages`: those captured before.
+    /// What shows that the request is the first one of another connection. `port`: the only UDP source port of the flow so far.
     pub(super) fn begins_anew(
         self,
         request: &Request,
         port: Option<u16>,
-        messages: u64,
         packet: &Packet,
     ) -> Option<&'static str> {
-        let behind = request.ids.and_then(|ids| ids.behind()).unwrap_or(0);
+        let behind = request.ids.and_then(Ids::behind).unwrap_or(0);
         if behind > 0 && self.ahead < TURN {
             return Some("IP identifications began anew");
         }
         let has_other_port = port.is_some_and(|port| port != packet.roce.udp_source_port);
-        (has_other_port && messages >= MESSAGES_BY_ONE_PORT).then_some("the UDP source port is another one")
+        (has_other_port && self.messages >= MESSAGES_BY_ONE_PORT)
+            .then_some("the UDP source port is another one")
     }
-}
-
-/// A jump that the next answer judges.
-#[derive(Clone, Copy, Debug)]
-struct Unjudged {
-    at: u64,
-    /// Ends of messages that were captured before it.
-    messages: u64,
 }
 
 /// The messages that a flow's receiver has completed, as its answers say (MSN in the AETH, IBTA 9.7.7).
@@ -68,21 +64,19 @@ pub(crate) struct Completed {
     msn: u32,
     /// What the latest answer covered: all before this PSN. 0: there was none.
     covered: u64,
-    jump: Option<Unjudged>,
+    /// A jump that the next answer judges.
+    jump: Option<Jump>,
 }
 
 impl Completed {
-    /// The PSNs jumped ahead, and nothing in the packet shows why.
-    pub(super) fn jumped(&mut self, jump: Jump, messages: u64) {
-        self.jump = Some(Unjudged {
-            at: jump.at,
-            messages,
-        });
-    }
-
-    /// Packets come out of their order: how many messages ended since a jump is not known.
-    pub(super) fn disturbed(&mut self) {
-        self.jump = None;
+    /// A request was judged; `jump`: it jumped ahead. Where packets come out of their order, how many messages ended since a jump
+    /// is not known.
+    pub(super) fn jumped(&mut self, jump: Option<Jump>, verdict: Verdict) {
+        match (verdict, jump) {
+            (Verdict::Gap { .. }, Some(jump)) => self.jump = Some(jump),
+            (Verdict::InOrder | Verdict::Gap { .. }, _) => {}
+            _ => self.jump = None,
+        }
     }
 
     /// An answer that covers all before `covered`, which is all that was sent where `all` says so. `messages`: ends of messages
@@ -111,13 +105,19 @@ mod tests {
     const JUMP: Jump = Jump {
         ahead: 40_000,
         at: 50_000,
+        messages: 8,
+    };
+
+    const GAP: Verdict = Verdict::Gap {
+        first: roce_wire::Psn::new(10_000),
+        missing: 40_000,
     };
 
     /// Seven messages were completed and eight captured, up to PSN 9,999; then the PSNs jumped to 50,000.
     fn jumped() -> Completed {
         let mut completed = Completed::default();
         assert!(!completed.note(9_000, 7, false, 7));
-        completed.jumped(JUMP, 8);
+        completed.jumped(Some(JUMP), GAP);
         completed
     }
 
@@ -150,7 +150,7 @@ mod tests {
     fn a_count_past_24_bits_goes_on() {
         let mut completed = Completed::default();
         completed.note(9_000, 0x00ff_ffff, true, 7);
-        completed.jumped(JUMP, 7);
+        completed.jumped(Some(JUMP), GAP);
         assert!(!completed.note(50_010, 1, true, 8));
     }
 
@@ -160,10 +160,10 @@ mod tests {
         assert!(!completed.note(10_000, 8, true, 8));
         assert!(completed.note(50_001, 1, false, 9));
         let mut unknown = Completed::default();
-        unknown.jumped(JUMP, 8);
+        unknown.jumped(Some(JUMP), GAP);
         assert!(!unknown.note(50_001, 1, true, 9), "no count before");
         let mut disturbed = jumped();
-        disturbed.disturbed();
+        disturbed.jumped(None, Verdict::Unknown);
         assert!(!disturbed.note(50_001, 1, true, 9));
     }
 
@@ -188,25 +188,29 @@ mod tests {
             next: 1_000,
             disturbed: false,
         };
-        let is_one = |silence, opcode| Jump::of(&requests, &request(silence), &packet(opcode, 5)).is_some();
+        let is_one =
+            |silence, opcode| Jump::of(&requests, &request(silence), 0, &packet(opcode, 5)).is_some();
         assert!(is_one(50_000, 0x06), "WRITE First");
         assert!(is_one(50_000, 0x04), "SEND Only");
         assert!(!is_one(50_000, 0x07), "WRITE Middle");
         assert!(!is_one(49_999, 0x06));
-        assert!(Jump::of(&Requests::default(), &request(50_000), &packet(0x06, 5)).is_none());
+        assert!(Jump::of(&Requests::default(), &request(50_000), 0, &packet(0x06, 5)).is_none());
     }
 
     #[test]
     fn another_port_and_older_identifications_are_another_connection() {
-        use crate::copies::{IdAge, Ids};
+        use crate::copies::IdAge;
         let anew = |ids, port, messages, ahead| {
             let request = Request {
                 ids,
                 ..request(60_000)
             };
-            let jump = Jump { ahead, ..JUMP };
-            jump.begins_anew(&request, port, messages, &packet(0x06, 5))
-                .is_some()
+            let jump = Jump {
+                ahead,
+                messages,
+                ..JUMP
+            };
+            jump.begins_anew(&request, port, &packet(0x06, 5)).is_some()
         };
         assert!(!anew(None, Some(5), 8, 40));
         assert!(anew(None, Some(6), 8, 40));
