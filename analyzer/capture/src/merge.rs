@@ -231,7 +231,7 @@ impl Merge {
             let before = reader.steps_back();
             match reader.next_batch() {
                 Ok(Some(batch)) => {
-                    sorter.push(batch, reader.steps_back() == before);
+                    sorter.push(batch, reader.steps_back() == before, reader.interfaces());
                     reader.note_sorting(sorter.sorting());
                 }
                 Ok(None) => *over = Some(Ok(())),

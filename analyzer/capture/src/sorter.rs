@@ -4,14 +4,18 @@
 //! not. So batches are held until nothing that belongs before their last frame can come, [`Sorter::WINDOW`] of the stamps
 //! later. As long as batches come in order they pass as they are; frames that are not in order are sorted, and copied into
 //! new batches. Leaves reading to `reader`.
+//!
+//! Records with one stamp, from several queues, are in no order that the file knows: an answer then stands behind the requests
+//! of its stamp, one of which it may answer.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use bytes::Bytes;
 use roce_model::Nanos;
+use roce_wire::{AethKind, Nak, Operation};
 
-use crate::frame::{Batch, Frame, Lost, Note, place};
+use crate::frame::{Batch, Frame, Interface, Lost, Note, place};
 
 /// What was found out of order, and what was done about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +50,9 @@ enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Item {
     time: Nanos,
-    /// At one time the order is that of the file.
+    /// At one time an answer comes behind all others; ...
+    answers: bool,
+    /// ... but for that, the order is that of the file.
     number: u64,
     slot: usize,
     index: usize,
@@ -125,7 +131,8 @@ impl Sorter {
     }
 
     /// Takes the next batch; `in_order`: none of its frames steps back, nor does the first one against that before it.
-    pub(crate) fn push(&mut self, batch: Batch, in_order: bool) {
+    /// `interfaces`: those that the frames of this batch, and of all before it, came through.
+    pub(crate) fn push(&mut self, batch: Batch, in_order: bool, interfaces: &[Interface]) {
         let bytes = batch.data.len();
         self.bytes += bytes;
         self.frames += batch.frames.len();
@@ -138,9 +145,9 @@ impl Sorter {
         }
         self.note_disorder(&batch);
         for held in std::mem::take(&mut self.held) {
-            self.sort(held.batch, held.bytes);
+            self.sort(held.batch, held.bytes, interfaces);
         }
-        self.sort(batch, bytes);
+        self.sort(batch, bytes, interfaces);
     }
 
     /// Counts the frames of the next batch that are out of order.
@@ -160,17 +167,18 @@ impl Sorter {
     }
 
     /// Puts what is in a batch among what waits to be sorted.
-    fn sort(&mut self, batch: Batch, bytes: usize) {
+    fn sort(&mut self, batch: Batch, bytes: usize, interfaces: &[Interface]) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
         });
         // What has no stamp of its own comes where it stands.
-        let mut last = self.gone;
-        let mut add = |time: Nanos, kind, index| {
+        let mut last = (self.gone, false);
+        let mut add = |(time, answers): (Nanos, bool), kind, index| {
             self.numbered += 1;
             self.items.push(Reverse(Item {
                 time,
+                answers,
                 number: self.numbered,
                 slot,
                 index,
@@ -180,8 +188,8 @@ impl Sorter {
         let (mut losses, mut notes) = (0, 0);
         for at in 0..=batch.frames.len() {
             let frame = batch.frames.get(at);
-            let time = frame.map(|frame| frame.time).filter(|time| *time != NO_STAMP);
-            let placed = time.unwrap_or(last);
+            let stamped = frame.filter(|frame| frame.time != NO_STAMP);
+            let placed = stamped.map_or(last, |frame| (frame.time, answers(&batch, frame, interfaces)));
             while batch
                 .lost
                 .get(losses)
@@ -310,6 +318,27 @@ impl Sorter {
     /// Batches whose frames were copied.
     pub(crate) fn take_spent(&mut self) -> Vec<Batch> {
         std::mem::take(&mut self.spent)
+    }
+}
+
+/// Whether a frame answers a request that came before it; of those in tunnels nobody looks. A NAK for a PSN out of sequence does not count: the packet
+/// that is sent again because of it may have the same stamp.
+fn answers(batch: &Batch, frame: &Frame, interfaces: &[Interface]) -> bool {
+    let Some(interface) = interfaces.get(frame.interface as usize) else {
+        return false;
+    };
+    let fcs = u32::from(frame.fcs_bytes);
+    let original = frame.original.max(frame.captured).saturating_sub(fcs);
+    let bytes = batch.bytes(frame);
+    let bytes = bytes.get(..original as usize).unwrap_or(bytes);
+    let Some(roce) = roce_wire::fast::decode(interface.link, bytes, original) else {
+        return false;
+    };
+    let opcode = roce.bth.opcode();
+    match opcode.operation() {
+        Operation::Acknowledge => roce.aeth.kind() != AethKind::Nak(Nak::PsnSequenceError),
+        Operation::ReadResponse | Operation::AtomicAcknowledge => true,
+        _ => opcode.is_cnp(),
     }
 }
 

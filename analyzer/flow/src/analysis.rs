@@ -9,11 +9,14 @@ mod count;
 mod cross;
 mod host;
 mod judge;
+mod jump;
 mod life;
 mod limits;
 mod notify;
 mod pair;
 mod so_far;
+
+pub(crate) use jump::Completed;
 
 use std::collections::HashMap;
 

@@ -272,6 +272,11 @@ impl CopyEvidence {
         })
     }
 
+    /// A new connection begins with the packet that was taken last: its identifications are compared with this one.
+    pub(crate) fn begin_anew(&mut self, ip_id: u16) {
+        (self.newest_id, self.age) = (ip_id, None);
+    }
+
     /// Two packets had different identifications: the sender counts them, so a resend has a new one.
     #[inline]
     fn ids_vary(&self, ip_id: u16) -> bool {

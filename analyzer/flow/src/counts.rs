@@ -134,6 +134,11 @@ pub(crate) struct FlowTotals {
 }
 
 impl FlowTotals {
+    /// Messages whose last packet was captured.
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages
+    }
+
     /// Asks for it, but for what is rare.
     #[inline]
     pub(crate) fn prefetch(&self) {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use roce_model::{FlowId, FlowKey, FlowRow, Nanos, Packet, TapId};
 use roce_wire::{Carrier, Psn, Service, Through, VlanTag};
 
+use crate::analysis::Completed;
 use crate::bins::{Active, Row};
 use crate::congestion::{Congestion, Meter, WINDOW_PACKETS};
 use crate::copies::CopyEvidence;
@@ -104,6 +105,8 @@ pub(crate) struct Cold {
     pub(crate) lengths: Distribution,
     // With answers: the line of requests, and the first one of this.
     pub(crate) tracker: Tracker,
+    /// What its receiver has completed.
+    pub(crate) completed: Completed,
     pub(crate) pending_read: Option<PendingRead>,
     /// The rate before any time, once the flow has sent some packets.
     pub(crate) meter: Option<Box<Meter>>,
@@ -278,6 +281,7 @@ impl Cold {
             lengths: Distribution::default(),
             pending_read: None,
             tracker: Tracker::default(),
+            completed: Completed::default(),
             meter: None,
             congestion: None,
             pace: Pace::default(),
@@ -311,6 +315,7 @@ impl Cold {
         self.pending_read = None;
         self.responses = Responses::default();
         self.first_psn = None;
+        self.completed = Completed::default();
         self.trouble = None;
         (self.times, self.reads, self.pace) = (None, None, Pace::default());
         (self.read_requests, self.atomics) = (0, 0);

@@ -45,7 +45,7 @@ fn sorted(times: &[u64], size: usize, most_bytes: usize) -> (Vec<u64>, Sorting) 
     let mut sorter = Sorter::new(most_bytes);
     let (mut all, mut last) = (Vec::new(), None);
     for some in times.chunks(size) {
-        sorter.push(batch(some), is_in_order(some, last));
+        sorter.push(batch(some), is_in_order(some, last), &[]);
         last = some.last().copied();
         all.extend(out(&mut sorter, false));
     }
@@ -61,10 +61,10 @@ fn batches_in_order_pass_as_they_are_once_a_millisecond_has_passed() {
     let mut sorter = Sorter::new(1 << 20);
     let first = batch(&[1, 2, 3]);
     let data = first.data().as_ptr();
-    sorter.push(first, true);
-    sorter.push(batch(&[MS + 2]), true);
+    sorter.push(first, true, &[]);
+    sorter.push(batch(&[MS + 2]), true, &[]);
     assert!(sorter.pop(false).is_none(), "3 is not a millisecond ago");
-    sorter.push(batch(&[MS + 3]), true);
+    sorter.push(batch(&[MS + 3]), true, &[]);
     let passed = sorter.pop(false).unwrap();
     assert_eq!(passed.data().as_ptr(), data, "nothing was copied");
     assert!(sorter.pop(false).is_none());
@@ -136,7 +136,7 @@ fn losses_and_notes_stay_before_their_frames() {
         offset: 8,
         length: 8,
     });
-    sorter.push(lossy, false);
+    sorter.push(lossy, false, &[]);
     let popped = sorter.pop(true).unwrap();
     let times: Vec<u64> = popped.frames().iter().map(|frame| frame.time.0).collect();
     assert_eq!(times, [30, 40, 50]);
@@ -155,6 +155,72 @@ fn a_record_without_a_stamp_that_fits_stays_behind_the_one_before_it() {
     let (all, sorting) = sorted(&[10, u64::MAX, 30, 20], 4, 1 << 20);
     assert_eq!(all, [10, u64::MAX, 20, 30]);
     assert_eq!((sorting.frames, sorting.furthest_ns), (1, 10));
+}
+
+/// An Ethernet frame with RoCEv2 over IPv4 (RFC 791, RFC 768, IBTA A17): opcode, PSN, and an AETH with this syndrome.
+fn roce_frame(opcode: u8, psn: u8, syndrome: u8) -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    frame.extend([0x08, 0x00]);
+    // IPv4: 20 + 8 + 12 + 4 + 4 bytes, protocol UDP.
+    frame.extend([
+        0x45, 0, 0, 48, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+    ]);
+    // UDP: port 0xc000 to 4791 (0x12b7), 28 bytes.
+    frame.extend([0xc0, 0, 0x12, 0xb7, 0, 28, 0, 0]);
+    frame.extend([opcode, 0, 0xff, 0xff, 0, 0, 0, 0x11, 0, 0, 0, psn]);
+    frame.extend([syndrome, 0, 0, 1, 0, 0, 0, 0]);
+    frame
+}
+
+#[test]
+fn an_answer_comes_behind_the_requests_of_its_stamp() {
+    // SEND Only is 0x04, Acknowledge 0x11; the syndromes of an ACK and of a NAK for a PSN out of sequence are 0x1f and 0x60.
+    let frames = [
+        (70, roce_frame(0x04, 1, 0)),
+        (50, roce_frame(0x11, 2, 0x1f)),
+        (50, roce_frame(0x11, 3, 0x60)),
+        (50, roce_frame(0x04, 4, 0)),
+        (40, roce_frame(0x11, 5, 0x1f)),
+        (50, roce_frame(0x04, 6, 0)),
+    ];
+    let mut data = Vec::new();
+    let mut of_batch = Vec::new();
+    for (time, bytes) in &frames {
+        of_batch.push(Frame {
+            time: Nanos(*time),
+            offset: place(data.len()),
+            captured: 62,
+            original: 62,
+            interface: 0,
+            fcs_bytes: 0,
+            direction: Direction::Unknown,
+        });
+        assert_eq!(bytes.len(), 62);
+        data.extend_from_slice(bytes);
+    }
+    let psns = |in_order: bool, frames: &[Frame]| {
+        let interface = Interface {
+            link: roce_wire::LinkType::ETHERNET,
+            name: None,
+            description: None,
+            snaplen: 0,
+            fcs_bytes: 0,
+            quantum_ns: 1,
+            dropped: None,
+        };
+        let mut sorter = Sorter::new(1 << 20);
+        let batch = Batch::new(Bytes::from(data.clone()), frames.to_vec(), Vec::new());
+        sorter.push(batch, in_order, &[interface]);
+        let popped = sorter.pop(true).unwrap();
+        popped
+            .frames()
+            .iter()
+            .map(|frame| popped.bytes(frame)[53])
+            .collect::<Vec<u8>>()
+    };
+    assert_eq!(psns(false, &of_batch), [5, 3, 4, 6, 2, 1], "sorted");
+    // A file in order keeps its own: whoever wrote it saw the answer first.
+    assert_eq!(psns(true, &of_batch[1..4]), [2, 3, 4]);
 }
 
 proptest! {

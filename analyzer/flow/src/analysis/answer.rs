@@ -36,6 +36,15 @@ impl Analysis {
                 AethKind::Reserved(_) => return,
             },
         };
+        if roce.seen.has(Extended::AETH) {
+            let captured = cold.totals.messages() + u64::from(hot.counts.messages);
+            let all = covered == requests.next;
+            if cold.completed.note(covered, roce.aeth.msn(), all, captured) {
+                // Nothing was lost where the PSNs jumped. The requests since stay with the connection before.
+                let reason = "the receiver counts its messages anew";
+                return self.new_epoch(requests_at, packet, reason);
+            }
+        }
         let answered = match (answer, roce.aeth.kind()) {
             (Answer::Ack, _) => cold.tracker.acknowledged(&requests, covered, time),
             (Answer::Nak, AethKind::RnrNak { timer }) => {

@@ -4,11 +4,12 @@ use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{Extended, Operation, Psn};
 
 use super::Analysis;
+use super::jump::Jump;
 use crate::asked::LooksFor;
 use crate::counts::{Counts, Rare};
 use crate::holes::{DecidedHole, Fate};
 use crate::messages::PendingRead;
-use crate::requests::{Again, Decision, Judged, Request, Run, Tracker, Verdict, psn_of};
+use crate::requests::{Again, Connected, Decision, Judged, Request, Run, Tracker, Verdict, psn_of};
 use crate::state::{Cold, Hot};
 use crate::table::Found;
 use crate::times::Times;
@@ -116,6 +117,7 @@ impl Analysis {
         };
         let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
         hot.last_request = hot.last_request.max(packet.time);
+        let jump = look_at_jump(hot, cold, &request, packet);
         let reliable = cold.key.service.is_reliable();
         let started = hot.requests.next != 0;
         let undecided = cold.tracker.is_undecided();
@@ -127,6 +129,7 @@ impl Analysis {
         if !started {
             cold.first_psn = Some(psn);
         }
+        cold.completed.jumped(jump, verdict);
         if !undecided && cold.tracker.is_undecided() {
             self.bins.undecided_at(bin, at);
         }
@@ -148,12 +151,18 @@ impl Analysis {
         }
         if let Verdict::NewEpoch(reason) = verdict {
             self.new_epoch(at, packet, reason);
-            let hot = &mut self.table.hot[at as usize];
-            let cold = &mut self.table.cold[at as usize];
-            verdict = cold.tracker.observe(&mut hot.requests, &request);
-            cold.first_psn = Some(psn);
+            verdict = self.observe_first(at, &request, packet);
         }
         verdict
+    }
+
+    /// The first request of an epoch.
+    fn observe_first(&mut self, at: u32, request: &Request, packet: &Packet) -> Verdict {
+        let hot = &mut self.table.hot[at as usize];
+        let cold = &mut self.table.cold[at as usize];
+        hot.evidence.begin_anew(packet.roce.ip_id);
+        cold.first_psn = Some(request.psn);
+        cold.tracker.observe(&mut hot.requests, request)
     }
 
     /// Reports the runs that ended and applies the decisions that were taken.
@@ -327,7 +336,7 @@ impl Analysis {
     }
 
     /// Ends the epoch of a flow: what was counted goes under the old one.
-    fn new_epoch(&mut self, at: u32, packet: &Packet, reason: &'static str) {
+    pub(super) fn new_epoch(&mut self, at: u32, packet: &Packet, reason: &'static str) {
         self.close_flow(at, false);
         let hot = &mut self.table.hot[at as usize];
         let cold = &mut self.table.cold[at as usize];
@@ -348,6 +357,17 @@ impl Analysis {
             ..EventRow::default()
         });
     }
+}
+
+/// A request that jumps ahead: where it shows that a new connection begins, the tracker begins an epoch; else the next answer may show it.
+fn look_at_jump(hot: &mut Hot, cold: &mut Cold, request: &Request, packet: &Packet) -> Option<Jump> {
+    let messages = cold.totals.messages() + u64::from(hot.counts.messages);
+    let jump = Jump::of(&hot.requests, request, messages, packet)?;
+    if let Some(reason) = jump.begins_anew(request, cold.only_port(), packet) {
+        let connected = Connected { reason, first: None };
+        cold.tracker.connect(&mut hot.requests, connected);
+    }
+    Some(jump)
 }
 
 /// Tells a flow of the losses of its tap: a gap in its requests or responses would be the capture's own.

@@ -1,6 +1,7 @@
 //! Pairing: finds the flow of the other direction from requests and their answers, and keeps the link between the two
 //! right while flows come and go. What counts as enough is said in `pairing`.
 
+use core::ops::Range;
 use std::collections::hash_map::Entry;
 
 use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
@@ -16,6 +17,9 @@ use crate::state::Cold;
 use crate::table::Found;
 use crate::vantage::Other;
 
+/// An ACK that names a PSN which did not ask for it, as receivers that acknowledge several messages at once send, is for one of so
+/// many latest PSNs of its flow: a megabyte under way with 1 KiB packets. By chance it falls there in one of 16,384 cases.
+const UNDER_WAY: i32 = 1 << 10;
 /// An answer to a request that was not captured, but may have been: how much doubt it adds. The capture lost it, perhaps.
 const NEAR: u8 = 2;
 /// An answer to a PSN where the other flow never was.
@@ -115,7 +119,8 @@ impl Analysis {
                 AethKind::Nak(Nak::PsnSequenceError) | AethKind::RnrNak { .. }
             );
             let is_nak = is_nak && packet.roce.bth.opcode().operation() == Operation::Acknowledge;
-            if let Some(requester) = is_nak.then(|| self.named_by(at, packet)).flatten() {
+            let named = is_nak.then(|| self.named_by(at, -FAR_PSNS..LARGEST_GAP + 1, packet));
+            if let Some(requester) = named.flatten() {
                 let asked = self.table.hot[requester.at as usize].last_request;
                 self.note_match(self.handle(at), requester, asked, packet);
             }
@@ -167,16 +172,24 @@ impl Analysis {
         } else {
             (answered, answered_ones)
         };
-        let Some((candidate, asked)) = found else { return };
+        let Some((candidate, asked)) = found else {
+            if packet.roce.bth.opcode().operation() == Operation::Acknowledge
+                && let Some(requester) = self.named_by(at, -UNDER_WAY..0, packet)
+            {
+                let asked = self.table.hot[requester.at as usize].last_request;
+                self.note_match(me, requester, asked, packet);
+            }
+            return;
+        };
         if ones > 1 || askers.crowded {
             return self.evidence(me).tied();
         }
         self.note_match(me, candidate, asked, packet);
     }
 
-    /// The only flow whose requests the NAK of the flow at `at` may name: it alone has sent the PSN, or is about to, and all others
-    /// are far off.
-    fn named_by(&self, at: u32, packet: &Packet) -> Option<Handle> {
+    /// The only flow whose requests the answer of the flow at `at` may name: it alone has sent the PSN, or is about to, and all
+    /// others are far off. The PSN is ahead of the one that the flow sends next by a distance within `ahead`.
+    fn named_by(&self, at: u32, ahead: Range<i32>, packet: &Packet) -> Option<Handle> {
         let psn = packet.roce.bth.psn();
         let (back, service) = (
             self.table.cold[at as usize].back,
@@ -186,7 +199,11 @@ impl Analysis {
             let requests = &self.table.hot[**other as usize].requests;
             requests.next != 0 && (-FAR_PSNS..=LARGEST_GAP).contains(&psn.offset_from(requests.expected()))
         };
-        let mut near = self.siblings.get(&back)?.iter().filter(is_near);
+        let siblings = self.siblings.get(&back)?;
+        let mut near = siblings
+            .iter()
+            .filter(|_| siblings.len() < MAX_SIBLINGS)
+            .filter(is_near);
         let (only, None) = (*near.next()?, near.next()) else {
             return None;
         };
@@ -195,6 +212,7 @@ impl Analysis {
         let is_new = evidence.is_none_or(|evidence| !evidence.is_answered_by(psn, self.handle(at)));
         let requests = &self.table.hot[only as usize].requests;
         let fits = is_new
+            && ahead.contains(&psn.offset_from(requests.expected()))
             && !requests.is_near_zero()
             && only != at
             && self.is_open(handle)
@@ -205,6 +223,10 @@ impl Analysis {
     /// The answer of `me` fits a request of `candidate`, sent at `asked`, and of no other flow.
     fn note_match(&mut self, me: Handle, candidate: Handle, asked: Nanos, packet: &Packet) {
         let (at, psn) = (me.at, packet.roce.bth.psn());
+        if self.port_names_another(at, candidate.at) || self.port_names_another(candidate.at, at) {
+            // Flows with PSNs alike, whose answers were stamped before their requests, seem to answer each other.
+            return;
+        }
         let settled = self.settled(at);
         self.evidence(me).matched(candidate, asked, packet.time, settled);
         let other = self.evidence(candidate);
@@ -276,6 +298,21 @@ impl Analysis {
             && other_hot.requests.next != 0
             && (-LARGEST_GAP..0).contains(&psn.offset_from(other_hot.requests.expected()));
         fits.then_some(other)
+    }
+
+    /// Whether the UDP source port of the flow at `at` says that its other direction is another flow than that at `other`.
+    fn port_names_another(&self, at: u32, other: u32) -> bool {
+        let cold = &self.table.cold[at as usize];
+        let named = cold.only_port().and_then(|port| {
+            let named = self.shared_ports.only(cold.back, port)?;
+            let named_cold = self.table.cold.get(named as usize)?;
+            let fits = self.shared_ports.only(cold.groups.pair, port) == Some(at)
+                && named_cold.only_port() == Some(port)
+                && named_cold.key.service == cold.key.service
+                && source_port(cold.key.destination_qpn, named_cold.key.destination_qpn) == port;
+            fits.then_some(named)
+        });
+        named.is_some_and(|named| named != at && named != other)
     }
 
     /// Whether an answer of a paired flow fits the requests of its peer; when it has often not, the pairing ends.

@@ -24,6 +24,8 @@ struct Bound {
 const THIRDS: usize = 100;
 /// Steps of a search by halves.
 const HALVES: usize = 60;
+/// Widths that differ by less, in nanoseconds, are one: a search ends beside its goal.
+const ROUNDING: f64 = 1e-6;
 
 impl Bound {
     /// Sorts the points and keeps the corners of the hull on the side of the line: `sign` is 1 for the lower one, -1 for
@@ -140,14 +142,15 @@ impl Corridor {
     }
 
     /// How far, between the first and the last point, a line that fits can be from the line of this slope and this height
-    /// at zero. Zero where none fits.
+    /// at zero. Where none fits, because points cross by the noise of stamps, how far its two sides are.
     pub(super) fn farthest(&self, slope: f64, height: f64, most: f64) -> f64 {
         let widest = self.widest(most);
-        if self.width(widest) < 0.0 {
-            return 0.0;
-        }
-        let [steepest, flattest] =
-            [most, -most].map(|limit| last(widest, limit, |slope| self.width(slope) >= 0.0));
+        let [steepest, flattest] = if self.width(widest) < 0.0 {
+            let is_as_wide = self.width(slope) + ROUNDING >= self.width(widest);
+            [if is_as_wide { slope } else { widest }; 2]
+        } else {
+            [most, -most].map(|limit| last(widest, limit, |slope| self.width(slope) >= 0.0))
+        };
         let all = || self.above.points.iter().chain(&self.below.points);
         let first = all().map(|point| point.x).fold(f64::INFINITY, f64::min);
         let last = all().map(|point| point.x).fold(f64::NEG_INFINITY, f64::max);
@@ -157,7 +160,11 @@ impl Corridor {
                 let line = height + slope * x;
                 let up = highest(flattest, steepest, |slope| self.ceiling(slope, x));
                 let down = highest(flattest, steepest, |slope| -self.floor(slope, x));
-                (self.ceiling(up, x) - line).max(line - self.floor(down, x))
+                let (ceiling, floor) = (self.ceiling(up, x), self.floor(down, x));
+                (ceiling - line)
+                    .max(line - floor)
+                    .max(floor - line)
+                    .max(line - ceiling)
             })
             .fold(0.0, f64::max)
     }

@@ -336,3 +336,45 @@ proptest! {
         let _ = compare(&packets, 0);
     }
 }
+
+#[test]
+fn clocks_within_the_noise_of_stamps_are_as_far_off_as_their_packets_show() {
+    // No time passes between the two ports of one switch, and stamps are rounded: packets that way show 64 ns, packets this
+    // way 66 ns or less, so that no offset fits all of them.
+    for ahead in [65, -300, 900] {
+        let packets: Vec<Stamped> = (0..100)
+            .map(|number| {
+                let forward = number % 2 == 0;
+                let shown = if forward { ahead + 1 } else { ahead - 1 };
+                let reference = BEGIN + number * MS;
+                Stamped {
+                    reference: Nanos(reference),
+                    other: Nanos(reference.checked_add_signed(shown).unwrap()),
+                    way: 1,
+                    forward,
+                    reference_first: Some(!forward),
+                }
+            })
+            .collect();
+        let found = offset(&packets);
+        let off = (wide(i128::from(ahead)) - found.ahead_ns).abs();
+        assert!(off <= found.uncertainty_ns.unwrap(), "{ahead}: {found:?}");
+    }
+}
+
+#[test]
+fn equal_clocks_are_not_far_off() {
+    let packets: Vec<Stamped> = (0..100)
+        .map(|number| Stamped {
+            reference: Nanos(BEGIN + number * MS),
+            other: Nanos(BEGIN + number * MS + number % 2),
+            way: 1,
+            forward: number % 2 == 0,
+            reference_first: Some(number % 2 == 1),
+        })
+        .collect();
+    let found = offset(&packets);
+    // Stamps are 1 ns apart, and two resolutions of 1 ns are added.
+    assert!(found.ahead_ns.abs() < 1.0, "{found:?}");
+    assert!(found.uncertainty_ns.unwrap() <= 4.0, "{found:?}");
+}
