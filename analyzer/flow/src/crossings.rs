@@ -20,8 +20,8 @@ pub(crate) use hops::{Ends, Hops, Sighted};
 use sent::Sent;
 pub(crate) use sides::{Seen, Sides};
 
-/// What all sightings of one packet share, and hardly any two packets: addresses, queue pairs, BTH, AETH, lengths, UDP
-/// source port and IPv4 identification. What is between two taps changes none of it: neither marks, nor the hop
+/// What all sightings of one packet share, and hardly any two packets: addresses, queue pairs, BTH, AETH, length, UDP
+/// source port and IPv4 identification. Headers behind the BTH that one capture shows and another one cuts off are not in it. What is between two taps changes none of it: neither marks, nor the hop
 /// limit, nor tags and tunnels are in it. The same in every run.
 pub fn identity(roce: &Roce) -> u64 {
     identities(roce).0
