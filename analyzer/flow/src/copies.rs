@@ -10,11 +10,13 @@ use crate::table::fold;
 use mirrors::Mirrors;
 
 /// The latest packets, by fingerprint: 16,384 of them in sets of four, the newest of a set first, so that a copy is
-/// found even thousands of packets later.
+/// found even thousands of packets later; eight times as many where a tap shows packets twice.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
     /// Fingerprint (high 32 bits), whether its copy was seen (1 bit), path (7 bits), time in units of 64 ns (low 24 bits).
     sets: Box<[[u64; 4]]>,
+    /// Bits of the tag that a place has above those of the fingerprint.
+    more: usize,
     mirrors: Mirrors,
 }
 
@@ -29,8 +31,8 @@ pub(crate) enum Sighting {
     Doubled,
     /// The same packet by the same way: a copy, made twice by the network, or sent again.
     SamePath,
-    /// The same packet by whatever way longer than a millisecond ago, as far as that is remembered: made twice by the network, or
-    /// sent again.
+    /// The same packet longer ago than mirrors take, 131 us, or by whatever way longer than a millisecond ago, as far as that is
+    /// remembered: made twice by the network, or sent again.
     LongAgo,
 }
 
@@ -42,7 +44,10 @@ impl Sighting {
     }
 }
 
-const SETS: usize = 1 << 12;
+const PLACE_BITS: u32 = 12;
+const SETS: usize = 1 << PLACE_BITS;
+/// So many times as many sets where a tap shows packets twice: 1 MiB.
+const MORE_ROOM: usize = 8;
 const TIME_SHIFT: u32 = 6;
 const TIME_MASK: u64 = (1 << 24) - 1;
 const PATH_SHIFT: u32 = 24;
@@ -56,6 +61,7 @@ impl Default for Recent {
     fn default() -> Self {
         Self {
             sets: vec![[0; 4]; SETS].into_boxed_slice(),
+            more: 0,
             mirrors: Mirrors::default(),
         }
     }
@@ -65,7 +71,14 @@ impl Recent {
     /// Asks for the place of a fingerprint.
     #[inline]
     pub(crate) fn prefetch(&self, fingerprint: u64) {
-        prefetch(&self.sets[place(fingerprint)]);
+        prefetch(&self.sets[self.place(fingerprint)]);
+    }
+
+    /// Where the packets with this fingerprint are.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "masked to the number of sets")]
+    fn place(&self, fingerprint: u64) -> usize {
+        fingerprint as usize & (SETS - 1) | ((fingerprint >> 32) as usize & self.more) << PLACE_BITS
     }
 
     /// Looks for the packet with this fingerprint among the latest ones, and remembers it.
@@ -74,14 +87,15 @@ impl Recent {
         let path = u64::from(packet.path) & PATH_MASK;
         let time = packet.time.0 >> TIME_SHIFT & TIME_MASK;
         let tag = fingerprint >> 32;
-        let set = &mut self.sets[place(fingerprint)];
+        let place = self.place(fingerprint);
+        let set = &mut self.sets[place];
         let entry = tag << 32 | path << PATH_SHIFT | time;
         // Nearly always there is nothing like it: that is told without a branch for each.
         if set.iter().map(|old| u8::from(old >> 32 == tag)).sum::<u8>() > 0 {
-            return self.look_alike(place(fingerprint), entry, packet);
+            return self.look_alike(place, entry, packet);
         }
         *set = [entry, set[0], set[1], set[2]];
-        self.mirrors.first(packet);
+        self.mirrors.first(short(tag), packet);
         Sighting::New
     }
 
@@ -95,7 +109,7 @@ impl Recent {
         let Some(old) = set.iter_mut().find(|old| is_old(old)) else {
             let is_known = set.iter().any(|old| old >> 32 == tag && *old != 0);
             *set = [new, set[0], set[1], set[2]];
-            self.mirrors.first(packet);
+            self.mirrors.first(short(tag), packet);
             return if is_known {
                 Sighting::LongAgo
             } else {
@@ -106,19 +120,49 @@ impl Recent {
             // The first way stays remembered: what comes by it again is no copy of the copy.
             return Sighting::OtherPath;
         }
+        let distance = time.wrapping_sub(*old) & TIME_MASK;
+        if distance > mirrors::FURTHEST {
+            // It may have a copy of its own.
+            *old = new;
+            self.mirrors.first(short(tag), packet);
+            return Sighting::LongAgo;
+        }
         if *old & TWICE != 0 {
             // Sent again, or the next of packets that are alike: it may have a copy of its own.
-            self.mirrors.third(packet);
+            self.mirrors.third(short(tag), packet);
             *old = new;
             return Sighting::SamePath;
         }
-        let is_doubled = self.mirrors.second(packet, time.wrapping_sub(*old) & TIME_MASK);
         *old = new | TWICE;
-        if is_doubled {
-            Sighting::Doubled
-        } else {
-            Sighting::SamePath
+        if !self.mirrors.second(short(tag), packet, distance) {
+            return Sighting::SamePath;
         }
+        self.make_room();
+        Sighting::Doubled
+    }
+
+    /// Where a tap shows packets twice, originals must be found for as long as their copies may take: 131 us at 800 Gbit/s are
+    /// 12,500 packets of 1 KiB, each way.
+    #[inline]
+    fn make_room(&mut self) {
+        if self.more == 0 {
+            self.grow();
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.more = MORE_ROOM - 1;
+        let mut sets = vec![[0; 4]; SETS * MORE_ROOM].into_boxed_slice();
+        for (place, set) in self.sets.iter().enumerate() {
+            // The oldest first, so that the newest one of a set comes to stand first.
+            for entry in set.iter().rev().filter(|entry| **entry != 0) {
+                let place = place | (short(entry >> 32) as usize & self.more) << PLACE_BITS;
+                let to: &mut [u64; 4] = &mut sets[place];
+                *to = [*entry, to[0], to[1], to[2]];
+            }
+        }
+        self.sets = sets;
     }
 
     /// Looks at the first packets of a capture, before they are judged, for taps that show everything twice. `fingerprint` is that
@@ -126,18 +170,25 @@ impl Recent {
     pub(crate) fn learn(&mut self, packets: &[Packet], fingerprint: impl Fn(&Packet) -> u64) {
         let mut ahead = Self::default();
         core::mem::swap(&mut ahead.mirrors, &mut self.mirrors);
+        ahead.mirrors.sample_all();
         for packet in packets {
             ahead.look(fingerprint(packet), packet);
         }
-        ahead.mirrors.conclude();
+        ahead
+            .mirrors
+            .conclude(packets.last().map(|last| last.time).unwrap_or_default());
         self.mirrors = ahead.mirrors;
+        if self.mirrors.has_any() {
+            self.make_room();
+        }
     }
 }
 
+/// The tag of an entry.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "masked to the number of sets")]
-fn place(fingerprint: u64) -> usize {
-    fingerprint as usize & (SETS - 1)
+#[expect(clippy::cast_possible_truncation, reason = "a tag has 32 bits")]
+fn short(tag: u64) -> u32 {
+    tag as u32
 }
 
 /// A hash of all that a copy shares with its original. What links change (TTL, link addresses) is left out; a
@@ -404,6 +455,45 @@ mod tests {
             "1.0001 ms later"
         );
         assert!(Sighting::LongAgo.is_repeated() && !Sighting::New.is_repeated());
+    }
+
+    #[test]
+    fn mirrors_take_at_most_131_microseconds() {
+        let mut recent = Recent::default();
+        let mut look = |packet: Packet| recent.look(fingerprint(1, &packet), &packet);
+        assert_eq!(look(packet(1_000_000, 5, 1)), Sighting::New);
+        // 2^11 units of 64 ns are 131,072 ns.
+        assert_eq!(look(packet(1_000_000 + 131_072 + 64, 5, 1)), Sighting::LongAgo);
+        assert_eq!(
+            look(packet(1_000_000 + 140_000, 5, 1)),
+            Sighting::SamePath,
+            "its own copy"
+        );
+        assert_eq!(look(packet(1_000_000 + 271_000, 5, 2)), Sighting::OtherPath);
+    }
+
+    #[test]
+    fn more_room_keeps_what_is_remembered() {
+        let mut recent = Recent::default();
+        let of = |flow: u64| (fingerprint(flow, &packet(0, 5, 1)), packet(1_000_000, 5, 1));
+        // 8,192 packets in 4,096 sets of four: nearly all are remembered.
+        for flow in 0..8_192 {
+            let (fingerprint, packet) = of(flow);
+            recent.look(fingerprint, &packet);
+        }
+        let is_known = |recent: &Recent, flow| {
+            let fingerprint = of(flow).0;
+            recent.sets[recent.place(fingerprint)]
+                .iter()
+                .any(|entry| entry >> 32 == fingerprint >> 32)
+        };
+        let before: Vec<bool> = (0..8_192).map(|flow| is_known(&recent, flow)).collect();
+        recent.make_room();
+        let after: Vec<bool> = (0..8_192).map(|flow| is_known(&recent, flow)).collect();
+        assert_eq!(before, after);
+        // Of 8,192 packets a set has two on average: by Poisson's law fewer than 3 % are crowded out.
+        assert!(before.iter().filter(|known| **known).count() > 7_900);
+        assert_eq!(recent.sets.len(), 32_768);
     }
 
     #[test]

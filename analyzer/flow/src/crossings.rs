@@ -20,8 +20,8 @@ pub(crate) use hops::{Ends, Hops, Sighted};
 use sent::Sent;
 pub(crate) use sides::{Seen, Sides};
 
-/// What all sightings of one packet share, and hardly any two packets: addresses, queue pairs, BTH, AETH, lengths, UDP
-/// source port and IPv4 identification. What is between two taps changes none of it: neither marks, nor the hop
+/// What all sightings of one packet share, and hardly any two packets: addresses, queue pairs, BTH, AETH, length, UDP
+/// source port and IPv4 identification. Headers behind the BTH that one capture shows and another one cuts off are not in it. What is between two taps changes none of it: neither marks, nor the hop
 /// limit, nor tags and tunnels are in it. The same in every run.
 pub fn identity(roce: &Roce) -> u64 {
     identities(roce).0
@@ -42,7 +42,6 @@ fn identities(roce: &Roce) -> (u64, u64) {
     let numbers = u64::from(u32::from_be_bytes(back)) | u64::from(roce.source_qpn) << 32;
     let port = u64::from(roce.ip_id) | u64::from(roce.udp_source_port) << 16;
     let rest = port | u64::from(u32::from_be_bytes(roce.aeth.0)) << 32;
-    let lengths = u64::from(roce.payload_bytes) | u64::from(roce.dma_length) << 32;
     let hosts = fold(
         fold(a ^ SEED, b.rotate_left(17) ^ !SEED),
         fold(c ^ !SEED, d.rotate_left(31) ^ SEED) ^ SEED,
@@ -51,7 +50,7 @@ fn identities(roce: &Roce) -> (u64, u64) {
     let all = fold(hosts ^ bth.rotate_left(23), rest ^ SEED);
     let qpns = u64::from(roce.bth.destination_qpn().value()) | u64::from(roce.source_qpn) << 24;
     let number = fold(hosts ^ qpns ^ !SEED, u64::from(Number::of(roce).0) ^ SEED);
-    (fold(all ^ lengths, SEED), number)
+    (fold(all ^ u64::from(roce.payload_bytes), SEED), number)
 }
 
 /// A PSN and which of a flow's streams it counts in: requests, READ responses, or answers, which repeat the PSNs of requests.

@@ -9,7 +9,9 @@
 
 use std::collections::BTreeSet;
 
+use roce_sim::scenario::TapLoss;
 use roce_sim::truth::{Loss, LossSide, PacketKind, Tap};
+use roce_sim::units::Time;
 
 use crate::case::Case;
 use crate::score::Said;
@@ -69,7 +71,7 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
         .collect();
     let sure = lost
         .iter()
-        .filter(|loss| case.is_sent_again(loss, &[from, to]))
+        .filter(|loss| case.is_sent_again(loss, &[from, to]) && !is_blind(case, to, loss.time))
         .count() as u64;
     let all = lost.len() as u64;
     let text = || {
@@ -99,6 +101,13 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
     let score = scores.of_class("hops not captured");
     score.items += all;
     score.tell_many(Said::High, missed_said, missed_said.min(all), text);
+}
+
+/// Whether a tap lost all records at a time.
+fn is_blind(case: &Case, tap: &Tap, time: u64) -> bool {
+    case.table(tap).is_some_and(|table| {
+        matches!(table.loss, Some(TapLoss::Between(gap)) if (gap.from..gap.to).contains(&Time::from_nanos(time)))
+    })
 }
 
 pub(crate) fn is_data(kind: PacketKind) -> bool {

@@ -1,102 +1,271 @@
-//! Taps that show every packet twice, as a mirror of both directions of a port does, or one of two ports: learned from all
+//! Taps that show packets twice, as a mirror of both directions of a port does, or one of two ports: learned from samples of all
 //! packets of a tap.
 //!
-//! A sender that repeats a window (go-back-N) and numbers no packets makes data look doubled for a while, but not the answers to
-//! them; and a network that makes duplicates makes few. So a tap is doubled when nearly all of its data come twice within
-//! 131 us, and nearly all packets without data as well, and hardly any more than twice.
+//! A sample is a packet of which it is awaited whether it comes once more, unchanged, within [`FURTHEST`]; it counts when that time is
+//! over. So bursts do not matter: copies count against their own originals. Three things make packets come twice:
+//! - A sender repeats them. It gives each packet a new IPv4 identification, if it numbers packets at all. If not, NAKs show
+//!   when it does, and it repeats data, of some packets more than once.
+//! - The network makes duplicates: few, and on one link, which packets pass in one direction.
+//! - A mirror copies what passes, in both directions, packets without data as well.
 
-use roce_model::{Packet, TapId};
+use roce_model::{Nanos, Packet};
+use roce_wire::Operation;
 
-/// First sightings after which a tap is looked at.
-const WINDOW: u32 = 256;
-/// Windows in a row that make a tap known in the middle of a capture: some hundred packets. A sender that falls back does not go on
-/// for so long.
-const ENOUGH_WINDOWS: u32 = 2;
-/// Packets without payload in a window that are enough to ask them, too.
-const FEW_ANSWERS: u32 = 8;
+/// Copies are this close, in units of [`super::TIME_SHIFT`], 131 us: farther than any switch is from itself. Retransmissions may
+/// be closer.
+pub(super) const FURTHEST: u64 = 1 << 11;
+/// How long a sample waits.
+const WAIT: u64 = FURTHEST << super::TIME_SHIFT;
+/// Samples that wait at one time, of all taps.
+const SAMPLES: usize = 512;
+/// Behind the begin of a capture one of 16 packets is a sample at most: those whose tag has none of these bits.
+const LEFT_OUT: u32 = 0xf << 28;
+/// A sender that was told of a loss repeats packets for this long.
+const REFUSED: u64 = 1_000_000;
+/// Samples between two looks at a tap.
+const LOOK: u32 = 64;
+/// Samples after which the older ones count half.
+const MANY: u32 = 512;
 /// Packets of a tap from which on it is said of a whole short capture what it shows.
 const FEWEST: u32 = 4;
-/// The distances of copies are kept as powers of two of [`super::TIME_SHIFT`]'s unit: 2^14 of them are 1 ms.
-const SCALES: usize = 15;
+/// Samples of a side from which on its share means something.
+const ENOUGH: u32 = 16;
+/// Copies that are enough where packets are numbered, and where they are not.
+const COPIES: [u32; 2] = [8, 16];
 
-/// Copies are this close, in units of 64 ns, 131 us: farther than any switch is from itself. Retransmissions may be closer.
-const FURTHEST: u64 = 1 << 11;
-/// Of a hundred packets of each kind so many come twice at a tap that shows everything twice: mirrors drop some.
-const NEARLY_ALL: u32 = 80;
+/// How sure a sample is to be a copy if it comes twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Class {
+    /// Its sender numbers packets: it was not sent again.
+    #[default]
+    Numbered,
+    /// A repetition would have a NAK before it.
+    Plain,
+    /// Requesters ask again for READ responses without any NAK.
+    Read,
+}
 
-/// Of a hundred packets so many come twice at a tap where hardly any copy is missing.
-const ALL: u32 = 93;
+/// A packet that waits for its copy.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    time: u64,
+    tag: u32,
+    tap: u32,
+    /// In units of [`super::TIME_SHIFT`].
+    distance: u16,
+    class: Class,
+    /// Which of two hosts sent it.
+    side: u8,
+    is_live: bool,
+    /// How often it came once more.
+    again: u8,
+    /// It came once more, for another reason than a mirror.
+    is_explained: bool,
+}
 
-/// What a tap showed since it was looked at last; data first, then packets without payload.
-#[derive(Clone, Copy, Debug)]
-struct Tap {
-    /// First sightings until it is looked at.
-    left: u32,
+/// Samples of one class, by side.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
     firsts: [u32; 2],
     seconds: [u32; 2],
     /// Packets that came more than twice.
     thirds: u32,
-    /// Windows in a row in which it showed nearly everything twice, and whether one was different.
-    in_a_row: u32,
-    failed: bool,
-    /// Second sightings right after a first one of the same queue pair.
-    turns: u32,
-    /// Second sightings by how far they were behind the first: the power of two above that.
+}
+
+impl Counts {
+    fn firsts(&self) -> u32 {
+        self.firsts[0] + self.firsts[1]
+    }
+
+    fn seconds(&self) -> u32 {
+        self.seconds[0] + self.seconds[1]
+    }
+
+    /// Whether at least this percentage came twice.
+    fn reaches(&self, percent: u32) -> bool {
+        self.seconds() * 100 >= self.firsts() * percent
+    }
+
+    /// Whether both sides show copies, `least` of them or more, and neither only one `of` the other's share or less.
+    fn is_even(&self, least: u32, of: u32) -> bool {
+        let (firsts, seconds) = (self.firsts(), self.seconds());
+        let is_usual = |side: usize| {
+            self.seconds[side] >= least
+                && u64::from(self.seconds[side]) * u64::from(firsts) * u64::from(of)
+                    >= u64::from(seconds) * u64::from(self.firsts[side])
+        };
+        is_usual(0) && is_usual(1)
+    }
+
+    /// Whether hardly anything came more than twice: a sender that repeats itself does so more than once.
+    fn is_twice(&self) -> bool {
+        self.thirds * 8 <= self.seconds()
+    }
+
+    /// Whether only one side sends.
+    fn is_one_sided(&self) -> bool {
+        self.firsts[0].min(self.firsts[1]) < ENOUGH / 2
+    }
+
+    /// Of packets that nobody repeats: too many for duplicates of a network, or both sides alike.
+    fn numbered_are_copies(&self) -> bool {
+        self.seconds() >= COPIES[0] && (self.reaches(20) || self.reaches(2) && self.is_even(3, 3))
+    }
+
+    /// Of packets that a sender may repeat.
+    fn plain_are_copies(&self, percent: u32) -> bool {
+        let is_even = self.is_even(COPIES[1] / 2, 2) && self.reaches(percent);
+        let is_one = self.is_one_sided() && self.firsts() >= 128 && self.reaches(90);
+        self.is_twice() && (is_even || is_one)
+    }
+
+    fn halve(&mut self) {
+        let half = |counts: [u32; 2]| counts.map(|count| count / 2);
+        (self.firsts, self.seconds) = (half(self.firsts), half(self.seconds));
+        self.thirds /= 2;
+    }
+}
+
+/// Distances are kept in four classes for each power of two.
+const SCALES: usize = 44;
+
+fn scale(distance: u64) -> usize {
+    let distance = distance.min(FURTHEST - 1) as usize;
+    if distance < 4 {
+        return distance;
+    }
+    let power = distance.ilog2() as usize;
+    4 + (power - 2) * 4 + (distance >> (power - 2) & 3)
+}
+
+/// The least distance beyond a class.
+fn end_of(scale: usize) -> u64 {
+    if scale < 4 {
+        return scale as u64 + 1;
+    }
+    let (power, part) = ((scale - 4) / 4, (scale - 4) % 4);
+    (4 + part as u64 + 1) << power
+}
+
+/// What the samples of a tap showed.
+#[derive(Clone, Copy, Debug)]
+struct Tap {
+    /// By [`Class`].
+    counts: [Counts; 3],
+    samples: u32,
+    /// Those that came twice, by distance.
     distances: [u16; SCALES],
-    /// Second sightings up to this distance are copies; 0: the tap is not known to show everything twice.
+    /// Second sightings up to this distance are copies; 0: the tap is not known to show packets twice.
     limit: u64,
 }
 
 impl Default for Tap {
     fn default() -> Self {
         Self {
-            left: WINDOW,
-            firsts: [0; 2],
-            seconds: [0; 2],
-            thirds: 0,
-            in_a_row: 0,
-            failed: false,
-            turns: 0,
+            counts: [Counts::default(); 3],
+            samples: 0,
             distances: [0; SCALES],
             limit: 0,
         }
     }
 }
 
-/// Queue pairs whose latest packet is remembered: as first sighting or as a second one. Two of a slot look like one.
+impl Tap {
+    fn add(&mut self, sample: &Sample) {
+        let (side, twice) = (usize::from(sample.side), u32::from(sample.again > 0));
+        let counts = &mut self.counts[sample.class as usize];
+        counts.firsts[side] += 1;
+        counts.seconds[side] += twice;
+        counts.thirds += u32::from(sample.again > 1);
+        if twice > 0 {
+            let count = &mut self.distances[scale(u64::from(sample.distance))];
+            *count = count.saturating_add(1);
+        }
+        self.samples += 1;
+    }
+
+    fn shows_twice(&self) -> bool {
+        let [numbered, plain, read] = &self.counts;
+        numbered.numbered_are_copies() || plain.plain_are_copies(10) || read.plain_are_copies(80)
+    }
+
+    /// Whether everything came exactly twice.
+    fn shows_all_twice(&self) -> bool {
+        let firsts: u32 = self.counts.iter().map(Counts::firsts).sum();
+        let reads = self.counts[Class::Read as usize].firsts();
+        let is_all = |counts: &Counts| counts.firsts == counts.seconds && counts.thirds == 0;
+        firsts >= if reads > 0 { ENOUGH } else { FEWEST } && self.counts.iter().all(is_all)
+    }
+
+    /// Some samples more have been counted.
+    fn look(&mut self) {
+        if self.shows_twice() {
+            self.learn();
+        } else if self.samples >= MANY / 2
+            && !self
+                .counts
+                .iter()
+                .any(|counts| counts.reaches(1) && counts.seconds() > 0)
+        {
+            self.limit = 0;
+        }
+        if self.samples >= MANY {
+            self.counts.iter_mut().for_each(Counts::halve);
+            self.distances = self.distances.map(|count| count / 2);
+            self.samples /= 2;
+        }
+    }
+
+    /// Copies come within little more than the distance of nearly all of them.
+    fn learn(&mut self) {
+        let all: u64 = self.distances.iter().map(|count| u64::from(*count)).sum();
+        let furthest = (0..SCALES).rev().find(|scale| {
+            let count = u64::from(self.distances[*scale]);
+            count > 0 && count * 64 >= all
+        });
+        let limit = furthest.map_or(0, |scale| end_of(scale) + end_of(scale) / 4);
+        self.limit = self.limit.max(limit.min(FURTHEST));
+    }
+}
+
+/// Hosts, and pairs of them, of which something is remembered; two of a slot are taken for one.
 const SLOTS: usize = 256;
 
 /// All taps.
 #[derive(Clone, Debug)]
 pub(super) struct Mirrors {
     taps: Vec<Tap>,
-    /// By queue pair: whether its latest packet was a second sighting.
-    seconds: [bool; SLOTS],
-    /// Queue pairs of which that is true.
-    seconds_set: u32,
+    samples: Box<[Sample; SAMPLES]>,
+    /// Bits that a sample's tag has not.
+    left_out: u32,
+    /// The latest IPv4 identification of samples, by queue pair.
+    ids: Box<[u16; SLOTS]>,
+    /// When a NAK was seen last, by pair of hosts.
+    refused: Box<[u64; SLOTS]>,
 }
 
 impl Default for Mirrors {
     fn default() -> Self {
         Self {
             taps: Vec::new(),
-            seconds: [false; SLOTS],
-            seconds_set: 0,
+            samples: Box::new([Sample::default(); SAMPLES]),
+            left_out: LEFT_OUT,
+            ids: Box::new([0; SLOTS]),
+            refused: Box::new([0; SLOTS]),
         }
     }
 }
 
 /// The slot of a packet's queue pair.
-#[inline]
-fn slot(packet: &Packet) -> usize {
+fn queue_pair(packet: &Packet) -> usize {
     let [.., low] = packet.roce.source.octets();
     usize::from(packet.roce.bth.0[7] ^ low.wrapping_mul(31))
 }
 
-/// Data are counted first, everything else second.
-#[inline]
-fn kind(packet: &Packet) -> usize {
-    usize::from(packet.roce.payload_bytes == 0)
+/// The slot of a packet's hosts, whichever of them sent it.
+fn hosts(packet: &Packet) -> usize {
+    let ([.., one], [.., other]) = (packet.roce.source.octets(), packet.roce.destination.octets());
+    usize::from(one ^ other) ^ usize::from(one.wrapping_add(*other)).wrapping_mul(29) & (SLOTS - 1)
 }
 
 /// Congestion notifications for one queue pair are alike: that one follows another says nothing.
@@ -105,92 +274,133 @@ fn is_alike_by_nature(packet: &Packet) -> bool {
     packet.roce.payload_bytes == 0 && packet.roce.bth.opcode().is_cnp()
 }
 
+/// A NAK or an RNR NAK, by the syndrome of its AETH (IBTA 9.7.5.2.1): bits 6 and 5.
+#[inline]
+fn is_refusal(packet: &Packet) -> bool {
+    packet.roce.aeth.0[0] & 0x60 != 0
+}
+
 impl Mirrors {
-    fn tap(&mut self, tap: TapId) -> Option<&mut Tap> {
-        let tap = tap.0 as usize;
-        if self.taps.len() <= tap {
-            self.taps.resize(tap + 1, Tap::default());
-        }
-        self.taps.get_mut(tap)
+    /// Every packet can be a sample, as long as there is room.
+    pub(super) fn sample_all(&mut self) {
+        self.left_out = 0;
     }
 
-    /// A packet that was not seen in the last millisecond.
+    /// A tap is known to show packets twice.
+    pub(super) fn has_any(&self) -> bool {
+        self.taps.iter().any(|tap| tap.limit > 0)
+    }
+
+    /// A packet that was not seen before: not within [`FURTHEST`].
     #[inline]
-    pub(super) fn first(&mut self, packet: &Packet) {
+    pub(super) fn first(&mut self, tag: u32, packet: &Packet) {
+        if is_refusal(packet) {
+            self.refused[hosts(packet)] = packet.time.0;
+        }
+        if tag & self.left_out == 0 {
+            self.sample(tag, packet);
+        }
+    }
+
+    #[inline(never)]
+    fn sample(&mut self, tag: u32, packet: &Packet) {
         if is_alike_by_nature(packet) {
             return;
         }
-        let Some(tap) = self.taps.get_mut(packet.tap.0 as usize) else {
-            return self.first_of_tap(packet);
+        let place = tag as usize % SAMPLES;
+        let old = self.samples[place];
+        if old.is_live {
+            if packet.time.since(Nanos(old.time)).0 < WAIT {
+                return;
+            }
+            self.decide(&old);
+        }
+        let roce = &packet.roce;
+        let id = core::mem::replace(&mut self.ids[queue_pair(packet)], roce.ip_id);
+        let is_read = || {
+            let opcode = roce.bth.opcode();
+            opcode.is_read_response() || opcode.operation() == Operation::ReadRequest
         };
-        tap.firsts[kind(packet)] += 1;
-        tap.left -= 1;
-        if tap.left == 0 {
+        self.samples[place] = Sample {
+            time: packet.time.0,
+            tag,
+            tap: packet.tap.0,
+            class: if id != 0 && roce.ip_id != 0 && id != roce.ip_id {
+                Class::Numbered
+            } else if is_read() {
+                Class::Read
+            } else {
+                Class::Plain
+            },
+            side: u8::from(roce.source > roce.destination),
+            is_live: true,
+            ..Sample::default()
+        };
+    }
+
+    /// What became of a sample is known.
+    fn decide(&mut self, sample: &Sample) {
+        if sample.is_explained {
+            return;
+        }
+        let tap = sample.tap as usize;
+        if self.taps.len() <= tap {
+            self.taps.resize(tap + 1, Tap::default());
+        }
+        let Some(tap) = self.taps.get_mut(tap) else {
+            return;
+        };
+        tap.add(sample);
+        if tap.samples % LOOK == 0 {
             tap.look();
         }
-        // At most taps nothing comes twice.
-        if self.seconds_set > 0 {
-            self.note_first(packet);
-        }
     }
 
-    /// The latest packet of the queue pair is a first sighting.
-    #[inline(never)]
-    fn note_first(&mut self, packet: &Packet) {
-        let was_second = core::mem::take(&mut self.seconds[slot(packet)]);
-        self.seconds_set -= u32::from(was_second);
+    /// A packet that was seen `distance` before by the same way; whether it is a copy as the tap's packets have one.
+    pub(super) fn second(&mut self, tag: u32, packet: &Packet, distance: u64) -> bool {
+        self.again(tag, packet, distance);
+        let limit = self.taps.get(packet.tap.0 as usize).map_or(0, |tap| tap.limit);
+        limit > 0 && distance <= limit
     }
 
-    #[cold]
-    fn first_of_tap(&mut self, packet: &Packet) {
-        if let Some(tap) = self.tap(packet.tap) {
-            tap.firsts[kind(packet)] += 1;
-            tap.left -= 1;
-        }
+    /// A packet that was seen twice before.
+    pub(super) fn third(&mut self, tag: u32, packet: &Packet) {
+        self.again(tag, packet, FURTHEST);
     }
 
-    /// A packet that was seen `distance` before by the same way; whether it is a copy as all of the tap's packets have one.
-    pub(super) fn second(&mut self, packet: &Packet, distance: u64) -> bool {
-        let was_second = &mut self.seconds[slot(packet)];
-        let Some(tap) = self.taps.get_mut(packet.tap.0 as usize) else {
-            return false;
-        };
-        if is_alike_by_nature(packet) {
-            return distance <= tap.limit;
+    fn again(&mut self, tag: u32, packet: &Packet, distance: u64) {
+        let time = packet.time;
+        let since_refusal = time.since(Nanos(self.refused[hosts(packet)])).0;
+        if is_refusal(packet) {
+            self.refused[hosts(packet)] = time.0;
         }
-        if distance > FURTHEST {
-            return false;
+        let sample = &mut self.samples[tag as usize % SAMPLES];
+        let is_it = sample.is_live && sample.tag == tag && sample.tap == packet.tap.0;
+        if !is_it || is_alike_by_nature(packet) || time.since(Nanos(sample.time)).0 >= WAIT {
+            return;
         }
-        tap.seconds[kind(packet)] += 1;
-        let is_turn = !core::mem::replace(was_second, true);
-        tap.turns += u32::from(is_turn);
-        self.seconds_set += u32::from(is_turn);
-        let scale = (u64::BITS - distance.leading_zeros()) as usize;
-        let scale = scale.min(SCALES - 1);
-        tap.distances[scale] = tap.distances[scale].saturating_add(1);
-        distance <= tap.limit
+        if sample.again == 0 {
+            sample.distance = distance as u16;
+        }
+        sample.again = sample.again.saturating_add(1);
+        sample.is_explained |= sample.class != Class::Numbered && since_refusal < REFUSED;
     }
 
-    /// A packet that was seen twice before, within a millisecond.
-    pub(super) fn third(&mut self, packet: &Packet) {
-        if !is_alike_by_nature(packet)
-            && let Some(tap) = self.tap(packet.tap)
-        {
-            tap.thirds += 1;
+    /// All packets there are for now have been looked at, the last one at `time`: what few packets show counts, too.
+    pub(super) fn conclude(&mut self, time: Nanos) {
+        let samples = self.samples.clone();
+        let waiting = || samples.iter().filter(|sample| sample.is_live);
+        let furthest = waiting()
+            .filter(|sample| sample.again > 0)
+            .map(|sample| sample.distance);
+        let furthest = u64::from(furthest.max().unwrap_or(0)) << super::TIME_SHIFT;
+        for sample in waiting() {
+            if time.since(Nanos(sample.time)).0 >= furthest {
+                self.decide(sample);
+            }
         }
-    }
-
-    /// All packets there are for now have been looked at: what few packets show counts, too.
-    pub(super) fn conclude(&mut self) {
         for tap in &mut self.taps {
-            let firsts = tap.firsts[0] + tap.firsts[1];
-            let all_twice = firsts >= FEWEST
-                && tap.firsts == tap.seconds
-                && (tap.turns * 4 >= tap.seconds[0] + tap.seconds[1] || tap.is_exact());
-            let is_short = tap.in_a_row == 0 && !tap.failed;
-            let looked =
-                firsts >= WINDOW / 2 && tap.is_doubled() && (is_short || tap.in_a_row >= ENOUGH_WINDOWS / 2);
-            if tap.limit == 0 && (all_twice || looked) {
+            if tap.shows_twice() || tap.shows_all_twice() {
                 tap.learn();
             }
             *tap = Tap {
@@ -198,189 +408,12 @@ impl Mirrors {
                 ..Tap::default()
             };
         }
-    }
-}
-
-impl Tap {
-    /// Whether so much comes twice, and nothing more often.
-    fn is_doubled(&self) -> bool {
-        let [data, rest] = self.firsts;
-        let [data_again, rest_again] = self.seconds;
-        let reaches = |again: u32, of: u32, share: u32| again * 100 >= of * share && again <= of + of / 4 + 2;
-        if self.thirds * 4 > data_again + rest_again {
-            // A sender that repeats itself does so more than once.
-            return false;
-        }
-        if self.turns * 4 < data_again + rest_again && !self.is_exact() {
-            // Copies come between the packets that follow on their originals. A sender falls back, and repeats many in a row.
-            return false;
-        }
-        if rest < FEW_ANSWERS {
-            return reaches(data_again, data, 90);
-        }
-        if data < FEW_ANSWERS {
-            return reaches(rest_again, rest, 90);
-        }
-        reaches(data_again, data, NEARLY_ALL) && reaches(rest_again, rest, NEARLY_ALL)
-    }
-
-    /// Whether nearly nothing comes once or more than twice, and all copies at one distance: so do those of bursts, which come one
-    /// burst after the other.
-    fn is_exact(&self) -> bool {
-        let again: u32 = self.seconds.iter().sum();
-        let all: u32 = self.distances.iter().map(|count| u32::from(*count)).sum();
-        let together = self
-            .distances
-            .windows(2)
-            .map(|pair| u32::from(pair[0]) + u32::from(pair[1]));
-        let is_at_one_distance = together.max().unwrap_or(0) * 100 >= all * ALL;
-        let is_twice = |kind: usize| self.seconds[kind] * 100 >= self.firsts[kind] * ALL;
-        self.thirds * 20 <= again && is_at_one_distance && is_twice(0) && is_twice(1)
-    }
-
-    #[cold]
-    fn look(&mut self) {
-        if self.is_doubled() {
-            self.in_a_row += 1;
-            if self.limit > 0 || self.in_a_row >= ENOUGH_WINDOWS {
-                self.learn();
-            }
-        } else {
-            self.in_a_row = 0;
-            self.failed = true;
-            let [data, rest] = self.seconds;
-            if (data + rest) * 2 < self.firsts[0] + self.firsts[1] {
-                // It does not any more, or never did.
-                self.limit = 0;
-            }
-        }
-        // Copies that are still to come are behind packets of this window: half of it is kept.
-        self.firsts = self.firsts.map(|count| count / 2);
-        self.left = WINDOW / 2;
-        self.seconds = self.seconds.map(|count| count / 2);
-        self.thirds /= 2;
-        self.turns /= 2;
-        self.distances = self.distances.map(|count| count / 2);
-    }
-
-    /// Copies come within twice the distance of nearly all of them.
-    fn learn(&mut self) {
-        let all: u64 = self.distances.iter().map(|count| u64::from(*count)).sum();
-        let furthest = (0..SCALES).rev().find(|scale| {
-            let count = u64::from(self.distances[*scale]);
-            count > 0 && count * 32 >= all
-        });
-        let limit = furthest.map_or(0, |scale| 2 << scale);
-        self.limit = limit.max(self.limit);
+        *self = Self {
+            taps: core::mem::take(&mut self.taps),
+            ..Self::default()
+        };
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn packet(payload_bytes: u32) -> Packet {
-        let mut packet = Packet::default();
-        packet.roce.payload_bytes = payload_bytes;
-        packet
-    }
-
-    #[test]
-    fn a_tap_that_doubles_data_and_answers_is_known_after_some_windows() {
-        let (data, answer) = (packet(1024), packet(0));
-        let mut mirrors = Mirrors::default();
-        for n in 0..600 {
-            let packet = if n % 4 == 3 { &answer } else { &data };
-            mirrors.first(packet);
-            // 47 units of 64 ns are 3 us.
-            // The 256th first sighting ends the first window, and the 128th after it another one: 256 + 128 are 384.
-            assert_eq!(mirrors.second(packet, 47), n >= 383, "{n}");
-        }
-        // 47 lies below 64; twice that is as far as copies may be.
-        assert!(mirrors.second(&data, 128));
-        assert!(!mirrors.second(&data, 129));
-    }
-
-    #[test]
-    fn data_sent_again_without_their_answers_are_no_copies() {
-        let (data, answer) = (packet(1024), packet(0));
-        let mut mirrors = Mirrors::default();
-        for n in 0..1_000 {
-            if n % 4 == 3 {
-                mirrors.first(&answer);
-                continue;
-            }
-            mirrors.first(&data);
-            assert!(!mirrors.second(&data, 200), "each once more, with one answer");
-        }
-    }
-
-    #[test]
-    fn notifications_one_after_the_other_teach_nothing() {
-        let (answer, mut cnp) = (packet(0), packet(0));
-        cnp.roce.bth.0[0] = 0x81;
-        let mut mirrors = Mirrors::default();
-        for _ in 0..1_000 {
-            mirrors.first(&answer);
-            assert!(!mirrors.second(&cnp, 62), "as many as answers, 4 us apart");
-        }
-        // Where everything is doubled they are, too.
-        for _ in 0..1_000 {
-            mirrors.first(&answer);
-            mirrors.second(&answer, 20);
-        }
-        assert!(mirrors.second(&cnp, 62));
-    }
-
-    #[test]
-    fn what_comes_more_than_twice_was_sent_again() {
-        let (data, answer) = (packet(1024), packet(0));
-        let mut mirrors = Mirrors::default();
-        for n in 0..1_000 {
-            let packet = if n % 4 == 3 { &answer } else { &data };
-            mirrors.first(packet);
-            assert!(!mirrors.second(packet, 20));
-            mirrors.third(packet);
-        }
-    }
-
-    #[test]
-    fn few_duplicates_are_no_copies() {
-        let data = packet(1024);
-        let mut mirrors = Mirrors::default();
-        for n in 0..1_000 {
-            mirrors.first(&data);
-            if n % 20 == 0 {
-                assert!(!mirrors.second(&data, 20), "5 % of them");
-            }
-        }
-    }
-
-    #[test]
-    fn a_mirror_that_drops_every_tenth_copy_is_known_as_well() {
-        let (data, answer) = (packet(1024), packet(0));
-        let mut mirrors = Mirrors::default();
-        let mut copies = 0;
-        for n in 0..600 {
-            let packet = if n % 5 == 0 { &answer } else { &data };
-            mirrors.first(packet);
-            if n % 11 != 0 {
-                copies += u32::from(mirrors.second(packet, 20));
-            }
-        }
-        assert!(copies >= 540 - 390, "{copies}");
-    }
-
-    #[test]
-    fn a_short_capture_is_judged_as_a_whole() {
-        for firsts in [3, 4, 20] {
-            let mut mirrors = Mirrors::default();
-            for _ in 0..firsts {
-                mirrors.first(&packet(100));
-                mirrors.second(&packet(100), 47);
-            }
-            mirrors.conclude();
-            assert_eq!(mirrors.second(&packet(100), 47), firsts >= 4, "{firsts}");
-        }
-    }
-}
+mod tests;

@@ -106,8 +106,33 @@ struct Hop {
     timed: i64,
     /// The longest time between both taps, whichever came first.
     longest: Nanos,
+    /// When packets that both taps saw were at the lower one, first and last; when they were at the higher one.
+    spans: [Span; 2],
     /// What the lower tap alone saw; what the higher one alone saw.
     unseen: [Unseen; 2],
+}
+
+/// From when until when.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: Nanos,
+    last: Nanos,
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Self {
+            first: Nanos(u64::MAX),
+            last: Nanos(0),
+        }
+    }
+}
+
+impl Span {
+    fn add(&mut self, time: Nanos) {
+        self.first = self.first.min(time);
+        self.last = self.last.max(time);
+    }
 }
 
 /// A distribution of times that can be negative: clocks agree only so far.
@@ -171,6 +196,8 @@ impl Hops {
         hop.shown += i64::from(low.hop_limit > high.hop_limit) - i64::from(high.hop_limit > low.hop_limit);
         if let (Some(low), Some(high)) = (low.time, high.time) {
             hop.timed += i64::from(high > low) - i64::from(low > high);
+            hop.spans[0].add(low);
+            hop.spans[1].add(high);
             let distance = high.0.abs_diff(low.0);
             if distance <= USUAL.0.max(hop.longest.0.saturating_mul(2)) {
                 hop.longest = hop.longest.max(Nanos(distance));
@@ -248,6 +275,14 @@ impl Hops {
     /// The longest time that a packet took from one end of a hop to the other.
     pub(super) fn longest(&self, hop: u32) -> Nanos {
         self.list.get(hop as usize).map_or(Nanos(0), |hop| hop.longest)
+    }
+
+    /// Whether packets of the flow that were at `from` before `time`, and others after that, were seen at the other end.
+    pub(super) fn is_between_seen(&self, hop: u32, from: TapId, time: Nanos) -> bool {
+        self.list.get(hop as usize).is_some_and(|hop| {
+            let span = hop.spans[usize::from(hop.low != from)];
+            span.first <= time && time <= span.last
+        })
     }
 
     fn unseen(&mut self, hop: u32, from: TapId) -> Option<&mut Unseen> {

@@ -201,7 +201,13 @@ impl Sent {
         let Some(hop) = hops.next(&flow.hops, entry.tap, entry.taps) else {
             return;
         };
-        if !self.could_be_seen(hops.other(hop, entry.tap), entry.time, hops.longest(hop)) {
+        let is_between = hops.is_between_seen(hop, entry.tap, entry.time);
+        if !self.could_be_seen(
+            hops.other(hop, entry.tap),
+            entry.time,
+            hops.longest(hop),
+            is_between,
+        ) {
             return;
         }
         let begins = entry.flags.has(Flags::BEGINS);
@@ -218,15 +224,17 @@ impl Sent {
         }
     }
 
-    /// Whether a tap was looking when a packet should have come by that another one saw at `time`.
-    fn could_be_seen(&self, tap: Option<TapId>, time: Nanos, longest: Nanos) -> bool {
+    /// Whether a tap was looking when a packet should have come by that another one saw at `time`. It was if it saw packets of the
+    /// flow that passed the other one before and after that (`is_between`); otherwise its own times tell.
+    fn could_be_seen(&self, tap: Option<TapId>, time: Nanos, longest: Nanos, is_between: bool) -> bool {
         let Some((tap, watch)) = tap.and_then(|tap| Some((tap, self.watches.get(tap.0 as usize)?))) else {
             return false;
         };
         let margin = longest.0.saturating_mul(2).saturating_add(SLACK);
         let (early, late) = (time.0.saturating_sub(margin), time.0.saturating_add(margin));
         let is_blind = |(of, from, to): &(TapId, Nanos, Nanos)| *of == tap && early <= to.0 && from.0 <= late;
-        watch.first.0 <= early && late <= watch.last.0 && !self.blind.iter().any(is_blind)
+        let is_looking = is_between || watch.first.0 <= early && late <= watch.last.0;
+        is_looking && !self.blind.iter().any(is_blind)
     }
 
     /// The end: what was acknowledged and never sent again was not captured.

@@ -148,14 +148,13 @@ fn hop_limits_and_marks_say_more_than_times() {
 #[test]
 fn another_packet_is_no_second_sighting() {
     let first = packet(0, 0, 1, 64);
-    let changes: [fn(&mut Packet); 8] = [
+    let changes: [fn(&mut Packet); 7] = [
         |packet| packet.roce.bth.0[11] = 2,
         |packet| packet.roce.bth.0[0] = 0x08,
         |packet| packet.roce.ip_id = 9,
         |packet| packet.roce.payload_bytes = 9,
         |packet| packet.roce.udp_source_port = 9,
         |packet| packet.roce.source = Address::v4([10, 0, 0, 3]),
-        |packet| packet.roce.dma_length = 9,
         |packet| packet.time.0 += WINDOW.0,
     ];
     for change in changes {
@@ -172,6 +171,12 @@ fn another_packet_is_no_second_sighting() {
     other.roce.bth.0[4] = 0xc0;
     other.roce.vlan = Some(roce_wire::VlanTag(7));
     assert_eq!(run.see(other), Some(0));
+    // A capture that is cut behind the BTH does not show the RETH.
+    let mut run = Run::new();
+    assert_eq!(run.see(first), None);
+    let mut longer = packet(1, 5, 1, 63);
+    longer.roce.dma_length = 4_096;
+    assert_eq!(run.see(longer), Some(0));
 }
 
 #[test]
@@ -337,6 +342,24 @@ fn nothing_is_lost_before_a_tap_looks_and_after_it_does() {
     for (us, psn) in [(291, 20), (292, 21), (400, 20), (500, 21)] {
         run.see(packet(0, us, psn, 64));
     }
+    assert_eq!(run.losses(20), [(0, 1, 0, 0, None)]);
+}
+
+#[test]
+fn a_loss_right_behind_the_first_packets_counts() {
+    // 10 us are the shortest time that clocks are compared to: the second capture begins 3 us before 1 should come. What it saw
+    // before and after that shows that it was looking.
+    let mut run = Run::new();
+    run.pass(0, 0..1);
+    run.see(packet(0, 3, 1, 64));
+    run.pass(10, 2..4);
+    run.pass(60, 1..20);
+    assert_eq!(run.losses(20), [(0, 1, 1, 0, Some(1))]);
+    // Nobody saw a packet of the flow pass both before.
+    let mut run = Run::new();
+    run.see(packet(0, 0, 0, 64));
+    run.pass(3, 1..4);
+    run.pass(60, 0..20);
     assert_eq!(run.losses(20), [(0, 1, 0, 0, None)]);
 }
 
