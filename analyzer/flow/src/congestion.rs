@@ -196,7 +196,12 @@ impl Congestion {
         bound.cnp(now);
     }
 
-    /// Called every [`WINDOW_PACKETS`] packets. `last`: the packet before this one.
+    /// Packets between two calls of [`Congestion::mark`], at most.
+    pub(crate) fn step(&self) -> u8 {
+        self.bound.as_ref().map_or(WINDOW_PACKETS, |bound| bound.step())
+    }
+
+    /// Called every [`WINDOW_PACKETS`] packets, or more often. `last`: the packet before this one.
     pub(crate) fn mark(&mut self, now: Progress, last: Nanos, in_message: bool) {
         if let Some(bound) = &mut self.bound {
             bound.mark(now);
@@ -258,6 +263,7 @@ impl Congestion {
         if let Some(bound) = &self.bound {
             (row.cnp_windows, row.cnp_windows_over) = bound.windows();
             row.cnp_over_p50 = bound.excess();
+            row.cnp_port_bps = bound.line();
         }
         if is_sender_side {
             let reactions = self.reactions.summary();

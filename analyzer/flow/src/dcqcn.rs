@@ -1,8 +1,9 @@
 //! DCQCN, the reaction point's side: how fast a sender may send after the congestion notifications it got. The parameters
 //! and their sets are here, the state machine in `replay`. The most that any known
-//! set allows is in `bound`. Which notification means which flow comes from outside.
+//! set allows is in `bound`, how fast a port shows to be in `line`. Which notification means which flow comes from outside.
 
 mod bound;
+mod line;
 mod parse;
 mod replay;
 

@@ -133,8 +133,9 @@ table! {
     cnp_trains: u64, "", "Trains of CNPs (one after at least 300 us without) of which the reaction was measured.";
     cnp_reaction_p50: Option<f64>, "", "Payload rate in the window after a CNP train over the window before (100 us and 32 packets at least), of a flow that had more to send: median, within 6.25 %. Sender side only.";
     cnp_reaction_max: Option<f64>, "", "The same: the largest, which is the weakest reaction.";
-    cnp_windows: u64, "windows", "Windows (200 us and 64 packets at least) with CNPs in which DCQCN, by whichever known parameter set allows most, allowed two thirds of the flow's highest rate or less: where a sender that ignores CNPs would show.";
+    cnp_windows: u64, "windows", "Windows (200 us and 64 packets at least) with CNPs in which DCQCN, by whichever known parameter set allows most, allowed two thirds of the flow's mean rate or less: where a sender that ignores CNPs would show.";
     cnp_windows_over: u64, "windows", "Of these, in which the flow sent 1.5 times what was allowed, or more. Says something of the sender where the tap stands before the first congested place.";
+    cnp_port_bps: Option<u64>, "bit/s", "Speed of the sender's port that these windows rest on: --link-rate, or the speed of Ethernet at which the flow's packets follow each other. Absent: 800 Gbit/s, which no port exceeds.";
     cnp_over_p50: Option<f64>, "", "Rate over what was allowed, in the windows over it: median, within 6.25 %. Absent without such windows.";
     inflight_bytes_max: Option<u64>, "bytes", "Most bytes sent and not yet acknowledged. Absent: needs the other direction.";
     dcqcn_deviation: Option<f64>, "", "Mean of the measured rate (wire_bytes) over timeline.dcqcn_rate_bps, less 1, over the bins in which that is below the line rate and which lie between other bins with application data of the flow. Absent without such bins.";

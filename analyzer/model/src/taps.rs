@@ -30,7 +30,7 @@ table! {
     sorted_first_time: Option<Nanos>, "ns", "The stamp of the first of them.";
     sorted_max_ns: u64, "ns", "How far one of them was behind the latest stamp before it, at most.";
     sorted_too_late: u64, "frames", "Those that were further behind than could be sorted: they count where they came.";
-    stamp_quantum_ns: u64, "ns", "Resolution of the stamps, as the file states it.";
+    stamp_quantum_ns: u64, "ns", "Resolution of the stamps: as the file states it, or the coarser one that they show, where several frames in a row have the same.";
     clock_reference: Option<TapId>, "", "The tap whose clock this one was compared with, directly or over others: both saw the same packets. Absent: nothing was matched, or it is the reference itself, or shares its clock.";
     clock_offset_ns: Option<f64>, "ns", "How far its clock was ahead of the reference's at its first frame; its times in all tables are corrected by it. 0 where every packet arrives after it left as the clocks are: then nothing is corrected.";
     clock_drift_ppb: Option<f64>, "ppb", "How much faster its clock ran. Absent: the same packets were seen in one direction only.";

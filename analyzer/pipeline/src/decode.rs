@@ -13,7 +13,7 @@ use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
 use crate::feed::Work;
 use crate::neighbours::Neighbours;
 use crate::processes::Chosen;
-use crate::taps::Taps;
+use crate::taps::{Stamps, Taps};
 
 /// Which packets a part of a run takes: those of its share of the host pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,12 +271,15 @@ impl Decoder {
         // What is counted of frames is counted apart from decoding them: both loops stay simple.
         let mut span = Span::at(first_taken.time);
         let (mut taken, mut cut) = (0, 0);
+        let mut stamps = Stamps::default();
         for frame in frames.iter().filter(in_range) {
+            stamps.frame(frame.time);
             taken += 1;
             cut += u64::from(frame.captured < frame.original);
             span.include(frame.time);
         }
         self.taps.frames(tap, taken, cut, span.first, span.last);
+        self.taps.stamps(tap, stamps);
         let whole = self.span.get_or_insert(span);
         whole.include(span.first);
         whole.include(span.last);

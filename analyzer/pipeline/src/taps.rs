@@ -44,6 +44,7 @@ struct Tap {
     link: LinkType,
     name: Option<String>,
     quantum_ns: u64,
+    stamps: Stamps,
     mirror: Option<(MirrorKind, u32)>,
     first: Option<Nanos>,
     last: Nanos,
@@ -54,6 +55,53 @@ struct Tap {
     mirror_lost: u64,
     /// The mirror's last sequence number.
     sequence: Option<u32>,
+}
+
+/// How fine the stamps of consecutive frames are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stamps {
+    frames: u64,
+    /// Frames with the stamp of the two before them: a frame that was recorded twice makes two of one stamp, not three.
+    alike: u64,
+    /// The least time between two that differ.
+    step: Option<u64>,
+    last: [Option<Nanos>; 2],
+}
+
+impl Stamps {
+    /// So many frames like the two before them, ...
+    const LEAST: u64 = 16;
+    /// ... and one in so many of all, show that stamps are coarse, or that frames were stamped in batches.
+    const SHARE: u64 = 8;
+
+    /// The next frame.
+    #[inline]
+    pub(crate) fn frame(&mut self, time: Nanos) {
+        self.frames += 1;
+        let [before, last] = self.last;
+        if last == Some(time) {
+            self.alike += u64::from(before == last);
+        } else if let Some(last) = last {
+            let step = time.0.abs_diff(last.0);
+            self.step = Some(self.step.map_or(step, |least| least.min(step)));
+        }
+        self.last = [last, Some(time)];
+    }
+
+    fn add(&mut self, other: Self) {
+        self.frames += other.frames;
+        self.alike += other.alike;
+        self.step = match (self.step, other.step) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+    }
+
+    /// The resolution that they show, in ns; 0: no coarse one.
+    fn shown(self) -> u64 {
+        let coarse = self.alike >= Self::LEAST && self.alike.saturating_mul(Self::SHARE) >= self.frames;
+        self.step.filter(|_| coarse).unwrap_or_default()
+    }
 }
 
 /// The taps of a run, in the order in which they appear in the merged stream: every part of a run that sees the whole
@@ -170,6 +218,7 @@ impl Taps {
             link: of.link,
             name: of.name.clone(),
             quantum_ns: of.quantum_ns,
+            stamps: Stamps::default(),
             mirror,
             first: None,
             last: Nanos(0),
@@ -231,6 +280,13 @@ impl Taps {
             tap.cut_frames += cut;
             tap.first = Some(tap.first.map_or(first, |old| old.min(first)));
             tap.last = tap.last.max(last);
+        }
+    }
+
+    /// How fine the stamps of some frames of a tap's interface are.
+    pub(crate) fn stamps(&mut self, tap: TapId, stamps: Stamps) {
+        if let Some(tap) = self.list.get_mut(tap.0 as usize) {
+            tap.stamps.add(stamps);
         }
     }
 
@@ -306,7 +362,7 @@ impl Taps {
                 roce_packets: tap.roce_packets,
                 pause_frames: tap.pause_frames,
                 mirror_lost: tap.mirror_lost,
-                stamp_quantum_ns: tap.quantum_ns,
+                stamp_quantum_ns: tap.quantum_ns.max(tap.stamps.shown()),
                 cut_frames: tap.cut_frames,
                 ..TapRow::default()
             })
@@ -343,6 +399,25 @@ mod tests {
             quantum_ns: 1,
             dropped: None,
         }
+    }
+
+    #[test]
+    fn batches_show_in_stamps_and_pairs_do_not() {
+        let shown = |times: &mut dyn Iterator<Item = u64>| {
+            let mut stamps = Stamps::default();
+            times.for_each(|time| stamps.frame(Nanos(time)));
+            stamps.shown()
+        };
+        // Frames 10 us apart, stamped each 100 us: eight of ten are like the two before them.
+        assert_eq!(
+            shown(&mut (0..100u64).map(|at| at * 10_000 / 100_000 * 100_000)),
+            100_000
+        );
+        assert_eq!(shown(&mut (0..100u64).map(|at| at * 10_000)), 0);
+        // Each frame twice.
+        assert_eq!(shown(&mut (0..100u64).map(|at| at / 2 * 10_000)), 0);
+        // Fifteen of three, and then none.
+        assert_eq!(shown(&mut (0..45u64).map(|at| at / 3 * 10_000)), 0);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) fn compare(case: &Case, score: &mut Score) {
             } else {
                 score.items += sent;
             }
-            score.tell_many(Said::High, told, told.min(sent), text);
+            score.tell_many(Said::Plain, told, told.min(sent), text);
         }
     }
 }

@@ -112,7 +112,7 @@ fn one(case: &Case, scores: &mut Scores, tap: &Tap, flow: &TapFlow, count: &Coun
     };
     score.items += count.all.saturating_sub(count.sure);
     score.expect_many(count.sure, said, text);
-    score.tell_many(Said::High, said, said.min(count.all), text);
+    score.tell_many(Said::Plain, said, said.min(count.all), text);
 }
 
 fn copies(case: &Case, scores: &mut Scores, tap: &Tap) {
@@ -124,5 +124,5 @@ fn copies(case: &Case, scores: &mut Scores, tap: &Tap) {
     let score = scores.of_class("mirror copies");
     let text = || format!("{}: {made} to {all} copies, said {said}", tap.name);
     score.expect_many(made, said, text);
-    score.tell_many(Said::High, said, said.min(all), text);
+    score.tell_many(Said::Plain, said, said.min(all), text);
 }

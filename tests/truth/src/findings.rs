@@ -2,7 +2,8 @@
 //!
 //! An item: a finding of the truth. Observable: one of the taps shows it by its records alone, and it is large enough for
 //! the thresholds of the analysis. Found: a finding of the same id, whatever its severity. Said: findings at `warning` or
-//! over; right when the truth holds that finding at all. The calibration takes all but those of severity `ok`.
+//! over; right when the truth holds that finding at all. The calibration takes all but those of severity `ok`, as far as
+//! something in the scenario's log proves or disproves them; the others are counted as not judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +17,6 @@ use crate::score::Said;
 use crate::scores::Scores;
 use crate::signs::{Sign, Signs};
 
-/// Trains of CNPs that a sender's tap must have recorded before its reaction is sure to be judged: twice what the analysis
-/// asks for, because not each train finds its flow backlogged.
-const TRAINS: u64 = 10;
-/// CNPs this far apart are of two trains.
-const TRAIN: u64 = 300_000;
 /// Jain's index below this is unfair, as the simulator's truth has it.
 const UNFAIR: f64 = 0.8;
 /// The share of a tap's time that a priority is paused before it is called a storm for sure.
@@ -47,6 +43,7 @@ const KNOWN: &[&str] = &[
     "mtu",
     "icrc.bad",
     "capture.quality",
+    "path.spread",
 ];
 /// Findings that are no fault of the network or its hosts: a capture with them can be healthy.
 const HARMLESS: &[&str] = &["ecn.working", "mtu", "capture.quality", "loss.capture"];
@@ -69,8 +66,14 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
         }
     }
     for finding in said {
+        if !KNOWN.contains(&finding.id) {
+            if finding.severity > Severity::Ok {
+                *scores.not_judged.entry(finding.id).or_default() += 1;
+            }
+            continue;
+        }
         let right = is_right(case, &happened, finding);
-        if !KNOWN.contains(&finding.id) || !right && is_undecidable(case, finding) {
+        if !right && is_undecidable(case, finding) {
             continue;
         }
         let degree = Said::of(finding.confidence);
@@ -79,7 +82,8 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
             format!("{severity}, {confidence}: {}", finding.summary)
         };
         if finding.severity > Severity::Ok {
-            scores.calibration.tell_with(degree, right, note);
+            let score = scores.calibration.entry(finding.id).or_default();
+            score.tell_with(degree, right, note);
         }
         if finding.severity >= Severity::Warning {
             scores.of_class(&class(finding.id)).tell_with(degree, right, note);
@@ -115,10 +119,38 @@ fn is_unfair(case: &Case) -> bool {
 
 /// Whether a finding says what happened.
 fn is_right(case: &Case, happened: &[Finding], finding: &FindingRow) -> bool {
-    happened.iter().any(|other| other.id == finding.id)
-        || finding.id == "unfair" && is_unfair(case)
+    if happened.iter().any(|other| other.id == finding.id) {
+        return true;
+    }
+    let mut taps = case.truth.taps.iter();
+    match finding.id {
+        "unfair" => is_unfair(case),
         // Whatever is lost while many send to one makes an incast of it, not only what the queue dropped.
-        || finding.id == "incast" && case.truth.taps.iter().any(|tap| holds(case, tap, "incast", |_| true))
+        "incast" => taps.any(|tap| holds(case, tap, "incast", |_| true)),
+        "stall" => taps.any(|tap| holds(case, tap, "stall", |_| true)),
+        "path.spread" => {
+            taps.any(|tap| !tap.late.is_empty() || tap.flows.iter().any(|flow| flow.reordered > 0))
+        }
+        "loss.capture" => taps.any(|tap| tap.records_lost > 0 || !tap.capture_losses.is_empty()),
+        "icrc.bad" => case
+            .truth
+            .losses
+            .iter()
+            .any(|loss| loss.reason == roce_sim::truth::LossReason::Icrc && !loss.recorded_by.is_empty()),
+        "capture.quality" => taps.any(|tap| is_poor(case, tap)),
+        _ => false,
+    }
+}
+
+/// Whether a tap recorded less than what passed it, or not as it passed: what else than the truth's own finding makes results less
+/// certain. Frames lost, in parts or by a mirror; one direction only; queues that were written one after the other; copies.
+fn is_poor(case: &Case, tap: &Tap) -> bool {
+    let made = case.table(tap).is_some_and(|table| {
+        table.queues > 1
+            || table.doubled.is_some()
+            || table.direction != roce_sim::scenario::TapDirection::Both
+    });
+    made || tap.records_lost > 0 || tap.copies > 0
 }
 
 /// The findings of the truth. Whether CNPs are ignored is known here by flow: some senders may react and others not.
@@ -228,11 +260,8 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
             flows().any(|flow| flow.ce >= thresholds.least_marks && case.is_paired_at(tap, &flow.flow_id))
         }
         "cnp.ignored" => {
-            finding.flows.iter().any(|flow| trains(case, tap, flow) >= TRAINS)
-                || finding
-                    .flows
-                    .iter()
-                    .any(|flow| reactions::exceeds(case, tap, flow))
+            let mut flows = finding.flows.iter();
+            flows.any(|flow| reactions::exceeds(case, tap, flow))
         }
         // Each way.
         "dscp.mismatch" => case.truth.connections.iter().any(|connection| {
@@ -287,25 +316,6 @@ fn holds(case: &Case, tap: &Tap, kind: &str, sort: impl Fn(&Sign) -> bool) -> bo
     let signs = Signs::of(case, tap);
     let mut kinds = signs.by_kind();
     kinds.any(|(name, places)| name == kind && places.values().flatten().any(&sort))
-}
-
-/// Trains of CNPs for a flow that a tap at its sender recorded.
-fn trains(case: &Case, tap: &Tap, flow: &str) -> u64 {
-    let sender = case
-        .flow(flow)
-        .is_some_and(|flow| flow.source == tap.node || (!tap.at_host && flow.source == tap.neighbour));
-    let mut last: Option<u64> = None;
-    let mut trains = 0;
-    for cnp in case
-        .truth
-        .cnps
-        .iter()
-        .filter(|cnp| cnp.flow_id == flow && cnp.recorded_by.contains(&tap.name))
-    {
-        trains += u64::from(last.is_none_or(|last| cnp.sent - last >= TRAIN));
-        last = Some(cnp.sent);
-    }
-    if sender { trains } else { 0 }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more")]

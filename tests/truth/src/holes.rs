@@ -5,7 +5,8 @@
 //! go-back-N window, count neither for nor against recall. Said: a PSN of an event `hole`, with one of these classes; it is
 //! right when that is the PSN's class, or what became of its first transmission. `ambiguous` and `unresolved` claim nothing.
 //!
-//! *Network lost, counts*: the same by flow, from the column `network_lost`.
+//! *Network lost, counts*: the same by flow, from the column `network_lost`. Of high confidence are those that the column
+//! `losses_proven` calls proven, of medium confidence the others.
 //!
 //! *Lost downstream*: an item is a PSN that a tap recorded and that was asked for again: by a NAK, or, of READ responses, by a
 //! READ from there on. Observable where the tap recorded this NAK or READ. What was only overtaken and asked for again counts
@@ -113,16 +114,21 @@ fn counts(case: &Case, score: &mut Score, tap: &Tap) {
             sure += u64::from(class && hole.observable);
             all += u64::from(class || hole.cause == HoleClass::NetworkLost);
         }
+        let proven = said(case, tap, &flow.flow_id, "losses_proven");
         let said = said(case, tap, &flow.flow_id, "network_lost");
+        let proven = proven.min(said);
         let text = || {
             format!(
-                "{}: {}: {sure} to {all} lost, said {said}",
+                "{}: {}: {sure} to {all} lost, said {said}, {proven} of them proven",
                 tap.name, flow.flow_id
             )
         };
         score.items += all.saturating_sub(sure);
         score.expect_many(sure, said, text);
-        score.tell_many(Said::High, said, said.min(all), text);
+        let proven_right = proven.min(all);
+        score.tell_many(Said::High, proven, proven_right, text);
+        let others = said - proven;
+        score.tell_many(Said::Medium, others, others.min(all - proven_right), text);
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
             let text = || format!("{} to {}: {flow} does not go there", from.name, to.name);
             scores
                 .of_class("hops lost")
-                .tell_many(Said::High, row.lost, 0, text);
+                .tell_many(Said::Plain, row.lost, 0, text);
         }
     }
 }
@@ -83,7 +83,7 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
     let score = scores.of_class("hops lost");
     score.items += all - sure;
     score.expect_many(sure, lost_said, text);
-    score.tell_many(Said::High, lost_said, lost_said.min(all), text);
+    score.tell_many(Said::Plain, lost_said, lost_said.min(all), text);
 
     // A packet can pass the second tap and miss it only once, whatever becomes of it behind that tap.
     let missed = to.capture_losses.iter().filter(|missed| missed.flow_id == flow);
@@ -100,7 +100,7 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
     };
     let score = scores.of_class("hops not captured");
     score.items += all;
-    score.tell_many(Said::High, missed_said, missed_said.min(all), text);
+    score.tell_many(Said::Plain, missed_said, missed_said.min(all), text);
 }
 
 /// Whether a tap lost all records at a time.

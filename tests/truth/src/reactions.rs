@@ -14,11 +14,13 @@ const BEYOND: f64 = 1.5;
 /// ... in so many milliseconds.
 const BINS: usize = 3;
 
+/// No port is faster (IEEE 802.3df): where the records do not show how fast one is, it may be as fast as this.
+const FASTEST_PORT: f64 = 800e9;
 /// From this spacing of CNPs on, receivers are set up as those of the paper and of ns-3 (50 us), below it as NVIDIA's (4 us).
 const WIDE: u64 = 25_000;
 
-/// Whether a flow sent far more, by a tap at its sender, than DCQCN allowed: by the parameters of the scenario, and by the
-/// published sets that belong to a spacing of CNPs such as this. CNPs count that the tap recorded.
+/// Whether a flow sent far more, by a tap at its sender, than DCQCN allowed: by the parameters of the scenario, and by each published
+/// way of alpha with each way of increasing that belongs to a spacing of CNPs such as this. CNPs count that the tap recorded.
 #[expect(
     clippy::cast_precision_loss,
     reason = "bytes of a millisecond stay below 2^53"
@@ -35,23 +37,55 @@ pub(crate) fn exceeds(case: &Case, tap: &Tap, id: &str) -> bool {
     if !is_sender || times.is_empty() || !case.is_paired_at(tap, id) {
         return false;
     }
-    let own = case.parsed.dcqcn.parameters();
-    let sets = if case.parsed.dcqcn.interval().0 >= WIDE {
-        [own, Parameters::PAPER, Parameters::NS3]
+    let line = if is_line_known(case, tap, &flow.source) {
+        case.parsed.network.rate.bits()
     } else {
-        [own, Parameters::NVIDIA, Parameters::NVIDIA]
+        FASTEST_PORT
     };
-    sets.into_iter().all(|set| {
-        let allowed = allowed(
-            set,
-            case.parsed.network.rate.bits(),
-            &times,
-            &flow.sent_bytes_per_ms,
-        );
-        let sent = flow.sent_bytes_per_ms.iter().zip(&allowed);
-        let beyond = sent.filter(|(sent, allowed)| **sent as f64 >= BEYOND * **allowed && **sent > 0);
-        beyond.count() >= BINS
-    })
+    let is_wide = case.parsed.dcqcn.interval().0 >= WIDE;
+    sets(is_wide)
+        .into_iter()
+        .chain([case.parsed.dcqcn.parameters()])
+        .all(|set| {
+            let allowed = allowed(set, line, &times, &flow.sent_bytes_per_ms);
+            let sent = flow.sent_bytes_per_ms.iter().zip(&allowed);
+            let beyond = sent.filter(|(sent, allowed)| **sent as f64 >= BEYOND * **allowed && **sent > 0);
+            beyond.count() >= BINS
+        })
+}
+
+/// Whether the records show how fast the sender's port is: the analysis is given it, or the flow has the port for itself, and stamps
+/// show how its packets follow each other.
+fn is_line_known(case: &Case, tap: &Tap, host: &str) -> bool {
+    let mut arguments = case.scenario.arguments.iter();
+    if arguments.any(|argument| argument == "--link-rate") {
+        return true;
+    }
+    let of_host = tap.flows.iter().filter(|here| here.data_packets > 0);
+    let of_host = of_host.filter(|here| case.flow(&here.flow_id).is_some_and(|flow| flow.source == host));
+    of_host.count() == 1 && case.quantum(tap) <= 1.0
+}
+
+/// Each published way of alpha with each published way of increasing that belongs to a spacing of CNPs. Alpha is 0 at first: no
+/// record shows how long ago a sender was notified before.
+fn sets(is_wide: bool) -> Vec<Parameters> {
+    let increases: &[Parameters] = if is_wide {
+        &[Parameters::PAPER, Parameters::NS3]
+    } else {
+        &[Parameters::PAPER, Parameters::NS3, Parameters::NVIDIA]
+    };
+    let alphas = [Parameters::PAPER, Parameters::NVIDIA];
+    let of = |alpha: Parameters, increase: Parameters| Parameters {
+        g: alpha.g,
+        alpha_timer: alpha.alpha_timer,
+        cut_period: alpha.cut_period,
+        initial_alpha: 0.0,
+        ..increase
+    };
+    let all = increases
+        .iter()
+        .flat_map(|increase| alphas.map(|alpha| of(alpha, *increase)));
+    all.collect()
 }
 
 /// Bytes that a reaction point allows in each millisecond, when CNPs come at `times`.

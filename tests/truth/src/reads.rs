@@ -59,7 +59,7 @@ fn responses(case: &Case, score: &mut Score, tap: &Tap, flow: &str) {
     };
     score.items += all - sure;
     score.expect_many(sure, said, text);
-    score.tell_many(Said::High, said, said.min(all), text);
+    score.tell_many(Said::Plain, said, said.min(all), text);
 }
 
 /// How many of the responses are such as a READ was sent again for, and that the tap's records show.
@@ -146,6 +146,6 @@ fn missing(case: &Case, score: &mut Score, tap: &Tap) {
             )
         };
         score.expect_many(missing, said, text);
-        score.tell_many(Said::High, said, said.min(most), text);
+        score.tell_many(Said::Plain, said, said.min(most), text);
     }
 }

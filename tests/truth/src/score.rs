@@ -8,16 +8,18 @@ use roce_model::Confidence;
 /// With how much confidence something was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Said {
-    /// A finding or an episode says that it is sure, or a count or an event says it without any doubt.
+    /// It says that it is sure.
     High,
     /// It says that it is less sure.
     Medium,
     /// It says that it is not sure.
     Low,
+    /// What it says carries no confidence, as most counts and events.
+    Plain,
 }
 
 impl Said {
-    /// All, the surest first.
+    /// Those that claim something, the surest first.
     pub const ALL: [Self; 3] = [Self::High, Self::Medium, Self::Low];
 
     /// The confidence of a row.
@@ -35,6 +37,7 @@ impl Said {
             Self::High => "high",
             Self::Medium => "medium",
             Self::Low => "low",
+            Self::Plain => "no confidence",
         }
     }
 }
@@ -91,9 +94,9 @@ impl Score {
         self.items += 1;
     }
 
-    /// The analysis said something without any doubt, which is true or not.
+    /// The analysis said something that carries no confidence, which is true or not.
     pub fn tell(&mut self, right: bool, note: impl FnOnce() -> String) {
-        self.tell_with(Said::High, right, note);
+        self.tell_with(Said::Plain, right, note);
     }
 
     /// The analysis said something with a confidence.
@@ -216,7 +219,8 @@ mod tests {
         assert_eq!((score.items, score.observable, all.told), (4, 3, 2));
         assert!((score.recall() - 2.0 / 3.0).abs() < 1e-12);
         assert!((score.precision() - 0.5).abs() < 1e-12);
-        assert_eq!(score.claims_with(Said::High), Claims { told: 1, right: 1 });
+        assert_eq!(score.claims_with(Said::Plain), Claims { told: 1, right: 1 });
+        assert_eq!(score.claims_with(Said::High), Claims::default());
         assert_eq!(score.claims_with(Said::Low), Claims { told: 1, right: 0 });
         assert_eq!(score.faults(), 2);
         assert_eq!(score.notes, ["missed: a", "wrong (low): b"]);

@@ -38,8 +38,10 @@ pub const CLASSES: &[&str] = &[
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scores {
     by_class: BTreeMap<(usize, String), Score>,
-    /// Findings whose truth is known, whatever their class: for the calibration of their confidence.
-    pub calibration: Score,
+    /// Findings by id, but those of severity `ok`: for the calibration of their confidence.
+    pub calibration: BTreeMap<&'static str, Score>,
+    /// Findings that nothing in a scenario proves or disproves, by id.
+    pub not_judged: BTreeMap<&'static str, u64>,
 }
 
 impl Scores {
@@ -84,7 +86,12 @@ impl Scores {
         for (key, score) in &other.by_class {
             self.by_class.entry(key.clone()).or_default().add(score);
         }
-        self.calibration.add(&other.calibration);
+        for (id, score) in &other.calibration {
+            self.calibration.entry(id).or_default().add(score);
+        }
+        for (id, count) in &other.not_judged {
+            *self.not_judged.entry(id).or_default() += count;
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::families::FAMILIES;
 use crate::many::Outcome;
 use crate::reach::Reach;
-use crate::score::Said;
+use crate::score::{Said, Score};
 use crate::scores::Scores;
 
 /// Seeds that are named in a line.
@@ -96,6 +96,40 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Findings by confidence, all together and each id.
+    fn calibration(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by_id = &self.all.scores.calibration;
+        let mut all = Score::default();
+        for score in by_id.values() {
+            all.add(score);
+        }
+        writeln!(
+            f,
+            "\n{:<24} {:>22} {:>22} {:>22}",
+            "findings: true of said", "high", "medium", "low"
+        )?;
+        let each = by_id.iter().map(|(id, score)| (*id, score));
+        for (name, score) in std::iter::once(("all", &all)).chain(each) {
+            write!(f, "{name:<24}")?;
+            for said in Said::ALL {
+                let claims = score.claims_with(said);
+                let text = if claims.told == 0 {
+                    "-".to_owned()
+                } else {
+                    format!("{} of {} ({:.4})", claims.right, claims.told, claims.precision())
+                };
+                write!(f, " {text:>22}")?;
+            }
+            writeln!(f)?;
+        }
+        for (id, count) in &self.all.scores.not_judged {
+            writeln!(f, "not judged: {id} {count}")?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} captured scenarios", self.all.cases)?;
@@ -112,18 +146,7 @@ impl fmt::Display for Table {
                 }
             }
         }
-        writeln!(f, "\nfindings by confidence: said, true, share")?;
-        for said in Said::ALL {
-            let claims = self.all.scores.calibration.claims_with(said);
-            writeln!(
-                f,
-                "{:<8} {:>6} {:>6} {:>8.4}",
-                said.name(),
-                claims.told,
-                claims.right,
-                claims.precision()
-            )?;
-        }
+        self.calibration(f)?;
         let healthy = self.all.seeds("healthy", true);
         if !healthy.is_empty() {
             writeln!(f, "\nhealthy captures with a false warning: {healthy}")?;

@@ -56,8 +56,8 @@ impl Analysis {
         let cold = &mut self.table.cold[at as usize];
         cold.meter.get_or_insert_default().mark(now);
         if let Some(congestion) = &mut cold.congestion {
-            self.table.hot[at as usize].pace = WINDOW_PACKETS;
             congestion.mark(now, last, in_message);
+            self.table.hot[at as usize].pace = congestion.step();
         }
     }
 

@@ -3,7 +3,8 @@
 //! that stays where it was shows nothing, because a share of a port or an application may limit it already.
 //!
 //! What is not known is taken as what allows most:
-//! - the speed of the port: `--link-rate`, else [`FASTEST_PORT`];
+//! - the speed of the port: `--link-rate`, else the speed of Ethernet that the flow's own packets show (see [`Line`]), else
+//!   [`FASTEST_PORT`];
 //! - alpha before the first notification: 0, as after a long time without any, unless the user states the parameters;
 //! - the rules: each of [`LAWS`], a way of alpha with a way of increasing; the one that allows most counts;
 //! - the bytes that the byte counter counts: those that were sent, with what each frame takes on the wire besides, but
@@ -11,8 +12,9 @@
 
 use roce_model::Nanos;
 
+use super::line::Line;
 use super::{Parameters, Replay};
-use crate::congestion::Progress;
+use crate::congestion::{Progress, WINDOW_PACKETS as WINDOW_STEP};
 use crate::distribution::Distribution;
 use crate::prefetch::prefetch;
 
@@ -43,13 +45,12 @@ const fn cautious(set: Parameters) -> Parameters {
     }
 }
 
-/// NVIDIA's alpha with another set's way of increasing.
+/// NVIDIA's alpha with another set's target and way of increasing.
 const fn with_alpha_of_nvidia(set: Parameters) -> Parameters {
     Parameters {
         alpha_timer: Parameters::NVIDIA.alpha_timer,
         g: Parameters::NVIDIA.g,
         reduce_period: Parameters::NVIDIA.reduce_period,
-        clamp_target: Parameters::NVIDIA.clamp_target,
         ..cautious(set)
     }
 }
@@ -71,7 +72,8 @@ const LAWS: [Parameters; 6] = [
 /// What senders may go by.
 #[derive(Clone, Debug)]
 pub(crate) struct Legal {
-    line: u64,
+    /// Speed of the ports, in bit/s; `None`: not known.
+    line: Option<u64>,
     laws: Vec<Parameters>,
 }
 
@@ -79,7 +81,7 @@ impl Legal {
     /// With the speed of the ports, when that is known, and the parameters, when the user states them.
     pub(crate) fn new(link_rate: Option<u64>, stated: Option<Parameters>) -> Self {
         Self {
-            line: link_rate.filter(|rate| *rate > 0).unwrap_or(FASTEST_PORT),
+            line: link_rate.filter(|rate| *rate > 0),
             laws: stated.map_or_else(|| LAWS.to_vec(), |set| vec![set]),
         }
     }
@@ -87,54 +89,76 @@ impl Legal {
 
 /// What one flow may send at most, and how often it sent more.
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
 pub(crate) struct Bound {
-    // The first line: what every window needs.
-    /// Where the window that goes on began.
+    /// From the speed of the port that is stated, or else from that of the fastest one.
+    judged: Judged,
+    pace: Pace,
+    stated: Option<u64>,
+    /// What the flow shows of its port's speed, when that is not stated, and what the bound is from there.
+    line: Option<Line>,
+    shown: Option<Judged>,
+}
+
+/// How notifications are paced: how many there were, when the last one came, and the least time between two.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    notified: u32,
+    last: Nanos,
+    closest: Nanos,
+}
+
+impl Pace {
+    fn cnp(&mut self, time: Nanos) {
+        if self.notified > 0 {
+            self.closest = self.closest.min(time.since(self.last));
+        }
+        self.notified = self.notified.saturating_add(1);
+        self.last = time;
+    }
+
+    /// Whether a set of parameters may be in use at the two ends: one with a byte counter of a few packets belongs to notifications
+    /// each 4 us, and makes up for one each 50 us.
+    fn allows(self, set: &Parameters) -> bool {
+        let is_wide = self.notified >= PACED && self.closest >= PACE_OF_PAPER;
+        !is_wide || set.bytes >= FEW_BYTES
+    }
+}
+
+/// Replays from one speed of the port, and windows compared with them.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+struct Judged {
+    // The first cache line has what every window needs.
+    /// Where the current window began.
     begin: Progress,
-    /// What all laws allow as long as no notification comes, in bit/s, once that is the whole line: they need not be asked then.
-    line: Option<u64>,
+    /// The line rate in bit/s, while all laws allow it: until the next notification none of them has to be replayed.
+    free: Option<u64>,
     /// Notifications in the window, and in the one before.
     cnp: u32,
     cnp_before: u32,
-    /// The highest rate of a window, in bit/s.
-    peak: f64,
+    /// The sum of the rates of windows in bit/s, and how many they are.
+    rates: (f64, u32),
     // The rest.
     laws: Vec<Replay>,
-    /// All notifications, when the last one came, and the least time between two.
-    notified: u32,
-    last_cnp: Nanos,
-    closest: Nanos,
     limited: u64,
     over: u64,
     /// Rates over the bound, in thousandths of it, in windows over it.
     excess: Distribution,
 }
 
-impl Bound {
-    /// A flow that gets its first notification, having come so far.
-    pub(crate) fn new(legal: &Legal, now: Progress) -> Self {
-        let replay = |set: &Parameters| Replay::bound(*set, legal.line, now.time);
+impl Judged {
+    fn new(laws: impl Iterator<Item = Parameters>, line: u64, now: Progress) -> Self {
         Self {
-            laws: legal.laws.iter().map(replay).collect(),
-            line: None,
+            laws: laws.map(|set| Replay::bound(set, line, now.time)).collect(),
+            free: None,
             begin: now,
             cnp: 0,
             cnp_before: 0,
-            notified: 0,
-            last_cnp: Nanos(0),
-            closest: Nanos(u64::MAX),
-            peak: 0.0,
+            rates: (0.0, 0),
             limited: 0,
             over: 0,
             excess: Distribution::default(),
         }
-    }
-
-    /// Asks for what [`Bound::mark`] needs.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        prefetch(self);
     }
 
     /// Bytes on the wire since the window began.
@@ -144,63 +168,52 @@ impl Bound {
         bytes.saturating_add(packets.saturating_mul(FRAME_OVERHEAD))
     }
 
-    /// A notification that surely is for the flow.
-    pub(crate) fn cnp(&mut self, now: Progress) {
+    fn cnp(&mut self, now: Progress) {
         let sent = self.sent(&now);
-        self.line = None;
+        self.free = None;
         for law in &mut self.laws {
             law.cnp(now.time, self.begin.time, sent);
         }
         self.cnp = self.cnp.saturating_add(1);
-        if self.notified > 0 {
-            self.closest = self.closest.min(now.time.since(self.last_cnp));
-        }
-        self.notified = self.notified.saturating_add(1);
-        self.last_cnp = now.time;
     }
 
-    /// Whether a set of parameters may be in use at the two ends: one with a byte counter of a few packets belongs to notifications
-    /// each 4 us, and makes up for one each 50 us.
-    fn may_apply(&self, law: &Replay) -> bool {
-        let is_paced = self.notified >= PACED && self.closest >= PACE_OF_PAPER;
-        !is_paced || law.byte_counter() >= FEW_BYTES || self.laws.len() == 1
-    }
-
-    /// The most that any law allows in the window that goes on, which lasts for `time` up to `now`.
-    fn allowed(&mut self, now: &Progress, time: Nanos) -> u64 {
+    /// The highest rate that any applicable law allows in the current window, which lasts for `time` up to `now`, in bit/s.
+    fn allowed(&mut self, now: &Progress, time: Nanos, pace: Pace) -> u64 {
         let sent = self.sent(now);
+        let only = self.laws.len() == 1;
         let mut allowed = 0;
-        for at in 0..self.laws.len() {
-            let mean = self.laws[at].bin(self.begin.time, time, sent, false);
-            if self.may_apply(&self.laws[at]) {
+        for law in &mut self.laws {
+            let mean = law.bin(self.begin.time, time, sent, false);
+            if only || pace.allows(law.parameters()) {
                 allowed = allowed.max(mean.unwrap_or(u64::MAX));
             }
         }
         if self.laws.iter().all(Replay::is_free) {
-            self.line = self.laws.first().map(Replay::line);
+            self.free = self.laws.first().map(Replay::line);
         }
         allowed
     }
 
-    /// Called now and then: ends the window when it is long enough.
+    /// Ends the window when it is long enough.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "rates, and a ratio of positive ones"
     )]
-    pub(crate) fn mark(&mut self, now: Progress) {
+    fn mark(&mut self, now: Progress, pace: Pace) {
         let time = now.time.since(self.begin.time);
         if time < WINDOW || now.packets < self.begin.packets.saturating_add(WINDOW_PACKETS) {
             return;
         }
-        let allowed = self.line.unwrap_or_else(|| self.allowed(&now, time));
+        let allowed = self.free.unwrap_or_else(|| self.allowed(&now, time, pace));
         // Without what frames take besides: a rate is not told too high.
         let measured = now.wire_bytes.saturating_sub(self.begin.wire_bytes) as f64 * 8.0 / time.seconds();
-        self.peak = self.peak.max(measured);
+        self.rates = (self.rates.0 + measured, self.rates.1.saturating_add(1));
+        let usual = self.rates.0 / f64::from(self.rates.1);
         let bound = allowed as f64 * MARGIN;
-        // Only where notifications go on, and only where the flow was seen to send more than the bound allows.
-        if self.cnp + self.cnp_before > 0 && bound <= self.peak {
+        // Only where notifications go on, and only where the flow's usual rate is more than the bound allows.
+        if self.cnp + self.cnp_before > 0 && bound <= usual {
             self.limited += 1;
             if measured >= bound {
                 self.over += 1;
@@ -211,15 +224,94 @@ impl Bound {
         self.begin = now;
     }
 
+    /// Whether most of the windows that tell are over the bound.
+    fn tells(&self) -> bool {
+        self.over.saturating_mul(2) > self.limited
+    }
+}
+
+impl Bound {
+    /// A flow that gets its first notification, having come so far.
+    pub(crate) fn new(legal: &Legal, now: Progress) -> Self {
+        let sets = legal.laws.iter().copied();
+        Self {
+            pace: Pace {
+                notified: 0,
+                last: Nanos(0),
+                closest: Nanos(u64::MAX),
+            },
+            judged: Judged::new(sets, legal.line.unwrap_or(FASTEST_PORT), now),
+            stated: legal.line,
+            line: legal.line.is_none().then(|| Line::new(now)),
+            shown: None,
+        }
+    }
+
+    /// Prefetches the state that [`Bound::mark`] needs.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.judged);
+    }
+
+    /// A notification that surely is for the flow.
+    pub(crate) fn cnp(&mut self, now: Progress) {
+        self.pace.cnp(now.time);
+        for judged in [Some(&mut self.judged), self.shown.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            judged.cnp(now);
+        }
+    }
+
+    /// Called now and then: ends the window when it is long enough.
+    pub(crate) fn mark(&mut self, now: Progress) {
+        if let Some(line) = &mut self.line
+            && line.step(now)
+        {
+            // From here on the flow may use the whole port; what was concluded from another speed is void.
+            let sets = self.judged.laws.iter().map(|law| *law.parameters());
+            self.shown = line.speed().map(|speed| Judged::new(sets, speed, now));
+        }
+        for judged in [Some(&mut self.judged), self.shown.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            judged.mark(now, self.pace);
+        }
+    }
+
+    /// Packets between two calls of [`Bound::mark`], at most: few while the speed of the port is being learned.
+    pub(crate) fn step(&self) -> u8 {
+        match &self.line {
+            Some(line) if line.is_learning() => Line::PACKETS,
+            _ => WINDOW_STEP,
+        }
+    }
+
+    /// What the windows say: of the speed that the packets show, unless the fastest port would not explain the rate either.
+    fn told(&self) -> &Judged {
+        let shown = self.shown.as_ref().filter(|_| !self.judged.tells());
+        shown.unwrap_or(&self.judged)
+    }
+
+    /// The speed of the port that the windows rest on, when it is not that of the fastest one.
+    pub(crate) fn line(&self) -> Option<u64> {
+        let shown = self.shown.as_ref().filter(|_| !self.judged.tells());
+        let speed = self.line.as_ref().and_then(Line::speed);
+        self.stated.or(speed.filter(|_| shown.is_some()))
+    }
+
     /// Windows in which a sender that ignores notifications would show, and those in which one did.
     pub(crate) fn windows(&self) -> (u64, u64) {
-        (self.limited, self.over)
+        let told = self.told();
+        (told.limited, told.over)
     }
 
     /// The median of rate over bound, in the windows over it.
     #[expect(clippy::cast_precision_loss, reason = "thousandths of a ratio")]
     pub(crate) fn excess(&self) -> Option<f64> {
-        let median = self.excess.summary().quantile(50);
+        let median = self.told().excess.summary().quantile(50);
         median.map(|thousandths| thousandths as f64 / 1e3)
     }
 }

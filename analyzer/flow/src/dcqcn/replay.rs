@@ -95,9 +95,9 @@ impl Replay {
         }
     }
 
-    /// Bytes after which the byte counter lets the sender increase its rate.
-    pub(crate) fn byte_counter(&self) -> u64 {
-        self.parameters.bytes
+    /// What it goes by.
+    pub(crate) fn parameters(&self) -> &Parameters {
+        &self.parameters
     }
 
     /// A notification at `time`, in the bin that begins at `bin` and in which the flow has sent `sent` bytes so far.

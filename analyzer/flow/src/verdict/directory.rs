@@ -27,6 +27,9 @@ pub(super) struct Party {
     pub(super) packets: u64,
     pub(super) dscp: Option<u8>,
     pub(super) pcp: Option<u8>,
+    /// Losses before the tap, and how many of them are proven; of all its epochs.
+    pub(super) lost: u64,
+    pub(super) proven: u64,
 }
 
 /// Flows and hosts by tap.
@@ -64,6 +67,8 @@ impl Directory {
                 packets: 0,
                 dscp: row.dscp,
                 pcp: row.pcp,
+                lost: 0,
+                proven: 0,
             };
             self.parties.push((row.tap, row.flow_id, party));
         }
@@ -77,6 +82,12 @@ impl Directory {
         }
         party.data_packets = party.data_packets.saturating_add(row.data_packets);
         party.packets = party.packets.saturating_add(row.packets);
+        let responses = row.response_network_lost.unwrap_or_default();
+        party.lost = party
+            .lost
+            .saturating_add(row.network_lost)
+            .saturating_add(responses);
+        party.proven = party.proven.saturating_add(row.losses_proven);
     }
 
     /// The host of this hash.

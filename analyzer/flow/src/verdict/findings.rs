@@ -111,9 +111,9 @@ impl Findings {
     pub(super) fn new(settings: Settings) -> Self {
         Self {
             pause: pause::Gathered::new(settings.bin, settings.link_rate.is_some()),
+            cnp: cnp::Gathered::new(settings.link_rate.is_some()),
             settings,
             ecn: ecn::Gathered::default(),
-            cnp: cnp::Gathered::default(),
             class: class::Gathered::default(),
             loss: loss::Gathered::default(),
             receiver: receiver::Gathered::default(),

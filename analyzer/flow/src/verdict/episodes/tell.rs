@@ -106,7 +106,7 @@ fn cause(facts: &Finished, destination: Option<Address>, directory: &Directory) 
     match facts.kind {
         EpisodeKind::Incast => incast(facts, &there),
         EpisodeKind::Ecn => ecn(facts, &there),
-        EpisodeKind::Loss => loss(facts, &there),
+        EpisodeKind::Loss => loss(facts, &there, directory),
         EpisodeKind::Rnr => (format!("receiver {there} posts no buffers"), Confidence::High),
         EpisodeKind::Pause => pause(facts),
         EpisodeKind::Stall => stall(facts, directory),
@@ -147,7 +147,8 @@ fn ecn(facts: &Finished, there: &str) -> (String, Confidence) {
     }
 }
 
-fn loss(facts: &Finished, there: &str) -> (String, Confidence) {
+/// Sure when all losses of its flows are proven: then those of this episode are.
+fn loss(facts: &Finished, there: &str, directory: &Directory) -> (String, Confidence) {
     let meanwhile = if facts.incast_meanwhile {
         " while many senders sent there at once"
     } else {
@@ -155,9 +156,16 @@ fn loss(facts: &Finished, there: &str) -> (String, Confidence) {
     };
     if facts.sum.lost > 0 {
         let lost = counted(facts.sum.lost, "packet");
+        let mut parties = facts.named.iter().map(|flow| directory.party(facts.tap, *flow));
+        let proven = parties.all(|party| party.is_some_and(|party| party.proven >= party.lost));
+        let confidence = if proven && !facts.named.is_empty() && facts.named.len() == facts.flows {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        };
         return (
             format!("{lost} to {there} lost in the network{meanwhile}"),
-            Confidence::High,
+            confidence,
         );
     }
     (

@@ -44,6 +44,8 @@ pub(super) struct Told {
     pub(super) before: u64,
     pub(super) behind: u64,
     pub(super) between: Vec<Between>,
+    /// Packets of a flow that lost some between two taps were asked for again.
+    pub(super) confirmed: bool,
     pub(super) flows: Worst,
 }
 
@@ -94,6 +96,7 @@ impl Claims {
             }
         }
         let mut pairs: BTreeMap<[TapId; 2], Between> = BTreeMap::new();
+        let mut confirmed = false;
         for (flow, hops) in hops {
             let claim = |tap: Option<TapId>| tap.and_then(|tap| self.of.get(&(flow, tap)));
             let is_entered = |tap: TapId| hops.iter().any(|hop| hop.to_tap == tap);
@@ -111,6 +114,9 @@ impl Claims {
             if let (true, Some(hop)) = (all > 0, hops.first()) {
                 flows.add(all, || name(hop.from_tap, flow));
             }
+            let is_missed = hops.iter().flat_map(|hop| [hop.from_tap, hop.to_tap]);
+            let is_missed = is_missed.map(Some).any(|tap| claim(tap).is_some());
+            confirmed |= is_missed && hops.iter().any(|hop| hop.lost > 0);
             for hop in hops.iter().filter(|hop| hop.lost > 0) {
                 let mut taps = [hop.from_tap, hop.to_tap];
                 taps.sort_unstable_by_key(|tap| run.order_of_tap(*tap));
@@ -133,6 +139,7 @@ impl Claims {
             before,
             behind,
             between: between.into_iter().map(|(_, between)| between).collect(),
+            confirmed,
             flows,
         }
     }

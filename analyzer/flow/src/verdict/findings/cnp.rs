@@ -23,11 +23,12 @@ pub(super) const IGNORED: Rule = Rule {
     meaning: "Congestion notifications reach a sender, and it goes on faster than DCQCN lets it: its reaction point is off, \
               or another congestion control does not listen to CNPs.",
     method: "From the CNPs that surely are for a flow, DCQCN is replayed as an upper bound: with each known way of alpha \
-             and of increasing (paper, ns-3, NVIDIA), alpha 0 at first, from the speed of --link-rate or else of 800 \
-             Gbit/s; the way that allows most counts. With --dcqcn only that set, with its own alpha. In windows of 200 us and 64 packets at \
+             and of increasing (paper, ns-3, NVIDIA), alpha 0 at first, from the speed of the sender's port; the way that allows most counts. That speed is --link-rate, or \
+             the speed of Ethernet at which runs of 8 of the flow's packets follow each other, where no other flow of the sender \
+             was captured that may share its port; else 800 Gbit/s. With --dcqcn only that set, with its own alpha. In windows of 200 us and 64 packets at \
              least the flow's rate is compared with it. Fires for flows that in at least ignored_windows windows sent \
-             1.5 times the bound or more, and did so in more than half of the windows in which the bound was low enough \
-             to tell. A rate that stays below the bound shows nothing: a share of the port or the application may set \
+             1.5 times the bound or more, and did so in more than half of the windows in which 1.5 times the bound was no \
+             more than the flow's mean rate. A rate that stays below the bound shows nothing: a share of the port or the application may set \
              it. Judged where the tap stands at the sender's side, or is the first of several on the flow's way, \
              and where stamps are not coarser than 10 us.",
     source: "DCQCN (SIGCOMM 2015, section 3.1): each CNP cuts the rate by alpha/2. NVIDIA's documented byte reset makes up for \
@@ -36,8 +37,12 @@ pub(super) const IGNORED: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "",
     confidence: "high with four times ignored_windows windows over the bound, nine in ten of those that tell, at a tap on the \
-                 sender's side; medium otherwise",
+                 sender's side, where the speed of the port is stated or 800 Gbit/s, and CNPs come closer together than 40 us, \
+                 so that every known set was asked; medium otherwise",
 };
+
+/// CNPs never less than this apart are those of the paper: only its ways of increasing are asked then (see `dcqcn::bound`).
+const WIDE: u64 = 40_000;
 
 pub(super) const PACING: Rule = Rule {
     id: "cnp.pacing",
@@ -87,6 +92,10 @@ struct Over {
     excess: f64,
     /// The tap stands at the sender's side; if not, nothing shows that it stands behind a congested place.
     at_sender: bool,
+    /// Nothing was taken for granted: neither the speed of the port nor the set of parameters.
+    sure: bool,
+    /// The sender, when the speed of its port was taken from this flow.
+    alone: Option<Address>,
     first: Nanos,
 }
 
@@ -97,11 +106,34 @@ pub(super) struct Gathered {
     late: Vec<Odd>,
     /// Marked flows by tap and receiver.
     marked: Map<(TapId, Address), u64>,
+    /// Senders by tap: one of their flows with data, and whether there are others.
+    senders: Map<(TapId, Address), (FlowId, bool)>,
+    /// The speed of the ports is stated.
+    stated: bool,
 }
 
 impl Gathered {
+    pub(super) fn new(stated: bool) -> Self {
+        Self {
+            stated,
+            ..Self::default()
+        }
+    }
+
+    /// Whether no other flow of a sender was captured at a tap.
+    fn is_alone(&self, tap: TapId, sender: Address) -> bool {
+        self.senders
+            .get(&(tap, sender))
+            .is_some_and(|(_, others)| !others)
+    }
+
     pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
         self.reaction(row, thresholds);
+        let sender = (row.tap, row.source);
+        if row.data_packets > 0 && (self.senders.len() < MOST || self.senders.contains_key(&sender)) {
+            let (flow, others) = self.senders.entry(sender).or_insert((row.flow_id, false));
+            *others |= *flow != row.flow_id;
+        }
         if row.ce > 0 {
             let key = (row.tap, row.destination);
             if self.marked.len() < MOST || self.marked.contains_key(&key) {
@@ -157,6 +189,9 @@ impl Gathered {
                 .filter(|excess| excess.is_finite())
                 .unwrap_or(1.0),
             at_sender,
+            sure: (self.stated || row.cnp_port_bps.is_none())
+                && row.cnp_interval_min_ns.is_some_and(|least| least < WIDE),
+            alone: (!self.stated && row.cnp_port_bps.is_some()).then_some(row.source),
             first: row.first_time,
         });
     }
@@ -164,7 +199,14 @@ impl Gathered {
     pub(super) fn ignored(&self, context: &Context<'_>) -> Option<FindingRow> {
         let upstream = |over: &&Over| over.at_sender || context.is_first_on_way(over.tap, over.flow);
         let fine = |over: &&Over| context.quantum(over.tap) <= COARSEST_STAMPS;
-        let mut flows: Vec<&Over> = self.over.iter().filter(upstream).filter(fine).collect();
+        let has_port = |over: &&Over| over.alone.is_none_or(|sender| self.is_alone(over.tap, sender));
+        let mut flows: Vec<&Over> = self
+            .over
+            .iter()
+            .filter(upstream)
+            .filter(fine)
+            .filter(has_port)
+            .collect();
         // Of a flow that several taps judged, the one at the sender's side speaks.
         flows.sort_by_key(|over| {
             (
@@ -186,7 +228,10 @@ impl Gathered {
             told = told.saturating_add(over.windows);
             most = most.max(over.excess);
             let least = context.thresholds.ignored_windows.max(1).saturating_mul(4);
-            sure |= over.at_sender && over.exceeded >= least && reaches(over.exceeded, over.windows, 0.9);
+            sure |= over.sure
+                && over.at_sender
+                && over.exceeded >= least
+                && reaches(over.exceeded, over.windows, 0.9);
         }
         let mut evidence = Evidence::default();
         evidence

@@ -24,9 +24,10 @@ pub(super) const NETWORK: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info when the confidence is low; critical when at least loss_critical_least packets and more than the share loss_critical of the data \
                 packets were lost",
-    confidence: "high when a second tap shows a loss, or when a NAK names a packet that was missing here until it was sent \
-                 again, of a flow none of whose packets came late; medium when a NAK or a timer is the only sign, as for \
-                 losses behind this tap; low when packets of all these flows came late or twice, for which NAKs come as well",
+    confidence: "high when a second tap shows a loss and a NAK, a timer or a READ asked for packets of that flow again, or when a \
+                 NAK names a packet that was missing here until it was sent again, and no packet between these two hosts came late; \
+                 medium when a NAK or a timer is the only sign, as for losses behind this tap, or a difference of two taps is; low when \
+                 packets of all these flows came late or twice, for which NAKs come as well",
 };
 
 pub(super) const CAPTURE: Rule = Rule {
@@ -40,7 +41,8 @@ pub(super) const CAPTURE: Rule = Rule {
     thresholds: &[],
     severity: Severity::Info,
     otherwise: "",
-    confidence: "high when no packet of such a flow came late or twice: what was acknowledged arrived; low otherwise",
+    confidence: "high when no packet of such a flow came late or twice: what was acknowledged arrived; medium when packets of other \
+                 flows between these hosts did; low otherwise",
 };
 
 pub(super) const TIMEOUT: Rule = Rule {
@@ -55,7 +57,7 @@ pub(super) const TIMEOUT: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info when the confidence is low",
     confidence: "high when no packet of such a flow came late or twice: nothing but the timer explains the silence and what \
-                 was sent again after it; low otherwise",
+                 was sent again after it; medium when packets of other flows between these hosts did; low otherwise",
 };
 
 #[derive(Clone, Debug, Default)]
@@ -92,6 +94,9 @@ impl Gathered {
 
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        for sure in [&mut self.sure_lost, &mut self.sure_timeouts] {
+            sure.note(row);
+        }
         let downstream = row.lost_downstream.unwrap_or_default();
         let responses = row.response_network_lost.unwrap_or_default();
         add(&mut self.data_packets, row.data_packets);
@@ -118,6 +123,7 @@ impl Gathered {
     /// A flow at any tap: what the capture lost of it.
     pub(super) fn captured(&mut self, row: &FlowRow) {
         self.claims.note(row);
+        self.sure_capture.note(row);
         let capture = row
             .capture_lost
             .saturating_add(row.response_capture_lost.unwrap_or_default());
@@ -140,6 +146,7 @@ impl Gathered {
                 before,
                 behind,
                 between: Vec::new(),
+                confirmed: false,
                 flows: self.lost.clone(),
             };
         }
@@ -156,10 +163,11 @@ impl Gathered {
         let of_data = share(lost, self.data_packets).unwrap_or(1.0);
         let thresholds = context.thresholds;
         let critical = lost >= thresholds.loss_critical_least && of_data > thresholds.loss_critical;
-        let confidence = if told.between.is_empty() {
-            self.sure_lost.confidence()
-        } else {
-            Confidence::High
+        let confidence = match self.sure_lost.confidence() {
+            confidence if told.between.is_empty() => confidence,
+            // Two taps show it, and one of them that it was asked for again.
+            _ if told.confirmed => Confidence::High,
+            _ => Confidence::Medium,
         };
         let mut evidence = Evidence::default();
         evidence

@@ -39,13 +39,13 @@ pub(super) const CAPTURE: Rule = Rule {
     meaning: "The capture itself has gaps or limits, and other results are less certain by them.",
     method: "Records that the capture, the kernel or a mirror lost; headers cut by the snaplen; frames that were not in the \
              order of their stamps (they are sorted over 1 ms before anything is counted); stamps out of order by more than 10 ms, \
-             or coarser than 1 us; mirrors that show packets twice (copies are dropped); taps with data in one direction only; inputs that ended early; flows and \
+             or coarser than 1 us, as the file states or as several frames in a row with one stamp show; mirrors that show packets twice (copies are dropped); taps with data in one direction only; inputs that ended early; flows and \
              episodes for which there was no room.",
     source: "pcapng ISB and EPB options, ERSPAN sequence numbers; all headers of RoCEv2 end within 96 bytes.",
     thresholds: &["least_data_packets"],
     severity: Severity::Info,
     otherwise: "",
-    confidence: "high: the capture states it, or lacks it",
+    confidence: "high: the capture states it, shows it or lacks it",
 };
 
 /// What a tap saw of requests and answers.

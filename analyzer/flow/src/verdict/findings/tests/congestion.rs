@@ -196,7 +196,11 @@ fn senders_that_ignore_cnps() {
     assert_eq!(verdict(&data), None, "too few windows");
     // Four times 8, and nine in ten.
     (data.cnp_windows, data.cnp_windows_over) = (35, 32);
+    data.cnp_interval_min_ns = Some(4_000);
     assert_eq!(verdict(&data).unwrap().confidence, Confidence::High);
+    // CNPs as the paper paces them: NVIDIA's set was not asked.
+    data.cnp_interval_min_ns = Some(50_000);
+    assert_eq!(verdict(&data).unwrap().confidence, Confidence::Medium);
     // Whatever the rate after a train was: a share of the port or the application may hold the flow.
     (data.cnp_windows_over, data.cnp_trains, data.cnp_reaction_p50) = (0, 50, Some(1.0));
     assert_eq!(verdict(&data), None);
@@ -205,6 +209,29 @@ fn senders_that_ignore_cnps() {
         verdict(&data),
         None,
         "behind the bottleneck every sender looks like this"
+    );
+}
+
+#[test]
+fn a_port_that_others_may_share_has_no_known_speed() {
+    let mut data = flow(1, 2);
+    (data.cnp, data.vantage) = (Some(400), Some("sender"));
+    (data.cnp_windows, data.cnp_windows_over, data.cnp_interval_min_ns) = (40, 40, Some(4_000));
+    let verdict = |rows: &[&FlowRow]| finding(&run_of(rows), "cnp.ignored").map(|row| row.confidence);
+    let other = flow(1, 3);
+    assert_eq!(
+        verdict(&[&data, &other]),
+        Some(Confidence::High),
+        "from 800 Gbit/s"
+    );
+    // The speed is taken from how the flow's packets follow each other.
+    data.cnp_port_bps = Some(100_000_000_000);
+    assert_eq!(verdict(&[&data]), Some(Confidence::Medium));
+    assert_eq!(verdict(&[&data, &back(&data)]), Some(Confidence::Medium));
+    assert_eq!(
+        verdict(&[&data, &other]),
+        None,
+        "a half of 200 Gbit/s looks like it"
     );
 }
 
