@@ -117,6 +117,8 @@ pub(crate) struct Request {
     pub(crate) is_read: bool,
     /// Length of the READ before it, of which it is not known how many PSNs it takes; 0: not known.
     pub(crate) read_before: u32,
+    /// Its own length, if it is a READ; 0: not known.
+    pub(crate) read_length: u32,
     /// A READ: what is known of its responses.
     pub(crate) again: Again,
     /// When the oldest request was sent that is not acknowledged; 0: not known.
@@ -148,6 +150,8 @@ pub(crate) struct Tracker {
     unsure: Range<u64>,
     /// These READs, until the path MTU shows how many PSNs they take.
     unsure_reads: Vec<UnsureRead>,
+    /// READs that came behind those, among PSNs that they may have taken, before the path MTU was known.
+    reads_behind: Vec<ReadBehind>,
     /// PSNs of the latest READ of known span; 0: there was none.
     read_span: u32,
     /// Missing PSNs, once there were some.
@@ -218,6 +222,15 @@ struct UnsureRead {
     next: u64,
     time: Nanos,
     ip_id: Option<u16>,
+}
+
+/// A READ that came behind the highest PSN, where nobody knew whether requests were missing.
+#[derive(Clone, Copy, Debug)]
+struct ReadBehind {
+    at: u64,
+    length: u32,
+    time: Nanos,
+    is_late: bool,
 }
 
 impl Tracker {
@@ -366,7 +379,11 @@ impl Tracker {
         span_of: impl Fn(u32) -> Option<u32>,
     ) -> Vec<(Psn, u32)> {
         let reads = core::mem::take(&mut self.unsure_reads);
-        if reads.len() == MAX_UNSURE_READS || reads.iter().any(|read| read.length == 0) {
+        let behind = core::mem::take(&mut self.reads_behind);
+        let is_full = reads.len() == MAX_UNSURE_READS || behind.len() == MAX_UNSURE_READS;
+        let mut lengths = reads.iter().map(|read| read.length);
+        let mut lengths_behind = behind.iter().map(|read| read.length);
+        if is_full || lengths.any(|length| length == 0) || lengths_behind.any(|length| length == 0) {
             return Vec::new();
         }
         self.unsure = 0..0;
@@ -377,6 +394,15 @@ impl Tracker {
                 let holes = self.holes.get_or_insert_default();
                 holes.add(end, read.next, read.time, read.ip_id, max_holes);
                 gaps.push((psn_of(end), missing));
+            }
+        }
+        for read in behind {
+            let end = read.at + u64::from(span_of(read.length).unwrap_or(1));
+            for part in self.fill(read.at, end) {
+                if read.is_late {
+                    self.reordering.note(end - read.at, &[part], read.time);
+                    self.holes.get_or_insert_default().came_late(&part);
+                }
             }
         }
         gaps

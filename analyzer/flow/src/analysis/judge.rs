@@ -131,6 +131,11 @@ impl Analysis {
             asked_exactly: looks_for == LooksFor::This,
             is_read,
             read_before,
+            read_length: if is_read && packet.roce.seen.has(Extended::RETH) {
+                packet.roce.dma_length
+            } else {
+                0
+            },
             again: match (&cold.reads, position) {
                 (Some(reads), Some(position)) if is_read => reads.again(position),
                 _ => Again::Nothing,

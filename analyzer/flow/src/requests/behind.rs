@@ -10,7 +10,7 @@ use roce_model::Nanos;
 use super::answers::{Again, Cause, LONGEST_ANSWER, MIN_TIMEOUT, SHORT_SILENCE, Trigger};
 use super::pending::{Decision, Judged, Pending};
 use super::runs::Run;
-use super::{Request, SILENCE, Tracker, Verdict, psn_of};
+use super::{MAX_UNSURE_READS, ReadBehind, Request, SILENCE, Tracker, Verdict, psn_of};
 use crate::holes::Hole;
 
 /// So many packets in order, all captured before, are a sender that has fallen back even if nothing shows why. Copies that
@@ -40,6 +40,20 @@ impl Tracker {
         } else {
             Sighting::Captured
         };
+        let is_unsure = request.is_read && self.unsure.contains(&at);
+        let verdict = self.behind_as(at, next, request, span, sighting);
+        if is_unsure && self.reads_behind.len() < MAX_UNSURE_READS {
+            self.reads_behind.push(ReadBehind {
+                at,
+                length: request.read_length,
+                time: request.time,
+                is_late: matches!(verdict, Verdict::Unknown | Verdict::Late { .. }),
+            });
+        }
+        verdict
+    }
+
+    fn behind_as(&mut self, at: u64, next: u64, request: &Request, span: u64, sighting: Sighting) -> Verdict {
         if let Some(sent_again) = self.sent_again_by_identification(at, next, request, sighting) {
             self.decide_alone();
             return if sent_again {

@@ -31,6 +31,7 @@ impl Flow {
             asked_exactly: false,
             is_read: false,
             read_before: 0,
+            read_length: 0,
             again: Again::Nothing,
             waiting_since: Nanos(0),
             rtt: Nanos(0),

@@ -213,3 +213,29 @@ fn the_path_mtu_shows_afterwards_which_reads_are_missing() {
     flow.tracker.take_holes(true, true);
     assert_eq!(flow.tracker.fates()[Fate::Reordered as usize], 1, "one request");
 }
+
+#[test]
+fn a_read_that_came_before_the_path_mtu_was_known_is_not_missing() {
+    let mut flow = Flow::default();
+    for (psn, read_before) in [(10, 0), (18, 4_096), (14, 4_096)] {
+        flow.now += 1_000;
+        let read = Request {
+            span: None,
+            is_read: true,
+            read_before,
+            read_length: 4_096,
+            ..flow.request(psn, 1_000)
+        };
+        flow.take(&read);
+    }
+    // At 1024 bytes a packet 10 takes 10 to 13. 14 came 1 us after 18 had shown the gap.
+    let gaps = flow
+        .tracker
+        .learn_spans(256, |length| Some(length.div_ceil(1_024)));
+    assert_eq!(gaps, [(Psn::new(14), 4)]);
+    flow.tracker.close(Nanos(flow.now));
+    let holes = flow.tracker.take_holes(true, true);
+    let fates: Vec<_> = holes.iter().map(|hole| hole.fate).collect();
+    assert_eq!(fates, [Fate::Reordered]);
+    assert_eq!(flow.tracker.reordering().time(), Some(Nanos(1_000)));
+}
