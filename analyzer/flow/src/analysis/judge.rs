@@ -59,6 +59,7 @@ impl Analysis {
     }
 
     #[inline(never)]
+    #[expect(clippy::too_many_lines, reason = "gathers what one request is judged by")]
     fn judge_unusual(&mut self, at: u32, bin: u64, seen: Seen, packet: &Packet, generation: u32) -> Verdict {
         let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
         let cold = &self.table.cold[at as usize];
