@@ -26,6 +26,7 @@ use roce_model::{
 };
 use roce_wire::{Psn, Qpn};
 
+use self::judge::Seen;
 use crate::asked::AskedFor;
 use crate::bins::{Bin, Bins, Place};
 use crate::cnp::CnpReceivers;
@@ -167,6 +168,9 @@ pub struct Analysis {
     copies: Vec<u64>,
     /// How often the capture lost records, by tap.
     losses: Vec<u32>,
+    /// The latest stamp of a packet, and that of the whole capture once that has ended; before, 0.
+    latest: Nanos,
+    ended: Nanos,
     /// When it lost some last, by tap; 0: never.
     lost_at: Vec<Nanos>,
     /// When two hosts were first seen at a tap, by their hash; of the latest 65,536 of them.
@@ -208,6 +212,8 @@ impl Analysis {
             recent: Recent::default(),
             learned: 0,
             asked: AskedFor::default(),
+            latest: Nanos(0),
+            ended: Nanos(0),
             cnp: CnpReceivers::new(options.max_flows),
             marks: Marks::default(),
             datagrams: HashMap::default(),
@@ -333,6 +339,7 @@ impl Analysis {
     pub fn close_flows(&mut self, most: usize) -> bool {
         self.end_waiting();
         self.choose_taps();
+        self.ended = self.latest;
         let closing: Vec<u32> = self.table.live().take(most).collect();
         self.output.flows.reserve(closing.len());
         for some in closing.chunks(CLOSED_TOGETHER) {
@@ -381,6 +388,9 @@ impl Analysis {
     }
 
     fn packets(&mut self, packets: &[Packet]) {
+        self.latest = packets
+            .last()
+            .map_or(self.latest, |last| self.latest.max(last.time));
         let mut found = core::mem::take(&mut self.found);
         for some in packets.chunks(TOGETHER) {
             self.table.find_all(some, &self.recent, &mut found);
@@ -421,12 +431,16 @@ impl Analysis {
         if self.crossings.is_some() {
             self.cross(at, packet);
         }
+        let seen = Seen {
+            sighting,
+            fingerprint,
+        };
         match self.bins.place(packet.time) {
             Place::Current => {}
             Place::Later(bin) => self.begin_bin(bin),
-            Place::Earlier(bin) => return self.observe_earlier(at, bin, packet),
+            Place::Earlier(bin) => return self.observe_earlier(at, bin, seen, packet),
         }
-        let verdict = self.judge(at, self.bins.current(), packet);
+        let verdict = self.judge(at, self.bins.current(), seen, packet);
         let hot = &mut self.table.hot[at as usize];
         if !hot.active {
             hot.active = true;
@@ -437,8 +451,8 @@ impl Analysis {
 
     /// A packet whose stamp is out of order: it counts in the bin that it belongs to.
     #[cold]
-    fn observe_earlier(&mut self, at: u32, bin: u64, packet: &Packet) {
-        let verdict = self.judge(at, bin, packet);
+    fn observe_earlier(&mut self, at: u32, bin: u64, seen: Seen, packet: &Packet) {
+        let verdict = self.judge(at, bin, seen, packet);
         let current = core::mem::take(&mut self.table.hot[at as usize].counts);
         self.count(at, packet, verdict);
         let counts = core::mem::replace(&mut self.table.hot[at as usize].counts, current);

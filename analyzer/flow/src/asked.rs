@@ -42,6 +42,8 @@ struct Pair {
     next: usize,
     /// When a receiver last had no buffer; 0: never.
     refused: Nanos,
+    /// A request came late.
+    is_reordered: bool,
 }
 
 #[derive(Debug)]
@@ -97,6 +99,27 @@ impl AskedFor {
             };
         }
         pair.refused = time;
+    }
+
+    /// A request of the flow of `key` came late at `tap`: others between its hosts may, too.
+    pub(crate) fn note_late(&mut self, tap: TapId, key: &FlowKey) {
+        let key = (tap, key.source, key.destination);
+        let place = self.place(&key);
+        let pair = &mut self.pairs[place];
+        if pair.key != key {
+            *pair = Pair {
+                key,
+                ..Pair::default()
+            };
+        }
+        pair.is_reordered = true;
+    }
+
+    /// Whether requests between the hosts of `key` came late at `tap`.
+    pub(crate) fn is_reordered(&self, tap: TapId, key: &FlowKey) -> bool {
+        let key = (tap, key.source, key.destination);
+        let pair = &self.pairs[self.place(&key)];
+        pair.key == key && pair.is_reordered
     }
 
     /// Whether some receiver of the destination had no buffer for requests from the source of `key` a moment ago.

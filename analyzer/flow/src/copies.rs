@@ -38,7 +38,6 @@ pub(crate) enum Sighting {
 
 impl Sighting {
     /// The packet was seen before, or one that differs from it in nothing.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the tracker of requests"))]
     pub(crate) fn is_repeated(self) -> bool {
         self != Self::New
     }
@@ -56,6 +55,8 @@ const PATH_MASK: u64 = (1 << 7) - 1;
 const TWICE: u64 = 1 << 31;
 /// A copy comes within 1 ms.
 const WINDOW: u64 = 1_000_000 >> TIME_SHIFT;
+/// What is said of all packets seen before is said of those of the last 10 ms.
+const REMEMBERED: u64 = 10_000_000 >> TIME_SHIFT;
 
 impl Default for Recent {
     fn default() -> Self {
@@ -163,6 +164,14 @@ impl Recent {
             }
         }
         self.sets = sets;
+    }
+
+    /// Whether a packet with this fingerprint would still be known if it had been seen in the last 10 ms: none of that age
+    /// had to make room. No network delays its copies for longer.
+    pub(crate) fn remembers(&self, fingerprint: u64, packet: &Packet) -> bool {
+        let oldest = self.sets[self.place(fingerprint)][3];
+        let time = packet.time.0 >> TIME_SHIFT;
+        oldest == 0 || (time.wrapping_sub(oldest) & TIME_MASK) > REMEMBERED
     }
 
     /// Looks at the first packets of a capture, before they are judged, for taps that show everything twice. `fingerprint` is that
@@ -330,7 +339,7 @@ impl CopyEvidence {
 
     /// Two packets had different identifications: the sender counts them, so a resend has a new one.
     #[inline]
-    fn ids_vary(&self, ip_id: u16) -> bool {
+    pub(crate) fn ids_vary(&self, ip_id: u16) -> bool {
         self.near > 0 || self.far > 0 || (self.packets > 0 && ip_id != self.newest_id)
     }
 
@@ -494,6 +503,19 @@ mod tests {
         // Of 8,192 packets a set has two on average: by Poisson's law fewer than 3 % are crowded out.
         assert!(before.iter().filter(|known| **known).count() > 7_900);
         assert_eq!(recent.sets.len(), 32_768);
+    }
+
+    #[test]
+    fn a_full_set_may_have_forgotten() {
+        let mut recent = Recent::default();
+        let first = packet(1_000_000, 5, 1);
+        assert!(recent.remembers(7, &first), "nothing had to make room");
+        for number in 1..=4_u64 {
+            // One place, four different packets.
+            recent.look(7 | number << 32, &first);
+        }
+        assert!(!recent.remembers(7, &packet(10_900_000, 5, 1)), "9.9 ms");
+        assert!(recent.remembers(7, &packet(11_100_000, 5, 1)), "10.1 ms");
     }
 
     #[test]

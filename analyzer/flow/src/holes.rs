@@ -34,7 +34,7 @@ impl Fate {
     }
 }
 
-/// Missing PSNs by what became of them, indexed by [`Fate`].
+/// Missing packets by what became of them, indexed by [`Fate`].
 pub(crate) type Fates = [u64; 5];
 
 /// What is known of a hole.
@@ -139,15 +139,16 @@ pub(crate) const MIN_OPEN_HOLES: usize = 256;
 pub(crate) const MAX_OPEN_HOLES: usize = 16_384;
 
 impl Holes {
-    /// Adds the PSNs from `first` up to `end`, which lie after all others. Keeps at most `max_kept` intervals.
+    /// Adds the PSNs from `first` up to `end`, which are in no other hole. Keeps at most `max_kept` intervals.
     pub(crate) fn add(&mut self, first: u64, end: u64, time: Nanos, ip_id: Option<u16>, max_kept: usize) {
-        self.kept.push_back(Hole {
+        let hole = Hole {
             first,
             end,
             time,
             ip_id,
             stage: Stage::Open,
-        });
+        };
+        self.kept.insert(self.place(first), hole);
         self.covered_to = self.covered_to.min(first);
         self.settled_to = self.settled_to.min(first);
         self.max_kept = max_kept;
@@ -259,7 +260,7 @@ impl Holes {
         self.decide(part, Fate::Unresolved);
     }
 
-    /// Missing PSNs by what became of them, as far as that was reported.
+    /// Missing packets by what became of them, as far as that was reported.
     pub(crate) fn fates(&self) -> Fates {
         self.fates
     }
@@ -275,8 +276,9 @@ impl Holes {
     }
 
     /// Counts and gives the decisions since the last call. Who lost what is told by the other direction: until that
-    /// is known (`paired`), decisions but for what came late wait, the latest ones; at the `end` they are void.
-    pub(crate) fn take_decided(&mut self, paired: bool, end: bool) -> Vec<DecidedHole> {
+    /// is known (`paired`), decisions but for what came late wait, the latest ones; at the `end` they are void. A missing packet takes
+    /// `span` PSNs.
+    pub(crate) fn take_decided(&mut self, paired: bool, end: bool, span: u32) -> Vec<DecidedHole> {
         let mut taken = core::mem::take(&mut self.decided);
         if !paired && !end {
             let (late, mut waiting): (Vec<_>, Vec<_>) =
@@ -291,7 +293,7 @@ impl Holes {
             }
         }
         for hole in &taken {
-            self.fates[hole.fate as usize] += hole.end - hole.first;
+            self.fates[hole.fate as usize] += (hole.end - hole.first).div_ceil(u64::from(span.max(1)));
         }
         taken
     }
@@ -495,7 +497,7 @@ mod tests {
 
     /// What was decided: first, end, fate.
     fn decided(holes: &mut Holes) -> Vec<(u64, u64, Fate)> {
-        let taken = holes.take_decided(true, false);
+        let taken = holes.take_decided(true, false, 1);
         taken
             .iter()
             .map(|hole| (hole.first, hole.end, hole.fate))
@@ -605,15 +607,18 @@ mod tests {
             taken.iter().map(|hole| (hole.first, hole.fate)).collect()
         };
         assert_eq!(
-            fates(holes.clone().take_decided(false, false)),
+            fates(holes.clone().take_decided(false, false, 1)),
             [(20, Fate::Reordered)]
         );
         let mut paired = holes.clone();
-        paired.take_decided(false, false);
-        assert_eq!(fates(paired.take_decided(true, false)), [(10, Fate::NetworkLost)]);
+        paired.take_decided(false, false, 1);
+        assert_eq!(
+            fates(paired.take_decided(true, false, 1)),
+            [(10, Fate::NetworkLost)]
+        );
         holes.close(Nanos(0), Nanos(0));
         assert_eq!(
-            fates(holes.take_decided(false, true)),
+            fates(holes.take_decided(false, true, 1)),
             [
                 (10, Fate::Unresolved),
                 (20, Fate::Reordered),
@@ -627,7 +632,7 @@ mod tests {
             many.decide_at(i * 4, Fate::NetworkLost);
         }
         assert_eq!(
-            fates(many.take_decided(false, false)),
+            fates(many.take_decided(false, false, 1)),
             [(0, Fate::Unresolved)],
             "bounded"
         );

@@ -9,9 +9,9 @@ use crate::holes::{DecidedHole, Fate};
 use crate::requests::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
-const MOST_READS: usize = 128;
+const MAX_READS: usize = 128;
 /// Holes remembered; the oldest is forgotten.
-const MOST_HOLES: usize = 64;
+const MAX_HOLES: usize = 64;
 /// A requester that misses a response asks again before it goes on. New requests may be under way by then; those sent
 /// after the answer to one that was sent after the gap are certainly later: two rounds.
 const ROUNDS: u8 = 2;
@@ -40,6 +40,8 @@ pub(crate) struct Reads {
     /// The first PSN of the first READ.
     begin: u64,
     holes: Vec<ResponseHole>,
+    /// Responses before this one may have been missing in a hole that was forgotten.
+    forgotten_to: u64,
     decided: Vec<DecidedHole>,
 }
 
@@ -69,17 +71,30 @@ impl Reads {
         if self.next == 0 {
             (self.begin, self.next) = (first, first);
         }
-        if self.begins.len() == MOST_READS {
+        if self.begins.len() == MAX_READS {
             self.begins.pop_front();
         }
         self.begins.push_back(first);
         let Some(end) = end else { return };
-        if self.due.len() == MOST_READS
+        if self.due.len() == MAX_READS
             && let Some((_, end)) = self.due.pop_front()
         {
             self.next = self.next.max(end);
         }
         self.due.push_back((first, end));
+    }
+
+    /// A READ was sent for the first time, before the other direction was known.
+    pub(crate) fn begins_unpaired(&mut self, first: u64) {
+        if self.begins.len() == MAX_READS {
+            self.begins.pop_front();
+        }
+        self.begins.push_back(first);
+    }
+
+    /// Whether a READ that begins at `psn` is the rest of one before it: it begins where no READ began, after one that did.
+    fn is_rest(&self, psn: u64) -> bool {
+        self.begins.front().is_some_and(|first| psn >= *first) && !self.begins.contains(&psn)
     }
 
     fn hole_with(&self, psn: u64) -> Option<usize> {
@@ -97,9 +112,13 @@ impl Reads {
             let is_unlisted = self.begins.front().is_none_or(|first| psn < *first);
             if is_unlisted || self.begins.contains(&psn) {
                 Again::Whole
+            } else if psn < self.forgotten_to {
+                Again::Rest
             } else {
                 Again::Captured
             }
+        } else if self.is_rest(psn) && (self.next == 0 || psn < self.begin) {
+            Again::Rest
         } else {
             Again::Nothing
         }
@@ -244,8 +263,9 @@ impl Reads {
     }
 
     fn bound(&mut self) {
-        while self.holes.len() > MOST_HOLES {
+        while self.holes.len() > MAX_HOLES {
             let oldest = self.holes.remove(0);
+            self.forgotten_to = self.forgotten_to.max(oldest.end);
             conclude(&oldest, &mut self.decided);
         }
     }

@@ -1,9 +1,10 @@
 //! The PSNs of a flow's requests: in order, a gap, or behind the highest one (`behind` judges those). What begins an epoch is
-//! in `anew`, what answers say is in `answers`, what became of gaps in `holes`.
+//! in `anew`, what answers say is in `answers`, what NAKs name among late packets in `named`, what became of gaps in `holes`.
 
 mod anew;
 mod answers;
 mod behind;
+mod named;
 mod pending;
 mod reordering;
 mod runs;
@@ -116,6 +117,10 @@ pub(crate) struct Request {
     /// ... or for this very PSN.
     pub(crate) asked_exactly: bool,
     pub(crate) is_read: bool,
+    /// Length of the READ before it, of which it is not known how many PSNs it takes; 0: not known.
+    pub(crate) read_before: u32,
+    /// Its own length, if it is a READ; 0: not known.
+    pub(crate) read_length: u32,
     /// A READ: what is known of its responses.
     pub(crate) again: Again,
     /// When the oldest request was sent that is not acknowledged; 0: not known.
@@ -128,6 +133,11 @@ pub(crate) struct Request {
     pub(crate) is_slowed: bool,
     /// Where the sender counts IP identifications up: that of the packet.
     pub(crate) ids: Option<Ids>,
+    /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was sent
+    /// anew, and is no copy that the network made.
+    pub(crate) has_new_id: bool,
+    /// Another flow between the same hosts had late packets.
+    pub(crate) others_late: bool,
     /// Intervals of missing PSNs that the flow may keep.
     pub(crate) max_holes: usize,
 }
@@ -146,6 +156,12 @@ pub(crate) struct Tracker {
     ended: Seldom<Run>,
     /// PSNs that READs of unknown span may have taken: whether there were requests between, nobody knows.
     unsure: Range<u64>,
+    /// These READs, until the path MTU shows how many PSNs they take.
+    unsure_reads: Vec<UnsureRead>,
+    /// READs that came behind those, among PSNs that they may have taken, before the path MTU was known.
+    reads_behind: Vec<ReadBehind>,
+    /// PSNs of the latest READ of known span; 0: there was none.
+    read_span: u32,
     /// Packets behind the highest one that the next packet decides.
     pending: Option<Box<Pending>>,
     /// Packets that seem to answer a NAK, as long as they may turn out to be late.
@@ -184,6 +200,8 @@ pub(crate) struct Tracker {
     capture_lost: bool,
     /// The other direction is known.
     paired: bool,
+    /// Packets of another flow between the same hosts came late.
+    others_late: bool,
 }
 
 /// Where an extended PSN count begins, high enough that a fallback from the first packet does not go below zero.
@@ -194,9 +212,33 @@ pub(crate) fn psn_of(position: u64) -> Psn {
     Psn::new(position as u32)
 }
 
+/// READs of unknown span whose distance from the next request is remembered.
+const MAX_UNSURE_READS: usize = 16;
+
+/// A READ of which it was not known how many PSNs it takes.
+#[derive(Clone, Copy, Debug)]
+struct UnsureRead {
+    at: u64,
+    length: u32,
+    /// Where the next request began, and when it came.
+    next: u64,
+    time: Nanos,
+    ip_id: Option<u16>,
+}
+
+/// A READ that came behind the highest PSN, where nobody knew whether requests were missing.
+#[derive(Clone, Copy, Debug)]
+struct ReadBehind {
+    at: u64,
+    length: u32,
+    time: Nanos,
+    is_late: bool,
+}
+
 impl Tracker {
     /// Judges a packet that [`Requests::advance`] did not take.
     pub(crate) fn observe(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
+        self.others_late |= request.others_late;
         let verdict = self.judge(requests, request);
         requests.disturbed = self.run.is_some()
             || self.pending.is_some()
@@ -247,6 +289,9 @@ impl Tracker {
 
     fn judge(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         let span = u64::from(request.span.unwrap_or(1));
+        if request.is_read {
+            self.read_span = request.span.unwrap_or(self.read_span);
+        }
         if requests.next == 0 {
             self.begin = BASE + u64::from(request.psn.value());
             self.begin_time = request.time;
@@ -297,6 +342,15 @@ impl Tracker {
                 self.unsure.start
             };
             self.unsure = begin..gap + u64::from(missing);
+            if self.unsure_reads.len() < MAX_UNSURE_READS {
+                self.unsure_reads.push(UnsureRead {
+                    at: gap - 1,
+                    length: request.read_before,
+                    next: requests.next - span,
+                    time: request.time,
+                    ip_id: request.ids.map(|ids| ids.id),
+                });
+            }
             return Verdict::InOrder;
         }
         self.open_hole(gap, gap + u64::from(missing), request);
@@ -312,6 +366,48 @@ impl Tracker {
             requests.next += u64::from(span.saturating_sub(1));
             self.resync = false;
         }
+    }
+
+    /// Whether some READs wait for the path MTU.
+    pub(crate) fn has_unsure_reads(&self) -> bool {
+        !self.unsure_reads.is_empty()
+    }
+
+    /// `span_of` gives the PSNs of a READ by its length: the path MTU is known now. Requests are missing between a READ and the next
+    /// one where these are further apart. Gives the gaps: first PSN, and how many.
+    pub(crate) fn learn_spans(
+        &mut self,
+        max_holes: usize,
+        span_of: impl Fn(u32) -> Option<u32>,
+    ) -> Vec<(Psn, u32)> {
+        let reads = core::mem::take(&mut self.unsure_reads);
+        let behind = core::mem::take(&mut self.reads_behind);
+        let is_full = reads.len() == MAX_UNSURE_READS || behind.len() == MAX_UNSURE_READS;
+        let mut lengths = reads.iter().map(|read| read.length);
+        let mut lengths_behind = behind.iter().map(|read| read.length);
+        if is_full || lengths.any(|length| length == 0) || lengths_behind.any(|length| length == 0) {
+            return Vec::new();
+        }
+        self.unsure = 0..0;
+        let mut gaps = Vec::new();
+        for read in reads {
+            let end = read.at + u64::from(span_of(read.length).unwrap_or(u32::MAX));
+            if let Ok(missing @ 1..) = u32::try_from(read.next.saturating_sub(end)) {
+                let holes = self.holes.get_or_insert_default();
+                holes.add(end, read.next, read.time, read.ip_id, max_holes);
+                gaps.push((psn_of(end), missing));
+            }
+        }
+        for read in behind {
+            let end = read.at + u64::from(span_of(read.length).unwrap_or(1));
+            for part in self.fill(read.at, end) {
+                if read.is_late {
+                    self.reordering.note(end - read.at, &[part], read.time);
+                    self.holes.get_or_insert_default().came_late(&part);
+                }
+            }
+        }
+        gaps
     }
 
     fn stale(&mut self, request: &Request) -> Verdict {
@@ -338,13 +434,13 @@ impl Tracker {
         }
     }
 
-    /// The end of the flow's epoch, whose last packet came at `last`: nothing more will be known.
-    pub(crate) fn close(&mut self, last: Nanos) {
+    /// The end of the flow's epoch at `end`, when its tap still captured: nothing more will be known.
+    pub(crate) fn close(&mut self, end: Nanos) {
         self.decide_alone();
         self.end_run();
         self.skipped = 0..0;
         let begun = self.begun();
-        let end = self.answers().map_or(last, |answers| answers.last().max(last));
+        let end = self.answers().map_or(end, |answers| answers.last().max(end));
         if let Some(holes) = &mut self.holes {
             holes.close(begun, end);
         }
@@ -412,15 +508,17 @@ impl Tracker {
         revoked.into_iter().map(psn_of).collect()
     }
 
-    /// Missing PSNs of which it was decided since the last call what became of them. At the `end` nothing waits.
-    pub(crate) fn take_holes(&mut self, end: bool) -> Vec<DecidedHole> {
+    /// Missing PSNs of which it was decided since the last call what became of them. At the `end` nothing waits. `only_reads`: the
+    /// flow has no other requests, of which each takes one PSN.
+    pub(crate) fn take_holes(&mut self, end: bool, only_reads: bool) -> Vec<DecidedHole> {
+        let span = if only_reads { self.read_span.max(1) } else { 1 };
         match &mut self.holes {
-            Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end),
+            Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end, span),
             _ => Vec::new(),
         }
     }
 
-    /// Missing PSNs by what became of them, as far as that was taken.
+    /// Missing packets by what became of them, as far as that was taken.
     pub(crate) fn fates(&self) -> Fates {
         self.holes.as_ref().map_or([0; 5], |holes| holes.fates())
     }

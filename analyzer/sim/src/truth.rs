@@ -132,6 +132,8 @@ pub struct Hole {
     pub cause: HoleClass,
     /// Whether records of this tap tell the class: the NAK or the resend, the ACK that passes it, the late packet.
     pub observable: bool,
+    /// The PSN before belongs to the same READ request, which is one packet.
+    pub continues: bool,
 }
 
 /// A PSN that was recorded at a tap and asked for again.

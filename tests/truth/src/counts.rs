@@ -4,7 +4,8 @@
 //! Where only one direction was recorded, nothing tells it from a late packet: it counts neither way. Said:
 //! `retransmitted_packets`; right up to the number of all packets sent again that were recorded.
 //!
-//! *Late packets*: an item is a first transmission that filled a hole, and whose hole says so for sure. Said: `late`.
+//! *Late packets*: an item is a first transmission that filled a hole, and whose hole says so for sure; a READ request is one
+//! packet. Said: `late`.
 //!
 //! *Network duplicates*: an item is a packet that the network delivered twice and that a tap recorded twice. Said: the
 //! column `duplicates_network`, when there is one.
@@ -12,7 +13,7 @@
 //! *Mirror copies*: an item is a frame that a mirror gave twice. Said: `taps.copies`.
 
 use roce_model::{Cell, Columns as _, FlowColumns, FlowRow};
-use roce_sim::truth::{HoleClass, PacketKind, Tap, TapFlow};
+use roce_sim::truth::{Hole, HoleClass, PacketKind, Tap, TapFlow};
 
 use crate::case::Case;
 use crate::score::Said;
@@ -71,7 +72,8 @@ fn resent(flow: &TapFlow, paired: bool) -> Count {
 }
 
 fn late(tap: &Tap, flow: &TapFlow) -> Count {
-    let holes = tap.holes.iter().filter(|hole| hole.flow_id == flow.flow_id);
+    let of_flow = |hole: &&Hole| hole.flow_id == flow.flow_id && !hole.continues;
+    let holes = tap.holes.iter().filter(of_flow);
     let unresolved = holes.clone().filter(|hole| {
         hole.class != HoleClass::Reordered
             && matches!(hole.cause, HoleClass::Unresolved | HoleClass::Reordered)

@@ -5,8 +5,8 @@
 //! go-back-N window, count neither for nor against recall. Said: a PSN of an event `hole`, with one of these classes; it is
 //! right when that is the PSN's class, or what became of its first transmission. `ambiguous` and `unresolved` claim nothing.
 //!
-//! *Network lost, counts*: the same by flow, from the column `network_lost`. Of high confidence are those that the column
-//! `losses_proven` calls proven, of medium confidence the others.
+//! *Network lost, counts*: the same by flow, from the column `network_lost`. It counts packets: a READ request is one, whatever PSNs
+//! its responses take. Of high confidence are those that the column `losses_proven` calls proven, of medium confidence the others.
 //!
 //! *Lost downstream*: an item is a PSN that a tap recorded and that was asked for again: by a NAK, or, of READ responses, by a
 //! READ from there on. Observable where the tap recorded this NAK or READ. What was only overtaken and asked for again counts
@@ -107,7 +107,8 @@ fn one(scores: &mut Scores, tap: &Tap, flow: &str, psn: u32, happened: Option<&H
 
 fn counts(case: &Case, score: &mut Score, tap: &Tap) {
     for flow in &tap.flows {
-        let holes = tap.holes.iter().filter(|hole| hole.flow_id == flow.flow_id);
+        let of_flow = |hole: &&Hole| hole.flow_id == flow.flow_id && !hole.continues;
+        let holes = tap.holes.iter().filter(of_flow);
         let (mut sure, mut all) = (0, 0);
         for hole in holes {
             let class = hole.class == HoleClass::NetworkLost;

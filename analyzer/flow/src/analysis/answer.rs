@@ -208,6 +208,8 @@ impl Analysis {
         };
         let response_at = hot.peer;
         let begins = cold.tracker.has_begun_a_run();
+        // A receiver that names the request in a NAK has sent no response to it.
+        let is_request_lost = cold.tracker.is_run_by_nak();
         reads.asked_again(position, begins);
         let silence = if begins && cold.tracker.is_run_by_timeout() {
             reads.never_came(position, packet.time)
@@ -220,7 +222,7 @@ impl Analysis {
             Silence::Tail(first, end) => self.count_read_gap(response_at, psn_of(first), end - first, packet),
         }
         self.settle_reads(at, response_at);
-        if begins && matches!(again, Again::Captured | Again::Whole) {
+        if begins && !is_request_lost && matches!(again, Again::Captured | Again::Whole) {
             self.lost_downstream(response_at, psn, packet.time);
         }
     }
@@ -230,6 +232,12 @@ impl Analysis {
     pub(super) fn note_sent(&mut self, at: u32, packet: &Packet, verdict: Verdict) {
         if self.table.hot[at as usize].is_paired() {
             self.note_sent_of_paired(at, packet, verdict);
+        } else if packet.roce.bth.opcode().operation() == Operation::ReadRequest {
+            let requests = &self.table.hot[at as usize].requests;
+            if let Some(first) = Tracker::position(requests, packet.roce.bth.psn()) {
+                let reads = &mut self.table.cold[at as usize].reads;
+                reads.get_or_insert_default().begins_unpaired(first);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use roce_wire::{Extended, Operation, Psn};
 use super::Analysis;
 use super::jump::Jump;
 use crate::asked::LooksFor;
+use crate::copies::Sighting;
 use crate::counts::{Counts, Rare};
 use crate::holes::{DecidedHole, Fate};
 use crate::messages::PendingRead;
@@ -18,6 +19,13 @@ use crate::times::Times;
 /// the paper's simulator, is one 4 KiB packet in 0.8 ms, and it rises by as much each 55 us at the earliest.
 const SLOWED: Nanos = Nanos(20_000_000);
 
+/// How a packet was looked for among the latest ones.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) sighting: Sighting,
+    pub(super) fingerprint: u64,
+}
+
 impl Analysis {
     /// Judges the PSN of a request; anything else is in order.
     #[inline(always)]
@@ -25,7 +33,7 @@ impl Analysis {
         clippy::inline_always,
         reason = "a few instructions for nearly every packet: the call would cost more"
     )]
-    pub(super) fn judge(&mut self, at: u32, bin: u64, packet: &Packet) -> Verdict {
+    pub(super) fn judge(&mut self, at: u32, bin: u64, seen: Seen, packet: &Packet) -> Verdict {
         let traits = packet.roce.bth.opcode().traits();
         if !traits.is_sequenced() {
             return Verdict::InOrder;
@@ -48,13 +56,15 @@ impl Analysis {
             }
             return Verdict::InOrder;
         }
-        self.judge_unusual(at, bin, packet, generation)
+        self.judge_unusual(at, bin, seen, packet, generation)
     }
 
     #[inline(never)]
-    fn judge_unusual(&mut self, at: u32, bin: u64, packet: &Packet, generation: u32) -> Verdict {
+    #[expect(clippy::too_many_lines, reason = "gathers what one request is judged by")]
+    fn judge_unusual(&mut self, at: u32, bin: u64, seen: Seen, packet: &Packet, generation: u32) -> Verdict {
         let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
-        let waits = self.table.cold[at as usize].pending_read.is_some();
+        let cold = &self.table.cold[at as usize];
+        let waits = cold.pending_read.is_some() || cold.tracker.has_unsure_reads();
         // Both directions of a connection have one path MTU; of READs the responses show it.
         let peer = (is_read || waits).then(|| self.table.hot.get(self.table.hot[at as usize].peer as usize));
         let mtu_of_peer = peer.flatten().and_then(|peer| peer.messages.path_mtu());
@@ -62,10 +72,29 @@ impl Analysis {
         let cold = &mut self.table.cold[at as usize];
         let psn = packet.roce.bth.psn();
         note_losses(hot, cold, generation);
+        let mut read_before = 0;
         if let Some(read) = cold.pending_read.take() {
+            read_before = read.length;
             hot.messages.learn_from_read(read, psn);
             if let Some(span) = hot.messages.read_span(read.length, mtu_of_peer) {
                 cold.tracker.read_takes(&mut hot.requests, read.psn, span);
+            }
+        }
+        if cold.tracker.has_unsure_reads()
+            && let Some(mtu) = mtu_of_peer.or(hot.messages.path_mtu())
+        {
+            let span_of = |length| hot.messages.read_span(length, Some(mtu));
+            for (first, missing) in cold.tracker.learn_spans(self.max_holes, span_of) {
+                hot.counts.rare_mut().missing += u64::from(missing);
+                self.bins.events.push(EventRow {
+                    time: packet.time,
+                    kind: EventKind::Gap,
+                    tap: packet.tap,
+                    flow_id: Some(cold.id),
+                    psn: Some(first.value()),
+                    value: Some(u64::from(missing)),
+                    ..EventRow::default()
+                });
             }
         }
         let mut span = Some(1);
@@ -89,6 +118,8 @@ impl Analysis {
         } else {
             packet.time.since(hot.last_request)
         };
+        let is_behind = position.is_some_and(|position| position < hot.requests.next);
+        let is_open = is_behind || cold.tracker.is_undecided();
         let request = Request {
             psn,
             span,
@@ -101,6 +132,12 @@ impl Analysis {
             refused: !cold.tracker.is_paired() && self.asked.is_refused(hot.tap, &cold.key, packet.time),
             asked_exactly: looks_for == LooksFor::This,
             is_read,
+            read_before,
+            read_length: if is_read && packet.roce.seen.has(Extended::RETH) {
+                packet.roce.dma_length
+            } else {
+                0
+            },
             again: match (&cold.reads, position) {
                 (Some(reads), Some(position)) if is_read => reads.again(position),
                 _ => Again::Nothing,
@@ -113,6 +150,11 @@ impl Analysis {
                 .as_ref()
                 .is_some_and(|congestion| congestion.was_notified(packet.time, SLOWED)),
             ids: hot.evidence.ids(packet.roce.ip_id),
+            has_new_id: is_behind
+                && !seen.sighting.is_repeated()
+                && hot.evidence.ids_vary(packet.roce.ip_id)
+                && self.recent.remembers(seen.fingerprint, packet),
+            others_late: is_open && self.asked.is_reordered(hot.tap, &cold.key),
             max_holes: self.max_holes,
         };
         let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
@@ -130,6 +172,9 @@ impl Analysis {
             cold.first_psn = Some(psn);
         }
         cold.completed.jumped(jump, verdict);
+        if matches!(verdict, Verdict::Late { .. }) {
+            self.asked.note_late(hot.tap, &cold.key);
+        }
         if !undecided && cold.tracker.is_undecided() {
             self.bins.undecided_at(bin, at);
         }
@@ -229,20 +274,24 @@ impl Analysis {
         match decision.judged {
             Judged::Duplicate => cold.trouble.get_or_insert_default().duplicates_network += sum,
             Judged::Unknown => cold.trouble.get_or_insert_default().unknown_packets += sum,
-            Judged::Late => self.bins.events.push(EventRow {
-                time: decision.time,
-                kind: EventKind::Late,
-                tap: self.table.hot[at as usize].tap,
-                flow_id: Some(cold.id),
-                psn: Some(decision.psn.value()),
-                value: Some(sum),
-                ..EventRow::default()
-            }),
+            Judged::Late => {
+                let tap = self.table.hot[at as usize].tap;
+                self.asked.note_late(tap, &cold.key);
+                self.bins.events.push(EventRow {
+                    time: decision.time,
+                    kind: EventKind::Late,
+                    tap,
+                    flow_id: Some(cold.id),
+                    psn: Some(decision.psn.value()),
+                    value: Some(sum),
+                    ..EventRow::default()
+                });
+            }
             Judged::Resent if decision.captured_before => {
                 let bytes: u64 = decision.parts.iter().map(|(.., bytes)| bytes).sum();
                 cold.trouble.get_or_insert_default().wasted_bytes += bytes;
                 let peer = self.table.hot[at as usize].peer;
-                if decision.again == Again::Whole && peer != Found::NONE {
+                if decision.again == Again::Whole && !decision.by_nak && peer != Found::NONE {
                     self.lost_downstream(peer, decision.psn, decision.time);
                 }
             }
@@ -272,13 +321,14 @@ impl Analysis {
 
     /// Reports what became of missing PSNs. At the `end` nothing waits for the other direction.
     pub(super) fn report_holes(&mut self, at: u32, end: bool) {
+        let only_reads = self.table.hot[at as usize].sent_bytes == 0;
         let cold = &mut self.table.cold[at as usize];
         for DecidedHole {
             first,
             end,
             time,
             fate,
-        } in cold.tracker.take_holes(end)
+        } in cold.tracker.take_holes(end, only_reads)
         {
             self.bins.events.push(EventRow {
                 time,

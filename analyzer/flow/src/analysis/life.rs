@@ -53,7 +53,7 @@ impl Analysis {
     /// Closes a flow's epoch: its row in the current bin, and its row in `flows`.
     pub(super) fn close_flow(&mut self, at: u32, evicted: bool) {
         let last = self.table.hot[at as usize].last_time;
-        self.table.cold[at as usize].tracker.close(last);
+        self.table.cold[at as usize].tracker.close(last.max(self.ended));
         self.settle_news(at, true);
         self.report_holes(at, true);
         self.close_reads(at);

@@ -66,7 +66,7 @@ impl Cause {
 
 /// A silence of this length is no reordering: paths of one fabric differ by their queues, and a megabyte of queue on each of
 /// several 100 Gbit/s links takes 80 us a link. The local ACK timeout has 4.096 us * 2^n with n from 8 upwards in use.
-const MIN_TIMEOUT: Nanos = Nanos(700_000);
+pub(super) const MIN_TIMEOUT: Nanos = Nanos(700_000);
 /// A sender answers a NAK within its timeouts: within a second.
 const WINDOW: Nanos = Nanos(Nanos::SECOND);
 /// So far behind the PSN of a NAK the run that answers it may seem to begin: its first packets may be lost, too.
@@ -146,6 +146,8 @@ pub(crate) struct Answers {
     timer: Nanos,
     /// The longest time from a NAK to the run that answered it.
     longest_answer: Nanos,
+    /// The shortest time from a NAK to a run that repeats, from its PSN on, what had been captured; 0: there was none.
+    shortest_answer: Nanos,
     /// The latest one, and the PSN that the NAK asked for; 0: there was none.
     latest_answer: Nanos,
     answered: u64,
@@ -181,6 +183,11 @@ impl Answers {
     /// For how long, at `time`, something has been acknowledged.
     pub(super) fn acknowledges_for(&self, time: Nanos) -> Nanos {
         time.since(self.begin)
+    }
+
+    /// Whether `waited` is much less than the sender ever took to answer a NAK.
+    pub(super) fn is_early(&self, waited: Nanos) -> bool {
+        waited.0.saturating_mul(2) < self.shortest_answer.0
     }
 
     /// When the last answer came.
@@ -363,8 +370,15 @@ impl Answers {
             .filter(|named| *named < at)
     }
 
-    /// Why the sender falls back to `at` with `request`. `reordering`: how long the flow's packets were overtaken.
-    pub(super) fn cause(&self, at: u64, request: &Request, reordering: Nanos) -> Option<Cause> {
+    /// Why the sender falls back to `at` with `request`. `reordering`: how long the flow's packets were overtaken;
+    /// `is_reordered`: they may be, on the way that the flow takes.
+    pub(super) fn cause(
+        &self,
+        at: u64,
+        request: &Request,
+        reordering: Nanos,
+        is_reordered: bool,
+    ) -> Option<Cause> {
         let waited = |asked: Asked| request.time.since(asked.time);
         let of = |trigger, exact| {
             Some(Cause {
@@ -378,8 +392,12 @@ impl Answers {
         {
             return of(Trigger::Rnr, rnr.at == at);
         }
-        if let Some(nak) = self.nak_for(at, request.time) {
-            return of(self.nak_or_timeout(waited(nak), request), nak.at == at);
+        let is_early = |nak: &Asked| is_reordered && self.is_early(waited(*nak));
+        if let Some(nak) = self.nak_for(at, request.time).filter(|nak| !is_early(nak)) {
+            return of(
+                self.nak_or_timeout(waited(nak), request, is_reordered),
+                nak.at == at,
+            );
         }
         let waited = if request.is_read {
             // As long as responses come, the timer does not expire.
@@ -399,7 +417,7 @@ impl Answers {
             return None;
         }
         let fits_timer = self.timer.0 != 0 && waited.0 >= self.timer.0 / 4 * 3;
-        let has_responses = matches!(request.again, Again::Captured | Again::Whole);
+        let has_responses = matches!(request.again, Again::Captured | Again::Rest | Again::Whole);
         if has_responses && waited >= SILENCE && waited < MIN_TIMEOUT && !fits_timer {
             // Its responses may have come in an order that the requester does not take.
             return of(Trigger::Unknown, false);
@@ -414,7 +432,7 @@ impl Answers {
 
     /// A sender falls back so long after a NAK: because of it, or because the NAK or its retransmission was lost and the timer
     /// expired. A sender that answers a NAK goes on sending until it does; one that waits for its timer is silent.
-    fn nak_or_timeout(&self, waited: Nanos, request: &Request) -> Trigger {
+    fn nak_or_timeout(&self, waited: Nanos, request: &Request, is_reordered: bool) -> Trigger {
         let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
         if !is_silent || waited < SHORT_SILENCE {
             return Trigger::Nak;
@@ -428,6 +446,10 @@ impl Answers {
         }
         if self.timer.0 != 0 && !fits_timer {
             // Its timer takes much longer: the sender was slow to answer.
+            return Trigger::Nak;
+        }
+        if is_reordered && !fits_timer && !is_long {
+            // A resend takes its time on the way like any packet.
             return Trigger::Nak;
         }
         if fits_timer || is_long || usual != 0 && waited.0 >= usual * MUCH_LONGER {
@@ -451,11 +473,24 @@ impl Answers {
     }
 
     /// A run begins at `at` because of `trigger`: what asked for it is answered.
-    pub(super) fn begin_run(&mut self, at: u64, request: &Request, trigger: Trigger) {
+    /// `repeats`: its first packet had been captured before, so that it is no late one.
+    /// `is_sure`: no reordering explains the silence of a timeout.
+    pub(super) fn begin_run(
+        &mut self,
+        at: u64,
+        request: &Request,
+        trigger: Trigger,
+        repeats: bool,
+        is_sure: bool,
+    ) {
         match trigger {
             Trigger::Nak => {
                 if let Some(nak) = self.nak_for(at, request.time) {
                     let took = request.time.since(nak.time);
+                    let is_shortest = self.shortest_answer.0 == 0 || took < self.shortest_answer;
+                    if repeats && nak.at == at && is_shortest {
+                        self.shortest_answer = took;
+                    }
                     if took < MIN_TIMEOUT {
                         self.longest_answer = self.longest_answer.max(took);
                     }
@@ -470,7 +505,9 @@ impl Answers {
                     self.lost_again = NonZeroU64::new(at).map(|psn| (psn, times));
                 }
                 let waited = self.waited(request);
-                self.timer = if self.timer.0 == 0 {
+                self.timer = if !is_sure && waited < MIN_TIMEOUT {
+                    self.timer
+                } else if self.timer.0 == 0 {
                     waited
                 } else {
                     self.timer.min(waited)
@@ -510,6 +547,8 @@ pub(crate) enum Again {
     Missing,
     /// The first of them was captured.
     Captured,
+    /// It begins in the middle of a READ, so that it was sent again; nothing is known of the first of them.
+    Rest,
     /// The first of them was captured, and the READ begins where one did before: the network may have delivered it twice.
     Whole,
 }

@@ -7,10 +7,10 @@
 
 use roce_model::Nanos;
 
-use super::answers::{Again, Cause, LONGEST_ANSWER, SHORT_SILENCE, Trigger};
+use super::answers::{Again, Cause, LONGEST_ANSWER, MIN_TIMEOUT, SHORT_SILENCE, Trigger};
 use super::pending::{Decision, Judged, Pending};
 use super::runs::Run;
-use super::{Request, SILENCE, Tracker, Verdict, psn_of};
+use super::{MAX_UNSURE_READS, ReadBehind, Request, SILENCE, Tracker, Verdict, psn_of};
 use crate::holes::Hole;
 
 /// So many packets in order, all captured before, are a sender that has fallen back even if nothing shows why. Copies that
@@ -40,6 +40,20 @@ impl Tracker {
         } else {
             Sighting::Captured
         };
+        let is_unsure = request.is_read && self.unsure.contains(&at);
+        let verdict = self.behind_as(at, next, request, span, sighting);
+        if is_unsure && self.reads_behind.len() < MAX_UNSURE_READS {
+            self.reads_behind.push(ReadBehind {
+                at,
+                length: request.read_length,
+                time: request.time,
+                is_late: matches!(verdict, Verdict::Unknown | Verdict::Late { .. }),
+            });
+        }
+        verdict
+    }
+
+    fn behind_as(&mut self, at: u64, next: u64, request: &Request, span: u64, sighting: Sighting) -> Verdict {
         if let Some(sent_again) = self.sent_again_by_identification(at, next, request, sighting) {
             self.decide_alone();
             return if sent_again {
@@ -202,6 +216,14 @@ impl Tracker {
 
     /// A packet that was captured before.
     fn captured(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
+        if self.was_overtaken_in_run(at) {
+            if let Some(run) = &mut self.run {
+                run.packets += 1;
+            }
+            return Verdict::Retransmission {
+                captured_before: true,
+            };
+        }
         if self.continues(at, false) {
             self.settle_pending(next, request.time);
             return self.again(at, span, next, request, Sighting::Captured);
@@ -216,6 +238,7 @@ impl Tracker {
                 captured_before: true,
             };
         }
+        self.settle_answer(at, next, request.time);
         self.recall_waiting(at, request);
         let cause = self.cause(at, request);
         let follows = self.pending.as_deref().is_some_and(|pending| pending.next == at);
@@ -235,11 +258,12 @@ impl Tracker {
             // The sender repeats what follows on the missing packet, so it has sent that again, too; unless the
             // cause came only after that.
             let was_late = self.answers.is_some() && pending.cause.is_none() && cause.is_some();
-            self.apply(
-                *pending,
-                if was_late { Judged::Late } else { Judged::Resent },
-                false,
-            );
+            let judged = if was_late {
+                Judged::Late
+            } else {
+                self.judge_by_next_answer(&pending, at, request)
+            };
+            self.apply(*pending, judged, false);
             return self.again(at, span, next, request, Sighting::Captured);
         }
         self.settle_pending(next, request.time);
@@ -290,7 +314,7 @@ impl Tracker {
     /// Why the sender would send `at` again; `None`: nothing shows a cause.
     pub(super) fn cause(&self, at: u64, request: &Request) -> Option<Cause> {
         if let Some(answers) = &self.answers {
-            return answers.cause(at, request, self.reordering.bound());
+            return answers.cause(at, request, self.reordering.bound(), self.may_be_reordered());
         }
         let nak = |exact| Cause {
             trigger: Trigger::Nak,
@@ -320,7 +344,7 @@ impl Tracker {
         if let Some(judged) = judged {
             self.apply(*pending, judged, false);
         } else {
-            self.decide_waiting(Judged::Resent);
+            self.decide_waiting();
             self.waiting = Some(pending);
             self.settle_waiting(time);
         }
@@ -330,7 +354,7 @@ impl Tracker {
     fn judge_fills(&self, pending: &Pending) -> Option<Judged> {
         let Some(cause) = pending.cause else {
             // Where nothing else ever came late, and the sender does go back, a cause may have gone unseen.
-            let may_be_resent = self.answers.is_some() && !self.reordering.is_seen() && self.go_back_n > 0;
+            let may_be_resent = self.answers.is_some() && !self.may_be_reordered() && self.go_back_n > 0;
             return Some(if may_be_resent {
                 Judged::Unknown
             } else {
@@ -338,12 +362,12 @@ impl Tracker {
             });
         };
         match cause.trigger {
-            Trigger::Nak if cause.exact => None,
+            Trigger::Nak if cause.exact => self.comes_before_answers(pending).then_some(Judged::Late),
             // Without what was captured between: a sender that falls back would have repeated that.
-            Trigger::Nak if self.reordering.is_seen() => Some(Judged::Late),
+            Trigger::Nak if self.may_be_reordered() => Some(Judged::Late),
             Trigger::Rnr | Trigger::ImpliedNak | Trigger::Nak => Some(Judged::Resent),
             // A sender that was seen to go back does so, and nothing else ever came late.
-            Trigger::Timeout if cause.certain || self.go_back_n > 0 && !self.reordering.is_seen() => {
+            Trigger::Timeout if cause.certain || self.go_back_n > 0 && !self.may_be_reordered() => {
                 Some(Judged::Resent)
             }
             _ if pending.begin.silence.0 <= self.reordering.bound().0.saturating_mul(2) => Some(Judged::Late),
@@ -366,7 +390,11 @@ impl Tracker {
             return Judged::Resent;
         }
         let silent = pending.begin.silence >= SILENCE;
+        // The network's copy has the identification of its original.
+        let is_new = pending.begin.has_new_id;
         match pending.packets() {
+            1 if is_new && pending.cause.is_none() && self.was_resent(pending.first) => Judged::Late,
+            _ if is_new => Judged::Resent,
             2 if silent && reaches_the_end => Judged::Resent,
             packets if packets >= FALLBACK => Judged::Resent,
             // Missing, sent again, and here once more: the first transmission, late.
@@ -387,37 +415,50 @@ impl Tracker {
         }
         if at > waiting.first {
             // The answer to the NAK would begin where the NAK says: a later run repeats these.
-            return self.decide_waiting(Judged::Resent);
+            let judged = self.judge_by_next_answer(waiting, at, request);
+            return self.decide_waiting_as(judged);
         }
         let Some(answers) = self.answers() else {
-            return self.decide_waiting(Judged::Resent);
+            return self.decide_waiting();
         };
         let begin = waiting.begin.time;
-        let is_the_answer = if answers.named_since(at, begin) {
-            // A later NAK names it. The first packet answered the NAK before if the two answers took about as long.
-            let took = answers.waited_since_nak(at, request.time);
-            took.zip(waiting.since_nak)
-                .is_some_and(|(took, seemed)| took.0 >= seemed.0 * 2)
+        let judged = if answers.named_since(at, begin) {
+            self.judge_by_next_answer(waiting, at, request)
+        } else if request.time.since(begin) < LONGEST_ANSWER && request.silence < SILENCE {
+            Judged::Late
+        } else if request.time.since(begin) < MIN_TIMEOUT {
+            // A short timer, or a late packet and a slow answer.
+            self.judge_by_times(waiting, at, request)
         } else {
             // After a silence it may be a timeout's answer as well, and the first one was lost behind the tap.
-            request.time.since(begin) < LONGEST_ANSWER && request.silence < SILENCE
+            self.judge_by_next_answer(waiting, at, request)
         };
-        self.decide_waiting(if is_the_answer {
-            Judged::Late
-        } else {
-            Judged::Resent
-        });
+        self.decide_waiting_as(judged);
+    }
+
+    /// A packet at `at` is captured once more: when it is one of those that fill a hole right now, they wait for no other.
+    fn settle_answer(&mut self, at: u64, next: u64, time: Nanos) {
+        let is_again = |pending: &Pending| !pending.repeats && (pending.first..pending.next).contains(&at);
+        if self.pending.as_deref().is_some_and(is_again) {
+            self.settle_pending(next, time);
+        }
     }
 
     /// Decides packets that seemed to answer a NAK once the true answer would have come.
     pub(super) fn settle_waiting(&mut self, time: Nanos) {
         let is_over = |waiting: &Pending| time.since(waiting.time) >= LONGEST_ANSWER;
         if self.waiting.as_deref().is_some_and(is_over) {
-            self.decide_waiting(Judged::Resent);
+            self.decide_waiting();
         }
     }
 
-    fn decide_waiting(&mut self, judged: Judged) {
+    fn decide_waiting(&mut self) {
+        if let Some(waiting) = self.waiting.as_deref() {
+            self.decide_waiting_as(self.judge_named(waiting));
+        }
+    }
+
+    fn decide_waiting_as(&mut self, judged: Judged) {
         if let Some(waiting) = self.waiting.take() {
             self.apply(*waiting, judged, true);
         }
@@ -425,12 +466,13 @@ impl Tracker {
 
     /// Decides everything that waits for more packets.
     pub(crate) fn decide_alone(&mut self) {
-        self.decide_waiting(Judged::Resent);
+        self.decide_waiting();
         if let Some(pending) = self.pending.take() {
             let judged = if pending.repeats {
                 self.judge_repeats(&pending, pending.next)
             } else {
-                self.judge_fills(&pending).unwrap_or(Judged::Resent)
+                self.judge_fills(&pending)
+                    .unwrap_or_else(|| self.judge_named(&pending))
             };
             self.apply(*pending, judged, false);
         }
@@ -468,6 +510,7 @@ impl Tracker {
             judged,
             captured_before: pending.repeats,
             again: pending.begin.again,
+            by_nak: pending.cause.is_some_and(|cause| cause.trigger == Trigger::Nak),
             psn: psn_of(pending.first),
             time: pending.begin.time,
             parts: pending.parts,
@@ -493,7 +536,7 @@ impl Tracker {
             self.end_this_run(run, u64::MAX);
         } else {
             self.end_run();
-            self.begin_run(pending.first, run, &pending.begin);
+            self.begin_run(pending.first, run, &pending.begin, pending.repeats);
             if let Some(answers) = &mut self.answers {
                 answers.extend_run(pending.next);
             }

@@ -102,6 +102,8 @@ pub(crate) struct Decision {
     pub(crate) captured_before: bool,
     /// What is known of the responses to the first, if it is a READ.
     pub(crate) again: Again,
+    /// The sender seems to have sent them again for a NAK.
+    pub(crate) by_nak: bool,
     /// PSN of the first.
     pub(crate) psn: Psn,
     /// When the first came.

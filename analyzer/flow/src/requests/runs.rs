@@ -96,7 +96,7 @@ impl Tracker {
             {
                 self.early_downstream.push(psn_of(at));
             }
-            self.begin_run(at, Run::new(at, request.time, cause), request);
+            self.begin_run(at, Run::new(at, request.time, cause), request, !fills);
         }
         if let Some(run) = &mut self.run {
             if at > run.next && run.skipped.1 == 0 {
@@ -130,8 +130,8 @@ impl Tracker {
         }
     }
 
-    /// `run` begins at `at` with `request`.
-    pub(super) fn begin_run(&mut self, at: u64, mut run: Run, request: &Request) {
+    /// `run` begins at `at` with `request`. `repeats`: its first packet had been captured before.
+    pub(super) fn begin_run(&mut self, at: u64, mut run: Run, request: &Request, repeats: bool) {
         let fallen_back_to = self.answers().and_then(|answers| match run.trigger {
             Trigger::Nak => answers.named_before(at, request.time),
             Trigger::Timeout => Some(answers.acked()).filter(|acked| (self.begin..at).contains(acked)),
@@ -141,8 +141,9 @@ impl Tracker {
         if let Some(begin) = fallen_back_to {
             run.skipped = (begin, at);
         }
+        let is_sure = !self.may_be_reordered();
         if let Some(answers) = &mut self.answers {
-            answers.begin_run(at, request, run.trigger);
+            answers.begin_run(at, request, run.trigger, repeats, is_sure);
         }
         self.run = Some(run);
     }
@@ -235,6 +236,11 @@ impl Tracker {
     /// Whether the last packet began a run.
     pub(crate) fn has_begun_a_run(&self) -> bool {
         self.run.is_some_and(|run| run.packets == 1)
+    }
+
+    /// Whether a NAK made the sender begin the run.
+    pub(crate) fn is_run_by_nak(&self) -> bool {
+        self.run.is_some_and(|run| run.trigger == Trigger::Nak)
     }
 
     /// Whether a silence made the sender begin the run.

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod named;
+
 /// A flow's requests, one microsecond apart.
 #[derive(Default)]
 struct Flow {
@@ -28,12 +30,16 @@ impl Flow {
             refused: false,
             asked_exactly: false,
             is_read: false,
+            read_before: 0,
+            read_length: 0,
             again: Again::Nothing,
             waiting_since: Nanos(0),
             rtt: Nanos(0),
             usual_rtt: Nanos(0),
             is_slowed: false,
             ids: None,
+            has_new_id: false,
+            others_late: false,
             max_holes: crate::holes::MAX_OPEN_HOLES,
         }
     }

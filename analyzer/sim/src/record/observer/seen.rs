@@ -22,6 +22,8 @@ pub(crate) struct Hole {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filled {
     pub time: Time,
+    /// Its first PSN.
+    pub first: u64,
     pub attempt: u16,
     /// Sent again: its run's place in the log.
     pub run: u32,
@@ -311,6 +313,7 @@ impl Seen {
             for (_, hole) in self.holes.range_mut(packet.seq..end) {
                 hole.filled.get_or_insert(Filled {
                     time: now,
+                    first: packet.seq,
                     attempt: packet.attempt,
                     run: packet.note,
                     acked,

@@ -71,6 +71,8 @@ struct Facts<'a> {
     lost: HashSet<(u32, u64)>,
     /// First transmissions that the tap missed.
     missed: HashSet<(u32, u64)>,
+    /// Of both, PSNs of READ requests but for the first of each.
+    inner: HashSet<(u32, u64)>,
     /// READs of one response: without a path MTU nothing shows that one is missing. READs whose length is cut off.
     short_reads: HashSet<(u32, u64)>,
     /// Sequence NAKs that the tap recorded, by flow: when they were sent, and their PSN.
@@ -117,6 +119,7 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
                 time: hole.time.nanos(),
                 class,
                 cause,
+                continues: facts.continues(number(flow), *seq, hole),
                 observable: observable && (paired || class == HoleClass::Reordered) && !forgotten,
             });
         }
@@ -159,8 +162,14 @@ impl<'a> Facts<'a> {
                 runs.entry(run.flow).or_default().push((run.seq, *seen));
             }
         }
+        let inner_of = |flow: u32, seq: u64, span: u32| firsts(flow, seq, span).skip(1);
+        let inner = lost
+            .clone()
+            .flat_map(|l| inner_of(l.flow, l.seq, l.span))
+            .chain(missed.clone().flat_map(|m| inner_of(m.flow, m.seq, m.span)));
         Self {
             simulation,
+            inner: inner.collect(),
             lost: lost.flat_map(|l| firsts(l.flow, l.seq, l.span)).collect(),
             missed: missed.flat_map(|m| firsts(m.flow, m.seq, m.span)).collect(),
             short_reads: short_reads.map(|m| (m.flow, m.seq)).collect(),
@@ -168,6 +177,14 @@ impl<'a> Facts<'a> {
             begun: begun.map(|run| (run.run, run.seq)).collect(),
             runs,
             told: simulation.scenario.tap.get(tap).is_some_and(super::tells_losses),
+        }
+    }
+
+    /// Whether a PSN belongs to the request of the PSN before.
+    fn continues(&self, flow: u32, seq: u64, hole: &SeenHole) -> bool {
+        match hole.filled.filter(|filled| filled.attempt == 0) {
+            Some(late) => late.first != seq,
+            None => self.inner.contains(&(flow, seq)),
         }
     }
 
