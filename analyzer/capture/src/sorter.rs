@@ -78,6 +78,8 @@ pub(crate) struct Sorter {
     free: Vec<usize>,
     spent: Vec<Batch>,
     numbered: u64,
+    /// Bytes of all batches.
+    taken: usize,
     /// Frames and bytes that wait.
     frames: usize,
     bytes: usize,
@@ -89,8 +91,10 @@ pub(crate) struct Sorter {
 
 /// Frames that wait, at most.
 const MAX_FRAMES: usize = 1 << 18;
-/// Bytes that wait, at most, as long as no frame stood behind a later one: what waits should still be in the processor's caches when
-/// its turn comes. At 10 Gbit/s, which a host with several receive queues can write, these are 210 us.
+/// Bytes at the start of a capture over which frames wait for the whole window: a host with several receive queues shows them here.
+const START_BYTES: usize = 16 << 20;
+/// Bytes that wait at most behind the start of a capture in which no frame stood behind a later one: they should still be in the
+/// processor's caches when their turn comes. At 10 Gbit/s these are 210 us.
 const MAX_BYTES_IN_ORDER: usize = 256 << 10;
 /// Bytes of frames in a batch that is made of others, as blocks have them.
 const BATCH_BYTES: usize = 256 << 10;
@@ -112,6 +116,7 @@ impl Sorter {
             free: Vec::new(),
             spent: Vec::new(),
             numbered: 0,
+            taken: 0,
             frames: 0,
             bytes: 0,
             newest: Nanos(0),
@@ -134,6 +139,7 @@ impl Sorter {
     /// `interfaces`: those that the frames of this batch, and of all before it, came through.
     pub(crate) fn push(&mut self, batch: Batch, in_order: bool, interfaces: &[Interface]) {
         let bytes = batch.data.len();
+        self.taken = self.taken.saturating_add(bytes);
         self.bytes += bytes;
         self.frames += batch.frames.len();
         let first = batch.frames.first().map_or(self.newest, |frame| frame.time);
@@ -244,7 +250,7 @@ impl Sorter {
     }
 
     fn is_full(&self) -> bool {
-        let most_bytes = if self.sorting.frames == 0 {
+        let most_bytes = if self.sorting.frames == 0 && self.taken > START_BYTES {
             self.most_bytes.min(MAX_BYTES_IN_ORDER)
         } else {
             self.most_bytes

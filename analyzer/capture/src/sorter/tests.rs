@@ -73,20 +73,25 @@ fn batches_in_order_pass_as_they_are_once_a_millisecond_has_passed() {
 }
 
 #[test]
-fn little_waits_as_long_as_all_is_in_order() {
-    let large = |time| Batch {
-        data: Bytes::from(vec![0; MAX_BYTES_IN_ORDER]),
+fn little_waits_behind_a_start_in_order() {
+    let sized = |time, bytes| Batch {
+        data: Bytes::from(vec![0; bytes]),
         ..batch(&[time])
     };
-    let mut sorter = Sorter::new(8 * MAX_BYTES_IN_ORDER);
-    sorter.push(large(10), true);
+    let large = |time| sized(time, MAX_BYTES_IN_ORDER);
+    let mut sorter = Sorter::new(2 * START_BYTES);
+    // The start waits for its window.
+    sorter.push(sized(1, START_BYTES), true, &[]);
     assert!(sorter.pop(false).is_none());
-    sorter.push(large(20), true);
+    sorter.push(large(10), true, &[]);
+    assert_eq!(sorter.pop(false).unwrap().frames()[0].time, Nanos(1));
+    assert!(sorter.pop(false).is_none());
+    sorter.push(large(20), true, &[]);
     assert_eq!(sorter.pop(false).unwrap().frames()[0].time, Nanos(10));
     assert!(sorter.pop(false).is_none());
     // Once one was out of order, all of a millisecond waits.
-    sorter.push(large(15), false);
-    sorter.push(large(30), true);
+    sorter.push(large(15), false, &[]);
+    sorter.push(large(30), true, &[]);
     assert!(sorter.pop(false).is_none());
     let popped = sorter.pop(true).unwrap();
     assert_eq!(popped.frames()[0].time, Nanos(15));

@@ -45,12 +45,13 @@ const fn cautious(set: Parameters) -> Parameters {
     }
 }
 
-/// NVIDIA's alpha with another set's target and way of increasing.
+/// NVIDIA's alpha and target with another set's way of increasing.
 const fn with_alpha_of_nvidia(set: Parameters) -> Parameters {
     Parameters {
         alpha_timer: Parameters::NVIDIA.alpha_timer,
         g: Parameters::NVIDIA.g,
         reduce_period: Parameters::NVIDIA.reduce_period,
+        clamp_target: Parameters::NVIDIA.clamp_target,
         ..cautious(set)
     }
 }
@@ -178,13 +179,13 @@ impl Judged {
     }
 
     /// The highest rate that any applicable law allows in the current window, which lasts for `time` up to `now`, in bit/s.
-    fn allowed(&mut self, now: &Progress, time: Nanos, pace: Pace) -> u64 {
+    fn allowed(&mut self, now: &Progress, time: Nanos, pace: Option<Pace>) -> u64 {
         let sent = self.sent(now);
         let only = self.laws.len() == 1;
         let mut allowed = 0;
         for law in &mut self.laws {
             let mean = law.bin(self.begin.time, time, sent, false);
-            if only || pace.allows(law.parameters()) {
+            if only || pace.is_none_or(|pace| pace.allows(law.parameters())) {
                 allowed = allowed.max(mean.unwrap_or(u64::MAX));
             }
         }
@@ -201,7 +202,7 @@ impl Judged {
         clippy::cast_sign_loss,
         reason = "rates, and a ratio of positive ones"
     )]
-    fn mark(&mut self, now: Progress, pace: Pace) {
+    fn mark(&mut self, now: Progress, pace: Option<Pace>) {
         let time = now.time.since(self.begin.time);
         if time < WINDOW || now.packets < self.begin.packets.saturating_add(WINDOW_PACKETS) {
             return;
@@ -273,11 +274,11 @@ impl Bound {
             let sets = self.judged.laws.iter().map(|law| *law.parameters());
             self.shown = line.speed().map(|speed| Judged::new(sets, speed, now));
         }
-        for judged in [Some(&mut self.judged), self.shown.as_mut()]
-            .into_iter()
-            .flatten()
-        {
-            judged.mark(now, self.pace);
+        self.judged.mark(now, Some(self.pace));
+        // From a speed that is only inferred, every law has to forbid the rate, whatever paces the notifications: those of a
+        // port whose flows share one pace may come far apart as well.
+        if let Some(shown) = &mut self.shown {
+            shown.mark(now, None);
         }
     }
 
