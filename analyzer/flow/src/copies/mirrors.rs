@@ -380,7 +380,7 @@ impl Mirrors {
             return;
         }
         if sample.again == 0 {
-            sample.distance = distance as u16;
+            sample.distance = u16::try_from(distance).unwrap_or(u16::MAX);
         }
         sample.again = sample.again.saturating_add(1);
         sample.is_explained |= sample.class != Class::Numbered && since_refusal < REFUSED;

@@ -39,7 +39,7 @@ fn packet(opcode: u8, us: u64, id: u16) -> Packet {
 
 /// So many of [`super::TIME_SHIFT`]'s units make so many microseconds: 1,000 / 64 are 15.6.
 fn units(us: u64) -> u64 {
-    us * 1_000 >> super::super::TIME_SHIFT
+    (us * 1_000) >> super::super::TIME_SHIFT
 }
 
 impl Tapped {
@@ -64,7 +64,13 @@ impl Tapped {
     /// `us` later; 0: none.
     fn flow(&mut self, count: u64, numbered: bool, [data, acks]: [u64; 2], us: u64) {
         for n in 0..count {
-            let id = |of: u64| if numbered { (n * of + 1) as u16 } else { 0 };
+            let id = |of: u64| {
+                if numbered {
+                    u16::try_from((n * of + 1) % 65_536).unwrap()
+                } else {
+                    0
+                }
+            };
             for (packet, every) in [
                 (packet(DATA, n * 2, id(1)), data),
                 (packet(ACK, n * 2 + 1, id(3)), acks),
