@@ -133,6 +133,8 @@ pub(crate) struct Request {
     pub(crate) is_slowed: bool,
     /// Where the sender counts IP identifications up: that of the packet.
     pub(crate) ids: Option<Ids>,
+    /// It is the first packet of a message, comes after a rest, and by another UDP source port than all packets before it.
+    pub(crate) has_other_port: bool,
     /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was sent
     /// anew, and is no copy that the network made.
     pub(crate) has_new_id: bool,
@@ -312,7 +314,11 @@ impl Tracker {
         }
         self.stale_run = 0;
         if ahead < 0 && self.begins_once_more(requests.next, ahead, request) {
-            return Verdict::NewEpoch("the first PSN came once more, long acknowledged");
+            return Verdict::NewEpoch(if request.has_other_port {
+                "the UDP source port is another one"
+            } else {
+                "the first PSN came once more, long acknowledged"
+            });
         }
         if ahead < 0 {
             return self.behind(requests.next, request, span);

@@ -4,7 +4,7 @@ use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{Extended, Operation, Psn};
 
 use super::Analysis;
-use super::jump::Jump;
+use super::jump::{Jump, has_other_port};
 use crate::asked::LooksFor;
 use crate::copies::Sighting;
 use crate::counts::{Counts, Rare};
@@ -154,6 +154,10 @@ impl Analysis {
                 && !seen.sighting.is_repeated()
                 && hot.evidence.ids_vary(packet.roce.ip_id)
                 && self.recent.remembers(seen.fingerprint, packet),
+            has_other_port: is_behind && {
+                let messages = cold.totals.messages() + u64::from(hot.counts.messages);
+                has_other_port(silence, messages, cold.only_port(), packet)
+            },
             others_late: is_open && self.asked.is_reordered(hot.tap, &cold.key),
             max_holes: self.max_holes,
         };

@@ -58,6 +58,15 @@ impl Jump {
     }
 }
 
+/// Whether a request is the first packet of a message, comes after a rest, and by another port than all before it. `messages`: ends
+/// of messages captured before; `port`: the only UDP source port of the flow before.
+pub(super) fn has_other_port(silence: Nanos, messages: u64, port: Option<u16>, packet: &Packet) -> bool {
+    silence >= REST
+        && messages >= MESSAGES_BY_ONE_PORT
+        && packet.roce.bth.opcode().is_first()
+        && port.is_some_and(|port| port != packet.roce.udp_source_port)
+}
+
 /// The messages that a flow's receiver has completed, as its answers say (MSN in the AETH, IBTA 9.7.7).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Completed {

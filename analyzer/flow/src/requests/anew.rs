@@ -45,11 +45,16 @@ impl Tracker {
         at + reach < acked.max(self.begin)
     }
 
-    /// Whether the connection begins once more with its first PSN, which has been acknowledged for so long that the sender
-    /// knows it; without the other direction, whether that is likelier than a sender that falls back so far.
+    /// Whether a packet behind the highest PSN begins another connection. It does with the first PSN, once that has been acknowledged
+    /// for long enough that the sender knows it; without the other direction, where that is likelier than a sender that falls back
+    /// this far. By another UDP source port it does with the first PSN, or where nothing is outstanding: a queue pair keeps its port.
     pub(super) fn begins_once_more(&self, next: u64, ahead: i32, request: &Request) -> bool {
+        let is_settled = self.answers().is_some_and(|answers| answers.acked() >= next);
         if next - u64::from(ahead.unsigned_abs()) != self.begin {
-            return false;
+            return request.has_other_port && is_settled;
+        }
+        if request.has_other_port {
+            return true;
         }
         let Some(answers) = self.answers() else {
             // Many libraries begin every connection with PSN 0; another first PSN is hardly given twice. Where nothing was

@@ -38,6 +38,7 @@ impl Flow {
             usual_rtt: Nanos(0),
             is_slowed: false,
             ids: None,
+            has_other_port: false,
             has_new_id: false,
             others_late: false,
             max_holes: crate::holes::MAX_OPEN_HOLES,
@@ -413,5 +414,26 @@ proptest! {
         prop_assert_eq!(tally.undecided, 0, "every packet is judged in the end");
         prop_assert_eq!(tally.resent + tally.late + tally.duplicates + tally.unknown, model.behind, "a packet behind is one of the four");
         prop_assert_eq!(tally.runs, tally.resent, "every packet sent again is in one run");
+    }
+}
+
+#[test]
+fn another_source_port_with_the_first_psn_begins_an_epoch() {
+    for (psn, has_other_port, begins) in [(1_000, true, true), (1_000, false, false), (1_005, true, false)] {
+        let mut flow = Flow::default();
+        for psn in 1_000..1_020 {
+            assert_eq!(flow.see(psn), Verdict::InOrder);
+        }
+        flow.now += 100_000;
+        let request = Request {
+            has_other_port,
+            ..flow.request(psn, 100_000)
+        };
+        let verdict = flow.take(&request);
+        assert_eq!(
+            matches!(verdict, Verdict::NewEpoch(_)),
+            begins,
+            "PSN {psn}, other port {has_other_port}: {verdict:?}"
+        );
     }
 }

@@ -19,7 +19,7 @@ pub(super) const INCAST: Rule = Rule {
     source: "DCQCN (SIGCOMM 2015) and HPCC (SIGCOMM 2019) measure it as the hard case of RoCE.",
     thresholds: &["incast_senders", "incast_long", "episode_quiet", "absorbed_share"],
     severity: Severity::Info,
-    otherwise: "warning when packets were lost or flows paused meanwhile, or when the incasts lasted incast_long in all",
+    otherwise: "warning when packets were lost or flows paused meanwhile, or, unless the confidence is low, when the incasts lasted incast_long in all",
     confidence: "high with at least 10 marked packets while the senders' traffic overlaps; medium with fewer marks, or with CNPs or pauses only; low with losses only",
 };
 
@@ -108,7 +108,8 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
     }
     evidence.text("destinations", destinations.names());
     let long = lasted >= context.thresholds.incast_long.0;
-    let severity = if lost > 0 || paused || long {
+    // Senders that overlap, without a mark, a loss or a pause, may well fit into the link.
+    let severity = if lost > 0 || paused || long && sure != Confidence::Low {
         Severity::Warning
     } else {
         Severity::Info
