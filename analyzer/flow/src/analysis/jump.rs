@@ -16,6 +16,10 @@ const TURN: i32 = 3 << 14;
 /// Messages by one UDP source port, after which another one is not the next of many.
 const MESSAGES_BY_ONE_PORT: u64 = 8;
 
+/// Messages by one UDP source port, after which another port behind the highest PSN shows another connection: where nothing is
+/// outstanding, a request there is unusual by itself.
+const MESSAGES_BEFORE_FALLBACK: u64 = 2;
+
 /// A request behind a gap, after a rest, that begins a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Jump {
@@ -62,7 +66,7 @@ impl Jump {
 /// of messages captured before; `port`: the only UDP source port of the flow before.
 pub(super) fn has_other_port(silence: Nanos, messages: u64, port: Option<u16>, packet: &Packet) -> bool {
     silence >= REST
-        && messages >= MESSAGES_BY_ONE_PORT
+        && messages >= MESSAGES_BEFORE_FALLBACK
         && packet.roce.bth.opcode().is_first()
         && port.is_some_and(|port| port != packet.roce.udp_source_port)
 }
