@@ -18,6 +18,7 @@ mod documents;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;
+mod hostile;
 #[cfg(feature = "live")]
 mod live;
 mod losses;

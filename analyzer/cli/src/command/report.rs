@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use roce_pipeline::folder::{PAGE, Whole};
+use roce_files::{Access, Directory, Place};
+use roce_pipeline::folder::PAGE;
 use roce_pipeline::stored;
 use roce_report::HtmlReport;
 
@@ -32,11 +33,9 @@ pub(crate) struct Report {
 
 /// Writes the page.
 pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
-    let path = match (&arguments.output, arguments.dirs.as_slice()) {
-        (Some(path), _) => path.clone(),
-        (None, [dir]) => dir.join(PAGE),
-        (None, _) => bail!("of several folders one page: which file?\nhint: -o FILE"),
-    };
+    if arguments.output.is_none() && arguments.dirs.len() > 1 {
+        bail!("of several folders one page: which file?\nhint: -o FILE");
+    }
     for dir in &arguments.dirs {
         if !stored::is_dataset(dir) {
             bail!(
@@ -45,14 +44,19 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
             );
         }
     }
-    let (out, whole) = Whole::create(&path)?;
-    let mut page = HtmlReport::new(out);
+    let place = match (&arguments.output, arguments.dirs.as_slice()) {
+        (None, [dir, ..]) => Place::below(&Directory::named(dir, Access::Umask)?, PAGE),
+        (path, _) => Place::named(path.as_deref().unwrap_or_else(|| Path::new(PAGE)))?,
+    };
+    let mut out = place.begin(Access::Umask)?;
+    let mut page = HtmlReport::new(&mut out);
     match arguments.dirs.as_slice() {
         [dir] => stored::replay(dir, &mut page).map_err(sink_error)?,
         dirs => joined::replay(&named(dirs), &mut page)?,
     }
-    whole.finish(Ok(())).map_err(sink_error)?;
-    writeln!(anstream::stdout(), "{}", path.display())?;
+    drop(page);
+    out.finish()?;
+    writeln!(anstream::stdout(), "{}", place.path().display())?;
     Ok(ExitCode::SUCCESS)
 }
 
