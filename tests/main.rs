@@ -19,6 +19,8 @@ mod documents;
 mod folder;
 mod golden;
 mod hostile;
+#[cfg(feature = "parquet")]
+mod killed;
 #[cfg(feature = "live")]
 mod live;
 mod losses;

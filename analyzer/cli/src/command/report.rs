@@ -9,11 +9,12 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use roce_files::{Access, Directory, Place};
+use roce_model::{RunSummary, Sink, SinkError};
 use roce_pipeline::folder::PAGE;
 use roce_pipeline::stored;
 use roce_report::HtmlReport;
 
-use crate::output::messages::sink_error;
+use crate::output::messages::{self, sink_error};
 
 /// What to make a page of.
 #[derive(Args, Debug)]
@@ -50,14 +51,47 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     };
     let mut out = place.begin(Access::Umask)?;
     let mut page = HtmlReport::new(&mut out);
-    match arguments.dirs.as_slice() {
-        [dir] => stored::replay(dir, &mut page).map_err(sink_error)?,
-        dirs => joined::replay(&named(dirs), &mut page)?,
+    let mut is_whole = true;
+    if let [dir] = arguments.dirs.as_slice() {
+        stored::replay(dir, &mut page).map_err(sink_error)?;
+    } else {
+        let readable = readable(named(&arguments.dirs));
+        if readable.is_empty() {
+            bail!("no folder could be read");
+        }
+        is_whole = readable.len() == arguments.dirs.len();
+        joined::replay(&readable, &mut page)?;
     }
     drop(page);
     out.finish()?;
     writeln!(anstream::stdout(), "{}", place.path().display())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if is_whole {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(2)
+    })
+}
+
+/// The folders that can be read to their end. Errors of the others are reported; these do not stop the page. Rows go to the page while they
+/// are read, so each folder is read once before.
+fn readable(dirs: Vec<(String, &Path)>) -> Vec<(String, &Path)> {
+    let is_readable = |(_, dir): &(String, &Path)| match stored::replay(dir, &mut Unused) {
+        Ok(()) => true,
+        Err(error) => {
+            messages::report(&sink_error(error));
+            false
+        }
+    };
+    dirs.into_iter().filter(is_readable).collect()
+}
+
+/// A sink that keeps nothing.
+struct Unused;
+
+impl Sink for Unused {
+    fn finish(&mut self, _: &RunSummary) -> Result<(), SinkError> {
+        Ok(())
+    }
 }
 
 /// Folders with what they are called beside each other: by their last part where that tells them apart.
