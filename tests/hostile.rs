@@ -491,6 +491,12 @@ fn what_live_runs_write_is_private() {
         for file in ["out/flows/part-0.parquet", "out/run.json", "out/report.html"] {
             assert_eq!(mode(file), 0o600, "{file}");
         }
+        // Nor does a page that is made later show more.
+        for page in ["out/report.html", "page.html"] {
+            let arguments = ["report", "out", "-o", page];
+            assert_eq!(ends(command(victim.path()).args(arguments)).code, Some(0));
+            assert_eq!(mode(page), 0o600, "{page}");
+        }
     }
 }
 

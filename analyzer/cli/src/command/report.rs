@@ -3,6 +3,7 @@
 mod joined;
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use anyhow::bail;
 use clap::Args;
 use roce_files::{Access, Directory, Place};
 use roce_model::{RunSummary, Sink, SinkError};
-use roce_pipeline::folder::PAGE;
+use roce_pipeline::folder::{DOCUMENT, PAGE};
 use roce_pipeline::stored;
 use roce_report::HtmlReport;
 
@@ -49,7 +50,7 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
         (None, [dir, ..]) => Place::below(&Directory::named(dir, Access::Umask)?, PAGE),
         (path, _) => Place::named(path.as_deref().unwrap_or_else(|| Path::new(PAGE)))?,
     };
-    let mut out = place.begin(Access::Umask)?;
+    let mut out = place.begin(access(&arguments.dirs))?;
     let mut page = HtmlReport::new(&mut out);
     let mut is_whole = true;
     if let [dir] = arguments.dirs.as_slice() {
@@ -70,6 +71,19 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::from(2)
     })
+}
+
+/// Who may read the page: the owner alone, if that is so of the results of one folder, as of live runs.
+fn access(dirs: &[PathBuf]) -> Access {
+    let is_private = |dir: &PathBuf| {
+        let about = std::fs::metadata(dir.join(DOCUMENT));
+        about.is_ok_and(|about| about.permissions().mode() & 0o077 == 0)
+    };
+    if dirs.iter().any(is_private) {
+        Access::Private
+    } else {
+        Access::Umask
+    }
 }
 
 /// The folders that can be read to their end. Errors of the others are reported; these do not stop the page. Rows go to the page while they
