@@ -75,9 +75,11 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
 
 /// Who may read the page: the owner alone, if that is so of the results of one folder, as of live runs.
 fn access(dirs: &[PathBuf]) -> Access {
+    // Bits of the mode: the group and others may read.
+    let for_others = 0o044;
     let is_private = |dir: &PathBuf| {
         let about = std::fs::metadata(dir.join(DOCUMENT));
-        about.is_ok_and(|about| about.permissions().mode() & 0o077 == 0)
+        about.is_ok_and(|about| about.permissions().mode() & for_others == 0)
     };
     if dirs.iter().any(is_private) {
         Access::Private
