@@ -9,6 +9,9 @@ use tempfile::{TempDir, tempdir};
 use crate::open::{component, is_component, strict};
 use crate::{Access, Directory, Error, Place, open_regular, read_text};
 
+/// A way to open a name in a folder.
+type Open = fn(std::os::fd::BorrowedFd<'_>, &std::ffi::OsStr, OFlags) -> bool;
+
 /// A folder with a file whose content must not change, and its path.
 fn victim() -> (TempDir, std::path::PathBuf) {
     let dir = tempdir().unwrap();
@@ -108,7 +111,6 @@ fn kernels_without_openat2_refuse_the_same() {
     let folder = Directory::named(dir.path(), Access::Umask).unwrap();
     symlink(&victim, dir.path().join("link")).unwrap();
     symlink(dir.path(), dir.path().join("folder")).unwrap();
-    type Open = fn(std::os::fd::BorrowedFd<'_>, &std::ffi::OsStr, OFlags) -> bool;
     let both: [Open; 2] = [
         |dir, name, flags| strict(dir, name, flags, Mode::empty()).is_ok(),
         |dir, name, flags| component(dir, name, flags, Mode::empty()).is_ok(),
