@@ -4,11 +4,15 @@
 //! expr    = and { "or" and }            qpn 0x11 or qpn 0x12
 //! and     = not { "and" not }           host 10.0.0.1 and dscp 26
 //! not     = [ "not" ] ( "(" expr ")" | test )
-//! test    = [ "host" | "src" | "dst" ] prefix        10.0.0.1   2001:db8::/32
-//!         | prefix ( "->" | "<->" ) prefix           one direction, both directions
+//! test    = ( [ "host" | "src" | "dst" ] prefix      10.0.0.1   2001:db8::/32
+//!         | prefix ( "->" | "<->" ) prefix )         one direction, both directions
+//!           [ "qpn" number ]                         the name of a flow, as results print it
 //!         | "qpn" number | "dscp" number | "vlan" number | "vni" number
 //!         | "service" ( rc | uc | rd | ud | xrc | cnp | vendor )
 //! ```
+//!
+//! Results name flows `10.0.0.1 > 10.0.0.2 QP 0x11`, and columns `source`, `destination` and `destination_qpn`: `>` reads as `->`,
+//! and `qp`, `source`, `destination` and `destination_qpn` as `qpn`, `src`, `dst` and `qpn`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -206,12 +210,12 @@ fn words(text: &str) -> Vec<Word<'_>> {
         let length = match rest {
             _ if rest.starts_with("<->") => 3,
             _ if rest.starts_with("->") => 2,
-            _ if rest.starts_with(['(', ')']) => 1,
+            _ if rest.starts_with(['(', ')', '>']) => 1,
             _ => rest
                 .char_indices()
                 .find(|(at, c)| {
                     c.is_whitespace()
-                        || matches!(c, '(' | ')')
+                        || matches!(c, '(' | ')' | '>')
                         || rest[*at..].starts_with("->")
                         || rest[*at..].starts_with("<->")
                 })
@@ -224,6 +228,52 @@ fn words(text: &str) -> Vec<Word<'_>> {
         rest = after;
     }
     words
+}
+
+/// Names of the test of the destination's queue pair number.
+const QPN: [&str; 3] = ["qpn", "qp", "destination_qpn"];
+
+/// A hint for words that other filter languages have, and for words that are nearly one of ours.
+fn hint(found: &str) -> Option<String> {
+    const OURS: [&str; 11] = [
+        "host", "src", "dst", "qpn", "service", "dscp", "vlan", "vni", "and", "or", "not",
+    ];
+    let word = found.to_ascii_lowercase();
+    if OURS.contains(&word.as_str()) {
+        return None;
+    }
+    if word.len() > 1 && word.contains('=') {
+        return Some("; hint: write a test without '=', such as \"qpn 0x11\"".to_owned());
+    }
+    let ours = match word.as_str() {
+        "&&" | "&" | "," => "and",
+        "||" | "|" => "or",
+        "!" => "not",
+        "ip" | "addr" | "address" | "ip.addr" | "net" => "host",
+        "from" | "ip.src" => "src",
+        "to" | "ip.dst" => "dst",
+        "queue" | "queue_pair" | "dqpn" => "qpn",
+        "flow" | "connection" => {
+            return Some("; hint: \"10.0.0.1 <-> 10.0.0.2\" selects both directions".to_owned());
+        }
+        "port" | "sport" | "udp" => {
+            return Some(
+                "; hint: all RoCEv2 goes to UDP port 4791: queue pairs are told apart by \"qpn 0x11\""
+                    .to_owned(),
+            );
+        }
+        // An arrow of the wrong kind.
+        "=" | "\u{2192}" | "-" => "->",
+        "<>" | "<" | "<-" | "\u{2194}" => "<->",
+        word => {
+            OURS.into_iter()
+                .map(|ours| (strsim::jaro_winkler(word, ours), ours))
+                .filter(|(likeness, _)| *likeness >= 0.8)
+                .max_by(|a, b| a.0.total_cmp(&b.0))?
+                .1
+        }
+    };
+    Some(format!("; hint: did you mean '{ours}'?"))
 }
 
 struct Parser<'a> {
@@ -245,11 +295,17 @@ impl<'a> Parser<'a> {
         taken
     }
 
+    /// Takes the next word when it is one of `words`, in any case.
+    fn take_one(&mut self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.take(word))
+    }
+
     fn expected(&self, what: &str) -> FilterError {
         let found = self
             .peek()
             .map_or("the expression ends".to_owned(), |word| format!("found '{word}'"));
-        self.error(self.next, format!("expected {what}, {found}"))
+        let hint = self.peek().and_then(hint).unwrap_or_default();
+        self.error(self.next, format!("expected {what}, {found}{hint}"))
     }
 
     fn error(&self, word: usize, message: String) -> FilterError {
@@ -307,11 +363,17 @@ impl<'a> Parser<'a> {
         Ok(match word.to_ascii_lowercase().as_str() {
             "host" => {
                 let prefix = self.prefix()?;
-                Node::Source(prefix).or(Node::Destination(prefix))
+                self.with_qpn(Node::Source(prefix).or(Node::Destination(prefix)))?
             }
-            "src" => Node::Source(self.prefix()?),
-            "dst" => Node::Destination(self.prefix()?),
-            "qpn" => Node::Qpn(self.number("a queue pair number", 0x00ff_ffff)?),
+            "src" | "source" => {
+                let source = Node::Source(self.prefix()?);
+                self.with_qpn(source)?
+            }
+            "dst" | "destination" => {
+                let destination = Node::Destination(self.prefix()?);
+                self.with_qpn(destination)?
+            }
+            word if QPN.contains(&word) => self.qpn()?,
             "dscp" => Node::Dscp(self.number("a DSCP", 63)?),
             "vlan" => Node::Vlan(self.number("a VLAN identifier", 4095)?),
             "vni" => Node::Vni(self.number("a network identifier", 0x00ff_ffff)?),
@@ -329,16 +391,30 @@ impl<'a> Parser<'a> {
 
     fn addresses(&mut self) -> Result<Node, FilterError> {
         let a = self.prefix()?;
-        if self.take("->") {
+        let node = if self.take_one(&["->", ">"]) {
             let b = self.prefix()?;
-            Ok(Node::Source(a).and(Node::Destination(b)))
+            Node::Source(a).and(Node::Destination(b))
         } else if self.take("<->") {
             let b = self.prefix()?;
             let there = Node::Source(a).and(Node::Destination(b));
-            Ok(there.or(Node::Source(b).and(Node::Destination(a))))
+            there.or(Node::Source(b).and(Node::Destination(a)))
         } else {
-            Ok(Node::Source(a).or(Node::Destination(a)))
+            Node::Source(a).or(Node::Destination(a))
+        };
+        self.with_qpn(node)
+    }
+
+    /// Results print addresses and a queue pair's number beside each other: both hold.
+    fn with_qpn(&mut self, addresses: Node) -> Result<Node, FilterError> {
+        if self.take_one(&QPN) {
+            Ok(addresses.and(self.qpn()?))
+        } else {
+            Ok(addresses)
         }
+    }
+
+    fn qpn(&mut self) -> Result<Node, FilterError> {
+        Ok(Node::Qpn(self.number("a queue pair number", 0x00ff_ffff)?))
     }
 
     fn prefix(&mut self) -> Result<Prefix, FilterError> {
@@ -438,6 +514,14 @@ mod tests {
             "dst 10.0.0.2",
             "10.0.0.1 -> 10.0.0.2",
             "10.0.0.1->10.0.0.2",
+            // As results print flows, and as the documents' columns are named.
+            "10.0.0.1 > 10.0.0.2 QP 0x11",
+            "10.0.0.1>10.0.0.2 QP 17",
+            "10.0.0.2 QPN 0x11",
+            "source 10.0.0.1 and destination_qpn 0x11",
+            "qp 0x11",
+            "not 10.0.0.1 > 10.0.0.2 QP 0x12",
+            "10.0.0.2 <-> 10.0.0.1 qp 0x11 and dscp 26",
             "10.0.0.2 <-> 10.0.0.1",
             "qpn 17",
             "qpn 0x11",
@@ -456,6 +540,9 @@ mod tests {
             "src 10.0.0.2",
             "dst 10.0.0.1",
             "10.0.0.2 -> 10.0.0.1",
+            "10.0.0.2 > 10.0.0.1 QP 0x11",
+            "10.0.0.1 > 10.0.0.2 QP 0x12",
+            "destination 10.0.0.1",
             "10.0.0.1 <-> 10.0.0.3",
             "qpn 18",
             "service ud",
@@ -500,6 +587,16 @@ mod tests {
                 8,
                 "expected a service: rc, uc, rd, ud, xrc, cnp or vendor, found 'tcp'",
             ),
+            (
+                "qpn 1 && qpn 2",
+                6,
+                "expected 'and', 'or' or the end, found '&&'; hint: did you mean 'and'?",
+            ),
+            (
+                "10.0.0.1 => 10.0.0.2",
+                9,
+                "expected 'and', 'or' or the end, found '='; hint: did you mean '->'?",
+            ),
             ("", 0, ""),
         ];
         for (expression, at, message) in cases {
@@ -510,6 +607,15 @@ mod tests {
                 "{expression}: {}",
                 error.message
             );
+        }
+        for (expression, hint) in [
+            ("servce rc", "did you mean 'service'?"),
+            ("qpn=0x11", "hint: write a test without '='"),
+            ("sport 4711", "hint: all RoCEv2 goes to UDP port 4791"),
+            ("ip 10.0.0.1", "did you mean 'host'?"),
+        ] {
+            let error = Filter::parse(expression).unwrap_err();
+            assert!(error.message.contains(hint), "{expression}: {}", error.message);
         }
         let shown = Filter::parse("qpn 1 xor qpn 2").unwrap_err().to_string();
         assert_eq!(
