@@ -186,7 +186,7 @@ pub enum Fault {
         found: u32,
     },
     /// A block about an interface that its section did not describe.
-    #[error("block of type 0x{kind:x} is about interface {found}; its section has described {known} so far")]
+    #[error("block of type 0x{kind:x} is about interface {found}; its section has described only {known}")]
     Interface {
         /// The block's type.
         kind: u32,

@@ -6,6 +6,9 @@ pub(crate) mod config;
 pub(crate) mod dcqcn;
 pub(crate) mod dscp;
 pub(crate) mod duration;
+pub(crate) mod fail_on;
+pub(crate) mod named;
+pub(crate) mod nearest;
 pub(crate) mod processes;
 pub(crate) mod rate;
 #[cfg(feature = "live")]

@@ -258,8 +258,7 @@ fn hint(found: &str) -> Option<String> {
         }
         "port" | "sport" | "udp" => {
             return Some(
-                "; hint: all RoCEv2 goes to UDP port 4791: queue pairs are told apart by \"qpn 0x11\""
-                    .to_owned(),
+                "; hint: all RoCEv2 goes to UDP port 4791; select a queue pair with \"qpn 0x11\"".to_owned(),
             );
         }
         // An arrow of the wrong kind.

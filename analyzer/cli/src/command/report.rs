@@ -17,8 +17,8 @@ use crate::output::messages::sink_error;
 /// What to make a page of.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Of several folders the rows are joined, not analysed again: verdicts and episodes remain those of each folder and say \
-which. Traffic that several folders hold is drawn once, as the one saw it that saw most; totals are the sums of all."
+    after_help = "With several folders the rows are joined, not analysed again: verdicts and episodes remain those of each folder and \
+name it. Traffic in several folders is drawn once, from the folder that saw most of it; totals are sums over all folders."
 )]
 pub(crate) struct Report {
     /// Folders that -o wrote
@@ -35,7 +35,7 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     let path = match (&arguments.output, arguments.dirs.as_slice()) {
         (Some(path), _) => path.clone(),
         (None, [dir]) => dir.join(PAGE),
-        (None, _) => bail!("of several folders one page: which file?\nhint: -o FILE"),
+        (None, _) => bail!("several folders give one page, and its place is not given\nhint: -o FILE"),
     };
     for dir in &arguments.dirs {
         if !stored::is_dataset(dir) {

@@ -2,19 +2,22 @@
 
 use roce_model::{EpisodeRow, Nanos};
 
-use super::grid::{Column, end_cut, lay};
-use super::ink::{Ink, clean, shorten};
+use super::field::padded;
+use super::grid::{Column, lay};
+use super::ink::{Ink, clean, shorten, width};
 use super::number::{ABSENT, plural, short_count};
 use super::summary::View;
 use super::verdicts::three_digits;
 
 /// Episodes that are shown on wide screens; of more, those with most losses and marks.
 const SHOWN: usize = 8;
-/// The same where the cause needs a line of its own.
+/// Episodes that are shown on narrow ones, where causes have lines of their own.
 const SHOWN_NARROW: usize = 4;
-/// From here on there is room for the cause beside the numbers.
+/// Screens are wide from here on.
 const WIDE: usize = 100;
 
+/// Blanks between the numbers and a cause beside them.
+const GAP: usize = 2;
 /// Blanks before a cause on a line of its own.
 const INDENT: usize = 4;
 
@@ -36,7 +39,11 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
         ))
     });
     let wide = style.width >= WIDE;
-    worst.truncate(if wide { SHOWN } else { SHOWN_NARROW });
+    worst.truncate(match style.full {
+        true => all,
+        false if wide => SHOWN,
+        false => SHOWN_NARROW,
+    });
     worst.sort_by_key(|row| (row.start, row.episode));
     let origin = run.span.map(|span| span.first).unwrap_or_default();
     let several = run.taps.len() > 1;
@@ -91,18 +98,34 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
         String::new()
     };
     let mut lines = vec![String::new(), format!(" {}{shown}", Ink::Bold.of(&title))];
-    if wide {
-        lines.extend(lay(columns, Some(cause), style));
+    let mut drawn = lay(columns, None, style);
+    // A cause stands beside the numbers where all of them have room there, else on a line of its own.
+    let table = drawn.iter().map(|line| width(line)).max().unwrap_or(0);
+    if wide && table + GAP + cause.width() <= style.width {
+        for (line, said) in drawn
+            .iter_mut()
+            .zip(std::iter::once(&Ink::Bold.of(cause.title)).chain(&cause.cells))
+        {
+            *line = format!("{}{:GAP$}{said}", padded(line, table), "")
+                .trim_end()
+                .to_owned();
+        }
+        lines.extend(drawn);
         return lines;
     }
-    let mut drawn = lay(columns, None, style).into_iter();
+    let mut drawn = drawn.into_iter();
     lines.extend(drawn.next());
     for (place, (row, said)) in drawn.zip(&cause.cells).enumerate() {
         lines.push(row);
         // What several in a row have in common is said once, after the last of them.
         if !said.is_empty() && cause.cells.get(place + 1) != Some(said) {
-            let cause = end_cut(said, style.width.saturating_sub(INDENT), style.unicode);
-            lines.push(format!("{:INDENT$}{}", "", Ink::Faint.of(&cause)));
+            let room = style.width.saturating_sub(INDENT);
+            let wrapped = textwrap::wrap(said, room);
+            lines.extend(
+                wrapped
+                    .iter()
+                    .map(|line| format!("{:INDENT$}{}", "", Ink::Faint.of(line))),
+            );
         }
     }
     lines
