@@ -79,23 +79,22 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 
 /// The end of all output: what was skipped, and the sums behind it, so that the last line cannot hide a skipped step.
 fn end(counts: &Counts, steps: &[String], seconds: f64) -> String {
-    let mut text = String::new();
-    for what in steps.iter().chain(&counts.skipped) {
-        text += &format!("SKIPPED: {what}\n");
-    }
+    let skipped = steps.iter().chain(&counts.skipped);
+    let text: Vec<String> = skipped.map(|what| format!("SKIPPED: {what}\n")).collect();
     let verdict = if steps.is_empty() && counts.skipped.is_empty() {
         "All passed"
     } else {
         "All that ran passed"
     };
-    text + &format!(
-        "{verdict} in {seconds:.0} s: {} tests ({} ignored, {} skipped) in {} binaries; {} steps skipped.\n",
-        counts.passed,
-        counts.ignored,
-        counts.skipped.len(),
-        counts.binaries,
-        steps.len()
-    )
+    text.concat()
+        + &format!(
+            "{verdict} in {seconds:.0} s: {} tests ({} ignored, {} skipped) in {} binaries; {} steps skipped.\n",
+            counts.passed,
+            counts.ignored,
+            counts.skipped.len(),
+            counts.binaries,
+            steps.len()
+        )
 }
 
 /// What needs the independent reader: `python` has it.

@@ -2,6 +2,7 @@
 
 use roce_model::{EpisodeRow, Nanos};
 
+use super::Style;
 use super::field::padded;
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, shorten, width};
@@ -98,29 +99,29 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
         String::new()
     };
     let mut lines = vec![String::new(), format!(" {}{shown}", Ink::Bold.of(&title))];
-    let mut drawn = lay(columns, None, style);
-    // A cause stands beside the numbers where all of them have room there, else on a line of its own.
-    let table = drawn.iter().map(|line| width(line)).max().unwrap_or(0);
-    if wide && table + GAP + cause.width() <= style.width {
-        for (line, said) in drawn
-            .iter_mut()
-            .zip(std::iter::once(&Ink::Bold.of(cause.title)).chain(&cause.cells))
-        {
-            *line = format!("{}{:GAP$}{said}", padded(line, table), "")
-                .trim_end()
-                .to_owned();
-        }
-        lines.extend(drawn);
-        return lines;
+    lines.extend(with_causes(lay(columns, None, style), &cause, wide, style));
+    lines
+}
+
+/// The lines of the table with the causes: beside the numbers where all of them have room there, else on lines of their own.
+fn with_causes(table: Vec<String>, cause: &Column, wide: bool, style: &Style) -> Vec<String> {
+    let used = table.iter().map(|line| width(line)).max().unwrap_or(0);
+    if wide && used + GAP + cause.width() <= style.width {
+        let title = Ink::Bold.of(cause.title);
+        let causes = std::iter::once(&title).chain(&cause.cells);
+        let beside = |(line, cause): (&String, &String)| {
+            let line = format!("{}{:GAP$}{cause}", padded(line, used), "");
+            line.trim_end().to_owned()
+        };
+        return table.iter().zip(causes).map(beside).collect();
     }
-    let mut drawn = drawn.into_iter();
-    lines.extend(drawn.next());
-    for (place, (row, said)) in drawn.zip(&cause.cells).enumerate() {
+    let mut rows = table.into_iter();
+    let mut lines: Vec<String> = rows.next().into_iter().collect();
+    for (place, (row, text)) in rows.zip(&cause.cells).enumerate() {
         lines.push(row);
-        // What several in a row have in common is said once, after the last of them.
-        if !said.is_empty() && cause.cells.get(place + 1) != Some(said) {
-            let room = style.width.saturating_sub(INDENT);
-            let wrapped = textwrap::wrap(said, room);
+        // A cause that several in a row have in common stands once, after the last of them.
+        if !text.is_empty() && cause.cells.get(place + 1) != Some(text) {
+            let wrapped = textwrap::wrap(text, style.width.saturating_sub(INDENT));
             lines.extend(
                 wrapped
                     .iter()

@@ -1,7 +1,7 @@
 //! What the screen begins with: the findings, the worst first, and what became of missing packets. Where nothing was
 //! found, it says what could not be seen from where the capture was taken.
 
-use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity};
+use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity, Span};
 
 use super::field::{field, wrapped};
 use super::ink::{Ink, clean};
@@ -80,7 +80,7 @@ pub(super) fn again(view: &View<'_>) -> Vec<String> {
 /// contradict each other.
 fn congested(view: &View<'_>) -> Vec<String> {
     let run = view.run;
-    let Some(length) = run.span.map(|span| span.length()).filter(|length| length.0 > 0) else {
+    let Some(length) = run.span.map(Span::length).filter(|length| length.0 > 0) else {
         return Vec::new();
     };
     let congestion = || {

@@ -1,6 +1,6 @@
 //! The finding about flows that stand still in the middle of a message.
 
-use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity};
+use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity, Span};
 
 use super::super::episodes::Told;
 use super::super::numbers::counted;
@@ -44,7 +44,7 @@ fn has_reason(context: &Context<'_>, stall: &Told) -> bool {
 
 /// The time that stalls took: of one flow with the length of the run beside it, of several in sum.
 pub(super) fn stood_still(context: &Context<'_>, sum: Nanos, flows: u64) -> String {
-    match context.run.span.map(|span| span.length()) {
+    match context.run.span.map(Span::length) {
         Some(length) if flows == 1 => format!("{sum} of {length}"),
         None if flows == 1 => sum.to_string(),
         _ => format!("{sum} in sum"),
