@@ -36,10 +36,10 @@ const PROGRAM: &str = "roce-analyze";
 const AFTER_HELP: &str = "\
 Examples:
   roce-analyze a.pcap                                       the verdict on a capture
-  roce-analyze host7.pcap host9.pcap -o results             two capture points; dataset and report.html in results
-  roce-analyze a.pcap --flow '10.0.0.5 > 10.0.0.7 QP 0x11'  one flow, by the name that results print
-  roce-analyze a.pcap --fail-on loss.network                exit code 1 when the network lost packets
-  roce-analyze --explain loss.network                       the meaning, rule and thresholds of a finding
+  roce-analyze host7.pcap host9.pcap -o results             two points, with a report
+  roce-analyze a.pcap --flow '10.0.0.5 > 10.0.0.7 QP 0x11'  one flow, by its printed name
+  roce-analyze a.pcap --fail-on loss.network                exit code 1 on network loss
+  roce-analyze --explain loss.network                       a finding's meaning and rule
   roce-analyze demo incast                                  a lesson with a simulated capture
 
 Several captures are one run, merged by time. Write ./NAME for a capture whose name equals a command.
@@ -114,13 +114,15 @@ enum Command {
 const COMPLETIONS_HELP: &str = "\
 Where to put the script:
   bash  roce-analyze completions bash > ~/.local/share/bash-completion/completions/roce-analyze
-  zsh   roce-analyze completions zsh > ~/.zfunc/_roce-analyze    with fpath+=~/.zfunc before compinit in ~/.zshrc
+  zsh   roce-analyze completions zsh > ~/.zfunc/_roce-analyze
+        with fpath+=~/.zfunc before compinit in ~/.zshrc
   fish  roce-analyze completions fish > ~/.config/fish/completions/roce-analyze.fish";
 
 /// Where `man` looks for pages.
 const MAN_HELP: &str = "\
 Where to put the pages:
-  roce-analyze man -o ~/.local/share/man/man1    then `man roce-analyze-live` finds the page of a command";
+  roce-analyze man -o ~/.local/share/man/man1
+  man roce-analyze-live";
 
 /// Runs the command with the arguments of the process.
 ///
