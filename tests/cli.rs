@@ -110,6 +110,26 @@ fn inputs_that_are_no_captures() {
 }
 
 #[test]
+fn concatenated_captures_are_named() {
+    // rping of 7,394 bytes, 65 frames; then another capture.
+    let whole = [
+        fs::read(root().join("captures/rping.pcap")).unwrap(),
+        fs::read(root().join("captures/atomic.pcap")).unwrap(),
+    ]
+    .concat();
+    let folder = folder(&whole);
+    let ran = run(folder.path(), ["bad.pcap", "--format", "json"]);
+    assert_eq!(ran.code, Some(2));
+    let expected = format!(
+        "error: bad.pcap: byte {}: another capture begins here\n\
+         hint: give concatenated captures one by one; mergecap joins them into one file\n",
+        fs::metadata(root().join("captures/rping.pcap")).unwrap().len()
+    );
+    assert_eq!(ran.stderr, expected);
+    assert_eq!(total(&ran.json(), "frames"), 65);
+}
+
+#[test]
 fn one_bad_input_does_not_stop_the_others() {
     let folder = folder(b"This is a text, not a capture.");
     let ran = run(

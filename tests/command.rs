@@ -81,9 +81,11 @@ pub(crate) fn run_with_input<A: AsRef<OsStr>>(
 }
 
 impl Ran {
-    /// It, when the command did what it was told to and had nothing to say about it.
+    /// The run, when it succeeded and said nothing on standard error but where the results are.
     #[track_caller]
-    pub(crate) fn good(self) -> Self {
+    pub(crate) fn good(mut self) -> Self {
+        let lines = self.stderr.split_inclusive('\n');
+        self.stderr = lines.filter(|line| !line.starts_with("wrote: ")).collect();
         assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
         self
     }

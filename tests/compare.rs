@@ -115,15 +115,23 @@ fn a_known_difference_is_told_and_another_seed_is_none() {
     assert_eq!(whole(&document, "resent_share")["outcome"], "worse");
 
     // The exit code is for scripts.
-    let code = |a: &str, b: &str, percent: &str| {
-        run(
+    let failed = |a: &str, b: &str, percent: &str| {
+        let ran = run(
             dir,
             ["compare", a, b, "--bin", "200us", "--fail-on-regression", percent],
-        )
-        .code
+        );
+        (ran.code, ran.stderr)
     };
-    assert_eq!(code("good.pcapng", "bad.pcapng", "50"), Some(1));
-    assert_eq!(code("with-h7.pcapng", "with-h7.pcapng", "0"), Some(0));
+    let (code, said) = failed("good.pcapng", "bad.pcapng", "50");
+    assert_eq!(code, Some(1));
+    assert!(
+        said.starts_with("failed: --fail-on-regression: ") && said.contains("resent_share"),
+        "{said}"
+    );
+    assert_eq!(
+        failed("with-h7.pcapng", "with-h7.pcapng", "0"),
+        (Some(0), String::new())
+    );
 }
 
 #[test]

@@ -140,7 +140,10 @@ fn a_capture_without_frames_makes_a_dataset_without_rows() {
     )
     .unwrap();
     let ran = run(folder.path(), ["empty.pcap", "-o", "out"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    let wrote = "wrote: out/report.html, out/run.json and Parquet tables in out\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), wrote), "{ran:?}");
+    let quiet = run(folder.path(), ["empty.pcap", "-o", "quiet", "--quiet"]);
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (Some(0), ""), "{quiet:?}");
     for table in TABLES {
         let count = usize::from(table == "run");
         assert_eq!(rows(&folder.path().join("out"), table).len(), count, "{table}");

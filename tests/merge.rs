@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::captures::{self, Capture, root};
-use crate::command::{document, flows, sum, total};
+use crate::command::{document, flows, run, sum, total};
 
 const TWINS: [&str; 2] = ["send_bw_ce_gradual", "send_bw_ce_gradual_senderside"];
 
@@ -156,4 +156,22 @@ fn the_same_file_twice_is_two_observations() {
         assert_eq!(total(&twice, key), 2 * total(&once, key), "{key}");
     }
     assert_eq!(total(&twice, "copies"), 0);
+}
+
+#[test]
+fn captures_that_have_nothing_in_common_are_said() {
+    // Other hosts, and another year: captures/README.md.
+    let paths = ["captures/rnr.pcap", "captures/demos/incast-h2.pcapng"];
+    let ran = run(&root(), paths.iter().chain(&["--format", "none"]));
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (
+            Some(0),
+            "warning: captures: nothing in common, no address or more than an hour between them: \
+             captures/demos/incast-h2.pcapng; captures/rnr.pcap\n\
+             hint: analyse them one by one; `roce-analyze compare A B` compares two runs\n"
+        )
+    );
+    let paths = ["captures/rnr.pcap", "captures/rping.pcap", "--format", "none"];
+    assert_eq!(run(&root(), paths).stderr, "", "the same hosts, minutes apart");
 }

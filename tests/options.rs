@@ -66,9 +66,22 @@ fn a_finding_can_fail_the_run() {
     .map(|arguments| with(arguments).code)
     .collect();
     assert_eq!(codes, [Some(0), Some(1), Some(1), Some(0)]);
-    // The results are there all the same, and nothing is an error.
+    // The results are there all the same, and a line names the finding.
     let failed = with(&["--fail-on", "warning", "--format", "json"]);
-    assert_eq!(failed.stderr, "");
+    assert_eq!(failed.stderr, "failed: --fail-on: rnr (warning)\n");
+    // By id, whatever its severity is, and in lists.
+    for (names, code, said) in [
+        ("rnr", 1, "failed: --fail-on: rnr (warning)\n"),
+        ("loss.network", 0, ""),
+        ("critical,rnr", 1, "failed: --fail-on: rnr (warning)\n"),
+    ] {
+        let ran = with(&["--fail-on", names]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(code), said), "{names}");
+    }
+    assert_snapshot!(
+        "fail_on_nothing",
+        refusal(&["good.pcap", "--fail-on", "loss.netwrk"])
+    );
     let found = failed.json();
     let mut ids = found["findings"]
         .as_array()
@@ -82,6 +95,48 @@ fn a_finding_can_fail_the_run() {
         ["captures/rnr.pcap", "missing.pcap", "--fail-on", "warning"],
     );
     assert_eq!(both.code, Some(2));
+}
+
+#[test]
+fn a_word_that_is_no_capture_gets_a_hint() {
+    assert_snapshot!("command_probe", refusal(&["probe"]));
+    assert_snapshot!("command_nearly", refusal(&["dmeo"]));
+    assert_snapshot!("command_explain", refusal(&["explain", "loss.network"]));
+    assert_snapshot!("command_none", refusal(&["nosuchcommand"]));
+}
+
+#[test]
+fn names_that_results_print_select_flows() {
+    // The name of the flow as the verdict prints it.
+    let path = "captures/write_bw_loss.pcap";
+    let text = run(&root(), [path]).good().stdout;
+    let name = "10.77.0.1 > 10.77.0.2 QP 0x13";
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains(name), "{text}");
+    for (expression, flows) in [(name, 1), ("qp 0x13", 2), ("10.77.0.2 QPN 0x13", 2)] {
+        let found = document(&root(), [path, "--flow", expression]);
+        assert_eq!(found["flows"].as_array().unwrap().len(), flows, "{expression}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_know_names() {
+    let bash = run(&root(), ["completions", "bash"]).good().stdout;
+    for name in ["loss.network", "incast", "timeline", "critical"] {
+        assert!(bash.contains(name), "{name}");
+    }
+    let live = run(&root(), ["man", "live"]).good().stdout;
+    assert!(
+        live.contains("roce\\-analyze\\-live") && live.contains("promiscuous"),
+        "{live}"
+    );
+    assert!(!run(&root(), ["man"]).good().stdout.contains("promiscuous"));
+    let refused = refusal(&["man", "capture"]);
+    assert!(
+        refused.starts_with("exit 2\nerror: there is no command 'capture'\nhint: the commands are ")
+            && refused.contains("compare"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -293,6 +293,6 @@ fn what_is_no_dataset_has_no_page() {
     let told = report(folder.path(), &["a", "b"]);
     assert_eq!(
         told.stderr,
-        "error: of several folders one page: which file?\nhint: -o FILE\n"
+        "error: several folders give one page, and its place is not given\nhint: -o FILE\n"
     );
 }

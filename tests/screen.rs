@@ -262,6 +262,34 @@ fn a_replay_goes_on_by_steps() {
 }
 
 #[test]
+fn a_replay_begins_paused_when_wanted_and_slow_when_short() {
+    let capture = path(&marked());
+    let Some(tmux) = Tmux::start((80, 24), &[], &["replay", &capture, "--step"]) else {
+        return;
+    };
+    let paused = tmux.shows("PAUSED");
+    assert!(!paused.contains(" > "), "{paused}");
+    tmux.until("the first interval", |screen| {
+        tmux.keys(&["Right"]);
+        screen.contains(" > ")
+    });
+    // 1.92 s take 38 s at a twentieth of their pace.
+    tmux.keys(&["Space"]);
+    tmux.shows("0.05x");
+    tmux.keys(&["q"]);
+    assert_eq!(tmux.ended().0, 0);
+    // It needs the screen.
+    let refused = run(tmux.folder.path(), ["replay", &capture, "--step"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused
+            .stderr
+            .starts_with("error: --step needs the screen\nhint: "),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn signals_leave_the_terminal_sane() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let Some(tmux) = standing_still(&[]) else { return };

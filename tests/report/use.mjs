@@ -184,3 +184,44 @@ check("a flow opens by its address, with its numbers, events and PSNs, and close
   await page.locator("#flow-timeline").click();
   assert.match(await filtered(page), /QP 0x/);
 });
+
+for (const [name, column, lane] of [["incast", "ce", "ce"], ["incast", "cnp", "cnp"], ["pause-storm", "pause_ns", "pause"]]) {
+  check(`${name}: the page of a flow with ${column} has a lane for it`, report(name), {}, async (page) => {
+    const { flows } = documentOf(name), lanes = page.locator("#flow-lanes");
+    const most = flows.filter((flow) => flow.data_packets).sort((a, b) => (b[column] ?? 0) - (a[column] ?? 0))[0];
+    assert.ok(most[column] > 0);
+    await page.evaluate((id) => { location.hash = `flow=${id}`; }, most.flow_id);
+    await page.locator("dialog#flow").waitFor();
+    await settled(page);
+    assert.ok((await lanes.getAttribute("data-lanes")).split(" ").includes(lane));
+    assert.match(await lanes.getAttribute("aria-label"), /\d/);
+    for (const title of await page.locator("#flow dl.numbers dt").allInnerTexts()) assert.doesNotMatch(title, / (ns|bps)$/, "the value has its unit");
+  });
+}
+
+check("zoomed, the small timeline keeps the ends of the whole run", report("incast"), {}, async (page) => {
+  const dark = () => page.locator("#overview canvas").evaluate((canvas) => {
+    const scale = canvas.width / canvas.clientWidth, from = Math.round(36 * scale);
+    const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height - from });
+    const context = copy.getContext("2d", { willReadFrequently: true });
+    context.drawImage(canvas, 0, -from);
+    const pixels = context.getImageData(0, 0, copy.width, copy.height).data;
+    let drawn = "";
+    for (let i = 3; i < pixels.length; i += 4) drawn += pixels[i] > 60 ? "1" : "0";
+    return drawn;
+  });
+  const whole = await dark();
+  assert.ok(whole.includes("1"), "there is text below it");
+  await page.locator("#zoom-in").click();
+  await settled(page);
+  assert.equal(await dark(), whole, "and it stays");
+});
+
+check("on a narrow screen the strongest cell of the matrix is in view", report("incast"), { width: 390, height: 844 }, async (page) => {
+  const seen = await page.locator("#matrix-place .scroller").evaluate((scroller) => {
+    const cells = [...scroller.querySelectorAll("td[data-value]")].sort((a, b) => Number(b.dataset.value) - Number(a.dataset.value));
+    const [box, cell] = [scroller.getBoundingClientRect(), cells[0].getBoundingClientRect()];
+    return cell.left >= box.left && cell.right <= box.right + 1;
+  });
+  assert.ok(seen);
+});

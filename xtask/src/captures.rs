@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::workspace::{Workspace, execute, no_arguments};
 
-pub(crate) const ABOUT: &str = "make captures/demos/ anew from the demos' scenarios";
+pub(crate) const ABOUT: &str = "make captures/demos/ again from the demos' scenarios";
 
 /// Where they lie.
 const FOLDER: &str = "captures/demos";

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::need::{self, CXX_COMPILER};
 use crate::workspace::{Workspace, execute, succeeds};
 
-pub(crate) const ABOUT: &str = "fuzz one target or all, 60 s each unless told";
+pub(crate) const ABOUT: &str = "fuzz one target or all, 60 s each by default";
 pub(crate) const ARGUMENTS: &str = "[TARGET] [--seconds N] [--jobs N]";
 
 /// Each reader of untrusted bytes.

@@ -73,19 +73,28 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         }
     }
 
-    println!(
-        "\nAll passed in {:.0} s: {} tests ({} ignored, {} skipped) in {} binaries.",
-        begun.elapsed().as_secs_f64(),
-        counts.passed,
-        counts.ignored,
-        counts.skipped.len(),
-        counts.binaries,
-    );
-    skipped.extend(counts.skipped);
-    for what in skipped {
-        println!("Skipped: {what}");
-    }
+    print!("\n{}", end(&counts, &skipped, begun.elapsed().as_secs_f64()));
     Ok(())
+}
+
+/// The end of all output: what was skipped, and the sums behind it, so that the last line cannot hide a skipped step.
+fn end(counts: &Counts, steps: &[String], seconds: f64) -> String {
+    let skipped = steps.iter().chain(&counts.skipped);
+    let text: Vec<String> = skipped.map(|what| format!("SKIPPED: {what}\n")).collect();
+    let verdict = if steps.is_empty() && counts.skipped.is_empty() {
+        "All passed"
+    } else {
+        "All that ran passed"
+    };
+    text.concat()
+        + &format!(
+            "{verdict} in {seconds:.0} s: {} tests ({} ignored, {} skipped) in {} binaries; {} steps skipped.\n",
+            counts.passed,
+            counts.ignored,
+            counts.skipped.len(),
+            counts.binaries,
+            steps.len()
+        )
 }
 
 /// What needs the independent reader: `python` has it.
@@ -273,6 +282,26 @@ fn datasets(workspace: &Workspace, python: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_line_counts_what_was_skipped() {
+        let counts = Counts {
+            binaries: 2,
+            passed: 13,
+            ignored: 1,
+            skipped: vec!["live::a: not root".to_owned()],
+        };
+        let steps = [
+            "vm-test: no QEMU".to_owned(),
+            "dependencies: no cargo-deny".to_owned(),
+        ];
+        assert_eq!(
+            end(&counts, &steps, 7.4),
+            "SKIPPED: vm-test: no QEMU\nSKIPPED: dependencies: no cargo-deny\nSKIPPED: live::a: not root\n\
+             All that ran passed in 7 s: 13 tests (1 ignored, 1 skipped) in 2 binaries; 2 steps skipped.\n"
+        );
+        assert!(end(&Counts::default(), &[], 1.0).starts_with("All passed in 1 s: 0 tests"));
+    }
 
     #[test]
     fn results_are_counted() {

@@ -63,9 +63,11 @@ pub enum Error {
     },
     /// It begins like none of the formats.
     #[error(
-        "{file}: not a capture file: begins with {begins}{}; expected {}",
+        "{file}: {}{}; expected {}{}",
+        begins.format().map_or_else(|| format!("not a capture file: begins with {begins}"), |format| format!("a file of {format}")),
         within(*.compression),
-        if compression.is_some() { "pcap or pcapng" } else { "pcap, pcapng, gzip or zstd" }
+        if compression.is_some() { "pcap or pcapng" } else { "pcap, pcapng, gzip or zstd" },
+        if begins.format().is_some() { format!("\nhint: editcap -F pcapng {file} converted.pcapng") } else { String::new() }
     )]
     NotCapture {
         /// The file.
@@ -112,6 +114,18 @@ impl Begins {
         }
         Self { bytes, count }
     }
+
+    /// The format of captures that begins so, of those that Wireshark's editcap converts.
+    fn format(self) -> Option<&'static str> {
+        let begins = self.bytes.get(..self.count)?;
+        let format = match begins {
+            // Network Monitor 2.x and 1.x (wiretap/netmon.c), snoop (RFC 1761).
+            b"GMBU" | b"RTSS" => "Microsoft Network Monitor",
+            b"snoo" => "Solaris snoop",
+            _ => return None,
+        };
+        Some(format)
+    }
 }
 
 impl fmt::Display for Begins {
@@ -140,6 +154,11 @@ pub enum Fault {
         /// Which ones are known.
         expected: &'static str,
     },
+    /// The header of another file where a record or block is expected: files were concatenated.
+    #[error(
+        "another capture begins here\nhint: give concatenated captures one by one; mergecap joins them into one file"
+    )]
+    AnotherCapture,
     /// A record that claims more bytes than a frame can have.
     #[error("record of {found} captured bytes; expected at most {limit}")]
     CapturedLength {
@@ -177,7 +196,7 @@ pub enum Fault {
         found: u32,
     },
     /// A block about an interface that its section did not describe.
-    #[error("block of type 0x{kind:x} is about interface {found}; its section has described {known} so far")]
+    #[error("block of type 0x{kind:x} is about interface {found}; its section has described only {known}")]
     Interface {
         /// The block's type.
         kind: u32,

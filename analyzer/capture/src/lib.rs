@@ -16,6 +16,7 @@ mod gzip;
 mod input;
 #[cfg(feature = "live")]
 pub mod live;
+mod magic;
 mod merge;
 mod pcap;
 mod pcapng;

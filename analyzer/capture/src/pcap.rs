@@ -14,14 +14,12 @@ use roce_wire::LinkType;
 
 use crate::error::Fault;
 use crate::frame::{Direction, Frame, Interface, place};
+use crate::magic::{MICROS, MODIFIED, NANOS, begins_capture};
 use crate::summary::Container;
 use crate::walk::{Found, Stop, Walked, captured_limit, u16_of, u32_of};
 
 /// Bytes of the file header.
 pub(crate) const HEADER: usize = 24;
-const MICROS: u32 = 0xa1b2_c3d4;
-const NANOS: u32 = 0xa1b2_3c4d;
-const MODIFIED: u32 = 0xa1b2_cd34;
 
 /// Walks the records of one pcap file.
 #[derive(Debug, Default)]
@@ -161,6 +159,9 @@ impl Pcap {
             };
             let word = |at: usize| u32_of::<BIG>([head[at], head[at + 1], head[at + 2], head[at + 3]]);
             let captured = word(8);
+            if (captured > self.limit || captured == 0) && begins_capture(head) {
+                break Stop::Fault(Fault::AnotherCapture);
+            }
             if captured > self.limit {
                 break Stop::Fault(Fault::CapturedLength {
                     found: captured,

@@ -18,12 +18,12 @@ use roce_wire::LinkType;
 
 use crate::error::Fault;
 use crate::frame::{Interface, Lost, Note, place};
+use crate::magic::begins_pcap;
+pub(crate) use crate::magic::{BYTE_ORDER, SECTION};
 use crate::walk::{Found, Stop, Walked, captured_limit, u16_of, u32_of};
 use clock::Clock;
 use options::Options;
 
-/// The type of a Section Header Block: the same in either byte order.
-pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
 /// The shortest one.
 pub(crate) const SECTION_BYTES: usize = 28;
 pub(crate) const INTERFACE: u32 = 1;
@@ -33,8 +33,6 @@ pub(crate) const STATISTICS: u32 = 5;
 pub(crate) const ENHANCED: u32 = 6;
 /// Set in the types of blocks of local use (section 10.1).
 const LOCAL: u32 = 1 << 31;
-/// The byte-order magic of a section.
-pub(crate) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
 /// Interfaces that a file may describe, all sections together.
 pub(crate) const MOST_INTERFACES: usize = 16_384;
@@ -173,6 +171,9 @@ impl Pcapng {
                 STATISTICS => (AROUND + 12, MOST_BLOCK),
                 _ => (AROUND, u32::MAX - 3),
             };
+            if (length < least || length > most || kind & LOCAL != 0) && begins_pcap(rest) {
+                return Fault::AnotherCapture.into();
+            }
             if length < least || length > most {
                 return Fault::BlockLength {
                     kind,

@@ -4,9 +4,12 @@ mod command;
 mod options;
 mod output;
 
+use std::fs;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::{Context, anyhow};
 use clap::{CommandFactory, Parser, Subcommand};
 use roce_model::{Sink, SinkError};
 
@@ -23,7 +26,28 @@ use command::report::Report;
 #[cfg(feature = "sim")]
 use command::simulate::Simulate;
 use options::arguments::Analyse;
+use options::nearest::near;
 use output::messages;
+
+/// The name of the command.
+const PROGRAM: &str = "roce-analyze";
+
+/// Examples and the rest of what all help ends with.
+const AFTER_HELP: &str = "\
+Examples:
+  roce-analyze a.pcap                                       the verdict on a capture
+  roce-analyze host7.pcap host9.pcap -o results             two points, with a report
+  roce-analyze a.pcap --flow '10.0.0.5 > 10.0.0.7 QP 0x11'  one flow, by its printed name
+  roce-analyze a.pcap --fail-on loss.network                exit code 1 on network loss
+  roce-analyze --explain loss.network                       a finding's meaning and rule
+  roce-analyze demo incast                                  a lesson with a simulated capture
+
+Several captures are one run, merged by time. Write ./NAME for a capture whose name equals a command.
+
+Exit codes: 0 done, 1 a finding that --fail-on names, 2 an error (one bad input does not stop the others).
+
+Environment: COLUMNS is the width of the text; NO_COLOR and CLICOLOR_FORCE switch its colours off and on; \
+SOURCE_DATE_EPOCH replaces the start time of a run, so that two runs give the same bytes.";
 
 /// Per-flow congestion timelines of RoCEv2 traffic.
 ///
@@ -37,12 +61,7 @@ use output::messages;
     long_about,
     args_conflicts_with_subcommands = true
 )]
-#[command(
-    after_help = "Several captures are one run, merged by time. A capture whose name equals a subcommand is \
-given as ./NAME.\n\nExit codes: 0 done, 1 a finding at or over --fail-on, 2 an error (one bad input does not stop the others).\n\nEnvironment: COLUMNS is the width of \
-the text; NO_COLOR and CLICOLOR_FORCE switch its colours off and on; SOURCE_DATE_EPOCH is the time at which a run says that it began, so that \
-two runs give the same bytes."
-)]
+#[command(after_help = AFTER_HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -53,37 +72,61 @@ struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Teaching scenarios: simulate a network, analyse its capture, explain what one sees
+    /// Run a lesson: simulate a network, analyse its capture, explain what the packets show
     #[cfg(feature = "sim")]
     Demo(Demo),
-    /// Analyse devices while they are captured from
+    /// Capture from devices and analyse at the same time
     #[cfg(feature = "live")]
     Live(Box<Live>),
-    /// Replay captures, or a recorded live run, on the live screen at their pace
+    /// Replay captures, or a recorded live run, on the live screen
     #[cfg(feature = "live")]
     Replay(Box<Replay>),
     /// Make the HTML page of results that -o wrote
     #[cfg(feature = "parquet")]
     Report(Report),
-    // What it is stands with its options.
+    // Its description stands with its options.
     Compare(Box<Compare>),
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
-    /// Make a capture of a scenario, and what really happened in it
+    /// Simulate a scenario: write its capture, and the truth about it
     #[cfg(feature = "sim")]
     Simulate(Simulate),
     /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_HELP)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print a manual page, or write all of them to a folder
+    #[command(after_help = MAN_HELP)]
+    Man {
+        /// The command whose page is printed [default: the page of roce-analyze itself]
+        #[arg(conflicts_with = "output")]
+        command: Option<String>,
+
+        /// Write the pages of all commands to DIR
+        #[arg(short, long, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
 }
+
+/// Where shells look for completion scripts.
+const COMPLETIONS_HELP: &str = "\
+Where to put the script:
+  bash  roce-analyze completions bash > ~/.local/share/bash-completion/completions/roce-analyze
+  zsh   roce-analyze completions zsh > ~/.zfunc/_roce-analyze
+        with fpath+=~/.zfunc before compinit in ~/.zshrc
+  fish  roce-analyze completions fish > ~/.config/fish/completions/roce-analyze.fish";
+
+/// Where `man` looks for pages.
+const MAN_HELP: &str = "\
+Where to put the pages:
+  roce-analyze man -o ~/.local/share/man/man1
+  man roce-analyze-live";
 
 /// Runs the command with the arguments of the process.
 ///
-/// Exit codes: 0 done, 1 a finding at or over `--fail-on`, 2 an error (also when one of several inputs failed).
+/// Exit codes: 0 done, 1 a finding that `--fail-on` names, 2 an error (also when one of several inputs failed).
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
@@ -100,10 +143,13 @@ pub fn main() -> ExitCode {
         Some(Command::Completions { shell }) => completions(*shell),
         #[cfg(feature = "sim")]
         Some(Command::Demo(arguments)) => command::demo::demo(arguments),
-        Some(Command::Man) => man(),
+        Some(Command::Man { command, output }) => man(command.as_deref(), output.as_deref()),
         None => match &arguments.analyse.explain {
             Some(id) => command::explain::print(id, &arguments.analyse),
-            None => command::analyse::run(&arguments.analyse),
+            None => match mistaken_command(&arguments.analyse.captures) {
+                Some(error) => Err(error),
+                None => command::analyse::run(&arguments.analyse),
+            },
         },
     };
     match result {
@@ -143,16 +189,75 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
+/// An error for a first argument that is no capture and looks like a command, with the command that may be meant.
+fn mistaken_command(captures: &[PathBuf]) -> Option<anyhow::Error> {
+    let first = captures.first()?;
+    let word = first.to_str()?;
+    if word == "-" || word.contains(['.', '/']) || first.exists() {
+        return None;
+    }
+    let lower = word.to_ascii_lowercase();
+    let second = captures.get(1).and_then(|path| path.to_str());
+    let hint = match lower.as_str() {
+        "probe" => "the probe is a part of live captures: roce-analyze live -i DEVICE --probe".to_owned(),
+        "qp" | "qpn" | "flow" | "flows" => {
+            format!(
+                "one flow of a capture: roce-analyze CAPTURE --flow \"qpn {}\"",
+                second.unwrap_or("0x11")
+            )
+        }
+        "explain" => format!("roce-analyze --explain {}", second.unwrap_or("list")),
+        "analyze" | "analyse" | "summary" | "read" => {
+            "captures need no command: roce-analyze CAPTURE...".to_owned()
+        }
+        "capture" | "sniff" => "roce-analyze live -i DEVICE -w FILE".to_owned(),
+        "diff" => "did you mean 'compare'?".to_owned(),
+        "list" | "interfaces" => "did you mean 'devices'?".to_owned(),
+        "version" => "roce-analyze --version".to_owned(),
+        _ => {
+            let command = Arguments::command();
+            let names = command.get_subcommands().map(clap::Command::get_name);
+            near(&lower, names).map_or_else(
+                || "roce-analyze --help lists the commands".to_owned(),
+                |name| format!("did you mean '{name}'?"),
+            )
+        }
+    };
+    Some(anyhow!(
+        "{word}: neither a capture that exists nor a command\nhint: {hint}"
+    ))
+}
+
 fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
     let mut out = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "roce-analyze", &mut out);
+    clap_complete::generate(shell, &mut Arguments::command(), PROGRAM, &mut out);
     std::io::stdout().write_all(&out)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn man() -> anyhow::Result<ExitCode> {
+/// Prints the manual page of one command, or writes those of all to a folder.
+fn man(name: Option<&str>, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = folder {
+        fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
+        clap_mangen::generate_to(Arguments::command(), folder)
+            .with_context(|| format!("{}: cannot be written", folder.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut command = Arguments::command().disable_help_subcommand(true);
+    command.build();
+    if let Some(name) = name {
+        let short = name.strip_prefix("roce-analyze-").unwrap_or(name);
+        let found = command.find_subcommand(short).cloned();
+        command = found.ok_or_else(|| {
+            let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+            anyhow!(
+                "there is no command '{name}'\nhint: the commands are {}",
+                names.join(", ")
+            )
+        })?;
+    }
     let mut out = Vec::new();
-    clap_mangen::Man::new(Arguments::command()).render(&mut out)?;
+    clap_mangen::Man::new(command).render(&mut out)?;
     std::io::stdout().write_all(&out)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -164,5 +269,46 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn words_that_look_like_commands_get_a_hint() {
+        let hint = |words: &[&str]| {
+            let paths: Vec<PathBuf> = words.iter().map(PathBuf::from).collect();
+            mistaken_command(&paths).map(|error| error.to_string())
+        };
+        for (words, expected) in [
+            (&["dmeo"][..], "did you mean 'demo'?"),
+            (&["replya"], "did you mean 'replay'?"),
+            (&["probe"], "--probe"),
+            (&["qp", "0x11"], "--flow \"qpn 0x11\""),
+            (&["explain", "rnr"], "roce-analyze --explain rnr"),
+            (&["nosuchthing"], "roce-analyze --help lists the commands"),
+        ] {
+            let hint = hint(words).unwrap_or_default();
+            assert!(hint.contains(expected), "{words:?}: {hint}");
+        }
+        for capture in ["missing.pcap", "./live", "-", "src"] {
+            assert_eq!(hint(&[capture]), None, "{capture}");
+        }
+        assert_eq!(hint(&[]), None);
+    }
+
+    #[test]
+    fn every_command_has_a_manual_page_with_its_options() {
+        let folder = std::env::temp_dir().join(format!("roce-analyze-man-{}", std::process::id()));
+        man(None, Some(&folder)).unwrap();
+        let mut command = Arguments::command();
+        command.build();
+        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+            let page = fs::read_to_string(folder.join(format!("roce-analyze-{}.1", sub.get_name()))).unwrap();
+            for option in sub.get_arguments().filter(|option| !option.is_hide_set()) {
+                let Some(long) = option.get_long() else { continue };
+                let long = long.replace('-', "\\-");
+                assert!(page.contains(&long), "{}: {long}", sub.get_name());
+            }
+        }
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(man(Some("nothing"), None).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! What people and programs get of a run: text, pages, the live screen, messages, the exit code.
 
+pub(crate) mod common;
 #[cfg_attr(not(feature = "parquet"), path = "output/without_dataset.rs")]
 pub(crate) mod dataset;
 pub(crate) mod exit_code;

@@ -4,11 +4,15 @@
 //! expr    = and { "or" and }            qpn 0x11 or qpn 0x12
 //! and     = not { "and" not }           host 10.0.0.1 and dscp 26
 //! not     = [ "not" ] ( "(" expr ")" | test )
-//! test    = [ "host" | "src" | "dst" ] prefix        10.0.0.1   2001:db8::/32
-//!         | prefix ( "->" | "<->" ) prefix           one direction, both directions
+//! test    = ( [ "host" | "src" | "dst" ] prefix      10.0.0.1   2001:db8::/32
+//!         | prefix ( "->" | "<->" ) prefix )         one direction, both directions
+//!           [ "qpn" number ]                         the name of a flow, as results print it
 //!         | "qpn" number | "dscp" number | "vlan" number | "vni" number
 //!         | "service" ( rc | uc | rd | ud | xrc | cnp | vendor )
 //! ```
+//!
+//! Results name flows `10.0.0.1 > 10.0.0.2 QP 0x11`, and columns `source`, `destination` and `destination_qpn`: `>` reads as `->`,
+//! and `qp`, `source`, `destination` and `destination_qpn` as `qpn`, `src`, `dst` and `qpn`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -206,12 +210,12 @@ fn words(text: &str) -> Vec<Word<'_>> {
         let length = match rest {
             _ if rest.starts_with("<->") => 3,
             _ if rest.starts_with("->") => 2,
-            _ if rest.starts_with(['(', ')']) => 1,
+            _ if rest.starts_with(['(', ')', '>']) => 1,
             _ => rest
                 .char_indices()
                 .find(|(at, c)| {
                     c.is_whitespace()
-                        || matches!(c, '(' | ')')
+                        || matches!(c, '(' | ')' | '>')
                         || rest[*at..].starts_with("->")
                         || rest[*at..].starts_with("<->")
                 })
@@ -224,6 +228,51 @@ fn words(text: &str) -> Vec<Word<'_>> {
         rest = after;
     }
     words
+}
+
+/// Names of the test of the destination's queue pair number.
+const QPN: [&str; 3] = ["qpn", "qp", "destination_qpn"];
+
+/// A hint for words that other filter languages have, and for words that are nearly one of ours.
+fn hint(found: &str) -> Option<String> {
+    const OURS: [&str; 11] = [
+        "host", "src", "dst", "qpn", "service", "dscp", "vlan", "vni", "and", "or", "not",
+    ];
+    let word = found.to_ascii_lowercase();
+    if OURS.contains(&word.as_str()) {
+        return None;
+    }
+    if word.len() > 1 && word.contains('=') {
+        return Some("; hint: write a test without '=', such as \"qpn 0x11\"".to_owned());
+    }
+    let ours = match word.as_str() {
+        "&&" | "&" | "," => "and",
+        "||" | "|" => "or",
+        "!" => "not",
+        "ip" | "addr" | "address" | "ip.addr" | "net" => "host",
+        "from" | "ip.src" => "src",
+        "to" | "ip.dst" => "dst",
+        "queue" | "queue_pair" | "dqpn" => "qpn",
+        "flow" | "connection" => {
+            return Some("; hint: \"10.0.0.1 <-> 10.0.0.2\" selects both directions".to_owned());
+        }
+        "port" | "sport" | "udp" => {
+            return Some(
+                "; hint: all RoCEv2 goes to UDP port 4791; select a queue pair with \"qpn 0x11\"".to_owned(),
+            );
+        }
+        // An arrow of the wrong kind.
+        "=" | "\u{2192}" | "-" => "->",
+        "<>" | "<" | "<-" | "\u{2194}" => "<->",
+        word => {
+            OURS.into_iter()
+                .map(|ours| (strsim::jaro_winkler(word, ours), ours))
+                .filter(|(likeness, _)| *likeness >= 0.8)
+                .max_by(|a, b| a.0.total_cmp(&b.0))?
+                .1
+        }
+    };
+    Some(format!("; hint: did you mean '{ours}'?"))
 }
 
 struct Parser<'a> {
@@ -245,11 +294,17 @@ impl<'a> Parser<'a> {
         taken
     }
 
+    /// Takes the next word when it is one of `words`, in any case.
+    fn take_one(&mut self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.take(word))
+    }
+
     fn expected(&self, what: &str) -> FilterError {
         let found = self
             .peek()
             .map_or("the expression ends".to_owned(), |word| format!("found '{word}'"));
-        self.error(self.next, format!("expected {what}, {found}"))
+        let hint = self.peek().and_then(hint).unwrap_or_default();
+        self.error(self.next, format!("expected {what}, {found}{hint}"))
     }
 
     fn error(&self, word: usize, message: String) -> FilterError {
@@ -307,11 +362,17 @@ impl<'a> Parser<'a> {
         Ok(match word.to_ascii_lowercase().as_str() {
             "host" => {
                 let prefix = self.prefix()?;
-                Node::Source(prefix).or(Node::Destination(prefix))
+                self.with_qpn(Node::Source(prefix).or(Node::Destination(prefix)))?
             }
-            "src" => Node::Source(self.prefix()?),
-            "dst" => Node::Destination(self.prefix()?),
-            "qpn" => Node::Qpn(self.number("a queue pair number", 0x00ff_ffff)?),
+            "src" | "source" => {
+                let source = Node::Source(self.prefix()?);
+                self.with_qpn(source)?
+            }
+            "dst" | "destination" => {
+                let destination = Node::Destination(self.prefix()?);
+                self.with_qpn(destination)?
+            }
+            word if QPN.contains(&word) => self.qpn()?,
             "dscp" => Node::Dscp(self.number("a DSCP", 63)?),
             "vlan" => Node::Vlan(self.number("a VLAN identifier", 4095)?),
             "vni" => Node::Vni(self.number("a network identifier", 0x00ff_ffff)?),
@@ -329,16 +390,30 @@ impl<'a> Parser<'a> {
 
     fn addresses(&mut self) -> Result<Node, FilterError> {
         let a = self.prefix()?;
-        if self.take("->") {
+        let node = if self.take_one(&["->", ">"]) {
             let b = self.prefix()?;
-            Ok(Node::Source(a).and(Node::Destination(b)))
+            Node::Source(a).and(Node::Destination(b))
         } else if self.take("<->") {
             let b = self.prefix()?;
             let there = Node::Source(a).and(Node::Destination(b));
-            Ok(there.or(Node::Source(b).and(Node::Destination(a))))
+            there.or(Node::Source(b).and(Node::Destination(a)))
         } else {
-            Ok(Node::Source(a).or(Node::Destination(a)))
+            Node::Source(a).or(Node::Destination(a))
+        };
+        self.with_qpn(node)
+    }
+
+    /// Results print addresses and a queue pair's number beside each other: both hold.
+    fn with_qpn(&mut self, addresses: Node) -> Result<Node, FilterError> {
+        if self.take_one(&QPN) {
+            Ok(addresses.and(self.qpn()?))
+        } else {
+            Ok(addresses)
         }
+    }
+
+    fn qpn(&mut self) -> Result<Node, FilterError> {
+        Ok(Node::Qpn(self.number("a queue pair number", 0x00ff_ffff)?))
     }
 
     fn prefix(&mut self) -> Result<Prefix, FilterError> {
@@ -391,136 +466,4 @@ impl<'a> Parser<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use roce_wire::{Bth, Carrier};
-
-    /// RC WRITE Only from 10.0.0.1 to 10.0.0.2, QPN 0x11, DSCP 26.
-    fn packet() -> Roce {
-        Roce {
-            source: Address::v4([10, 0, 0, 1]),
-            destination: Address::v4([10, 0, 0, 2]),
-            bth: Bth([0x0a, 0, 0xff, 0xff, 0, 0, 0, 0x11, 0, 0, 0, 1]),
-            traffic_class: 0x6a,
-            carrier: Carrier::RoceV2Ipv4,
-            vlan: Some(VlanTag(0x6064)),
-            ..Roce::default()
-        }
-    }
-
-    fn matches(expression: &str) -> bool {
-        let filter = Filter::parse(expression).unwrap_or_else(|error| panic!("{error}"));
-        let (packet, flow) = (packet(), FlowKey::of(&packet()));
-        let matches = filter.matches(&packet);
-        assert_eq!(
-            filter.matches_flow(&flow, Some(packet.dscp())),
-            matches,
-            "{expression}: the flow of the packet"
-        );
-        matches
-    }
-
-    #[test]
-    fn a_dscp_that_is_not_known_decides_nothing() {
-        let flow = FlowKey::of(&packet());
-        let matches = |expression| Filter::parse(expression).unwrap().matches_flow(&flow, None);
-        assert!(!matches("dscp 26") && !matches("not dscp 26"));
-        assert!(!matches("qpn 17 and dscp 26") && matches("qpn 17 or dscp 26"));
-        assert!(!matches("dscp 26 or dscp 26") && matches("not (dscp 26 and qpn 18)"));
-    }
-
-    #[test]
-    fn each_test_both_ways() {
-        for yes in [
-            "10.0.0.1",
-            "host 10.0.0.2",
-            "src 10.0.0.0/30",
-            "dst 10.0.0.2",
-            "10.0.0.1 -> 10.0.0.2",
-            "10.0.0.1->10.0.0.2",
-            "10.0.0.2 <-> 10.0.0.1",
-            "qpn 17",
-            "qpn 0x11",
-            "service RC",
-            "dscp 26",
-            "vlan 100",
-            "0.0.0.0/0",
-            "not qpn 18",
-            "qpn 18 or qpn 17 and dscp 26",
-            "NOT (qpn 18 or dscp 0)",
-        ] {
-            assert!(matches(yes), "{yes}");
-        }
-        for no in [
-            "10.0.0.3",
-            "src 10.0.0.2",
-            "dst 10.0.0.1",
-            "10.0.0.2 -> 10.0.0.1",
-            "10.0.0.1 <-> 10.0.0.3",
-            "qpn 18",
-            "service ud",
-            "dscp 0",
-            "vlan 101",
-            "vni 1",
-            "2001:db8::/32",
-            "not service rc",
-            "(qpn 18 or qpn 17) and dscp 25",
-        ] {
-            assert!(!matches(no), "{no}");
-        }
-    }
-
-    #[test]
-    fn an_ipv4_prefix_of_zero_is_not_ipv6() {
-        let v6 = Roce {
-            source: Address::v6([0x20; 16]),
-            destination: Address::v6([0x21; 16]),
-            ..packet()
-        };
-        assert!(!Filter::parse("0.0.0.0/0").unwrap().matches(&v6));
-        assert!(Filter::parse("::/0").unwrap().matches(&v6));
-    }
-
-    #[test]
-    fn errors_point_at_the_character() {
-        let cases = [
-            ("qpn", 3, "expected a queue pair number, the expression ends"),
-            (
-                "qpn 99999999",
-                4,
-                "'99999999' is not a queue pair number of 0 to 16777215 (decimal or 0x hex)",
-            ),
-            ("10.0.0.1 and", 12, ""),
-            ("10.0.0.300", 0, "'10.0.0.300' is not an IP address"),
-            ("dst 10.0.0.1/33", 4, "'/33' is not a prefix length of 0 to 32"),
-            ("(qpn 1", 6, "expected ')', the expression ends"),
-            ("qpn 1 qpn 2", 6, "expected 'and', 'or' or the end, found 'qpn'"),
-            (
-                "service tcp",
-                8,
-                "expected a service: rc, uc, rd, ud, xrc, cnp or vendor, found 'tcp'",
-            ),
-            ("", 0, ""),
-        ];
-        for (expression, at, message) in cases {
-            let error = Filter::parse(expression).unwrap_err();
-            assert_eq!(error.at, at, "{expression}");
-            assert!(
-                message.is_empty() || error.message == message,
-                "{expression}: {}",
-                error.message
-            );
-        }
-        let shown = Filter::parse("qpn 1 xor qpn 2").unwrap_err().to_string();
-        assert_eq!(
-            shown,
-            "expected 'and', 'or' or the end, found 'xor'\n  qpn 1 xor qpn 2\n        ^"
-        );
-    }
-
-    #[test]
-    fn deep_nesting_is_refused_not_recursed() {
-        assert!(Filter::parse(&"not ".repeat(100_000)).is_err());
-        assert!(Filter::parse(&"(".repeat(100_000)).is_err());
-    }
-}
+mod tests;

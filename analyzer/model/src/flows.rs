@@ -40,7 +40,7 @@ table! {
     ect0: u64, "packets", "Data packets with ECT(0).";
     ect1: u64, "packets", "Data packets with ECT(1).";
     ce: u64, "packets", "Data packets marked Congestion Experienced.";
-    cnp: Option<u64>, "packets", "Congestion notifications that told this flow to slow down. Absent where no CNP could be charged to it: no other direction is known.";
+    cnp: Option<u64>, "packets", "Congestion notifications for this flow. Absent where no CNP could be charged to it: no other direction is known.";
     cnp_after_nak: Option<u64>, "packets", "Of these, within 100 us after a NAK of the same connection: adapters send them then, too, without any mark.";
     cnp_attribution: Option<&'static str>, "", "How they were charged to this flow: pairing, deth (UD says its source), sole (the only flow with CE in the 1 ms before). Absent without any.";
     acks: u64, "packets", "ACKs that the flow carried.";
@@ -68,7 +68,7 @@ table! {
     capture_lost: u64, "packets", "Missing ones that the capture lost: acknowledged and never sent again.";
     ambiguous: u64, "packets", "Missing ones that lie in a go-back-N run that had begun earlier.";
     unresolved: u64, "packets", "Missing ones that nothing more is known of.";
-    lost_downstream: Option<u64>, "packets", "Packets seen here that the receiver asked for again. Absent: needs the other direction.";
+    lost_downstream: Option<u64>, "packets", "Packets seen here that the receiver requested again. Absent: needs the other direction.";
     late: u64, "packets", "Request packets that filled a hole outside of any resend run: reordering.";
     stale: u64, "packets", "Request packets behind the highest that no sender sends again: by 2^22 PSNs or more, more than 2^16 before the first one captured or before what is acknowledged; of UC, all that fill no hole.";
     reorder_depth_max: Option<u64>, "packets", "Most PSNs by which a late packet came behind the highest one seen. Absent: none came late.";
@@ -78,8 +78,8 @@ table! {
     losses_proven: u64, "packets", "Of network_lost, those that the packets prove: a NAK names the first of them, it was missing here until it was sent again, and no packet of the flow came late.";
     missing_forgotten: u64, "packets", "Missing PSNs that were forgotten before anything was known of them, because too many gaps were open at once: the flow's losses are unclear.";
     response_missing: u64, "packets", "READ responses missing inside a response message; a lower bound at its borders.";
-    response_network_lost: Option<u64>, "packets", "Of these, asked for again: the network lost them. Absent: needs the other direction.";
-    response_capture_lost: Option<u64>, "packets", "Of these, never asked for again: the capture lost them. Absent: needs the other direction.";
+    response_network_lost: Option<u64>, "packets", "Of these, requested again: the network lost them. Absent: needs the other direction.";
+    response_capture_lost: Option<u64>, "packets", "Of these, never requested again: the capture lost them. Absent: needs the other direction.";
     messages: u64, "messages", "Messages whose last packet was seen for the first time; for READ and atomics: requests.";
     message_bytes_min: Option<u64>, "bytes", "Smallest message whose length is known.";
     message_bytes_p50: Option<u64>, "bytes", "Median message.";
@@ -139,7 +139,7 @@ table! {
     cnp_over_p50: Option<f64>, "", "Rate over what was allowed, in the windows over it: median, within 6.25 %. Absent without such windows.";
     inflight_bytes_max: Option<u64>, "bytes", "Most bytes sent and not yet acknowledged. Absent: needs the other direction.";
     dcqcn_deviation: Option<f64>, "", "Mean of the measured rate (wire_bytes) over timeline.dcqcn_rate_bps, less 1, over the bins in which that is below the line rate and which lie between other bins with application data of the flow. Absent without such bins.";
-    pause_ns: Option<u64>, "ns", "How long it was paused from its first bin to its last: timeline.pause_ns, and the same of the bins between in which it had no packets, for which there are no rows. Absent where it cannot be told.";
+    pause_ns: Option<u64>, "ns", "How long it was paused from its first bin to its last: timeline.pause_ns, and the same of the bins between in which it had no packets, for which there are no rows. Absent where it is not known.";
     read_requests: u64, "packets", "READ requests.";
     reads_unanswered: u64, "packets", "READ requests that were sent again because no response to them came: the request or all of its responses were lost.";
     atomics: u64, "packets", "CmpSwap and FetchAdd requests.";

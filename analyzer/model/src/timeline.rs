@@ -18,12 +18,12 @@ table! {
     ect0: u32, "packets", "Data packets with ECT(0).";
     ect1: u32, "packets", "Data packets with ECT(1).";
     ce: u32, "packets", "Data packets marked Congestion Experienced.";
-    cnp: Option<u32>, "packets", "Congestion notifications that told this flow to slow down. Absent where no CNP could be charged to it: no other direction is known.";
+    cnp: Option<u32>, "packets", "Congestion notifications for this flow. Absent where no CNP could be charged to it: no other direction is known.";
     retransmitted_packets: u32, "packets", "Request packets sent again.";
     retransmitted_bytes: u64, "bytes", "Application data in them.";
     missing: u64, "packets", "PSNs jumped over when the flow's highest request PSN advanced.";
     late: u32, "packets", "Request packets that filled a hole outside of any resend run: reordering.";
-    lost_downstream: Option<u32>, "packets", "Packets seen here that the receiver asked for again. Absent: needs the other direction.";
+    lost_downstream: Option<u32>, "packets", "Packets seen here that the receiver requested again. Absent: needs the other direction.";
     naks: u32, "packets", "NAKs in this flow's packets, RNR NAKs not counted.";
     rnr_naks: u32, "packets", "RNR NAKs in this flow's packets.";
     acks: u32, "packets", "ACKs in this flow's packets.";

@@ -96,7 +96,7 @@ totals! {
     infiniband, "Native InfiniBand packets.";
     undecodable, "Frames that lead to RoCE but whose BTH could not be read.";
     unknown_link, "Frames of a link type that is not known.";
-    fragments, "Later fragments of UDP datagrams: what they carry cannot be told.";
+    fragments, "Later fragments of UDP datagrams: what they carry is not known.";
     not_roce, "Frames of other traffic.";
     filtered, "RoCE packets left out by --only-flow, or because no chosen process owns them.";
     cut_by_snaplen, "RoCE packets of which a header was cut by the snaplen.";
@@ -121,7 +121,7 @@ totals! {
     capture_lost, "Missing ones that the capture lost.";
     ambiguous, "Missing ones in a go-back-N run that had begun earlier.";
     unresolved, "Missing ones of which nothing more is known.";
-    lost_downstream, "Packets that were captured and that the receiver asked for again.";
+    lost_downstream, "Packets that were captured and that the receiver requested again.";
     wasted_bytes, "Application data sent again that had been captured already.";
     resend_runs, "Times that a sender fell back and sent again.";
     runs_nak, "Of these, answers to a sequence NAK.";
@@ -130,8 +130,8 @@ totals! {
     runs_timeout, "Of these, after a timeout.";
     runs_unknown, "Of these, without anything captured that explains them.";
     duplicate_acks, "ACKs that acknowledged nothing new.";
-    response_network_lost, "Missing READ responses that were asked for again.";
-    response_capture_lost, "Missing READ responses that were never asked for again.";
+    response_network_lost, "Missing READ responses that were requested again.";
+    response_capture_lost, "Missing READ responses that were never requested again.";
     seen_again, "Packets of flow rows that are not counted: another tap saw the same traffic, and more of it.";
     late, "Request packets that filled a hole outside of any resend run.";
     response_missing, "READ responses missing inside a response message.";

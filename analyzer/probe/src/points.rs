@@ -30,7 +30,7 @@ impl fmt::Display for Skipped {
 /// What no hook of this probe sees, for people: to be told when a run begins.
 pub const UNSEEN: &[&str] = &[
     "queue pairs that another vendor's driver makes past the verbs (of mlx5's DEVX, commands to the firmware are read)",
-    "queue pairs that were there before the probe: their numbers and addresses are taken from packets, their processes are not known",
+    "the processes of queue pairs that existed before the probe; their numbers and addresses come from packets (start the probe first, or see `rdma resource show qp`)",
     "retransmissions and timers inside a hardware NIC: only Soft-RoCE runs them in the kernel; counters tell their sum",
     "packets of a hardware NIC's queue pairs: they pass neither the classifier nor the kernel's drop points; capture on the RDMA \
      device shows them",

@@ -149,7 +149,7 @@ impl Quantity {
                 "lost",
                 Unit::PerMillionPackets,
                 Some(Direction::Up),
-                "Packets that the network lost per million data packets: missing ones that were asked for again, READ responses too, and those lost behind the tap.",
+                "Packets that the network lost per million data packets: missing ones that were requested again, READ responses too, and those lost behind the tap.",
             ),
             Self::Unclear => (
                 "unclear_per_million",
@@ -442,10 +442,25 @@ impl Comparison {
 
     /// Whether something that stands out is worse by `least` (0.05 is 5 %) or more of A's value, or a finding of warning or worse is new.
     pub fn has_regression(&self, least: f64) -> bool {
-        let worse = self.all().any(|(_, compared)| {
-            let much = || compared.relative().is_none_or(|relative| relative.abs() >= least);
-            compared.outcome == Outcome::Worse && much()
-        });
-        worse || self.new_findings() > 0
+        !self.regressions(least).is_empty()
+    }
+
+    /// What is worse by that much, and which findings are new: names for a message. A quantity is named once, however many pairs of
+    /// hosts have it.
+    pub fn regressions(&self, least: f64) -> Vec<String> {
+        let much = |compared: &Compared| compared.relative().is_none_or(|relative| relative.abs() >= least);
+        let worse = self
+            .all()
+            .filter(|(_, compared)| compared.outcome == Outcome::Worse && much(compared));
+        let mut names: Vec<String> = Vec::new();
+        for (_, compared) in worse {
+            let name = compared.quantity.describe().key.to_owned();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let new = self.findings.iter().filter(|change| change.is_regression());
+        names.extend(new.map(|change| format!("{} (new)", change.id)));
+        names
     }
 }

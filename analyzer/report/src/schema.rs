@@ -26,7 +26,7 @@ pub const TABLES: [Table; 10] = [
 const BEGIN: &str = "\
 # Tables and columns
 
-This page is made from the column descriptions in the program: `cargo xtask schema` writes it anew.
+This page is made from the column descriptions in the program: `cargo xtask schema` writes it.
 
 The same names are used in the Parquet dataset (`DIR/TABLE/part-N.parquet`), in the JSON document and in the
 terminal. An absent value is null in Parquet and JSON, `-` in the terminal; it is never 0.
@@ -49,7 +49,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `schema_version` | 1 |
 | `run` | `version`, `started`, `elapsed_ns`, `bin_ns`, `first_time` and `last_time` of the frames, `options` (name and value of all that shape the results), `inputs` |
 | `totals` | All counts of the run, below |
-| `taps` | Rows of `taps`, each with `cnp_receivers`: who was told to slow down |
+| `taps` | Rows of `taps`, each with `cnp_receivers`: who had to slow down |
 | `vantages`, `hops`, `flows`, `episodes`, `steps` | Rows of the table of that name |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
 
@@ -74,7 +74,7 @@ What `compare A B --format json` prints: one object. `schema_version` rises when
 | Key | Meaning |
 |---|---|
 | `schema_version` | 1 |
-| `a`, `b` | The two runs: `path`, `length_ns`, `flows`, `payload_bytes`, `bin_ns`, and the `slices` of `slice_ns` that noise was told from |
+| `a`, `b` | The two runs: `path`, `length_ns`, `flows`, `payload_bytes`, `bin_ns`, and the `slices` of `slice_ns` for the estimate of noise |
 | `confidence` | How sure all intervals together are. Half of the rest goes to the whole run, half to pairs of hosts; each half in equal parts to its intervals |
 | `matters` | A relative difference under this one does not matter |
 | `notes` | What differs in how the two runs were made |

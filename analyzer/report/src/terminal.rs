@@ -48,6 +48,10 @@ pub struct Style {
     pub unicode: bool,
     /// How many flows to show.
     pub top: usize,
+    /// Every finding with its numbers, and every episode.
+    pub full: bool,
+    /// Lines of the terminal, when there is one: text that is longer ends with the verdicts.
+    pub rows: Option<usize>,
 }
 
 impl Default for Style {
@@ -57,6 +61,8 @@ impl Default for Style {
             color: false,
             unicode: true,
             top: 10,
+            full: false,
+            rows: None,
         }
     }
 }
@@ -115,6 +121,10 @@ impl<W: Write> TerminalReport<W> {
         lines.extend(places::taps(&view));
         lines.extend(places::hops(&view));
         lines.extend(summary::troubles(&view));
+        // A prompt follows: it takes a line, too.
+        if self.style.rows.is_some_and(|rows| lines.len() + 1 > rows) {
+            lines.extend(verdicts::again(&view));
+        }
         ink::paint(&lines.join("\n"), self.style.color)
     }
 }

@@ -109,6 +109,14 @@ fn what_is_no_capture_is_told_by_its_beginning() {
         "memory: not a capture file: begins with 0x47455420; expected pcap, pcapng, gzip or zstd"
     );
     assert_eq!(
+        said(b"GMBU\x00\x02\x01\x00"),
+        "memory: a file of Microsoft Network Monitor; expected pcap, pcapng, gzip or zstd\nhint: editcap -F pcapng memory converted.pcapng"
+    );
+    assert_eq!(
+        said(&gzip(b"snoop\0\0\0\0\0\0\x02")),
+        "memory: a file of Solaris snoop of the data inside of gzip; expected pcap or pcapng\nhint: editcap -F pcapng memory converted.pcapng"
+    );
+    assert_eq!(
         said(&[0xd4]),
         "memory: not a capture file: begins with 0xd4; expected pcap, pcapng, gzip or zstd"
     );

@@ -12,7 +12,8 @@ use crate::command::player::Player;
 use crate::options::arguments::{Analyse, Format};
 use crate::options::choices::Choices;
 use crate::options::duration::Moment;
-use crate::output::dataset::dataset;
+use crate::output::common::Common;
+use crate::output::dataset::{dataset, written};
 use crate::output::exit_code::exit_code;
 use crate::output::messages::{self, sink_error};
 use crate::output::progress::Progress;
@@ -64,7 +65,10 @@ fn analyse(
     player: Option<&Player>,
     begun: Begun,
 ) -> anyhow::Result<ExitCode> {
-    let choices = Choices::of_captures(arguments, live.is_none() && player.is_none())?;
+    let choices = Choices::of_captures(
+        arguments,
+        live.is_none() && player.is_none_or(|player| player.has_span),
+    )?;
     let threads = choices.threads;
 
     let mut captures = Captures::open(
@@ -132,7 +136,10 @@ fn analyse(
     if let Some(sink) = beside {
         sink.finish(&summary).map_err(sink_error)?;
     }
-    Ok(exit_code(is_whole, &summary, choices.fail_on))
+    if let Some(dir) = arguments.output.as_deref().filter(|_| !arguments.shape.quiet) {
+        messages::wrote(&written(dir));
+    }
+    Ok(exit_code(is_whole, &summary, &choices.fail_on))
 }
 
 /// Who gets the results.
@@ -146,10 +153,13 @@ fn sinks(
     if let Some(dir) = &arguments.output {
         sinks.push(dataset(dir, arguments.overwrite, choices.threads > 1)?);
     }
+    if arguments.captures.len() > 1 {
+        sinks.push(Box::new(Common::default()));
+    }
     match arguments.format {
         Format::Text => match player {
             Some(player) => sinks.extend(player.text(choices)?),
-            None => sinks.push(Box::new(terminal(choices.top))),
+            None => sinks.push(Box::new(terminal(choices.top, choices.full))),
         },
         Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
         Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),

@@ -22,8 +22,7 @@ use crate::command::analyse::run_beside;
 use crate::options::arguments::{Analyse, Format as Printed, Shape, parse_bin, parse_threads};
 use crate::options::dscp::DscpMap;
 use crate::options::rate::Rate;
-#[cfg(feature = "parquet")]
-use crate::output::messages::sink_error;
+use crate::output::messages;
 use crate::output::style::style;
 use side::Collected;
 
@@ -40,17 +39,17 @@ pub(crate) enum Format {
 
 /// Compare two runs: what differs by more than noise, overall and between hosts
 ///
-/// A is the run before a change, B the one after it: each a capture, a folder that -o wrote, or the folder of a recorded live run. Several captures
-/// of one side, or other options: analyse them with -o DIR, and give the folder.
+/// A is the run before a change, B the run after it. Each is a capture, a folder that -o wrote, or the folder of a recorded live run.
+/// For several captures on one side, or other options, analyse them with -o DIR first and compare the folder.
 ///
-/// How far a number can be off is told from the run itself: its slices of time are drawn again and again, in blocks as long as it
-/// remembers (stationary bootstrap). All 95 % intervals together hold what they are to with 95 %. A difference counts when its interval does
-/// not hold 0 and it is 5 % or more. That a change of the network brought it about is not said: run A twice to see what changes by itself.
+/// The uncertainty of a number comes from its own run: slices of time are drawn again and again, in blocks as long as their
+/// correlation lasts (stationary bootstrap). The 95 % confidence level holds jointly for all intervals. A difference counts when its
+/// interval excludes 0 and it is 5 % or more. It does not prove that the change caused it: run A twice to see what varies by itself.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Regressions are: goodput down; CE share, losses, resent data, RNR NAKs, ACK and message times, step times up; findings \
-of warning or worse that are new, but for those of so few losses, timeouts, RNR NAKs or stalls that chance may have made them (binomial test). CNPs, pauses, and packets that were reordered or not captured are shown, and judged by nobody: \
-which way is better depends on what was changed.\n\nExit codes: 0 done, 1 a regression and --fail-on-regression, 2 an error."
+    after_help = "Regressions are: goodput down; CE share, losses, retransmitted data, RNR NAKs, ACK, message and step times up; new findings \
+of warning or worse. A new finding does not count when chance explains its few losses, timeouts, RNR NAKs or stalls (binomial test). CNPs, \
+pauses, and packets that were reordered or not captured are shown without a judgement: the better direction depends on the change.\n\nExit codes: 0 done, 1 a regression and --fail-on-regression, 2 an error."
 )]
 pub(crate) struct Compare {
     /// The run before: a capture, or the folder of a dataset or a recording
@@ -59,39 +58,39 @@ pub(crate) struct Compare {
     /// The run after
     pub(crate) b: PathBuf,
 
-    /// What comes out
+    /// Format of the comparison
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: Format,
 
-    /// Write it to FILE instead of standard output
+    /// Write the comparison to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Exit with 1 when something that stands out of the noise is worse by PERCENT of A or more, or a finding of warning or worse is new
+    /// Exit with 1 for a significant regression by PERCENT of A or more, or a new finding of warning or worse
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(crate) fail_on_regression: Option<f64>,
 
-    /// Captures: width of a timeline bin, such as 100us, 1ms [default: that of the other side when it is a dataset, else 1ms]
+    /// For captures: width of a timeline bin, such as 100us, 1ms [default: that of the other side when it is a dataset, else 1ms]
     #[arg(long, value_name = "DURATION", value_parser = parse_bin)]
     pub(crate) bin: Option<Nanos>,
 
-    /// Captures: only packets for which EXPR holds, as of a run
+    /// For captures: analyse only packets for which EXPR holds
     #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
     pub(crate) flow: Option<Filter>,
 
-    /// Captures: speed of the links, such as 25G: for pauses
+    /// For captures: speed of the links, such as 25G, for pauses
     #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
     pub(crate) link_rate: Option<Rate>,
 
-    /// Captures: priority of each DSCP, such as 26=3,48=6
+    /// For captures: priority of each DSCP, such as 26=3,48=6
     #[arg(long, value_name = "DSCP=PRIORITY,...", value_parser = DscpMap::parse)]
     pub(crate) dscp_map: Option<DscpMap>,
 
-    /// Captures: defaults and thresholds of the findings, from a TOML file
+    /// For captures: read defaults, and thresholds of the findings, from a TOML file
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Threads that analyse
+    /// Threads of the analysis
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<u32>,
 }
@@ -137,7 +136,7 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
         && let Some(option) = arguments.for_captures()
     {
         bail!(
-            "{option} is for captures, and both sides are datasets\nhint: analyse their captures anew with -o DIR and {option}"
+            "{option} is for captures, and both sides are datasets\nhint: analyse their captures again with -o DIR and {option}"
         );
     }
     let told = sides
@@ -163,9 +162,13 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
     let complete = [&a, &b]
         .iter()
         .all(|side| side.run.inputs.iter().all(|input| input.error.is_none()));
-    let regression = arguments
+    let regressions = arguments
         .fail_on_regression
-        .is_some_and(|least| comparison.has_regression(least));
+        .map_or_else(Vec::new, |least| comparison.regressions(least));
+    let regression = !regressions.is_empty();
+    if regression {
+        messages::failed("--fail-on-regression", &regressions.join(", "));
+    }
     Ok(if !complete {
         ExitCode::from(2)
     } else if regression {
@@ -182,7 +185,7 @@ fn stored(path: &Path) -> anyhow::Result<Option<Collected>> {
         return Ok(None);
     }
     let mut side = Collected::default();
-    roce_pipeline::stored::replay(path, &mut side).map_err(sink_error)?;
+    roce_pipeline::stored::replay(path, &mut side).map_err(messages::sink_error)?;
     Ok(Some(side))
 }
 

@@ -22,6 +22,8 @@ use roce_sim::{OutputPlan, Scenario, Truth};
 
 use crate::command::analyse;
 use crate::options::arguments::Analyse;
+use crate::options::named::Named;
+use crate::options::nearest::nearest;
 use crate::output::style::style;
 use catalogue::{Catalogued, catalogue};
 use lesson::{Found, Lesson};
@@ -30,7 +32,8 @@ use verdict::{Agreement, Concluded, compare};
 /// What to teach.
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
-    /// The demo to run; without it, all are listed
+    /// The demo to run; without a name, all are listed
+    #[arg(hide_possible_values = true, value_parser = Named::new(|text| Ok(text.to_owned()), names))]
     pub(crate) name: Option<String>,
 
     /// Keep the capture: a file, or a folder to put it into
@@ -44,6 +47,11 @@ pub(crate) struct Demo {
     /// Write the captures of all demos into FOLDER, and nothing else
     #[arg(long, value_name = "FOLDER", hide = true, conflicts_with_all = ["name", "output"])]
     pub(crate) write_captures: Option<PathBuf>,
+}
+
+/// The names of the demos, for completions.
+fn names() -> Vec<&'static str> {
+    roce_sim::demos::DEMOS.iter().map(|demo| demo.name).collect()
 }
 
 /// The command that a demo shows.
@@ -73,7 +81,9 @@ pub(crate) fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let Some(number) = demos.iter().position(|demo| demo.name == name) else {
-        bail!("there is no demo '{name}'\nhint: `{PROGRAM} demo` lists them");
+        let hint = nearest(name, demos.iter().map(|demo| demo.name))
+            .map_or_else(String::new, |nearest| format!("did you mean '{nearest}'? "));
+        bail!("there is no demo '{name}'\nhint: {hint}`{PROGRAM} demo` lists them");
     };
     let (demo, next) = (&demos[number], demos.get(number + 1));
     // Without -o the capture lives as long as the demo.

@@ -12,7 +12,7 @@ use crate::output::style::style;
 
 #[derive(Args, Debug)]
 pub(crate) struct Devices {
-    /// What goes to standard output
+    /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 

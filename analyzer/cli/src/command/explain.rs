@@ -1,4 +1,5 @@
-//! `--explain`: what a finding means, how it is computed, its thresholds as they are now, and where its rule comes from.
+//! `--explain`: what a finding means, how it is computed, its thresholds as they are now, and where its rule comes from; the
+//! columns of a table; a word of the glossary.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -6,10 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use roce_flow::{RULES, Rule, ThresholdValue, Thresholds};
+use roce_model::Table;
+use roce_report::schema::TABLES;
 
 use crate::options::arguments::Analyse;
 use crate::options::choices;
-use crate::options::config::nearest;
+use crate::options::nearest::nearest;
 use crate::output::style::width;
 
 /// Text is not wrapped wider than this: longer lines are hard to read.
@@ -42,13 +45,83 @@ fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<St
     if let Some(rule) = RULES.iter().find(|rule| rule.id == id) {
         return Ok(text(rule, thresholds, width));
     }
-    let hint = nearest(id, RULES.iter().map(|rule| rule.id)).map_or_else(String::new, |nearest| {
+    let words: Vec<(&str, &str)> = glossary().collect();
+    let found = TABLES.iter().find(|table| table.name == id);
+    let said = names(id, &words).next();
+    if found.is_some() || said.is_some() {
+        let mut text = String::new();
+        if let Some((word, meaning)) = said {
+            paragraph(
+                &mut text,
+                "",
+                0,
+                &format!("{word}: {}", meaning.replace('`', "")),
+                width,
+            );
+        }
+        if let Some(table) = found {
+            columns(&mut text, table, width);
+        }
+        return Ok(text);
+    }
+    let known = RULES
+        .iter()
+        .map(|rule| rule.id)
+        .chain(TABLES.iter().map(|table| table.name))
+        .chain(words.iter().flat_map(|(word, _)| word.split(", ")));
+    let hint = nearest(id, known).map_or_else(String::new, |nearest| {
         format!("; hint: did you mean '{nearest}'?")
     });
     Err(anyhow!(
-        "there is no finding '{id}'{hint}\n\n{}",
+        "there is no finding, table or word '{id}'{hint}\n\n{}",
         list(width).trim_end()
     ))
+}
+
+/// The page of words that results use.
+const GLOSSARY: &str = include_str!("../../../../docs/glossary.md");
+
+/// The words and meanings of the glossary's table.
+fn glossary() -> impl Iterator<Item = (&'static str, &'static str)> {
+    GLOSSARY.lines().filter_map(|line| {
+        let (word, meaning) = line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | ")?;
+        (word != "word").then_some((word, meaning))
+    })
+}
+
+/// The rows of the glossary that explain `word`: rows can explain several, and plurals are found.
+fn names<'a>(word: &str, words: &'a [(&'a str, &'a str)]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let wanted = word.to_ascii_lowercase();
+    words.iter().copied().filter(move |(row, _)| {
+        row.to_ascii_lowercase()
+            .split(", ")
+            .any(|word| word == wanted || wanted.strip_suffix('s') == Some(word))
+    })
+}
+
+/// The columns of a table.
+fn columns(text: &mut String, table: &Table, width: usize) {
+    let title = format!("table {}: {}", table.name, table.row);
+    paragraph(text, "", 0, &title, width);
+    text.push('\n');
+    let room = table
+        .columns
+        .iter()
+        .map(|column| column.name.len())
+        .max()
+        .unwrap_or(0)
+        .min(width / 3)
+        + 2;
+    for column in table.columns {
+        let unit = column.unit;
+        let unit = if unit.is_empty() {
+            String::new()
+        } else {
+            format!(" ({unit})")
+        };
+        let name = format!("{:room$}", column.name);
+        paragraph(text, &name, room, &format!("{}{unit}", column.meaning), width);
+    }
 }
 
 /// All findings with their titles.
@@ -58,6 +131,18 @@ fn list(width: usize) -> String {
     for rule in RULES {
         let title = format!("{} ({})", rule.title, rule.severity.name());
         paragraph(&mut list, &format!("{:room$}", rule.id), room, &title, width);
+    }
+    let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+    let words: Vec<&str> = glossary().map(|(word, _)| word).collect();
+    for (name, all) in [("tables", tables), ("words", words)] {
+        list.push('\n');
+        paragraph(
+            &mut list,
+            &format!("{:room$}", format!("{name}:")),
+            room,
+            &all.join(", "),
+            width,
+        );
     }
     list
 }
@@ -194,12 +279,34 @@ mod tests {
     }
 
     #[test]
+    fn words_and_tables_are_explained() {
+        let said = |name| explain(name, &Thresholds::default(), 100).unwrap();
+        assert!(
+            said("vantage").starts_with("vantage: where a tap is"),
+            "{}",
+            said("vantage")
+        );
+        assert!(said("ack time").starts_with("RTT, turnaround, ACK time: "));
+        assert!(said("flows").contains("\ntable flows: ") && said("flows").contains("\ndestination_qpn "));
+        // All rows of the glossary are found.
+        let list = explain("list", &Thresholds::default(), 100).unwrap();
+        for (word, _) in glossary() {
+            let first = word.split(", ").next().unwrap();
+            assert!(said(first).contains(": "), "{word}");
+            assert!(list.contains(word.split(' ').next().unwrap()), "{word}");
+        }
+        assert!(glossary().count() > 20);
+    }
+
+    #[test]
     fn what_is_none_names_the_nearest_and_lists_all() {
         let error = explain("loss.netwrk", &Thresholds::default(), 80)
             .unwrap_err()
             .to_string();
         assert!(
-            error.starts_with("there is no finding 'loss.netwrk'; hint: did you mean 'loss.network'?"),
+            error.starts_with(
+                "there is no finding, table or word 'loss.netwrk'; hint: did you mean 'loss.network'?"
+            ),
             "{error}"
         );
         for rule in RULES {

@@ -31,7 +31,7 @@ use crate::options::choices::Choices;
 use crate::options::duration::parse_duration;
 use crate::options::processes::with_numbers;
 use crate::options::size::{parse_rotate, parse_size};
-use crate::output::dataset::live_dataset;
+use crate::output::dataset::{live_dataset, written};
 use crate::output::exit_code::exit_code;
 use crate::output::messages::{self, sink_error};
 use crate::output::screen::{self, Stage};
@@ -43,43 +43,43 @@ const PART: Duration = Duration::from_mins(1);
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "SIGINT and SIGTERM end it cleanly, a second one at once. What the kernel or a slow analysis dropped is counted, \
-in every output.\n\nIt needs CAP_NET_RAW, with the probe also CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and gives up all capabilities once the devices are open."
+    after_help = "SIGINT and SIGTERM end the run cleanly, a second one at once. Frames that the kernel or a slow analysis dropped are counted \
+in every output.\n\nThe run needs CAP_NET_RAW, with the probe also CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and gives up all capabilities once the devices are open."
 )]
 pub(crate) struct Live {
     /// Where to capture: an interface, 'any', or an RDMA device such as mlx5_0 or mlx5_0:1 (can be repeated)
     #[arg(short, long = "interface", value_name = "DEVICE", required = true)]
     interface: Vec<String>,
 
-    /// Keep the packets in FILE, as pcapng; an ending .gz or .zst compresses it
+    /// Write the packets to FILE, as pcapng; the ending .gz or .zst compresses it
     #[arg(short, long, value_name = "FILE")]
     write: Option<PathBuf>,
 
-    /// Begin another FILE-NUMBER at this size or after this time, such as 1GB or 10min; a time is that of the dataset's parts, too
+    /// Start a new FILE-NUMBER at this size or after this time, such as 1GB or 10min; a time also sets the length of the dataset's parts
     #[arg(long, value_name = "SIZE|TIME", value_parser = parse_rotate)]
     rotate: Option<Rotate>,
 
-    /// Also write the results as a Parquet dataset to DIR, in parts that are whole at every moment, with run.json and report.html at the end
+    /// Write the results to DIR, too: a Parquet dataset in parts that are complete at every moment; run.json and report.html at the end
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// Also keep the stream in DIR as it was analysed: `roce-analyze DIR` gives the same tables again
+    /// Record the analysed stream in DIR, too: `roce-analyze DIR` reproduces the tables
     #[arg(long, requires = "output")]
     record: bool,
 
-    /// Replace the dataset that DIR holds, and FILE
+    /// Replace the dataset in DIR, and FILE
     #[arg(long)]
     overwrite: bool,
 
-    /// End after this time, such as 30s
+    /// End the run after this time, such as 30s
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
 
-    /// How often there is a line about what happens; of the screen, how long what is shown together is
+    /// Reporting interval: one status line, or one screen update, per interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     interval: Nanos,
 
-    /// Lines instead of the screen; so it is also where there is no terminal
+    /// Print status lines instead of the full-screen view (the default without a terminal)
     #[arg(long)]
     no_tui: bool,
 
@@ -91,14 +91,14 @@ pub(crate) struct Live {
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_buffer)]
     buffer: u32,
 
-    /// Ask for packets to other hosts, too
+    /// Capture packets to other hosts, too (promiscuous mode)
     #[arg(long)]
     promiscuous: bool,
 
     #[command(flatten)]
     host: HostArguments,
 
-    /// What goes to standard output
+    /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 
@@ -129,9 +129,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     }
     arguments.host.can_be_had()?;
     if !arguments.shape.processes.processes().is_empty() && !arguments.host.has_probe() {
-        bail!(
-            "whose the packets are is not known\nhint: with --probe this host's queue pairs are followed, and their processes"
-        );
+        bail!("--pid, --comm and --cgroup need --probe: without it the owner of a queue pair is unknown");
     }
     let begun = Begun::now();
     let choices = Choices::of(&Analyse {
@@ -349,7 +347,7 @@ impl Prepared {
         match (arguments.format, stage) {
             (Format::Text, Some(stage)) => {
                 sinks.push(Box::new(stage));
-                sinks.push(Box::new(terminal(choices.top)));
+                sinks.push(Box::new(terminal(choices.top, choices.full)));
             }
             (Format::Text, None) => sinks.push(Box::new(LiveReport::new(
                 anstream::stdout(),
@@ -388,7 +386,10 @@ impl Prepared {
         for mut sink in sinks {
             sink.finish(&summary).map_err(sink_error)?;
         }
-        Ok(exit_code(errors.is_empty(), &summary, choices.fail_on))
+        if let Some(dir) = arguments.output.as_deref().filter(|_| !arguments.shape.quiet) {
+            messages::wrote(&written(dir));
+        }
+        Ok(exit_code(errors.is_empty(), &summary, &choices.fail_on))
     }
 }
 

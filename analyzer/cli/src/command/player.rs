@@ -19,6 +19,10 @@ pub(crate) struct Player {
     pub(crate) pace: Arc<Pace>,
     pub(crate) ticks: Receiver<Tick>,
     pub(crate) interval: Nanos,
+    /// The replay waits for keys.
+    pub(crate) begins_paused: bool,
+    /// The length of the captures is known, and the width of bins follows from it.
+    pub(crate) has_span: bool,
     /// When the screen is wanted: what is known of the whole.
     pub(crate) screen: Option<(String, Option<Span>)>,
 }
@@ -40,7 +44,12 @@ impl Player {
             Source::new(merge),
             Arc::clone(&self.pace),
             from,
-            lead(plan.options.bin),
+            // Lines come when their frames have come; only the screen knows the position and hides what is later.
+            if self.screen.is_some() {
+                lead(plan.options.bin)
+            } else {
+                Nanos(0)
+            },
         );
         let (done, verdicts) = run_live(feed, plan, sinks, &self.ticks)?;
         if done.feed.ended_early {
@@ -63,7 +72,9 @@ impl Player {
         let Some((what, span)) = &self.screen else {
             let pace = Arc::clone(&self.pace);
             let counted = move || {
-                let (now, frames) = pace.handed();
+                let (handed, frames) = pace.handed();
+                // The position, not how far it has read ahead; before the first frame there is none.
+                let now = pace.position().map_or(handed, |position| position.min(handed));
                 Counted {
                     now,
                     frames,
@@ -87,8 +98,15 @@ impl Player {
             pace: Arc::clone(&self.pace),
             span: *span,
         };
-        let stage = Stage::open(Screen::new(about, style), Arc::new(shown))?;
-        Ok(vec![Box::new(stage), Box::new(terminal(choices.top))])
+        let screen = Screen::new(about, style);
+        if self.begins_paused {
+            screen.pause();
+        }
+        let stage = Stage::open(screen, Arc::new(shown))?;
+        Ok(vec![
+            Box::new(stage),
+            Box::new(terminal(choices.top, choices.full)),
+        ])
     }
 }
 
@@ -98,7 +116,7 @@ struct Shown {
     span: Option<Span>,
 }
 
-/// By so much frames are handed on before their time: rows of bins can change for less.
+/// Frames are emitted this long before their time: rows of bins can change for less.
 fn lead(bin: Nanos) -> Nanos {
     Nanos((4 * bin.0).max(10_000_000).min(128 * bin.0) + bin.0)
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::Args;
 use crossbeam_channel::bounded;
 use roce_capture::{Options, Reader};
@@ -21,19 +22,23 @@ use crate::output::screen;
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Intervals and rates are those of the packets' own times, however fast they are replayed. A simulated capture is short: \
---speed 0.01x shows it. SIGINT and SIGTERM end the replay, a second one at once."
+    after_help = "Intervals and rates are those of the packets' own times, at every speed. On the screen, + and - change the speed, the space \
+bar pauses, and the arrow keys step. SIGINT and SIGTERM end the replay, a second one at once."
 )]
 pub(crate) struct Replay {
-    /// Seconds of the capture in a second: 1x, 0.1x, 10x, or max
-    #[arg(long, value_name = "SPEED", default_value = "1x", value_parser = Speed::parse)]
-    speed: Speed,
+    /// Capture time in a second of the clock: 1x, 0.1x, 10x, or max [default: 1x; on the screen, short captures take about 30 seconds]
+    #[arg(long, value_name = "SPEED", value_parser = Speed::parse)]
+    speed: Option<Speed>,
 
-    /// How long what is shown together is [default: a sixtieth of the whole, at most 1s]
+    /// Begin paused: on the screen the right arrow key shows one more interval
+    #[arg(long, conflicts_with = "no_tui")]
+    step: bool,
+
+    /// Time that one line, or one column of the screen, stands for [default: a sixtieth of the whole, at most 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     interval: Option<Nanos>,
 
-    /// Lines instead of the screen; so it is also where there is no terminal
+    /// Print status lines instead of the full-screen view (the default without a terminal)
     #[arg(long)]
     no_tui: bool,
 
@@ -65,16 +70,28 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
         .interval
         .unwrap_or_else(|| span.map_or(Nanos(Nanos::SECOND), |span| interval(span.length())));
     let wanted = screen::is_wanted(arguments.no_tui, analyse.format);
+    if arguments.step && !wanted {
+        bail!(
+            "--step needs the screen\nhint: it is there when standard input and output are a terminal, with --format text"
+        );
+    }
     let signals = Signals::take(wanted)?;
-    let pace = Arc::new(Pace::new(arguments.speed));
+    let speed = arguments.speed.unwrap_or_else(|| {
+        let span = span.filter(|_| wanted);
+        span.map_or(Speed::Times(1.0), |span| watchable(span.length()))
+    });
+    let pace = Arc::new(Pace::new(speed));
+    pace.pause(arguments.step);
     let (ticker, ticks) = bounded(WAITING_TICKS);
     let player = Player {
         pace: Arc::clone(&pace),
         ticks,
         interval,
+        begins_paused: arguments.step,
+        has_span: span.is_some() && live.is_none(),
         screen: wanted.then(|| (name(&analyse, live.as_ref()), span)),
     };
-    let lines = match arguments.speed {
+    let lines = match speed {
         Speed::Times(times) => Duration::from_nanos(interval.0).div_f64(times).max(LINES),
         Speed::Max => LINES,
     };
@@ -99,6 +116,19 @@ fn name(analyse: &Analyse, live: Option<&Recorded>) -> String {
         0 | 1 => first,
         several => format!("{first} and {} more", several - 1),
     }
+}
+
+/// A speed at which the eye can follow: at most 1x, and captures that would be over sooner take `WATCHED` to twice that.
+fn watchable(whole: Nanos) -> Speed {
+    const WATCHED: f64 = 20.0;
+    let times = whole.seconds() / WATCHED;
+    if times >= 1.0 || times <= 0.0 {
+        return Speed::Times(1.0);
+    }
+    // Rounded down to 1, 2 or 5 times a power of ten.
+    let power = 10f64.powf(times.log10().floor());
+    let round = [5.0, 2.0, 1.0].into_iter().find(|digit| digit * power <= times);
+    Speed::Times((round.unwrap_or(1.0) * power).max(1e-6))
 }
 
 /// A round length of which about so many make the whole.
@@ -143,4 +173,26 @@ fn span(analyse: &Analyse) -> Option<Span> {
         first: moment(analyse.from).map_or(span.first, |from| from.max(span.first)),
         last: moment(analyse.to).map_or(span.last, |to| to.min(span.last)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_captures_are_replayed_slowly() {
+        // A run of 3 ms takes 30 s at 0.0001x: 3e-3 / 20 = 1.5e-4, rounded down.
+        for (nanos, speed) in [
+            (3_000_000, 1e-4),
+            (844_000_000, 0.02),
+            (20_000_000_000, 1.0),
+            (3_600_000_000_000, 1.0),
+            (0, 1.0),
+        ] {
+            let Speed::Times(times) = watchable(Nanos(nanos)) else {
+                panic!("{nanos}")
+            };
+            assert!((times / speed - 1.0).abs() < 1e-9, "{nanos}: {times}");
+        }
+    }
 }

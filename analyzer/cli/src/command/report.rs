@@ -20,8 +20,8 @@ use crate::output::messages::{self, sink_error};
 /// What to make a page of.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Of several folders the rows are joined, not analysed again: verdicts and episodes remain those of each folder and say \
-which. Traffic that several folders hold is drawn once, as the one saw it that saw most; totals are the sums of all."
+    after_help = "With several folders the rows are joined, not analysed again: verdicts and episodes remain those of each folder and \
+name it. Traffic in several folders is drawn once, from the folder that saw most of it; totals are sums over all folders."
 )]
 pub(crate) struct Report {
     /// Folders that -o wrote
@@ -36,7 +36,7 @@ pub(crate) struct Report {
 /// Writes the page.
 pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     if arguments.output.is_none() && arguments.dirs.len() > 1 {
-        bail!("of several folders one page: which file?\nhint: -o FILE");
+        bail!("several folders give one page, and its place is not given\nhint: -o FILE");
     }
     for dir in &arguments.dirs {
         if !stored::is_dataset(dir) {

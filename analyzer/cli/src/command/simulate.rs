@@ -17,11 +17,11 @@ pub(crate) struct Simulate {
     /// A scenario: a TOML file, or the name of a demo
     pub(crate) scenario: PathBuf,
 
-    /// Where the capture goes; of several taps each has a file, its name before the extension (FILE-TAP.pcapng)
+    /// Write the capture to FILE; with several taps, each has a file with its name before the extension (FILE-TAP.pcapng)
     #[arg(short, long, value_name = "FILE", required_unless_present = "truth")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Write what really happened, and what each tap could see of it, as JSON; '-' is standard output
+    /// Write the truth as JSON: what happened, and what each tap could see; '-' is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<PathBuf>,
 

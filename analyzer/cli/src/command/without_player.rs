@@ -8,7 +8,10 @@ use roce_pipeline::{Done, Plan, Source};
 use crate::options::choices::Choices;
 
 /// There is none.
-pub(crate) enum Player {}
+pub(crate) struct Player {
+    none: std::convert::Infallible,
+    pub(crate) has_span: bool,
+}
 
 impl Player {
     pub(crate) fn run(
@@ -17,10 +20,10 @@ impl Player {
         _: &Plan,
         _: Vec<&mut dyn Sink>,
     ) -> Result<(Done<Source>, Verdicts), SinkError> {
-        match *self {}
+        match self.none {}
     }
 
     pub(crate) fn text(&self, _: &Choices) -> anyhow::Result<Vec<Box<dyn Sink>>> {
-        match *self {}
+        match self.none {}
     }
 }

@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use roce_model::{Filter, Nanos, Severity};
+use roce_model::{Filter, Nanos};
 
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
+use crate::options::fail_on::{self, FailOn};
+use crate::options::named::Named;
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
 use crate::options::size::parse_size;
 use crate::options::training::Pattern;
 
-/// What goes to standard output.
+/// The format of standard output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Format {
     /// A summary for people
@@ -27,129 +29,166 @@ pub(crate) enum Format {
     None,
 }
 
+/// Headings of the groups of options in the help.
+pub(crate) const RESULTS: &str = "Results";
+const SELECTION: &str = "Selection";
+const NETWORK: &str = "Network";
+const TRAINING: &str = "Training job";
+const RUN: &str = "Run";
+
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Analyse {
     /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input; the folder of a recorded live run
     #[arg(value_name = "CAPTURE", required_unless_present = "explain")]
     pub(crate) captures: Vec<PathBuf>,
 
-    /// Also write the results as a Parquet dataset, with run.json and report.html, to DIR
-    #[arg(short, long, value_name = "DIR")]
+    /// Write the results to DIR, too: a Parquet dataset, run.json and report.html
+    #[arg(short, long, value_name = "DIR", help_heading = RESULTS)]
     pub(crate) output: Option<PathBuf>,
 
-    /// Replace the dataset that DIR holds
-    #[arg(long, requires = "output")]
+    /// Replace the dataset in DIR
+    #[arg(long, requires = "output", help_heading = RESULTS)]
     pub(crate) overwrite: bool,
 
-    /// What goes to standard output
-    #[arg(long, value_enum, default_value = "text")]
+    /// Format of standard output
+    #[arg(long, value_enum, default_value = "text", help_heading = RESULTS)]
     pub(crate) format: Format,
 
-    /// What a finding means, how it is computed, where its rule comes from; 'list' names them all
-    #[arg(long, value_name = "FINDING", conflicts_with = "captures")]
+    /// Explain a finding, a table or a word: meaning, rule, thresholds, source; 'list' names all
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "captures",
+        help_heading = RESULTS,
+        hide_possible_values = true,
+        value_parser = Named::new(|text| Ok(text.to_owned()), explained)
+    )]
     pub(crate) explain: Option<String>,
 
     #[command(flatten)]
     pub(crate) shape: Shape,
 
-    /// Only frames from this time on: RFC 3339, or +DURATION after the first frame
+    /// Use only frames from this time on: RFC 3339, or +DURATION after the first frame
     ///
-    /// Losses and disorder that a capture states of itself remain those of the whole capture.
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    /// Losses and disorder that a capture reports about itself remain those of the whole capture.
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse, help_heading = SELECTION)]
     pub(crate) from: Option<Moment>,
 
-    /// Only frames before this time: RFC 3339, or +DURATION after the first frame
-    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    /// Use only frames before this time: RFC 3339, or +DURATION after the first frame
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse, help_heading = SELECTION)]
     pub(crate) to: Option<Moment>,
 
-    /// Leave the captures' times as they are, also where packets that several saw show that their clocks differ
-    #[arg(long)]
+    /// Leave times unchanged, even where packets in several captures show that their clocks differ
+    #[arg(long, help_heading = NETWORK)]
     pub(crate) no_align: bool,
 
-    /// Read at most this much of each capture, decompressed, such as 10GB; a longer one is an error, and counts up to there
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Read at most this much of each capture, decompressed (10GB); a longer one counts up to there and ends in an error
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = SELECTION)]
     pub(crate) max_input: Option<u64>,
 
-    /// Note the SHA-256 of every input in run.json (reads each once more)
-    #[arg(long)]
+    /// Write the SHA-256 of every input to run.json (reads each input once more)
+    #[arg(long, help_heading = RESULTS)]
     pub(crate) hash: bool,
+}
+
+/// Everything that --explain explains.
+fn explained() -> Vec<&'static str> {
+    let findings = roce_flow::RULES.iter().map(|rule| rule.id);
+    let tables = roce_report::schema::TABLES.iter().map(|table| table.name);
+    std::iter::once("list").chain(findings).chain(tables).collect()
 }
 
 // What shapes the results of any run. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Shape {
-    /// Exit with 1 when a finding is of this severity or worse
-    #[arg(long, value_name = "SEVERITY", value_parser = SEVERITIES)]
-    pub(crate) fail_on: Option<String>,
+    /// Exit with 1 when there is a finding of this severity or worse, or with this id
+    ///
+    /// Severities are info, warning and critical; `--explain list` has the ids. A list such as "critical,loss.network" is possible.
+    /// A line on standard error names the findings that failed the run.
+    #[arg(
+        long,
+        value_name = "SEVERITY|FINDING",
+        help_heading = RESULTS,
+        hide_possible_values = true,
+        value_parser = Named::new(FailOn::parse, || fail_on::names().collect())
+    )]
+    pub(crate) fail_on: Option<FailOn>,
+
+    /// Flows in the terminal's table [default: 10]
+    #[arg(long, value_name = "N", help_heading = RESULTS)]
+    pub(crate) top: Option<usize>,
+
+    /// Show every finding with its numbers and next step, and every episode
+    #[arg(long, help_heading = RESULTS)]
+    pub(crate) full: bool,
+
+    /// Print no notes on standard error, only warnings and errors
+    #[arg(short, long, help_heading = RESULTS)]
+    pub(crate) quiet: bool,
 
     /// Width of a timeline bin, such as 100us, 1ms, 1s [default: 10us to 1ms, by the captures' length]
     ///
-    /// The default makes 250 bins or more of the captures, and is 1ms from 250ms on, for standard input and in live runs.
-    #[arg(long, value_name = "DURATION", value_parser = parse_bin)]
+    /// The default gives 250 bins or more. It is 1ms for captures of 250ms or longer, for standard input and for live runs.
+    #[arg(long, value_name = "DURATION", value_parser = parse_bin, help_heading = RESULTS)]
     pub(crate) bin: Option<Nanos>,
 
     /// Show only flows for which EXPR holds: addresses, qpn, service, dscp, vlan, vni with and, or, not, ( )
     ///
     /// All traffic is analysed, and verdicts and totals are about all of it. Examples: "10.0.0.1 <-> 10.0.0.2", "src 10.0.0.0/24
-    /// and qpn 0x11", "service ud or dscp 48".
-    #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
+    /// and qpn 0x11", "service ud or dscp 48". The name of a flow, as results print it, is an expression, too: "10.0.0.5 > 10.0.0.7 QP 0x11".
+    #[arg(long, value_name = "EXPR", value_parser = Filter::parse, help_heading = SELECTION)]
     pub(crate) flow: Option<Filter>,
 
-    /// Analyse only packets for which EXPR holds, as if there were no others: verdicts can be wrong by what is left out
-    #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
+    /// Analyse only packets for which EXPR holds, as if no others existed: verdicts can be wrong without the rest
+    #[arg(long, value_name = "EXPR", value_parser = Filter::parse, help_heading = SELECTION)]
     pub(crate) only_flow: Option<Filter>,
 
     #[command(flatten)]
     pub(crate) processes: ProcessOptions,
 
-    /// Members of a link aggregation, by interface or capture: one point of observation (can be repeated)
-    #[arg(long, value_name = "NAME,NAME", value_parser = parse_lag)]
+    /// Members of a link aggregation, by interface or capture: they are one point of observation (can be repeated)
+    #[arg(long, value_name = "NAME,NAME", value_parser = parse_lag, help_heading = NETWORK)]
     pub(crate) lag: Vec<Vec<String>>,
 
     /// Speed of the links, such as 25G or 100Gbps: for pauses and DCQCN rates
-    #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
+    #[arg(long, value_name = "RATE", value_parser = Rate::parse, help_heading = NETWORK)]
     pub(crate) link_rate: Option<Rate>,
 
     /// Priority of each DSCP, such as 26=3,48=6 or 24-31=3 [default: DSCP >> 3]
     ///
-    /// Says which flows a pause of a priority stops. A VLAN tag's priority is stronger.
-    #[arg(long, value_name = "DSCP=PRIORITY,...", value_parser = DscpMap::parse)]
+    /// It decides which flows the pause of a priority stops. A VLAN tag's priority overrides it.
+    #[arg(long, value_name = "DSCP=PRIORITY,...", value_parser = DscpMap::parse, help_heading = NETWORK)]
     pub(crate) dscp_map: Option<DscpMap>,
 
     /// DCQCN parameters of the senders: paper, ns3, nvidia, changes such as nvidia,timer=55us, or none [default: paper]
     ///
-    /// From them and --link-rate comes the rate that the timeline expects after each CNP. Stated, they alone say what a sender may
-    /// send before it counts as one that ignores CNPs; else all known sets do. "none" is for senders with another
-    /// congestion control.
-    #[arg(long, value_name = "SET", value_parser = Reaction::parse)]
+    /// They and --link-rate give the rate that the timeline expects after each CNP. A sender ignores CNPs when it sends more than these
+    /// parameters allow; without the option, more than every known set allows. "none" is for senders with another congestion control.
+    #[arg(long, value_name = "SET", value_parser = Reaction::parse, help_heading = NETWORK)]
     pub(crate) dcqcn: Option<Reaction>,
 
-    /// Log of the training script, whose step times are joined to the steps seen in the traffic
+    /// Log of the training script: its step times are joined to the steps in the traffic
     ///
     /// Lines such as "Iteration 10 | ... AllReduce: 45.2ms | Total: 156.3ms" are understood.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = TRAINING)]
     pub(crate) training_log: Option<PathBuf>,
 
     /// How to read that log's lines: a regular expression with the named groups step, and allreduce_ms or total_ms
     ///
     /// The units _s, _ms and _us are known. Example: "step (?<step>\d+) took (?<total_ms>[0-9.]+)".
-    #[arg(long, value_name = "REGEX", value_parser = Pattern::parse)]
+    #[arg(long, value_name = "REGEX", value_parser = Pattern::parse, help_heading = TRAINING)]
     pub(crate) training_log_pattern: Option<Pattern>,
 
-    /// Defaults of these options, and thresholds of the findings, from a TOML file
-    #[arg(long, value_name = "FILE")]
+    /// Read defaults of these options, and thresholds of the findings, from a TOML file
+    #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Flows in the terminal's table [default: 10]
-    #[arg(long, value_name = "N")]
-    pub(crate) top: Option<usize>,
-
-    /// Threads that analyse; 1 does everything on one [default: the processors there are, at most 8]
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    /// Threads of the analysis; 1 runs everything on one thread [default: the number of processors, at most 8]
+    #[arg(long, value_name = "N", value_parser = parse_threads, help_heading = RUN)]
     pub(crate) threads: Option<u32>,
 
-    /// Flows that are kept at once; more close the idle ones early, which is counted [default: 1000000]
-    #[arg(long, value_name = "N", value_parser = parse_max_flows)]
+    /// Flows in memory at once; beyond it the idle ones are closed early, and counted [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = parse_max_flows, help_heading = RUN)]
     pub(crate) max_flows: Option<usize>,
 }
 
@@ -171,6 +210,8 @@ impl Shape {
             training_log_pattern: self.training_log_pattern.or(others.training_log_pattern),
             config: self.config.or(others.config),
             top: self.top.or(others.top),
+            full: self.full || others.full,
+            quiet: self.quiet || others.quiet,
             threads: self.threads.or(others.threads),
             max_flows: self.max_flows.or(others.max_flows),
         }
@@ -211,16 +252,4 @@ pub(crate) fn parse_threads(text: &str) -> Result<u32, String> {
     } else {
         Err("1 to 64 threads can analyse".to_owned())
     }
-}
-
-/// The severities that a run can fail on, the worst last.
-const SEVERITIES: [&str; 3] = ["info", "warning", "critical"];
-
-pub(crate) fn parse_severity(text: &str) -> Result<Severity, String> {
-    let found = Severity::ALL
-        .iter()
-        .find(|severity| severity.name() == text && SEVERITIES.contains(&text));
-    found
-        .copied()
-        .ok_or_else(|| format!("'{text}' is none of {}", SEVERITIES.join(", ")))
 }

@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use roce_flow::{LoggedStep, Options, ThresholdValue, Thresholds};
-use roce_model::{Filter, Nanos, Severity};
+use roce_model::{Filter, Nanos};
 use roce_pipeline::{Plan, span};
 
-use crate::options::arguments::{Analyse, parse_severity};
+use crate::options::arguments::Analyse;
 use crate::options::config::{Config, Setting, Written};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::Moment;
+use crate::options::fail_on::FailOn;
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
 use crate::options::training::{self, Logged, Pattern};
@@ -28,7 +29,7 @@ pub(crate) struct Choices {
     pub(crate) is_bin_free: bool,
     pub(crate) dcqcn: Option<Reaction>,
     pub(crate) dscp_map: DscpMap,
-    pub(crate) fail_on: Option<Severity>,
+    pub(crate) fail_on: FailOn,
     /// The flows that are shown.
     pub(crate) flow: Option<Filter>,
     pub(crate) lag: Vec<Vec<String>>,
@@ -41,6 +42,8 @@ pub(crate) struct Choices {
     pub(crate) threads: u32,
     pub(crate) thresholds: Thresholds,
     pub(crate) top: usize,
+    /// Everything on the screen, however long it gets.
+    pub(crate) full: bool,
     /// The options that shape the results: name and value.
     pub(crate) echo: Vec<(String, String)>,
 }
@@ -68,13 +71,12 @@ impl Choices {
             }
             None => Vec::new(),
         };
-        let fail_on = shape.fail_on.as_deref().map(parse_severity).transpose();
         let mut choices = Self {
             bin: shape.bin.or(config.bin).unwrap_or(span::WIDEST),
             is_bin_free: shape.bin.or(config.bin).is_none(),
             dcqcn: shape.dcqcn.clone().or(config.dcqcn),
             dscp_map: shape.dscp_map.or(config.dscp_map).unwrap_or_default(),
-            fail_on: fail_on.map_err(|error| anyhow!(error))?.or(config.fail_on),
+            fail_on: shape.fail_on.clone().or(config.fail_on).unwrap_or_default(),
             flow: shape.flow.clone().or(config.flow),
             lag: if shape.lag.is_empty() {
                 config.lag
@@ -89,6 +91,7 @@ impl Choices {
             threads: shape.threads.or(config.threads).unwrap_or_else(default_threads),
             thresholds,
             top: shape.top.or(config.top).unwrap_or(10),
+            full: shape.full,
             echo: Vec::new(),
         };
         choices.echo = choices.said(arguments, log.as_ref(), pattern.as_ref());

@@ -5,13 +5,15 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::anyhow;
-use roce_model::{Filter, Nanos, Severity};
+use roce_model::{Filter, Nanos};
 use toml::de::{DeTable, DeValue};
 
-use crate::options::arguments::{parse_bin, parse_lag, parse_max_flows, parse_severity, parse_threads};
+use crate::options::arguments::{parse_bin, parse_lag, parse_max_flows, parse_threads};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::parse_duration;
+use crate::options::fail_on::FailOn;
+use crate::options::nearest::nearest;
 use crate::options::rate::Rate;
 use crate::options::training::{Pattern, unreadable};
 
@@ -44,7 +46,7 @@ pub(crate) struct Config {
     pub(crate) bin: Option<Nanos>,
     pub(crate) dcqcn: Option<Reaction>,
     pub(crate) dscp_map: Option<DscpMap>,
-    pub(crate) fail_on: Option<Severity>,
+    pub(crate) fail_on: Option<FailOn>,
     pub(crate) flow: Option<Filter>,
     pub(crate) lag: Vec<Vec<String>>,
     pub(crate) link_rate: Option<Rate>,
@@ -134,6 +136,13 @@ impl Config {
                     let place = source.place(&key.span());
                     let name = key.get_ref().replace('-', "_");
                     if !thresholds.contains(&name.as_str()) {
+                        let option = name.replace('_', "-");
+                        if OPTIONS.contains(&option.as_str()) {
+                            return Err(anyhow!(
+                                "{place}: unknown threshold '{}'; hint: '{option}' is an option: write it above [{THRESHOLDS}]",
+                                key.get_ref()
+                            ));
+                        }
                         return Err(unknown(
                             "threshold",
                             key.get_ref(),
@@ -149,6 +158,12 @@ impl Config {
             }
             let option = name.replace('_', "-");
             if !OPTIONS.contains(&option.as_str()) {
+                let threshold = name.replace('-', "_");
+                if thresholds.contains(&threshold.as_str()) {
+                    return Err(anyhow!(
+                        "{place}: unknown key '{name}'; hint: '{threshold}' is a threshold: write it below a line [{THRESHOLDS}]"
+                    ));
+                }
                 let known = OPTIONS.iter().copied().chain([THRESHOLDS]);
                 return Err(unknown("key", name, &place, known));
             }
@@ -183,7 +198,7 @@ impl Config {
             "bin" => self.bin = Some(parse_bin(&text)?),
             "dcqcn" => self.dcqcn = Some(Reaction::parse(&text)?),
             "dscp-map" => self.dscp_map = Some(DscpMap::parse(&text)?),
-            "fail-on" => self.fail_on = Some(parse_severity(&text)?),
+            "fail-on" => self.fail_on = Some(FailOn::parse(&text)?),
             "flow" => self.flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
             "only-flow" => self.only_flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
             "link-rate" => self.link_rate = Some(Rate::parse(&text)?),
@@ -225,14 +240,6 @@ fn unknown<'a>(what: &str, name: &str, place: &str, known: impl Iterator<Item = 
     anyhow!("{place}: unknown {what} '{name}'{hint}")
 }
 
-/// The name that is most like `name`.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known.min_by(|a, b| {
-        let distance = |other| 1.0 - strsim::jaro_winkler(name, other);
-        distance(a).total_cmp(&distance(b))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,7 +267,7 @@ mod tests {
             (config.top, config.max_flows, config.threads),
             (Some(20), Some(1_000), Some(2))
         );
-        assert_eq!(config.fail_on, Some(Severity::Warning));
+        assert_eq!(config.fail_on, FailOn::parse("warning").ok());
         assert_eq!(config.lag, [["eth0", "eth1"]]);
         assert_eq!(config.flow.unwrap().to_string(), "service rc");
         let mut values: Vec<(&str, &Written)> = config
@@ -298,6 +305,14 @@ mod tests {
             (
                 "\n\nbin = \"5\"",
                 "rack.toml:3: bin: '5' is not a duration such as 100us, 1ms or 1.5s",
+            ),
+            (
+                "incast_senders = 3",
+                "rack.toml:1: unknown key 'incast_senders'; hint: 'incast_senders' is a threshold: write it below a line [thresholds]",
+            ),
+            (
+                "[thresholds]\nlink_rate = \"1G\"",
+                "rack.toml:2: unknown threshold 'link_rate'; hint: 'link-rate' is an option: write it above [thresholds]",
             ),
             ("top = true", "rack.toml:1: top: a text or a number is expected"),
             (

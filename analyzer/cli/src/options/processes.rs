@@ -13,17 +13,18 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 pub(crate) struct ProcessOptions {
     /// Only connections of this process (can be repeated)
     ///
-    /// Of live runs with --probe, and of their recordings: there hosts tell whose queue pairs are. Packets of queue pairs that were
-    /// there before, and of the connection manager, are nobody's, and left out. Of several such options, one has to hold.
-    #[arg(long, value_name = "PID")]
+    /// For live runs with --probe, and their recordings: the host reports the process of each new queue pair. Queue pairs that existed
+    /// before the run, and the connection manager's packets, have no known process and are left out: start the run before the job.
+    /// With several such options, one has to hold.
+    #[arg(long, value_name = "PID", help_heading = "Selection")]
     pid: Vec<u32>,
 
     /// Only connections of processes with this command, such as ib_write_bw (can be repeated)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Selection")]
     comm: Vec<String>,
 
     /// Only connections of processes in this cgroup itself, by folder (below /sys/fs/cgroup) or number (can be repeated)
-    #[arg(long, value_name = "FOLDER", value_parser = parse_cgroup)]
+    #[arg(long, value_name = "FOLDER", value_parser = parse_cgroup, help_heading = "Selection")]
     cgroup: Vec<u64>,
 }
 

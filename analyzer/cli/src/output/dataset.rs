@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use roce_model::Sink;
-use roce_pipeline::folder::Folder;
+use roce_pipeline::folder::{DOCUMENT, Folder, PAGE};
 
 /// Begins the results in `dir`.
 pub(crate) fn dataset(dir: &Path, overwrite: bool, parallel: bool) -> anyhow::Result<Box<dyn Sink>> {
@@ -20,4 +20,14 @@ pub(crate) fn live_dataset(
     parts: Duration,
 ) -> anyhow::Result<Box<dyn Sink + Send>> {
     Ok(Box::new(Folder::create_live(dir, overwrite, parts)?))
+}
+
+/// The paths in the folder of results, for people.
+pub(crate) fn written(dir: &Path) -> String {
+    format!(
+        "{}, {} and Parquet tables in {}",
+        dir.join(PAGE).display(),
+        dir.join(DOCUMENT).display(),
+        dir.display()
+    )
 }

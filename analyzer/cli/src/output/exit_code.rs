@@ -2,16 +2,27 @@
 
 use std::process::ExitCode;
 
-use roce_model::{RunSummary, Severity};
+use roce_model::RunSummary;
 
-/// 2 when an input failed, 1 when a finding is at or over the limit.
-pub(crate) fn exit_code(all_read: bool, summary: &RunSummary, limit: Option<Severity>) -> ExitCode {
-    let worst = summary.findings.iter().map(|finding| finding.severity).max();
+use crate::options::fail_on::FailOn;
+use crate::output::messages;
+
+/// 2 when an input failed, 1 when there is a finding that `fail_on` names: a line on standard error says which.
+pub(crate) fn exit_code(all_read: bool, summary: &RunSummary, fail_on: &FailOn) -> ExitCode {
+    let failed: Vec<String> = summary
+        .findings
+        .iter()
+        .filter(|finding| fail_on.holds(finding))
+        .map(|finding| format!("{} ({})", finding.id, finding.severity.name()))
+        .collect();
+    if !failed.is_empty() {
+        messages::failed("--fail-on", &failed.join(", "));
+    }
     if !all_read {
         ExitCode::from(2)
-    } else if limit.is_some_and(|limit| worst >= Some(limit)) {
-        ExitCode::from(1)
-    } else {
+    } else if failed.is_empty() {
         ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
     }
 }

@@ -36,6 +36,20 @@ pub(crate) fn warn(input: &str, text: &str) {
     aside(&format!("{style}warning{style:#}: {input}: {text}"));
 }
 
+/// What made a run fail by an option such as `--fail-on`, on standard error.
+pub(crate) fn failed(option: &str, reasons: &str) {
+    let style = anstyle::Style::new()
+        .bold()
+        .fg_color(Some(anstyle::AnsiColor::Red.into()));
+    aside(&format!("{style}failed{style:#}: {option}: {reasons}"));
+}
+
+/// The paths of results, on standard error.
+pub(crate) fn wrote(paths: &str) {
+    let style = anstyle::Style::new().bold();
+    aside(&format!("{style}wrote{style:#}: {paths}"));
+}
+
 /// Something to know of a run, on standard error.
 #[cfg(feature = "probe")]
 pub(crate) fn note(input: &str, text: &str) {

@@ -5,8 +5,9 @@ use std::io::Write;
 use roce_report::{Style, TerminalReport};
 
 /// The text of a run at its end.
-pub(crate) fn terminal(top: usize) -> TerminalReport<impl Write> {
-    TerminalReport::new(anstream::stdout(), style(top))
+pub(crate) fn terminal(top: usize, full: bool) -> TerminalReport<impl Write> {
+    let style = Style { full, ..style(top) };
+    TerminalReport::new(anstream::stdout(), style)
 }
 
 /// How text on standard output looks.
@@ -17,6 +18,8 @@ pub(crate) fn style(top: usize) -> Style {
         color: anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never,
         unicode: unicode(),
         top,
+        full: false,
+        rows: terminal_size::terminal_size_of(std::io::stdout()).map(|(_, rows)| usize::from(rows.0)),
     }
 }
 

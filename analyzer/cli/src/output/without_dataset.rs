@@ -15,3 +15,7 @@ pub(crate) fn dataset(_: &Path, _: bool, _: bool) -> anyhow::Result<Box<dyn Sink
 pub(crate) fn live_dataset(_: &Path, _: bool, _: Duration) -> anyhow::Result<Box<dyn Sink + Send>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
+
+pub(crate) fn written(dir: &Path) -> String {
+    dir.display().to_string()
+}

@@ -167,7 +167,7 @@ function unknowns() {
     told.push(
       `${count(totals.undecodable)} frames lead to RoCE but could not be decoded${totals.cut_by_snaplen ? `; of ${count(totals.cut_by_snaplen)} a header was cut by the snaplen` : ""}.`,
     );
-  if (totals.fragments) told.push(`What ${many(totals.fragments, "fragment")} of UDP datagrams carry cannot be told.`);
+  if (totals.fragments) told.push(`What ${many(totals.fragments, "fragment")} of UDP datagrams carry is not known.`);
   if (flows.length && taps.every((tap) => tap.vantage == null))
     told.push("Nothing in the traffic shows where the taps stand: whether senders react to CNPs cannot be judged.");
   if (unpaired)
@@ -198,7 +198,7 @@ function unknowns() {
     told.push(
       `This page joins ${count(datasets.size)} datasets. Verdicts and episodes were concluded for each of them alone, and say so.`,
     );
-  return told.length ? told : ["Nothing that this page would know of."];
+  return told.length ? told : ["Nothing is missing that this page knows of."];
 }
 
 /** What every number means: the descriptions of the tables' columns. */

@@ -225,6 +225,77 @@ function drawMark(context, { kind }, x, y, end) {
   context.stroke();
 }
 
+/** Marks, notifications and pauses of one flow by slot: those that were seen, each with a share of its lane's height. */
+function flowLanes(flow) {
+  const data = new Map(),
+    width = model.head.width;
+  const series = (name) => flow.series?.get(name) ?? EMPTY;
+  const all = series("data_packets");
+  for (let i = 0; i < all.count; i++) data.set(all.slots[i], all.values[i]);
+  const lane = (id, name, color, metric, share, told) => {
+    const { slots, values, count: length } = series(metric),
+      bars = [];
+    for (let i = 0; i < length; i++) {
+      if (!(values[i] > 0)) continue;
+      bars.push({ from: slotBegin(slots[i]), value: values[i], share: share(values[i], slots[i]) });
+    }
+    return { id, name, color, bars, told: () => told(inView(bars)) };
+  };
+  const inView = (bars) => bars.filter((bar) => bar.from + width > view.from && bar.from < view.to);
+  const sum = (bars) => bars.reduce((sum, bar) => sum + bar.value, 0);
+  return [
+    lane(
+      "ce",
+      "CE share",
+      theme.kind.ecn,
+      "ce",
+      (value, slot) => Math.min(1, value / (data.get(slot) || value)),
+      (bars) => `${count(sum(bars))} packets marked`,
+    ),
+    lane(
+      "cnp",
+      "CNPs",
+      theme.flows[3],
+      "cnp",
+      () => 1,
+      (bars) => many(sum(bars), "CNP"),
+    ),
+    lane(
+      "pause",
+      "paused",
+      theme.kind.pause,
+      "pause_ns",
+      (value) => Math.min(1, value / width),
+      (bars) => duration(sum(bars)),
+    ),
+  ].filter((lane) => lane.bars.length);
+}
+
+/** Draws these lanes below the PSNs, on the same axis. */
+function drawFlowLanes(canvas, lanes, width) {
+  const high = 22,
+    context = fit(canvas, width, lanes.length * high + 2);
+  lanes.forEach((lane, number) => {
+    const bottom = (number + 1) * high - 2;
+    context.fillStyle = theme.quiet;
+    context.textAlign = "right";
+    context.fillText(lane.name, LEFT - 6, bottom - 8);
+    context.strokeStyle = theme.grid;
+    context.beginPath();
+    context.moveTo(LEFT, bottom + 0.5);
+    context.lineTo(width - RIGHT, bottom + 0.5);
+    context.stroke();
+    context.fillStyle = lane.color;
+    for (const bar of lane.bars) {
+      const from = Math.max(LEFT, xOf(bar.from, width)),
+        to = Math.min(width - RIGHT, Math.max(from + 1, xOf(bar.from + model.head.width, width)));
+      if (to <= LEFT || from >= width - RIGHT) continue;
+      const height = Math.max(2, bar.share * (high - 5));
+      context.fillRect(from, bottom - height, to - from, height);
+    }
+  });
+}
+
 /** Opens the page of the flow in the view, or closes it. */
 function buildFlowPage() {
   const dialog = $("flow");
@@ -237,6 +308,7 @@ function buildFlowPage() {
   const peer = model.flowById.get(at("peer_flow_id"));
   const psns = psnsOf(flow, peer),
     canvas = el("canvas", { role: "img", id: "psn-canvas" }),
+    lanes = el("canvas", { role: "img", id: "flow-lanes" }),
     stretch = el("span", { class: "quiet" });
   const kinds = [...new Set(psns.marks.map((mark) => mark.kind))].filter((kind) => MARKS[kind][1]);
   const events = eventsOf(
@@ -267,7 +339,7 @@ function buildFlowPage() {
             el(
               "div",
               { "data-column": column.name, "data-value": String(total(flow, column)) },
-              el("dt", { title: column.meaning }, column.name.replaceAll("_", " ")),
+              el("dt", { title: column.meaning }, withoutUnit(column)),
               el("dd", {}, inUnit(total(flow, column), column)),
             ),
           ),
@@ -282,6 +354,13 @@ function buildFlowPage() {
       "aria-label",
       `PSN over time, ${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}: ${kinds.map((kind) => `${marks.filter((mark) => mark.kind === kind).length} × ${MARKS[kind][0]}`).join(", ") || "no loss, resend or NAK"}. The events stand in the table below.`,
     );
+    const beside = flowLanes(flow);
+    lanes.hidden = !beside.length;
+    if (beside.length) {
+      drawFlowLanes(lanes, beside, Math.max(300, lanes.parentElement.clientWidth));
+      lanes.dataset.lanes = beside.map((lane) => lane.id).join(" ");
+      lanes.setAttribute("aria-label", beside.map((lane) => `${lane.name}: ${lane.told()}`).join("; "));
+    }
     stretch.textContent = ` ${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}`;
   };
   flowPage.draw = draw;
@@ -342,7 +421,7 @@ function buildFlowPage() {
             }),
           )
         : el("p", { class: "quiet" }, "This flow carries no requests of its own."),
-      psns.lines.length ? el("div", { class: "psn" }, canvas) : "",
+      psns.lines.length ? el("div", { class: "psn" }, canvas, lanes) : "",
       psns.lines.length
         ? el(
             "p",
@@ -368,6 +447,9 @@ function buildFlowPage() {
 }
 
 const flowPage = { draw: null };
+
+/** The name of a column for people: its value is shown with a unit, which the name need not repeat. */
+const withoutUnit = (column) => column.name.replace(/_(ns|bps)$/, "").replaceAll("_", " ");
 
 /** A column of a flow over its epochs: counts add up, the rest is the first one's. */
 function total(flow, column) {

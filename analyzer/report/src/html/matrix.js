@@ -129,13 +129,14 @@ function buildMatrix() {
           el(
             "table",
             { class: `matrix ${name}`, "data-measure": name },
-            el("caption", { class: "quiet" }, `${measure.about}, from row to column`),
+            el("caption", { class: "quiet" }, el("span", {}, `${measure.about}, from row to column`)),
             el("thead", {}, head),
             el("tbody", {}, body),
           ),
         )
       : el("p", { class: "quiet" }, "No flow was seen."),
   );
+  showStrongest(place);
   if (label)
     [...place.querySelectorAll("button")]
       .find((button) => label === (button.getAttribute("aria-label") ?? button.textContent))
@@ -159,4 +160,13 @@ function buildMatrix() {
       ),
     ),
   );
+}
+
+/** On narrow screens the cell with most is scrolled into view: hosts in their order can leave the first columns empty. */
+function showStrongest(place) {
+  const scroller = place.querySelector(".scroller");
+  if (!scroller || scroller.scrollWidth <= scroller.clientWidth) return;
+  const cells = [...scroller.querySelectorAll("td[data-value]")];
+  const most = cells.reduce((most, cell) => (Number(cell.dataset.value) > Number(most?.dataset.value ?? 0) ? cell : most), null);
+  if (most) scroller.scrollLeft = Math.max(0, most.offsetLeft + most.offsetWidth + 8 - scroller.clientWidth);
 }

@@ -177,14 +177,21 @@ function eventsGrid(id = "events", rows = null, height = 420) {
           ? duration(value)
           : count(value),
   };
+  const time = shift(stored(table, "events", "time", "Time"));
+  // Congestion notifications are counted by bin: their time is that of the bin.
+  const exact = time.text;
+  time.text = (value, row) =>
+    table.value("kind", place(row)) === "cnp" && value != null
+      ? `${exact(value, row)} + ${duration(Number(model.run.run.bin_ns))}`
+      : exact(value, row);
   const columns = [
-    shift(stored(table, "events", "time", "Time")),
+    time,
     shift(stored(table, "events", "kind", "What")),
     ...(rows ? [] : [flow]),
     shift(stored(table, "events", "psn", "PSN")),
     value,
     { ...shift(stored(table, "events", "detail", "Detail")), wide: true },
-    shift(stored(table, "events", "source", "Told by")),
+    shift(stored(table, "events", "source", "Source")),
     shift(stored(table, "events", "tap", "Tap")),
   ];
   return new Grid({

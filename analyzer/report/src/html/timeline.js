@@ -89,7 +89,14 @@ function drawTimeline() {
     }
     track.canvas.setAttribute("aria-label", inWords(track));
   }
-  for (const id of ["time-above", "time-axis"]) drawTime(fit($(id), width, 24), width, 24);
+  for (const id of ["time-above", "time-axis"]) {
+    const context = fit($(id), width, 24);
+    drawTime(context, width, 24);
+    if (isWhole()) continue;
+    context.fillStyle = theme.accent;
+    context.textAlign = "left";
+    context.fillText("zoomed", 2, 15);
+  }
   drawOverview(width);
   drawCursor();
   $("tracks").dataset.from = String(view.from - model.begin);
@@ -119,7 +126,7 @@ function drawOverview(width) {
   let canvas = place.firstChild;
   if (!canvas) place.append((canvas = el("canvas", { "aria-hidden": "true" })));
   const height = 34,
-    context = fit(canvas, width, height),
+    context = fit(canvas, width, height + 14),
     rateTrack = timeline.tracks.find((track) => track.id === "rate");
   const x = (time) => LEFT + ((time - model.begin) / (model.end - model.begin)) * (width - LEFT - RIGHT);
   context.fillStyle = theme.quiet;
@@ -150,6 +157,14 @@ function drawOverview(width) {
     const from = x(model.time(row.start));
     context.fillRect(from, 1, Math.max(2, x(model.time(row.end)) - from), 3);
   }
+  // Its own ends, so that nobody reads the axis of the tracks below as that of the whole run.
+  context.fillStyle = theme.quiet;
+  context.textBaseline = "alphabetic";
+  context.textAlign = "left";
+  context.fillText("0", LEFT, height + 12);
+  context.textAlign = "right";
+  context.fillText(duration(model.end - model.begin), width - RIGHT, height + 12);
+  context.textBaseline = "middle";
   context.fillStyle = theme.select;
   context.fillRect(x(view.from), 0, Math.max(2, x(view.to) - x(view.from)), height);
   context.strokeStyle = theme.accent;

@@ -7,7 +7,7 @@ const CLASSES = [
   ["network_lost", "lost in the network", "loss"],
   ["lost_downstream", "lost behind the tap", "pause"],
   ["response_network_lost", "READ responses lost", "rnr"],
-  ["ambiguous", "ambiguous", "ecn"],
+  ["ambiguous", "unclear", "ecn"],
   ["unresolved", "unresolved", "rest"],
   ["reordered", "reordered", "incast"],
   ["capture_lost", "missed by the capture", "stall"],
@@ -305,9 +305,9 @@ function makeTracks() {
     };
   });
 
-  track("host", "Host events", "What hosts told: queue pairs, asynchronous events, timers, drops, counters", () => {
+  track("host", "Host events", "Reports of hosts: queue pairs, asynchronous events, timers, drops, counters", () => {
     const rows = eventsOf((kind, row) => model.events.value("source", row) !== "capture");
-    if (!rows.length) return "no host told of anything (live runs with the probe do)";
+    if (!rows.length) return "no host reported anything (live runs with the probe do)";
     const shown = rows.filter(
       (row) =>
         !isFiltered() ||

@@ -149,7 +149,7 @@ fn resent(view: &View<'_>) -> Vec<String> {
         format!("{} payload", bytes(totals.retransmitted_bytes)),
     ];
     if totals.wasted_bytes > 0 {
-        items.push(format!("{} of it for nothing", bytes(totals.wasted_bytes)));
+        items.push(format!("{} of it wasted", bytes(totals.wasted_bytes)));
     }
     if totals.resend_runs > 0 {
         items.push(format!(

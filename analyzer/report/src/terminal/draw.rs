@@ -89,6 +89,8 @@ mod tests {
         color: true,
         unicode: true,
         top: 10,
+        full: false,
+        rows: None,
     };
 
     fn column(volume: f64, has_ce: bool, has_trouble: bool) -> Column {

@@ -2,19 +2,23 @@
 
 use roce_model::{EpisodeRow, Nanos};
 
-use super::grid::{Column, end_cut, lay};
-use super::ink::{Ink, clean, shorten};
+use super::Style;
+use super::field::padded;
+use super::grid::{Column, lay};
+use super::ink::{Ink, clean, shorten, width};
 use super::number::{ABSENT, plural, short_count};
 use super::summary::View;
 use super::verdicts::three_digits;
 
 /// Episodes that are shown on wide screens; of more, those with most losses and marks.
 const SHOWN: usize = 8;
-/// The same where the cause needs a line of its own.
+/// Episodes that are shown on narrow ones, where causes have lines of their own.
 const SHOWN_NARROW: usize = 4;
-/// From here on there is room for the cause beside the numbers.
+/// Screens are wide from here on.
 const WIDE: usize = 100;
 
+/// Blanks between the numbers and a cause beside them.
+const GAP: usize = 2;
 /// Blanks before a cause on a line of its own.
 const INDENT: usize = 4;
 
@@ -36,7 +40,11 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
         ))
     });
     let wide = style.width >= WIDE;
-    worst.truncate(if wide { SHOWN } else { SHOWN_NARROW });
+    worst.truncate(match style.full {
+        true => all,
+        false if wide => SHOWN,
+        false => SHOWN_NARROW,
+    });
     worst.sort_by_key(|row| (row.start, row.episode));
     let origin = run.span.map(|span| span.first).unwrap_or_default();
     let several = run.taps.len() > 1;
@@ -91,18 +99,34 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
         String::new()
     };
     let mut lines = vec![String::new(), format!(" {}{shown}", Ink::Bold.of(&title))];
-    if wide {
-        lines.extend(lay(columns, Some(cause), style));
-        return lines;
+    lines.extend(with_causes(lay(columns, None, style), &cause, wide, style));
+    lines
+}
+
+/// The lines of the table with the causes: beside the numbers where all of them have room there, else on lines of their own.
+fn with_causes(table: Vec<String>, cause: &Column, wide: bool, style: &Style) -> Vec<String> {
+    let used = table.iter().map(|line| width(line)).max().unwrap_or(0);
+    if wide && used + GAP + cause.width() <= style.width {
+        let title = Ink::Bold.of(cause.title);
+        let causes = std::iter::once(&title).chain(&cause.cells);
+        let beside = |(line, cause): (&String, &String)| {
+            let line = format!("{}{:GAP$}{cause}", padded(line, used), "");
+            line.trim_end().to_owned()
+        };
+        return table.iter().zip(causes).map(beside).collect();
     }
-    let mut drawn = lay(columns, None, style).into_iter();
-    lines.extend(drawn.next());
-    for (place, (row, said)) in drawn.zip(&cause.cells).enumerate() {
+    let mut rows = table.into_iter();
+    let mut lines: Vec<String> = rows.next().into_iter().collect();
+    for (place, (row, text)) in rows.zip(&cause.cells).enumerate() {
         lines.push(row);
-        // What several in a row have in common is said once, after the last of them.
-        if !said.is_empty() && cause.cells.get(place + 1) != Some(said) {
-            let cause = end_cut(said, style.width.saturating_sub(INDENT), style.unicode);
-            lines.push(format!("{:INDENT$}{}", "", Ink::Faint.of(&cause)));
+        // A cause that several in a row have in common stands once, after the last of them.
+        if !text.is_empty() && cause.cells.get(place + 1) != Some(text) {
+            let wrapped = textwrap::wrap(text, style.width.saturating_sub(INDENT));
+            lines.extend(
+                wrapped
+                    .iter()
+                    .map(|line| format!("{:INDENT$}{}", "", Ink::Faint.of(line))),
+            );
         }
     }
     lines

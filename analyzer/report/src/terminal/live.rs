@@ -84,8 +84,12 @@ pub struct LiveReport<W, C> {
     end: TerminalReport<W>,
     counted: C,
     before: Counted,
+    /// The time of the first row since the last line.
+    first: Option<Nanos>,
     names: HashMap<FlowId, FlowKey, foldhash::fast::RandomState>,
     seen: HashMap<(FlowId, TapId), Seen, foldhash::fast::RandomState>,
+    /// Rows that are not counted yet: a paced replay reads a little ahead of its position.
+    coming: Vec<(Nanos, FlowId, TapId, Seen)>,
 }
 
 impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
@@ -96,8 +100,10 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
             end: TerminalReport::new(out, style),
             counted,
             before,
+            first: None,
             names: HashMap::default(),
             seen: HashMap::default(),
+            coming: Vec::new(),
         }
     }
 
@@ -105,9 +111,18 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
     fn lines(&mut self) -> Vec<String> {
         let now = (self.counted)();
         let before = std::mem::replace(&mut self.before, now);
-        let time = now.now.since(before.now);
+        // Before the first line of a replay nothing is known but its first row.
+        let since = match self.first.take() {
+            Some(first) if before.now == Nanos(0) => first,
+            _ => before.now,
+        };
+        let time = now.now.since(since);
         // What several taps saw counts once: from the one that saw most of it.
         let mut flows: HashMap<FlowId, Seen, foldhash::fast::RandomState> = HashMap::default();
+        let due = self.coming.extract_if(.., |(time, ..)| *time <= now.now);
+        for (_, flow, tap, seen) in due {
+            self.seen.entry((flow, tap)).or_default().add(&seen);
+        }
         for ((flow, _), seen) in self.seen.drain() {
             let most = flows.entry(flow).or_default();
             if seen.packets > most.packets {
@@ -236,6 +251,7 @@ impl<W: Write, C: Fn() -> Counted> Sink for LiveReport<W, C> {
             let (Some(flow), Some(tap)) = (rows.flow_id.at(row), rows.tap.at(row)) else {
                 continue;
             };
+            self.first = self.first.or_else(|| rows.time.at(row).map(|time| Nanos(*time)));
             let number = |values: &roce_model::Values<u32>| u64::from(values.at(row).copied().unwrap_or(0));
             let seen = Seen {
                 packets: number(&rows.packets),
@@ -246,10 +262,8 @@ impl<W: Write, C: Fn() -> Counted> Sink for LiveReport<W, C> {
                 resent: number(&rows.retransmitted_packets),
                 missing: rows.missing.at(row).copied().unwrap_or(0),
             };
-            self.seen
-                .entry((FlowId(*flow), TapId(*tap)))
-                .or_default()
-                .add(&seen);
+            let time = rows.time.at(row).map_or(Nanos(0), |time| Nanos(*time));
+            self.coming.push((time, FlowId(*flow), TapId(*tap), seen));
         }
         self.end.timeline(rows)
     }
@@ -279,6 +293,30 @@ mod tests {
             destination_qpn: Qpn::new(0x11),
             ..FlowKey::of(&roce_model::Packet::default().roce)
         }
+    }
+
+    #[test]
+    fn the_first_line_of_a_replay_has_a_rate() {
+        // Nothing is known of the time before the first row: 125 MB in the second after it are 1 Gbit/s.
+        let counted = Cell::new(Counted::default());
+        let mut report = LiveReport::new(Vec::new(), Style::default(), || counted.get());
+        let begin = Nanos(1_795_284_000_000_000_000);
+        let mut rows = TimelineColumns::default();
+        rows.push(&TimelineRow {
+            time: begin,
+            packets: 1_000,
+            payload_bytes: 125_000_000,
+            ..TimelineRow::default()
+        });
+        report.timeline(&rows).unwrap();
+        counted.set(Counted {
+            now: Nanos(begin.0 + Nanos::SECOND),
+            frames: 1_000,
+            ..Counted::default()
+        });
+        report.interval().unwrap();
+        let text = String::from_utf8(report.end.into_inner()).unwrap();
+        assert!(text.contains("1,000 RoCE packets, 1 flow, 1.00 Gbit/s"), "{text}");
     }
 
     #[test]
@@ -331,6 +369,17 @@ mod tests {
         after(2_042, 0, 0);
         report.interval().unwrap();
         report.timeline(&rows).unwrap();
+        after(9_042, 5_000, 1);
+        report.interval().unwrap();
+        // A replay reads ahead: rows of later times wait for their time.
+        let mut ahead = TimelineColumns::default();
+        ahead.push(&TimelineRow {
+            time: Nanos(counted.get().now.0 + 1_500_000_000),
+            ..row
+        });
+        report.timeline(&ahead).unwrap();
+        after(9_042, 5_000, 1);
+        report.interval().unwrap();
         after(9_042, 5_000, 1);
         report.interval().unwrap();
         assert_snapshot!(String::from_utf8(report.end.into_inner()).unwrap());

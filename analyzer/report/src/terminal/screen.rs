@@ -95,6 +95,11 @@ impl Screen {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The run begins paused: it waits for keys.
+    pub fn pause(&self) {
+        self.inner().view.paused = true;
+    }
+
     /// A key was pressed: what it asks for, unless it is of the screen alone.
     pub fn key(&self, key: Key) -> Option<Command> {
         let inner = &mut *self.inner();

@@ -16,6 +16,8 @@ const PLAIN: Style = Style {
     color: false,
     unicode: true,
     top: 10,
+    full: false,
+    rows: None,
 };
 
 #[test]
@@ -202,5 +204,47 @@ fn the_numbers_are_those_of_the_rows() {
         "and 2 more flows with 3.07 MB (3.85 % of all payload)",
     ] {
         assert!(screen.contains(expected), "no {expected:?} in\n{screen}");
+    }
+}
+
+#[test]
+fn text_longer_than_the_terminal_ends_with_the_verdicts() {
+    let tall = |rows| screen(&trouble(), Style { rows, ..PLAIN });
+    let whole = tall(None);
+    let lines = whole.lines().count();
+    // A line is left for the prompt.
+    assert_eq!(tall(Some(lines + 1)), whole);
+    for rows in [24, 50] {
+        let text = tall(Some(rows));
+        let again = text
+            .strip_prefix(whole.as_str())
+            .unwrap_or_else(|| panic!("{text}"));
+        assert!(again.lines().count() <= rows / 2 + 3, "{again}");
+        let verdict = whole.lines().next().unwrap();
+        assert!(again.contains(verdict), "{again}");
+        assert!(again.contains("loss.network"), "{again}");
+        assert!(!again.contains("next:"), "{again}");
+    }
+}
+
+#[test]
+fn everything_is_shown_when_wanted() {
+    let run = trouble();
+    let full = screen(&run, Style { full: true, ..PLAIN });
+    let short = screen(&run, PLAIN);
+    let count = |text: &str, what: &str| text.matches(what).count();
+    assert!(count(&full, "next:") > count(&short, "next:"), "{full}");
+    assert!(!full.contains("with most losses and marks"), "{full}");
+}
+
+#[test]
+fn a_cause_is_never_cut_on_screens_of_80_columns_and_more() {
+    let mut run = incast();
+    let cause = "5 senders at once into 10.0.1.1, which takes a sentence that is longer than a line of eighty columns";
+    run.run.episodes[0].cause = cause.into();
+    for width in [80, 100, 120, 160] {
+        let text = screen(&run, Style { width, ..PLAIN });
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(cause), "{width}: {text}");
     }
 }

@@ -1,17 +1,17 @@
 //! What the screen begins with: the findings, the worst first, and what became of missing packets. Where nothing was
 //! found, it says what could not be seen from where the capture was taken.
 
-use roce_model::{Confidence, Fact, FindingRow, Nanos, Severity};
+use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity, Span};
 
 use super::field::{field, wrapped};
 use super::ink::{Ink, clean};
 use super::number::{bytes, count, float, percent, plural, rate_of};
 use super::summary::View;
 
-/// Findings from `warning` on that are told with their numbers and what to check next.
+/// Findings from `warning` on that are shown with their numbers and next step.
 const IN_FULL: usize = 3;
-/// Findings that are told at all; the others are counted.
-const TOLD: usize = 8;
+/// Findings that are shown at all; the others are counted.
+const SHOWN: usize = 8;
 
 /// How a severity looks: by colour, symbol and word, so that none of them is needed.
 pub(super) fn mark(severity: Severity, unicode: bool) -> (Ink, &'static str) {
@@ -31,30 +31,114 @@ pub(super) fn mark(severity: Severity, unicode: bool) -> (Ink, &'static str) {
 pub(super) fn verdicts(view: &View<'_>) -> Vec<String> {
     let findings = &view.run.findings;
     let mut lines = field("verdict", &counts(view), view.style);
+    lines.extend(field("congested", &congested(view), view.style));
     lines.extend(field("holes", &holes(view), view.style));
     if findings.is_empty() {
         lines.extend(field("blind to", &blind(view), view.style));
         return lines;
     }
     lines.push(String::new());
-    for (place, finding) in findings.iter().take(TOLD).enumerate() {
+    let shown = if view.style.full { findings.len() } else { SHOWN };
+    for (place, finding) in findings.iter().take(shown).enumerate() {
         // The worst one has room for more numbers than the others.
         let numbers = match place {
+            _ if view.style.full => usize::MAX,
             _ if finding.severity < Severity::Warning => 0,
             0 => 2,
             1..IN_FULL => 1,
             _ => 0,
         };
-        lines.extend(told(finding, numbers, view));
+        lines.extend(said(finding, numbers, view));
     }
-    if let Some(left) = findings.get(TOLD..).filter(|left| !left.is_empty()) {
+    if let Some(left) = findings.get(shown..).filter(|left| !left.is_empty()) {
         let ids: Vec<String> = left.iter().map(|finding| clean(finding.id)).collect();
         let title = format!("and {} more", left.len());
         lines.extend(field(&title, &ids, view.style));
     }
-    let hint = "roce-analyze --explain ID says what one means";
+    let hint = "roce-analyze --explain ID: its meaning, what would make it surer";
     lines.extend(field("", &[Ink::Faint.of(hint)], view.style));
     lines
+}
+
+/// The verdicts for the end of text that does not fit the terminal: a sentence for each finding, as many as fit on half a screen.
+pub(super) fn again(view: &View<'_>) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    lines.extend(field("verdict", &counts(view), view.style));
+    let room = view.style.rows.unwrap_or(usize::MAX) / 2;
+    for (place, finding) in view.run.findings.iter().enumerate() {
+        let more = said(finding, 0, view);
+        if place > 0 && lines.len() + more.len() > room {
+            break;
+        }
+        lines.extend(more);
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// How much of the time something was congested, and whether the control loop kept up: many episodes and a verdict that is ok do not
+/// contradict each other.
+fn congested(view: &View<'_>) -> Vec<String> {
+    let run = view.run;
+    let Some(length) = run.span.map(Span::length).filter(|length| length.0 > 0) else {
+        return Vec::new();
+    };
+    let congestion = || {
+        run.episodes.iter().filter(|row| {
+            matches!(
+                row.kind,
+                EpisodeKind::Ecn | EpisodeKind::Incast | EpisodeKind::Pause
+            )
+        })
+    };
+    let congested = union(congestion().map(|row| (row.start, row.end)));
+    if congested.0 == 0 {
+        return Vec::new();
+    }
+    // A bin that begins before the last frame can end behind it.
+    let congested = congested.min(length);
+    let share = percent(congested.0, length.0).unwrap_or_default();
+    let mut items = vec![format!(
+        "{congested} of {length} ({share}), in {}",
+        plural(congestion().count() as u64, "episode", "episodes")
+    )];
+    let works = run.findings.iter().find(|finding| finding.id == "ecn.working");
+    let is_quiet = run
+        .findings
+        .iter()
+        .all(|finding| finding.severity < Severity::Warning)
+        && run.totals.network_lost == 0
+        && run.totals.lost_downstream == 0
+        && run.totals.pause_frames == 0;
+    if let Some(works) = works.filter(|_| is_quiet) {
+        let slowed = ["flows_slowed", "receivers_with_fewer_arrivals"]
+            .iter()
+            .any(|name| {
+                works
+                    .evidence
+                    .0
+                    .iter()
+                    .any(|(known, fact)| known == name && *fact != Fact::Count(0))
+            });
+        items.push(if slowed {
+            "no loss seen, senders slowed down: the control loop kept up".to_owned()
+        } else {
+            "no loss seen: packets were marked, not dropped".to_owned()
+        });
+    }
+    items
+}
+
+/// The length of all intervals together, each moment counted once.
+fn union(intervals: impl Iterator<Item = (Nanos, Nanos)>) -> Nanos {
+    let mut intervals: Vec<(Nanos, Nanos)> = intervals.collect();
+    intervals.sort_unstable();
+    let (mut sum, mut until) = (0u64, Nanos(0));
+    for (start, end) in intervals {
+        sum = sum.saturating_add(end.since(start.max(until)).0);
+        until = until.max(end);
+    }
+    Nanos(sum)
 }
 
 /// `1 critical, 2 warnings`.
@@ -89,7 +173,7 @@ fn counts(view: &View<'_>) -> Vec<String> {
 }
 
 /// A finding: one sentence; with lines for its numbers, these too, and what to check next.
-fn told(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<String> {
+fn said(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<String> {
     let style = view.style;
     let (ink, symbol) = mark(finding.severity, style.unicode);
     let name = format!("{symbol} {}", finding.severity.name());
@@ -102,6 +186,10 @@ fn told(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<S
         None => "",
     };
     words.extend(concerns.split_whitespace().map(str::to_owned));
+    if lines_of_numbers == 0 && finding.confidence != Confidence::High {
+        words.push("(confidence".to_owned());
+        words.push(format!("{})", finding.confidence.name()));
+    }
     let mut lines = wrapped(&name, &words, ink, style);
     if lines_of_numbers == 0 {
         return lines;
@@ -110,9 +198,9 @@ fn told(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<S
     if finding.confidence != Confidence::High {
         numbers.insert(0, format!("confidence {}", finding.confidence.name()));
     }
-    let said = field("", &numbers, style).into_iter().take(lines_of_numbers);
+    let facts = field("", &numbers, style).into_iter().take(lines_of_numbers);
     let kept = lines.len();
-    lines.extend(said);
+    lines.extend(facts);
     if let Some(last) = lines.get_mut(kept..).and_then(<[String]>::last_mut)
         && last.ends_with(',')
     {
@@ -150,6 +238,8 @@ fn numbers(finding: &FindingRow) -> Vec<String> {
                 Fact::Text(value) if value.is_empty() => return None,
                 Fact::Text(value) => clean(value),
             };
+            // One word on the screen for what the columns call ambiguous.
+            let name = if *name == "ambiguous" { "unclear" } else { *name };
             let name = name.trim_end_matches("_ns").trim_end_matches("_bps");
             Some(format!("{} {value}", clean(&name.replace('_', " "))))
         })
@@ -207,7 +297,7 @@ fn holes(view: &View<'_>) -> Vec<String> {
             ),
             part(totals.reordered, "came late", None),
             part(totals.capture_lost, "not captured", Some(Ink::Warn)),
-            part(totals.ambiguous, "inside go-back-N runs", None),
+            part(totals.ambiguous, "unclear (inside go-back-N runs)", None),
             part(totals.unresolved, "unresolved", Some(Ink::Warn)),
         ];
         let mut classes = classes.into_iter().flatten();
@@ -334,6 +424,15 @@ mod tests {
                 "flow a?b"
             ]
         );
+    }
+
+    #[test]
+    fn moments_count_once() {
+        let union =
+            |intervals: &[(u64, u64)]| super::union(intervals.iter().map(|(a, b)| (Nanos(*a), Nanos(*b)))).0;
+        assert_eq!(union(&[]), 0);
+        // 0 to 10 and 20 to 25; 2 to 5 lies inside, 8 to 12 adds two.
+        assert_eq!(union(&[(20, 25), (0, 10), (2, 5), (8, 12)]), 17);
     }
 
     #[test]

@@ -53,6 +53,39 @@ fn a_compression_that_breaks_at_once_is_an_error() {
 }
 
 #[test]
+fn a_concatenated_capture_is_named() {
+    let section = {
+        let mut section = vec![
+            0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0,
+        ];
+        section.extend([0xff; 8]);
+        section.extend([28, 0, 0, 0]);
+        section
+    };
+    for (first, second, frames_before) in [
+        (pcap(3), pcap(2), 3),
+        (pcap(3), section.clone(), 3),
+        (section.clone(), pcap(2), 0),
+    ] {
+        let (at, whole) = (first.len(), [first, second].concat());
+        for block_bytes in [1, 50, 1 << 20] {
+            let (frames, error) = drain(&mut from(whole.clone(), block_bytes).unwrap());
+            assert_eq!(frames, frames_before, "{at}");
+            assert_eq!(
+                error.unwrap().to_string(),
+                format!(
+                    "memory: byte {at}: another capture begins here\n\
+                     hint: give concatenated captures one by one; mergecap joins them into one file"
+                )
+            );
+        }
+    }
+    // Sections of one pcapng file follow each other: no error.
+    let (_, error) = drain(&mut from([section.clone(), section].concat(), 64).unwrap());
+    assert!(error.is_none(), "{error:?}");
+}
+
+#[test]
 fn a_corrupt_record_is_told_where_it_begins() {
     let mut capture = pcap(3);
     let at = capture.len() as u64;

@@ -34,15 +34,15 @@ enum By {
 // What the probe does in a live run. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Debug)]
 pub(crate) struct HostArguments {
-    /// Also follow this host's queue pairs by programs in the kernel (eBPF): whose they are, what happens to them, dropped packets
+    /// Follow this host's queue pairs by programs in the kernel (eBPF): their processes, state changes and dropped packets
     #[arg(long)]
     probe: bool,
 
-    /// Who captures
+    /// Capture by libpcap or by the probe's classifier
     #[arg(long, value_enum, value_name = "BY", default_value = "pcap")]
     capture: By,
 
-    /// Remove what a killed run has left at interfaces (before Linux 6.6; later the kernel does), and nothing else
+    /// Remove filters that a killed run left at interfaces, and do nothing else (Linux 6.6 and later remove them)
     #[arg(long, exclusive = true)]
     cleanup: bool,
 }

@@ -29,7 +29,7 @@ impl HostArguments {
     pub(crate) fn can_be_had(&self) -> anyhow::Result<()> {
         if self.probe || self.capture != "pcap" {
             anyhow::bail!(
-                "this roce-analyze was built without the probe\nhint: build it with `--features probe`, or leave --probe and --capture away"
+                "this roce-analyze was built without the probe\nhint: build it with `--features probe`, or omit --probe and --capture"
             );
         }
         Ok(())

@@ -38,7 +38,7 @@ pub(super) const IGNORED: Rule = Rule {
     otherwise: "",
     confidence: "high with four times ignored_windows windows over the bound, nine in ten of those that tell, at a tap on the \
                  sender's side, where the speed of the port is stated or 800 Gbit/s, and CNPs come closer together than 40 us, \
-                 so that every known set was asked; medium otherwise",
+                 so that every known set was checked; medium otherwise",
 };
 
 /// CNPs never less than this apart are those of the paper: only its ways of increasing are asked then (see `dcqcn::bound`).

@@ -56,7 +56,7 @@ pub(super) const MARKS_WITHOUT_CNP: Rule = Rule {
     id: "ecn.marks-without-cnp",
     title: "marks arrive and no CNP leaves",
     meaning: "A receiver gets packets with CE and sends no congestion notification to their sender: its notification \
-              point is off or not set up for this priority, and the sender is never told.",
+              point is off or not set up for this priority, and the sender never learns of it.",
     method: "Pairs of hosts with at least least_marks marked data packets at a tap that also sees what the receiver \
              sends back on the same connections (they are paired, and its packets were captured), and no CNP from \
              the receiver to the sender at any tap.",
@@ -247,6 +247,7 @@ impl Gathered {
             evidence.number("rate_after_cnp", median);
         }
         let worst = fell.values().copied().max_by(f64::total_cmp);
+        let at_sender = context.run.taps.iter().any(|tap| tap.vantage == Some("sender"));
         let reaction = match (median, worst) {
             (Some(median), _) => format!(
                 "{} slowed to {} of the rate before (median; seen at the sender's side)",
@@ -262,6 +263,9 @@ impl Gathered {
                     counted(fell.len() as u64, "receiver"),
                     percent(least)
                 )
+            }
+            (None, None) if at_sender => {
+                "whether senders slowed down is not clear from the CNPs at the sender's side".to_owned()
             }
             (None, None) => "whether senders slowed down cannot be seen from here".to_owned(),
         };
@@ -281,6 +285,8 @@ impl Gathered {
             evidence,
             if median.is_some() || !fell.is_empty() {
                 "Nothing to do; if the rates are too low, look where the marks come from in the episodes."
+            } else if at_sender {
+                "Look at the sender's rate around its CNPs on the timeline of the page; a longer capture at the sender's side has more of them."
             } else {
                 "Capture at a sender, too, to see whether its rate falls after a CNP."
             },

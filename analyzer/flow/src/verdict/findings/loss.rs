@@ -9,13 +9,13 @@ use super::super::numbers::{bytes, counted, percent, share};
 use super::between::{Claims, Told};
 use super::sure::Sure;
 use super::worst::Worst;
-use super::{Context, Rule};
+use super::{Context, Rule, stall};
 
 pub(super) const NETWORK: Rule = Rule {
     id: "loss.network",
     title: "the network lost packets",
     meaning: "Packets of RoCE were dropped on the way, and go-back-N sent them and what followed them again.",
-    method: "Missing PSNs that a sequence NAK asked for or that a resend after a timeout filled (network_lost), READ \
+    method: "Missing PSNs that a sequence NAK requested or that a resend after a timeout filled (network_lost), READ \
              responses that were asked for again, and packets captured here that the receiver asked for again \
              (lost_downstream: lost behind this tap). Where several taps saw a flow, what was lost between two of them is counted by \
              what the first one saw and the second one did not (hops.lost); each tap's own word counts only for what lies outside.",
@@ -24,7 +24,7 @@ pub(super) const NETWORK: Rule = Rule {
     severity: Severity::Warning,
     otherwise: "info when the confidence is low; critical when at least loss_critical_least packets and more than the share loss_critical of the data \
                 packets were lost",
-    confidence: "high when a second tap shows a loss and a NAK, a timer or a READ asked for packets of that flow again, or when a \
+    confidence: "high when a second tap shows a loss and a NAK, a timer or a READ requested packets of that flow again, or when a \
                  NAK names a packet that was missing here until it was sent again, and no packet between these two hosts came late; \
                  medium when a NAK or a timer is the only sign, as for losses behind this tap, or a difference of two taps is; low when \
                  packets of all these flows came late or twice, for which NAKs come as well",
@@ -36,7 +36,7 @@ pub(super) const CAPTURE: Rule = Rule {
     meaning: "Packets are missing in the capture that were acknowledged and never sent again: they reached their receiver, \
               and only the recording missed them. The network is not to blame, and counts here are too low.",
     method: "Missing PSNs that a later ACK covers and nobody resent (capture_lost), and READ responses that were never \
-             asked for again.",
+             requested again.",
     source: "IBTA 9.7.5.1.2: an acknowledgement covers all requests before it.",
     thresholds: &[],
     severity: Severity::Info,
@@ -165,7 +165,7 @@ impl Gathered {
         let critical = lost >= thresholds.loss_critical_least && of_data > thresholds.loss_critical;
         let confidence = match self.sure_lost.confidence() {
             confidence if told.between.is_empty() => confidence,
-            // Two taps show it, and one of them that it was asked for again.
+            // Two taps show it, and one of them that it was requested again.
             _ if told.confirmed => Confidence::High,
             _ => Confidence::Medium,
         };
@@ -215,7 +215,7 @@ impl Gathered {
                     confidence,
                 ),
                 format!(
-                    "the network lost {} of {} ({}), {place}; {} sent again, {} of it in vain: {}",
+                    "the network lost {} of {} ({}), {place}; {} sent again, {} of it wasted: {}",
                     counted(lost, "packet"),
                     counted(told.flows.all(), "flow"),
                     percent(of_data),
@@ -262,22 +262,31 @@ impl Gathered {
         if runs == 0 {
             return None;
         }
-        let silence = context
-            .distinct(EpisodeKind::Stall)
-            .filter_map(|told| told.facts.stall.as_ref())
-            .filter(|stall| stall.by_timeout)
-            .map(|stall| stall.longest)
-            .max();
+        let silences = || {
+            let stalls = context.distinct(EpisodeKind::Stall);
+            let stalls = stalls.filter_map(|told| told.facts.stall.as_ref());
+            stalls.filter(|stall| stall.by_timeout).map(|stall| stall.longest)
+        };
+        let silence = silences().max();
+        let stood_still = Nanos(silences().map(|silence| silence.0).fold(0, u64::saturating_add));
         let mut evidence = Evidence::default();
         evidence
             .count("runs_timeout", runs)
             .count("flows", self.timeouts.all());
         if let Some(silence) = silence {
-            evidence.count("silence_max_ns", silence.0);
+            evidence
+                .count("silence_max_ns", silence.0)
+                .count("stood_still_ns", stood_still.0);
         }
         evidence.text("worst", self.timeouts.list());
         let before = silence.map_or_else(String::new, |silence| {
-            format!(", with up to {silence} of silence before")
+            let sum = stall::stood_still(context, stood_still, self.timeouts.all());
+            let longest = if stood_still > silence {
+                format!(", {silence} at once")
+            } else {
+                String::new()
+            };
+            format!(", stood still for at least {sum}{longest}")
         });
         Some(TIMEOUT.finding(
             match self.sure_timeouts.confidence() {

@@ -1,6 +1,6 @@
 //! The finding about flows that stand still in the middle of a message.
 
-use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Severity};
+use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity, Span};
 
 use super::super::episodes::Told;
 use super::super::numbers::counted;
@@ -42,6 +42,15 @@ fn has_reason(context: &Context<'_>, stall: &Told) -> bool {
         })
 }
 
+/// The time that stalls took: of one flow with the length of the run beside it, of several in sum.
+pub(super) fn stood_still(context: &Context<'_>, sum: Nanos, flows: u64) -> String {
+    match context.run.span.map(Span::length) {
+        Some(length) if flows == 1 => format!("{sum} of {length}"),
+        None if flows == 1 => sum.to_string(),
+        _ => format!("{sum} in sum"),
+    }
+}
+
 pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
     let mut worst = Worst::default();
     let (mut flows, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
@@ -79,6 +88,7 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
         .count("longest_ns", worst.most())
         .count("ended_by_timeout", by_timeout)
         .count("explained", explained)
+        .count("stood_still_ns", worst.sum())
         .text("worst", worst.names());
     let confidence = match (lossy, by_timeout) {
         (true, _) => Confidence::Low,
@@ -97,8 +107,9 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
     Some(STALL.finding(
         (severity, confidence),
         format!(
-            "{} in the middle of a message{timeout}; the longest: {}",
+            "{} in the middle of a message{timeout}; stood still for {}; the longest: {}",
             counted(worst.all(), "stall"),
+            stood_still(context, Nanos(worst.sum()), flows),
             worst.name()
         ),
         evidence,

@@ -26,7 +26,7 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
     let Some(flow) = shown.state.flow(id) else {
         return vec![
             Ink::Bold.of(&name),
-            "it was silent for so long that nothing is kept of it".to_owned(),
+            "it was silent for a long time, and nothing of it is kept".to_owned(),
         ];
     };
     let mut lines = vec![Ink::Bold.of(&name)];
@@ -38,12 +38,12 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
         lines.extend(competition(shown, flow, interval));
     }
     if let Some(row) = &flow.row {
-        lines.extend(field("so far", &sums(row), &shown.style));
+        lines.extend(field("total", &sums(row), &shown.style));
     }
     lines.push(Ink::Faint.of("events, the latest first"));
     let events = of(shown, &flow.events);
     if events.is_empty() {
-        lines.push("  none so far".to_owned());
+        lines.push("  none yet".to_owned());
     }
     lines.extend(events);
     let others = of(shown, &shown.state.of_no_flow);
@@ -97,16 +97,28 @@ fn whose(shown: &Shown<'_>, flow: &Flow) -> String {
         return format!("{process}{}", cgroup.unwrap_or_default());
     }
     let why = match (shown.about.paced, shown.about.has_host) {
-        (false, false) => "not known: live --probe tells whose queue pairs are",
-        (true, _) => "not known: no host has told of this queue pair",
-        (false, true) => "not known: this host has not told of this queue pair",
+        (false, false) => "not known: live --probe reports the processes of queue pairs",
+        (true, _) => "not known: no host has reported this queue pair",
+        (false, true) => {
+            "not known: this host has not reported this queue pair; did it exist before the run?"
+        }
     };
     why.to_owned()
 }
 
 fn peer(shown: &Shown<'_>, flow: &Flow) -> String {
     let Some((row, peer)) = flow.row.as_ref().and_then(|row| Some((row, row.peer_flow_id?))) else {
-        return "the other direction is not known (so far)".to_owned();
+        // Times to an answer need both directions: the name follows with the next snapshot of the flow.
+        let is_paired = shown.interval.is_some_and(|interval| {
+            flow.until(interval, KEPT)
+                .iter()
+                .any(|cell| cell.answer().is_some())
+        });
+        return if is_paired {
+            "found: answers are measured; its name comes with the next snapshot".to_owned()
+        } else {
+            "the other direction is not known yet".to_owned()
+        };
     };
     let matches = row
         .pairing_matches
@@ -234,7 +246,7 @@ fn competition(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
 fn sums(row: &FlowRow) -> Vec<String> {
     let mut words = Vec::new();
     if row.epoch > 0 {
-        words.push(format!("since its PSNs began anew (epoch {})", row.epoch));
+        words.push(format!("since its PSNs started again (epoch {})", row.epoch));
     }
     words.extend([
         bytes(row.payload_bytes),

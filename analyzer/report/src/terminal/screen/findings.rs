@@ -32,15 +32,15 @@ pub(super) fn short(shown: &Shown<'_>, room: usize) -> Vec<String> {
         last.push(format!("{} more", findings.len() - told));
     }
     if shown.state.told.too_many {
-        last.push("more flows than findings are told of before the end".to_owned());
+        last.push("too many flows for findings before the end".to_owned());
     } else if findings.is_empty() {
         last.push(
             if !shown.state.told.anything {
-                "findings are not told yet"
+                "no findings yet"
             } else if shown.state.told.ended {
                 "no finding"
             } else {
-                "no finding so far"
+                "no finding yet"
             }
             .to_owned(),
         );
@@ -79,21 +79,17 @@ pub(super) fn all(shown: &Shown<'_>) -> Vec<String> {
     let mut lines = vec![Ink::Bold.of(if state.told.ended {
         "Findings"
     } else {
-        "Findings so far"
+        "Findings up to now"
     })];
     if !state.told.ended {
-        let text = "Told while the run goes on: nak.fatal, loss.network, retransmit.timeout, rnr, incast, stall. Nothing that comes \
-                    later takes one of them back; their numbers may grow. All others conclude from the whole run, or from what \
-                    never came: they are told at the end.";
+        let text = "Shown during the run: nak.fatal, loss.network, retransmit.timeout, rnr, incast, stall. Later packets cannot \
+                    revoke them; their numbers may grow. The other findings need the whole run, and come at its end.";
         lines.extend(wrapped("", &words(text), Ink::Faint, style));
     }
     if state.told.too_many {
-        lines.push(
-            "More flows are live than are looked at while the run goes on: findings are told at the end."
-                .to_owned(),
-        );
+        lines.push("Too many flows are live for findings during the run: they come at its end.".to_owned());
     } else if !state.told.anything {
-        lines.push("not told yet".to_owned());
+        lines.push("none yet".to_owned());
     } else if state.told.findings.is_empty() {
         lines.push("none".to_owned());
     }

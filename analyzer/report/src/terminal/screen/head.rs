@@ -110,7 +110,7 @@ fn sums(shown: &Shown<'_>) -> String {
         let captured = shown
             .standing
             .counted
-            .map(|counted| format!(" ({} so far)", plural(counted.frames, "frame", "frames")));
+            .map(|counted| format!(" ({} read)", plural(counted.frames, "frame", "frames")));
         return format!("no RoCE packet yet{}", captured.unwrap_or_default());
     };
     let (active, sum) = shown.state.sum(interval);

@@ -12,18 +12,18 @@ pub(super) fn help(shown: &Shown<'_>) -> Vec<String> {
         .map(|(_, key, word)| format!("{key} {word}"))
         .collect();
     let sorts = format!(
-        "sort by {}; the same key again: the other way round",
+        "sort by {}; press the key again to reverse the order",
         sorts.join(", ")
     );
     let pause = if shown.about.paced {
-        "stand still, or go on: the replay does, too"
+        "pause the replay, or continue it"
     } else {
-        "stand still, or go on: the capture goes on meanwhile"
+        "pause the screen, or continue it; the capture continues"
     };
     let on = if shown.about.paced {
-        "look at the interval before, at the next one; at the newest one: replay one more"
+        "the interval before, the next one; at the newest one: replay one more"
     } else {
-        "look at the interval before, at the next one"
+        "the interval before, the next one"
     };
     let keys: &[(&str, &str)] = &[
         ("space", pause),
@@ -36,15 +36,15 @@ pub(super) fn help(shown: &Shown<'_>) -> Vec<String> {
         ("Esc", "back; on the table: no filter"),
         (
             "/",
-            "only some flows, in the language of --flow: 10.0.0.1 <-> 10.0.0.2, qpn 0x11, service ud, dscp 26 (once a flow's is known)",
+            "filter flows by an expression as in --flow: 10.0.0.1 <-> 10.0.0.2, qpn 0x11, service ud, dscp 26 (once a flow's is known)",
         ),
-        ("f", "findings and episodes so far"),
+        ("f", "findings and episodes up to now"),
         ("letters", &sorts),
         ("q ctrl-C", "end the run: its whole result follows"),
     ];
     let paced: &[(&str, &str)] = &[
         ("+ -", "replay twice as fast, half as fast"),
-        ("]", "go on ten intervals at once"),
+        ("]", "skip ten intervals"),
     ];
     let mark = format!(
         "before a flow, and colours of its strip: packets resent or missing; marks or CNPs; in the last {LATELY} intervals"
@@ -56,7 +56,7 @@ pub(super) fn help(shown: &Shown<'_>) -> Vec<String> {
         ("CE %", "data packets that were marked, of all of them"),
         (
             "CNP",
-            "congestion notifications that told the flow to slow down; - where none could be charged to it",
+            "congestion notifications for the flow; - where none could be charged to it",
         ),
         ("RESENT", "request packets sent again"),
         (

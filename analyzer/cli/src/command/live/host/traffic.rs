@@ -43,7 +43,7 @@ impl Tap {
                 .exists()
         {
             bail!(
-                "{name}: a classifier watches a network interface\nhint: name interfaces with -i, or leave --capture tc away"
+                "{name}: a classifier watches a network interface\nhint: name interfaces with -i, or omit --capture tc"
             );
         }
         if !Path::new("/sys/class/net").join(name).exists() {

@@ -56,6 +56,39 @@ fn two_taps_tell_one_story() {
 }
 
 #[test]
+fn a_tap_at_the_senders_side_needs_no_advice_to_capture_there() {
+    // Both sides, and no reaction that could be computed.
+    let mut near = flow(1, 2);
+    (near.cnp, near.vantage) = (Some(12), Some("sender"));
+    let mut far = at_tap(flow(1, 2), 1);
+    (far.ce, far.cnp, far.vantage, far.counted) = (200, Some(12), Some("receiver"), false);
+    let mut run = Run::new();
+    run.summary.taps = vec![
+        TapRow::default(),
+        TapRow {
+            tap: TapId(1),
+            ..TapRow::default()
+        },
+    ];
+    run.closed(&near);
+    run.closed(&far);
+    let run = run.conclude();
+    let working = fired(&run, "ecn.working");
+    assert!(
+        working
+            .summary
+            .ends_with("is not clear from the CNPs at the sender's side"),
+        "{}",
+        working.summary
+    );
+    assert!(
+        !working.next_step.contains("Capture at a sender"),
+        "{}",
+        working.next_step
+    );
+}
+
+#[test]
 fn cnps_that_no_flow_was_found_for_answer_marks_of_their_hosts() {
     let mut data = flow(1, 2);
     (data.ce, data.cnp, data.peer_flow_id, data.pairing) = (200, None, None, None);

@@ -1,6 +1,6 @@
 //! Losses, timeouts, receivers that refuse, stalls.
 
-use roce_model::{Confidence, HopRow, TapRow, TimelineRow};
+use roce_model::{Confidence, HopRow, Span, TapRow, TimelineRow};
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn one_packet_lost_in_the_network_is_a_warning() {
     assert_eq!(lost.confidence, Confidence::High);
     assert_eq!(
         lost.summary,
-        "the network lost 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB sent again, 3.07 kB of it in vain: \
+        "the network lost 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB sent again, 3.07 kB of it wasted: \
          10.0.0.1 > 10.0.0.2 QP 0x11"
     );
     assert_eq!(
@@ -173,6 +173,10 @@ fn timeouts_are_told_with_the_silence_before_them() {
     let mut data = flow(1, 2);
     (data.resend_runs, data.runs_timeout, data.runs_nak) = (3, 2, 1);
     let mut run = Run::new();
+    run.summary.span = Some(Span {
+        first: Nanos(0),
+        last: Nanos(1_000 * MS),
+    });
     run.bin(
         900,
         &[(&data, |_| {})],
@@ -186,7 +190,7 @@ fn timeouts_are_told_with_the_silence_before_them() {
     let timeout = fired(&run, "retransmit.timeout");
     assert_eq!(
         timeout.summary,
-        "1 flow sent again after 2 timeouts, with up to 890 ms of silence before: 10.0.0.1 > 10.0.0.2 QP 0x11"
+        "1 flow sent again after 2 timeouts, stood still for at least 890 ms of 1.00 s: 10.0.0.1 > 10.0.0.2 QP 0x11"
     );
     assert_eq!(
         (timeout.severity, timeout.first_time),
@@ -218,7 +222,7 @@ fn a_stall_is_silence_in_a_message_and_not_a_short_one() {
     let stall = fired(&run, "stall");
     assert_eq!(
         stall.summary,
-        "1 stall in the middle of a message; the longest: 10.0.0.1 > 10.0.0.2 QP 0x11 for 10.0 ms"
+        "1 stall in the middle of a message; stood still for 10.0 ms; the longest: 10.0.0.1 > 10.0.0.2 QP 0x11 for 10.0 ms"
     );
     // A host that is busy with something else: nothing is wrong with the network.
     assert_eq!(

@@ -150,7 +150,7 @@ fn what_a_replay_has_not_come_to_is_not_shown() {
     );
     assert!(shown(&screen, &at(1_900)).ends_with("+1 s of 8 s  1x"));
     let text = drawn(&screen, &at(1_900), 80, 24);
-    assert!(text.contains("findings are not told yet") && !text.contains("last ecn"));
+    assert!(text.contains("no findings yet") && !text.contains("last ecn"));
     // What is over is told: the episode ended after 2.9 s.
     assert!(drawn(&screen, &at(2_900), 80, 24).contains("last ecn at +0 s for 2.90 s"));
     // All that was known when three seconds were complete, and by at most a second more.
