@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{EventRow, FlowId, Nanos, PauseFrame, TapId};
+use roce_model::{Active, EventRow, FlowId, Groups, Nanos, PauseFrame, TapId};
 
 use crate::counts::Counts;
-use crate::hosts::Groups;
 use crate::times::BinTimes;
 
 /// Bins that stay changeable after time has passed them: at least so many, ...
@@ -35,21 +34,6 @@ pub(crate) struct Row {
     /// From its first packet in the bin to its last one, in ns after the begin of the bin.
     pub(crate) active: Active,
     pub(crate) counts: Counts,
-}
-
-/// When a flow sent in a bin, in ns after the bin's begin. Where that is not known, all the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Active {
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-}
-
-impl Active {
-    /// The whole bin.
-    pub(crate) const ALL: Self = Self {
-        first: 0,
-        last: u64::MAX,
-    };
 }
 
 /// What held a flow back in one bin.

@@ -9,8 +9,7 @@ use roce_model::{
 
 use crate::analysis::{LiveFlows, Output};
 use crate::bins::{Bin, Row};
-use crate::verdict::{Settings, Verdicts};
-use crate::ways::Ways;
+use roce_verdict::{Settings, Verdicts, Ways};
 
 /// Rows that go to the sinks together.
 const ROWS: usize = 8192;

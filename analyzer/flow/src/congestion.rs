@@ -1,10 +1,9 @@
 //! What congestion notifications did to one flow: how long they took to come, and how its rate answered them.
 
-use roce_model::{FlowRow, Nanos};
+use roce_model::{FlowRow, Nanos, prefetch};
 
 use crate::dcqcn::{Bound, Legal};
 use crate::distribution::Distribution;
-use crate::prefetch::prefetch;
 
 /// How notifications were charged to a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,9 +3,8 @@
 
 mod mirrors;
 
-use roce_model::Packet;
+use roce_model::{Packet, prefetch};
 
-use crate::prefetch::prefetch;
 use crate::table::fold;
 use mirrors::Mirrors;
 

@@ -1,9 +1,7 @@
 //! What is counted of a flow: in one bin, and in all.
 
-use roce_model::{FlowRow, TimelineRow, Totals};
+use roce_model::{FlowRow, TimelineRow, Totals, prefetch};
 use roce_wire::Ecn;
-
-use crate::prefetch::prefetch;
 
 /// Counts of one flow in one bin of time.
 #[derive(Clone, Debug, Default, PartialEq)]

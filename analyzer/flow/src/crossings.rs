@@ -9,10 +9,9 @@ mod hops;
 mod sent;
 mod sides;
 
-use roce_model::{FlowKey, Nanos, Packet, TapId};
+use roce_model::{FlowKey, Nanos, Packet, TapId, prefetch};
 use roce_wire::{Ecn, Psn, Roce};
 
-use crate::prefetch::prefetch;
 use crate::table::{Key, fold, halves};
 
 use hops::LastHop;

@@ -3,7 +3,7 @@
 //! A crate was looked for and not taken: those that keep a bounded error (HdrHistogram, DDSketch) start at several
 //! kilobytes, and a flow has 3 KB in all.
 
-use crate::prefetch::prefetch;
+use roce_model::prefetch;
 
 /// A distribution of unsigned values.
 ///

@@ -17,7 +17,6 @@ mod crossings;
 mod dcqcn;
 mod distribution;
 mod holes;
-mod hosts;
 mod marks;
 mod messages;
 mod outstanding;
@@ -25,7 +24,6 @@ mod pace;
 mod pairing;
 mod pauses;
 mod ports;
-mod prefetch;
 mod promises;
 mod queue_pairs;
 mod reads;
@@ -35,14 +33,9 @@ mod state;
 mod table;
 mod times;
 mod vantage;
-mod verdict;
-mod ways;
 
 pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;
 pub use crossings::identity;
 pub use dcqcn::{Parameters as DcqcnParameters, ParametersError as DcqcnParametersError};
 pub use queue_pairs::{Connection, QueuePairs};
-pub use verdict::{
-    LoggedStep, RULES, Rule, Settings, Threshold, ThresholdError, ThresholdValue, Thresholds, Verdicts,
-};

@@ -5,18 +5,17 @@ mod attributes;
 
 use std::borrow::Cow;
 
-use roce_model::{FlowId, FlowKey, FlowRow, Nanos, Packet, TapId};
+use roce_model::{Active, FlowId, FlowKey, FlowRow, Groups, Nanos, Packet, TapId};
 use roce_wire::{Carrier, Psn, Service, Through, VlanTag};
 
 use crate::analysis::Completed;
-use crate::bins::{Active, Row};
+use crate::bins::Row;
 use crate::congestion::{Congestion, Meter, WINDOW_PACKETS};
 use crate::copies::CopyEvidence;
 use crate::counts::{Counts, FlowTotals};
 use crate::dcqcn::Replay;
 use crate::distribution::Distribution;
 use crate::holes::{Fate, Fates};
-use crate::hosts::Groups;
 use crate::messages::{Messages, PendingRead};
 use crate::pace::{Pace, Quiet};
 use crate::pairing::{Evidence, Peer};

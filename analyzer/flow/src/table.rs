@@ -8,11 +8,10 @@ mod ahead;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use roce_model::{FlowKey, Packet, TapId};
+use roce_model::{FlowKey, Packet, TapId, prefetch};
 use roce_wire::{Address, Qpn, Roce, VlanTag};
 
 use crate::copies::{Recent, fingerprint};
-use crate::prefetch::prefetch;
 use crate::state::{Cold, Hot};
 use ahead::Ahead;
 

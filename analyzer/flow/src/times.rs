@@ -4,10 +4,9 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
-use roce_model::{FlowRow, Nanos, TimelineRow};
+use roce_model::{FlowRow, Nanos, TimelineRow, prefetch};
 
 use crate::distribution::{Distribution, Summary};
-use crate::prefetch::prefetch;
 
 /// Outstanding requests remembered of one flow: 40 bytes each, made as they are needed. With more of them under way,
 /// those beyond are not measured.

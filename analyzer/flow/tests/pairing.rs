@@ -7,8 +7,9 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use roce_flow::{Analysis, Collector, Options, Settings};
+use roce_flow::{Analysis, Collector, Options};
 use roce_model::{FlowKey, FlowRow, Nanos, Packet, PacketBatch, Sink, SinkError};
+use roce_verdict::Settings;
 use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Roce};
 
 const BEGIN: u64 = 1_000 * Nanos::SECOND;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use roce_capture::Merge;
-use roce_flow::Verdicts;
 use roce_model::{InputSummary, Nanos, RunSummary, Sink, SinkError};
+use roce_verdict::Verdicts;
 
 use crate::align::{Alignment, Clock, align};
 use crate::clock::Begun;

@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use roce_capture::Merge;
-use roce_flow::{Analysis, Collector, Conclusion, Options, Output, Settings, Verdicts};
+use roce_flow::{Analysis, Collector, Conclusion, Options, Output};
 use roce_model::{Filter, Nanos, PacketBatch, Sink, SinkError, Span, Totals};
+use roce_verdict::{Settings, Verdicts};
 
 use crate::decode::{Decoder, Share};
 use crate::feed::{Feed, Next, Source, Work};

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use roce_flow::{LoggedStep, Options, ThresholdValue, Thresholds};
+use roce_flow::Options;
 use roce_model::{Filter, Nanos, Severity};
 use roce_pipeline::{Plan, span};
+use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
 
 use crate::options::arguments::{Analyse, parse_severity};
 use crate::options::config::{Config, Setting, Written};

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use regex::{Captures, Regex};
-use roce_flow::LoggedStep;
 use roce_model::Nanos;
+use roce_verdict::LoggedStep;
 
 /// `Iteration 10 | Loss: 2.31 | AllReduce: 45.2ms | Total: 156.3ms`.
 const BUILT_IN: &str = r"(?i)\biteration:?\s+(?<step>\d+)\b.*?\ball-?reduce:\s*(?<allreduce_ms>\d+(?:\.\d+)?)\s*ms(?:.*?\btotal:\s*(?<total_ms>\d+(?:\.\d+)?)\s*ms)?";

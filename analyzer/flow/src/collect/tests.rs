@@ -1,9 +1,8 @@
-use roce_model::{Address, EventRow, FlowId, Qpn, SoFar, TapId};
+use roce_model::{Active, Address, EventRow, FlowId, Groups, Qpn, SoFar, TapId};
 
 use super::*;
-use crate::bins::{Active, Bins, Row};
+use crate::bins::{Bins, Row};
 use crate::counts::Counts;
-use crate::hosts::Groups;
 
 /// What a sink got: begin of the bin, flow, senders to its destination; times of events.
 #[derive(Default)]

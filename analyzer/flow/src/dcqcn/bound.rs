@@ -10,13 +10,12 @@
 //! - the bytes that the byte counter counts: those that were sent, with what each frame takes on the wire besides, but
 //!   no more than the bound allowed.
 
-use roce_model::Nanos;
+use roce_model::{Nanos, prefetch};
 
 use super::line::Line;
 use super::{Parameters, Replay};
 use crate::congestion::{Progress, WINDOW_PACKETS as WINDOW_STEP};
 use crate::distribution::Distribution;
-use crate::prefetch::prefetch;
 
 /// No port of an adapter is faster (IEEE 802.3df, 2024), in bit/s.
 const FASTEST_PORT: u64 = 800_000_000_000;

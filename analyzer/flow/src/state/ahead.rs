@@ -2,8 +2,8 @@
 
 use super::{Cold, Hot};
 use crate::distribution::Distribution;
-use crate::prefetch::prefetch;
 use crate::times::Times;
+use roce_model::prefetch;
 
 impl Hot {
     /// Asks for what every packet needs.

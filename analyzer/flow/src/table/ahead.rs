@@ -1,12 +1,11 @@
 //! What many packets, rows or flows will need is asked for, for all of them at once: first what is found by its place, then
 //! what is behind pointers.
 
-use roce_model::Packet;
+use roce_model::{Packet, prefetch};
 use roce_wire::Ecn;
 
 use super::{FlowTable, Found, TOGETHER};
 use crate::congestion::Congestion;
-use crate::prefetch::prefetch;
 use crate::state::{Cold, Hot};
 use crate::times::Times;
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use roce_flow::{Analysis, Collector, Conclusion, Options, Settings};
+use roce_flow::{Analysis, Collector, Conclusion, Options};
 use roce_model::{
     Cell, Columns, Data, EventColumns, FlowColumns, FlowRow, LostRecords, PacketBatch, Sink, SinkError,
     TimelineColumns,
 };
+use roce_verdict::Settings;
 
 use crate::parse::Item;
 

@@ -6,7 +6,7 @@
 
 /// Asks for the cache line at the begin of `of`; where the processor has no way to be asked, nothing happens.
 #[inline]
-pub(crate) fn prefetch<T>(of: &T) {
+pub fn prefetch<T>(of: &T) {
     #[cfg(target_arch = "x86_64")]
     #[expect(unsafe_code, reason = "the only way to ask")]
     // SAFETY: any address may be asked for; nothing that the program can see is read or written.

@@ -4,9 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::bins::Active;
-use crate::hosts::Groups;
-use roce_model::Nanos;
+use roce_model::{Active, Groups, Nanos};
 
 type Numbers = HashMap<u64, u32, foldhash::fast::RandomState>;
 
@@ -15,12 +13,13 @@ const MOST: usize = 1 << 16;
 
 /// From one host to another at one tap.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
-    pub(crate) number: u32,
+pub struct Way {
+    /// Its own number.
+    pub number: u32,
     /// The number of its destination.
-    pub(crate) destination: u32,
+    pub destination: u32,
     /// The number of its source, as a destination.
-    pub(crate) source: u32,
+    pub source: u32,
 }
 
 #[derive(Debug)]
@@ -51,7 +50,7 @@ struct Span {
 
 /// All ways that rows were seen of, and all destinations.
 #[derive(Debug, Default)]
-pub(crate) struct Ways {
+pub struct Ways {
     /// Bins are counted from 1.
     bin: u64,
     numbers: Numbers,
@@ -70,7 +69,7 @@ pub(crate) struct Ways {
 
 impl Ways {
     /// A bin begins, in which nobody has sent yet. Says whether all numbers given so far are void.
-    pub(crate) fn begin_bin(&mut self) -> bool {
+    pub fn begin_bin(&mut self) -> bool {
         self.bin += 1;
         self.sent_to.clear();
         let is_full = self.all.len() >= MOST;
@@ -85,7 +84,7 @@ impl Ways {
 
     /// The way between the hosts of these groups.
     #[inline]
-    pub(crate) fn of(&mut self, groups: Groups) -> Way {
+    pub fn of(&mut self, groups: Groups) -> Way {
         match self.numbers.get(&groups.pair) {
             Some(number) => self.by_number(*number),
             None => self.add(groups),
@@ -94,7 +93,7 @@ impl Ways {
 
     /// The way with this number.
     #[inline]
-    pub(crate) fn by_number(&self, number: u32) -> Way {
+    pub fn by_number(&self, number: u32) -> Way {
         self.all[number as usize].0
     }
 
@@ -138,7 +137,7 @@ impl Ways {
 
     /// Application data is sent on the way in the bin, during that time.
     #[inline]
-    pub(crate) fn sends(&mut self, way: Way, active: Active) {
+    pub fn sends(&mut self, way: Way, active: Active) {
         let span = &mut self.spans[way.number as usize];
         if core::mem::replace(&mut self.all[way.number as usize].1, self.bin) == self.bin {
             if let Some(all) = &mut span.in_bin {
@@ -158,7 +157,7 @@ impl Ways {
     }
 
     /// All of the bin from `begin` on was told: counts the most hosts that sent to a destination at the same time in it.
-    pub(crate) fn count_senders(&mut self, begin: Nanos, width: Nanos) {
+    pub fn count_senders(&mut self, begin: Nanos, width: Nanos) {
         let spans = &mut self.spans;
         for number in &self.sent_to {
             let to = &mut self.destinations[*number as usize];
@@ -196,7 +195,7 @@ impl Ways {
 
     /// How many hosts send application data to a destination at the same time in the bin, at most.
     #[inline]
-    pub(crate) fn senders(&self, destination: u32) -> u32 {
+    pub fn senders(&self, destination: u32) -> u32 {
         let to = &self.destinations[destination as usize];
         if to.bin == self.bin { to.senders } else { 0 }
     }

@@ -6,7 +6,7 @@ use roce_model::{FlowId, TapId};
 
 use super::open::{NOWHERE, Open, Seen, Share};
 use super::{ECN, INCAST, KINDS, Map, RNR};
-use crate::ways::Ways;
+use crate::host_pairs::Ways;
 
 /// A destination with episodes that go on.
 #[derive(Clone, Debug)]

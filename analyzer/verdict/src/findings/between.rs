@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use roce_model::{FlowId, FlowRow, HopRow, Nanos, RunSummary, TapId};
 
 use super::worst::Worst;
-use crate::verdict::directory::name_of;
+use crate::directory::name_of;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 

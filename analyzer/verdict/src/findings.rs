@@ -25,11 +25,11 @@ use roce_model::{
     RunSummary, Severity, TapId, TimelineRow,
 };
 
-use super::Settings;
 use super::arrivals::Arrivals;
 use super::directory::Directory;
 use super::episodes::Told;
 use super::thresholds::Thresholds;
+use crate::settings::Settings;
 
 /// One rule: what `--explain` tells of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use roce_model::EpisodeKind;
 
 use super::*;
-use crate::ways::Ways;
+use crate::host_pairs::Ways;
 
 const MS: u64 = 1_000_000;
 /// Bytes of a bin at work.

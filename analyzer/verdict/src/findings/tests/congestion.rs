@@ -1,7 +1,6 @@
 //! Marks, notifications, incasts, pauses.
 
-use roce_model::{EventRow, HopRow, PauseFrame, TapRow, TimelineRow};
-use roce_wire::{MacAddress, Pause, PauseKind};
+use roce_model::{EventRow, HopRow, MacAddress, Pause, PauseFrame, PauseKind, TapRow, TimelineRow};
 
 use super::super::super::Settings;
 use super::super::super::rows::{Did, at_tap};

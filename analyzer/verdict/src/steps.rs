@@ -7,10 +7,9 @@ mod log;
 
 use std::collections::{BTreeMap, HashMap};
 
-use roce_model::{Address, EpisodeRow, FlowRow, Nanos, StepRow, TapId, TimelineRow};
+use roce_model::{Address, EpisodeRow, FlowRow, Groups, Nanos, StepRow, TapId, TimelineRow};
 
-use crate::hosts::Groups;
-use crate::ways::{Way, Ways};
+use crate::host_pairs::{Way, Ways};
 use bursts::{Burst, Rhythm, median};
 use log::Log;
 pub use log::LoggedStep;

@@ -1,14 +1,13 @@
 //! Rows made by hand, for tests: flows of hosts 10.0.0.N, and bins of what they did.
 
 use roce_model::{
-    Address, EpisodeRow, EventKind, EventRow, FlowId, FlowKey, FlowRow, Nanos, Qpn, RunSummary, TapId,
-    TapRow, TimelineRow,
+    Address, EpisodeRow, EventKind, EventRow, FlowId, FlowKey, FlowRow, Groups, Nanos, Qpn, RunSummary,
+    Service, TapId, TapRow, TimelineRow,
 };
-use roce_wire::Service;
 
-use super::{Settings, Verdicts};
-use crate::hosts::Groups;
-use crate::ways::Ways;
+use crate::Verdicts;
+use crate::host_pairs::Ways;
+use crate::settings::Settings;
 
 pub(super) const MS: u64 = 1_000_000;
 

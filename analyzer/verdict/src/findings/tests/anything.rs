@@ -1,13 +1,14 @@
 //! Anything goes in, nothing falls over, and no number is none.
 
 use proptest::prelude::*;
-use roce_model::{Cell, Columns, EpisodeColumns, EventRow, FlowId, PauseFrame, TimelineRow};
-use roce_wire::{MacAddress, Pause, PauseKind};
+use roce_model::{
+    Cell, Columns, EpisodeColumns, EventRow, FlowId, Groups, MacAddress, Pause, PauseFrame, PauseKind,
+    TimelineRow,
+};
 
 use super::super::super::{Settings, Verdicts};
 use super::*;
-use crate::hosts::Groups;
-use crate::ways::Ways;
+use crate::host_pairs::Ways;
 
 #[derive(Clone, Debug)]
 enum Step {

@@ -2,9 +2,9 @@
 //! `episode_quiet` is 5 ms.
 
 use roce_model::{
-    Confidence, EpisodeKind, EpisodeRow, EventKind, EventRow, FlowRow, Nanos, PauseFrame, TapId, TimelineRow,
+    Confidence, EpisodeKind, EpisodeRow, EventKind, EventRow, FlowRow, MacAddress, Nanos, Pause, PauseFrame,
+    PauseKind, TapId, TimelineRow,
 };
-use roce_wire::{MacAddress, Pause, PauseKind};
 
 use super::super::rows::{Did, MS, Run, at_tap, back, event, flow, host};
 use super::super::{Settings, Thresholds};

@@ -3,23 +3,23 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-use roce_model::TapId;
+use crate::TapId;
 use roce_wire::Address;
 
 /// To which groups a flow belongs, as hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Groups {
+pub struct Groups {
     /// Tap and destination.
-    pub(crate) destination: u64,
+    pub destination: u64,
     /// Tap and source, hashed as a destination is: what the host of this number receives.
-    pub(crate) source: u64,
+    pub source: u64,
     /// Tap, source and destination.
-    pub(crate) pair: u64,
+    pub pair: u64,
 }
 
 impl Groups {
     /// The groups of a flow from `source` to `destination`.
-    pub(crate) fn of(tap: TapId, source: Address, destination: Address) -> Self {
+    pub fn of(tap: TapId, source: Address, destination: Address) -> Self {
         let (hashed, mut pair) = host(tap, destination);
         pair.write(source.octets());
         Self {

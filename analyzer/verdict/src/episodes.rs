@@ -33,10 +33,10 @@ use place::{Place, Places};
 use stalls::Stalls;
 pub(super) use tell::{Told, tell};
 
-use super::Settings;
 use super::directory::Directory;
 use super::numbers::{reaches, share};
-use crate::ways::{Way, Ways};
+use crate::host_pairs::{Way, Ways};
+use crate::settings::Settings;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 

@@ -1,16 +1,18 @@
 //! Verdicts over a run: episodes, the steps of a training job, and findings, from rows and events as they pass on
-//! their way to the sinks. How packets became rows is left to the analysis.
+//! their way to the sinks. How packets became rows is left to `roce-flow`.
 
 mod arrivals;
 mod directory;
 mod episodes;
 mod findings;
+mod host_pairs;
 mod numbers;
 #[cfg(test)]
 mod rows;
+mod settings;
 mod steps;
+mod tap_vantage;
 mod thresholds;
-mod vantage;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,43 +22,17 @@ use roce_model::{
 };
 
 pub use findings::{RULES, Rule};
+pub use host_pairs::{Way, Ways};
+pub use settings::Settings;
 pub use steps::LoggedStep;
 pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};
 
-use crate::ways::{Way, Ways};
 use arrivals::Arrivals;
 use directory::Directory;
 use episodes::{Episodes, Told};
 use findings::Findings;
 use steps::Steps;
-use vantage::Vantages;
-
-/// What verdicts depend on besides the packets.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// Width of a timeline bin.
-    pub bin: Nanos,
-    /// Speed of the links, in bit/s, when told.
-    pub link_rate: Option<u64>,
-    /// What the training script logged of its steps, in its order.
-    pub training_log: Vec<LoggedStep>,
-    /// What episodes and findings compare with.
-    pub thresholds: Thresholds,
-    /// Which flows are shown; verdicts are about all.
-    pub shown: Option<Filter>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            bin: Nanos(1_000_000),
-            link_rate: None,
-            training_log: Vec::new(),
-            thresholds: Thresholds::default(),
-            shown: None,
-        }
-    }
-}
+use tap_vantage::Vantages;
 
 /// Takes what the sinks get and concludes from it.
 #[derive(Debug)]
@@ -110,7 +86,8 @@ impl OfShown {
 const MOST_EPISODES: usize = 256;
 
 impl Verdicts {
-    pub(crate) fn new(settings: Settings) -> Self {
+    /// Verdicts over a run that has not started.
+    pub fn new(settings: Settings) -> Self {
         Self {
             directory: Directory::default(),
             vantages: Vantages::default(),
@@ -130,14 +107,14 @@ impl Verdicts {
     }
 
     /// The rows and events that follow are of the bin that begins at `time`.
-    pub(crate) fn begin_bin(&mut self, time: Nanos) {
+    pub fn begin_bin(&mut self, time: Nanos) {
         self.episodes.begin_bin(time);
         self.arrivals.begin_bin(time);
     }
 
     /// A row of the timeline.
     #[inline]
-    pub(crate) fn row(&mut self, row: &TimelineRow, way: Way, ways: &Ways) {
+    pub fn row(&mut self, row: &TimelineRow, way: Way, ways: &Ways) {
         self.episodes.row(row, way);
         self.steps.row(row, way, ways);
         self.arrivals.row(row, way);
@@ -145,14 +122,14 @@ impl Verdicts {
     }
 
     /// The numbers of ways and destinations have begun anew.
-    pub(crate) fn renumber(&mut self, ways: &mut Ways) {
+    pub fn renumber(&mut self, ways: &mut Ways) {
         self.episodes.renumber(ways);
         self.steps.renumber();
         self.arrivals.renumber();
     }
 
     /// An event; those of a bin come in the order of time.
-    pub(crate) fn event(&mut self, event: &EventRow) {
+    pub fn event(&mut self, event: &EventRow) {
         if matches!(event.kind, EventKind::CaptureLost | EventKind::MirrorLost) {
             let lost = self.lost.entry(event.tap).or_default();
             *lost = lost.saturating_add(event.value.unwrap_or_default());
@@ -162,7 +139,7 @@ impl Verdicts {
     }
 
     /// A pause frame.
-    pub(crate) fn pause(&mut self, frame: &PauseFrame) {
+    pub fn pause(&mut self, frame: &PauseFrame) {
         self.episodes.pause(frame);
         self.findings.pause(frame);
         if let Some(shown) = &mut self.of_shown {
@@ -171,14 +148,14 @@ impl Verdicts {
     }
 
     /// All rows and events of the bin were given.
-    pub(crate) fn end_bin(&mut self, ways: &Ways) {
+    pub fn end_bin(&mut self, ways: &Ways) {
         self.episodes.end_bin(ways);
         self.arrivals.end_bin(ways);
         self.findings.end_bin();
     }
 
     /// A flow that is complete; most of its rows were given before.
-    pub(crate) fn flow(&mut self, row: &FlowRow) {
+    pub fn flow(&mut self, row: &FlowRow) {
         self.directory.note(row);
         self.vantages.flow(row);
         self.findings.flow(row);
@@ -190,7 +167,7 @@ impl Verdicts {
 
     /// What there is to say while the run goes on, of it and of the flows that are `live`. Of the many episodes of a long run, the
     /// latest.
-    pub(crate) fn so_far(&self, live: Option<Vec<FlowRow>>) -> SoFar {
+    pub fn so_far(&self, live: Option<Vec<FlowRow>>) -> SoFar {
         let Some(flows) = live else {
             return SoFar {
                 too_many: true,

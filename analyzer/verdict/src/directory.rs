@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use roce_model::{Address, FlowId, FlowRow, Qpn, TapId};
-
-use crate::hosts::Groups;
+use roce_model::{Address, FlowId, FlowRow, Groups, Qpn, TapId};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 

@@ -4,11 +4,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{EpisodeKind, EventRow, FlowId, Nanos, PauseFrame, TapId};
-use roce_wire::{MacAddress, PauseKind};
+use roce_model::{EpisodeKind, EventRow, FlowId, MacAddress, Nanos, PauseFrame, PauseKind, TapId};
 
-use super::super::Settings;
 use super::open::{Finished, Seen, Share};
+use crate::settings::Settings;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 

@@ -1,10 +1,9 @@
 //! An episode that goes on: what is summed up of it and of its flows, and what it comes to when it ends. When it begins
 //! and ends is decided outside.
 
-use roce_model::{EpisodeKind, FlowId, Nanos, TapId};
+use roce_model::{EpisodeKind, FlowId, Nanos, TapId, prefetch};
 
 use super::super::numbers::{jain, share};
-use crate::prefetch::prefetch;
 
 /// Flows kept of one episode; more of them count in its sums only.
 pub(super) const MOST_FLOWS: usize = 1024;

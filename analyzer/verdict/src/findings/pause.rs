@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Nanos, PauseFrame, Severity, TapId};
-use roce_wire::{MacAddress, PauseKind};
+use roce_model::{
+    Confidence, EpisodeKind, Evidence, FindingRow, MacAddress, Nanos, PauseFrame, PauseKind, Severity, TapId,
+};
 
 use super::super::numbers::{counted, percent, share};
 use super::worst::Worst;

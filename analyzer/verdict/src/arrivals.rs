@@ -9,7 +9,7 @@ use roce_model::{Address, Nanos, TimelineRow};
 
 use super::directory::Directory;
 use super::numbers::share;
-use crate::ways::{Way, Ways};
+use crate::host_pairs::{Way, Ways};
 
 /// Destinations that are kept, at most.
 const MOST: usize = 1 << 14;
