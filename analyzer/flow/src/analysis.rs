@@ -3,20 +3,17 @@
 //! `connect`, what answers tell then in `answer`, which flows congestion notifications slow in `notify`, and what several
 //! taps saw is matched in `cross`.
 
-mod answer;
+mod cnp;
 mod connect;
 mod count;
-mod cross;
-mod host;
-mod judge;
-mod jump;
-mod life;
+mod host_events;
+mod lifecycle;
 mod limits;
-mod notify;
 mod pair;
-mod so_far;
-
-pub(crate) use jump::Completed;
+mod request;
+mod response;
+mod snapshot;
+mod taps;
 
 use std::collections::HashMap;
 
@@ -26,22 +23,30 @@ use roce_model::{
 };
 use roce_wire::{Psn, Qpn};
 
-use self::judge::Seen;
-use crate::asked::AskedFor;
-use crate::bins::{Bin, Bins, Place};
-use crate::cnp::CnpReceivers;
-use crate::copies::{Recent, fingerprint};
+use self::request::Seen;
+use crate::bins::Bin;
+use crate::bins::Bins;
+use crate::bins::Place;
+use crate::congestion::cnp_receivers::CnpReceivers;
+use crate::congestion::dcqcn::Parameters;
+use crate::congestion::dcqcn::bound::Legal;
+use crate::congestion::pauses::Pauses;
+use crate::congestion::recent_marks::Marks;
 use crate::counts::Counts;
-use crate::crossings::Crossings;
-use crate::dcqcn::{Legal, Parameters};
-use crate::holes::MAX_OPEN_HOLES;
-use crate::marks::Marks;
-use crate::outstanding::Outstanding;
-use crate::pauses::Pauses;
-use crate::ports::SharedPorts;
-use crate::promises::{Exchanges, Latest, Promises};
-use crate::queue_pairs::QueuePairs;
-use crate::table::{FlowTable, Found, TOGETHER};
+use crate::pairing::host_queue_pairs::QueuePairs;
+use crate::pairing::known_peers::Exchanges;
+use crate::pairing::known_peers::Latest;
+use crate::pairing::known_peers::Promises;
+use crate::pairing::outstanding::Outstanding;
+use crate::pairing::shared_ports::SharedPorts;
+use crate::psn::holes::MAX_OPEN_HOLES;
+use crate::psn::recent_naks::AskedFor;
+use crate::table::FlowTable;
+use crate::table::Found;
+use crate::table::TOGETHER;
+use crate::taps::duplicates::Recent;
+use crate::taps::duplicates::fingerprint;
+use crate::taps::matching::Crossings;
 
 /// What shapes the analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,7 +156,7 @@ pub struct Analysis {
     exchanges: Exchanges,
     promises: Promises,
     queue_pairs: QueuePairs,
-    /// The last serial number given to a flow; see [`crate::state::Cold::serial`].
+    /// The last serial number given to a flow; see [`crate::table::state::Cold::serial`].
     last_serial: u32,
     pauses: Pauses,
     link_rate: Option<u64>,
@@ -190,7 +195,7 @@ pub struct Analysis {
     first_epoch: u32,
 }
 
-/// Intervals of missing PSNs of all flows together, as far as flows have more than [`crate::holes::MIN_OPEN_HOLES`]: 64 bytes each.
+/// Intervals of missing PSNs of all flows together, as far as flows have more than [`crate::psn::holes::MIN_OPEN_HOLES`]: 64 bytes each.
 const MAX_HOLES_OF_ALL: usize = 1 << 22;
 
 /// Rows or flows that close together, so that waits for memory overlap.
@@ -556,7 +561,7 @@ impl Conclusion {
     pub fn add(&mut self, other: &Self) {
         self.totals.add(&other.totals);
         self.cnp_receivers.extend_from_slice(&other.cnp_receivers);
-        crate::cnp::sort(&mut self.cnp_receivers);
+        crate::congestion::cnp_receivers::sort(&mut self.cnp_receivers);
         if self.copies.len() < other.copies.len() {
             self.copies.resize(other.copies.len(), 0);
         }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use roce_model::{Active, EventRow, FlowId, Groups, Nanos, PauseFrame, TapId};
 
 use crate::counts::Counts;
-use crate::times::BinTimes;
+use crate::timing::latency::BinTimes;
 
 /// Bins that stay changeable after time has passed them: at least so many, ...
 const LEAST_BINS: u64 = 4;

@@ -5,37 +5,20 @@
 //! they are merged.
 
 mod analysis;
-mod asked;
 mod bins;
-pub mod clocks;
-mod cnp;
 mod collect;
 mod congestion;
-mod copies;
 mod counts;
-mod crossings;
-mod dcqcn;
-mod distribution;
-mod holes;
-mod marks;
-mod messages;
-mod outstanding;
-mod pace;
 mod pairing;
-mod pauses;
-mod ports;
-mod promises;
-mod queue_pairs;
-mod reads;
-mod requests;
-mod responses;
-mod state;
+mod psn;
 mod table;
-mod times;
-mod vantage;
+mod taps;
+mod timing;
 
 pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;
-pub use crossings::identity;
-pub use dcqcn::{Parameters as DcqcnParameters, ParametersError as DcqcnParametersError};
-pub use queue_pairs::{Connection, QueuePairs};
+pub use congestion::dcqcn::Parameters as DcqcnParameters;
+pub use congestion::dcqcn::parse::ParametersError as DcqcnParametersError;
+pub use pairing::host_queue_pairs::{Connection, QueuePairs};
+pub use taps::clocks;
+pub use taps::matching::identity;

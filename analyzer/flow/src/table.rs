@@ -4,16 +4,19 @@
 //! packets are looked up many at a time ([`FlowTable::find_all`]): every index entry is asked for, then every
 //! flow, and the waits overlap. A library's hash table takes one key at a time.
 
-mod ahead;
+mod prefetch;
+pub(crate) mod state;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use roce_model::{FlowKey, Packet, TapId, prefetch};
 use roce_wire::{Address, Qpn, Roce, VlanTag};
 
-use crate::copies::{Recent, fingerprint};
-use crate::state::{Cold, Hot};
-use ahead::Ahead;
+use crate::table::state::Cold;
+use crate::table::state::Hot;
+use crate::taps::duplicates::Recent;
+use crate::taps::duplicates::fingerprint;
+use prefetch::Ahead;
 
 /// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,10 +3,12 @@
 use roce_model::{EventKind, EventRow, FlowKey, Management, Packet};
 use roce_wire::{Psn, Qpn, Service};
 
-use super::Analysis;
-use crate::pairing::Pairing;
-use crate::promises::{Direction, Promise, Step};
-use crate::requests::Connected;
+use crate::analysis::Analysis;
+use crate::pairing::evidence::Pairing;
+use crate::pairing::known_peers::Direction;
+use crate::pairing::known_peers::Promise;
+use crate::pairing::known_peers::Step;
+use crate::psn::tracker::restart::Connected;
 
 /// The services that are connected this way.
 const CONNECTED: [Service; 3] = [Service::Rc, Service::Uc, Service::Xrc];

@@ -3,9 +3,9 @@
 use roce_model::{EventKind, EventRow, FlowId, Packet};
 use roce_wire::{AethKind, Ecn, Extended, Nak, Operation};
 
-use super::Analysis;
-use super::judge::note_losses;
-use crate::requests::Verdict;
+use crate::analysis::Analysis;
+use crate::analysis::request::note_losses;
+use crate::psn::tracker::Verdict;
 
 impl Analysis {
     /// Counts what is counted of every packet, of a flow or not.

@@ -2,10 +2,10 @@
 
 use roce_model::{EventKind, EventRow, Nanos, PauseFrame};
 
-use super::Analysis;
+use crate::analysis::Analysis;
 use crate::bins::Limits;
+use crate::congestion::dcqcn::replay::Replay;
 use crate::counts::Counts;
-use crate::dcqcn::Replay;
 
 impl Analysis {
     /// A pause frame: every part of a run sees it, one reports it.

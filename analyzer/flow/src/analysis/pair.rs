@@ -8,14 +8,22 @@ use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
 use roce_wire::network::udp::source_port;
 use roce_wire::{AethKind, Extended, Nak, Operation, Psn, Service};
 
-use super::Analysis;
-use crate::outstanding::Handle;
-use crate::pairing::{BEGIN, Evidence, FAR as FAR_PSNS, Pairing, Peer, SOLE_MATCHES};
-use crate::promises::{Direction, Promise};
-use crate::requests::{Connected, LARGEST_GAP, STALE};
-use crate::state::Cold;
+use crate::analysis::Analysis;
+use crate::pairing::evidence::BEGIN;
+use crate::pairing::evidence::Evidence;
+use crate::pairing::evidence::FAR as FAR_PSNS;
+use crate::pairing::evidence::Pairing;
+use crate::pairing::evidence::Peer;
+use crate::pairing::evidence::SOLE_MATCHES;
+use crate::pairing::known_peers::Direction;
+use crate::pairing::known_peers::Promise;
+use crate::pairing::outstanding::Handle;
+use crate::psn::tracker::LARGEST_GAP;
+use crate::psn::tracker::STALE;
+use crate::psn::tracker::restart::Connected;
 use crate::table::Found;
-use crate::vantage::Other;
+use crate::table::state::Cold;
+use crate::taps::vantage::Other;
 
 /// An ACK that names a PSN which did not ask for it, as receivers that acknowledge several messages at once send, is for one of so
 /// many latest PSNs of its flow: a megabyte under way with 1 KiB packets. By chance it falls there in one of 16,384 cases.
@@ -131,7 +139,7 @@ impl Analysis {
         let candidates = cold.evidence.iter().flat_map(|evidence| evidence.candidates());
         let mut contradicted = [None; 4];
         for (place, candidate) in contradicted.iter_mut().zip(candidates) {
-            let is_beyond = |requests: &crate::requests::Requests| {
+            let is_beyond = |requests: &crate::psn::tracker::Requests| {
                 requests.next == 0 || psn.offset_from(requests.expected()) >= 0
             };
             if self.is_open(candidate) && is_beyond(&self.table.hot[candidate.at as usize].requests) {

@@ -5,7 +5,7 @@ use roce_model::Nanos;
 use roce_wire::Bth;
 
 use super::*;
-use crate::state::Hosts;
+use crate::table::state::Hosts;
 
 fn packet(qpn: u16) -> Packet {
     let [high, low] = qpn.to_be_bytes();

@@ -1,0 +1,117 @@
+//! What several taps of a run saw: packets of one flow are found in the other's, and one of the rows counts.
+
+use roce_model::{FlowRow, Packet};
+
+use crate::analysis::Analysis;
+use crate::psn::tracker::Tracker;
+use crate::psn::tracker::answers::Answers;
+use crate::taps::matching::Crossings;
+use crate::taps::matching::counted::Seen;
+use crate::taps::matching::hops::Ends;
+use crate::taps::matching::traffic;
+
+impl Analysis {
+    /// From now on packets are looked for at other taps. That begins by itself with the second tap; told before the first
+    /// packet, it finds those that were on their way then, too. It costs memory, and some time for each packet.
+    pub fn match_taps(&mut self) {
+        if self.crossings.is_none() {
+            self.crossings = Some(Box::new(Crossings::new(self.max_flows)));
+        }
+    }
+
+    /// Looks whether another tap saw a packet of the flow at `at`.
+    pub(super) fn cross(&mut self, at: u32, packet: &Packet) {
+        let Some(crossings) = &mut self.crossings else {
+            return;
+        };
+        let flows = &self.table.hot;
+        let Some(key) = flows.get(at as usize).map(|hot| &hot.packed) else {
+            return;
+        };
+        let keys = |at: u32| {
+            let hot = flows.get(at as usize).filter(|hot| hot.live)?;
+            Some((&hot.packed, hot.tap))
+        };
+        let Some(found) = crossings.sight(packet, at, key, keys) else {
+            return;
+        };
+        let cold = &self.table.cold;
+        let name = |at: u32| cold.get(at as usize).map(|cold| cold.id);
+        let names = || {
+            Some(Ends {
+                before: name(found.flow)?,
+                now: name(at)?,
+            })
+        };
+        crossings.note(&found, at, names);
+        for at in [found.flow, at] {
+            if let Some(hot) = self.table.hot.get_mut(at as usize) {
+                hot.matched = true;
+            }
+        }
+    }
+
+    /// Where the tap of the flow at `at` stands among those that saw its packets: `sender`, `receiver`, `between`.
+    pub(super) fn by_taps(&self, at: u32) -> Option<&'static str> {
+        let tap = self.table.hot.get(at as usize)?.tap;
+        self.crossings.as_ref()?.stands(at, tap)
+    }
+
+    /// Before flows close for good: which tap's rows count is decided by all that every tap saw.
+    pub(super) fn choose_taps(&mut self) {
+        let Some(crossings) = self
+            .crossings
+            .as_mut()
+            .filter(|crossings| !crossings.sides.is_complete())
+        else {
+            return;
+        };
+        let (hot, cold) = (&self.table.hot, &self.table.cold);
+        crossings.conclude(|at, psn| {
+            let (Some(hot), Some(cold)) = (hot.get(at as usize), cold.get(at as usize)) else {
+                return false;
+            };
+            let acked = cold.tracker.answers().map_or(0, Answers::acked);
+            Tracker::position(&hot.requests, psn).is_some_and(|position| position < acked)
+        });
+        for (hot, cold) in self.table.hot.iter().zip(&self.table.cold) {
+            if hot.live && hot.matched {
+                let mut totals = cold.totals;
+                totals.add(&hot.counts);
+                let mut row = FlowRow::default();
+                totals.write_flow(&mut row);
+                let seen = Seen {
+                    tap: hot.tap,
+                    packets: row.packets,
+                    marked: row.ce,
+                };
+                crossings.sides.add(traffic(&cold.key), seen);
+            }
+        }
+        crossings.sides.complete();
+        for row in crossings.sides.release() {
+            self.count_flow(row);
+        }
+    }
+
+    /// Hands on the row of a flow that closes, or holds it back until it is known which tap saw most of it.
+    pub(super) fn hand_on_flow(&mut self, at: u32, row: FlowRow) {
+        let hot = &self.table.hot[at as usize];
+        let row = match &mut self.crossings {
+            Some(crossings) if hot.matched => crossings
+                .sides
+                .close(traffic(&self.table.cold[at as usize].key), row),
+            _ => Some(row),
+        };
+        if let Some(row) = row {
+            self.count_flow(row);
+        }
+    }
+
+    fn count_flow(&mut self, row: FlowRow) {
+        if !row.counted {
+            self.totals.seen_again += row.packets;
+        }
+        self.output.flows.push(row);
+    }
+}

@@ -1,0 +1,9 @@
+//! What the PSNs of one flow say: which packets are missing, late or sent again, what the receiver acknowledged, and when a new
+//! epoch starts. Each flow is looked at alone here: no file of this folder knows the table of flows.
+
+pub(crate) mod holes;
+pub(crate) mod jump;
+pub(crate) mod read_holes;
+pub(crate) mod read_responses;
+pub(crate) mod recent_naks;
+pub(crate) mod tracker;

@@ -1,0 +1,155 @@
+//! What many packets, rows or flows will need is asked for, for all of them at once: first what is found by its place, then
+//! what is behind pointers.
+
+use roce_model::{Packet, prefetch};
+use roce_wire::Ecn;
+
+use crate::congestion::reaction::Congestion;
+use crate::table::FlowTable;
+use crate::table::Found;
+use crate::table::TOGETHER;
+use crate::table::state::Cold;
+use crate::table::state::Hot;
+use crate::timing::latency::Times;
+
+/// Places of flows of which more is needed than every packet touches.
+struct Places {
+    places: [u32; TOGETHER],
+    count: usize,
+}
+
+impl Places {
+    const fn new() -> Self {
+        Self {
+            places: [Found::NONE; TOGETHER],
+            count: 0,
+        }
+    }
+
+    /// Adds the place if it `is_one`, without a branch: what the next packet is cannot be foreseen.
+    #[inline]
+    fn push_if(&mut self, is_one: bool, at: u32) {
+        if let Some(place) = self.places.get_mut(self.count) {
+            *place = at;
+            self.count += usize::from(is_one);
+        }
+    }
+
+    #[inline]
+    fn of<'a, T>(&self, all: &'a [T]) -> impl Iterator<Item = &'a T> {
+        self.places[..self.count]
+            .iter()
+            .filter_map(|at| all.get(*at as usize))
+    }
+}
+
+/// What packets need beside the part of their flow that all touch: the first and the last ones of messages, answers, marked
+/// ones, and those with which their flow's rate is looked at.
+pub(super) struct Ahead {
+    requests: Places,
+    answered: Places,
+    paced: Places,
+}
+
+impl Ahead {
+    pub(super) const fn new() -> Self {
+        Self {
+            requests: Places::new(),
+            answered: Places::new(),
+            paced: Places::new(),
+        }
+    }
+
+    /// Notes what a packet of the flow at `at` needs. Called for up to [`TOGETHER`] packets.
+    #[inline]
+    pub(super) fn note(&mut self, hot: &Hot, at: u32, packet: &Packet) {
+        let traits = packet.roce.bth.opcode().traits();
+        let is_marked = packet.roce.traffic_class & 3 == Ecn::Ce as u8;
+        self.paced.push_if(hot.is_paced_next() | is_marked, at);
+        self.answered
+            .push_if(traits.is_response() & hot.is_paired(), hot.peer);
+        self.requests
+            .push_if(!(traits.is_response() | traits.is_middle()), at);
+    }
+
+    /// Asks for what is found by its place.
+    #[inline]
+    pub(super) fn prefetch_flows(&self, table: &FlowTable) {
+        self.paced.of(&table.cold).for_each(Cold::prefetch_for_pace);
+        self.requests.of(&table.cold).for_each(Cold::prefetch_for_request);
+        self.answered.of(&table.hot).for_each(Hot::prefetch_all);
+        self.answered.of(&table.cold).for_each(Cold::prefetch_for_answer);
+    }
+
+    /// Asks for what is behind pointers.
+    #[inline]
+    pub(super) fn prefetch(&self, cold: &[Cold]) {
+        for cold in self.paced.of(cold) {
+            if let Some(meter) = cold.meter.as_deref() {
+                prefetch(meter);
+            }
+            if let Some(congestion) = cold.congestion.as_deref() {
+                congestion.prefetch();
+            }
+        }
+        for cold in self.requests.of(cold) {
+            if let Some(times) = cold.times.as_deref() {
+                times.prefetch_for_request();
+            }
+            cold.lengths.prefetch();
+        }
+        for cold in self.answered.of(cold) {
+            if let Some(times) = cold.times.as_deref() {
+                times.prefetch_for_answer();
+            }
+            if let Some(answers) = cold.tracker.answers() {
+                prefetch(answers);
+            }
+        }
+        let paced = || self.paced.of(cold).filter_map(|cold| cold.congestion.as_deref());
+        paced().for_each(Congestion::prefetch_behind);
+        let answered = || self.answered.of(cold).filter_map(|cold| cold.times.as_deref());
+        answered().for_each(Times::prefetch_behind);
+        answered().for_each(Times::prefetch_counts);
+    }
+}
+
+impl FlowTable {
+    /// Asks for what closing the rows of the flows at `places` needs.
+    #[inline]
+    pub(crate) fn prefetch_rows(&self, places: &[u32]) {
+        for at in places {
+            let at = *at as usize;
+            if let (Some(hot), Some(cold)) = (self.hot.get(at), self.cold.get(at)) {
+                hot.prefetch_all();
+                cold.prefetch();
+                prefetch(&cold.times);
+            }
+        }
+        for at in places {
+            let at = *at as usize;
+            if self.hot.get(at).is_some_and(|hot| hot.timed)
+                && let Some(times) = self.cold.get(at).and_then(|cold| cold.times.as_deref())
+            {
+                times.prefetch();
+            }
+        }
+    }
+
+    /// Asks for what closing the flows at `places` needs.
+    pub(crate) fn prefetch_all(&self, places: &[u32]) {
+        self.prefetch_rows(places);
+        for hot in places.iter().filter_map(|at| self.hot.get(*at as usize)) {
+            let peer = hot.peer as usize;
+            if let (Some(hot), Some(cold)) = (self.hot.get(peer), self.cold.get(peer)) {
+                hot.prefetch_all();
+                cold.prefetch();
+            }
+        }
+        let all = || places.iter().filter_map(|at| self.cold.get(*at as usize));
+        all().for_each(Cold::prefetch_rest);
+        all().for_each(Cold::prefetch_behind);
+        all().for_each(Cold::prefetch_samples);
+        all().for_each(Cold::prefetch_counts);
+    }
+}

@@ -1,0 +1,109 @@
+//! Attributes of a flow's packets that may change while it lives: UDP source ports, DSCPs.
+
+use roce_model::Packet;
+
+use crate::table::state::Cold;
+use crate::table::state::Hot;
+
+impl Hot {
+    /// Whether a packet of the flow carries other attributes than the one before it. `data`: its DSCP counts for the flow's.
+    #[inline]
+    pub(crate) fn has_other_attributes(&self, packet: &Packet, data: bool) -> bool {
+        packet.roce.udp_source_port != self.source_port
+            || data && (packet.roce.dscp() != self.dscp || self.dscp_run == u32::MAX)
+    }
+
+    /// Notes the attributes of such a packet.
+    #[cold]
+    pub(crate) fn change_attributes(&mut self, cold: &mut Cold, packet: &Packet, data: bool) {
+        if packet.roce.udp_source_port != self.source_port {
+            self.source_port = packet.roce.udp_source_port;
+            cold.ports.change_to(self.source_port);
+        }
+        if data && (packet.roce.dscp() != self.dscp || self.dscp_run == u32::MAX) {
+            let packets = u64::from(core::mem::take(&mut self.dscp_run));
+            cold.dscps.get_or_insert_default().add(self.dscp, packets);
+            self.dscp = packet.roce.dscp();
+        }
+    }
+}
+
+impl Cold {
+    /// The priority of its frames: that of their tag, else what its DSCP means; `None` without either.
+    pub(crate) fn priority(&self, hot: &Hot, of_dscp: &[u8; 64]) -> Option<u8> {
+        self.priority
+            .or_else(|| self.carrier.has_ip().then(|| of_dscp[usize::from(hot.dscp & 63)]))
+    }
+
+    /// The UDP source port that it began with.
+    pub(crate) fn first_port(&self) -> Option<u16> {
+        (self.ports.count > 0).then_some(self.ports.seen[0])
+    }
+
+    /// The UDP source port, when the flow has had no other.
+    pub(crate) fn only_port(&self) -> Option<u16> {
+        self.first_port().filter(|_| self.ports.count == 1)
+    }
+}
+
+/// Distinct UDP source ports, up to eight.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ports {
+    pub(super) seen: [u16; Ports::MOST],
+    pub(super) count: u8,
+    pub(super) changes: u64,
+}
+
+impl Ports {
+    const MOST: usize = 8;
+
+    pub(super) fn change_to(&mut self, port: u16) {
+        self.changes += 1;
+        let known = &self.seen[..usize::from(self.count)];
+        if known.len() < Self::MOST && !known.contains(&port) {
+            self.seen[usize::from(self.count)] = port;
+            self.count += 1;
+        }
+    }
+}
+
+/// Packets by DSCP, for the first four values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dscps {
+    seen: [(u8, u64); Dscps::MOST],
+    count: usize,
+    others: u64,
+}
+
+impl Dscps {
+    const MOST: usize = 4;
+
+    pub(super) fn add(&mut self, dscp: u8, packets: u64) {
+        if packets == 0 {
+            return;
+        }
+        let known = &mut self.seen[..self.count];
+        if let Some((_, sum)) = known.iter_mut().find(|(known, _)| *known == dscp) {
+            *sum += packets;
+        } else if self.count < Self::MOST {
+            self.seen[self.count] = (dscp, packets);
+            self.count += 1;
+        } else {
+            // Bits of the values beyond the fourth: 64 values, 64 bits.
+            self.others |= 1 << (dscp & 63);
+        }
+    }
+
+    pub(super) fn most(&self) -> Option<u8> {
+        let known = &self.seen[..self.count];
+        known
+            .iter()
+            .rev()
+            .max_by_key(|(_, packets)| *packets)
+            .map(|(dscp, _)| *dscp)
+    }
+
+    pub(super) fn distinct(&self) -> u32 {
+        u32::try_from(self.count).unwrap_or_default() + self.others.count_ones()
+    }
+}
