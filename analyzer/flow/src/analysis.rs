@@ -24,9 +24,7 @@ use roce_model::{
 use roce_wire::{Psn, Qpn};
 
 use self::request::Seen;
-use crate::bins::Bin;
-use crate::bins::Bins;
-use crate::bins::Place;
+use crate::bins::{Bin, Bins, Place};
 use crate::congestion::cnp_receivers::CnpReceivers;
 use crate::congestion::dcqcn::Parameters;
 use crate::congestion::dcqcn::bound::Legal;
@@ -34,18 +32,13 @@ use crate::congestion::pauses::Pauses;
 use crate::congestion::recent_marks::Marks;
 use crate::counts::Counts;
 use crate::pairing::host_queue_pairs::QueuePairs;
-use crate::pairing::known_peers::Exchanges;
-use crate::pairing::known_peers::Latest;
-use crate::pairing::known_peers::Promises;
+use crate::pairing::known_peers::{Exchanges, Latest, Promises};
 use crate::pairing::outstanding::Outstanding;
 use crate::pairing::shared_ports::SharedPorts;
 use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::psn::recent_naks::AskedFor;
-use crate::table::FlowTable;
-use crate::table::Found;
-use crate::table::TOGETHER;
-use crate::taps::duplicates::Recent;
-use crate::taps::duplicates::fingerprint;
+use crate::table::{FlowTable, Found, TOGETHER};
+use crate::taps::duplicates::{Recent, fingerprint};
 use crate::taps::matching::Crossings;
 
 /// What shapes the analysis.

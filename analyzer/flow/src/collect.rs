@@ -7,10 +7,8 @@ use roce_model::{
     TimelineColumns, TimelineRow,
 };
 
-use crate::analysis::LiveFlows;
-use crate::analysis::Output;
-use crate::bins::Bin;
-use crate::bins::Row;
+use crate::analysis::{LiveFlows, Output};
+use crate::bins::{Bin, Row};
 use roce_verdict::{Settings, Verdicts, Ways};
 
 /// Rows that go to the sinks together.

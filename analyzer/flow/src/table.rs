@@ -12,10 +12,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use roce_model::{FlowKey, Packet, TapId, prefetch};
 use roce_wire::{Address, Qpn, Roce, VlanTag};
 
-use crate::table::state::Cold;
-use crate::table::state::Hot;
-use crate::taps::duplicates::Recent;
-use crate::taps::duplicates::fingerprint;
+use crate::table::state::{Cold, Hot};
+use crate::taps::duplicates::{Recent, fingerprint};
 use prefetch::Ahead;
 
 /// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.

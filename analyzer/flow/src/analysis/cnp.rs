@@ -7,16 +7,10 @@ use roce_wire::{Qpn, Service};
 
 use crate::analysis::Analysis;
 use crate::bins::Place;
-use crate::congestion::cnp_receivers::Cnps;
-use crate::congestion::cnp_receivers::Fate;
-use crate::congestion::cnp_receivers::Observed;
-use crate::congestion::cnp_receivers::Receiver;
-use crate::congestion::reaction::Attribution;
-use crate::congestion::reaction::Progress;
-use crate::congestion::reaction::WINDOW_PACKETS;
+use crate::congestion::cnp_receivers::{Cnps, Fate, Observed, Receiver};
+use crate::congestion::reaction::{Attribution, Progress, WINDOW_PACKETS};
 use crate::congestion::recent_marks as marks;
-use crate::counts::Counts;
-use crate::counts::Rare;
+use crate::counts::{Counts, Rare};
 use crate::table::state::Hosts;
 
 /// So long after a NAK a notification counts as its companion: adapters send one with it, without any mark.

@@ -5,9 +5,7 @@ use roce_wire::{Psn, Qpn, Service};
 
 use crate::analysis::Analysis;
 use crate::pairing::evidence::Pairing;
-use crate::pairing::known_peers::Direction;
-use crate::pairing::known_peers::Promise;
-use crate::pairing::known_peers::Step;
+use crate::pairing::known_peers::{Direction, Promise, Step};
 use crate::psn::tracker::restart::Connected;
 
 /// The services that are connected this way.

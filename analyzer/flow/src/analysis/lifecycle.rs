@@ -3,14 +3,11 @@
 
 use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Nanos, Packet, Totals};
 
-use crate::analysis::Analysis;
-use crate::analysis::MAX_HOLES_OF_ALL;
+use crate::analysis::{Analysis, MAX_HOLES_OF_ALL};
 use crate::bins::Row;
 use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::table::Found;
-use crate::table::state::Cold;
-use crate::table::state::Hosts;
-use crate::table::state::Hot;
+use crate::table::state::{Cold, Hosts, Hot};
 
 impl Analysis {
     /// Opens the flow of a packet that was not found.

@@ -6,18 +6,11 @@ use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
 
 use crate::analysis::Analysis;
 use crate::psn::holes::DecidedHole;
-use crate::psn::read_holes::Judged;
-use crate::psn::read_holes::Silence;
-use crate::psn::tracker::Tracker;
-use crate::psn::tracker::Verdict;
+use crate::psn::read_holes::{Judged, Silence};
 use crate::psn::tracker::answers::Again;
-use crate::psn::tracker::psn_of;
-use crate::timing::latency::Answer;
-use crate::timing::latency::Sent;
-use crate::timing::latency::Times;
-use crate::timing::latency::What;
-use crate::timing::stall::LEAST;
-use crate::timing::stall::Silent;
+use crate::psn::tracker::{Tracker, Verdict, psn_of};
+use crate::timing::latency::{Answer, Sent, Times, What};
+use crate::timing::stall::{LEAST, Silent};
 
 impl Analysis {
     /// An answer of a paired flow: ACK, NAK, RNR NAK, READ response (every packet of it), atomic ACK. Called in the order

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use roce_model::FlowRow;
 
-use crate::analysis::Analysis;
-use crate::analysis::LiveFlows;
+use crate::analysis::{Analysis, LiveFlows};
 use crate::taps::matching::traffic;
 
 impl Analysis {

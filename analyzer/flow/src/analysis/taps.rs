@@ -5,10 +5,9 @@ use roce_model::{FlowRow, Packet};
 use crate::analysis::Analysis;
 use crate::psn::tracker::Tracker;
 use crate::psn::tracker::answers::Answers;
-use crate::taps::matching::Crossings;
 use crate::taps::matching::counted::Seen;
 use crate::taps::matching::hops::Ends;
-use crate::taps::matching::traffic;
+use crate::taps::matching::{Crossings, traffic};
 
 impl Analysis {
     /// From now on packets are looked for at other taps. That begins by itself with the second tap; told before the first

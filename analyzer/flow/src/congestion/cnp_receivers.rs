@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use roce_model::{CnpReceiver, FlowId, Nanos, Packet, TapId};
 use roce_wire::{Address, Qpn, VlanTag};
 
-use crate::taps::duplicates::CopyEvidence;
-use crate::taps::duplicates::Sighting;
+use crate::taps::duplicates::{CopyEvidence, Sighting};
 
 /// A queue pair that is told to slow down, and who tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -2,8 +2,7 @@
 
 use roce_model::{FlowRow, Nanos, prefetch};
 
-use crate::congestion::dcqcn::bound::Bound;
-use crate::congestion::dcqcn::bound::Legal;
+use crate::congestion::dcqcn::bound::{Bound, Legal};
 use crate::timing::distribution::Distribution;
 
 /// How notifications were charged to a flow.

@@ -5,10 +5,7 @@
 
 use roce_model::{Nanos, Packet};
 
-use crate::psn::tracker::LARGEST_GAP;
-use crate::psn::tracker::Request;
-use crate::psn::tracker::Requests;
-use crate::psn::tracker::Verdict;
+use crate::psn::tracker::{LARGEST_GAP, Request, Requests, Verdict};
 use crate::taps::duplicates::Ids;
 
 /// No queue pair is connected again in less time.

@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 
 use roce_model::Nanos;
 
-use crate::psn::holes::DecidedHole;
-use crate::psn::holes::Fate;
+use crate::psn::holes::{DecidedHole, Fate};
 use crate::psn::tracker::answers::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.

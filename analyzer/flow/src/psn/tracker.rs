@@ -16,11 +16,7 @@ use std::collections::VecDeque;
 use roce_model::Nanos;
 use roce_wire::Psn;
 
-use crate::psn::holes::DecidedHole;
-use crate::psn::holes::Fate;
-use crate::psn::holes::Fates;
-use crate::psn::holes::Hole;
-use crate::psn::holes::Holes;
+use crate::psn::holes::{DecidedHole, Fate, Fates, Hole, Holes};
 use crate::taps::duplicates::Ids;
 use answers::Trigger;
 use answers::{Again, Answers};
@@ -28,7 +24,7 @@ use reordering::Reordering;
 use restart::Connected;
 use runs::Run;
 use seldom::Seldom;
-use undecided::Decision;
+use undecided::{Decision, Judged};
 use undecided::Pending;
 
 /// A jump further ahead than this begins a new epoch instead of a gap.

@@ -5,11 +5,8 @@ use roce_model::{Packet, prefetch};
 use roce_wire::Ecn;
 
 use crate::congestion::reaction::Congestion;
-use crate::table::FlowTable;
-use crate::table::Found;
-use crate::table::TOGETHER;
-use crate::table::state::Cold;
-use crate::table::state::Hot;
+use crate::table::state::{Cold, Hot};
+use crate::table::{FlowTable, Found, TOGETHER};
 use crate::timing::latency::Times;
 
 /// Places of flows of which more is needed than every packet touches.

@@ -12,9 +12,7 @@ mod unseen;
 use roce_model::{FlowKey, Nanos, Packet, TapId, prefetch};
 use roce_wire::{Ecn, Psn, Roce};
 
-use crate::table::Key;
-use crate::table::fold;
-use crate::table::halves;
+use crate::table::{Key, fold, halves};
 
 use counted::Sides;
 use hops::LastHop;

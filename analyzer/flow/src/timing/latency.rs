@@ -6,8 +6,7 @@ use std::num::NonZeroU64;
 
 use roce_model::{FlowRow, Nanos, TimelineRow, prefetch};
 
-use crate::timing::distribution::Distribution;
-use crate::timing::distribution::Summary;
+use crate::timing::distribution::{Distribution, Summary};
 
 /// Outstanding requests remembered of one flow: 40 bytes each, made as they are needed. With more of them under way,
 /// those beyond are not measured.

@@ -7,14 +7,8 @@ use std::collections::VecDeque;
 use roce_model::Nanos;
 use roce_wire::Psn;
 
-use crate::psn::tracker::LARGEST_GAP;
-use crate::psn::tracker::Request;
-use crate::psn::tracker::Requests;
-use crate::psn::tracker::SILENCE;
-use crate::psn::tracker::STALE;
-use crate::psn::tracker::Tracker;
-use crate::psn::tracker::psn_of;
 use crate::psn::tracker::runs::Recovery;
+use crate::psn::tracker::{LARGEST_GAP, Request, Requests, SILENCE, STALE, Tracker, psn_of};
 
 /// Why a sender fell back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,23 +8,10 @@
 use roce_model::Nanos;
 
 use crate::psn::holes::Hole;
-use crate::psn::tracker::MAX_UNSURE_READS;
-use crate::psn::tracker::ReadBehind;
-use crate::psn::tracker::Request;
-use crate::psn::tracker::SILENCE;
-use crate::psn::tracker::Tracker;
-use crate::psn::tracker::Verdict;
-use crate::psn::tracker::answers::Again;
-use crate::psn::tracker::answers::Cause;
-use crate::psn::tracker::answers::LONGEST_ANSWER;
-use crate::psn::tracker::answers::MIN_TIMEOUT;
-use crate::psn::tracker::answers::SHORT_SILENCE;
-use crate::psn::tracker::answers::Trigger;
-use crate::psn::tracker::psn_of;
+use crate::psn::tracker::answers::{Again, Cause, LONGEST_ANSWER, MIN_TIMEOUT, SHORT_SILENCE, Trigger};
 use crate::psn::tracker::runs::Run;
-use crate::psn::tracker::undecided::Decision;
-use crate::psn::tracker::undecided::Judged;
-use crate::psn::tracker::undecided::Pending;
+use crate::psn::tracker::undecided::{Decision, Judged, Pending};
+use crate::psn::tracker::{MAX_UNSURE_READS, ReadBehind, Request, SILENCE, Tracker, Verdict, psn_of};
 
 /// So many packets in order, all captured before, are a sender that has fallen back even if nothing shows why. Copies that
 /// the network makes come one at a time.

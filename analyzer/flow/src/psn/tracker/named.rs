@@ -6,12 +6,9 @@
 
 use roce_model::Nanos;
 
-use crate::psn::tracker::Request;
-use crate::psn::tracker::SILENCE;
-use crate::psn::tracker::Tracker;
 use crate::psn::tracker::runs::Recovery;
-use crate::psn::tracker::undecided::Judged;
-use crate::psn::tracker::undecided::Pending;
+use crate::psn::tracker::undecided::{Judged, Pending};
+use crate::psn::tracker::{Request, SILENCE, Tracker};
 
 impl Tracker {
     /// Packets that seemed to answer a NAK, and then the sender falls back to `at`: the two answers take about as long if both

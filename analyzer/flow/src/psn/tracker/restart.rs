@@ -3,14 +3,8 @@
 use roce_model::Nanos;
 use roce_wire::Psn;
 
-use crate::psn::tracker::LARGEST_GAP;
-use crate::psn::tracker::Request;
-use crate::psn::tracker::Requests;
-use crate::psn::tracker::SILENCE;
-use crate::psn::tracker::Tracker;
-use crate::psn::tracker::answers::Answers;
-use crate::psn::tracker::answers::REACH;
-use crate::psn::tracker::psn_of;
+use crate::psn::tracker::answers::{Answers, REACH};
+use crate::psn::tracker::{LARGEST_GAP, Request, Requests, SILENCE, Tracker, psn_of};
 
 /// When so many PSNs are acknowledged, ...
 const DONE: u64 = 8;

@@ -5,12 +5,8 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::psn::holes::Fate;
-use crate::psn::tracker::MAX_WAITING_RUNS;
-use crate::psn::tracker::Request;
-use crate::psn::tracker::Tracker;
-use crate::psn::tracker::answers::Cause;
-use crate::psn::tracker::answers::Trigger;
-use crate::psn::tracker::psn_of;
+use crate::psn::tracker::answers::{Cause, Trigger};
+use crate::psn::tracker::{MAX_WAITING_RUNS, Request, Tracker, psn_of};
 
 /// How a sender recovers from a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

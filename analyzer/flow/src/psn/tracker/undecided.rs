@@ -5,8 +5,7 @@ use roce_wire::Psn;
 
 use crate::psn::holes::Hole;
 use crate::psn::tracker::Request;
-use crate::psn::tracker::answers::Again;
-use crate::psn::tracker::answers::Cause;
+use crate::psn::tracker::answers::{Again, Cause};
 
 /// Consecutive packets behind the highest one that are not judged yet.
 #[derive(Clone, Debug, PartialEq)]

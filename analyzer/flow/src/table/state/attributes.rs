@@ -2,8 +2,7 @@
 
 use roce_model::Packet;
 
-use crate::table::state::Cold;
-use crate::table::state::Hot;
+use crate::table::state::{Cold, Hot};
 
 impl Hot {
     /// Whether a packet of the flow carries other attributes than the one before it. `data`: its DSCP counts for the flow's.

@@ -1,7 +1,6 @@
 //! What is asked for ahead of a flow that is about to be needed: by what for.
 
-use crate::table::state::Cold;
-use crate::table::state::Hot;
+use crate::table::state::{Cold, Hot};
 use crate::timing::distribution::Distribution;
 use crate::timing::latency::Times;
 use roce_model::prefetch;

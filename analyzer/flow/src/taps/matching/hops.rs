@@ -6,8 +6,7 @@ use roce_model::{FlowId, HopRow, Nanos, TapId};
 use roce_wire::Psn;
 
 use crate::taps::matching::bit;
-use crate::timing::distribution::Distribution;
-use crate::timing::distribution::Summary;
+use crate::timing::distribution::{Distribution, Summary};
 
 /// A flow between two taps, in the order in which a packet was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
