@@ -118,7 +118,7 @@ impl Nets {
     }
 }
 
-/// Random numbers that make hashes unpredictable: keys come from captures that nobody vouches for.
+/// The numbers that make one hash of keys differ from another.
 #[derive(Clone, Copy, Debug)]
 struct Seeds([u64; 6]);
 
@@ -188,10 +188,11 @@ impl Found {
 /// Live flows. A flow's place stays the same while it lives.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
-    /// Random: nobody can make flows that meet in one stretch of the index.
+    /// The seeds of the packets' own hashes: equal seeds give equal results, since these hashes decide which packets stay remembered.
+    /// The index uses them too, until somebody makes flows for it.
     seeds: Seeds,
-    /// Those of packets' own hashes, where these are to be the same again in another run.
-    told: Option<Seeds>,
+    /// Random seeds of the index, from the moment on when its entries formed a stretch that no chance explains.
+    index_seeds: Option<Seeds>,
     /// Open addressing, linear probing, at most a quarter full: then the first entry nearly always
     /// decides. An entry: the high half of the hash, and the place plus
     /// one; 0 is free.
@@ -208,14 +209,18 @@ pub(crate) struct FlowTable {
 
 const LOW: u64 = 0xffff_ffff;
 
+/// The longest way from an entry's first slot to its own before the index takes random seeds. In a table that is a quarter full the
+/// longest way grows as ln(n) / (0.25 - 1 - ln 0.25) (Pittel 1987): 27 slots for 30 million flows.
+const MAX_PROBES: usize = 128;
+
 /// From so many flows on there is room for all that there may be.
 const MANY: usize = 1 << 13;
 
 impl FlowTable {
-    pub(crate) fn new(most: usize, seed: Option<u64>) -> Self {
+    pub(crate) fn new(most: usize, seed: u64) -> Self {
         Self {
-            seeds: Seeds::random(),
-            told: seed.map(Seeds::of),
+            seeds: Seeds::of(seed),
+            index_seeds: None,
             index: vec![0; 64],
             len: 0,
             hot: Vec::new(),
@@ -244,11 +249,11 @@ impl FlowTable {
     pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [Found]) {
         for (packet, found) in packets.iter().zip(found.iter_mut()) {
             found.key = Key::of_packet(packet);
-            found.hash = self.seeds.hash(&found.key);
-            let flow = self
-                .told
+            let flow = self.seeds.hash(&found.key);
+            found.hash = self
+                .index_seeds
                 .as_ref()
-                .map_or(found.hash, |told| told.hash(&found.key));
+                .map_or(flow, |seeds| seeds.hash(&found.key));
             found.fingerprint = fingerprint(flow, packet);
             recent.prefetch(found.fingerprint);
             prefetch(&self.index[self.slot(found.hash)]);
@@ -282,14 +287,22 @@ impl FlowTable {
 
     /// The hash of a packet's flow that its own hash begins with.
     pub(crate) fn hash_of(&self, packet: &Packet) -> u64 {
-        self.told
-            .as_ref()
-            .unwrap_or(&self.seeds)
-            .hash(&Key::of_packet(packet))
+        self.seeds.hash(&Key::of_packet(packet))
     }
 
-    /// The place of a flow.
-    pub(crate) fn find(&self, hash: u64, key: &Key) -> Option<u32> {
+    /// The hash by which the index finds a key.
+    #[inline]
+    fn index_hash(&self, key: &Key) -> u64 {
+        self.index_seeds.as_ref().unwrap_or(&self.seeds).hash(key)
+    }
+
+    /// The place of the flow with this key.
+    pub(crate) fn find_now(&self, key: &Key) -> Option<u32> {
+        self.find(self.index_hash(key), key)
+    }
+
+    /// The place of the flow with this key and this hash by the index's seeds.
+    fn find(&self, hash: u64, key: &Key) -> Option<u32> {
         let mut slot = self.slot(hash);
         loop {
             let entry = *self.index.get(slot)?;
@@ -312,7 +325,7 @@ impl FlowTable {
     /// The flow with this key at this tap.
     pub(crate) fn find_key(&self, tap: TapId, key: &FlowKey) -> Option<u32> {
         let key = Key::of_flow(tap, key);
-        self.find(self.seeds.hash(&key), &key)
+        self.find_now(&key)
     }
 
     /// Live flows.
@@ -326,7 +339,8 @@ impl FlowTable {
     }
 
     /// Adds a flow.
-    pub(crate) fn insert(&mut self, hash: u64, hot: Hot, cold: Cold) -> u32 {
+    pub(crate) fn insert(&mut self, hot: Hot, cold: Cold) -> u32 {
+        let key = hot.packed;
         let at = if let Some(at) = self.free.pop() {
             self.hot[at as usize] = hot;
             self.cold[at as usize] = cold;
@@ -346,7 +360,10 @@ impl FlowTable {
                 self.enter(entry);
             }
         }
-        self.enter((hash & !LOW) | (u64::from(at) + 1));
+        let probes = self.enter((self.index_hash(&key) & !LOW) | (u64::from(at) + 1));
+        if probes > MAX_PROBES && self.index_seeds.is_none() {
+            self.scatter(Seeds::random());
+        }
         self.first_live = self.first_live.min(at as usize);
         self.len += 1;
         at
@@ -366,12 +383,28 @@ impl FlowTable {
         }
     }
 
-    fn enter(&mut self, entry: u64) {
+    /// Enters a flow, and returns the number of slots that were taken before its own.
+    fn enter(&mut self, entry: u64) -> usize {
         let mut slot = self.slot(entry);
+        let mut probes = 0;
         while self.index[slot] != 0 {
             slot = self.after(slot);
+            probes += 1;
         }
         self.index[slot] = entry;
+        probes
+    }
+
+    /// Enters all flows again, by the hash of these seeds.
+    #[cold]
+    fn scatter(&mut self, seeds: Seeds) {
+        self.index_seeds = Some(seeds);
+        let size = self.index.len();
+        let entries = std::mem::replace(&mut self.index, vec![0; size]);
+        for entry in entries.into_iter().filter(|entry| *entry != 0) {
+            let hash = seeds.hash(&self.hot[Self::place(entry)].packed);
+            self.enter((hash & !LOW) | (entry & LOW));
+        }
     }
 
     /// A flow that can go: the next one under the clock hand that was not seen since the hand last passed.
@@ -390,7 +423,8 @@ impl FlowTable {
     pub(crate) fn remove(&mut self, at: u32) {
         let hot = &mut self.hot[at as usize];
         hot.live = false;
-        let hash = self.seeds.hash(&hot.packed);
+        let key = hot.packed;
+        let hash = self.index_hash(&key);
         let mut hole = self.slot(hash);
         while Self::place(self.index[hole]) != at as usize {
             if self.index[hole] == 0 {
