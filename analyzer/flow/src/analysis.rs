@@ -23,7 +23,6 @@ use roce_model::{
 };
 use roce_wire::{Psn, Qpn};
 
-use self::request::Seen;
 use crate::bins::{Bin, Bins, Place};
 use crate::congestion::cnp_receivers::CnpReceivers;
 use crate::congestion::dcqcn::Parameters;
@@ -37,8 +36,9 @@ use crate::pairing::outstanding::Outstanding;
 use crate::pairing::shared_ports::SharedPorts;
 use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::psn::recent_naks::AskedFor;
-use crate::table::{FlowTable, Found, TOGETHER};
-use crate::taps::duplicates::{Recent, fingerprint};
+use crate::table::FlowTable;
+use crate::table::lookup::{Found, TOGETHER};
+use crate::taps::duplicates::{Recent, Sighting, fingerprint};
 use crate::taps::matching::Crossings;
 
 /// What shapes the analysis.
@@ -126,6 +126,13 @@ pub struct Conclusion {
     pub matched: Vec<u64>,
     /// What happened between two taps that saw the same traffic.
     pub hops: Vec<HopRow>,
+}
+
+/// How a packet was looked for among the latest ones.
+#[derive(Clone, Copy)]
+struct Seen {
+    sighting: Sighting,
+    fingerprint: u64,
 }
 
 /// Turns packets into flows. It reads no clock and no file: time is what the packets say.

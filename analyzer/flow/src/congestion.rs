@@ -3,5 +3,6 @@
 pub(crate) mod cnp_receivers;
 pub(crate) mod dcqcn;
 pub(crate) mod pauses;
+pub(crate) mod progress;
 pub(crate) mod reaction;
 pub(crate) mod recent_marks;

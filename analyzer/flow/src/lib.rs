@@ -9,6 +9,8 @@ mod bins;
 mod collect;
 mod congestion;
 mod counts;
+mod hash;
+mod key;
 mod pairing;
 mod psn;
 mod table;

@@ -4,186 +4,20 @@
 //! packets are looked up many at a time ([`FlowTable::find_all`]): every index entry is asked for, then every
 //! flow, and the waits overlap. A library's hash table takes one key at a time.
 
+mod attributes;
+pub(crate) mod lookup;
 mod prefetch;
+mod prefetch_rows;
 pub(crate) mod state;
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use roce_model::{FlowKey, Packet, TapId, prefetch};
-use roce_wire::{Address, Qpn, Roce, VlanTag};
 
+use crate::hash::Seeds;
+use crate::key::Key;
+use crate::table::lookup::Found;
 use crate::table::state::{Cold, Hot};
 use crate::taps::duplicates::{Recent, fingerprint};
 use prefetch::Ahead;
-
-/// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Key([u64; 6]);
-
-impl PartialEq for Key {
-    /// Without a branch for each word, and without the call that arrays are compared with.
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.0
-            .iter()
-            .zip(&other.0)
-            .fold(0, |differences, (a, b)| differences | (a ^ b))
-            == 0
-    }
-}
-
-#[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the two halves are what is wanted"
-)]
-pub(crate) fn halves(address: &Address) -> [u64; 2] {
-    let both = u128::from_le_bytes(*address.octets());
-    [both as u64, (both >> 64) as u64]
-}
-
-/// A 24-bit VNI, or a bit that says there is none.
-const NO_VNI: u32 = 1 << 24;
-/// A 12-bit VLAN identifier, or a bit that says there is none.
-const NO_VLAN: u16 = 1 << 12;
-
-impl Key {
-    /// Every field has bits of its own: 24 + 24 + 3 of QPNs and service, 25 + 13 of networks, 32 of the tap.
-    #[inline]
-    fn new(
-        tap: TapId,
-        source: &Address,
-        destination: &Address,
-        qpns: [Qpn; 2],
-        service: u8,
-        nets: (u32, u16),
-    ) -> Self {
-        let [a, b] = halves(source);
-        let [c, d] = halves(destination);
-        let tap = u64::from(tap.0);
-        let ends = u64::from(qpns[0].value()) | u64::from(qpns[1].value()) << 24 | u64::from(service) << 48;
-        let nets = u64::from(nets.0) | u64::from(nets.1) << 25;
-        Self([a, b, c, d, ends | tap << 56, nets | tap >> 8 << 40])
-    }
-
-    #[inline]
-    pub(crate) fn of_packet(packet: &Packet) -> Self {
-        let roce: &Roce = &packet.roce;
-        Self::new(
-            packet.tap,
-            &roce.source,
-            &roce.destination,
-            [roce.bth.destination_qpn(), Qpn::new(roce.source_qpn)],
-            roce.service() as u8,
-            (roce.vni.unwrap_or(NO_VNI), roce.vlan.map_or(NO_VLAN, VlanTag::id)),
-        )
-    }
-
-    /// Whether it is the same flow, at whatever tap; a tag or an overlay that one of the taps does not see makes no
-    /// difference.
-    pub(crate) fn is_same_traffic(&self, other: &Self) -> bool {
-        const TAP: u64 = 0xff << 56;
-        let (nets, others) = (Nets::of(self.0[5]), Nets::of(other.0[5]));
-        self.0[..4] == other.0[..4]
-            && (self.0[4] ^ other.0[4]) & !TAP == 0
-            && (nets.vni == others.vni || nets.vni == NO_VNI || others.vni == NO_VNI)
-            && (nets.vlan == others.vlan || nets.vlan == NO_VLAN || others.vlan == NO_VLAN)
-    }
-
-    fn of_flow(tap: TapId, key: &FlowKey) -> Self {
-        Self::new(
-            tap,
-            &key.source,
-            &key.destination,
-            [key.destination_qpn, key.source_qpn],
-            key.service as u8,
-            (key.vni.unwrap_or(NO_VNI), key.vlan.unwrap_or(NO_VLAN)),
-        )
-    }
-}
-
-/// The networks in a key's last word.
-struct Nets {
-    vni: u32,
-    vlan: u16,
-}
-
-impl Nets {
-    #[expect(clippy::cast_possible_truncation, reason = "masked to the bits of each")]
-    fn of(word: u64) -> Self {
-        Self {
-            vni: word as u32 & ((NO_VNI << 1) - 1),
-            vlan: (word >> 25) as u16 & ((NO_VLAN << 1) - 1),
-        }
-    }
-}
-
-/// The numbers that make one hash of keys differ from another.
-#[derive(Clone, Copy, Debug)]
-struct Seeds([u64; 6]);
-
-impl Seeds {
-    /// Those that come of one number (SplitMix64, Steele, Lea and Flood 2014).
-    fn of(mut number: u64) -> Self {
-        Self(core::array::from_fn(|_| {
-            number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = number;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^ (mixed >> 31)
-        }))
-    }
-
-    fn random() -> Self {
-        Self(core::array::from_fn(|i| {
-            let mut hasher = RandomState::new().build_hasher();
-            hasher.write_usize(i);
-            hasher.finish()
-        }))
-    }
-
-    #[inline]
-    fn hash(&self, Key(key): &Key) -> u64 {
-        let Self(seeds) = self;
-        let source = fold(key[0] ^ seeds[0], key[1] ^ seeds[1]);
-        let destination = fold(key[2] ^ seeds[2], key[3] ^ seeds[3]);
-        fold(
-            source ^ key[4] ^ seeds[4],
-            destination.rotate_left(32) ^ key[5] ^ seeds[5],
-        )
-    }
-}
-
-/// The two halves of a product, folded into one.
-#[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the two halves are what is wanted"
-)]
-pub(crate) fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    product as u64 ^ (product >> 64) as u64
-}
-
-/// Packets looked up together.
-pub(crate) const TOGETHER: usize = 64;
-
-/// A looked-up packet.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) key: Key,
-    pub(crate) hash: u64,
-    /// The index entry where its search begins.
-    entry: u64,
-    /// The packet's own hash, for finding copies.
-    pub(crate) fingerprint: u64,
-    /// The flow's place; [`Found::NONE`] when there is none yet.
-    pub(crate) at: u32,
-}
-
-impl Found {
-    pub(crate) const NONE: u32 = u32::MAX;
-}
 
 /// Live flows. A flow's place stays the same while it lives.
 #[derive(Debug)]
@@ -249,11 +83,11 @@ impl FlowTable {
     pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [Found]) {
         for (packet, found) in packets.iter().zip(found.iter_mut()) {
             found.key = Key::of_packet(packet);
-            let flow = self.seeds.hash(&found.key);
+            let flow = self.seeds.hash(found.key.words());
             found.hash = self
                 .index_seeds
                 .as_ref()
-                .map_or(flow, |seeds| seeds.hash(&found.key));
+                .map_or(flow, |seeds| seeds.hash(found.key.words()));
             found.fingerprint = fingerprint(flow, packet);
             recent.prefetch(found.fingerprint);
             prefetch(&self.index[self.slot(found.hash)]);
@@ -281,19 +115,19 @@ impl FlowTable {
                 ahead.note(hot, found.at, packet);
             }
         }
-        ahead.prefetch_flows(self);
+        ahead.prefetch_flows(&self.hot, &self.cold);
         ahead.prefetch(&self.cold);
     }
 
     /// The hash of a packet's flow that its own hash begins with.
     pub(crate) fn hash_of(&self, packet: &Packet) -> u64 {
-        self.seeds.hash(&Key::of_packet(packet))
+        self.seeds.hash(Key::of_packet(packet).words())
     }
 
     /// The hash by which the index finds a key.
     #[inline]
     fn index_hash(&self, key: &Key) -> u64 {
-        self.index_seeds.as_ref().unwrap_or(&self.seeds).hash(key)
+        self.index_seeds.as_ref().unwrap_or(&self.seeds).hash(key.words())
     }
 
     /// The place of the flow with this key.
@@ -402,7 +236,7 @@ impl FlowTable {
         let size = self.index.len();
         let entries = std::mem::replace(&mut self.index, vec![0; size]);
         for entry in entries.into_iter().filter(|entry| *entry != 0) {
-            let hash = seeds.hash(&self.hot[Self::place(entry)].packed);
+            let hash = seeds.hash(self.hot[Self::place(entry)].packed.words());
             self.enter((hash & !LOW) | (entry & LOW));
         }
     }

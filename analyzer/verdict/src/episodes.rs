@@ -16,6 +16,8 @@
 //! Pauses come from pause frames (`pauses`), stalls from events (`stalls`); the words are put in `tell`. What is kept of
 //! an episode that goes on stands in `open`.
 
+mod facts;
+mod kinds;
 mod open;
 mod pauses;
 mod place;
@@ -26,6 +28,7 @@ use std::collections::HashMap;
 
 use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId, TimelineRow};
 
+use kinds::{ECN, INCAST, KINDS, LOSS};
 pub(super) use open::Finished;
 use open::{Mode, NOWHERE, Open, Seen};
 use pauses::Pauses;
@@ -48,18 +51,6 @@ const MOST_FLOWS: usize = 1 << 16;
 const TOGETHER: usize = 16;
 /// Episodes that have ended and are kept, at most: some 10 MB.
 const MOST_FINISHED: usize = 1 << 14;
-
-/// The kinds that a destination has, in the order of [`Place::open`].
-const KINDS: [EpisodeKind; 4] = [
-    EpisodeKind::Ecn,
-    EpisodeKind::Incast,
-    EpisodeKind::Loss,
-    EpisodeKind::Rnr,
-];
-const ECN: usize = 0;
-const INCAST: usize = 1;
-const LOSS: usize = 2;
-const RNR: usize = 3;
 
 /// Follows the episodes of a run.
 #[derive(Clone, Debug)]

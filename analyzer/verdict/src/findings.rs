@@ -16,43 +16,20 @@ mod path;
 mod pause;
 mod quality;
 mod receiver;
+pub(crate) mod rule;
 mod stall;
 mod sure;
 mod worst;
 
 use roce_model::{
-    Confidence, EpisodeKind, EventRow, Evidence, FindingRow, FlowId, FlowRow, HopRow, Nanos, PauseFrame,
-    RunSummary, Severity, TapId, TimelineRow,
+    Confidence, EventRow, Evidence, FindingRow, FlowRow, Nanos, PauseFrame, RunSummary, Severity, TimelineRow,
 };
 
 use super::arrivals::Arrivals;
 use super::directory::Directory;
 use super::episodes::Told;
-use super::thresholds::Thresholds;
 use crate::settings::Settings;
-
-/// One rule: what `--explain` tells of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rule {
-    /// Its id, the same as in [`FindingRow::id`].
-    pub id: &'static str,
-    /// It in a few words.
-    pub title: &'static str,
-    /// What it means when it fires.
-    pub meaning: &'static str,
-    /// How it is computed.
-    pub method: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// The names of its thresholds.
-    pub thresholds: &'static [&'static str],
-    /// Its severity, as a rule.
-    pub severity: Severity,
-    /// When the severity is another one; empty if never.
-    pub otherwise: &'static str,
-    /// What evidence earns which confidence.
-    pub confidence: &'static str,
-}
+use rule::{Context, Rule};
 
 /// All rules, in the order in which findings of one severity are listed.
 pub const RULES: &[Rule] = &[
@@ -81,17 +58,6 @@ pub const RULES: &[Rule] = &[
 
 /// Queue pairs that only manage: 0 and 1 (Linux include/rdma/ib_mad.h). Their datagrams are no data.
 const MOST_MANAGEMENT_QPN: u32 = 1;
-
-/// What all rules conclude from, besides what each gathered.
-#[derive(Clone, Copy)]
-struct Context<'a> {
-    run: &'a RunSummary,
-    thresholds: &'a Thresholds,
-    directory: &'a Directory,
-    episodes: &'a [Told],
-    /// Episodes that found no room.
-    dropped: u64,
-}
 
 /// What the rules gathered so far.
 #[derive(Debug)]
@@ -240,51 +206,6 @@ fn worst_first(findings: impl IntoIterator<Item = Option<FindingRow>>) -> Vec<Fi
     // Stable: of one severity they stay in the order of the rules.
     findings.sort_by_key(|finding| core::cmp::Reverse(finding.severity));
     findings
-}
-
-impl Context<'_> {
-    /// The episodes of a kind, each once: of those that two taps saw, the one whose flows count.
-    fn distinct(&self, kind: EpisodeKind) -> impl Iterator<Item = &Told> {
-        self.episodes
-            .iter()
-            .filter(move |told| told.row.kind == kind && (told.counted || !self.seen_elsewhere(told)))
-    }
-
-    /// Whether another tap has the same episode, and is the one to tell it.
-    fn seen_elsewhere(&self, told: &Told) -> bool {
-        let row = &told.row;
-        self.episodes
-            .iter()
-            .take_while(|other| other.row.start <= row.end)
-            .any(|other| {
-                other.row.kind == row.kind
-                    && other.row.tap != row.tap
-                    && other.row.destination == row.destination
-                    && other.row.end >= row.start
-                    && (other.counted || other.row.tap < row.tap)
-            })
-    }
-
-    /// The resolution of a tap's stamps, in ns.
-    fn quantum(&self, tap: TapId) -> u64 {
-        let taps = self.run.taps.iter().filter(|row| row.tap == tap);
-        taps.map(|row| row.stamp_quantum_ns).max().unwrap_or_default()
-    }
-
-    /// Whether a flow's packets pass this tap first, and others that saw the same packets later.
-    fn is_first_on_way(&self, tap: TapId, flow: FlowId) -> bool {
-        let mut hops = self.run.hops.iter().filter(|hop| hop.flow_id == flow);
-        let before = |hop: &HopRow| hop.to_tap == tap && hop.matched > 0;
-        let behind = |hop: &HopRow| hop.from_tap == tap && hop.matched > 0;
-        let is_first = hops.clone().any(behind);
-        is_first && !hops.any(before)
-    }
-
-    /// When the first episode of these kinds began.
-    fn first(&self, kinds: &[EpisodeKind]) -> Option<Nanos> {
-        let begun = self.episodes.iter().filter(|told| kinds.contains(&told.row.kind));
-        begun.map(|told| told.row.start).min()
-    }
 }
 
 impl Rule {

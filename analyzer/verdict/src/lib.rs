@@ -21,7 +21,8 @@ use roce_model::{
     TimelineRow,
 };
 
-pub use findings::{RULES, Rule};
+pub use findings::RULES;
+pub use findings::rule::Rule;
 pub use host_pairs::{Way, Ways};
 pub use settings::Settings;
 pub use steps::LoggedStep;

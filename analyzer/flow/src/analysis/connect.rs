@@ -6,7 +6,7 @@ use roce_wire::{Psn, Qpn, Service};
 use crate::analysis::Analysis;
 use crate::pairing::evidence::Pairing;
 use crate::pairing::known_peers::{Direction, Promise, Step};
-use crate::psn::tracker::restart::Connected;
+use crate::psn::request::Connected;
 
 /// The services that are connected this way.
 const CONNECTED: [Service; 3] = [Service::Rc, Service::Uc, Service::Xrc];

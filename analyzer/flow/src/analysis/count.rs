@@ -5,7 +5,7 @@ use roce_wire::{AethKind, Ecn, Extended, Nak, Operation};
 
 use crate::analysis::Analysis;
 use crate::analysis::request::note_losses;
-use crate::psn::tracker::Verdict;
+use crate::psn::request::Verdict;
 
 impl Analysis {
     /// Counts what is counted of every packet, of a flow or not.

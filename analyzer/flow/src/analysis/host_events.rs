@@ -8,7 +8,7 @@ use roce_wire::{Qpn, Service};
 use crate::analysis::Analysis;
 use crate::pairing::evidence::Pairing;
 use crate::pairing::host_queue_pairs::Connection;
-use crate::psn::tracker::restart::Connected;
+use crate::psn::request::Connected;
 
 impl Analysis {
     /// Something that a host reports.

@@ -6,7 +6,7 @@ use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Nanos, Packet, Totals};
 use crate::analysis::{Analysis, MAX_HOLES_OF_ALL};
 use crate::bins::Row;
 use crate::psn::holes::MAX_OPEN_HOLES;
-use crate::table::Found;
+use crate::table::lookup::Found;
 use crate::table::state::{Cold, Hosts, Hot};
 
 impl Analysis {

@@ -12,9 +12,8 @@ use crate::analysis::Analysis;
 use crate::pairing::evidence::{BEGIN, Evidence, FAR as FAR_PSNS, Pairing, Peer, SOLE_MATCHES};
 use crate::pairing::known_peers::{Direction, Promise};
 use crate::pairing::outstanding::Handle;
-use crate::psn::tracker::restart::Connected;
-use crate::psn::tracker::{LARGEST_GAP, STALE};
-use crate::table::Found;
+use crate::psn::request::{Connected, LARGEST_GAP, STALE};
+use crate::table::lookup::Found;
 use crate::table::state::Cold;
 use crate::taps::vantage::Other;
 
@@ -132,7 +131,7 @@ impl Analysis {
         let candidates = cold.evidence.iter().flat_map(|evidence| evidence.candidates());
         let mut contradicted = [None; 4];
         for (place, candidate) in contradicted.iter_mut().zip(candidates) {
-            let is_beyond = |requests: &crate::psn::tracker::Requests| {
+            let is_beyond = |requests: &crate::psn::request::Requests| {
                 requests.next == 0 || psn.offset_from(requests.expected()) >= 0
             };
             if self.is_open(candidate) && is_beyond(&self.table.hot[candidate.at as usize].requests) {

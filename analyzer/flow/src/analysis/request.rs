@@ -3,32 +3,23 @@
 use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{Extended, Operation, Psn};
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Seen};
 use crate::counts::{Counts, Rare};
 use crate::psn::holes::{DecidedHole, Fate};
 use crate::psn::jump::{Jump, has_other_port};
 use crate::psn::recent_naks::LooksFor;
-use crate::psn::tracker::answers::Again;
-use crate::psn::tracker::restart::Connected;
-use crate::psn::tracker::runs::Run;
-use crate::psn::tracker::undecided::{Decision, Judged};
-use crate::psn::tracker::{Request, Tracker, Verdict, psn_of};
-use crate::table::Found;
+use crate::psn::request::{Again, Connected, Request, Verdict, psn_of};
+use crate::psn::run::Run;
+use crate::psn::tracker::Tracker;
+use crate::psn::undecided::{Decision, Judged};
+use crate::table::lookup::Found;
 use crate::table::state::{Cold, Hot};
-use crate::taps::duplicates::Sighting;
 use crate::timing::latency::Times;
 use crate::timing::messages::PendingRead;
 
 /// So long after a notification a sender may still send less than one packet in a millisecond: the least rate of DCQCN, 40 Mbit/s in
 /// the paper's simulator, is one 4 KiB packet in 0.8 ms, and it rises by as much each 55 us at the earliest.
 const SLOWED: Nanos = Nanos(20_000_000);
-
-/// How a packet was looked for among the latest ones.
-#[derive(Clone, Copy)]
-pub(super) struct Seen {
-    pub(super) sighting: Sighting,
-    pub(super) fingerprint: u64,
-}
 
 impl Analysis {
     /// Judges the PSN of a request; anything else is in order.

@@ -7,8 +7,8 @@ use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
 use crate::analysis::Analysis;
 use crate::psn::holes::DecidedHole;
 use crate::psn::read_holes::{Judged, Silence};
-use crate::psn::tracker::answers::Again;
-use crate::psn::tracker::{Tracker, Verdict, psn_of};
+use crate::psn::request::{Again, Verdict, psn_of};
+use crate::psn::tracker::Tracker;
 use crate::timing::latency::{Answer, Sent, Times, What};
 use crate::timing::stall::{LEAST, Silent};
 
@@ -281,7 +281,7 @@ impl Analysis {
     fn waiting(&self, at: u32) -> Waiting {
         let hot = &self.table.hot[at as usize];
         let answers = self.table.cold[at as usize].tracker.answers();
-        let progress = answers.map_or(Nanos(0), crate::psn::tracker::answers::Answers::progress);
+        let progress = answers.map_or(Nanos(0), crate::psn::acks::Answers::progress);
         Waiting {
             since: hot.last_request.max(progress),
             awaits: answers.is_some_and(|answers| answers.acked() < hot.requests.next),

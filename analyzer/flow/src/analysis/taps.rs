@@ -3,8 +3,8 @@
 use roce_model::{FlowRow, Packet};
 
 use crate::analysis::Analysis;
+use crate::psn::acks::Answers;
 use crate::psn::tracker::Tracker;
-use crate::psn::tracker::answers::Answers;
 use crate::taps::matching::counted::Seen;
 use crate::taps::matching::hops::Ends;
 use crate::taps::matching::{Crossings, traffic};

@@ -15,7 +15,6 @@ const QUANTUM_BITS: u64 = 512;
 /// Senders of pause frames that are followed, in all and at one tap: a link has two ends, a mirrored switch some ports.
 /// Frames of others are counted, and no more.
 const MOST_SENDERS: usize = 1024;
-const MOST_AT_TAP: usize = 64;
 /// The class of a pause of the whole link; those below are the priorities of PFC.
 const LINK: u8 = 8;
 const CLASSES: usize = 9;

@@ -3,6 +3,7 @@
 use roce_model::{FlowRow, Nanos, prefetch};
 
 use crate::congestion::dcqcn::bound::{Bound, Legal};
+use crate::congestion::progress::{Progress, WINDOW_PACKETS};
 use crate::timing::distribution::Distribution;
 
 /// How notifications were charged to a flow.
@@ -22,10 +23,6 @@ impl Attribution {
 
 /// A notification after so long without one begins a train.
 const TRAIN: Nanos = Nanos(300_000);
-/// Rates are measured over this time at least, ...
-const WINDOW: Nanos = Nanos(100_000);
-/// ... and over so many packets, so that one more or less makes no difference.
-pub(crate) const WINDOW_PACKETS: u8 = 32;
 /// Marks are noted once in 65.5 us: without one for two such units a burst has ended, ...
 const BURST_GAP: Nanos = Nanos(2 << 16);
 /// ... and for the interval of the notification point besides, as the flow's own notifications show it, ...
@@ -35,36 +32,6 @@ const LONGEST_INTERVAL: Nanos = Nanos(100_000);
 /// Below this rate, in bit/s, a flow may be at its adapter's minimum, which notifications do not lower: mlx5's
 /// `rpg_min_rate` is 1 Mb/s by default, others have up to 10.
 const NEAR_MINIMUM: f64 = 20e6;
-/// A flow whose packets come in distances of so many times the mean has more to send.
-const NO_PAUSE: u64 = 2;
-
-/// How far a flow's sending has come.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Progress {
-    pub(crate) time: Nanos,
-    pub(crate) packets: u64,
-    pub(crate) payload_bytes: u64,
-    pub(crate) wire_bytes: u64,
-}
-
-impl Progress {
-    #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    fn rate_since(&self, earlier: &Self) -> Option<f64> {
-        let time = self.time.since(earlier.time);
-        let bytes = self.payload_bytes.checked_sub(earlier.payload_bytes)?;
-        let is_window = time >= WINDOW && self.packets >= earlier.packets + u64::from(WINDOW_PACKETS);
-        is_window.then(|| bytes as f64 * 8.0 / time.seconds())
-    }
-
-    /// Whether the flow sends on after a distance `since` to its last packet: it is in the middle of a message, or the
-    /// distance is nothing unusual since `earlier`.
-    fn is_backlogged(&self, earlier: &Self, since: Nanos, in_message: bool) -> bool {
-        let packets = self.packets.saturating_sub(earlier.packets).max(1);
-        let mean = self.time.since(earlier.time).0 / packets;
-        in_message || since.0 <= mean * NO_PAUSE
-    }
-}
-
 /// Two points in a flow's sending, each at least a window after the one before, so that its rate before any
 /// time is known.
 #[derive(Clone, Copy, Debug, Default)]

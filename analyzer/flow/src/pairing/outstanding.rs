@@ -4,7 +4,7 @@
 use roce_model::Nanos;
 use roce_wire::Psn;
 
-use crate::table::fold;
+use crate::hash::fold;
 
 /// A flow by its place, and a number that no later flow, and no later epoch, at that place has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

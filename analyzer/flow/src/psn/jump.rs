@@ -5,7 +5,7 @@
 
 use roce_model::{Nanos, Packet};
 
-use crate::psn::tracker::{LARGEST_GAP, Request, Requests, Verdict};
+use crate::psn::request::{LARGEST_GAP, Request, Requests, Verdict};
 use crate::taps::duplicates::Ids;
 
 /// No queue pair is connected again in less time.

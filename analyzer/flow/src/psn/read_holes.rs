@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use roce_model::Nanos;
 
 use crate::psn::holes::{DecidedHole, Fate};
-use crate::psn::tracker::answers::Again;
+use crate::psn::request::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
 const MAX_READS: usize = 128;

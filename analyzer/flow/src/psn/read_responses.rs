@@ -5,7 +5,7 @@
 
 use roce_wire::{Opcode, Psn};
 
-use crate::psn::tracker::LARGEST_GAP;
+use crate::psn::request::LARGEST_GAP;
 
 /// The state of a flow's READ responses.
 #[derive(Clone, Copy, Debug, Default)]

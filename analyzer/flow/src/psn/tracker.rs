@@ -1,14 +1,12 @@
-//! The PSNs of a flow's requests: in order, a gap, or behind the highest one (`behind` judges those). What begins an epoch is
-//! in `anew`, what answers say is in `answers`, what NAKs name among late packets in `named`, what became of gaps in `holes`.
+//! The PSNs of a flow's requests: in order, a gap, or behind the highest one (`behind` judges those). `restart` decides when an
+//! epoch starts, `answers` takes what the other direction says, `runs` follows retransmissions, `named` judges late packets that
+//! a NAK names. [`crate::psn::holes`] decides what became of missing PSNs.
 
 pub(crate) mod answers;
 mod behind;
 mod named;
-mod reordering;
-pub(crate) mod restart;
-pub(crate) mod runs;
-mod seldom;
-pub(crate) mod undecided;
+mod restart;
+mod runs;
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -16,133 +14,19 @@ use std::collections::VecDeque;
 use roce_model::Nanos;
 use roce_wire::Psn;
 
+use crate::psn::acks::Answers;
+use crate::psn::cause::Trigger;
 use crate::psn::holes::{DecidedHole, Fate, Fates, Hole, Holes};
-use crate::taps::duplicates::Ids;
-use answers::Trigger;
-use answers::{Again, Answers};
-use reordering::Reordering;
-use restart::Connected;
-use runs::Run;
-use seldom::Seldom;
-use undecided::{Decision, Judged};
-use undecided::Pending;
+use crate::psn::reordering::Reordering;
+use crate::psn::request::{BASE, Connected, LARGEST_GAP, Request, Requests, STALE, Verdict, psn_of};
+use crate::psn::run::Run;
+use crate::psn::seldom::Seldom;
+use crate::psn::undecided::{Decision, Pending};
 
-/// A jump further ahead than this begins a new epoch instead of a gap.
-pub(crate) const LARGEST_GAP: i32 = 1 << 16;
-/// A packet this far behind is stale: no sender falls back so far.
-pub(crate) const STALE: i32 = 1 << 22;
-/// PSNs from 0 on that flows which began there have. Others begin there by chance in one of 64 cases.
-const NEAR_ZERO: u64 = 1 << 18;
 /// Runs and losses of one flow that wait until its other direction is known.
 const MAX_WAITING_RUNS: usize = 64;
 /// So many stale packets in a row, in order, are a new epoch.
 const STALE_RUN: u8 = 8;
-/// The shortest silence after which a sender may send again without a NAK. Adaptive timers start at tens of microseconds.
-/// A silence alone proves nothing: see [`Answers::cause`].
-const SILENCE: Nanos = Nanos(50_000);
-
-/// The part of a flow's request state that every packet touches.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Requests {
-    /// The PSN expected next, counted on past 24 bits; 0 before the first request.
-    pub(crate) next: u64,
-    /// Whether anything but "in order" may come of the next packet: then [`Tracker::observe`] decides.
-    pub(crate) disturbed: bool,
-}
-
-impl Requests {
-    /// Takes a packet that is in order and nothing special; says whether it was one.
-    #[inline]
-    pub(crate) fn advance(&mut self, psn: Psn, span: u32) -> bool {
-        if self.disturbed || self.next == 0 || psn != self.expected() {
-            return false;
-        }
-        self.next += u64::from(span);
-        true
-    }
-
-    /// Whether the flow may have begun with PSN 0 a while ago, as every connection of some libraries does.
-    pub(crate) fn is_near_zero(&self) -> bool {
-        self.next < BASE + NEAR_ZERO
-    }
-
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the low 24 bits are wanted")]
-    pub(crate) fn expected(&self) -> Psn {
-        Psn::new(self.next as u32)
-    }
-}
-
-/// What a request packet is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
-    /// The PSN expected, or the first of the flow.
-    InOrder,
-    /// Beyond: so many PSNs were jumped over.
-    Gap { first: Psn, missing: u32 },
-    /// Sent again.
-    Retransmission { captured_before: bool },
-    /// Sent before packets that were captured already, and overtaken by them.
-    Late { captured_before: bool },
-    /// The network delivered it once more: nobody sent it again.
-    Duplicate,
-    /// Behind the highest; nothing tells whether it is late or sent again.
-    Unknown,
-    /// Behind the highest: the next packets decide what it is.
-    Undecided { captured_before: bool },
-    /// So far behind that no sender sends it again.
-    Stale,
-    /// The PSNs began anew: the flow is to start a new epoch and to observe the packet again.
-    NewEpoch(&'static str),
-}
-
-/// A request packet, as the tracker needs it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Request {
-    pub(crate) psn: Psn,
-    /// PSNs that it takes; `None`: a READ whose responses cannot be counted yet.
-    pub(crate) span: Option<u32>,
-    pub(crate) time: Nanos,
-    /// How long the flow had sent no request.
-    pub(crate) silence: Nanos,
-    pub(crate) bin: u64,
-    pub(crate) payload_bytes: u32,
-    /// It asks for an ACK.
-    pub(crate) asks: bool,
-    /// While the other direction is not known: some receiver between the same hosts asked a moment ago for this PSN,
-    /// or one shortly before, ...
-    pub(crate) asked_for: bool,
-    /// Some receiver between the same hosts had no buffer a moment ago.
-    pub(crate) refused: bool,
-    /// ... or for this very PSN.
-    pub(crate) asked_exactly: bool,
-    pub(crate) is_read: bool,
-    /// Length of the READ before it, of which it is not known how many PSNs it takes; 0: not known.
-    pub(crate) read_before: u32,
-    /// Its own length, if it is a READ; 0: not known.
-    pub(crate) read_length: u32,
-    /// A READ: what is known of its responses.
-    pub(crate) again: Again,
-    /// When the oldest request was sent that is not acknowledged; 0: not known.
-    pub(crate) waiting_since: Nanos,
-    /// The shortest time that an answer took; 0: not known.
-    pub(crate) rtt: Nanos,
-    /// What an answer usually takes; 0: not known.
-    pub(crate) usual_rtt: Nanos,
-    /// The sender was notified of congestion a moment ago.
-    pub(crate) is_slowed: bool,
-    /// Where the sender counts IP identifications up: that of the packet.
-    pub(crate) ids: Option<Ids>,
-    /// It is the first packet of a message, comes after a rest, and by another UDP source port than all packets before it.
-    pub(crate) has_other_port: bool,
-    /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was sent
-    /// anew, and is no copy that the network made.
-    pub(crate) has_new_id: bool,
-    /// Another flow between the same hosts had late packets.
-    pub(crate) others_late: bool,
-    /// Intervals of missing PSNs that the flow may keep.
-    pub(crate) max_holes: usize,
-}
 
 /// The part of a flow's request state that answers and disturbances touch: what answers need stands in front.
 #[derive(Clone, Debug, Default)]
@@ -204,14 +88,6 @@ pub(crate) struct Tracker {
     paired: bool,
     /// Packets of another flow between the same hosts came late.
     others_late: bool,
-}
-
-/// Where an extended PSN count begins, high enough that a fallback from the first packet does not go below zero.
-const BASE: u64 = 1 << 32;
-
-#[expect(clippy::cast_possible_truncation, reason = "the low 24 bits are wanted")]
-pub(crate) fn psn_of(position: u64) -> Psn {
-    Psn::new(position as u32)
 }
 
 /// READs of unknown span whose distance from the next request is remembered.

@@ -5,8 +5,8 @@ use roce_model::{Packet, prefetch};
 use roce_wire::Ecn;
 
 use crate::congestion::reaction::Congestion;
+use crate::table::lookup::{Found, TOGETHER};
 use crate::table::state::{Cold, Hot};
-use crate::table::{FlowTable, Found, TOGETHER};
 use crate::timing::latency::Times;
 
 /// Places of flows of which more is needed than every packet touches.
@@ -71,11 +71,11 @@ impl Ahead {
 
     /// Asks for what is found by its place.
     #[inline]
-    pub(super) fn prefetch_flows(&self, table: &FlowTable) {
-        self.paced.of(&table.cold).for_each(Cold::prefetch_for_pace);
-        self.requests.of(&table.cold).for_each(Cold::prefetch_for_request);
-        self.answered.of(&table.hot).for_each(Hot::prefetch_all);
-        self.answered.of(&table.cold).for_each(Cold::prefetch_for_answer);
+    pub(super) fn prefetch_flows(&self, hot: &[Hot], cold: &[Cold]) {
+        self.paced.of(cold).for_each(Cold::prefetch_for_pace);
+        self.requests.of(cold).for_each(Cold::prefetch_for_request);
+        self.answered.of(hot).for_each(Hot::prefetch_all);
+        self.answered.of(cold).for_each(Cold::prefetch_for_answer);
     }
 
     /// Asks for what is behind pointers.
@@ -108,45 +108,5 @@ impl Ahead {
         let answered = || self.answered.of(cold).filter_map(|cold| cold.times.as_deref());
         answered().for_each(Times::prefetch_behind);
         answered().for_each(Times::prefetch_counts);
-    }
-}
-
-impl FlowTable {
-    /// Asks for what closing the rows of the flows at `places` needs.
-    #[inline]
-    pub(crate) fn prefetch_rows(&self, places: &[u32]) {
-        for at in places {
-            let at = *at as usize;
-            if let (Some(hot), Some(cold)) = (self.hot.get(at), self.cold.get(at)) {
-                hot.prefetch_all();
-                cold.prefetch();
-                prefetch(&cold.times);
-            }
-        }
-        for at in places {
-            let at = *at as usize;
-            if self.hot.get(at).is_some_and(|hot| hot.timed)
-                && let Some(times) = self.cold.get(at).and_then(|cold| cold.times.as_deref())
-            {
-                times.prefetch();
-            }
-        }
-    }
-
-    /// Asks for what closing the flows at `places` needs.
-    pub(crate) fn prefetch_all(&self, places: &[u32]) {
-        self.prefetch_rows(places);
-        for hot in places.iter().filter_map(|at| self.hot.get(*at as usize)) {
-            let peer = hot.peer as usize;
-            if let (Some(hot), Some(cold)) = (self.hot.get(peer), self.cold.get(peer)) {
-                hot.prefetch_all();
-                cold.prefetch();
-            }
-        }
-        let all = || places.iter().filter_map(|at| self.cold.get(*at as usize));
-        all().for_each(Cold::prefetch_rest);
-        all().for_each(Cold::prefetch_behind);
-        all().for_each(Cold::prefetch_samples);
-        all().for_each(Cold::prefetch_counts);
     }
 }

@@ -11,17 +11,21 @@ use roce_wire::{Carrier, Psn, Service, Through, VlanTag};
 use crate::bins::Row;
 use crate::congestion::dcqcn::replay::Replay;
 use crate::congestion::pauses::Paused;
-use crate::congestion::reaction::{Congestion, Meter, WINDOW_PACKETS};
+use crate::congestion::progress::WINDOW_PACKETS;
+use crate::congestion::reaction::{Congestion, Meter};
 use crate::counts::{Counts, FlowTotals};
+use crate::key::Key;
 use crate::pairing::evidence::{Evidence, Peer};
+use crate::psn::acks::Answers;
 use crate::psn::holes::{Fate, Fates};
 use crate::psn::jump::Completed;
 use crate::psn::read_holes::Reads;
 use crate::psn::read_responses::Responses;
-use crate::psn::tracker::answers::Answers;
-use crate::psn::tracker::runs::Recovery;
-use crate::psn::tracker::{Requests, Tracker};
-use crate::table::{Found, Key};
+use crate::psn::request::Requests;
+use crate::psn::run::Recovery;
+use crate::psn::tracker::Tracker;
+use crate::table::attributes::{Dscps, Ports};
+use crate::table::lookup::Found;
 use crate::taps::duplicates::CopyEvidence;
 use crate::taps::vantage;
 use crate::taps::vantage::Other;
@@ -29,7 +33,6 @@ use crate::timing::distribution::Distribution;
 use crate::timing::latency::Times;
 use crate::timing::messages::{Messages, PendingRead};
 use crate::timing::stall::{Pace, Quiet};
-use attributes::{Dscps, Ports};
 
 /// What packets of a flow touch: three cache lines, and a fourth with the first and the last ones of messages, answers, and
 /// when a row closes.
@@ -165,7 +168,7 @@ struct PauseSums {
 pub(crate) struct Trouble {
     /// NAKs by code, RNR NAKs left out: sequence, invalid request, remote access, remote operational, other.
     pub(crate) naks: [u64; 5],
-    /// Resend runs by [`crate::psn::tracker::answers::Trigger`].
+    /// Resend runs by [`crate::psn::cause::Trigger`].
     pub(crate) runs: [u64; 5],
     pub(crate) wasted_bytes: u64,
     pub(crate) stale: u64,
@@ -575,8 +578,7 @@ mod tests {
         );
         assert_eq!(offset_of!(Cold, tracker), 256, "requests one line, answers two");
         // What a paired flow has besides; distributions, marks and holes come as they are needed.
-        let paired =
-            size_of::<Cold>() + size_of::<Times>() + size_of::<crate::psn::tracker::answers::Answers>();
+        let paired = size_of::<Cold>() + size_of::<Times>() + size_of::<crate::psn::acks::Answers>();
         assert!(256 + paired <= 3 * 1024, "{paired}");
     }
 

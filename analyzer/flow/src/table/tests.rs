@@ -2,9 +2,10 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use roce_model::Nanos;
-use roce_wire::Bth;
+use roce_wire::{Address, Bth, Roce, VlanTag};
 
 use super::*;
+use crate::table::lookup::TOGETHER;
 use crate::table::state::Hosts;
 
 fn packet(qpn: u16) -> Packet {
@@ -119,7 +120,7 @@ fn crowding(table: &FlowTable, qpns: impl Iterator<Item = u32>) -> Vec<Packet> {
         packet.roce.bth.0[5..8].copy_from_slice(&[high, middle, low]);
         packet
     })
-    .filter(|packet| table.seeds.hash(&Key::of_packet(packet)) >> 50 == 0)
+    .filter(|packet| table.seeds.hash(Key::of_packet(packet).words()) >> 50 == 0)
     .collect()
 }
 

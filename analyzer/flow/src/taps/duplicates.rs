@@ -5,8 +5,8 @@ mod mirrors;
 
 use roce_model::{Packet, prefetch};
 
-use crate::table::fold;
-use mirrors::Mirrors;
+use crate::hash::fold;
+use mirrors::{Mirrors, TIME_SHIFT};
 
 /// The latest packets, by fingerprint: 16,384 of them in sets of four, the newest of a set first, so that a copy is
 /// found even thousands of packets later; eight times as many where a tap shows packets twice.
@@ -46,7 +46,6 @@ const PLACE_BITS: u32 = 12;
 const SETS: usize = 1 << PLACE_BITS;
 /// So many times as many sets where a tap shows packets twice: 1 MiB.
 const MORE_ROOM: usize = 8;
-const TIME_SHIFT: u32 = 6;
 const TIME_MASK: u64 = (1 << 24) - 1;
 const PATH_SHIFT: u32 = 24;
 const PATH_MASK: u64 = (1 << 7) - 1;

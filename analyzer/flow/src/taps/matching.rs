@@ -6,15 +6,18 @@
 //! What one tap saw and the next one did not is followed in `sent`.
 
 pub(crate) mod counted;
+mod entry;
 pub(crate) mod hops;
 mod unseen;
 
 use roce_model::{FlowKey, Nanos, Packet, TapId, prefetch};
 use roce_wire::{Ecn, Psn, Roce};
 
-use crate::table::{Key, fold, halves};
+use crate::hash::{fold, halves};
+use crate::key::Key;
 
 use counted::Sides;
+use entry::{Entry, Flags, Number, WINDOW};
 use hops::LastHop;
 use hops::{Ends, Hops, Sighted};
 use unseen::Sent;
@@ -52,46 +55,6 @@ fn identities(roce: &Roce) -> (u64, u64) {
     (fold(all ^ u64::from(roce.payload_bytes), SEED), number)
 }
 
-/// A PSN and which of a flow's streams it counts in: requests, READ responses, or answers, which repeat the PSNs of requests.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-struct Number(u32);
-
-impl Number {
-    const REQUEST: u32 = 0;
-    const READ_RESPONSE: u32 = 1 << 24;
-    const ANSWER: u32 = 2 << 24;
-
-    #[inline]
-    fn of(roce: &Roce) -> Self {
-        let opcode = roce.bth.opcode();
-        let stream = match opcode.traits().is_sequenced() {
-            true => Self::REQUEST,
-            false if opcode.is_read_response() => Self::READ_RESPONSE,
-            false => Self::ANSWER,
-        };
-        Self(roce.bth.psn().value() | stream)
-    }
-
-    fn psn(self) -> Psn {
-        Psn::new(self.0)
-    }
-
-    /// A loss of it is repaired by sending the same PSN again.
-    fn is_sent_again(self) -> bool {
-        self.0 & Self::ANSWER == 0
-    }
-
-    fn is_response(self) -> bool {
-        self.0 & Self::READ_RESPONSE != 0
-    }
-
-    /// The one directly before it.
-    fn before(self) -> Self {
-        let stream = self.0 & !(Psn::COUNT - 1);
-        Self(self.0.wrapping_sub(1) & (Psn::COUNT - 1) | stream)
-    }
-}
-
 /// The packets seen last: 262,144 of them in sets of four, the newest of a set first. At 10 million packets a second that is
 /// 26 ms, far more than a network takes. All transmissions of one PSN share a set.
 #[derive(Debug)]
@@ -106,80 +69,8 @@ struct Set([Entry; 4]);
 
 const SETS: usize = 1 << 16;
 
-/// What is longer on its way is another one with the same identity.
-const WINDOW: Nanos = Nanos(4 * Nanos::SECOND);
-
 /// Clocks of two taps that were brought together differ by less.
 const CLOCKS_DIFFER: Nanos = Nanos(100_000);
-
-/// One transmission of a packet, as the tap saw it that saw it last.
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    time: Nanos,
-    /// The taps that saw it, a bit for each; taps 32 apart share one.
-    taps: u32,
-    tag: u32,
-    /// The place of its flow.
-    flow: u32,
-    tap: TapId,
-    number: Number,
-    is_used: bool,
-    hop_limit: u8,
-    flags: Flags,
-    /// Which of the flows that had the place it is: see [`Sent::generation`].
-    generation: u8,
-}
-
-/// What is noted of an entry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Flags(u8);
-
-impl Flags {
-    const MARKED: u8 = 1;
-    /// It was counted as matched at this tap.
-    const COUNTED: u8 = 2;
-    /// Its PSN was sent once more after it.
-    const SENT_AGAIN: u8 = 4;
-    /// The packets sent again began with it.
-    const BEGINS: u8 = 8;
-
-    fn has(self, flag: u8) -> bool {
-        self.0 & flag != 0
-    }
-
-    fn set(&mut self, flag: u8) {
-        self.0 |= flag;
-    }
-
-    fn set_if(&mut self, flag: u8, condition: bool) {
-        if condition {
-            self.0 |= flag;
-        }
-    }
-}
-
-impl Entry {
-    fn new(tag: u32, at: u32, generation: u8, packet: &Packet) -> Self {
-        let mut flags = Flags::default();
-        flags.set_if(Flags::MARKED, packet.roce.ecn() == Ecn::Ce);
-        Self {
-            time: packet.time,
-            taps: bit(packet.tap),
-            tag,
-            flow: at,
-            tap: packet.tap,
-            number: Number::of(&packet.roce),
-            is_used: true,
-            hop_limit: packet.roce.hop_limit,
-            flags,
-            generation,
-        }
-    }
-}
-
-fn bit(tap: TapId) -> u32 {
-    1 << (tap.0 % 32)
-}
 
 /// A packet that another tap saw before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

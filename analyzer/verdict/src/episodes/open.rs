@@ -370,8 +370,8 @@ pub(in super::super) struct Finished {
     /// Jain's index of the flows that sent in at least half of the bins, and how many these are.
     pub(in super::super) jain_steady: Option<f64>,
     pub(in super::super) steady: usize,
-    pub(in super::super) pause: Option<super::pauses::PauseFacts>,
-    pub(in super::super) stall: Option<super::stalls::StallFacts>,
+    pub(in super::super) pause: Option<super::facts::PauseFacts>,
+    pub(in super::super) stall: Option<super::facts::StallFacts>,
 }
 
 impl Finished {

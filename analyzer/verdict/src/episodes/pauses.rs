@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 
 use roce_model::{EpisodeKind, EventRow, FlowId, MacAddress, Nanos, PauseFrame, PauseKind, TapId};
 
+use super::facts::PauseFacts;
 use super::open::{Finished, Seen, Share};
 use crate::settings::Settings;
 
@@ -17,22 +18,6 @@ pub(in super::super) const LINK: u8 = 8;
 const MOST_ROWS: usize = 1 << 14;
 /// Taps and priorities, at most: 9 a tap.
 const MOST_OPEN: usize = 4096;
-
-/// What is known of a pause besides its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct PauseFacts {
-    pub(in super::super) priority: u8,
-    /// Who sent its frames.
-    pub(in super::super) source: Option<MacAddress>,
-    /// Pauses that it is made of.
-    pub(in super::super) intervals: u64,
-    /// Frames, where they are all that is known.
-    pub(in super::super) frames: u64,
-    /// How long they lasted together. `None`: needs the link's speed.
-    pub(in super::super) total_ns: Option<u64>,
-    /// The longest; without the link's speed a bound.
-    pub(in super::super) longest_ns: u64,
-}
 
 /// Tap, priority, who sends the frames.
 type Key = (TapId, u8, Option<MacAddress>);

@@ -1,12 +1,15 @@
 //! Destinations with episodes that go on: what is kept of each, and where its flows are in them.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use roce_model::{FlowId, TapId};
 
+use super::kinds::{ECN, INCAST, KINDS, RNR};
 use super::open::{NOWHERE, Open, Seen, Share};
-use super::{ECN, INCAST, KINDS, Map, RNR};
 use crate::host_pairs::Ways;
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A destination with episodes that go on.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 use roce_model::{Address, EpisodeKind, EventKind, EventRow, FlowId, Nanos, TapId};
 
 use super::super::directory::Directory;
+use super::facts::StallFacts;
 use super::open::{Finished, Share};
 
 /// Stalls that are kept, and as many resend runs.
@@ -16,18 +17,6 @@ struct Stall {
     flow: FlowId,
     start: Nanos,
     end: Nanos,
-}
-
-/// What is known of a stall besides its time and its flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct StallFacts {
-    /// The flow that was silent for the longest time, and for how long.
-    pub(in super::super) flow: FlowId,
-    pub(in super::super) longest: Nanos,
-    /// The flows' destination, when it is known.
-    pub(in super::super) destination: Option<Address>,
-    /// A resend run by timeout ended the longest one.
-    pub(in super::super) by_timeout: bool,
 }
 
 #[derive(Clone, Debug, Default)]

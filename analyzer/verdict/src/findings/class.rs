@@ -8,8 +8,8 @@ use roce_model::{Address, Confidence, Evidence, FindingRow, FlowRow, Nanos, Seve
 use super::super::directory::name_of;
 use super::super::numbers::counted;
 use super::super::thresholds::Thresholds;
+use super::rule::{Context, Rule};
 use super::worst::Worst;
-use super::{Context, Rule};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 

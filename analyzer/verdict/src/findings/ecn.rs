@@ -11,8 +11,8 @@ use super::super::arrivals::Fell;
 use super::super::directory::name_of;
 use super::super::numbers::{counted, percent, reaches};
 use super::super::thresholds::Thresholds;
+use super::rule::{Context, Rule};
 use super::worst::Worst;
-use super::{Context, Rule};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 type Set<K> = HashSet<K, foldhash::fast::RandomState>;

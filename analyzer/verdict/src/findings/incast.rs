@@ -6,8 +6,8 @@ use roce_model::{Address, Confidence, EpisodeKind, Evidence, FindingRow, Nanos, 
 
 use super::super::episodes::Told;
 use super::super::numbers::{counted, percent};
+use super::rule::{Context, Rule};
 use super::worst::Worst;
-use super::{Context, Rule};
 
 pub(super) const INCAST: Rule = Rule {
     id: "incast",

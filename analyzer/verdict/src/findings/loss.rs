@@ -7,9 +7,9 @@ use roce_model::{
 use super::super::directory::name_of;
 use super::super::numbers::{bytes, counted, percent, share};
 use super::between::{Claims, Told};
+use super::rule::{Context, Rule};
 use super::sure::Sure;
 use super::worst::Worst;
-use super::{Context, Rule};
 
 pub(super) const NETWORK: Rule = Rule {
     id: "loss.network",

@@ -7,8 +7,8 @@ use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nan
 use super::super::directory::name_of;
 use super::super::numbers::{counted, share};
 use super::super::thresholds::Thresholds;
+use super::rule::{Context, Rule};
 use super::worst::Worst;
-use super::{Context, Rule};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 type Set<K> = HashSet<K, foldhash::fast::RandomState>;

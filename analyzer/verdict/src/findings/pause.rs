@@ -8,8 +8,8 @@ use roce_model::{
 };
 
 use super::super::numbers::{counted, percent, share};
+use super::rule::{Context, Rule};
 use super::worst::Worst;
-use super::{Context, Rule};
 
 pub(super) const STORM: Rule = Rule {
     id: "pause.storm",

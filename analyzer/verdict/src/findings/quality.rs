@@ -6,8 +6,8 @@ use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Nanos, RunSummary, S
 
 use super::super::directory::name_of;
 use super::super::numbers::{counted, percent, reaches, share};
+use super::rule::{Context, Rule};
 use super::worst::Worst;
-use super::{Context, Rule};
 
 /// Taps that are kept at most.
 const MOST: usize = 1 << 12;

@@ -8,8 +8,8 @@ use roce_model::{
 
 use super::super::directory::name_of;
 use super::super::numbers::counted;
+use super::rule::{Context, Rule};
 use super::worst::Worst;
-use super::{Context, Rule};
 
 /// Receivers that are kept at most.
 const MOST: usize = 1 << 16;

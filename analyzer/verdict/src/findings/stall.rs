@@ -4,8 +4,8 @@ use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Severity};
 
 use super::super::episodes::Told;
 use super::super::numbers::counted;
+use super::rule::{Context, Rule};
 use super::worst::Worst;
-use super::{Context, Rule};
 
 pub(super) const STALL: Rule = Rule {
     id: "stall",

@@ -15,7 +15,7 @@ use roce_model::{Nanos, prefetch};
 use crate::congestion::dcqcn::Parameters;
 use crate::congestion::dcqcn::line::Line;
 use crate::congestion::dcqcn::replay::Replay;
-use crate::congestion::reaction::{Progress, WINDOW_PACKETS as WINDOW_STEP};
+use crate::congestion::progress::{Progress, WINDOW_PACKETS as WINDOW_STEP};
 use crate::timing::distribution::Distribution;
 
 /// No port of an adapter is faster (IEEE 802.3df, 2024), in bit/s.

@@ -4,7 +4,7 @@
 
 use roce_model::Nanos;
 
-use crate::congestion::reaction::Progress;
+use crate::congestion::progress::Progress;
 
 /// Speeds of Ethernet ports that RoCE runs on, in bit/s (IEEE 802.3).
 const SPEEDS: [u64; 8] = [

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use roce_model::{LinkAddresses, TapId};
 use roce_wire::{Address, MacAddress};
 
-use crate::congestion::pauses::MOST_AT_TAP;
+/// Senders of pause frames that are followed at one tap: a link has two ends, a mirrored switch some ports.
+pub(super) const MOST_AT_TAP: usize = 64;
 
 /// Hosts at all taps whose link addresses are kept; a pause says nothing of the flows of others.
 const MOST_HOSTS: usize = 65_536;

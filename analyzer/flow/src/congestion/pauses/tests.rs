@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use roce_wire::Pause;
 
+use super::links::MOST_AT_TAP;
 use super::*;
 
 const GIGABIT: u64 = 1_000_000_000;

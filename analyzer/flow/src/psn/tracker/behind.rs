@@ -7,11 +7,13 @@
 
 use roce_model::Nanos;
 
+use crate::psn::acks::{LONGEST_ANSWER, SHORT_SILENCE};
+use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
 use crate::psn::holes::Hole;
-use crate::psn::tracker::answers::{Again, Cause, LONGEST_ANSWER, MIN_TIMEOUT, SHORT_SILENCE, Trigger};
-use crate::psn::tracker::runs::Run;
-use crate::psn::tracker::undecided::{Decision, Judged, Pending};
-use crate::psn::tracker::{MAX_UNSURE_READS, ReadBehind, Request, SILENCE, Tracker, Verdict, psn_of};
+use crate::psn::request::{Again, Request, SILENCE, Verdict, psn_of};
+use crate::psn::run::Run;
+use crate::psn::tracker::{MAX_UNSURE_READS, ReadBehind, Tracker};
+use crate::psn::undecided::{Decision, Judged, Pending};
 
 /// So many packets in order, all captured before, are a sender that has fallen back even if nothing shows why. Copies that
 /// the network makes come one at a time.

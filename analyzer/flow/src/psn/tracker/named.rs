@@ -6,9 +6,10 @@
 
 use roce_model::Nanos;
 
-use crate::psn::tracker::runs::Recovery;
-use crate::psn::tracker::undecided::{Judged, Pending};
-use crate::psn::tracker::{Request, SILENCE, Tracker};
+use crate::psn::request::{Request, SILENCE};
+use crate::psn::run::Recovery;
+use crate::psn::tracker::Tracker;
+use crate::psn::undecided::{Judged, Pending};
 
 impl Tracker {
     /// Packets that seemed to answer a NAK, and then the sender falls back to `at`: the two answers take about as long if both

@@ -3,8 +3,9 @@
 use roce_model::Nanos;
 use roce_wire::Psn;
 
-use crate::psn::tracker::answers::{Answers, REACH};
-use crate::psn::tracker::{LARGEST_GAP, Request, Requests, SILENCE, Tracker, psn_of};
+use crate::psn::acks::{Answers, REACH};
+use crate::psn::request::{Connected, LARGEST_GAP, Request, Requests, SILENCE, psn_of};
+use crate::psn::tracker::Tracker;
 
 /// When so many PSNs are acknowledged, ...
 const DONE: u64 = 8;
@@ -13,22 +14,6 @@ const KNOWN: Nanos = Nanos(2_000_000);
 
 /// The same where the first PSN is 0, with which many libraries begin every connection: the silence before is enough.
 const KNOWN_FROM_ZERO: Nanos = Nanos(0);
-
-/// A new connection of a queue pair.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Connected {
-    /// How that is known.
-    pub(crate) reason: &'static str,
-    /// Its first PSN, when that was said: packets of the connection before may still be on their way.
-    pub(crate) first: Option<Psn>,
-}
-
-impl Connected {
-    pub(super) fn has_begun(self, psn: Psn) -> bool {
-        self.first
-            .is_none_or(|first| (0..=LARGEST_GAP).contains(&psn.offset_from(first)))
-    }
-}
 
 impl Tracker {
     /// Whether a packet so far `ahead` of `next`, that is behind it, is so far before all that is captured, or has been

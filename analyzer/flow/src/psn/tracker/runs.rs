@@ -2,33 +2,12 @@
 //! and of the sender's way to recover.
 
 use roce_model::Nanos;
-use roce_wire::Psn;
 
+use crate::psn::cause::Trigger;
 use crate::psn::holes::Fate;
-use crate::psn::tracker::answers::{Cause, Trigger};
-use crate::psn::tracker::{MAX_WAITING_RUNS, Request, Tracker, psn_of};
-
-/// How a sender recovers from a loss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Recovery {
-    /// It sends everything again from the lost packet on.
-    GoBackN,
-    /// It sends what was lost: the receiver keeps what comes out of order.
-    Selective,
-    /// The receiver takes packets in any order, and no NAK follows on reordering.
-    OutOfOrder,
-}
-
-impl Recovery {
-    /// The word in tables.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::GoBackN => "go_back_n",
-            Self::Selective => "selective",
-            Self::OutOfOrder => "out_of_order",
-        }
-    }
-}
+use crate::psn::request::{Request, psn_of};
+use crate::psn::run::{Recovery, Run};
+use crate::psn::tracker::{MAX_WAITING_RUNS, Tracker};
 
 /// So often must a receiver have acknowledged what came before a late packet, without a NAK, until it is said to take packets in
 /// any order: one such sighting may be a NAK that the capture lost.
@@ -36,45 +15,6 @@ const MIN_OUT_OF_ORDER: u32 = 3;
 
 /// Ranges of PSNs that were sent again and are remembered: more than a network can hold up at once.
 const MAX_RESENT: usize = 64;
-
-/// A run of packets sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    /// The PSN that the sender fell back to.
-    pub(crate) first: Psn,
-    /// When.
-    pub(crate) begin: Nanos,
-    /// Packets in it.
-    pub(crate) packets: u64,
-    /// Why.
-    pub(crate) trigger: Trigger,
-    pub(super) next: u64,
-    /// It repeats what had been captured.
-    pub(super) repeats: bool,
-    /// It fills holes.
-    pub(super) fills: bool,
-    /// It did not show these PSNs, from the first up to the second, although it repeats what follows: the first of such.
-    pub(super) skipped: (u64, u64),
-    /// It showed, without a break, all up to a packet that asks for an ACK.
-    pub(super) asks: bool,
-}
-
-impl Run {
-    /// A run without packets that begins at `at`.
-    pub(super) fn new(at: u64, begin: Nanos, cause: Option<Cause>) -> Self {
-        Self {
-            first: psn_of(at),
-            begin,
-            packets: 0,
-            trigger: cause.map_or(Trigger::Unknown, |cause| cause.trigger),
-            next: at,
-            repeats: false,
-            fills: false,
-            skipped: (0, 0),
-            asks: false,
-        }
-    }
-}
 
 impl Tracker {
     /// Adds a packet to the run, or begins one.
@@ -250,7 +190,9 @@ impl Tracker {
 
     /// How the sender recovers, as its runs show it.
     pub(crate) fn recovery(&self) -> Option<Recovery> {
-        let in_any_order = self.answers().map_or(0, super::Answers::taken_out_of_order);
+        let in_any_order = self
+            .answers()
+            .map_or(0, crate::psn::acks::Answers::taken_out_of_order);
         if in_any_order > MIN_OUT_OF_ORDER && in_any_order > self.go_back_n {
             return Some(Recovery::OutOfOrder);
         }

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::psn::request::Again;
+use crate::psn::undecided::Judged;
 
 mod named;
 

@@ -11,11 +11,12 @@
 use roce_model::{Nanos, Packet};
 use roce_wire::Operation;
 
-/// Copies are this close, in units of [`super::TIME_SHIFT`], 131 us: farther than any switch is from itself. Retransmissions may
+pub(super) const TIME_SHIFT: u32 = 6;
+/// Copies are this close, in units of [`TIME_SHIFT`], 131 us: farther than any switch is from itself. Retransmissions may
 /// be closer.
 pub(super) const FURTHEST: u64 = 1 << 11;
 /// How long a sample waits.
-const WAIT: u64 = FURTHEST << super::TIME_SHIFT;
+const WAIT: u64 = FURTHEST << TIME_SHIFT;
 /// Samples that wait at one time, of all taps.
 const SAMPLES: usize = 512;
 /// Behind the begin of a capture one of 16 packets is a sample at most: those whose tag has none of these bits.
@@ -51,7 +52,7 @@ struct Sample {
     time: u64,
     tag: u32,
     tap: u32,
-    /// In units of [`super::TIME_SHIFT`].
+    /// In units of [`TIME_SHIFT`].
     distance: u16,
     class: Class,
     /// Which of two hosts sent it.
@@ -393,7 +394,7 @@ impl Mirrors {
         let furthest = waiting()
             .filter(|sample| sample.again > 0)
             .map(|sample| sample.distance);
-        let furthest = u64::from(furthest.max().unwrap_or(0)) << super::TIME_SHIFT;
+        let furthest = u64::from(furthest.max().unwrap_or(0)) << TIME_SHIFT;
         for sample in waiting() {
             if time.since(Nanos(sample.time)).0 >= furthest {
                 self.decide(sample);

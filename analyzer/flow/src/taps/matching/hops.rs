@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use roce_model::{FlowId, HopRow, Nanos, TapId};
 use roce_wire::Psn;
 
-use crate::taps::matching::bit;
+use super::entry::bit;
 use crate::timing::distribution::{Distribution, Summary};
 
 /// A flow between two taps, in the order in which a packet was seen.

@@ -3,6 +3,7 @@
 use roce_wire::{Address, Bth};
 
 use super::*;
+use crate::taps::matching::counted::Seen;
 
 /// A WRITE Middle of one flow; `ttl` falls along the way.
 fn packet(tap: u32, us: u64, psn: u8, ttl: u8) -> Packet {

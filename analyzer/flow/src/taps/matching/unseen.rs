@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use roce_model::{Nanos, Packet, TapId};
 use roce_wire::Psn;
 
+use super::entry::{Entry, Flags, Number, WINDOW};
 use crate::taps::matching::hops::Hops;
-use crate::taps::matching::{Entry, Flags, Number, WINDOW};
 
 /// Transmissions that are waited for to be sent again, at most. Of more nothing is said.
 const MAX_WAITING: usize = 1 << 16;

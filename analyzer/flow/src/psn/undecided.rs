@@ -3,9 +3,9 @@
 use roce_model::Nanos;
 use roce_wire::Psn;
 
+use crate::psn::cause::Cause;
 use crate::psn::holes::Hole;
-use crate::psn::tracker::Request;
-use crate::psn::tracker::answers::{Again, Cause};
+use crate::psn::request::{Again, Request};
 
 /// Consecutive packets behind the highest one that are not judged yet.
 #[derive(Clone, Debug, PartialEq)]

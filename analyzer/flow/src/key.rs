@@ -1,0 +1,106 @@
+//! The key of a flow at a tap, as the table of flows compares it.
+
+use roce_model::{FlowKey, Packet, TapId};
+use roce_wire::{Address, Qpn, Roce, VlanTag};
+
+use crate::hash::halves;
+
+/// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Key([u64; 6]);
+
+impl PartialEq for Key {
+    /// Without a branch for each word, and without the call that arrays are compared with.
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.0
+            .iter()
+            .zip(&other.0)
+            .fold(0, |differences, (a, b)| differences | (a ^ b))
+            == 0
+    }
+}
+
+/// A 24-bit VNI, or a bit that says there is none.
+const NO_VNI: u32 = 1 << 24;
+/// A 12-bit VLAN identifier, or a bit that says there is none.
+const NO_VLAN: u16 = 1 << 12;
+
+impl Key {
+    /// The six words.
+    #[inline]
+    pub(crate) fn words(&self) -> &[u64; 6] {
+        &self.0
+    }
+
+    /// Every field has bits of its own: 24 + 24 + 3 of QPNs and service, 25 + 13 of networks, 32 of the tap.
+    #[inline]
+    fn new(
+        tap: TapId,
+        source: &Address,
+        destination: &Address,
+        qpns: [Qpn; 2],
+        service: u8,
+        nets: (u32, u16),
+    ) -> Self {
+        let [a, b] = halves(source);
+        let [c, d] = halves(destination);
+        let tap = u64::from(tap.0);
+        let ends = u64::from(qpns[0].value()) | u64::from(qpns[1].value()) << 24 | u64::from(service) << 48;
+        let nets = u64::from(nets.0) | u64::from(nets.1) << 25;
+        Self([a, b, c, d, ends | tap << 56, nets | tap >> 8 << 40])
+    }
+
+    /// The key of the flow of a packet, at its tap.
+    #[inline]
+    pub(crate) fn of_packet(packet: &Packet) -> Self {
+        let roce: &Roce = &packet.roce;
+        Self::new(
+            packet.tap,
+            &roce.source,
+            &roce.destination,
+            [roce.bth.destination_qpn(), Qpn::new(roce.source_qpn)],
+            roce.service() as u8,
+            (roce.vni.unwrap_or(NO_VNI), roce.vlan.map_or(NO_VLAN, VlanTag::id)),
+        )
+    }
+
+    /// Whether it is the same flow, at whatever tap; a tag or an overlay that one of the taps does not see makes no
+    /// difference.
+    pub(crate) fn is_same_traffic(&self, other: &Self) -> bool {
+        const TAP: u64 = 0xff << 56;
+        let (nets, others) = (Nets::of(self.0[5]), Nets::of(other.0[5]));
+        self.0[..4] == other.0[..4]
+            && (self.0[4] ^ other.0[4]) & !TAP == 0
+            && (nets.vni == others.vni || nets.vni == NO_VNI || others.vni == NO_VNI)
+            && (nets.vlan == others.vlan || nets.vlan == NO_VLAN || others.vlan == NO_VLAN)
+    }
+
+    /// The key of a flow at a tap.
+    pub(crate) fn of_flow(tap: TapId, key: &FlowKey) -> Self {
+        Self::new(
+            tap,
+            &key.source,
+            &key.destination,
+            [key.destination_qpn, key.source_qpn],
+            key.service as u8,
+            (key.vni.unwrap_or(NO_VNI), key.vlan.unwrap_or(NO_VLAN)),
+        )
+    }
+}
+
+/// The networks in a key's last word.
+struct Nets {
+    vni: u32,
+    vlan: u16,
+}
+
+impl Nets {
+    #[expect(clippy::cast_possible_truncation, reason = "masked to the bits of each")]
+    fn of(word: u64) -> Self {
+        Self {
+            vni: word as u32 & ((NO_VNI << 1) - 1),
+            vlan: (word >> 25) as u16 & ((NO_VLAN << 1) - 1),
+        }
+    }
+}

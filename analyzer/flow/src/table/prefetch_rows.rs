@@ -1,0 +1,46 @@
+//! Memory that closing rows and flows needs is prefetched for many of them at once.
+
+use roce_model::prefetch;
+
+use crate::table::FlowTable;
+use crate::table::state::Cold;
+
+impl FlowTable {
+    /// Asks for what closing the rows of the flows at `places` needs.
+    #[inline]
+    pub(crate) fn prefetch_rows(&self, places: &[u32]) {
+        for at in places {
+            let at = *at as usize;
+            if let (Some(hot), Some(cold)) = (self.hot.get(at), self.cold.get(at)) {
+                hot.prefetch_all();
+                cold.prefetch();
+                prefetch(&cold.times);
+            }
+        }
+        for at in places {
+            let at = *at as usize;
+            if self.hot.get(at).is_some_and(|hot| hot.timed)
+                && let Some(times) = self.cold.get(at).and_then(|cold| cold.times.as_deref())
+            {
+                times.prefetch();
+            }
+        }
+    }
+
+    /// Asks for what closing the flows at `places` needs.
+    pub(crate) fn prefetch_all(&self, places: &[u32]) {
+        self.prefetch_rows(places);
+        for hot in places.iter().filter_map(|at| self.hot.get(*at as usize)) {
+            let peer = hot.peer as usize;
+            if let (Some(hot), Some(cold)) = (self.hot.get(peer), self.cold.get(peer)) {
+                hot.prefetch_all();
+                cold.prefetch();
+            }
+        }
+        let all = || places.iter().filter_map(|at| self.cold.get(*at as usize));
+        all().for_each(Cold::prefetch_rest);
+        all().for_each(Cold::prefetch_behind);
+        all().for_each(Cold::prefetch_samples);
+        all().for_each(Cold::prefetch_counts);
+    }
+}
