@@ -107,7 +107,7 @@ set to where it was installed; or capture from the port's network interface, whi
 }
 
 /// Portions that wait for who reads them, at most, for each device.
-const WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 /// A device's frames reach the queue within this time, in ns, of their stamps: the kernel hands over a block after
 /// [`device::BLOCK_TIME`] at the latest, the rest is for threads that have to wait for a processor.
 const LATENESS: u64 = 100_000_000;
@@ -206,7 +206,7 @@ impl Stream {
         let own = devices.iter().map(Device::interface);
         let interfaces: Vec<Interface> = own.chain(others).cloned().collect();
         let counters = Arc::new(Counters::default());
-        let (sender, queue) = bounded(WAITING * interfaces.len().max(1));
+        let (sender, queue) = bounded(MAX_WAITING * interfaces.len().max(1));
         let (spare, again) = bounded(SPARE);
         let order = Order::new(interfaces.len());
         let mut outlets = (0..interfaces.len()).map(|device| Outlet {

@@ -31,15 +31,15 @@ use crate::congestion::pauses::Pauses;
 use crate::congestion::recent_marks::Marks;
 use crate::counts::Counts;
 use crate::pairing::host_queue_pairs::QueuePairs;
-use crate::pairing::known_peers::{Exchanges, Latest, Promises};
+use crate::pairing::known_peers::{Exchanges, KnownPeers, Latest};
 use crate::pairing::outstanding::Outstanding;
 use crate::pairing::shared_ports::SharedPorts;
 use crate::psn::holes::MAX_OPEN_HOLES;
-use crate::psn::recent_naks::AskedFor;
+use crate::psn::recent_naks::RecentNaks;
 use crate::table::FlowTable;
-use crate::table::lookup::{Found, TOGETHER};
+use crate::table::lookup::{Found, LOOKUP_BATCH};
 use crate::taps::duplicates::{Recent, Sighting, fingerprint};
-use crate::taps::matching::Crossings;
+use crate::taps::matching::TapMatcher;
 
 /// What shapes the analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,7 +130,7 @@ pub struct Conclusion {
 
 /// How a packet was looked for among the latest ones.
 #[derive(Clone, Copy)]
-struct Seen {
+struct CopyCheck {
     sighting: Sighting,
     fingerprint: u64,
 }
@@ -143,7 +143,7 @@ pub struct Analysis {
     recent: Recent,
     /// Packets that were looked at before they were judged.
     learned: usize,
-    asked: AskedFor,
+    recent_naks: RecentNaks,
     cnp: CnpReceivers,
     marks: Marks,
     /// UD flows by the hash of their hosts and by the queue pair that they come from.
@@ -153,7 +153,7 @@ pub struct Analysis {
     /// Reliable flows of one direction between two hosts, by the hash of the pair.
     siblings: HashMap<u64, Vec<u32>, foldhash::fast::RandomState>,
     exchanges: Exchanges,
-    promises: Promises,
+    known_peers: KnownPeers,
     queue_pairs: QueuePairs,
     /// The last serial number given to a flow; see [`crate::table::state::Cold::serial`].
     last_serial: u32,
@@ -180,7 +180,7 @@ pub struct Analysis {
     /// When two hosts were first seen at a tap, by their hash; of the latest 65,536 of them.
     begun: Latest<u64, Nanos>,
     /// What several taps saw; from the second tap on.
-    crossings: Option<Box<Crossings>>,
+    matcher: Option<Box<TapMatcher>>,
     first_tap: Option<TapId>,
     /// One more than the highest tap of a flow.
     taps: u32,
@@ -198,10 +198,10 @@ pub struct Analysis {
 const MAX_HOLES_OF_ALL: usize = 1 << 22;
 
 /// Rows or flows that close together, so that waits for memory overlap.
-const CLOSED_TOGETHER: usize = 16;
+const CLOSE_BATCH: usize = 16;
 
 /// Events of the current bin that wait for its end, at most.
-const MOST_EVENTS: usize = 1 << 16;
+const MAX_EVENTS: usize = 1 << 16;
 
 impl Analysis {
     /// So many packets should come together at the beginning: at 800 Gbit/s packets of 1 KiB fill 0.17 ms, longer than mirrors
@@ -215,7 +215,7 @@ impl Analysis {
             bins: Bins::new(options.bin),
             recent: Recent::default(),
             learned: 0,
-            asked: AskedFor::default(),
+            recent_naks: RecentNaks::default(),
             latest: Nanos(0),
             ended: Nanos(0),
             cnp: CnpReceivers::new(options.max_flows),
@@ -225,7 +225,7 @@ impl Analysis {
             shared_ports: SharedPorts::default(),
             siblings: HashMap::default(),
             exchanges: Exchanges::default(),
-            promises: Promises::default(),
+            known_peers: KnownPeers::default(),
             queue_pairs: QueuePairs::default(),
             last_serial: 0,
             pauses: Pauses::new(options.link_rate),
@@ -243,13 +243,13 @@ impl Analysis {
             losses: Vec::new(),
             lost_at: Vec::new(),
             begun: Latest::new(1 << 16),
-            crossings: None,
+            matcher: None,
             first_tap: None,
             taps: 0,
             max_flows: options.max_flows,
             max_holes: MAX_OPEN_HOLES,
             output: Output::default(),
-            found: vec![Found::default(); TOGETHER].into_boxed_slice(),
+            found: vec![Found::default(); LOOKUP_BATCH].into_boxed_slice(),
             first_epoch: 0,
         }
     }
@@ -325,7 +325,7 @@ impl Analysis {
 
     /// Takes the results that cannot change any more.
     pub fn take_output(&mut self) -> Output {
-        if self.bins.events.len() >= MOST_EVENTS {
+        if self.bins.events.len() >= MAX_EVENTS {
             // Time hardly moves: what happened is handed on all the same, so that it does not pile up.
             self.output.bins.push(self.bins.overdue_events());
         }
@@ -335,7 +335,7 @@ impl Analysis {
 
     /// Whether results wait to be taken.
     pub fn has_output(&self) -> bool {
-        !self.output.bins.is_empty() || !self.output.flows.is_empty() || self.bins.events.len() >= MOST_EVENTS
+        !self.output.bins.is_empty() || !self.output.flows.is_empty() || self.bins.events.len() >= MAX_EVENTS
     }
 
     /// Before the end: closes up to `most` flows, so that their rows need not all be held at once; whether there may
@@ -346,7 +346,7 @@ impl Analysis {
         self.ended = self.latest;
         let closing: Vec<u32> = self.table.live().take(most).collect();
         self.output.flows.reserve(closing.len());
-        for some in closing.chunks(CLOSED_TOGETHER) {
+        for some in closing.chunks(CLOSE_BATCH) {
             self.table.prefetch_all(some);
             for at in some {
                 self.close_flow(*at, false);
@@ -376,8 +376,8 @@ impl Analysis {
             infiniband: local + global,
             ..self.totals
         };
-        let (matched, hops) = self.crossings.map_or_else(Default::default, |crossings| {
-            (crossings.matched().to_vec(), crossings.hops.rows())
+        let (matched, hops) = self.matcher.map_or_else(Default::default, |matcher| {
+            (matcher.matched().to_vec(), matcher.hops.rows())
         });
         (
             output,
@@ -396,10 +396,10 @@ impl Analysis {
             .last()
             .map_or(self.latest, |last| self.latest.max(last.time));
         let mut found = core::mem::take(&mut self.found);
-        for some in packets.chunks(TOGETHER) {
+        for some in packets.chunks(LOOKUP_BATCH) {
             self.table.find_all(some, &self.recent, &mut found);
-            if let Some(crossings) = &self.crossings {
-                crossings.prefetch(some);
+            if let Some(matcher) = &self.matcher {
+                matcher.prefetch(some);
             }
             // A flow that is new to this portion may be opened, and another evicted, by a packet before: then what
             // was found no longer holds.
@@ -432,10 +432,10 @@ impl Analysis {
         if hot.evidence.is_copy(sighting, packet.roce.ip_id) {
             return self.copy(packet);
         }
-        if self.crossings.is_some() {
+        if self.matcher.is_some() {
             self.cross(at, packet);
         }
-        let seen = Seen {
+        let seen = CopyCheck {
             sighting,
             fingerprint,
         };
@@ -455,7 +455,7 @@ impl Analysis {
 
     /// A packet whose stamp is out of order: it counts in the bin that it belongs to.
     #[cold]
-    fn observe_earlier(&mut self, at: u32, bin: u64, seen: Seen, packet: &Packet) {
+    fn observe_earlier(&mut self, at: u32, bin: u64, seen: CopyCheck, packet: &Packet) {
         let verdict = self.judge(at, bin, seen, packet);
         let current = core::mem::take(&mut self.table.hot[at as usize].counts);
         self.count(at, packet, verdict);
@@ -497,8 +497,8 @@ impl Analysis {
         self.losses[tap] = self.losses[tap].wrapping_add(1);
         self.lost_at.resize(self.losses.len(), Nanos(0));
         self.lost_at[tap] = lost.time;
-        if let Some(crossings) = &mut self.crossings {
-            crossings.lost(lost.tap, lost.time);
+        if let Some(matcher) = &mut self.matcher {
+            matcher.lost(lost.tap, lost.time);
         }
         if lost.records == 0 {
             return;
@@ -522,7 +522,7 @@ impl Analysis {
         let since = self.bins.take_since();
         self.bins.rows.reserve(active.len());
         let mut since_of = since.iter().copied().chain(core::iter::repeat(Nanos(0)));
-        for some in active.chunks(CLOSED_TOGETHER) {
+        for some in active.chunks(CLOSE_BATCH) {
             self.table.prefetch_rows(some);
             for at in some {
                 self.close_row(*at, since_of.next().unwrap_or_default());

@@ -8,11 +8,11 @@ use crate::counts::Counts;
 use crate::timing::latency::BinTimes;
 
 /// Bins that stay changeable after time has passed them: at least so many, ...
-const LEAST_BINS: u64 = 4;
+const MIN_BINS: u64 = 4;
 /// ... and at least as many as this time has, ...
-const LEAST_TIME: Nanos = Nanos(10_000_000);
+const MIN_TIME: Nanos = Nanos(10_000_000);
 /// ... but no more than this.
-const MOST_BINS: u64 = 128;
+const MAX_BINS: u64 = 128;
 /// Events that are looked through for one to be taken back.
 const RECENT_EVENTS: usize = 1024;
 
@@ -158,7 +158,7 @@ impl Bins {
         let width = width.0.max(1);
         Self {
             width,
-            window: LEAST_TIME.0.div_ceil(width).clamp(LEAST_BINS, MOST_BINS),
+            window: MIN_TIME.0.div_ceil(width).clamp(MIN_BINS, MAX_BINS),
             current: 0,
             begin: 0,
             open: 0,

@@ -9,12 +9,12 @@ use roce_model::{
 
 use crate::analysis::{LiveFlows, Output};
 use crate::bins::{Bin, Row};
-use roce_verdict::{Settings, Verdicts, Ways};
+use roce_verdict::{HostPairs, Settings, Verdicts};
 
 /// Rows that go to the sinks together.
-const ROWS: usize = 8192;
+const FLUSH_ROWS: usize = 8192;
 /// Rows made before they become columns.
-const TOGETHER: usize = 32;
+const ROW_BATCH: usize = 32;
 
 /// Merges the outputs of the parts of a run (one thread each) in the order of time.
 pub struct Collector<'a> {
@@ -23,7 +23,7 @@ pub struct Collector<'a> {
     parts: Vec<Part>,
     timeline: TimelineColumns,
     events: EventColumns,
-    ways: Ways,
+    pairs: HostPairs,
     /// The numbers of those of the rows of a bin.
     of_rows: Vec<u32>,
     /// Rows that are not in `timeline` yet; none between two bins.
@@ -39,13 +39,13 @@ struct Shown {
 }
 
 /// Flows that are shown, at most: some 64 MB. More of them are not.
-const MOST_SHOWN: usize = 1 << 22;
+const MAX_SHOWN: usize = 1 << 22;
 
 impl Shown {
     /// Whether a flow is shown from now on, whose first packet has this DSCP.
     fn opened(&mut self, key: &FlowKey, dscp: Option<u8>) -> bool {
         let id = key.id();
-        if self.flows.len() < MOST_SHOWN && self.filter.matches_flow(key, dscp) {
+        if self.flows.len() < MAX_SHOWN && self.filter.matches_flow(key, dscp) {
             self.flows.insert(id);
         }
         self.has(id)
@@ -73,9 +73,9 @@ impl<'a> Collector<'a> {
             parts: (0..parts).map(|_| Part::default()).collect(),
             timeline: TimelineColumns::default(),
             events: EventColumns::default(),
-            ways: Ways::default(),
+            pairs: HostPairs::default(),
             of_rows: Vec::new(),
-            rows: Vec::with_capacity(TOGETHER),
+            rows: Vec::with_capacity(ROW_BATCH),
             shown: settings.shown.clone().map(|filter| Shown {
                 filter,
                 flows: HashSet::default(),
@@ -154,31 +154,31 @@ impl<'a> Collector<'a> {
         // A run of which only the summary is wanted has no sinks.
         let is_wanted = !self.sinks.is_empty();
         self.verdicts.begin_bin(time);
-        if self.ways.begin_bin() {
-            self.verdicts.renumber(&mut self.ways);
+        if self.pairs.begin_bin() {
+            self.verdicts.renumber(&mut self.pairs);
         }
         self.of_rows.clear();
         for row in bins.iter().flat_map(|bin| &bin.rows) {
-            let way = self.ways.of(row.groups);
+            let pair = self.pairs.find_or_add(row.groups);
             if row.counts.payload_bytes > 0 {
-                self.ways.sends(way, row.active);
+                self.pairs.sends(pair, row.active);
             }
-            self.of_rows.push(way.number);
+            self.of_rows.push(pair.number);
         }
-        self.ways.count_senders(time, self.width);
+        self.pairs.count_senders(time, self.width);
         let rows = bins
             .iter()
             .flat_map(|bin| bin.rows.iter().map(move |row| (bin, row)));
         for ((bin, row), number) in rows.zip(&self.of_rows) {
-            let way = self.ways.by_number(*number);
-            let senders = self.ways.senders(way.destination);
+            let pair = self.pairs.by_number(*number);
+            let senders = self.pairs.senders(pair.destination);
             // Written out twice: what the verdicts do not look at need not be filled in for them.
             self.verdicts
-                .row(&timeline_row(time, bin, row, senders), way, &self.ways);
+                .row(&timeline_row(time, bin, row, senders), pair, &self.pairs);
             let is_shown = self.shown.as_ref().is_none_or(|shown| shown.has(row.flow_id));
             if is_wanted && is_shown {
                 self.rows.push(timeline_row(time, bin, row, senders));
-                if self.rows.len() == TOGETHER {
+                if self.rows.len() == ROW_BATCH {
                     self.timeline.extend(&self.rows);
                     self.rows.clear();
                 }
@@ -203,8 +203,8 @@ impl<'a> Collector<'a> {
         for frame in bins.iter().flat_map(|bin| &bin.pauses) {
             self.verdicts.pause(frame);
         }
-        self.verdicts.end_bin(&self.ways);
-        if self.timeline.len() >= ROWS || self.events.len() >= ROWS {
+        self.verdicts.end_bin(&self.pairs);
+        if self.timeline.len() >= FLUSH_ROWS || self.events.len() >= FLUSH_ROWS {
             self.flush()?;
         }
         Ok(())

@@ -53,7 +53,7 @@ impl Key {
 
     /// The key of the flow of a packet, at its tap.
     #[inline]
-    pub(crate) fn of_packet(packet: &Packet) -> Self {
+    pub(crate) fn from_packet(packet: &Packet) -> Self {
         let roce: &Roce = &packet.roce;
         Self::new(
             packet.tap,
@@ -69,7 +69,7 @@ impl Key {
     /// difference.
     pub(crate) fn is_same_traffic(&self, other: &Self) -> bool {
         const TAP: u64 = 0xff << 56;
-        let (nets, others) = (Nets::of(self.0[5]), Nets::of(other.0[5]));
+        let (nets, others) = (Nets::from_word(self.0[5]), Nets::from_word(other.0[5]));
         self.0[..4] == other.0[..4]
             && (self.0[4] ^ other.0[4]) & !TAP == 0
             && (nets.vni == others.vni || nets.vni == NO_VNI || others.vni == NO_VNI)
@@ -77,7 +77,7 @@ impl Key {
     }
 
     /// The key of a flow at a tap.
-    pub(crate) fn of_flow(tap: TapId, key: &FlowKey) -> Self {
+    pub(crate) fn from_flow(tap: TapId, key: &FlowKey) -> Self {
         Self::new(
             tap,
             &key.source,
@@ -97,7 +97,7 @@ struct Nets {
 
 impl Nets {
     #[expect(clippy::cast_possible_truncation, reason = "masked to the bits of each")]
-    fn of(word: u64) -> Self {
+    fn from_word(word: u64) -> Self {
         Self {
             vni: word as u32 & ((NO_VNI << 1) - 1),
             vlan: (word >> 25) as u16 & ((NO_VLAN << 1) - 1),

@@ -48,12 +48,12 @@ const LOW: u64 = 0xffff_ffff;
 const MAX_PROBES: usize = 128;
 
 /// From so many flows on there is room for all that there may be.
-const MANY: usize = 1 << 13;
+const RESERVE_FROM: usize = 1 << 13;
 
 impl FlowTable {
     pub(crate) fn new(most: usize, seed: u64) -> Self {
         Self {
-            seeds: Seeds::of(seed),
+            seeds: Seeds::from_number(seed),
             index_seeds: None,
             index: vec![0; 64],
             len: 0,
@@ -82,7 +82,7 @@ impl FlowTable {
     #[inline(never)]
     pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [Found]) {
         for (packet, found) in packets.iter().zip(found.iter_mut()) {
-            found.key = Key::of_packet(packet);
+            found.key = Key::from_packet(packet);
             let flow = self.seeds.hash(found.key.words());
             found.hash = self
                 .index_seeds
@@ -121,7 +121,7 @@ impl FlowTable {
 
     /// The hash of a packet's flow that its own hash begins with.
     pub(crate) fn hash_of(&self, packet: &Packet) -> u64 {
-        self.seeds.hash(Key::of_packet(packet).words())
+        self.seeds.hash(Key::from_packet(packet).words())
     }
 
     /// The hash by which the index finds a key.
@@ -158,7 +158,7 @@ impl FlowTable {
 
     /// The flow with this key at this tap.
     pub(crate) fn find_key(&self, tap: TapId, key: &FlowKey) -> Option<u32> {
-        let key = Key::of_flow(tap, key);
+        let key = Key::from_flow(tap, key);
         self.find_now(&key)
     }
 
@@ -208,7 +208,7 @@ impl FlowTable {
     #[cold]
     fn grow(&mut self) {
         let flows = self.hot.len();
-        if flows >= MANY && self.most > flows {
+        if flows >= RESERVE_FROM && self.most > flows {
             let more = self.most - flows;
             let _ = self
                 .hot

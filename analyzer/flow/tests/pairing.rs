@@ -123,7 +123,7 @@ fn pairs(shape: &Shape) -> (usize, usize) {
     for number in 0..shape.connections {
         connection(number, shape, &mut random, &mut packets);
         let id = |from_a, qpn| {
-            FlowKey::of(&packet(from_a, 0, Opcode::RC_ACKNOWLEDGE, qpn, Psn::default()).roce).id()
+            FlowKey::from_packet(&packet(from_a, 0, Opcode::RC_ACKNOWLEDGE, qpn, Psn::default()).roce).id()
         };
         let (one, other) = (id(true, 0x100 + number), id(false, 0x2000 + 7 * number));
         peers.insert(one, other);

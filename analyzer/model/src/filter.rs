@@ -410,7 +410,7 @@ mod tests {
 
     fn matches(expression: &str) -> bool {
         let filter = Filter::parse(expression).unwrap_or_else(|error| panic!("{error}"));
-        let (packet, flow) = (packet(), FlowKey::of(&packet()));
+        let (packet, flow) = (packet(), FlowKey::from_packet(&packet()));
         let matches = filter.matches(&packet);
         assert_eq!(
             filter.matches_flow(&flow, Some(packet.dscp())),
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_dscp_that_is_not_known_decides_nothing() {
-        let flow = FlowKey::of(&packet());
+        let flow = FlowKey::from_packet(&packet());
         let matches = |expression| Filter::parse(expression).unwrap().matches_flow(&flow, None);
         assert!(!matches("dscp 26") && !matches("not dscp 26"));
         assert!(!matches("qpn 17 and dscp 26") && matches("qpn 17 or dscp 26"));

@@ -19,7 +19,7 @@ pub struct Groups {
 
 impl Groups {
     /// The groups of a flow from `source` to `destination`.
-    pub fn of(tap: TapId, source: Address, destination: Address) -> Self {
+    pub fn new(tap: TapId, source: Address, destination: Address) -> Self {
         let (hashed, mut pair) = host(tap, destination);
         pair.write(source.octets());
         Self {
@@ -45,10 +45,10 @@ mod tests {
     #[test]
     fn a_host_has_one_hash_at_a_tap() {
         let (a, b) = (Address::v4([10, 0, 0, 1]), Address::v4([10, 0, 0, 2]));
-        let there = Groups::of(TapId(0), a, b);
-        let back = Groups::of(TapId(0), b, a);
+        let there = Groups::new(TapId(0), a, b);
+        let back = Groups::new(TapId(0), b, a);
         assert_eq!((there.destination, there.source), (back.source, back.destination));
         assert_ne!(there.pair, back.pair);
-        assert_ne!(there.destination, Groups::of(TapId(1), a, b).destination);
+        assert_ne!(there.destination, Groups::new(TapId(1), a, b).destination);
     }
 }

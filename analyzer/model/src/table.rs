@@ -100,14 +100,14 @@ impl<'a> Cell<'a> {
 /// The one copy of a word that lives as long as the program: for values out of a small vocabulary that are read back.
 /// `None` when it is longer than 64 bytes, or the 1,025th that is asked for: then it is out of none.
 pub fn word(text: &str) -> Option<&'static str> {
-    const LONGEST: usize = 64;
-    const MOST: usize = 1024;
+    const MAX_LENGTH: usize = 64;
+    const MAX_WORDS: usize = 1024;
     static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(word) = words.get(text) {
         return Some(word);
     }
-    if text.len() > LONGEST || words.len() >= MOST {
+    if text.len() > MAX_LENGTH || words.len() >= MAX_WORDS {
         return None;
     }
     let word: &'static str = Box::leak(text.into());
@@ -431,8 +431,8 @@ macro_rules! table {
 
             fn extend(&mut self, rows: &[$row]) {
                 // Rows that stay in the first cache while each column takes its part of them.
-                const TOGETHER: usize = 1 + (16 << 10) / size_of::<$row>();
-                for rows in rows.chunks(TOGETHER) {
+                const CHUNK_ROWS: usize = 1 + (16 << 10) / size_of::<$row>();
+                for rows in rows.chunks(CHUNK_ROWS) {
                     $( $crate::Value::store_all(rows, |row| &row.$field, &mut self.$field); )+
                 }
             }

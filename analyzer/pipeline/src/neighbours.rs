@@ -9,7 +9,7 @@ use roce_wire::frame::ethernet::Ethernet;
 use roce_wire::{Address, Content, LinkType, Roce};
 
 /// Pairs of hosts that are told of, with their link addresses; a hostile capture could have any number.
-const MOST: usize = 65_536;
+const MAX_HOST_PAIRS: usize = 65_536;
 
 /// Who talks to whom over which link addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -61,7 +61,10 @@ impl Neighbours {
             source: roce.source,
             destination: roce.destination,
         };
-        if self.last.replace(pair) == Some(pair) || self.told.len() >= MOST || !self.told.insert(pair) {
+        if self.last.replace(pair) == Some(pair)
+            || self.told.len() >= MAX_HOST_PAIRS
+            || !self.told.insert(pair)
+        {
             return None;
         }
         Some(LinkAddresses {

@@ -61,7 +61,7 @@ impl Chosen {
     /// Whether a packet is of a connection of theirs.
     pub(crate) fn has(&self, packet: &Roce) -> bool {
         self.queue_pairs
-            .processes(&FlowKey::of(packet))
+            .processes(&FlowKey::from_packet(packet))
             .any(|process| self.processes.include(process))
     }
 }

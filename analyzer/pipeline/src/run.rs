@@ -22,17 +22,17 @@ use crate::processes::Processes;
 use crate::taps::{Apart, Taps};
 
 /// Flows closed at a time, at the end: their rows, of 1.5 KB each, stay in the second cache level.
-const CLOSED_TOGETHER: usize = 256;
+const CLOSE_BATCH: usize = 256;
 /// Frames decoded and analysed together: their packets stay in the first cache levels.
-const TOGETHER: usize = 256;
+const FRAME_BATCH: usize = 256;
 /// Frames handed to a thread at once, at least, as long as there are more.
 const HANDED_ON: usize = 4096;
 /// A portion also ends at so many bytes, ...
 const HANDED_ON_BYTES: usize = 1 << 20;
 /// ... or runs: some have no frames, only losses.
-const HANDED_ON_RUNS: usize = 4096;
+const MAX_BATCH_RUNS: usize = 4096;
 /// Such portions that wait for a thread, at most.
-const WAITING: usize = 4;
+const MAX_WAITING: usize = 4;
 
 /// What a run that goes on is told from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ pub enum Tick {
 }
 
 /// Live flows of a part of which it is said how they stand, at most: some 25 MB.
-const MOST_SO_FAR: usize = 1 << 14;
+const MAX_SO_FAR: usize = 1 << 14;
 
 /// What is known at the end besides what the sinks got.
 pub struct Done<F> {
@@ -149,7 +149,7 @@ impl Plan {
             decoder,
             analysis,
             batch: PacketBatch::default(),
-            together: TOGETHER.max(Analysis::FIRST_PACKETS),
+            together: FRAME_BATCH.max(Analysis::FIRST_PACKETS),
         }
     }
 }
@@ -233,7 +233,7 @@ fn threaded<F: Feed>(
         let mut to_parts = Vec::new();
         let mut workers = Vec::new();
         for index in 0..parts {
-            let (sender, work) = bounded(WAITING);
+            let (sender, work) = bounded(MAX_WAITING);
             to_parts.push(sender);
             let results = results.clone();
             let part = plan.part(Share { index, of: parts });
@@ -321,7 +321,7 @@ fn read<F: Feed>(
                 .sum::<usize>();
             portion.push(work);
         }
-        let full = frames >= HANDED_ON || bytes >= HANDED_ON_BYTES || portion.len() >= HANDED_ON_RUNS;
+        let full = frames >= HANDED_ON || bytes >= HANDED_ON_BYTES || portion.len() >= MAX_BATCH_RUNS;
         let so_far = asked.swap(false, Ordering::Relaxed);
         if full || so_far || now.is_some() || !goes_on && !portion.is_empty() {
             let all = Arc::new(Portion {
@@ -379,7 +379,7 @@ fn analyse(
             part.analysis.advance_to(now);
         }
         if so_far {
-            part.analysis.tell_so_far(MOST_SO_FAR);
+            part.analysis.tell_so_far(MAX_SO_FAR);
         }
         // How far this part has come is a result, too: others wait for it.
         let _ = results.send((index, part.analysis.take_output()));
@@ -412,7 +412,7 @@ impl Part {
         let all = work.run.range.clone();
         let mut from = all.start;
         loop {
-            let to = (from + TOGETHER).min(all.end);
+            let to = (from + FRAME_BATCH).min(all.end);
             self.decoder.decode(work, from..to, &mut self.batch);
             // Where inputs take turns, runs are short: their packets are analysed together all the same.
             if self.batch.len() >= self.together {
@@ -429,7 +429,7 @@ impl Part {
     fn analyse(&mut self) {
         self.analysis.push(&self.batch);
         if !self.batch.packets.is_empty() {
-            self.together = TOGETHER;
+            self.together = FRAME_BATCH;
         }
         self.batch.clear();
         if let Some(now) = self.decoder.now() {
@@ -440,7 +440,7 @@ impl Part {
     /// Before the end: the rows of some of the flows, so that they are not all held at once; `None` when there are no more.
     fn close(&mut self) -> Option<Output> {
         self.analyse();
-        let more = self.analysis.close_flows(CLOSED_TOGETHER);
+        let more = self.analysis.close_flows(CLOSE_BATCH);
         more.then(|| self.analysis.take_output())
     }
 

@@ -28,7 +28,7 @@ static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!("../../../ebpf/o
 static OBJECT: Option<&[u8]> = None;
 
 /// How many records are read in one call at most, so that it ends however fast new ones come.
-const MOST_RECORDS: usize = 1 << 16;
+const MAX_RECORDS: usize = 1 << 16;
 
 /// How often the clocks are compared anew: the realtime clock can be set.
 const CLOCK_PERIOD: Duration = Duration::from_secs(1);
@@ -213,7 +213,7 @@ impl Probe {
             return Ok(());
         };
         let mut last = None;
-        for _ in 0..MOST_RECORDS {
+        for _ in 0..MAX_RECORDS {
             let Some(item) = self.events.next() else { break };
             if let Some(event) = records.event(&item, self.clock) {
                 last = Some(event.time);
@@ -240,7 +240,7 @@ impl Probe {
     /// The losses cannot be read.
     pub fn packets(&mut self, mut each: impl FnMut(PacketRecord<'_>)) -> Result<u64, ProbeError> {
         self.keep_time();
-        for _ in 0..MOST_RECORDS {
+        for _ in 0..MAX_RECORDS {
             let Some(item) = self.packets.next() else { break };
             if let Some(packet) = PacketRecord::of(&item, self.clock) {
                 each(packet);

@@ -9,12 +9,12 @@ use roce_model::{Address, Nanos, TimelineRow};
 
 use super::directory::Directory;
 use super::numbers::share;
-use crate::host_pairs::{Way, Ways};
+use crate::host_pairs::{HostPair, HostPairs};
 
 /// Destinations that are kept, at most.
-const MOST: usize = 1 << 14;
+const MAX_DESTINATIONS: usize = 1 << 14;
 /// A bin of fewer data packets shows no rate: one more or less is 3 % of these.
-const LEAST_PACKETS: u64 = 32;
+const MIN_PACKETS: u64 = 32;
 /// So many bins after the last marked one arrivals are compared with it.
 const AFTERWARDS: u64 = 64;
 
@@ -86,20 +86,20 @@ impl Arrivals {
     }
 
     #[inline]
-    pub(super) fn row(&mut self, row: &TimelineRow, way: Way) {
+    pub(super) fn row(&mut self, row: &TimelineRow, pair: HostPair) {
         if row.payload_bytes == 0 {
             return;
         }
-        let at = way.destination as usize;
+        let at = pair.destination as usize;
         if at >= self.places.len() {
-            if at >= MOST {
+            if at >= MAX_DESTINATIONS {
                 return;
             }
             self.places.resize(at + 1, Place::default());
         }
         let current = &mut self.places[at].current;
         if current.flows == 0 {
-            self.touched.push(way.destination);
+            self.touched.push(pair.destination);
         }
         current.flows += 1;
         current.bytes = current.bytes.saturating_add(row.wire_bytes);
@@ -114,7 +114,7 @@ impl Arrivals {
         self.touched.clear();
     }
 
-    pub(super) fn end_bin(&mut self, ways: &Ways) {
+    pub(super) fn end_bin(&mut self, pairs: &HostPairs) {
         for number in core::mem::take(&mut self.touched) {
             let place = &mut self.places[number as usize];
             let current = Sum {
@@ -127,9 +127,9 @@ impl Arrivals {
             if let Some((before, true)) = place.before.filter(|_| follows)
                 && let Some(part) = place.judge(&before, self.width)
                 && part <= self.fell_below
-                && (self.fell.len() < MOST || self.fell.contains_key(&ways.hash(number)))
+                && (self.fell.len() < MAX_DESTINATIONS || self.fell.contains_key(&pairs.hash(number)))
             {
-                let fell = self.fell.entry(ways.hash(number)).or_default();
+                let fell = self.fell.entry(pairs.hash(number)).or_default();
                 fell.bins += 1;
                 fell.shares += part;
             }
@@ -170,7 +170,7 @@ impl Place {
         let (marked, _) = self.marked.filter(|(_, last)| near(*last))?;
         self.notified |= bin.cnp > 0;
         let same_senders = bin.flows >= marked.flows;
-        if !self.notified || !same_senders || marked.packets < LEAST_PACKETS {
+        if !self.notified || !same_senders || marked.packets < MIN_PACKETS {
             return None;
         }
         share(bin.bytes, marked.bytes)
@@ -179,14 +179,14 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{Run, flow};
+    use super::super::rows::{TestRun, flow};
     use super::*;
     use roce_model::FindingRow;
 
     fn working(after: fn(&mut TimelineRow), notify: bool) -> FindingRow {
         let mut data = flow(1, 9);
         (data.ce, data.cnp, data.vantage) = (100, Some(5), Some("receiver"));
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         let marked: fn(&mut TimelineRow) = if notify {
             |row| {
                 (row.ce, row.data_packets, row.cnp) = (20, 100, Some(1));

@@ -8,9 +8,9 @@ use roce_model::{Address, FlowId, FlowRow, Groups, Qpn, TapId};
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// Flows that are remembered, at most: some 30 MB.
-const MOST_FLOWS: usize = 1 << 18;
+const MAX_FLOWS: usize = 1 << 18;
 /// Hosts that are remembered, at most.
-const MOST_HOSTS: usize = 1 << 17;
+const MAX_HOSTS: usize = 1 << 17;
 
 /// A flow by its ends, and what others ask of it.
 #[derive(Clone, Copy, Debug)]
@@ -42,14 +42,14 @@ pub(super) struct Directory {
 impl Directory {
     /// Notes a flow.
     pub(super) fn note(&mut self, row: &FlowRow) {
-        let groups = Groups::of(row.tap, row.source, row.destination);
+        let groups = Groups::new(row.tap, row.source, row.destination);
         for (hash, host) in [(groups.destination, row.destination), (groups.source, row.source)] {
-            if self.hosts.len() < MOST_HOSTS {
+            if self.hosts.len() < MAX_HOSTS {
                 self.hosts.insert(hash, host);
             }
         }
         let key = (row.tap, row.flow_id);
-        if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&key) {
+        if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&key) {
             return;
         }
         let next = u32::try_from(self.parties.len()).unwrap_or(u32::MAX);

@@ -30,27 +30,27 @@ use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, Ta
 
 use kinds::{ECN, INCAST, KINDS, LOSS};
 pub(super) use open::Finished;
-use open::{Mode, NOWHERE, Open, Seen};
+use open::{FlowBin, Mode, NOWHERE, Open};
 use pauses::Pauses;
 use place::{Place, Places};
 use stalls::Stalls;
-pub(super) use tell::{Told, tell};
+pub(super) use tell::{Episode, tell};
 
 use super::directory::Directory;
 use super::numbers::{reaches, share};
-use crate::host_pairs::{Way, Ways};
+use crate::host_pairs::{HostPair, HostPairs};
 use crate::settings::Settings;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// Destinations with episodes that go on, at most.
-const MOST_PLACES: usize = 4096;
+const MAX_PLACES: usize = 4096;
 /// Flows kept of all episodes that go on, at most: some 20 MB.
-const MOST_FLOWS: usize = 1 << 16;
+const MAX_FLOWS: usize = 1 << 16;
 /// Rows that are added together, so that waits for memory overlap.
-const TOGETHER: usize = 16;
+const ROW_BATCH: usize = 16;
 /// Episodes that have ended and are kept, at most: some 10 MB.
-const MOST_FINISHED: usize = 1 << 14;
+const MAX_FINISHED: usize = 1 << 14;
 
 /// Follows the episodes of a run.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub(super) struct Episodes {
     begin: Nanos,
     /// The latest bin so far.
     latest: Nanos,
-    rows: Vec<Seen>,
+    rows: Vec<FlowBin>,
     has_signs: bool,
     places: Places,
     /// Where flows in episodes go, by the destination's number: their holes and runs are reported by flow.
@@ -134,11 +134,11 @@ impl Episodes {
     }
 
     #[inline]
-    pub(super) fn row(&mut self, row: &TimelineRow, way: Way) {
-        let seen = Seen {
+    pub(super) fn row(&mut self, row: &TimelineRow, pair: HostPair) {
+        let seen = FlowBin {
             flow: row.flow_id,
-            destination: way.destination,
-            source: way.source,
+            destination: pair.destination,
+            source: pair.source,
             payload_bytes: row.payload_bytes,
             resent_bytes: row.retransmitted_bytes,
             pause_ns: row.pause_ns.unwrap_or_default(),
@@ -191,8 +191,8 @@ impl Episodes {
     }
 
     /// The numbers of destinations have begun anew.
-    pub(super) fn renumber(&mut self, ways: &mut Ways) {
-        let numbers = self.places.renumber(ways);
+    pub(super) fn renumber(&mut self, pairs: &mut HostPairs) {
+        let numbers = self.places.renumber(pairs);
         self.homes.retain(|_, home| {
             let number = numbers.get(home);
             *home = number.copied().unwrap_or_default();
@@ -200,12 +200,12 @@ impl Episodes {
         });
     }
 
-    pub(super) fn end_bin(&mut self, ways: &Ways) {
+    pub(super) fn end_bin(&mut self, pairs: &HostPairs) {
         if self.has_signs {
             for row in self.rows.iter().filter(|row| row.pause_ns > 0) {
                 self.pauses.paused(self.begin, row);
             }
-            self.mark(ways);
+            self.mark(pairs);
         }
         if !self.places.list.is_empty() {
             self.add_rows();
@@ -236,7 +236,7 @@ impl Episodes {
 
     fn keep(&mut self, finished: impl IntoIterator<Item = Finished>) {
         for episode in finished {
-            if self.finished.len() < MOST_FINISHED {
+            if self.finished.len() < MAX_FINISHED {
                 self.finished.push(episode);
             } else {
                 self.dropped += 1;
@@ -245,10 +245,10 @@ impl Episodes {
     }
 
     /// Finds what the bin shows at each destination, and begins or prolongs its episodes.
-    fn mark(&mut self, ways: &Ways) {
+    fn mark(&mut self, pairs: &HostPairs) {
         let mut order: Vec<Signs> = Vec::new();
         let mut places: Map<u32, usize> = Map::default();
-        let mut at = |destination: u32, row: &Seen, signs: &mut Vec<Signs>| {
+        let mut at = |destination: u32, row: &FlowBin, signs: &mut Vec<Signs>| {
             *places.entry(destination).or_insert_with(|| {
                 signs.push(Signs {
                     destination,
@@ -274,11 +274,11 @@ impl Episodes {
             }
         }
         for signs in &order {
-            self.sign(signs, ways);
+            self.sign(signs, pairs);
         }
     }
 
-    fn sign(&mut self, signs: &Signs, ways: &Ways) {
+    fn sign(&mut self, signs: &Signs, pairs: &HostPairs) {
         let crowded = u64::from(signs.senders) >= self.settings.thresholds.incast_senders.max(1);
         let shown = [
             signs.congested,
@@ -294,18 +294,18 @@ impl Episodes {
             Nanos(self.begin.0.saturating_add(self.settings.bin.0)),
         );
         let overdue = begin < self.latest;
-        if self.places.of(signs.destination).is_none() {
+        if self.places.get_mut(signs.destination).is_none() {
             if overdue {
                 return;
             }
-            if self.places.list.len() >= MOST_PLACES {
+            if self.places.list.len() >= MAX_PLACES {
                 self.dropped += 1;
                 return;
             }
-            let hash = ways.hash(signs.destination);
+            let hash = pairs.hash(signs.destination);
             self.places.add(Place::new(signs.destination, hash, signs.tap));
         }
-        let Some(place) = self.places.of(signs.destination).filter(|_| !overdue) else {
+        let Some(place) = self.places.get_mut(signs.destination).filter(|_| !overdue) else {
             return;
         };
         for (open, _) in place.open.iter_mut().zip(shown).filter(|(_, shown)| *shown) {
@@ -326,26 +326,26 @@ impl Episodes {
                 open.mode = if inside { Mode::Count } else { Mode::Skip };
             }
         }
-        let mut slots = [[NOWHERE; 4]; TOGETHER];
-        for rows in self.rows.chunks(TOGETHER) {
+        let mut slots = [[NOWHERE; 4]; ROW_BATCH];
+        for rows in self.rows.chunks(ROW_BATCH) {
             for (row, slots) in rows.iter().zip(&mut slots) {
                 *slots = [NOWHERE; 4];
-                if let Some(place) = self.places.of(row.destination) {
+                if let Some(place) = self.places.get_mut(row.destination) {
                     *slots = place.slots_of(row.flow);
                     place.prefetch(slots);
                 }
             }
             for (row, slots) in rows.iter().zip(slots) {
-                let room = self.flows < MOST_FLOWS;
-                if let Some(place) = self.places.of(row.destination) {
+                let room = self.flows < MAX_FLOWS;
+                if let Some(place) = self.places.get_mut(row.destination) {
                     let kept = place.add(row, slots, room);
                     self.flows += kept;
-                    if kept > 0 && self.homes.len() < MOST_FLOWS {
+                    if kept > 0 && self.homes.len() < MAX_FLOWS {
                         self.homes.insert((row.tap, row.flow), row.destination);
                     }
                 }
                 if row.rnr_naks > 0
-                    && let Some(place) = self.places.of(row.source)
+                    && let Some(place) = self.places.get_mut(row.source)
                 {
                     self.flows += place.add_naks(row, room);
                 }
@@ -357,7 +357,7 @@ impl Episodes {
     fn add_reports(&mut self) {
         for report in &self.reports {
             let home = self.homes.get(&(report.tap, report.flow));
-            let Some(place) = home.and_then(|home| self.places.of(*home)) else {
+            let Some(place) = home.and_then(|home| self.places.get_mut(*home)) else {
                 continue;
             };
             let slots = place.slots_of(report.flow);

@@ -27,7 +27,7 @@ use roce_model::{
 
 use super::arrivals::Arrivals;
 use super::directory::Directory;
-use super::episodes::Told;
+use super::episodes::Episode;
 use crate::settings::Settings;
 use rule::{Context, Rule};
 
@@ -57,34 +57,34 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// Queue pairs that only manage: 0 and 1 (Linux include/rdma/ib_mad.h). Their datagrams are no data.
-const MOST_MANAGEMENT_QPN: u32 = 1;
+const MAX_MANAGEMENT_QPN: u32 = 1;
 
 /// What the rules gathered so far.
 #[derive(Debug)]
 pub(super) struct Findings {
     settings: Settings,
-    ecn: ecn::Gathered,
-    cnp: cnp::Gathered,
-    class: class::Gathered,
-    loss: loss::Gathered,
-    receiver: receiver::Gathered,
-    path: path::Gathered,
-    pause: pause::Gathered,
-    quality: quality::Gathered,
+    ecn: ecn::EcnTally,
+    cnp: cnp::CnpTally,
+    class: class::ClassTally,
+    loss: loss::LossTally,
+    receiver: receiver::ReceiverTally,
+    path: path::PathTally,
+    pause: pause::PauseTally,
+    quality: quality::QualityTally,
 }
 
 impl Findings {
     pub(super) fn new(settings: Settings) -> Self {
         Self {
-            pause: pause::Gathered::new(settings.bin, settings.link_rate.is_some()),
-            cnp: cnp::Gathered::new(settings.link_rate.is_some()),
+            pause: pause::PauseTally::new(settings.bin, settings.link_rate.is_some()),
+            cnp: cnp::CnpTally::new(settings.link_rate.is_some()),
             settings,
-            ecn: ecn::Gathered::default(),
-            class: class::Gathered::default(),
-            loss: loss::Gathered::default(),
-            receiver: receiver::Gathered::default(),
-            path: path::Gathered::default(),
-            quality: quality::Gathered::default(),
+            ecn: ecn::EcnTally::default(),
+            class: class::ClassTally::default(),
+            loss: loss::LossTally::default(),
+            receiver: receiver::ReceiverTally::default(),
+            path: path::PathTally::default(),
+            quality: quality::QualityTally::default(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Findings {
     pub(super) fn flow(&mut self, row: &FlowRow) {
         let thresholds = &self.settings.thresholds;
         self.quality.flow(row);
-        if row.destination_qpn <= MOST_MANAGEMENT_QPN {
+        if row.destination_qpn <= MAX_MANAGEMENT_QPN {
             return;
         }
         self.ecn.flow(row, thresholds);
@@ -134,10 +134,10 @@ impl Findings {
         live: &[FlowRow],
         run: &RunSummary,
         directory: &Directory,
-        episodes: &[Told],
+        episodes: &[Episode],
     ) -> Vec<FindingRow> {
         let (mut loss, mut receiver) = (self.loss.clone(), self.receiver.clone());
-        let counted = |row: &&FlowRow| row.counted && row.destination_qpn > MOST_MANAGEMENT_QPN;
+        let counted = |row: &&FlowRow| row.counted && row.destination_qpn > MAX_MANAGEMENT_QPN;
         for row in live.iter().filter(counted) {
             loss.flow(row);
             receiver.flow(row);
@@ -165,7 +165,7 @@ impl Findings {
         self,
         run: &RunSummary,
         (directory, arrivals): (&Directory, &Arrivals),
-        episodes: &[Told],
+        episodes: &[Episode],
         dropped: u64,
     ) -> Vec<FindingRow> {
         let context = Context {

@@ -9,11 +9,11 @@ use roce_model::{Active, Groups, Nanos};
 type Numbers = HashMap<u64, u32, foldhash::fast::RandomState>;
 
 /// Ways with so many of which numbers begin anew with the next bin: 4 MB or so.
-const MOST: usize = 1 << 16;
+const MAX_PAIRS: usize = 1 << 16;
 
 /// From one host to another at one tap.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct HostPair {
     /// Its own number.
     pub number: u32,
     /// The number of its destination.
@@ -50,12 +50,12 @@ struct Span {
 
 /// All ways that rows were seen of, and all destinations.
 #[derive(Debug, Default)]
-pub struct Ways {
+pub struct HostPairs {
     /// Bins are counted from 1.
     bin: u64,
     numbers: Numbers,
     /// With the bin in which application data was last sent.
-    all: Vec<(Way, u64)>,
+    all: Vec<(HostPair, u64)>,
     spans: Vec<Span>,
     /// Their groups, which are seldom looked at.
     groups: Vec<Groups>,
@@ -67,12 +67,12 @@ pub struct Ways {
     edges: Vec<(u64, i32)>,
 }
 
-impl Ways {
+impl HostPairs {
     /// A bin begins, in which nobody has sent yet. Says whether all numbers given so far are void.
     pub fn begin_bin(&mut self) -> bool {
         self.bin += 1;
         self.sent_to.clear();
-        let is_full = self.all.len() >= MOST;
+        let is_full = self.all.len() >= MAX_PAIRS;
         if is_full {
             *self = Self {
                 bin: self.bin,
@@ -84,7 +84,7 @@ impl Ways {
 
     /// The way between the hosts of these groups.
     #[inline]
-    pub fn of(&mut self, groups: Groups) -> Way {
+    pub fn find_or_add(&mut self, groups: Groups) -> HostPair {
         match self.numbers.get(&groups.pair) {
             Some(number) => self.by_number(*number),
             None => self.add(groups),
@@ -93,27 +93,27 @@ impl Ways {
 
     /// The way with this number.
     #[inline]
-    pub fn by_number(&self, number: u32) -> Way {
+    pub fn by_number(&self, number: u32) -> HostPair {
         self.all[number as usize].0
     }
 
     #[inline(never)]
-    fn add(&mut self, groups: Groups) -> Way {
-        let way = Way {
+    fn add(&mut self, groups: Groups) -> HostPair {
+        let pair = HostPair {
             number: next(self.all.len()),
             destination: self.destination(groups.destination),
             source: self.destination(groups.source),
         };
-        self.numbers.insert(groups.pair, way.number);
-        self.all.push((way, 0));
+        self.numbers.insert(groups.pair, pair.number);
+        self.all.push((pair, 0));
         self.spans.push(Span::default());
         self.groups.push(groups);
-        way
+        pair
     }
 
     /// The groups of a way.
-    pub(crate) fn groups(&self, way: Way) -> Groups {
-        self.groups[way.number as usize]
+    pub(crate) fn groups(&self, pair: HostPair) -> Groups {
+        self.groups[pair.number as usize]
     }
 
     /// The number of a destination.
@@ -137,9 +137,9 @@ impl Ways {
 
     /// Application data is sent on the way in the bin, during that time.
     #[inline]
-    pub fn sends(&mut self, way: Way, active: Active) {
-        let span = &mut self.spans[way.number as usize];
-        if core::mem::replace(&mut self.all[way.number as usize].1, self.bin) == self.bin {
+    pub fn sends(&mut self, pair: HostPair, active: Active) {
+        let span = &mut self.spans[pair.number as usize];
+        if core::mem::replace(&mut self.all[pair.number as usize].1, self.bin) == self.bin {
             if let Some(all) = &mut span.in_bin {
                 all.first = all.first.min(active.first);
                 all.last = all.last.max(active.last);
@@ -147,12 +147,12 @@ impl Ways {
             return;
         }
         span.in_bin = Some(active);
-        let to = &mut self.destinations[way.destination as usize];
+        let to = &mut self.destinations[pair.destination as usize];
         if core::mem::replace(&mut to.bin, self.bin) != self.bin {
-            self.sent_to.push(way.destination);
+            self.sent_to.push(pair.destination);
         }
         if !core::mem::replace(&mut span.listed, true) {
-            to.lately.push(way.number);
+            to.lately.push(pair.number);
         }
     }
 
@@ -162,8 +162,8 @@ impl Ways {
         for number in &self.sent_to {
             let to = &mut self.destinations[*number as usize];
             let (mut last_begin, mut first_end) = (begin.0, u64::MAX);
-            to.lately.retain(|way| {
-                let span = &mut spans[*way as usize];
+            to.lately.retain(|pair| {
+                let span = &mut spans[*pair as usize];
                 if let Some(Active { first, last }) = span.in_bin.take() {
                     let first = begin.0.saturating_add(first);
                     let last = begin.0.saturating_add(last.min(width.0.saturating_sub(1)));
@@ -184,7 +184,7 @@ impl Ways {
                 next(to.lately.len())
             } else {
                 self.edges.clear();
-                for span in to.lately.iter().map(|way| &spans[*way as usize]) {
+                for span in to.lately.iter().map(|pair| &spans[*pair as usize]) {
                     let until = span.last.saturating_add(GOES_ON);
                     self.edges.extend([(span.first.max(begin.0), 1), (until, -1)]);
                 }
@@ -232,93 +232,97 @@ mod tests {
 
     #[test]
     fn senders_are_of_their_bin() {
-        let mut ways = Ways::default();
-        ways.begin_bin();
+        let mut pairs = HostPairs::default();
+        pairs.begin_bin();
         let (one, other, back) = (
-            ways.of(groups(1, 9)),
-            ways.of(groups(2, 9)),
-            ways.of(groups(9, 1)),
+            pairs.find_or_add(groups(1, 9)),
+            pairs.find_or_add(groups(2, 9)),
+            pairs.find_or_add(groups(9, 1)),
         );
-        for way in [one, other, one] {
-            ways.sends(way, Active::ALL);
+        for pair in [one, other, one] {
+            pairs.sends(pair, Active::ALL);
         }
-        ways.count_senders(Nanos(MS), Nanos(MS));
-        assert_eq!(ways.senders(one.destination), 2);
+        pairs.count_senders(Nanos(MS), Nanos(MS));
+        assert_eq!(pairs.senders(one.destination), 2);
         assert_eq!((back.destination, back.source), (one.source, one.destination));
-        assert_eq!(ways.senders(back.destination), 0);
-        ways.begin_bin();
-        assert_eq!(ways.senders(one.destination), 0);
-        ways.sends(ways.by_number(other.number), Active::ALL);
-        ways.count_senders(Nanos(3 * MS), Nanos(MS));
-        assert_eq!(ways.senders(one.destination), 1);
-        assert_eq!(ways.of(groups(1, 9)).number, one.number);
+        assert_eq!(pairs.senders(back.destination), 0);
+        pairs.begin_bin();
+        assert_eq!(pairs.senders(one.destination), 0);
+        pairs.sends(pairs.by_number(other.number), Active::ALL);
+        pairs.count_senders(Nanos(3 * MS), Nanos(MS));
+        assert_eq!(pairs.senders(one.destination), 1);
+        assert_eq!(pairs.find_or_add(groups(1, 9)).number, one.number);
     }
 
     const MS: u64 = 1_000_000;
 
     #[test]
     fn senders_at_once_overlap_in_time() {
-        let mut ways = Ways::default();
-        ways.begin_bin();
+        let mut pairs = HostPairs::default();
+        pairs.begin_bin();
         let mut send = |source, first, last| {
-            let way = ways.of(groups(source, 9));
-            ways.sends(way, Active { first, last });
-            way
+            let pair = pairs.find_or_add(groups(source, 9));
+            pairs.sends(pair, Active { first, last });
+            pair
         };
         // The first one ends at 144 us; five others begin at 500 us. One of them has two flows.
-        let way = send(1, 0, 144_000);
+        let pair = send(1, 0, 144_000);
         for source in 2..7 {
             send(source, 500_000, 600_000);
         }
         send(6, 700_000, 799_999);
-        ways.count_senders(Nanos(MS), Nanos(MS));
-        assert_eq!(ways.senders(way.destination), 5);
+        pairs.count_senders(Nanos(MS), Nanos(MS));
+        assert_eq!(pairs.senders(pair.destination), 5);
         // 200 us after its last packet a host has ended: the first one with the second, the second with the third, never all.
-        ways.begin_bin();
+        pairs.begin_bin();
         let mut send = |source, first, last| {
-            let way = ways.of(groups(source, 8));
-            ways.sends(way, Active { first, last });
-            way
+            let pair = pairs.find_or_add(groups(source, 8));
+            pairs.sends(pair, Active { first, last });
+            pair
         };
-        let way = send(1, 0, 300_000);
+        let pair = send(1, 0, 300_000);
         send(2, 500_000, 500_000);
         send(3, 600_000, 999_000);
-        ways.count_senders(Nanos(2 * MS), Nanos(MS));
-        assert_eq!(ways.senders(way.destination), 2);
+        pairs.count_senders(Nanos(2 * MS), Nanos(MS));
+        assert_eq!(pairs.senders(pair.destination), 2);
     }
 
     #[test]
     fn narrow_bins_have_the_same_senders() {
         // Five hosts send a packet each 15 us, one after the other: in each bin of 10 us there are three of them or four.
-        let mut ways = Ways::default();
+        let mut pairs = HostPairs::default();
         let mut seen = Vec::new();
         for bin in 0..30u64 {
-            ways.begin_bin();
+            pairs.begin_bin();
             let mut last = None;
             for at in (bin * 10_000..bin * 10_000 + 10_000).step_by(3_000) {
                 let (first, source) = (at - bin * 10_000, at / 3_000 % 5);
-                let way = ways.of(groups(source, 9));
-                ways.sends(way, Active { first, last: first });
-                last = Some(way);
+                let pair = pairs.find_or_add(groups(source, 9));
+                pairs.sends(pair, Active { first, last: first });
+                last = Some(pair);
             }
-            ways.count_senders(Nanos(bin * 10_000), Nanos(10_000));
-            seen.extend(last.map(|way| ways.senders(way.destination)));
+            pairs.count_senders(Nanos(bin * 10_000), Nanos(10_000));
+            seen.extend(last.map(|pair| pairs.senders(pair.destination)));
         }
         assert_eq!(seen[2..], [5; 28]);
     }
 
     #[test]
     fn numbers_begin_anew_when_there_are_too_many() {
-        let mut ways = Ways::default();
-        assert!(!ways.begin_bin());
-        for source in 0..MOST as u64 {
-            ways.of(groups(source + 10, 1));
+        let mut pairs = HostPairs::default();
+        assert!(!pairs.begin_bin());
+        for source in 0..MAX_PAIRS as u64 {
+            pairs.find_or_add(groups(source + 10, 1));
         }
-        assert_eq!(ways.of(groups(7, 1)).number as usize, MOST, "a bin has them all");
-        assert!(ways.begin_bin());
-        let way = ways.of(groups(7, 1));
         assert_eq!(
-            (way.number, ways.hash(way.destination), ways.hash(way.source)),
+            pairs.find_or_add(groups(7, 1)).number as usize,
+            MAX_PAIRS,
+            "a bin has them all"
+        );
+        assert!(pairs.begin_bin());
+        let pair = pairs.find_or_add(groups(7, 1));
+        assert_eq!(
+            (pair.number, pairs.hash(pair.destination), pairs.hash(pair.source)),
             (0, 1, 7)
         );
     }

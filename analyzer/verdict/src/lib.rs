@@ -23,14 +23,14 @@ use roce_model::{
 
 pub use findings::RULES;
 pub use findings::rule::Rule;
-pub use host_pairs::{Way, Ways};
+pub use host_pairs::{HostPair, HostPairs};
 pub use settings::Settings;
 pub use steps::LoggedStep;
 pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};
 
 use arrivals::Arrivals;
 use directory::Directory;
-use episodes::{Episodes, Told};
+use episodes::{Episode, Episodes};
 use findings::Findings;
 use steps::Steps;
 use tap_vantage::Vantages;
@@ -59,7 +59,7 @@ struct OfShown {
 }
 
 /// Shown flows that are remembered, at most: some 16 MB.
-const MOST_SHOWN: usize = 1 << 20;
+const MAX_SHOWN: usize = 1 << 20;
 
 impl OfShown {
     fn flow(&mut self, row: &FlowRow) {
@@ -68,14 +68,14 @@ impl OfShown {
             .is_some_and(|key| self.filter.matches_flow(&key, row.dscp));
         if shown {
             self.findings.flow(row);
-            if self.flows.len() < MOST_SHOWN {
+            if self.flows.len() < MAX_SHOWN {
                 self.flows.insert(row.flow_id);
             }
         }
     }
 
     /// Whether any flow of an episode is shown.
-    fn concerns(&self, told: &Told) -> bool {
+    fn concerns(&self, told: &Episode) -> bool {
         let facts = &told.facts;
         let senders = facts.aggressors.iter().map(|(flow, _)| flow);
         let mut all = facts.named.iter().chain(&facts.victims).chain(senders);
@@ -84,7 +84,7 @@ impl OfShown {
 }
 
 /// Episodes that are told of while the run goes on, at most.
-const MOST_EPISODES: usize = 256;
+const MAX_EPISODES: usize = 256;
 
 impl Verdicts {
     /// Verdicts over a run that has not started.
@@ -115,16 +115,16 @@ impl Verdicts {
 
     /// A row of the timeline.
     #[inline]
-    pub fn row(&mut self, row: &TimelineRow, way: Way, ways: &Ways) {
-        self.episodes.row(row, way);
-        self.steps.row(row, way, ways);
-        self.arrivals.row(row, way);
+    pub fn row(&mut self, row: &TimelineRow, pair: HostPair, pairs: &HostPairs) {
+        self.episodes.row(row, pair);
+        self.steps.row(row, pair, pairs);
+        self.arrivals.row(row, pair);
         self.findings.row(row);
     }
 
     /// The numbers of ways and destinations have begun anew.
-    pub fn renumber(&mut self, ways: &mut Ways) {
-        self.episodes.renumber(ways);
+    pub fn renumber(&mut self, pairs: &mut HostPairs) {
+        self.episodes.renumber(pairs);
         self.steps.renumber();
         self.arrivals.renumber();
     }
@@ -149,9 +149,9 @@ impl Verdicts {
     }
 
     /// All rows and events of the bin were given.
-    pub fn end_bin(&mut self, ways: &Ways) {
-        self.episodes.end_bin(ways);
-        self.arrivals.end_bin(ways);
+    pub fn end_bin(&mut self, pairs: &HostPairs) {
+        self.episodes.end_bin(pairs);
+        self.arrivals.end_bin(pairs);
         self.findings.end_bin();
     }
 
@@ -192,7 +192,7 @@ impl Verdicts {
             ..RunSummary::default()
         };
         let findings = self.findings.so_far(&flows, &run, &directory, &told);
-        let old = told.len().saturating_sub(MOST_EPISODES);
+        let old = told.len().saturating_sub(MAX_EPISODES);
         SoFar {
             flows,
             episodes: told.into_iter().skip(old).map(|episode| episode.row).collect(),
@@ -210,7 +210,7 @@ impl Verdicts {
             .findings
             .conclude(run, (&self.directory, &self.arrivals), &told, dropped);
         if let Some(shown) = self.of_shown {
-            let of_them: Vec<Told> = told.iter().filter(|told| shown.concerns(told)).cloned().collect();
+            let of_them: Vec<Episode> = told.iter().filter(|told| shown.concerns(told)).cloned().collect();
             let all = (&self.directory, &self.arrivals);
             let fired = shown.findings.conclude(run, all, &of_them, dropped);
             for finding in &mut run.findings {

@@ -6,7 +6,7 @@ use roce_model::{
 };
 
 use crate::Verdicts;
-use crate::host_pairs::Ways;
+use crate::host_pairs::HostPairs;
 use crate::settings::Settings;
 
 pub(super) const MS: u64 = 1_000_000;
@@ -89,14 +89,14 @@ pub(super) fn back(of: &FlowRow) -> FlowRow {
 pub(super) type Did<'a> = (&'a FlowRow, fn(&mut TimelineRow));
 
 /// A run of verdicts over rows made by hand, with bins of 1 ms.
-pub(super) struct Run {
+pub(super) struct TestRun {
     verdicts: Verdicts,
-    ways: Ways,
+    pairs: HostPairs,
     flows: Vec<FlowRow>,
     pub(super) summary: RunSummary,
 }
 
-impl Run {
+impl TestRun {
     pub(super) fn new() -> Self {
         Self::with(Settings::default())
     }
@@ -104,7 +104,7 @@ impl Run {
     pub(super) fn with(settings: Settings) -> Self {
         Self {
             verdicts: Verdicts::new(settings),
-            ways: Ways::default(),
+            pairs: HostPairs::default(),
             flows: Vec::new(),
             summary: RunSummary {
                 taps: vec![TapRow::default()],
@@ -131,9 +131,9 @@ impl Run {
             };
             change(&mut row);
             row.ect0 = row.ect0.saturating_sub(row.ce);
-            let groups = Groups::of(flow.tap, flow.source, flow.destination);
-            let way = self.ways.of(groups);
-            self.verdicts.row(&row, way, &self.ways);
+            let groups = Groups::new(flow.tap, flow.source, flow.destination);
+            let pair = self.pairs.find_or_add(groups);
+            self.verdicts.row(&row, pair, &self.pairs);
             if !self
                 .flows
                 .iter()
@@ -145,7 +145,7 @@ impl Run {
         for event in events {
             self.verdicts.event(event);
         }
-        self.verdicts.end_bin(&self.ways);
+        self.verdicts.end_bin(&self.pairs);
         self
     }
 

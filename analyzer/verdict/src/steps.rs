@@ -9,17 +9,17 @@ use std::collections::{BTreeMap, HashMap};
 
 use roce_model::{Address, EpisodeRow, FlowRow, Groups, Nanos, StepRow, TapId, TimelineRow};
 
-use crate::host_pairs::{Way, Ways};
+use crate::host_pairs::{HostPair, HostPairs};
 use bursts::{Burst, Rhythm, median};
 use log::Log;
 pub use log::LoggedStep;
 
 /// Pairs of hosts that are followed; a job's hosts talk to a few others each.
-const MOST_PAIRS: usize = 2048;
+const MAX_PAIRS: usize = 2048;
 /// Stretches of traffic that are kept: of all pairs together, about, and of one.
-const MOST_STRETCHES: usize = 1 << 19;
-const MOST_OF_PAIR: usize = 8192;
-const LEAST_OF_PAIR: usize = 256;
+const MAX_STRETCHES: usize = 1 << 19;
+const MAX_OF_PAIR: usize = 8192;
+const MIN_OF_PAIR: usize = 256;
 
 /// Pairs whose periods differ by more than this factor take part in different jobs.
 const SAME_PERIOD: f64 = 1.2;
@@ -132,12 +132,12 @@ impl Steps {
 
     /// A row of the timeline.
     #[inline]
-    pub(crate) fn row(&mut self, row: &TimelineRow, way: Way, ways: &Ways) {
+    pub(crate) fn row(&mut self, row: &TimelineRow, pair: HostPair, pairs: &HostPairs) {
         if row.payload_bytes == 0 {
             return;
         }
         let (start, end) = (row.time.0, row.time.0.saturating_add(self.bin));
-        let Some(place) = self.place_of(row.tap, way, ways) else {
+        let Some(place) = self.place_of(row.tap, pair, pairs) else {
             return;
         };
         match &mut self.going[place] {
@@ -155,7 +155,7 @@ impl Steps {
     /// Application data of the pair at `place` that may not prolong its last stretch.
     #[inline(never)]
     fn add_apart(&mut self, place: usize, start: u64, end: u64, bytes: u64) {
-        let most = (MOST_STRETCHES / self.pairs.len().max(1)).clamp(LEAST_OF_PAIR, MOST_OF_PAIR);
+        let most = (MAX_STRETCHES / self.pairs.len().max(1)).clamp(MIN_OF_PAIR, MAX_OF_PAIR);
         let (pair, going) = (&mut self.pairs[place], &mut self.going[place]);
         pair.catch_up(going);
         pair.add(start, end, bytes, most);
@@ -165,7 +165,7 @@ impl Steps {
     /// A flow that is complete: who its hosts are. Its last rows may follow.
     pub(crate) fn flow(&mut self, row: &FlowRow) {
         let ends = (row.source.min(row.destination), row.source.max(row.destination));
-        if let Some(place) = self.place(row.tap, Groups::of(row.tap, row.source, row.destination)) {
+        if let Some(place) = self.place(row.tap, Groups::new(row.tap, row.source, row.destination)) {
             self.pairs[place].hosts.get_or_insert(ends);
         }
     }
@@ -177,17 +177,17 @@ impl Steps {
 
     /// The place of the pair of the hosts of a way; `None` when too many others are followed.
     #[inline]
-    fn place_of(&mut self, tap: TapId, way: Way, ways: &Ways) -> Option<usize> {
-        match self.of_ways.get(way.number as usize) {
+    fn place_of(&mut self, tap: TapId, pair: HostPair, pairs: &HostPairs) -> Option<usize> {
+        match self.of_ways.get(pair.number as usize) {
             Some(PlaceOf::At(place)) => Some(*place),
             Some(PlaceOf::Nowhere) => None,
-            _ => self.find_place_of(tap, way, ways),
+            _ => self.find_place_of(tap, pair, pairs),
         }
     }
 
     #[inline(never)]
-    fn find_place_of(&mut self, tap: TapId, way: Way, ways: &Ways) -> Option<usize> {
-        let (place, at) = (self.place(tap, ways.groups(way)), way.number as usize);
+    fn find_place_of(&mut self, tap: TapId, pair: HostPair, pairs: &HostPairs) -> Option<usize> {
+        let (place, at) = (self.place(tap, pairs.groups(pair)), pair.number as usize);
         if self.of_ways.len() <= at {
             self.of_ways.resize(at + 1, PlaceOf::Unknown);
         }
@@ -201,7 +201,7 @@ impl Steps {
         let key = groups.source.wrapping_add(groups.destination);
         match self.places.get(&key) {
             Some(place) => Some(*place),
-            None if self.pairs.len() >= MOST_PAIRS => None,
+            None if self.pairs.len() >= MAX_PAIRS => None,
             None => {
                 self.places.insert(key, self.pairs.len());
                 self.pairs.push(Pair {
@@ -243,7 +243,7 @@ impl Steps {
             number_steps(job, self.bin, &mut steps);
         }
         for step in &mut steps {
-            step.logged_ns = self.log.of(step);
+            step.logged_ns = self.log.step_of(step);
         }
         explain(&mut steps, episodes);
         steps.sort_by_key(|step| (step.start, step.tap, step.step, step.host_a, step.host_b));

@@ -10,7 +10,7 @@ use super::numbers::{counted, reaches};
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// Hosts at taps that are kept, at most: some 20 MB.
-const MOST: usize = 1 << 17;
+const MAX_HOSTS: usize = 1 << 17;
 /// Flows that disagree with the others up to this share do not matter: a flow of a few packets may be misled.
 const AGREEMENT: f64 = 0.9;
 
@@ -82,7 +82,7 @@ impl Vantages {
     }
 
     fn host(&mut self, tap: TapId, host: Address) -> Option<&mut Host> {
-        if self.hosts.len() >= MOST && !self.hosts.contains_key(&(tap, host)) {
+        if self.hosts.len() >= MAX_HOSTS && !self.hosts.contains_key(&(tap, host)) {
             return None;
         }
         Some(self.hosts.entry((tap, host)).or_default())

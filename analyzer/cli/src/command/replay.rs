@@ -113,7 +113,7 @@ fn interval(whole: Nanos) -> Nanos {
 }
 
 /// Frames and bytes that are looked at for the span of a replay, in all.
-const MOST_FRAMES: u64 = 1 << 25;
+const MAX_FRAMES: u64 = 1 << 25;
 
 /// The first and last time of what is replayed, as far as that can be seen beforehand: not of standard input, nor of very many frames.
 fn span(analyse: &Analyse) -> Option<Span> {
@@ -129,7 +129,7 @@ fn span(analyse: &Analyse) -> Option<Span> {
         };
         while let Ok(Some(batch)) = reader.next_batch() {
             frames += batch.frames().len() as u64;
-            if frames > MOST_FRAMES {
+            if frames > MAX_FRAMES {
                 return None;
             }
             for frame in batch.frames() {

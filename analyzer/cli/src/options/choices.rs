@@ -20,7 +20,7 @@ use crate::options::training::{self, Logged, Pattern};
 /// The name under which the width of a bin is echoed.
 const BIN: &str = "bin_ns";
 /// More threads than this bring nothing: one reads for all of them.
-const MOST_THREADS: u32 = 8;
+const MAX_THREADS: u32 = 8;
 
 /// Everything that shapes a run but its inputs.
 pub(crate) struct Choices {
@@ -240,5 +240,5 @@ fn set(thresholds: &mut Thresholds, setting: &Setting) -> Result<(), String> {
 
 fn default_threads() -> u32 {
     let processors = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
-    processors.min(MOST_THREADS)
+    processors.min(MAX_THREADS)
 }

@@ -16,7 +16,7 @@ const BUILT_IN: &str = r"(?i)\biteration:?\s+(?<step>\d+)\b.*?\ball-?reduce:\s*(
 /// Longer lines are looked at so far only.
 const LINE: u64 = 64 * 1024;
 /// More steps than this are not taken.
-const MOST: usize = 1_000_000;
+const MAX_STEPS: usize = 1_000_000;
 
 /// What one line of the log says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,8 +128,8 @@ pub(crate) fn read(path: &Path, pattern: &Pattern) -> anyhow::Result<Vec<Logged>
         }
         lines += 1;
         if let Some(logged) = pattern.read(&String::from_utf8_lossy(&line)) {
-            if steps.len() == MOST {
-                bail!("{}: more than {MOST} lines of steps", path.display());
+            if steps.len() == MAX_STEPS {
+                bail!("{}: more than {MAX_STEPS} lines of steps", path.display());
             }
             steps.push(logged);
         }

@@ -7,7 +7,7 @@ use roce_wire::{Qpn, Service};
 
 use crate::analysis::Analysis;
 use crate::bins::Place;
-use crate::congestion::cnp_receivers::{Cnps, Fate, Observed, Receiver};
+use crate::congestion::cnp_receivers::{CnpAttribution, Cnps, Observed, Receiver};
 use crate::congestion::progress::{Progress, WINDOW_PACKETS};
 use crate::congestion::reaction::Attribution;
 use crate::congestion::recent_marks as marks;
@@ -17,7 +17,7 @@ use crate::table::state::Hosts;
 /// So long after a NAK a notification counts as its companion: adapters send one with it, without any mark.
 const AFTER_NAK: Nanos = Nanos(100_000);
 /// UD flows remembered of one queue pair and host: with more destinations its notifications go to one of these.
-const MOST_DESTINATIONS: usize = 64;
+const MAX_DESTINATIONS: usize = 64;
 
 /// What is known of a notification's flow.
 #[derive(Clone, Copy, Debug)]
@@ -115,21 +115,21 @@ impl Analysis {
             self.measure(at, packet.time, is_sure);
             self.slow_down(at, packet.time);
         }
-        let fate = match slowed {
+        let class = match slowed {
             Slowed::Known(at, how) => {
                 self.charge(at, bin, cnps, how);
-                Fate::Charged(self.table.cold[at as usize].id)
+                CnpAttribution::Charged(self.table.cold[at as usize].id)
             }
-            Slowed::Perhaps(sole) => Fate::Waiting(sole),
+            Slowed::Perhaps(sole) => CnpAttribution::Waiting(sole),
         };
         let Observed::Of(place) = observed else {
-            if matches!(fate, Fate::Waiting(_)) {
+            if matches!(class, CnpAttribution::Waiting(_)) {
                 self.totals.cnp_unattributed += 1;
             }
             return;
         };
-        let (is_new, fate) = self.cnp.add(place, bin, cnps, fate);
-        if fate == Fate::Unattributed {
+        let (is_new, class) = self.cnp.add(place, bin, cnps, class);
+        if class == CnpAttribution::Unattributed {
             self.totals.cnp_unattributed += 1;
         }
         if is_new && !self.bins.notified_at(bin, place) {
@@ -142,7 +142,7 @@ impl Analysis {
 
     /// Which flow a notification slows, and whether it came after a NAK of the same connection.
     fn slowed(&self, packet: &Packet) -> (Slowed, bool) {
-        let key = FlowKey::of(&packet.roce);
+        let key = FlowKey::from_packet(&packet.roce);
         let qpn = key.destination_qpn;
         for service in [Service::Rc, Service::Xrc, Service::Uc] {
             let key = FlowKey { service, ..key };
@@ -159,7 +159,7 @@ impl Analysis {
             let pair = self.table.cold[at as usize].back;
             return (Slowed::Perhaps(self.sole(pair, packet.time)), after_nak);
         }
-        let pair = Hosts::of(packet).back;
+        let pair = Hosts::from_packet(packet).back;
         if let Some(at) = self.datagrams_from(pair, qpn, packet.time) {
             return (Slowed::Known(at, Attribution::Deth), false);
         }
@@ -211,7 +211,7 @@ impl Analysis {
                 .datagrams
                 .entry((cold.groups.pair, cold.key.source_qpn))
                 .or_default();
-            if flows.len() < MOST_DESTINATIONS {
+            if flows.len() < MAX_DESTINATIONS {
                 flows.push(at);
             }
         }
@@ -286,9 +286,9 @@ impl Analysis {
         let id = self.table.cold[peer as usize].id;
         for part in 0..self.cnp.parts(place).len() {
             let waiting = self.cnp.parts(place)[part];
-            if matches!(waiting.fate, Fate::Waiting(_)) {
+            if matches!(waiting.class, CnpAttribution::Waiting(_)) {
                 self.charge(peer, waiting.bin, waiting.cnps, Attribution::Pairing);
-                self.cnp.decide(place, part, Fate::Charged(id));
+                self.cnp.decide(place, part, CnpAttribution::Charged(id));
             }
         }
         self.cnp.forget(place);
@@ -305,7 +305,7 @@ impl Analysis {
     fn settle_sole(&mut self, place: usize, bin: Option<u64>, over: bool) {
         for part in 0..self.cnp.parts(place).len() {
             let waiting = self.cnp.parts(place)[part];
-            let Fate::Waiting(sole) = waiting.fate else {
+            let CnpAttribution::Waiting(sole) = waiting.class else {
                 continue;
             };
             if bin.is_some_and(|bin| bin != waiting.bin) {
@@ -314,10 +314,10 @@ impl Analysis {
             let sole = sole.filter(|(at, id)| self.may_be_meant(*at, *id));
             if let Some((at, id)) = sole {
                 self.charge(at, waiting.bin, waiting.cnps, Attribution::Sole);
-                self.cnp.decide(place, part, Fate::Charged(id));
+                self.cnp.decide(place, part, CnpAttribution::Charged(id));
             } else if over {
                 self.totals.cnp_unattributed += u64::from(waiting.cnps.cnp);
-                self.cnp.decide(place, part, Fate::Unattributed);
+                self.cnp.decide(place, part, CnpAttribution::Unattributed);
             }
         }
         self.cnp.forget(place);
@@ -349,9 +349,9 @@ impl Analysis {
         let parts = self.cnp.parts(place).iter().filter(|part| part.bin == bin);
         let mut sums: Vec<(Option<FlowId>, u64)> = Vec::new();
         for part in parts.filter(|part| !part.was_told()) {
-            let flow = match part.fate {
-                Fate::Charged(id) => Some(id),
-                Fate::Waiting(_) | Fate::Unattributed => None,
+            let flow = match part.class {
+                CnpAttribution::Charged(id) => Some(id),
+                CnpAttribution::Waiting(_) | CnpAttribution::Unattributed => None,
             };
             match sums.iter_mut().find(|(of, _)| *of == flow) {
                 Some((_, sum)) => *sum += u64::from(part.cnps.cnp),

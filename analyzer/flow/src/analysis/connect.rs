@@ -5,7 +5,7 @@ use roce_wire::{Psn, Qpn, Service};
 
 use crate::analysis::Analysis;
 use crate::pairing::evidence::Pairing;
-use crate::pairing::known_peers::{Direction, Promise, Step};
+use crate::pairing::known_peers::{Direction, KnownPeer, Step};
 use crate::psn::request::Connected;
 
 /// The services that are connected this way.
@@ -18,7 +18,7 @@ fn back(packet: &Packet, qpn: Qpn) -> FlowKey {
         destination: packet.roce.source,
         destination_qpn: qpn,
         source_qpn: Qpn::default(),
-        ..FlowKey::of(&packet.roce)
+        ..FlowKey::from_packet(&packet.roce)
     }
 }
 
@@ -27,7 +27,7 @@ fn forth(packet: &Packet, qpn: Qpn) -> FlowKey {
     FlowKey {
         destination_qpn: qpn,
         source_qpn: Qpn::default(),
-        ..FlowKey::of(&packet.roce)
+        ..FlowKey::from_packet(&packet.roce)
     }
 }
 
@@ -39,7 +39,7 @@ impl Analysis {
             time: packet.time,
             kind: EventKind::Connection,
             tap: packet.tap,
-            flow_id: Some(FlowKey::of(&packet.roce).id()),
+            flow_id: Some(FlowKey::from_packet(&packet.roce).id()),
             psn: message.starting_psn.map(Psn::value),
             value: message.local_qpn.map(|qpn| u64::from(qpn.value())),
             detail: Some(message.name.into()),
@@ -92,11 +92,11 @@ impl Analysis {
                 service,
                 ..back(packet, qpn)
             };
-            let direction = Direction::of(packet.tap, &key);
-            if let Some(promise) = self.promises.of(&direction) {
-                self.promises.end(&direction);
-                self.promises
-                    .end(&Direction::of(packet.tap, &forth(packet, promise.qpn)));
+            let direction = Direction::new(packet.tap, &key);
+            if let Some(known) = self.known_peers.get(&direction) {
+                self.known_peers.forget(&direction);
+                self.known_peers
+                    .forget(&Direction::new(packet.tap, &forth(packet, known.qpn)));
             }
             if let Some(at) = self.table.find_key(packet.tap, &key) {
                 self.unlink(at);
@@ -116,12 +116,12 @@ impl Analysis {
     fn pair_connected(&mut self, packet: &Packet, mine: Qpn, theirs: Qpn) {
         let (back, forth) = (back(packet, mine), forth(packet, theirs));
         for (key, qpn) in [(&back, theirs), (&forth, mine)] {
-            let promise = Promise {
+            let known = KnownPeer {
                 qpn,
                 how: Pairing::Cm,
                 matches: None,
             };
-            self.promises.make(Direction::of(packet.tap, key), promise);
+            self.known_peers.remember(Direction::new(packet.tap, key), known);
         }
         for service in CONNECTED {
             let key = FlowKey { service, ..back };
@@ -136,7 +136,7 @@ impl Analysis {
     fn disconnect(&mut self, packet: &Packet, mine: Qpn, theirs: Qpn, refused: bool) {
         let (back, forth) = (back(packet, mine), forth(packet, theirs));
         for key in [&back, &forth] {
-            self.promises.end(&Direction::of(packet.tap, key));
+            self.known_peers.forget(&Direction::new(packet.tap, key));
         }
         for service in CONNECTED.into_iter().filter(|_| refused) {
             let key = FlowKey { service, ..back };

@@ -175,7 +175,7 @@ impl Analysis {
             AethKind::Ack { .. } => hot.counts.acks += 1,
             AethKind::RnrNak { timer } => {
                 hot.counts.rare_mut().rnr_naks += 1;
-                self.asked.note_refusal(hot.tap, &cold.key, packet.time);
+                self.recent_naks.note_refusal(hot.tap, &cold.key, packet.time);
                 self.bins.events.push(EventRow {
                     kind: EventKind::RnrNak,
                     value: Some(timer.nanos()),
@@ -194,7 +194,8 @@ impl Analysis {
                 cold.trouble.get_or_insert_default().naks[place] += 1;
                 cold.last_nak = packet.time;
                 if code == Nak::PsnSequenceError {
-                    self.asked.note(hot.tap, &cold.key, roce.bth.psn(), packet.time);
+                    self.recent_naks
+                        .note(hot.tap, &cold.key, roce.bth.psn(), packet.time);
                 }
                 self.bins.events.push(EventRow {
                     kind: EventKind::Nak,

@@ -60,7 +60,7 @@ impl Analysis {
     pub(super) fn link_as_told(&mut self, at: u32, time: Nanos) {
         let key = &self.table.cold[at as usize].key;
         let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
-        let Some(told) = self.queue_pairs.of(key).filter(|_| is_connected) else {
+        let Some(told) = self.queue_pairs.reported(key).filter(|_| is_connected) else {
             return;
         };
         let other = FlowKey {

@@ -24,8 +24,10 @@ impl Analysis {
             self.drop_flow(idle);
         }
         let dscp = packet.roce.carrier.has_ip().then(|| packet.roce.dscp());
-        self.output.opened.push((FlowKey::of(&packet.roce), dscp));
-        let hosts = Hosts::of(packet);
+        self.output
+            .opened
+            .push((FlowKey::from_packet(&packet.roce), dscp));
+        let hosts = Hosts::from_packet(packet);
         let hot = Hot::new(packet, found.key);
         let serial = self.next_serial();
         let cold = Cold::new(packet, self.first_epoch, serial, hosts);
@@ -44,8 +46,8 @@ impl Analysis {
         self.unlink(at);
         self.leave_ports(at);
         self.leave_datagrams(at);
-        if let Some(crossings) = &mut self.crossings {
-            crossings.forget(at);
+        if let Some(matcher) = &mut self.matcher {
+            matcher.forget(at);
         }
         self.table.remove(at);
     }

@@ -9,8 +9,8 @@ use roce_wire::network::udp::source_port;
 use roce_wire::{AethKind, Extended, Nak, Operation, Psn, Service};
 
 use crate::analysis::Analysis;
-use crate::pairing::evidence::{BEGIN, Evidence, FAR as FAR_PSNS, Pairing, Peer, SOLE_MATCHES};
-use crate::pairing::known_peers::{Direction, Promise};
+use crate::pairing::evidence::{CAPTURE_START, Evidence, FAR_PSNS, Pairing, Peer, SOLE_MATCHES};
+use crate::pairing::known_peers::{Direction, KnownPeer};
 use crate::pairing::outstanding::Handle;
 use crate::psn::request::{Connected, LARGEST_GAP, STALE};
 use crate::table::lookup::Found;
@@ -21,9 +21,9 @@ use crate::taps::vantage::Other;
 /// many latest PSNs of its flow: a megabyte under way with 1 KiB packets. By chance it falls there in one of 16,384 cases.
 const UNDER_WAY: i32 = 1 << 10;
 /// An answer to a request that was not captured, but may have been: how much doubt it adds. The capture lost it, perhaps.
-const NEAR: u8 = 2;
+const NEAR_DOUBT: u8 = 2;
 /// An answer to a PSN where the other flow never was.
-const FAR: u8 = 8;
+const FAR_DOUBT: u8 = 8;
 /// So much doubt ends a pairing: four answers far off in a row, or, as each answer that fits takes one off, more
 /// than a third that are off by little. No capture that is worth reading loses so much.
 const TOO_MUCH_DOUBT: u8 = 32;
@@ -44,7 +44,13 @@ impl Analysis {
         let tap = self.table.hot[at as usize].tap.0 as usize;
         let lost = self.lost_at.get(tap).copied().unwrap_or_default();
         let begun = self.begun.of(&both_ways(&self.table.cold[at as usize]));
-        Nanos(begun.unwrap_or_default().max(lost).0.saturating_add(BEGIN.0))
+        Nanos(
+            begun
+                .unwrap_or_default()
+                .max(lost)
+                .0
+                .saturating_add(CAPTURE_START.0),
+        )
     }
 
     /// A number for a new flow or epoch.
@@ -352,8 +358,8 @@ impl Analysis {
         let how = self.table.cold[at as usize].link.map(|link| link.how);
         hot.doubt = hot.doubt.saturating_add(match how {
             Some(Pairing::Cm | Pairing::Host) if is_near => 0,
-            _ if is_near => NEAR,
-            _ => FAR,
+            _ if is_near => NEAR_DOUBT,
+            _ => FAR_DOUBT,
         });
         if hot.doubt < TOO_MUCH_DOUBT {
             return true;
@@ -372,8 +378,8 @@ impl Analysis {
         for at in [at, peer] {
             let cold = &mut self.table.cold[at as usize];
             cold.set_peer(None);
-            self.promises
-                .end(&Direction::of(self.table.hot[at as usize].tap, &cold.key));
+            self.known_peers
+                .forget(&Direction::new(self.table.hot[at as usize].tap, &cold.key));
         }
     }
 
@@ -421,25 +427,25 @@ impl Analysis {
     pub(super) fn link_as_promised(&mut self, at: u32, time: Nanos) {
         let key = &self.table.cold[at as usize].key;
         let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
-        if self.promises.is_empty() || !is_connected {
+        if self.known_peers.is_empty() || !is_connected {
             return;
         }
         let tap = self.table.hot[at as usize].tap;
-        let Some(promise) = self.promises.of(&Direction::of(tap, key)) else {
+        let Some(known) = self.known_peers.get(&Direction::new(tap, key)) else {
             return;
         };
         let other = FlowKey {
             source: key.destination,
             destination: key.source,
-            destination_qpn: promise.qpn,
+            destination_qpn: known.qpn,
             ..*key
         };
         let is_free = |other: &u32| {
             let is_paired = self.table.hot[*other as usize].is_paired();
-            *other != at && (matches!(promise.how, Pairing::Cm | Pairing::Host) || !is_paired)
+            *other != at && (matches!(known.how, Pairing::Cm | Pairing::Host) || !is_paired)
         };
         if let Some(other) = self.table.find_key(tap, &other).filter(is_free) {
-            self.link(at, other, promise.how, promise.matches, time);
+            self.link(at, other, known.how, known.matches, time);
         }
     }
 
@@ -454,12 +460,12 @@ impl Analysis {
         };
         let (tap, key) = (self.table.hot[at as usize].tap, &self.table.cold[at as usize].key);
         for (of, to) in [(key, &other.key), (&other.key, key)] {
-            let promise = Promise {
+            let known = KnownPeer {
                 qpn: to.destination_qpn,
                 how: link.how,
                 matches: link.matches,
             };
-            self.promises.make(Direction::of(tap, of), promise);
+            self.known_peers.remember(Direction::new(tap, of), known);
         }
     }
 

@@ -3,11 +3,11 @@
 use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{Extended, Operation, Psn};
 
-use crate::analysis::{Analysis, Seen};
+use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
-use crate::psn::holes::{DecidedHole, Fate};
+use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::{Jump, has_other_port};
-use crate::psn::recent_naks::LooksFor;
+use crate::psn::recent_naks::NakMatch;
 use crate::psn::request::{Again, Connected, Request, Verdict, psn_of};
 use crate::psn::run::Run;
 use crate::psn::tracker::Tracker;
@@ -28,7 +28,7 @@ impl Analysis {
         clippy::inline_always,
         reason = "a few instructions for nearly every packet: the call would cost more"
     )]
-    pub(super) fn judge(&mut self, at: u32, bin: u64, seen: Seen, packet: &Packet) -> Verdict {
+    pub(super) fn judge(&mut self, at: u32, bin: u64, seen: CopyCheck, packet: &Packet) -> Verdict {
         let traits = packet.roce.bth.opcode().traits();
         if !traits.is_sequenced() {
             return Verdict::InOrder;
@@ -56,7 +56,14 @@ impl Analysis {
 
     #[inline(never)]
     #[expect(clippy::too_many_lines, reason = "gathers what one request is judged by")]
-    fn judge_unusual(&mut self, at: u32, bin: u64, seen: Seen, packet: &Packet, generation: u32) -> Verdict {
+    fn judge_unusual(
+        &mut self,
+        at: u32,
+        bin: u64,
+        seen: CopyCheck,
+        packet: &Packet,
+        generation: u32,
+    ) -> Verdict {
         let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
         let cold = &self.table.cold[at as usize];
         let waits = cold.pending_read.is_some() || cold.tracker.has_unsure_reads();
@@ -101,10 +108,10 @@ impl Analysis {
                 .flatten();
             cold.pending_read = (is_known && span.is_none()).then_some(PendingRead { psn, length });
         }
-        let looks_for = if cold.tracker.is_paired() {
-            LooksFor::Nothing
+        let nak_match = if cold.tracker.is_paired() {
+            NakMatch::None
         } else {
-            self.asked.looks_for(hot.tap, &cold.key, psn, packet.time)
+            self.recent_naks.matching(hot.tap, &cold.key, psn, packet.time)
         };
         let position = Tracker::position(&hot.requests, psn);
         let times = cold.times.as_deref();
@@ -123,9 +130,10 @@ impl Analysis {
             bin,
             payload_bytes: packet.roce.payload_bytes,
             asks: packet.roce.bth.ack_request(),
-            asked_for: looks_for != LooksFor::Nothing,
-            refused: !cold.tracker.is_paired() && self.asked.is_refused(hot.tap, &cold.key, packet.time),
-            asked_exactly: looks_for == LooksFor::This,
+            is_naked: nak_match != NakMatch::None,
+            refused: !cold.tracker.is_paired()
+                && self.recent_naks.is_refused(hot.tap, &cold.key, packet.time),
+            is_naked_exactly: nak_match == NakMatch::Exact,
             is_read,
             read_before,
             read_length: if is_read && packet.roce.seen.has(Extended::RETH) {
@@ -153,7 +161,7 @@ impl Analysis {
                 let messages = cold.totals.messages() + u64::from(hot.counts.messages);
                 has_other_port(silence, messages, cold.only_port(), packet)
             },
-            others_late: is_open && self.asked.is_reordered(hot.tap, &cold.key),
+            others_late: is_open && self.recent_naks.is_reordered(hot.tap, &cold.key),
             max_holes: self.max_holes,
         };
         let open = hot.messages.is_open() && !packet.roce.bth.opcode().is_first();
@@ -172,7 +180,7 @@ impl Analysis {
         }
         cold.completed.jumped(jump, verdict);
         if matches!(verdict, Verdict::Late { .. }) {
-            self.asked.note_late(hot.tap, &cold.key);
+            self.recent_naks.note_late(hot.tap, &cold.key);
         }
         if !undecided && cold.tracker.is_undecided() {
             self.bins.undecided_at(bin, at);
@@ -275,7 +283,7 @@ impl Analysis {
             Judged::Unknown => cold.trouble.get_or_insert_default().unknown_packets += sum,
             Judged::Late => {
                 let tap = self.table.hot[at as usize].tap;
-                self.asked.note_late(tap, &cold.key);
+                self.recent_naks.note_late(tap, &cold.key);
                 self.bins.events.push(EventRow {
                     time: decision.time,
                     kind: EventKind::Late,
@@ -326,7 +334,7 @@ impl Analysis {
             first,
             end,
             time,
-            fate,
+            class,
         } in cold.tracker.take_holes(end, only_reads)
         {
             self.bins.events.push(EventRow {
@@ -336,7 +344,7 @@ impl Analysis {
                 flow_id: Some(cold.id),
                 psn: Some(psn_of(first).value()),
                 value: Some(end - first),
-                detail: Some(fate.name().into()),
+                detail: Some(class.name().into()),
                 ..EventRow::default()
             });
         }
@@ -356,17 +364,17 @@ impl Analysis {
         let Some(event) = self.bins.recent_events().find(|event| is_it(event)) else {
             return;
         };
-        let told = [Fate::NetworkLost, Fate::Ambiguous];
+        let told = [LossClass::NetworkLost, LossClass::Ambiguous];
         let Some(told) = told
             .into_iter()
-            .find(|fate| event.detail.as_deref() == Some(fate.name()))
+            .find(|class| event.detail.as_deref() == Some(class.name()))
         else {
             return;
         };
         let late = EventRow {
             psn: Some(psn_of(psn).value()),
             value: Some(1),
-            detail: Some(Fate::Reordered.name().into()),
+            detail: Some(LossClass::Reordered.name().into()),
             ..event.clone()
         };
         let whole = core::mem::replace(event, late);
@@ -411,7 +419,7 @@ impl Analysis {
 /// A request that jumps ahead: where it shows that a new connection begins, the tracker begins an epoch; else the next answer may show it.
 fn look_at_jump(hot: &mut Hot, cold: &mut Cold, request: &Request, packet: &Packet) -> Option<Jump> {
     let messages = cold.totals.messages() + u64::from(hot.counts.messages);
-    let jump = Jump::of(&hot.requests, request, messages, packet)?;
+    let jump = Jump::from_request(&hot.requests, request, messages, packet)?;
     if let Some(reason) = jump.begins_anew(request, cold.only_port(), packet) {
         let connected = Connected { reason, first: None };
         cold.tracker.connect(&mut hot.requests, connected);

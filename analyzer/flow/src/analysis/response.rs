@@ -10,7 +10,7 @@ use crate::psn::read_holes::{Judged, Silence};
 use crate::psn::request::{Again, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
 use crate::timing::latency::{Answer, Sent, Times, What};
-use crate::timing::stall::{LEAST, Silent};
+use crate::timing::stall::{MIN_STALL, Silent};
 
 impl Analysis {
     /// An answer of a paired flow: ACK, NAK, RNR NAK, READ response (every packet of it), atomic ACK. Called in the order
@@ -165,11 +165,11 @@ impl Analysis {
             first,
             end,
             time,
-            fate,
+            class,
         } in reads.take_decided()
         {
             let cold = &mut self.table.cold[response_at as usize];
-            cold.trouble.get_or_insert_default().response_fates[fate as usize] += end - first;
+            cold.trouble.get_or_insert_default().response_fates[class as usize] += end - first;
             self.bins.events.push(EventRow {
                 time,
                 kind: EventKind::ResponseHole,
@@ -177,7 +177,7 @@ impl Analysis {
                 flow_id: Some(cold.id),
                 psn: Some(psn_of(first).value()),
                 value: Some(end - first),
-                detail: Some(fate.name().into()),
+                detail: Some(class.name().into()),
                 ..EventRow::default()
             });
         }
@@ -291,7 +291,7 @@ impl Analysis {
     /// An answer after a silence.
     fn end_of_silence(&mut self, at: u32, before: Waiting, time: Nanos) {
         let silence = time.since(before.since);
-        if silence < LEAST || !before.awaits {
+        if silence < MIN_STALL || !before.awaits {
             return;
         }
         // Without an answer before there is nothing to compare the first one with.
@@ -346,7 +346,7 @@ impl Analysis {
             Verdict::InOrder | Verdict::Gap { .. } => (Silent::BetweenMessages, "ended by the next message"),
             _ => (Silent::InAMessage, "ended by a resend"),
         };
-        if silence >= LEAST && self.is_stall(at, silence, silent) {
+        if silence >= MIN_STALL && self.is_stall(at, silence, silent) {
             self.stall(
                 at,
                 Nanos(packet.time.0 - silence.0),
@@ -355,7 +355,7 @@ impl Analysis {
                 how,
             );
         }
-        if silence >= LEAST {
+        if silence >= MIN_STALL {
             let quiet = self.table.cold[at as usize].pace.note(silence);
             self.table.hot[at as usize].quiet = quiet;
         }

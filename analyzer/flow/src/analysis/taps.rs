@@ -5,22 +5,22 @@ use roce_model::{FlowRow, Packet};
 use crate::analysis::Analysis;
 use crate::psn::acks::Answers;
 use crate::psn::tracker::Tracker;
-use crate::taps::matching::counted::Seen;
+use crate::taps::matching::counted::SeenByTap;
 use crate::taps::matching::hops::Ends;
-use crate::taps::matching::{Crossings, traffic};
+use crate::taps::matching::{TapMatcher, traffic};
 
 impl Analysis {
     /// From now on packets are looked for at other taps. That begins by itself with the second tap; told before the first
     /// packet, it finds those that were on their way then, too. It costs memory, and some time for each packet.
     pub fn match_taps(&mut self) {
-        if self.crossings.is_none() {
-            self.crossings = Some(Box::new(Crossings::new(self.max_flows)));
+        if self.matcher.is_none() {
+            self.matcher = Some(Box::new(TapMatcher::new(self.max_flows)));
         }
     }
 
     /// Looks whether another tap saw a packet of the flow at `at`.
     pub(super) fn cross(&mut self, at: u32, packet: &Packet) {
-        let Some(crossings) = &mut self.crossings else {
+        let Some(matcher) = &mut self.matcher else {
             return;
         };
         let flows = &self.table.hot;
@@ -31,7 +31,7 @@ impl Analysis {
             let hot = flows.get(at as usize).filter(|hot| hot.live)?;
             Some((&hot.packed, hot.tap))
         };
-        let Some(found) = crossings.sight(packet, at, key, keys) else {
+        let Some(found) = matcher.sight(packet, at, key, keys) else {
             return;
         };
         let cold = &self.table.cold;
@@ -42,7 +42,7 @@ impl Analysis {
                 now: name(at)?,
             })
         };
-        crossings.note(&found, at, names);
+        matcher.note(&found, at, names);
         for at in [found.flow, at] {
             if let Some(hot) = self.table.hot.get_mut(at as usize) {
                 hot.matched = true;
@@ -53,20 +53,20 @@ impl Analysis {
     /// Where the tap of the flow at `at` stands among those that saw its packets: `sender`, `receiver`, `between`.
     pub(super) fn by_taps(&self, at: u32) -> Option<&'static str> {
         let tap = self.table.hot.get(at as usize)?.tap;
-        self.crossings.as_ref()?.stands(at, tap)
+        self.matcher.as_ref()?.stands(at, tap)
     }
 
     /// Before flows close for good: which tap's rows count is decided by all that every tap saw.
     pub(super) fn choose_taps(&mut self) {
-        let Some(crossings) = self
-            .crossings
+        let Some(matcher) = self
+            .matcher
             .as_mut()
-            .filter(|crossings| !crossings.sides.is_complete())
+            .filter(|matcher| !matcher.sides.is_complete())
         else {
             return;
         };
         let (hot, cold) = (&self.table.hot, &self.table.cold);
-        crossings.conclude(|at, psn| {
+        matcher.conclude(|at, psn| {
             let (Some(hot), Some(cold)) = (hot.get(at as usize), cold.get(at as usize)) else {
                 return false;
             };
@@ -79,16 +79,16 @@ impl Analysis {
                 totals.add(&hot.counts);
                 let mut row = FlowRow::default();
                 totals.write_flow(&mut row);
-                let seen = Seen {
+                let seen = SeenByTap {
                     tap: hot.tap,
                     packets: row.packets,
                     marked: row.ce,
                 };
-                crossings.sides.add(traffic(&cold.key), seen);
+                matcher.sides.add(traffic(&cold.key), seen);
             }
         }
-        crossings.sides.complete();
-        for row in crossings.sides.release() {
+        matcher.sides.complete();
+        for row in matcher.sides.release() {
             self.count_flow(row);
         }
     }
@@ -96,8 +96,8 @@ impl Analysis {
     /// Hands on the row of a flow that closes, or holds it back until it is known which tap saw most of it.
     pub(super) fn hand_on_flow(&mut self, at: u32, row: FlowRow) {
         let hot = &self.table.hot[at as usize];
-        let row = match &mut self.crossings {
-            Some(crossings) if hot.matched => crossings
+        let row = match &mut self.matcher {
+            Some(matcher) if hot.matched => matcher
                 .sides
                 .close(traffic(&self.table.cold[at as usize].key), row),
             _ => Some(row),

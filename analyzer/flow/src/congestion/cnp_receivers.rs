@@ -35,7 +35,7 @@ impl Cnps {
 
 /// What became of the notifications for one queue pair in one bin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum CnpAttribution {
     /// Not known yet; with the flow that alone was marked before, by place and name.
     Waiting(Option<(u32, FlowId)>),
     /// Charged to this flow.
@@ -44,12 +44,12 @@ pub(crate) enum Fate {
     Unattributed,
 }
 
-/// The notifications for one queue pair in one bin that have one fate.
+/// The notifications for one queue pair in one bin that have one class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Part {
     pub(crate) bin: u64,
     pub(crate) cnps: Cnps,
-    pub(crate) fate: Fate,
+    pub(crate) class: CnpAttribution,
     told: bool,
 }
 
@@ -74,7 +74,7 @@ struct State {
 }
 
 /// Parts that wait at once, at most; what is beyond stays with no flow.
-const MOST_WAITING: usize = 1 << 16;
+const MAX_WAITING: usize = 1 << 16;
 
 /// Queue pairs that were told to slow down. Bounded: notifications for more of them count in the totals only.
 #[derive(Debug)]
@@ -156,7 +156,13 @@ impl CnpReceivers {
 
     /// Adds notifications to a receiver's part of a bin; says whether the bin is new to the receiver, and
     /// what became of them: when too many wait, they stay with no flow.
-    pub(crate) fn add(&mut self, place: usize, bin: u64, cnps: Cnps, fate: Fate) -> (bool, Fate) {
+    pub(crate) fn add(
+        &mut self,
+        place: usize,
+        bin: u64,
+        cnps: Cnps,
+        class: CnpAttribution,
+    ) -> (bool, CnpAttribution) {
         let parts = &mut self.states[place].parts;
         let mut same_bin = parts
             .iter_mut()
@@ -166,15 +172,15 @@ impl CnpReceivers {
         let known = parts
             .iter_mut()
             .rev()
-            .find(|part| part.bin == bin && !part.told && part.fate == fate);
+            .find(|part| part.bin == bin && !part.told && part.class == class);
         if let Some(part) = known {
             part.cnps.add(cnps);
-            return (is_new, fate);
+            return (is_new, class);
         }
-        let mut fate = fate;
-        if matches!(fate, Fate::Waiting(_)) {
-            if self.waiting >= MOST_WAITING {
-                fate = Fate::Unattributed;
+        let mut class = class;
+        if matches!(class, CnpAttribution::Waiting(_)) {
+            if self.waiting >= MAX_WAITING {
+                class = CnpAttribution::Unattributed;
             } else {
                 self.waiting += 1;
             }
@@ -182,10 +188,10 @@ impl CnpReceivers {
         parts.push(Part {
             bin,
             cnps,
-            fate,
+            class,
             told: false,
         });
-        (is_new, fate)
+        (is_new, class)
     }
 
     /// The parts of a receiver.
@@ -194,12 +200,12 @@ impl CnpReceivers {
     }
 
     /// Says what became of a part that waited.
-    pub(crate) fn decide(&mut self, place: usize, part: usize, fate: Fate) {
+    pub(crate) fn decide(&mut self, place: usize, part: usize, class: CnpAttribution) {
         let part = &mut self.states[place].parts[part];
-        if matches!(part.fate, Fate::Waiting(_)) && !matches!(fate, Fate::Waiting(_)) {
+        if matches!(part.class, CnpAttribution::Waiting(_)) && !matches!(class, CnpAttribution::Waiting(_)) {
             self.waiting -= 1;
         }
-        part.fate = fate;
+        part.class = class;
     }
 
     /// Its event was written: what no longer waits of that bin is forgotten.
@@ -214,7 +220,7 @@ impl CnpReceivers {
     pub(crate) fn forget(&mut self, place: usize) {
         self.states[place]
             .parts
-            .retain(|part| !part.told || matches!(part.fate, Fate::Waiting(_)));
+            .retain(|part| !part.told || matches!(part.class, CnpAttribution::Waiting(_)));
     }
 
     /// The receivers for which notifications wait.
@@ -224,7 +230,7 @@ impl CnpReceivers {
         }
         let waits = |state: &State| {
             let mut parts = state.parts.iter();
-            parts.any(|part| matches!(part.fate, Fate::Waiting(_)))
+            parts.any(|part| matches!(part.class, CnpAttribution::Waiting(_)))
         };
         let all = self.states.iter().enumerate();
         all.filter(|(_, state)| waits(state))
@@ -295,18 +301,18 @@ mod tests {
     fn what_waits_outlives_its_event() {
         let (mut receivers, place) = receivers();
         assert_eq!(
-            receivers.add(place, 5, TWO, Fate::Waiting(None)),
-            (true, Fate::Waiting(None))
+            receivers.add(place, 5, TWO, CnpAttribution::Waiting(None)),
+            (true, CnpAttribution::Waiting(None))
         );
-        assert!(!receivers.add(place, 5, TWO, Fate::Waiting(None)).0);
+        assert!(!receivers.add(place, 5, TWO, CnpAttribution::Waiting(None)).0);
         assert_eq!(receivers.parts(place)[0].cnps, Cnps { cnp: 4, after_nak: 2 });
-        assert!(receivers.add(place, 6, TWO, Fate::Charged(FlowId(1))).0);
+        assert!(receivers.add(place, 6, TWO, CnpAttribution::Charged(FlowId(1))).0);
         receivers.told(place, 5);
         receivers.told(place, 6);
         let bins: Vec<u64> = receivers.parts(place).iter().map(|part| part.bin).collect();
         assert_eq!(bins, [5]);
         assert_eq!(receivers.all_waiting(), [place]);
-        receivers.decide(place, 0, Fate::Unattributed);
+        receivers.decide(place, 0, CnpAttribution::Unattributed);
         receivers.forget(place);
         assert!(receivers.parts(place).is_empty());
         assert!(receivers.all_waiting().is_empty());
@@ -315,10 +321,10 @@ mod tests {
     #[test]
     fn no_more_wait_than_allowed() {
         let (mut receivers, place) = receivers();
-        receivers.waiting = MOST_WAITING;
+        receivers.waiting = MAX_WAITING;
         assert_eq!(
-            receivers.add(place, 5, TWO, Fate::Waiting(None)),
-            (true, Fate::Unattributed)
+            receivers.add(place, 5, TWO, CnpAttribution::Waiting(None)),
+            (true, CnpAttribution::Unattributed)
         );
     }
 }

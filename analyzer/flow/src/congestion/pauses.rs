@@ -14,7 +14,7 @@ use links::Links;
 const QUANTUM_BITS: u64 = 512;
 /// Senders of pause frames that are followed, in all and at one tap: a link has two ends, a mirrored switch some ports.
 /// Frames of others are counted, and no more.
-const MOST_SENDERS: usize = 1024;
+const MAX_SENDERS: usize = 1024;
 /// The class of a pause of the whole link; those below are the priorities of PFC.
 const LINK: u8 = 8;
 const CLASSES: usize = 9;
@@ -216,7 +216,7 @@ impl Pauses {
         if let Some(place) = self.places.get(&(tap, mac)) {
             return Some(*place);
         }
-        if !pauses || self.senders.len() >= MOST_SENDERS || !self.links.pauser(tap, mac) {
+        if !pauses || self.senders.len() >= MAX_SENDERS || !self.links.pauser(tap, mac) {
             return None;
         }
         self.taps

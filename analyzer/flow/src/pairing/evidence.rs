@@ -50,9 +50,9 @@ const ENOUGH_ROUNDS_AT_BEGIN: u32 = 12;
 pub(crate) const SOLE_MATCHES: u32 = 2;
 /// PSNs of two flows are far from each other from this distance on: farther than a flow advances while another waits for its
 /// answer, a second at 100 Gbit/s with 1 KiB packets. Flows that all began at PSN 0 are near each other.
-pub(crate) const FAR: i32 = 1 << 18;
+pub(crate) const FAR_PSNS: i32 = 1 << 18;
 /// So long a capture begins: longer than any answer takes that no timeout forestalls.
-pub(crate) const BEGIN: Nanos = Nanos(10_000_000);
+pub(crate) const CAPTURE_START: Nanos = Nanos(10_000_000);
 /// Unique matches that are enough without so many rounds: all requests of a short capture may be sent at once.
 const ENOUGH_AT_ONCE: u32 = 32;
 /// The best must have so many times the matches of the second.

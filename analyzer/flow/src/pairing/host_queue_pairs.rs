@@ -10,15 +10,15 @@ use roce_wire::{Address, Psn, Qpn, Service};
 use crate::pairing::known_peers::Latest;
 
 /// Queue pairs, and directions of their connections, kept at once.
-const MOST: usize = 1 << 16;
+const MAX_QUEUE_PAIRS: usize = 1 << 16;
 /// Addresses that are kept of a device; ports have 256 at most.
-const MOST_ADDRESSES: usize = 1 << 10;
+const MAX_ADDRESSES: usize = 1 << 10;
 /// Devices with addresses.
-const MOST_DEVICES: usize = 1 << 10;
+const MAX_DEVICES: usize = 1 << 10;
 
 /// A direction of a connection: whose packets, to which queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Way {
+struct QpDirection {
     source: Address,
     destination: Address,
     qpn: Qpn,
@@ -26,7 +26,7 @@ struct Way {
 
 /// What a host says of the flow of one direction.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     /// The queue pair that the other direction goes to.
     pub(crate) peer: Qpn,
     /// Whose queue pair sends.
@@ -59,7 +59,7 @@ type Known = (QueuePairChange, Option<Arc<Process>>);
 #[derive(Clone, Debug)]
 pub struct QueuePairs {
     known: HashMap<Name, Known, foldhash::fast::RandomState>,
-    told: Latest<Way, Told>,
+    reported: Latest<QpDirection, Reported>,
     addresses: HashMap<Option<Arc<str>>, Vec<Address>, foldhash::fast::RandomState>,
     /// Whose queue pairs for datagrams are, by address and number.
     datagrams: Latest<(Address, Qpn), Arc<Process>>,
@@ -69,9 +69,9 @@ impl Default for QueuePairs {
     fn default() -> Self {
         Self {
             known: HashMap::default(),
-            told: Latest::new(MOST),
+            reported: Latest::new(MAX_QUEUE_PAIRS),
             addresses: HashMap::default(),
-            datagrams: Latest::new(MOST),
+            datagrams: Latest::new(MAX_QUEUE_PAIRS),
         }
     }
 }
@@ -92,7 +92,7 @@ impl QueuePairs {
                         self.datagrams.insert((*address, *qpn), Arc::clone(process));
                     }
                 }
-                if self.known.len() < MOST {
+                if self.known.len() < MAX_QUEUE_PAIRS {
                     self.known.insert(key, (QueuePairChange::default(), process));
                 }
                 None
@@ -102,26 +102,26 @@ impl QueuePairs {
                 None
             }
             HostChange::Modified { qpn, set } => {
-                if !self.known.contains_key(&key) && self.known.len() >= MOST {
+                if !self.known.contains_key(&key) && self.known.len() >= MAX_QUEUE_PAIRS {
                     return None;
                 }
-                let (so_far, process) = self.known.entry(key).or_default();
+                let (known, process) = self.known.entry(key).or_default();
                 if process.is_none() {
                     *process = event.process.clone().map(Arc::new);
                 }
                 let names_the_other = set.destination_qpn.is_some();
-                merge(so_far, set);
+                merge(known, set);
                 let connection = Connection {
-                    local: so_far.source?,
-                    remote: so_far.destination?,
+                    local: known.source?,
+                    remote: known.destination?,
                     local_qpn: *qpn,
-                    remote_qpn: so_far.destination_qpn?,
-                    first: so_far.rq_psn,
+                    remote_qpn: known.destination_qpn?,
+                    first: known.rq_psn,
                 };
                 let process = process.clone();
                 // Later changes, as to ready to send, tell nothing new.
                 names_the_other.then(|| {
-                    self.tell(&connection, process);
+                    self.report(&connection, process);
                     connection
                 })
             }
@@ -131,44 +131,46 @@ impl QueuePairs {
 
     /// A device has an address.
     fn address(&mut self, device: Option<Arc<str>>, address: Address) {
-        if self.addresses.len() >= MOST_DEVICES && !self.addresses.contains_key(&device) {
+        if self.addresses.len() >= MAX_DEVICES && !self.addresses.contains_key(&device) {
             return;
         }
         let known = self.addresses.entry(device).or_default();
-        if known.len() < MOST_ADDRESSES && !known.contains(&address) {
+        if known.len() < MAX_ADDRESSES && !known.contains(&address) {
             known.push(address);
         }
     }
 
-    fn tell(&mut self, connection: &Connection, process: Option<Arc<Process>>) {
-        let out = Way {
+    fn report(&mut self, connection: &Connection, process: Option<Arc<Process>>) {
+        let out = QpDirection {
             source: connection.local,
             destination: connection.remote,
             qpn: connection.remote_qpn,
         };
-        let back = Way {
+        let back = QpDirection {
             source: connection.remote,
             destination: connection.local,
             qpn: connection.local_qpn,
         };
-        // Where both ends are on one host, the other one may have told its side of the same two.
-        let sides = |latest: &Latest<Way, Told>, way: &Way, peer: Qpn| {
-            let before = latest.get(way).filter(|told| told.peer == peer);
-            before.map_or((None, None), |told| (told.sender.clone(), told.receiver.clone()))
+        // Where both ends are on one host, the other one may have reported its side of the same two.
+        let sides = |latest: &Latest<QpDirection, Reported>, direction: &QpDirection, peer: Qpn| {
+            let before = latest.get(direction).filter(|reported| reported.peer == peer);
+            before.map_or((None, None), |reported| {
+                (reported.sender.clone(), reported.receiver.clone())
+            })
         };
-        let (_, receiver) = sides(&self.told, &out, connection.local_qpn);
-        self.told.insert(
+        let (_, receiver) = sides(&self.reported, &out, connection.local_qpn);
+        self.reported.insert(
             out,
-            Told {
+            Reported {
                 peer: connection.local_qpn,
                 sender: process.clone(),
                 receiver,
             },
         );
-        let (sender, _) = sides(&self.told, &back, connection.remote_qpn);
-        self.told.insert(
+        let (sender, _) = sides(&self.reported, &back, connection.remote_qpn);
+        self.reported.insert(
             back,
-            Told {
+            Reported {
                 peer: connection.remote_qpn,
                 sender,
                 receiver: process,
@@ -176,9 +178,9 @@ impl QueuePairs {
         );
     }
 
-    /// What was told of a flow.
-    pub(crate) fn of(&self, key: &FlowKey) -> Option<&Told> {
-        self.told.get(&Way {
+    /// What was reported of a flow.
+    pub(crate) fn reported(&self, key: &FlowKey) -> Option<&Reported> {
+        self.reported.get(&QpDirection {
             source: key.source,
             destination: key.destination,
             qpn: key.destination_qpn,
@@ -192,8 +194,8 @@ impl QueuePairs {
 
     /// The processes at the ends of a flow, as far as hosts have named them: the sender's, then the receiver's.
     pub fn processes(&self, key: &FlowKey) -> impl Iterator<Item = &Process> {
-        let told = self.of(key).into_iter();
-        let connected = told.flat_map(|told| told.sender.iter().chain(&told.receiver));
+        let reported = self.reported(key).into_iter();
+        let connected = reported.flat_map(|reported| reported.sender.iter().chain(&reported.receiver));
         let ends = [
             (key.source, key.source_qpn),
             (key.destination, key.destination_qpn),
@@ -205,11 +207,11 @@ impl QueuePairs {
 }
 
 /// Takes over what a change sets of a connection.
-fn merge(so_far: &mut QueuePairChange, set: &QueuePairChange) {
-    so_far.destination_qpn = set.destination_qpn.or(so_far.destination_qpn);
-    so_far.source = set.source.or(so_far.source);
-    so_far.destination = set.destination.or(so_far.destination);
-    so_far.rq_psn = set.rq_psn.or(so_far.rq_psn);
+fn merge(known: &mut QueuePairChange, set: &QueuePairChange) {
+    known.destination_qpn = set.destination_qpn.or(known.destination_qpn);
+    known.source = set.source.or(known.source);
+    known.destination = set.destination.or(known.destination);
+    known.rq_psn = set.rq_psn.or(known.rq_psn);
 }
 
 #[cfg(test)]
@@ -255,7 +257,7 @@ mod tests {
             source: host(source),
             destination: host(destination),
             destination_qpn: Qpn::new(qpn),
-            ..FlowKey::of(&Packet::default().roce)
+            ..FlowKey::from_packet(&Packet::default().roce)
         }
     }
 
@@ -278,14 +280,14 @@ mod tests {
             (qpn, Qpn::new(0x22))
         );
         assert_eq!(connection.first, Some(Psn::new(5)));
-        let out = pairs.of(&key(1, 2, 0x22)).unwrap();
+        let out = pairs.reported(&key(1, 2, 0x22)).unwrap();
         assert_eq!(out.peer, qpn);
-        let back = pairs.of(&key(2, 1, 0x11)).unwrap();
+        let back = pairs.reported(&key(2, 1, 0x11)).unwrap();
         assert_eq!(back.peer, Qpn::new(0x22));
         assert_eq!(pid(&pairs, &key(1, 2, 0x22)), Some(71));
         // Of what comes from elsewhere, who receives it is known.
         assert_eq!(pid(&pairs, &key(2, 1, 0x11)), Some(71));
-        assert!(pairs.of(&key(1, 2, 0x11)).is_none());
+        assert!(pairs.reported(&key(1, 2, 0x11)).is_none());
         // To ready to send: nothing new of the connection.
         let set = Box::new(QueuePairChange {
             sq_psn: Some(Psn::new(9)),

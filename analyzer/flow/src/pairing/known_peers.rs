@@ -10,7 +10,7 @@ use roce_wire::{Address, Psn, Qpn};
 use crate::pairing::evidence::Pairing;
 
 /// Exchanges, and promises, kept at once.
-const MOST: usize = 1 << 16;
+const MAX_KNOWN: usize = 1 << 16;
 
 /// A map that forgets the oldest.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ pub(crate) struct Exchanges(Latest<ExchangeKey, Exchange>);
 
 impl Default for Exchanges {
     fn default() -> Self {
-        Self(Latest::new(MOST))
+        Self(Latest::new(MAX_KNOWN))
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct Direction {
 }
 
 impl Direction {
-    pub(crate) fn of(tap: TapId, key: &FlowKey) -> Self {
+    pub(crate) fn new(tap: TapId, key: &FlowKey) -> Self {
         Self {
             tap,
             source: key.source,
@@ -154,7 +154,7 @@ impl Direction {
 
 /// The other direction of a flow: for which queue pair its packets are, and how that is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Promise {
+pub(crate) struct KnownPeer {
     pub(crate) qpn: Qpn,
     pub(crate) how: Pairing,
     pub(crate) matches: Option<u64>,
@@ -162,27 +162,27 @@ pub(crate) struct Promise {
 
 /// Pairings of flows that there are not, or not always.
 #[derive(Debug)]
-pub(crate) struct Promises(Latest<Direction, Promise>);
+pub(crate) struct KnownPeers(Latest<Direction, KnownPeer>);
 
-impl Default for Promises {
+impl Default for KnownPeers {
     fn default() -> Self {
-        Self(Latest::new(MOST))
+        Self(Latest::new(MAX_KNOWN))
     }
 }
 
-impl Promises {
+impl KnownPeers {
     /// Remembers the other direction of a flow.
-    pub(crate) fn make(&mut self, of: Direction, promise: Promise) {
-        self.0.insert(of, promise);
+    pub(crate) fn remember(&mut self, of: Direction, known: KnownPeer) {
+        self.0.insert(of, known);
     }
 
     /// What is remembered of a flow.
-    pub(crate) fn of(&self, direction: &Direction) -> Option<Promise> {
+    pub(crate) fn get(&self, direction: &Direction) -> Option<KnownPeer> {
         self.0.map.get(direction).copied()
     }
 
     /// It no longer holds.
-    pub(crate) fn end(&mut self, of: &Direction) {
+    pub(crate) fn forget(&mut self, of: &Direction) {
         self.0.map.remove(of);
     }
 

@@ -9,20 +9,20 @@ use std::collections::VecDeque;
 use roce_model::Nanos;
 
 /// A sender answers a NAK within its timeouts: within a second.
-const WINDOW: Nanos = Nanos(Nanos::SECOND);
+const MAX_NAK_AGE: Nanos = Nanos(Nanos::SECOND);
 /// So far behind the PSN of a NAK the run that answers it may seem to begin: its first packets may be lost, too.
-pub(crate) const REACH: u64 = 1024;
+pub(crate) const MAX_RUN_OFFSET: u64 = 1024;
 /// What the longest way from a NAK to its run is taken for while there was none.
 pub(super) const LONGEST_ANSWER: Nanos = Nanos(1_000_000);
 /// A sender that was silent for less answers a NAK, whatever it took before: a round trip through full queues.
 pub(super) const SHORT_SILENCE: Nanos = Nanos(200_000);
 /// NAKs remembered that no run has answered. A receiver sends one for each gap that it sees; few are under way at once.
-const MOST_NAKS: usize = 4;
+const MAX_NAKS: usize = 4;
 
 /// A PSN that the receiver asked for.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct Asked {
+struct NakRecord {
     /// What it asks for was under way. In front: by this byte an `Option` shows that there is none.
     overtaken: bool,
     at: u64,
@@ -31,21 +31,21 @@ struct Asked {
     timer: Nanos,
 }
 
-impl Asked {
+impl NakRecord {
     fn explains(self, at: u64) -> bool {
-        (self.at..self.at + REACH).contains(&at)
+        (self.at..self.at + MAX_RUN_OFFSET).contains(&at)
     }
 }
 
 /// What a NAK says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NakSays {
+pub(super) enum NakMeaning {
     /// Nothing that was not known: it was overtaken, or came twice.
-    Nothing,
+    Stale,
     /// The receiver waits for a PSN that it could have had from what this tap saw.
-    CouldHaveIt,
+    LostDownstream,
     /// The receiver waits for a PSN that it could not have had, or not in its place.
-    WaitsFor,
+    Missing,
 }
 
 /// What is known of a flow's requests from the answers to them. What an ACK needs stands in front.
@@ -66,12 +66,12 @@ pub(crate) struct Answers {
     /// tap each time, unless the receiver turns out to have had it.
     pub(super) lost_again: Option<(NonZeroU64, u32)>,
     /// The latest RNR NAK that is not acknowledged. Of its cache line an ACK needs the first byte alone.
-    rnr: Option<Asked>,
+    rnr: Option<NakRecord>,
     /// ACKs that acknowledged nothing new.
     pub(super) duplicates: u64,
     /// The latest sequence NAKs that no run has answered yet, in their order; those acknowledged since may still be on
     /// their way to the sender.
-    naks: VecDeque<Asked>,
+    naks: VecDeque<NakRecord>,
     /// The latest PSNs that came late: a NAK that was sent before does not mean that they were lost.
     late: core::ops::Range<u64>,
     /// The PSN last counted as lost downstream, until it is sent again.
@@ -99,7 +99,7 @@ pub(crate) struct Answers {
 }
 
 // An ACK that says something new touches the first line alone.
-const _: () = assert!(core::mem::offset_of!(Answers, rnr) < 64 && size_of::<Option<Asked>>() == 32);
+const _: () = assert!(core::mem::offset_of!(Answers, rnr) < 64 && size_of::<Option<NakRecord>>() == 32);
 
 impl Answers {
     /// All before this PSN is acknowledged; 0: nothing was yet.
@@ -171,24 +171,31 @@ impl Answers {
 
     /// A sequence NAK for `psn`. `selective`: the receiver keeps what comes out of order. `rtt`: the shortest time that
     /// an answer took; 0: not known.
-    pub(super) fn nak(&mut self, psn: u64, next: u64, time: Nanos, selective: bool, rtt: Nanos) -> NakSays {
+    pub(super) fn nak(
+        &mut self,
+        psn: u64,
+        next: u64,
+        time: Nanos,
+        selective: bool,
+        rtt: Nanos,
+    ) -> NakMeaning {
         if psn < self.acked {
-            return NakSays::Nothing;
+            return NakMeaning::Stale;
         }
         let again = self.naks.iter().any(|nak| nak.at == psn);
-        if self.naks.len() == MOST_NAKS {
+        if self.naks.len() == MAX_NAKS {
             self.naks.pop_front();
         }
         // Sent before the resend could reach the receiver: only the sender may make something of it.
         let overtaken = self.run.contains(&psn) && time.since(self.run_begin) < rtt;
-        self.naks.push_back(Asked {
+        self.naks.push_back(NakRecord {
             at: psn,
             time,
             timer: Nanos(0),
             overtaken,
         });
         if overtaken {
-            return NakSays::Nothing;
+            return NakMeaning::Stale;
         }
         let expected = if self.expects == 0 {
             next
@@ -199,7 +206,7 @@ impl Answers {
         self.acknowledge(psn, next, time);
         self.wait_for(psn, next);
         if psn >= next || self.late.contains(&psn) {
-            return NakSays::WaitsFor;
+            return NakMeaning::Missing;
         }
         let new = if selective {
             psn != self.downstream
@@ -207,9 +214,9 @@ impl Answers {
             psn < expected
         };
         match (new, again) {
-            (true, _) => NakSays::CouldHaveIt,
-            (false, true) => NakSays::Nothing,
-            (false, false) => NakSays::WaitsFor,
+            (true, _) => NakMeaning::LostDownstream,
+            (false, true) => NakMeaning::Stale,
+            (false, false) => NakMeaning::Missing,
         }
     }
 
@@ -224,7 +231,7 @@ impl Answers {
             return false;
         }
         self.acknowledge(psn, next, time);
-        self.rnr = Some(Asked {
+        self.rnr = Some(NakRecord {
             at: psn,
             time,
             timer,
@@ -248,7 +255,7 @@ impl Answers {
 
     /// The PSN that a NAK asked for last, when it is not acknowledged and no run answered yet.
     pub(super) fn named(&self) -> Option<u64> {
-        let asks = |nak: &&Asked| !nak.overtaken && nak.at >= self.acked;
+        let asks = |nak: &&NakRecord| !nak.overtaken && nak.at >= self.acked;
         self.naks.back().filter(asks).map(|nak| nak.at)
     }
 
@@ -258,13 +265,13 @@ impl Answers {
     }
 
     /// The latest NAK that may make the sender fall back to `at` at `time`.
-    fn nak_for(&self, at: u64, time: Nanos) -> Option<Asked> {
-        let may = |nak: &&Asked| {
+    fn nak_for(&self, at: u64, time: Nanos) -> Option<NakRecord> {
+        let may = |nak: &&NakRecord| {
             // What arrived after all is not asked for again, but the sender knows only when the acknowledgement comes.
             let window = if nak.overtaken || nak.at < self.acked {
                 LONGEST_ANSWER
             } else {
-                WINDOW
+                MAX_NAK_AGE
             };
             nak.explains(at) && time.since(nak.time) <= window
         };

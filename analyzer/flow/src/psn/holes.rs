@@ -7,7 +7,7 @@ use roce_model::Nanos;
 
 /// What became of a missing PSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum LossClass {
     /// It came late.
     Reordered,
     /// The network lost it.
@@ -21,7 +21,7 @@ pub(crate) enum Fate {
     Unresolved,
 }
 
-impl Fate {
+impl LossClass {
     /// The word in tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -34,8 +34,8 @@ impl Fate {
     }
 }
 
-/// Missing packets by what became of them, indexed by [`Fate`].
-pub(crate) type Fates = [u64; 5];
+/// Missing packets by what became of them, indexed by [`LossClass`].
+pub(crate) type LossCounts = [u64; 5];
 
 /// What is known of a hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,11 +52,11 @@ pub(crate) enum Stage {
 
 impl Stage {
     /// What became of it when nothing more comes.
-    const fn fate(self) -> Option<Fate> {
+    const fn class(self) -> Option<LossClass> {
         match self {
-            Self::Open => Some(Fate::Unresolved),
-            Self::Covered(_) => Some(Fate::CaptureLost),
-            Self::Named(_) => Some(Fate::NetworkLost),
+            Self::Open => Some(LossClass::Unresolved),
+            Self::Covered(_) => Some(LossClass::CaptureLost),
+            Self::Named(_) => Some(LossClass::NetworkLost),
             Self::Decided => None,
         }
     }
@@ -89,13 +89,13 @@ pub(crate) struct DecidedHole {
     pub(crate) first: u64,
     pub(crate) end: u64,
     pub(crate) time: Nanos,
-    pub(crate) fate: Fate,
+    pub(crate) class: LossClass,
 }
 
 impl DecidedHole {
     const fn unresolved(self) -> Self {
         Self {
-            fate: Fate::Unresolved,
+            class: LossClass::Unresolved,
             ..self
         }
     }
@@ -113,7 +113,7 @@ const STILL_UNDER_WAY: Nanos = Nanos(100_000);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holes {
     kept: VecDeque<Hole>,
-    fates: Fates,
+    fates: LossCounts,
     /// Decided and not reported yet: at most [`MAX_WAITING`] wait for the flow to be paired.
     decided: Vec<DecidedHole>,
     /// PSNs that came late after something else had been reported of them.
@@ -180,25 +180,25 @@ impl Holes {
 
     /// Counts a hole of which nothing more will be known.
     fn conclude(&mut self, hole: &Hole) {
-        if let Some(fate) = hole.stage.fate() {
-            self.decide(hole, fate);
+        if let Some(class) = hole.stage.class() {
+            self.decide(hole, class);
         }
     }
 
-    /// Takes a hole, or a part that was taken out of one, for `fate`; nothing when that was done before.
-    fn decide(&mut self, hole: &Hole, fate: Fate) {
+    /// Takes a hole, or a part that was taken out of one, for `class`; nothing when that was done before.
+    fn decide(&mut self, hole: &Hole, class: LossClass) {
         if hole.stage == Stage::Decided {
             return;
         }
         match self.decided.last_mut() {
-            Some(last) if last.end == hole.first && (last.time, last.fate) == (hole.time, fate) => {
+            Some(last) if last.end == hole.first && (last.time, last.class) == (hole.time, class) => {
                 last.end = hole.end;
             }
             _ => self.decided.push(DecidedHole {
                 first: hole.first,
                 end: hole.end,
                 time: hole.time,
-                fate,
+                class,
             }),
         }
     }
@@ -210,20 +210,21 @@ impl Holes {
                 self.came_after_all(psn);
             }
         } else {
-            self.decide(part, Fate::Reordered);
+            self.decide(part, LossClass::Reordered);
         }
     }
 
     /// A missing packet, of which `told` was reported, came late after all.
-    pub(crate) fn take_back(&mut self, told: Fate) {
+    pub(crate) fn take_back(&mut self, told: LossClass) {
         self.fates[told as usize] = self.fates[told as usize].saturating_sub(1);
-        self.fates[Fate::Reordered as usize] += 1;
+        self.fates[LossClass::Reordered as usize] += 1;
     }
 
     /// A packet at `psn`, of which something else was decided, was late: what was not reported yet is changed.
     pub(crate) fn came_after_all(&mut self, psn: u64) {
-        let lost =
-            |hole: &&mut DecidedHole| hole.first <= psn && psn < hole.end && hole.fate != Fate::Reordered;
+        let lost = |hole: &&mut DecidedHole| {
+            hole.first <= psn && psn < hole.end && hole.class != LossClass::Reordered
+        };
         let Some(hole) = self.decided.iter_mut().rev().find(lost) else {
             return self.revoked.push(psn);
         };
@@ -232,7 +233,7 @@ impl Holes {
             DecidedHole {
                 first: psn,
                 end: psn + 1,
-                fate: Fate::Reordered,
+                class: LossClass::Reordered,
                 ..*hole
             },
         );
@@ -245,10 +246,10 @@ impl Holes {
             .extend([before, after].into_iter().filter(|hole| hole.first < hole.end));
     }
 
-    /// A part of a hole was sent again: so it is `fate`, unless it had been acknowledged before.
-    pub(crate) fn was_sent_again(&mut self, part: &Hole, fate: Fate) {
+    /// A part of a hole was sent again: so it is `class`, unless it had been acknowledged before.
+    pub(crate) fn was_sent_again(&mut self, part: &Hole, class: LossClass) {
         match part.stage {
-            Stage::Open => self.decide(part, fate),
+            Stage::Open => self.decide(part, class),
             // Acknowledged, it had arrived: a sender that repeats it does not know yet.
             Stage::Covered(_) | Stage::Named(_) => self.conclude(part),
             Stage::Decided => {}
@@ -257,11 +258,11 @@ impl Holes {
 
     /// A part of a hole was filled, and nothing tells whether the packet was late or sent again.
     pub(crate) fn stays_unresolved(&mut self, part: &Hole) {
-        self.decide(part, Fate::Unresolved);
+        self.decide(part, LossClass::Unresolved);
     }
 
     /// Missing packets by what became of them, as far as that was reported.
-    pub(crate) fn fates(&self) -> Fates {
+    pub(crate) fn fates(&self) -> LossCounts {
         self.fates
     }
 
@@ -281,19 +282,20 @@ impl Holes {
     pub(crate) fn take_decided(&mut self, paired: bool, end: bool, span: u32) -> Vec<DecidedHole> {
         let mut taken = core::mem::take(&mut self.decided);
         if !paired && !end {
-            let (late, mut waiting): (Vec<_>, Vec<_>) =
-                taken.into_iter().partition(|hole| hole.fate == Fate::Reordered);
+            let (late, mut waiting): (Vec<_>, Vec<_>) = taken
+                .into_iter()
+                .partition(|hole| hole.class == LossClass::Reordered);
             taken = late;
             let overdue = waiting.len().saturating_sub(MAX_WAITING);
             taken.extend(waiting.drain(..overdue).map(DecidedHole::unresolved));
             self.decided = waiting;
         } else if !paired {
-            for hole in taken.iter_mut().filter(|hole| hole.fate != Fate::Reordered) {
+            for hole in taken.iter_mut().filter(|hole| hole.class != LossClass::Reordered) {
                 *hole = hole.unresolved();
             }
         }
         for hole in &taken {
-            self.fates[hole.fate as usize] += (hole.end - hole.first).div_ceil(u64::from(span.max(1)));
+            self.fates[hole.class as usize] += (hole.end - hole.first).div_ceil(u64::from(span.max(1)));
         }
         taken
     }
@@ -403,12 +405,12 @@ impl Holes {
                 if now.since(since) < TURNED_AROUND {
                     return;
                 }
-                let fate = if hole.time < begun {
-                    Fate::Unresolved
+                let class = if hole.time < begun {
+                    LossClass::Unresolved
                 } else {
-                    Fate::CaptureLost
+                    LossClass::CaptureLost
                 };
-                self.decide(&hole, fate);
+                self.decide(&hole, class);
                 self.kept[at].stage = Stage::Decided;
             }
             self.settled_to = hole.end;
@@ -429,29 +431,29 @@ impl Holes {
         self.bound();
     }
 
-    /// The sender goes back to `psn`: when that is missing, all of its hole from there on is `fate`.
-    pub(crate) fn decide_at(&mut self, psn: u64, fate: Fate) {
+    /// The sender goes back to `psn`: when that is missing, all of its hole from there on is `class`.
+    pub(crate) fn decide_at(&mut self, psn: u64, class: LossClass) {
         if !self.contains(psn) {
             return;
         }
         self.split(psn);
         let at = self.place(psn);
         if let Some(hole) = self.kept.get(at).copied() {
-            self.was_sent_again(&hole, fate);
+            self.was_sent_again(&hole, class);
             self.kept[at].stage = Stage::Decided;
         }
         self.bound();
     }
 
     /// The same for every hole that begins in `psns`.
-    pub(crate) fn decide_within(&mut self, psns: core::ops::Range<u64>, fate: Fate) {
+    pub(crate) fn decide_within(&mut self, psns: core::ops::Range<u64>, class: LossClass) {
         let mut psn = psns.start;
         while let Some(hole) = self.kept.get(self.place(psn)).copied() {
             psn = hole.first.max(psn);
             if psn >= psns.end {
                 return;
             }
-            self.decide_at(psn, fate);
+            self.decide_at(psn, class);
             psn = hole.end;
         }
     }

@@ -32,7 +32,12 @@ pub(crate) struct Jump {
 
 impl Jump {
     /// `messages`: ends of messages captured so far.
-    pub(crate) fn of(requests: &Requests, request: &Request, messages: u64, packet: &Packet) -> Option<Self> {
+    pub(crate) fn from_request(
+        requests: &Requests,
+        request: &Request,
+        messages: u64,
+        packet: &Packet,
+    ) -> Option<Self> {
         let ahead = request.psn.offset_from(requests.expected());
         let is_one = requests.next != 0
             && (1..=LARGEST_GAP).contains(&ahead)
@@ -201,13 +206,14 @@ mod tests {
             next: 1_000,
             disturbed: false,
         };
-        let is_one =
-            |silence, opcode| Jump::of(&requests, &request(silence), 0, &packet(opcode, 5)).is_some();
+        let is_one = |silence, opcode| {
+            Jump::from_request(&requests, &request(silence), 0, &packet(opcode, 5)).is_some()
+        };
         assert!(is_one(50_000, 0x06), "WRITE First");
         assert!(is_one(50_000, 0x04), "SEND Only");
         assert!(!is_one(50_000, 0x07), "WRITE Middle");
         assert!(!is_one(49_999, 0x06));
-        assert!(Jump::of(&Requests::default(), &request(50_000), 0, &packet(0x06, 5)).is_none());
+        assert!(Jump::from_request(&Requests::default(), &request(50_000), 0, &packet(0x06, 5)).is_none());
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 
 use roce_model::Nanos;
 
-use crate::psn::holes::{DecidedHole, Fate};
+use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::request::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
 const MAX_READS: usize = 128;
 /// Holes remembered; the oldest is forgotten.
-const MAX_HOLES: usize = 64;
+const MAX_READ_HOLES: usize = 64;
 /// A requester that misses a response asks again before it goes on. New requests may be under way by then; those sent
 /// after the answer to one that was sent after the gap are certainly later: two rounds.
 const ROUNDS: u8 = 2;
@@ -146,7 +146,7 @@ impl Reads {
             first: psn,
             end,
             time,
-            fate: Fate::NetworkLost,
+            class: LossClass::NetworkLost,
         });
         self.next = end;
         self.bound();
@@ -160,29 +160,29 @@ impl Reads {
             let hole = self.holes[at];
             if !begins {
                 if hole.end > psn {
-                    self.decide(at, Fate::Ambiguous);
+                    self.decide(at, LossClass::Ambiguous);
                 }
             } else if hole.end <= psn {
                 // What is not asked for had arrived.
-                self.decide(at, Fate::CaptureLost);
+                self.decide(at, LossClass::CaptureLost);
             } else if hole.first > psn {
                 // The requester waited for an earlier one.
-                self.decide(at, Fate::Ambiguous);
+                self.decide(at, LossClass::Ambiguous);
             } else {
                 if hole.first < psn && !hole.decided {
                     self.decided
-                        .push(decided(&hole, hole.first, psn, Fate::CaptureLost));
+                        .push(decided(&hole, hole.first, psn, LossClass::CaptureLost));
                     self.holes[at].first = psn;
                 }
-                self.decide(at, Fate::NetworkLost);
+                self.decide(at, LossClass::NetworkLost);
             }
         }
     }
 
-    fn decide(&mut self, at: usize, fate: Fate) {
+    fn decide(&mut self, at: usize, class: LossClass) {
         let hole = &mut self.holes[at];
         if !core::mem::replace(&mut hole.decided, true) {
-            self.decided.push(decided(hole, hole.first, hole.end, fate));
+            self.decided.push(decided(hole, hole.first, hole.end, class));
         }
     }
 
@@ -253,7 +253,8 @@ impl Reads {
         let Some(at) = self.hole_with(psn) else { return };
         let hole = self.holes.remove(at);
         if !hole.decided {
-            self.decided.push(decided(&hole, psn, psn + 1, Fate::Reordered));
+            self.decided
+                .push(decided(&hole, psn, psn + 1, LossClass::Reordered));
         }
         let left = [(hole.first, psn), (psn + 1, hole.end)];
         for (first, end) in left.into_iter().rev().filter(|(first, end)| first < end) {
@@ -263,7 +264,7 @@ impl Reads {
     }
 
     fn bound(&mut self) {
-        while self.holes.len() > MAX_HOLES {
+        while self.holes.len() > MAX_READ_HOLES {
             let oldest = self.holes.remove(0);
             self.forgotten_to = self.forgotten_to.max(oldest.end);
             conclude(&oldest, &mut self.decided);
@@ -278,7 +279,7 @@ impl Reads {
                 hole.rounds += 1;
                 hole.until = sent;
                 if hole.rounds >= ROUNDS {
-                    self.decide(at, Fate::CaptureLost);
+                    self.decide(at, LossClass::CaptureLost);
                 }
             }
         }
@@ -297,23 +298,23 @@ impl Reads {
     }
 }
 
-const fn decided(hole: &ResponseHole, first: u64, end: u64, fate: Fate) -> DecidedHole {
+const fn decided(hole: &ResponseHole, first: u64, end: u64, class: LossClass) -> DecidedHole {
     DecidedHole {
         first,
         end,
         time: hole.time,
-        fate,
+        class,
     }
 }
 
 /// Nothing more will be known of a hole. One round is enough when no other follows.
 fn conclude(hole: &ResponseHole, into: &mut Vec<DecidedHole>) {
     if !hole.decided {
-        let fate = if hole.rounds > 0 {
-            Fate::CaptureLost
+        let class = if hole.rounds > 0 {
+            LossClass::CaptureLost
         } else {
-            Fate::Unresolved
+            LossClass::Unresolved
         };
-        into.push(decided(hole, hole.first, hole.end, fate));
+        into.push(decided(hole, hole.first, hole.end, class));
     }
 }

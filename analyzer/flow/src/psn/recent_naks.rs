@@ -1,5 +1,5 @@
-//! The PSNs that receivers asked for with sequence NAKs: the latest ones of each pair of hosts. They tell a packet
-//! that was sent again from a late one without knowing which queue pairs belong together.
+//! The latest PSNs that receivers NAKed, for each pair of hosts. They tell a retransmission from a late packet without
+//! knowing which queue pairs belong together.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -7,30 +7,30 @@ use roce_model::{FlowKey, Nanos, TapId};
 use roce_wire::{Address, Psn};
 
 /// NAKs remembered of a pair of hosts.
-const KEPT: usize = 8;
+const MAX_NAKS: usize = 8;
 /// Pairs of hosts, by hash; of two that share a place the later one has it.
-const PAIRS: usize = 256;
+const MAX_HOST_PAIRS: usize = 256;
 /// A sender answers a NAK within its timeouts: within a second.
-const WINDOW: Nanos = Nanos(Nanos::SECOND);
+const MAX_AGE: Nanos = Nanos(Nanos::SECOND);
 /// Go-back-N sends everything from the PSN of the NAK on; so far beyond it a resent packet is looked for.
-const REACH: i32 = 1024;
+const MAX_OFFSET: i32 = 1024;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct Nak {
     psn: Psn,
-    /// 0: nothing was asked for.
+    /// 0: the place is empty.
     time: Nanos,
 }
 
-/// What a receiver asked for.
+/// Whether a receiver has NAKed a PSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LooksFor {
-    /// Nothing near the PSN.
-    Nothing,
-    /// One before it, after which it follows.
+pub(crate) enum NakMatch {
+    /// No NAK is near the PSN.
+    None,
+    /// A PSN up to [`MAX_OFFSET`] before it was NAKed.
     Before,
-    /// This very PSN.
-    This,
+    /// It was NAKed itself.
+    Exact,
 }
 
 /// The NAKs of one pair of hosts at one tap.
@@ -38,7 +38,7 @@ pub(crate) enum LooksFor {
 struct Pair {
     /// Tap, requester, responder.
     key: (TapId, Address, Address),
-    asked: [Asked; KEPT],
+    naks: [Nak; MAX_NAKS],
     next: usize,
     /// When a receiver last had no buffer; 0: never.
     refused: Nanos,
@@ -47,29 +47,29 @@ struct Pair {
 }
 
 #[derive(Debug)]
-pub(crate) struct AskedFor {
+pub(crate) struct RecentNaks {
     pairs: Box<[Pair]>,
     /// The same in every run: which pairs share a place changes no result from one run to the next.
     hasher: foldhash::fast::FixedState,
 }
 
-impl Default for AskedFor {
+impl Default for RecentNaks {
     fn default() -> Self {
         Self {
-            pairs: vec![Pair::default(); PAIRS].into_boxed_slice(),
+            pairs: vec![Pair::default(); MAX_HOST_PAIRS].into_boxed_slice(),
             hasher: foldhash::fast::FixedState::with_seed(0),
         }
     }
 }
 
-impl AskedFor {
+impl RecentNaks {
     #[expect(clippy::cast_possible_truncation, reason = "a remainder of a small number")]
     fn place(&self, (tap, requester, responder): &(TapId, Address, Address)) -> usize {
         let mut state = self.hasher.build_hasher();
         state.write_u32(tap.0);
         state.write(requester.octets());
         state.write(responder.octets());
-        (state.finish() % PAIRS as u64) as usize
+        (state.finish() % MAX_HOST_PAIRS as u64) as usize
     }
 
     /// The pair of hosts with this key, which takes the place of another one.
@@ -94,8 +94,8 @@ impl AskedFor {
     /// A NAK for `psn` in the flow of `key` at `tap`, which goes from responder to requester.
     pub(crate) fn note(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) {
         let pair = self.pair_mut((tap, key.destination, key.source));
-        pair.asked[pair.next] = Asked { psn, time };
-        pair.next = (pair.next + 1) % KEPT;
+        pair.naks[pair.next] = Nak { psn, time };
+        pair.next = (pair.next + 1) % MAX_NAKS;
     }
 
     /// An RNR NAK in the flow of `key` at `tap`, which goes from responder to requester.
@@ -116,21 +116,21 @@ impl AskedFor {
     /// Whether some receiver of the destination had no buffer for requests from the source of `key` a moment ago.
     pub(crate) fn is_refused(&self, tap: TapId, key: &FlowKey, time: Nanos) -> bool {
         self.pair(tap, key)
-            .is_some_and(|pair| pair.refused.0 != 0 && time.since(pair.refused) <= WINDOW)
+            .is_some_and(|pair| pair.refused.0 != 0 && time.since(pair.refused) <= MAX_AGE)
     }
 
-    /// What the receiver of the requests of `key` asked for a moment ago.
-    pub(crate) fn looks_for(&self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) -> LooksFor {
-        let asked = self.pair(tap, key).map_or(&[][..], |pair| &pair.asked);
-        let asked = asked
+    /// The match of `psn` with the PSNs that the receiver of the requests of `key` NAKed within [`MAX_AGE`].
+    pub(crate) fn matching(&self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) -> NakMatch {
+        let naks = self.pair(tap, key).map_or(&[][..], |pair| &pair.naks);
+        let naks = naks
             .iter()
-            .filter(|asked| asked.time.0 != 0 && asked.time <= time && time.since(asked.time) <= WINDOW);
-        let ahead = asked.map(|asked| psn.offset_from(asked.psn));
+            .filter(|nak| nak.time.0 != 0 && nak.time <= time && time.since(nak.time) <= MAX_AGE);
+        let ahead = naks.map(|nak| psn.offset_from(nak.psn));
         ahead
-            .filter(|ahead| (0..REACH).contains(ahead))
-            .fold(LooksFor::Nothing, |looks_for, ahead| match (looks_for, ahead) {
-                (LooksFor::This, _) | (_, 0) => LooksFor::This,
-                _ => LooksFor::Before,
+            .filter(|ahead| (0..MAX_OFFSET).contains(ahead))
+            .fold(NakMatch::None, |nak_match, ahead| match (nak_match, ahead) {
+                (NakMatch::Exact, _) | (_, 0) => NakMatch::Exact,
+                _ => NakMatch::Before,
             })
     }
 }

@@ -94,11 +94,11 @@ pub(crate) struct Request {
     pub(crate) asks: bool,
     /// While the other direction is not known: some receiver between the same hosts asked a moment ago for this PSN,
     /// or one shortly before, ...
-    pub(crate) asked_for: bool,
+    pub(crate) is_naked: bool,
     /// Some receiver between the same hosts had no buffer a moment ago.
     pub(crate) refused: bool,
     /// ... or for this very PSN.
-    pub(crate) asked_exactly: bool,
+    pub(crate) is_naked_exactly: bool,
     pub(crate) is_read: bool,
     /// Length of the READ before it, of which it is not known how many PSNs it takes; 0: not known.
     pub(crate) read_before: u32,

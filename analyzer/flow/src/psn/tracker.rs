@@ -16,7 +16,7 @@ use roce_wire::Psn;
 
 use crate::psn::acks::Answers;
 use crate::psn::cause::Trigger;
-use crate::psn::holes::{DecidedHole, Fate, Fates, Hole, Holes};
+use crate::psn::holes::{DecidedHole, Hole, Holes, LossClass, LossCounts};
 use crate::psn::reordering::Reordering;
 use crate::psn::request::{BASE, Connected, LARGEST_GAP, Request, Requests, STALE, Verdict, psn_of};
 use crate::psn::run::Run;
@@ -375,7 +375,7 @@ impl Tracker {
     }
 
     /// A missing packet, of which `told` was taken, came late after all.
-    pub(crate) fn take_back(&mut self, told: Fate) {
+    pub(crate) fn take_back(&mut self, told: LossClass) {
         if let Some(holes) = &mut self.holes {
             holes.take_back(told);
         }
@@ -401,7 +401,7 @@ impl Tracker {
     }
 
     /// Missing packets by what became of them, as far as that was taken.
-    pub(crate) fn fates(&self) -> Fates {
+    pub(crate) fn fates(&self) -> LossCounts {
         self.holes.as_ref().map_or([0; 5], |holes| holes.fates())
     }
 

@@ -3,18 +3,18 @@
 /// Distinct UDP source ports, up to eight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ports {
-    pub(super) seen: [u16; Ports::MOST],
+    pub(super) seen: [u16; Ports::MAX_VALUES],
     pub(super) count: u8,
     pub(super) changes: u64,
 }
 
 impl Ports {
-    const MOST: usize = 8;
+    const MAX_VALUES: usize = 8;
 
     pub(super) fn change_to(&mut self, port: u16) {
         self.changes += 1;
         let known = &self.seen[..usize::from(self.count)];
-        if known.len() < Self::MOST && !known.contains(&port) {
+        if known.len() < Self::MAX_VALUES && !known.contains(&port) {
             self.seen[usize::from(self.count)] = port;
             self.count += 1;
         }
@@ -24,13 +24,13 @@ impl Ports {
 /// Packets by DSCP, for the first four values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dscps {
-    seen: [(u8, u64); Dscps::MOST],
+    seen: [(u8, u64); Dscps::MAX_VALUES],
     count: usize,
     others: u64,
 }
 
 impl Dscps {
-    const MOST: usize = 4;
+    const MAX_VALUES: usize = 4;
 
     pub(super) fn add(&mut self, dscp: u8, packets: u64) {
         if packets == 0 {
@@ -39,7 +39,7 @@ impl Dscps {
         let known = &mut self.seen[..self.count];
         if let Some((_, sum)) = known.iter_mut().find(|(known, _)| *known == dscp) {
             *sum += packets;
-        } else if self.count < Self::MOST {
+        } else if self.count < Self::MAX_VALUES {
             self.seen[self.count] = (dscp, packets);
             self.count += 1;
         } else {

@@ -3,7 +3,7 @@
 use crate::key::Key;
 
 /// Packets looked up together.
-pub(crate) const TOGETHER: usize = 64;
+pub(crate) const LOOKUP_BATCH: usize = 64;
 
 /// A looked-up packet.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,20 +5,20 @@ use roce_model::{Packet, prefetch};
 use roce_wire::Ecn;
 
 use crate::congestion::reaction::Congestion;
-use crate::table::lookup::{Found, TOGETHER};
+use crate::table::lookup::{Found, LOOKUP_BATCH};
 use crate::table::state::{Cold, Hot};
 use crate::timing::latency::Times;
 
 /// Places of flows of which more is needed than every packet touches.
 struct Places {
-    places: [u32; TOGETHER],
+    places: [u32; LOOKUP_BATCH],
     count: usize,
 }
 
 impl Places {
     const fn new() -> Self {
         Self {
-            places: [Found::NONE; TOGETHER],
+            places: [Found::NONE; LOOKUP_BATCH],
             count: 0,
         }
     }
@@ -33,7 +33,7 @@ impl Places {
     }
 
     #[inline]
-    fn of<'a, T>(&self, all: &'a [T]) -> impl Iterator<Item = &'a T> {
+    fn select<'a, T>(&self, all: &'a [T]) -> impl Iterator<Item = &'a T> {
         self.places[..self.count]
             .iter()
             .filter_map(|at| all.get(*at as usize))
@@ -57,7 +57,7 @@ impl Ahead {
         }
     }
 
-    /// Notes what a packet of the flow at `at` needs. Called for up to [`TOGETHER`] packets.
+    /// Notes what a packet of the flow at `at` needs. Called for up to [`LOOKUP_BATCH`] packets.
     #[inline]
     pub(super) fn note(&mut self, hot: &Hot, at: u32, packet: &Packet) {
         let traits = packet.roce.bth.opcode().traits();
@@ -72,16 +72,16 @@ impl Ahead {
     /// Asks for what is found by its place.
     #[inline]
     pub(super) fn prefetch_flows(&self, hot: &[Hot], cold: &[Cold]) {
-        self.paced.of(cold).for_each(Cold::prefetch_for_pace);
-        self.requests.of(cold).for_each(Cold::prefetch_for_request);
-        self.answered.of(hot).for_each(Hot::prefetch_all);
-        self.answered.of(cold).for_each(Cold::prefetch_for_answer);
+        self.paced.select(cold).for_each(Cold::prefetch_for_pace);
+        self.requests.select(cold).for_each(Cold::prefetch_for_request);
+        self.answered.select(hot).for_each(Hot::prefetch_all);
+        self.answered.select(cold).for_each(Cold::prefetch_for_answer);
     }
 
     /// Asks for what is behind pointers.
     #[inline]
     pub(super) fn prefetch(&self, cold: &[Cold]) {
-        for cold in self.paced.of(cold) {
+        for cold in self.paced.select(cold) {
             if let Some(meter) = cold.meter.as_deref() {
                 prefetch(meter);
             }
@@ -89,13 +89,13 @@ impl Ahead {
                 congestion.prefetch();
             }
         }
-        for cold in self.requests.of(cold) {
+        for cold in self.requests.select(cold) {
             if let Some(times) = cold.times.as_deref() {
                 times.prefetch_for_request();
             }
             cold.lengths.prefetch();
         }
-        for cold in self.answered.of(cold) {
+        for cold in self.answered.select(cold) {
             if let Some(times) = cold.times.as_deref() {
                 times.prefetch_for_answer();
             }
@@ -103,9 +103,17 @@ impl Ahead {
                 prefetch(answers);
             }
         }
-        let paced = || self.paced.of(cold).filter_map(|cold| cold.congestion.as_deref());
+        let paced = || {
+            self.paced
+                .select(cold)
+                .filter_map(|cold| cold.congestion.as_deref())
+        };
         paced().for_each(Congestion::prefetch_behind);
-        let answered = || self.answered.of(cold).filter_map(|cold| cold.times.as_deref());
+        let answered = || {
+            self.answered
+                .select(cold)
+                .filter_map(|cold| cold.times.as_deref())
+        };
         answered().for_each(Times::prefetch_behind);
         answered().for_each(Times::prefetch_counts);
     }

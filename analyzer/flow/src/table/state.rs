@@ -17,7 +17,7 @@ use crate::counts::{Counts, FlowTotals};
 use crate::key::Key;
 use crate::pairing::evidence::{Evidence, Peer};
 use crate::psn::acks::Answers;
-use crate::psn::holes::{Fate, Fates};
+use crate::psn::holes::{LossClass, LossCounts};
 use crate::psn::jump::Completed;
 use crate::psn::read_holes::Reads;
 use crate::psn::read_responses::Responses;
@@ -32,7 +32,7 @@ use crate::taps::vantage::Other;
 use crate::timing::distribution::Distribution;
 use crate::timing::latency::Times;
 use crate::timing::messages::{Messages, PendingRead};
-use crate::timing::stall::{Pace, Quiet};
+use crate::timing::stall::{SilenceHistory, SilenceThreshold};
 
 /// What packets of a flow touch: three cache lines, and a fourth with the first and the last ones of messages, answers, and
 /// when a row closes.
@@ -55,7 +55,7 @@ pub(crate) struct Hot {
     /// Packets until its rate is looked at; from 0 it is 256.
     pub(crate) pace: u8,
     /// From which silences on the flow's pace is asked.
-    pub(crate) quiet: Quiet,
+    pub(crate) quiet: SilenceThreshold,
     /// Seen since the clock hand of the eviction last came by.
     pub(crate) referenced: bool,
     /// Has counts in the current bin.
@@ -117,7 +117,7 @@ pub(crate) struct Cold {
     pub(crate) meter: Option<Box<Meter>>,
     /// Marks and notifications, once there are some.
     pub(crate) congestion: Option<Box<Congestion>>,
-    pub(crate) pace: Pace,
+    pub(crate) pace: SilenceHistory,
     pub(crate) responses: Responses,
     pub(crate) read_requests: u64,
     pub(crate) atomics: u64,
@@ -179,8 +179,8 @@ pub(crate) struct Trouble {
     /// READs that were sent again because no response came.
     pub(crate) reads_unanswered: u64,
     pub(crate) response_missing: u64,
-    /// Missing READ responses by [`crate::psn::holes::Fate`].
-    pub(crate) response_fates: Fates,
+    /// Missing READ responses by [`crate::psn::holes::LossClass`].
+    pub(crate) response_fates: LossCounts,
     pub(crate) icrc_bad: u64,
 }
 
@@ -195,11 +195,11 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     /// Those of the flow of a packet.
-    pub(crate) fn of(packet: &Packet) -> Self {
+    pub(crate) fn from_packet(packet: &Packet) -> Self {
         let (source, destination) = (packet.roce.source, packet.roce.destination);
         Self {
-            groups: Groups::of(packet.tap, source, destination),
-            back: Groups::of(packet.tap, destination, source).pair,
+            groups: Groups::new(packet.tap, source, destination),
+            back: Groups::new(packet.tap, destination, source).pair,
         }
     }
 }
@@ -231,7 +231,7 @@ impl Hot {
             pace: WINDOW_PACKETS,
             timed: false,
             knows_answers: false,
-            quiet: Quiet::default(),
+            quiet: SilenceThreshold::default(),
             sent_bytes: 0,
         }
     }
@@ -262,7 +262,7 @@ impl Hot {
 impl Cold {
     /// The state of a flow that begins with `packet`.
     pub(crate) fn new(packet: &Packet, epoch: u32, serial: u32, hosts: Hosts) -> Self {
-        let key = FlowKey::of(&packet.roce);
+        let key = FlowKey::from_packet(&packet.roce);
         let mut ports = Ports::default();
         if !matches!(
             packet.roce.carrier,
@@ -289,7 +289,7 @@ impl Cold {
             completed: Completed::default(),
             meter: None,
             congestion: None,
-            pace: Pace::default(),
+            pace: SilenceHistory::default(),
             responses: Responses::default(),
             read_requests: 0,
             atomics: 0,
@@ -322,7 +322,7 @@ impl Cold {
         self.first_psn = None;
         self.completed = Completed::default();
         self.trouble = None;
-        (self.times, self.reads, self.pace) = (None, None, Pace::default());
+        (self.times, self.reads, self.pace) = (None, None, SilenceHistory::default());
         (self.read_requests, self.atomics) = (0, 0);
         self.dscps = None;
         self.ports.changes = 0;
@@ -437,8 +437,8 @@ impl Cold {
         }
         row.lost_downstream = Some(self.totals.lost_downstream);
         row.duplicate_acks = Some(self.tracker.answers().map_or(0, Answers::duplicates));
-        row.response_network_lost = Some(trouble.response_fates[Fate::NetworkLost as usize]);
-        row.response_capture_lost = Some(trouble.response_fates[Fate::CaptureLost as usize]);
+        row.response_network_lost = Some(trouble.response_fates[LossClass::NetworkLost as usize]);
+        row.response_capture_lost = Some(trouble.response_fates[LossClass::CaptureLost as usize]);
     }
 
     fn write_lengths(&self, row: &mut FlowRow) {

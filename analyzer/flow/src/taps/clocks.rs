@@ -61,11 +61,11 @@ pub enum Comparison {
 }
 
 /// Fewer packets than this prove nothing.
-pub const LEAST_PACKETS: usize = 8;
+pub const MIN_PACKETS: usize = 8;
 
 /// Drift beyond this is none of a clock's: oscillators of network adapters and hosts stay within 100 ppm each (IEEE
 /// 802.3 allows a transmitter that much).
-const MOST_DRIFT: f64 = 200e-6;
+const MAX_DRIFT: f64 = 200e-6;
 
 /// Stamps of two processors of one host can differ by so much, in nanoseconds.
 const STAMP_NOISE: f64 = 1e3;
@@ -76,7 +76,7 @@ const LONGEST_DELAY: f64 = 1e9;
 /// Of so many packets one may be a wrong match, ...
 const PACKETS_FOR_AN_OUTLIER: usize = 100;
 /// ... and so many of all.
-const MOST_OUTLIERS: usize = 32;
+const MAX_OUTLIERS: usize = 32;
 
 /// Drift has to show: the least one is taken that falls short of the best by this share of the corridor's width.
 const NEARLY: f64 = 0.1;
@@ -91,7 +91,7 @@ pub fn compare(packets: &[Stamped], quantum_ns: u64) -> Comparison {
     let Some(first) = packets.iter().min_by_key(|packet| packet.other) else {
         return Comparison::Unrelated;
     };
-    if packets.len() < LEAST_PACKETS {
+    if packets.len() < MIN_PACKETS {
         return Comparison::Unrelated;
     }
     let ruler = Ruler::new(first);
@@ -109,13 +109,13 @@ pub fn compare(packets: &[Stamped], quantum_ns: u64) -> Comparison {
     if corridor.is_one_sided() {
         return one_sided(&corridor, &ruler, tolerance, packets.len());
     }
-    corridor.trim(MOST_DRIFT, tolerance, outliers(packets.len()));
+    corridor.trim(MAX_DRIFT, tolerance, outliers(packets.len()));
     let agree = corridor.ceiling(0.0, 0.0) >= ruler.zero - tolerance
         && corridor.floor(0.0, 0.0) <= ruler.zero + tolerance;
     let slope = if agree {
         0.0
     } else {
-        corridor.slope(MOST_DRIFT, NEARLY)
+        corridor.slope(MAX_DRIFT, NEARLY)
     };
     let width = corridor.width(slope);
     if !(-tolerance..4.0 * LONGEST_DELAY).contains(&width) {
@@ -126,9 +126,7 @@ pub fn compare(packets: &[Stamped], quantum_ns: u64) -> Comparison {
     } else {
         f64::midpoint(corridor.ceiling(slope, 0.0), corridor.floor(slope, 0.0))
     };
-    let off = corridor
-        .farthest(slope, middle, MOST_DRIFT)
-        .max(width.abs() / 2.0);
+    let off = corridor.farthest(slope, middle, MAX_DRIFT).max(width.abs() / 2.0);
     let uncertainty = off + float(quantum_ns);
     Comparison::Fits(ruler.offset(middle, slope, Some(uncertainty), packets.len()))
 }
@@ -190,15 +188,15 @@ impl Ruler {
 
 /// The packets of one way.
 #[derive(Default)]
-struct Way {
+struct Path {
     forward: Vec<Point>,
     backward: Vec<Point>,
     /// Packets that show that going forward they pass the reference first, less those that show the opposite.
     votes: i64,
 }
 
-fn ways(packets: &[Stamped], ruler: &Ruler) -> BTreeMap<u64, Way> {
-    let mut ways: BTreeMap<u64, Way> = BTreeMap::new();
+fn ways(packets: &[Stamped], ruler: &Ruler) -> BTreeMap<u64, Path> {
+    let mut ways: BTreeMap<u64, Path> = BTreeMap::new();
     for packet in packets {
         let way = ways.entry(packet.way).or_default();
         let point = ruler.point(packet);
@@ -214,7 +212,7 @@ fn ways(packets: &[Stamped], ruler: &Ruler) -> BTreeMap<u64, Way> {
     ways
 }
 
-impl Way {
+impl Path {
     /// Whether packets that go forward pass the reference's tap first: as the packets show, or else such that all of them
     /// can have arrived after they left. `None`: nothing tells.
     fn reference_first(&self, tolerance: f64) -> Option<bool> {
@@ -238,8 +236,8 @@ impl Way {
         }
         let outliers = outliers(self.forward.len() + self.backward.len());
         let [so, otherwise] = both.map(|mut corridor| {
-            corridor.trim(MOST_DRIFT, tolerance, outliers);
-            corridor.width(corridor.widest(MOST_DRIFT))
+            corridor.trim(MAX_DRIFT, tolerance, outliers);
+            corridor.width(corridor.widest(MAX_DRIFT))
         });
         // Enough drift may explain either.
         (!(fits(so) && fits(otherwise))).then_some(so >= otherwise)
@@ -256,7 +254,7 @@ impl Way {
 }
 
 fn outliers(packets: usize) -> usize {
-    (packets / PACKETS_FOR_AN_OUTLIER).min(MOST_OUTLIERS)
+    (packets / PACKETS_FOR_AN_OUTLIER).min(MAX_OUTLIERS)
 }
 
 #[expect(

@@ -120,7 +120,7 @@ impl Recent {
             return Sighting::OtherPath;
         }
         let distance = time.wrapping_sub(*old) & TIME_MASK;
-        if distance > mirrors::FURTHEST {
+        if distance > mirrors::MAX_DISTANCE {
             // It may have a copy of its own.
             *old = new;
             self.mirrors.first(short(tag), packet);
@@ -249,7 +249,7 @@ impl Ids {
 /// Steps of this size or less are near: a sender that counts for its whole host sends for others in between.
 const NEAR: u16 = 2_048;
 /// A packet further behind the newest one than this can as well be ahead of it (serial numbers, RFC 1982).
-const FURTHEST: u16 = 1 << 14;
+const MAX_DISTANCE: u16 = 1 << 14;
 /// With so many near steps a sender counts its packets, if hardly any step is far.
 const ENOUGH_STEPS: u16 = 16;
 /// Of so many near steps one can be far.
@@ -376,7 +376,9 @@ impl CopyEvidence {
                 0..=NEAR if is_ahead => Some(IdAge::Newer),
                 0..=NEAR => Some(IdAge::Older),
                 // The counter of one flow does not run far ahead between two of its packets.
-                _ if size <= FURTHEST && !is_ahead && self.flags & SHARES_COUNTER == 0 => Some(IdAge::Older),
+                _ if size <= MAX_DISTANCE && !is_ahead && self.flags & SHARES_COUNTER == 0 => {
+                    Some(IdAge::Older)
+                }
                 _ => None,
             };
         }

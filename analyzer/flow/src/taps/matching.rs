@@ -51,7 +51,10 @@ fn identities(roce: &Roce) -> (u64, u64) {
     let bth = fold(u64::from_be_bytes(front) ^ SEED, numbers.rotate_left(11) ^ !SEED);
     let all = fold(hosts ^ bth.rotate_left(23), rest ^ SEED);
     let qpns = u64::from(roce.bth.destination_qpn().value()) | u64::from(roce.source_qpn) << 24;
-    let number = fold(hosts ^ qpns ^ !SEED, u64::from(Number::of(roce).0) ^ SEED);
+    let number = fold(
+        hosts ^ qpns ^ !SEED,
+        u64::from(Number::from_packet(roce).0) ^ SEED,
+    );
     (fold(all ^ u64::from(roce.payload_bytes), SEED), number)
 }
 
@@ -181,7 +184,7 @@ fn tag(identity: u64) -> u32 {
 
 /// What is known of packets that several taps saw.
 #[derive(Debug)]
-pub(crate) struct Crossings {
+pub(crate) struct TapMatcher {
     recent: Recent,
     pub(crate) hops: Hops,
     pub(crate) sides: Sides,
@@ -201,7 +204,7 @@ pub(crate) struct Match {
     now: Sighted,
 }
 
-impl Crossings {
+impl TapMatcher {
     /// Nothing seen yet; of `most` flows what happened between taps is kept.
     pub(crate) fn new(most: usize) -> Self {
         Self {
@@ -223,7 +226,7 @@ impl Crossings {
         key: &Key,
         keys: impl Fn(u32) -> Option<(&'a Key, TapId)>,
     ) -> Option<Match> {
-        let number = Number::of(&packet.roce);
+        let number = Number::from_packet(&packet.roce);
         let is_same =
             |flow, tap| keys(flow).is_some_and(|(other, at)| at == tap && key.is_same_traffic(other));
         self.sent.watch(packet);

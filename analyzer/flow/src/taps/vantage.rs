@@ -27,7 +27,7 @@ const ANSWERS: u64 = 16;
 /// An answer from near comes so many times faster than one from afar.
 const FASTER: u64 = 8;
 /// Routers on a way, at most: what is further below an initial value began elsewhere.
-const MOST_ROUTERS: u8 = 30;
+const MAX_ROUTERS: u8 = 30;
 
 /// What the other direction says.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub(crate) fn turnaround(answers: u64, median: Option<u64>) -> Option<u64> {
 fn routers(hop_limit: u8) -> Option<u8> {
     let initial = [64, 128, 255].into_iter().find(|initial| hop_limit <= *initial)?;
     let routers = initial - hop_limit;
-    (routers <= MOST_ROUTERS).then_some(routers)
+    (routers <= MAX_ROUTERS).then_some(routers)
 }
 
 impl Evidence {

@@ -19,12 +19,12 @@ pub(crate) struct Distribution {
     waits: u8,
     /// Samples before the last one that are not counted yet: what counts them lies apart, seldom in a cache, and is touched
     /// for several at once.
-    waiting: [u64; WAITING],
+    waiting: [u64; BUFFERED],
     /// All others, once there are some.
     counted: Option<Box<Counted>>,
 }
 
-const WAITING: usize = 3;
+const BUFFERED: usize = 3;
 
 /// What is known of the samples that are counted: a cache line, that says where the counts are that one of them changes.
 #[derive(Clone, Debug, Default)]
@@ -138,7 +138,7 @@ impl Distribution {
             return;
         }
         let waits = usize::from(self.waits);
-        if self.repeats == 1 && waits < WAITING {
+        if self.repeats == 1 && waits < BUFFERED {
             self.waiting[waits] = self.last;
             self.waits += 1;
         } else {
@@ -152,7 +152,7 @@ impl Distribution {
     fn needs(&self) -> Option<&Counted> {
         self.counted
             .as_deref()
-            .filter(|_| usize::from(self.waits) == WAITING)
+            .filter(|_| usize::from(self.waits) == BUFFERED)
     }
 
     /// Asks for what counts its samples, when that is about to be needed.

@@ -10,7 +10,7 @@ use crate::timing::distribution::{Distribution, Summary};
 
 /// Outstanding requests remembered of one flow: 40 bytes each, made as they are needed. With more of them under way,
 /// those beyond are not measured.
-const MOST: usize = 64;
+const MAX_OUTSTANDING: usize = 64;
 /// A value is told only when it is at least so many times the quantum of the stamps that it comes from.
 const QUANTA: u64 = 4;
 
@@ -154,7 +154,7 @@ impl Times {
         } else {
             Nanos(0)
         };
-        if self.marks.len() < MOST {
+        if self.marks.len() < MAX_OUTSTANDING {
             self.marks.push_back(Mark {
                 end: if sent.what == What::Read {
                     sent.first + 1
@@ -447,7 +447,7 @@ impl Stamps {
 struct Few {
     /// The first ones; the others have a place once there are some.
     first: [u64; Few::FIRST],
-    others: Option<Box<[u64; Few::KEPT - Few::FIRST]>>,
+    others: Option<Box<[u64; Few::MAX_SAMPLES - Few::FIRST]>>,
     len: u8,
     /// One of so many is kept, as a power of two.
     spacing: u8,
@@ -456,7 +456,7 @@ struct Few {
 }
 
 impl Few {
-    const KEPT: usize = 16;
+    const MAX_SAMPLES: usize = 16;
     const FIRST: usize = 4;
 
     fn add(&mut self, value: u64) {
@@ -466,7 +466,7 @@ impl Few {
         if !at.is_multiple_of(1 << self.spacing.min(63)) {
             return;
         }
-        if usize::from(self.len) == Self::KEPT {
+        if usize::from(self.len) == Self::MAX_SAMPLES {
             let kept = self.kept();
             self.len = 0;
             for value in kept.into_iter().step_by(2) {
@@ -487,8 +487,8 @@ impl Few {
     }
 
     /// The kept samples, in front.
-    fn kept(&self) -> [u64; Self::KEPT] {
-        let mut kept = [0; Self::KEPT];
+    fn kept(&self) -> [u64; Self::MAX_SAMPLES] {
+        let mut kept = [0; Self::MAX_SAMPLES];
         kept[..Self::FIRST].copy_from_slice(&self.first);
         if let Some(others) = &self.others {
             kept[Self::FIRST..].copy_from_slice(&**others);

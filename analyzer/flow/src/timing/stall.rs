@@ -3,7 +3,7 @@
 use roce_model::Nanos;
 
 /// A silence shorter than this is no stall: a packet waits as long in a deep buffer (12.5 MB at 100 Gb/s take 1 ms).
-pub(crate) const LEAST: Nanos = Nanos(1_000_000);
+pub(crate) const MIN_STALL: Nanos = Nanos(1_000_000);
 /// A stall is so many times as long as the flow's usual time between packets, and as its answers take: beyond what a
 /// queue that fills, or a sender that waits for its turn, does to either.
 const TIMES: u64 = 50;
@@ -19,24 +19,24 @@ const PAUSES: u64 = 4;
 /// Silences of about one length are the flow's way, too, after so many of them; they are not looked at any more.
 const HABIT: u8 = 16;
 
-/// From how long a silence on a flow's [`Pace`] is to be asked: [`LEAST`], times four for each class of silences that are
+/// From how long a silence on a flow's [`SilenceHistory`] is to be asked: [`MIN_STALL`], times four for each class of silences that are
 /// the flow's way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Quiet(u8);
+pub(crate) struct SilenceThreshold(u8);
 
-impl Quiet {
+impl SilenceThreshold {
     /// Whether a silence is so long.
     #[inline]
     pub(crate) fn is_reached(self, silence: Nanos) -> bool {
-        silence.0 >> (2 * u32::from(self.0)) >= LEAST.0
+        silence.0 >> (2 * u32::from(self.0)) >= MIN_STALL.0
     }
 }
 
 /// Silences of a flow.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
-    /// Gaps between packets of at least [`LEAST`], by powers of four of it: how many, up to [`HABIT`].
-    long: [u8; Pace::CLASSES],
+pub(crate) struct SilenceHistory {
+    /// Gaps between packets of at least [`MIN_STALL`], by powers of four of it: how many, up to [`HABIT`].
+    long: [u8; SilenceHistory::CLASSES],
     /// The end of the last silence that an answer ended: it is not counted again with the next packet.
     ended: Nanos,
 }
@@ -50,17 +50,17 @@ pub(crate) enum Silent {
     BetweenMessages,
 }
 
-impl Pace {
+impl SilenceHistory {
     const CLASSES: usize = 8;
 
-    /// The class of a gap of at least [`LEAST`].
+    /// The class of a gap of at least [`MIN_STALL`].
     fn class(gap: Nanos) -> usize {
-        let power = (gap.0 / LEAST.0).max(1).ilog2() / 2;
+        let power = (gap.0 / MIN_STALL.0).max(1).ilog2() / 2;
         (power as usize).min(Self::CLASSES - 1)
     }
 
-    /// A gap of at least [`LEAST`] between two packets; gives from which gaps on the next ones are to be told.
-    pub(crate) fn note(&mut self, gap: Nanos) -> Quiet {
+    /// A gap of at least [`MIN_STALL`] between two packets; gives from which gaps on the next ones are to be told.
+    pub(crate) fn note(&mut self, gap: Nanos) -> SilenceThreshold {
         let count = &mut self.long[Self::class(gap)];
         *count = (*count + 1).min(HABIT);
         let first = (0..).zip(&self.long).fold(
@@ -69,7 +69,7 @@ impl Pace {
                 if *count == HABIT { class + 1 } else { first }
             },
         );
-        Quiet(first)
+        SilenceThreshold(first)
     }
 
     /// Gaps of a class or a longer one; `None` when they are habitual.
@@ -91,7 +91,7 @@ impl Pace {
     ) -> bool {
         // The mean; a median would need all gaps.
         let usual = (age.0 / packets.max(1)).max(answer.0);
-        if silence < LEAST || packets < KNOWN_AFTER || silence.0 < usual.saturating_mul(TIMES) {
+        if silence < MIN_STALL || packets < KNOWN_AFTER || silence.0 < usual.saturating_mul(TIMES) {
             return false;
         }
         let class = Self::class(silence);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_fast_flow_stalls_after_a_millisecond() {
-        let pace = Pace::default();
+        let pace = SilenceHistory::default();
         // 1000 packets in 1 ms: 1 us each, 50 of them are less than 1 ms.
         let stalls = |silence| pace.is_stall(Nanos(silence), Silent::InAMessage, 1_000, Nanos(MS), Nanos(0));
         assert!(!stalls(999 * US));
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_slow_flow_has_its_own_measure() {
-        let mut pace = Pace::default();
+        let mut pace = SilenceHistory::default();
         for _ in 0..100 {
             pace.note(Nanos(10 * MS));
         }
@@ -163,10 +163,11 @@ mod tests {
 
     #[test]
     fn frequent_silences_are_no_stalls() {
-        let mut pace = Pace::default();
+        let mut pace = SilenceHistory::default();
         // 2560 packets in 100 ms: 39 us * 50 = 2 ms.
         let age = Nanos(100 * MS);
-        let stalls = |pace: &Pace| pace.is_stall(Nanos(21 * MS), Silent::InAMessage, 2_560, age, Nanos(0));
+        let stalls =
+            |pace: &SilenceHistory| pace.is_stall(Nanos(21 * MS), Silent::InAMessage, 2_560, age, Nanos(0));
         for _ in 0..10 {
             pace.note(Nanos(30 * MS));
         }
@@ -177,14 +178,14 @@ mod tests {
 
     #[test]
     fn habits_are_not_looked_at() {
-        let mut pace = Pace::default();
+        let mut pace = SilenceHistory::default();
         for _ in 0..15 {
-            assert!(pace.note(Nanos(10 * MS)).is_reached(LEAST));
+            assert!(pace.note(Nanos(10 * MS)).is_reached(MIN_STALL));
         }
         // The 16th gap between 4 and 16 ms: only those from 16 ms on are looked at.
         let quiet = pace.note(Nanos(10 * MS));
         assert!(!quiet.is_reached(Nanos(16 * MS - 1)) && quiet.is_reached(Nanos(16 * MS)));
-        let stalls = |pace: &Pace, silence| {
+        let stalls = |pace: &SilenceHistory, silence| {
             pace.is_stall(Nanos(silence), Silent::InAMessage, 1 << 30, Nanos(MS), Nanos(0))
         };
         assert!(!stalls(&pace, 20 * MS));
@@ -197,8 +198,8 @@ mod tests {
 
     #[test]
     fn between_messages_only_a_habit_makes_a_stall() {
-        let mut pace = Pace::default();
-        let stalls = |pace: &Pace, silence| {
+        let mut pace = SilenceHistory::default();
+        let stalls = |pace: &SilenceHistory, silence| {
             pace.is_stall(
                 Nanos(silence),
                 Silent::BetweenMessages,
@@ -222,7 +223,13 @@ mod tests {
     #[test]
     fn a_flow_that_just_began_has_no_pace() {
         let stalls = |packets| {
-            Pace::default().is_stall(Nanos(900 * MS), Silent::InAMessage, packets, Nanos(MS), Nanos(0))
+            SilenceHistory::default().is_stall(
+                Nanos(900 * MS),
+                Silent::InAMessage,
+                packets,
+                Nanos(MS),
+                Nanos(0),
+            )
         };
         assert!(!stalls(31));
         assert!(stalls(32));

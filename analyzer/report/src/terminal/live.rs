@@ -13,9 +13,9 @@ use super::{Style, TerminalReport};
 use crate::Error;
 
 /// Flows under each line, at most.
-const MOST_FLOWS: usize = 5;
+const MAX_FLOWS: usize = 5;
 /// Flows whose names are kept.
-const MOST_NAMES: usize = 1 << 18;
+const MAX_NAMES: usize = 1 << 18;
 
 /// How a capture stands, since its beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -139,7 +139,7 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
         let mut lines = wrapped(&Ink::Faint.of(&clock(now.now)), &words, style.width);
         let mut largest: Vec<(FlowId, Seen)> = flows.into_iter().collect();
         largest.sort_unstable_by_key(|(flow, seen)| (std::cmp::Reverse(seen.rank()), *flow));
-        largest.truncate(MOST_FLOWS.min(style.top));
+        largest.truncate(MAX_FLOWS.min(style.top));
         let named: Vec<(String, Vec<String>)> = largest
             .iter()
             .map(|(flow, seen)| (self.name(*flow), seen.words(time)))
@@ -215,7 +215,7 @@ impl<W: Write, C: Fn() -> Counted> Sink for LiveReport<W, C> {
 
     fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
         for key in keys {
-            if self.names.len() < MOST_NAMES {
+            if self.names.len() < MAX_NAMES {
                 self.names.insert(key.id(), *key);
             }
         }
@@ -277,7 +277,7 @@ mod tests {
             source: Address::v4([10, 77, 0, last]),
             destination: Address::v4([10, 77, 0, 2]),
             destination_qpn: Qpn::new(0x11),
-            ..FlowKey::of(&roce_model::Packet::default().roce)
+            ..FlowKey::from_packet(&roce_model::Packet::default().roce)
         }
     }
 

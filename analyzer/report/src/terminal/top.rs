@@ -5,7 +5,7 @@ use roce_model::{Address, FlowId, FlowRow, Nanos, TapId, Totals};
 
 /// Flows that are kept at least, whatever number is shown: a flow's epochs close apart and are added up, so that
 /// one whose first epoch was small can still become large.
-const KEPT: usize = 2_048;
+const MIN_KEPT: usize = 2_048;
 
 /// What resend runs are triggered by.
 pub(super) const TRIGGERS: [&str; 5] = ["nak", "implied", "rnr", "timeout", "unknown"];
@@ -285,7 +285,7 @@ impl TopFlows {
     /// Will be asked for `top` flows.
     pub(super) fn new(top: usize) -> Self {
         Self {
-            kept: top.saturating_mul(4).max(KEPT),
+            kept: top.saturating_mul(4).max(MIN_KEPT),
             ..Self::default()
         }
     }
@@ -468,7 +468,7 @@ mod tests {
         for flow in 0..50_000 {
             top.add(&row(flow, 0, flow * 7 % 50_000));
         }
-        assert!(top.flows.len() < 2 * KEPT);
+        assert!(top.flows.len() < 2 * MIN_KEPT);
         let largest: Vec<u64> = top
             .sorted()
             .iter()

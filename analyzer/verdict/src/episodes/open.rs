@@ -6,7 +6,7 @@ use roce_model::{EpisodeKind, FlowId, Nanos, TapId, prefetch};
 use super::super::numbers::{jain, share};
 
 /// Flows kept of one episode; more of them count in its sums only.
-pub(super) const MOST_FLOWS: usize = 1024;
+pub(super) const MAX_FLOWS: usize = 1024;
 /// The slot of a flow that is not kept.
 pub(super) const NOWHERE: u32 = u32::MAX;
 /// Flows named of a finished episode.
@@ -128,7 +128,7 @@ impl Kept {
 
 /// One row of the timeline, as far as episodes look at it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct FlowBin {
     pub(super) flow: FlowId,
     /// The numbers of its destination, and of its source as one.
     pub(super) destination: u32,
@@ -149,7 +149,7 @@ pub(super) struct Seen {
     pub(super) rnr_naks: u32,
 }
 
-impl Seen {
+impl FlowBin {
     /// Whether it shows anything that episodes are made of.
     #[inline]
     pub(super) fn has_signs(&self) -> bool {
@@ -282,7 +282,7 @@ impl Open {
             shares[place].add(share);
             return false;
         }
-        let is_kept = self.flows.len() < MOST_FLOWS && room;
+        let is_kept = self.flows.len() < MAX_FLOWS && room;
         if is_kept {
             *slot = u32::try_from(self.flows.len()).unwrap_or(NOWHERE);
             let mut shares = <[Kept; 2]>::default();

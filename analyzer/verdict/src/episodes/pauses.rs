@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use roce_model::{EpisodeKind, EventRow, FlowId, MacAddress, Nanos, PauseFrame, PauseKind, TapId};
 
 use super::facts::PauseFacts;
-use super::open::{Finished, Seen, Share};
+use super::open::{Finished, FlowBin, Share};
 use crate::settings::Settings;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -15,9 +15,9 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// The number that stands for all priorities: an 802.3x pause stops the whole link.
 pub(in super::super) const LINK: u8 = 8;
 /// Rows of paused flows that wait for the pause's end.
-const MOST_ROWS: usize = 1 << 14;
+const MAX_ROWS: usize = 1 << 14;
 /// Taps and priorities, at most: 9 a tap.
-const MOST_OPEN: usize = 4096;
+const MAX_OPEN: usize = 4096;
 
 /// Tap, priority, who sends the frames.
 type Key = (TapId, u8, Option<MacAddress>);
@@ -83,7 +83,7 @@ impl Pauses {
         };
         let ended = match self.by_interval.get(&key) {
             Some(open) if over(open) => self.by_interval.remove(&key),
-            None if self.by_interval.len() >= MOST_OPEN => return None,
+            None if self.by_interval.len() >= MAX_OPEN => return None,
             _ => None,
         };
         let ended = ended.map(|open| self.finish(&key, &open));
@@ -121,7 +121,7 @@ impl Pauses {
             {
                 self.end_by_frame(&key, &open);
             }
-            if !self.by_frame.contains_key(&key) && (quanta == 0 || self.by_frame.len() >= MOST_OPEN) {
+            if !self.by_frame.contains_key(&key) && (quanta == 0 || self.by_frame.len() >= MAX_OPEN) {
                 continue;
             }
             let open = self
@@ -135,7 +135,7 @@ impl Pauses {
     }
 
     fn end_by_frame(&mut self, key: &Key, open: &Open) {
-        if self.ended_by_frame.len() < MOST_OPEN {
+        if self.ended_by_frame.len() < MAX_OPEN {
             let finished = self.finish(key, open);
             self.ended_by_frame.push(finished);
         }
@@ -154,8 +154,8 @@ impl Pauses {
     }
 
     /// A flow was paused in the bin that begins at `begin`.
-    pub(super) fn paused(&mut self, begin: Nanos, row: &Seen) {
-        if self.rows.len() >= MOST_ROWS {
+    pub(super) fn paused(&mut self, begin: Nanos, row: &FlowBin) {
+        if self.rows.len() >= MAX_ROWS {
             self.rows.pop_front();
         }
         self.rows.push_back(Row {

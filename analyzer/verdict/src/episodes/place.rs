@@ -6,8 +6,8 @@ use std::ops::Range;
 use roce_model::{FlowId, TapId};
 
 use super::kinds::{ECN, INCAST, KINDS, RNR};
-use super::open::{NOWHERE, Open, Seen, Share};
-use crate::host_pairs::Ways;
+use super::open::{FlowBin, NOWHERE, Open, Share};
+use crate::host_pairs::HostPairs;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -40,7 +40,7 @@ pub(super) struct Places {
 
 impl Places {
     #[inline]
-    pub(super) fn of(&mut self, destination: u32) -> Option<&mut Place> {
+    pub(super) fn get_mut(&mut self, destination: u32) -> Option<&mut Place> {
         let at = self.by_number.get(destination as usize)?;
         self.list.get_mut(*at as usize)
     }
@@ -75,10 +75,10 @@ impl Places {
     }
 
     /// The numbers of destinations have begun anew; the new ones by the old ones.
-    pub(super) fn renumber(&mut self, ways: &mut Ways) -> Map<u32, u32> {
+    pub(super) fn renumber(&mut self, pairs: &mut HostPairs) -> Map<u32, u32> {
         self.by_number.clear();
         let renumbered = self.list.iter_mut().map(|place| {
-            let new = ways.destination(place.hash);
+            let new = pairs.destination(place.hash);
             (core::mem::replace(&mut place.number, new), new)
         });
         let numbers = renumbered.collect();
@@ -124,7 +124,7 @@ impl Place {
 
     /// A row to it, of a flow that was kept there; how many flows were kept for it that were not. `room`: there may be.
     #[inline]
-    pub(super) fn add(&mut self, row: &Seen, mut slots: [u32; 4], room: bool) -> usize {
+    pub(super) fn add(&mut self, row: &FlowBin, mut slots: [u32; 4], room: bool) -> usize {
         let share = row.share();
         self.markable = self.markable.saturating_add(row.markable.into());
         self.ce = self.ce.saturating_add(row.ce.into());
@@ -142,7 +142,7 @@ impl Place {
     }
 
     /// A row that carries NAKs from it.
-    pub(super) fn add_naks(&mut self, row: &Seen, room: bool) -> usize {
+    pub(super) fn add_naks(&mut self, row: &FlowBin, room: bool) -> usize {
         let share = row.naks();
         if let Some(open) = &mut self.open[RNR] {
             open.add_bin(&share);

@@ -8,7 +8,7 @@ use super::facts::StallFacts;
 use super::open::{Finished, Share};
 
 /// Stalls that are kept, and as many resend runs.
-const MOST: usize = 1 << 14;
+const MAX_STALLS: usize = 1 << 14;
 
 /// One silence.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl Stalls {
     pub(super) fn event(&mut self, event: &EventRow) {
         let Some(flow) = event.flow_id else { return };
         if event.kind == EventKind::Stall {
-            if self.silences.len() >= MOST {
+            if self.silences.len() >= MAX_STALLS {
                 self.dropped += 1;
                 return;
             }
@@ -41,7 +41,7 @@ impl Stalls {
                 start: event.time,
                 end: Nanos(event.time.0.saturating_add(event.value.unwrap_or_default())),
             });
-        } else if event.detail.as_deref() == Some("timeout") && self.timeouts.len() < MOST {
+        } else if event.detail.as_deref() == Some("timeout") && self.timeouts.len() < MAX_STALLS {
             self.timeouts.push((event.tap, flow, event.time));
         }
     }

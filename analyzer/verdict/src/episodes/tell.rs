@@ -14,7 +14,7 @@ const MARKS_FOR_SURE: u64 = 10;
 
 /// An episode as a row, with what findings want to know besides.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Told {
+pub(in super::super) struct Episode {
     pub(in super::super) row: EpisodeRow,
     pub(in super::super) facts: Finished,
     /// Whether totals take the flows' rows of this tap: another tap may have seen the same.
@@ -22,12 +22,12 @@ pub(in super::super) struct Told {
 }
 
 /// The rows of all episodes, numbered in their order.
-pub(in super::super) fn tell(finished: Vec<Finished>, directory: &Directory) -> Vec<Told> {
+pub(in super::super) fn tell(finished: Vec<Finished>, directory: &Directory) -> Vec<Episode> {
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     finished
         .into_iter()
         .enumerate()
-        .map(|(at, facts)| Told {
+        .map(|(at, facts)| Episode {
             counted: is_counted(&facts, directory),
             row: row(number(at), &facts, directory),
             facts,

@@ -6,7 +6,7 @@ use roce_model::{
     PauseKind, TapId, TimelineRow,
 };
 
-use super::super::rows::{Did, MS, Run, at_tap, back, event, flow, host};
+use super::super::rows::{Did, MS, TestRun, at_tap, back, event, flow, host};
 use super::super::{Settings, Thresholds};
 
 fn clean(_: &mut TimelineRow) {}
@@ -30,7 +30,7 @@ fn bounds(episode: &EpisodeRow) -> (u64, u64) {
 #[test]
 fn an_episode_goes_on_over_less_than_the_quiet_time() {
     let data = flow(1, 9);
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(2, &[(&data, clean)], &[]);
     for ms in [3, 4] {
         run.bin(ms, &[(&data, marked)], &[]);
@@ -74,7 +74,7 @@ fn three_senders_are_an_incast_and_two_are_not() {
         (3, EpisodeKind::Incast, "3 senders at once into 10.0.0.9"),
         (2, EpisodeKind::Ecn, "2 senders share the way to 10.0.0.9"),
     ] {
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         let rows: Vec<Did<'_>> = flows[..senders].iter().map(|flow| (flow, marked as _)).collect();
         run.bin(0, &rows, &[]).bin(1, &rows, &[]);
         let episodes = run.episodes();
@@ -97,7 +97,7 @@ fn marks_that_go_on_after_an_incast_are_an_episode_of_their_own() {
         // 2 of 5: less than half.
         (3, vec![EpisodeKind::Ecn, EpisodeKind::Incast]),
     ] {
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         let rows: Vec<Did<'_>> = flows.iter().map(|flow| (flow, marked as _)).collect();
         run.bin(0, &rows, &[]).bin(1, &rows, &[]);
         for ms in 2..2 + alone {
@@ -116,7 +116,7 @@ fn marks_that_go_on_after_an_incast_are_an_episode_of_their_own() {
 #[test]
 fn who_sends_most_and_who_suffers() {
     let flows = [flow(1, 9), flow(2, 9), flow(3, 9)];
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(
         0,
         &[
@@ -146,11 +146,11 @@ fn who_sends_most_and_who_suffers() {
 #[test]
 fn gaps_alone_are_no_loss_and_resends_are() {
     let data = flow(1, 9);
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(0, &[(&data, missing)], &[]);
     assert!(run.episodes().is_empty(), "reordering, or the capture's own loss");
 
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(0, &[(&data, missing)], &[])
         .bin(2, &[(&data, resent)], &[]);
     let episodes = run.episodes();
@@ -162,7 +162,7 @@ fn gaps_alone_are_no_loss_and_resends_are() {
     assert_eq!(episodes[0].confidence, Confidence::Medium);
 
     // The hole's class becomes known in the bin of the resend, or of the episode's begin itself.
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(
         0,
         &[(&data, resent)],
@@ -181,7 +181,7 @@ fn gaps_alone_are_no_loss_and_resends_are() {
 #[test]
 fn packets_lost_behind_the_tap_are_a_loss() {
     let data = flow(1, 9);
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(4, &[(&data, |row| row.lost_downstream = Some(2))], &[]);
     let episodes = run.episodes();
     assert_eq!((episodes[0].kind, episodes[0].lost), (EpisodeKind::Loss, 2));
@@ -194,7 +194,7 @@ fn a_receiver_without_buffers_is_the_destination_of_an_rnr_episode() {
     let refused: fn(&mut TimelineRow) = |row| {
         (row.rnr_naks, row.payload_bytes, row.data_packets, row.ect0) = (2, 0, 0, 0);
     };
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(0, &[(&data, clean), (&naks, refused)], &[]);
     // The resend that the RNR NAK asked for is no loss.
     let rnr = event(EventKind::ResendRun, &data, MS, 3, "rnr");
@@ -223,15 +223,15 @@ fn a_receiver_without_buffers_is_the_destination_of_an_rnr_episode() {
 #[test]
 fn a_loss_beside_rnr_is_told() {
     let data = flow(1, 9);
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     let rnr = event(EventKind::ResendRun, &data, 0, 3, "rnr");
     let timeout = event(EventKind::ResendRun, &data, 0, 3, "timeout");
     run.bin(0, &[(&data, resent)], &[rnr, timeout]);
     assert_eq!(run.episodes()[0].kind, EpisodeKind::Loss);
 }
 
-fn timed() -> Run {
-    Run::with(Settings {
+fn timed() -> TestRun {
+    TestRun::with(Settings {
         link_rate: Some(100_000_000_000),
         ..Settings::default()
     })
@@ -311,7 +311,7 @@ fn two_senders_of_pauses_are_two_episodes() {
         detail: Some("by 02:00:00:00:00:08, refreshed 0 times".into()),
         ..interval(MS, MS, 3)
     };
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(0, &[], &[interval(0, MS, 3), other]);
     // Frames say nothing more.
     run.verdicts().pause(&frame(0, PauseKind::Priority, 9));
@@ -329,7 +329,7 @@ fn two_senders_of_pauses_are_two_episodes() {
 
 #[test]
 fn without_the_links_speed_frames_say_when_and_not_how_long() {
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(0, &[], &[]);
     for (time, quanta) in [(0, 0), (10, 0xffff), (500, 0xffff), (900, 0)] {
         run.verdicts().pause(&frame(time, PauseKind::Priority, quanta));
@@ -353,7 +353,7 @@ fn without_the_links_speed_frames_say_when_and_not_how_long() {
 fn stalls_that_overlap_on_the_way_to_one_host_are_one_episode() {
     let flows = [flow(1, 9), flow(2, 9), flow(3, 8)];
     let rows: Vec<Did<'_>> = flows.iter().map(|flow| (flow, clean as _)).collect();
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     let stall = |at: usize, start: u64, end: u64| event(EventKind::Stall, &flows[at], start, end - start, "");
     run.bin(
         900,
@@ -389,7 +389,7 @@ fn taps_and_destinations_do_not_mix() {
     let here = flow(1, 9);
     let there = at_tap(flow(1, 9), 1);
     let other = flow(1, 8);
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(0, &[(&here, marked), (&there, marked), (&other, marked)], &[]);
     let seen: Vec<_> = run
         .episodes()
@@ -402,7 +402,7 @@ fn taps_and_destinations_do_not_mix() {
 #[test]
 fn what_comes_overdue_counts_only_where_an_episode_was_going_on() {
     let data = flow(1, 9);
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(5, &[(&data, marked)], &[])
         .bin(8, &[(&data, marked)], &[]);
     run.bin(6, &[(&data, marked)], &[]);
@@ -415,7 +415,7 @@ fn what_comes_overdue_counts_only_where_an_episode_was_going_on() {
 #[test]
 fn there_is_an_end_to_what_is_kept() {
     let data = flow(1, 9);
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     // Every 6 ms one: 5 ms of quiet end each.
     for episode in 0..(1 << 14) + 3 {
         run.bin(6 * episode, &[(&data, marked)], &[]);
@@ -436,7 +436,7 @@ fn a_flow_too_many_counts_in_the_sums() {
         .map(|qpn| super::super::rows::flow_to(1, 9, 0x100 + qpn))
         .collect();
     let rows: Vec<Did<'_>> = flows.iter().map(|flow| (flow, marked as _)).collect();
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(0, &rows, &[]);
     let episode = &run.episodes()[0];
     assert_eq!((episode.flows, episode.ce), (1024, 4400));
@@ -447,7 +447,7 @@ fn a_flow_too_many_counts_in_the_sums() {
 fn the_quiet_time_and_the_degree_are_thresholds() {
     let flows = [flow(1, 9), flow(2, 9)];
     let rows: Vec<Did<'_>> = flows.iter().map(|flow| (flow, marked as _)).collect();
-    let mut run = Run::with(Settings {
+    let mut run = TestRun::with(Settings {
         thresholds: Thresholds {
             incast_senders: 2,
             episode_quiet: Nanos(0),

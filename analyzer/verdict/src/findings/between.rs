@@ -40,7 +40,7 @@ pub(super) struct Between {
 
 /// All losses, each once.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct LossTotals {
     pub(super) before: u64,
     pub(super) behind: u64,
     pub(super) between: Vec<Between>,
@@ -79,7 +79,7 @@ impl Claims {
         run: &RunSummary,
         sums: [u64; 2],
         name: impl Fn(TapId, FlowId) -> String,
-    ) -> Told {
+    ) -> LossTotals {
         let mut hops: BTreeMap<FlowId, Vec<&HopRow>> = BTreeMap::new();
         for hop in &run.hops {
             hops.entry(hop.flow_id).or_default().push(hop);
@@ -135,7 +135,7 @@ impl Claims {
         }
         let mut between: Vec<([TapId; 2], Between)> = pairs.into_iter().collect();
         between.sort_by_key(|(taps, _)| taps.map(|tap| run.order_of_tap(tap)));
-        Told {
+        LossTotals {
             before,
             behind,
             between: between.into_iter().map(|(_, between)| between).collect(),
@@ -145,7 +145,7 @@ impl Claims {
     }
 }
 
-impl Told {
+impl LossTotals {
     /// All of it.
     pub(super) fn lost(&self) -> u64 {
         let between = self.between.iter().map(|between| between.lost);

@@ -51,12 +51,12 @@ struct Class {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct ClassTally {
     changing: Worst,
     first: Option<Nanos>,
 }
 
-impl Gathered {
+impl ClassTally {
     pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
         if row.dscp_values > 1 && row.data_packets >= thresholds.least_data_packets {
             self.changing.add(row.data_packets, || name_of(row));

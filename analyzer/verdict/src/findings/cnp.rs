@@ -15,7 +15,7 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// Coarser stamps than a twentieth of a window (200 us) show no rates over it.
 const COARSEST_STAMPS: u64 = 10_000;
 /// Flows and hosts that are kept at most.
-const MOST: usize = 1 << 16;
+const MAX_KEPT: usize = 1 << 16;
 
 pub(super) const IGNORED: Rule = Rule {
     id: "cnp.ignored",
@@ -100,7 +100,7 @@ struct Over {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct CnpTally {
     over: Vec<Over>,
     fast: Vec<Odd>,
     late: Vec<Odd>,
@@ -112,7 +112,7 @@ pub(super) struct Gathered {
     stated: bool,
 }
 
-impl Gathered {
+impl CnpTally {
     pub(super) fn new(stated: bool) -> Self {
         Self {
             stated,
@@ -130,13 +130,13 @@ impl Gathered {
     pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
         self.reaction(row, thresholds);
         let sender = (row.tap, row.source);
-        if row.data_packets > 0 && (self.senders.len() < MOST || self.senders.contains_key(&sender)) {
+        if row.data_packets > 0 && (self.senders.len() < MAX_KEPT || self.senders.contains_key(&sender)) {
             let (flow, others) = self.senders.entry(sender).or_insert((row.flow_id, false));
             *others |= *flow != row.flow_id;
         }
         if row.ce > 0 {
             let key = (row.tap, row.destination);
-            if self.marked.len() < MOST || self.marked.contains_key(&key) {
+            if self.marked.len() < MAX_KEPT || self.marked.contains_key(&key) {
                 *self.marked.entry(key).or_default() += 1;
             }
         }
@@ -153,7 +153,7 @@ impl Gathered {
         if let Some(median) = row.cnp_interval_p50_ns
             && row.cnp_interval_count >= enough
             && median < thresholds.cnp_interval_least.0
-            && self.fast.len() < MOST
+            && self.fast.len() < MAX_KEPT
         {
             self.fast.push(odd(median));
         }
@@ -161,7 +161,7 @@ impl Gathered {
             && row.ce_to_cnp_count >= enough
             && median > thresholds.cnp_delay_most.0
             && row.vantage != Some("sender")
-            && self.late.len() < MOST
+            && self.late.len() < MAX_KEPT
         {
             self.late.push(odd(median));
         }
@@ -173,7 +173,7 @@ impl Gathered {
         let at_sender = row.vantage == Some("sender");
         // Behind a congested place a queue goes on sending for a while.
         let undisturbed = row.ce == 0 && row.network_lost == 0 && row.vantage != Some("receiver");
-        if !exceeds || !(at_sender || undisturbed) || self.over.len() >= MOST {
+        if !exceeds || !(at_sender || undisturbed) || self.over.len() >= MAX_KEPT {
             return;
         }
         self.over.push(Over {

@@ -18,7 +18,7 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 type Set<K> = HashSet<K, foldhash::fast::RandomState>;
 
 /// Flows with marks or CNPs, and hosts, that are kept at most.
-const MOST: usize = 1 << 16;
+const MAX_KEPT: usize = 1 << 16;
 
 pub(super) const WORKING: Rule = Rule {
     id: "ecn.working",
@@ -103,7 +103,7 @@ const BETWEEN: u8 = 1;
 const UNKNOWN: u8 = 0;
 
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct EcnTally {
     signals: Map<(FlowId, u32), Signal>,
     candidates: Vec<Candidate>,
     not_ect: Worst,
@@ -115,11 +115,11 @@ pub(super) struct Gathered {
     not_ect_first: Option<Nanos>,
 }
 
-impl Gathered {
+impl EcnTally {
     pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
         self.signal(row);
         self.candidate(row);
-        if row.ce > 0 && self.marked_to.len() < MOST {
+        if row.ce > 0 && self.marked_to.len() < MAX_KEPT {
             self.marked_to.insert(row.destination);
         }
         let over_ip = row
@@ -134,7 +134,7 @@ impl Gathered {
                 .network_lost
                 .saturating_add(row.lost_downstream.unwrap_or_default());
             self.suffered += u64::from(lost > 0 || row.pause_ns.is_some_and(|ns| ns > 0));
-            if self.not_ect_to.len() < MOST {
+            if self.not_ect_to.len() < MAX_KEPT {
                 self.not_ect_to.insert(row.destination);
             }
             self.not_ect_first = Some(
@@ -147,7 +147,7 @@ impl Gathered {
     fn signal(&mut self, row: &FlowRow) {
         let cnp = row.cnp.unwrap_or_default();
         let key = (row.flow_id, row.epoch);
-        if (row.ce == 0 && cnp == 0) || (self.signals.len() >= MOST && !self.signals.contains_key(&key)) {
+        if (row.ce == 0 && cnp == 0) || (self.signals.len() >= MAX_KEPT && !self.signals.contains_key(&key)) {
             return;
         }
         let signal = self.signals.entry(key).or_insert(Signal {
@@ -182,7 +182,7 @@ impl Gathered {
         };
         if let Some(peer) = row.peer_flow_id.filter(|_| row.ce > 0)
             && row.cnp.is_none_or(|cnp| cnp == 0)
-            && self.candidates.len() < MOST
+            && self.candidates.len() < MAX_KEPT
         {
             self.candidates.push(Candidate {
                 tap: row.tap,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use roce_model::{Address, Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity};
 
-use super::super::episodes::Told;
+use super::super::episodes::Episode;
 use super::super::numbers::{counted, percent};
 use super::rule::{Context, Rule};
 use super::worst::Worst;
@@ -37,7 +37,7 @@ pub(super) const UNFAIR: Rule = Rule {
 };
 
 /// Flows that an index of fairness is worth computing of.
-const LEAST_FLOWS: usize = 3;
+const MIN_FLOWS: usize = 3;
 
 /// The incasts into one destination.
 #[derive(Default)]
@@ -51,7 +51,7 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
     let mut into: HashMap<Option<Address>, Into, foldhash::fast::RandomState> = HashMap::default();
     let (mut episodes, mut lasted, mut ce, mut cnp, mut lost, mut paused) =
         (0u64, 0u64, 0u64, 0u64, 0u64, false);
-    let mut worst: Option<&Told> = None;
+    let mut worst: Option<&Episode> = None;
     let mut peak: Option<f64> = None;
     let mut sure = Confidence::Low;
     for told in context.distinct(EpisodeKind::Incast) {
@@ -144,13 +144,13 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
         .flat_map(|kind| context.distinct(kind))
         .filter(|told| {
             told.facts.bins >= thresholds.unfair_bins
-                && told.facts.steady >= LEAST_FLOWS
+                && told.facts.steady >= MIN_FLOWS
                 && told.row.data_packets >= thresholds.least_data_packets
         })
         .filter_map(|told| Some((told.facts.jain_steady?, told)))
         .filter(|(jain, _)| *jain < thresholds.jain_least);
     let mut episodes = 0u64;
-    let mut least: Option<(f64, &Told)> = None;
+    let mut least: Option<(f64, &Episode)> = None;
     let mut first: Option<Nanos> = None;
     for (jain, told) in judged {
         episodes += 1;

@@ -6,7 +6,7 @@ use roce_model::{
 
 use super::super::directory::name_of;
 use super::super::numbers::{bytes, counted, percent, share};
-use super::between::{Claims, Told};
+use super::between::{Claims, LossTotals};
 use super::rule::{Context, Rule};
 use super::sure::Sure;
 use super::worst::Worst;
@@ -61,7 +61,7 @@ pub(super) const TIMEOUT: Rule = Rule {
 };
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct LossTally {
     data_packets: u64,
     lost: Worst,
     network: u64,
@@ -82,7 +82,7 @@ pub(super) struct Gathered {
     timeout_first: Option<Nanos>,
 }
 
-impl Gathered {
+impl LossTally {
     pub(super) fn event(&mut self, event: &EventRow) {
         if event.kind == EventKind::ResendRun && event.detail.as_deref() == Some("timeout") {
             self.timeout_first = Some(
@@ -138,11 +138,11 @@ impl Gathered {
     }
 
     /// All losses, each once.
-    fn told(&self, context: &Context<'_>) -> Told {
+    fn told(&self, context: &Context<'_>) -> LossTotals {
         let sums = [self.network.saturating_add(self.responses), self.downstream];
         if context.run.hops.is_empty() {
             let [before, behind] = sums;
-            return Told {
+            return LossTotals {
                 before,
                 behind,
                 between: Vec::new(),
@@ -299,7 +299,7 @@ impl Gathered {
 }
 
 /// Where packets were lost, and where to look.
-fn place(told: &Told, between: &[String]) -> (String, &'static str) {
+fn place(told: &LossTotals, between: &[String]) -> (String, &'static str) {
     const BEFORE: &str = "Look for drops between the senders and this tap: discard counters of switch ports, buffers and PFC of \
                           the priority, optics.";
     const BEHIND: &str = "Look for drops between this tap and the receivers: discard counters of switch ports and of the \

@@ -14,9 +14,9 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 type Set<K> = HashSet<K, foldhash::fast::RandomState>;
 
 /// Pairs of hosts, hosts and flows that are kept at most.
-const MOST: usize = 1 << 16;
+const MAX_KEPT: usize = 1 << 16;
 /// Flows of one pair that are kept.
-const MOST_OF_PAIR: usize = 1024;
+const MAX_OF_PAIR: usize = 1024;
 
 pub(super) const ENTROPY: Rule = Rule {
     id: "ecmp.entropy",
@@ -114,7 +114,7 @@ struct Spread {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct PathTally {
     spread: Spread,
     pairs: Map<(TapId, Address, Address), Paths>,
     flows: usize,
@@ -123,19 +123,19 @@ pub(super) struct Gathered {
     small: Vec<Small>,
 }
 
-impl Gathered {
+impl PathTally {
     pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
         self.port(row);
         self.spread.flow(row, thresholds);
         let Some(mtu) = row.path_mtu else { return };
         for host in [row.source, row.destination] {
             let key = (row.tap, host);
-            if self.largest.len() < MOST || self.largest.contains_key(&key) {
+            if self.largest.len() < MAX_KEPT || self.largest.contains_key(&key) {
                 let largest = self.largest.entry(key).or_default();
                 *largest = (*largest).max(mtu);
             }
         }
-        if mtu < 4096 && row.payload_bytes >= thresholds.mtu_bytes && self.small.len() < MOST {
+        if mtu < 4096 && row.payload_bytes >= thresholds.mtu_bytes && self.small.len() < MAX_KEPT {
             self.small.push(Small {
                 tap: row.tap,
                 source: row.source,
@@ -155,11 +155,11 @@ impl Gathered {
             return;
         };
         let key = (row.tap, row.source, row.destination);
-        if self.flows >= MOST || (self.pairs.len() >= MOST && !self.pairs.contains_key(&key)) {
+        if self.flows >= MAX_KEPT || (self.pairs.len() >= MAX_KEPT && !self.pairs.contains_key(&key)) {
             return;
         }
         let paths = self.pairs.entry(key).or_default();
-        if paths.flows.len() < MOST_OF_PAIR && paths.flows.insert(row.flow_id) {
+        if paths.flows.len() < MAX_OF_PAIR && paths.flows.insert(row.flow_id) {
             self.flows += 1;
             paths.ports.insert(port);
             paths.suffered |=

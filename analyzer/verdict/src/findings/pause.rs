@@ -37,7 +37,7 @@ const QUANTUM_BITS: u64 = 512;
 /// The number that stands for all priorities.
 const LINK: u8 = 8;
 /// Taps, priorities and senders that are followed, at most.
-const MOST: usize = 4096;
+const MAX_PAUSES: usize = 4096;
 /// Speeds that are told.
 const TOLD: usize = 3;
 
@@ -80,7 +80,7 @@ impl AtSpeeds {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct PauseTally {
     /// Frames that begin or prolong a pause.
     frames: u64,
     link_frames: u64,
@@ -101,7 +101,7 @@ struct Paused {
     longest: u64,
 }
 
-impl Gathered {
+impl PauseTally {
     pub(super) fn new(bin: Nanos, timed: bool) -> Self {
         Self {
             timed,
@@ -116,7 +116,7 @@ impl Gathered {
         let tap = tap.0 as usize;
         if let Some(bytes) = self.bytes.get_mut(tap) {
             *bytes = bytes.saturating_add(wire_bytes);
-        } else if tap < MOST {
+        } else if tap < MAX_PAUSES {
             self.bytes.resize(tap + 1, 0);
             self.bytes[tap] = wire_bytes;
         }
@@ -143,7 +143,7 @@ impl Gathered {
             };
             stops |= quanta > 0;
             let key = (frame.tap, class, pause.source);
-            if self.paused.contains_key(&key) || quanta > 0 && self.paused.len() < MOST {
+            if self.paused.contains_key(&key) || quanta > 0 && self.paused.len() < MAX_PAUSES {
                 let new = AtSpeeds {
                     last: frame.time.0,
                     ..AtSpeeds::default()

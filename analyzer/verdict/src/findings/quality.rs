@@ -10,12 +10,12 @@ use super::rule::{Context, Rule};
 use super::worst::Worst;
 
 /// Taps that are kept at most.
-const MOST: usize = 1 << 12;
+const MAX_TAPS: usize = 1 << 12;
 /// Coarser stamps than this cannot order the packets of a fast link: at 100 Gb/s ten full ones come in a microsecond.
 const COARSE_STAMPS: u64 = 1_000;
 /// Copies from which on it is said that a tap shows packets twice, if they are a third of its packets and more: at least half of what
 /// is no copy came twice.
-const LEAST_COPIES: u64 = 16;
+const MIN_COPIES: u64 = 16;
 /// Rows of the timeline still change for this time; what is stamped out of order by more comes in parts.
 const DISORDER: Nanos = Nanos(10_000_000);
 
@@ -50,20 +50,20 @@ pub(super) const CAPTURE: Rule = Rule {
 
 /// What a tap saw of requests and answers.
 #[derive(Debug, Default)]
-struct Ways {
+struct Deliveries {
     data: u64,
     answers: u64,
     paired: bool,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct QualityTally {
     icrc: Worst,
     icrc_first: Option<Nanos>,
-    ways: HashMap<TapId, Ways, foldhash::fast::RandomState>,
+    ways: HashMap<TapId, Deliveries, foldhash::fast::RandomState>,
 }
 
-impl Gathered {
+impl QualityTally {
     pub(super) fn flow(&mut self, row: &FlowRow) {
         if row.icrc_bad > 0 {
             self.icrc.add(row.icrc_bad, || name_of(row));
@@ -72,7 +72,8 @@ impl Gathered {
                     .map_or(row.first_time, |first| first.min(row.first_time)),
             );
         }
-        if matches!(row.service, "RC" | "XRC") && (self.ways.len() < MOST || self.ways.contains_key(&row.tap))
+        if matches!(row.service, "RC" | "XRC")
+            && (self.ways.len() < MAX_TAPS || self.ways.contains_key(&row.tap))
         {
             let ways = self.ways.entry(row.tap).or_default();
             ways.data = ways.data.saturating_add(row.data_packets);
@@ -243,7 +244,7 @@ fn repaired(run: &RunSummary, note: &mut impl FnMut(&'static str, u64, String)) 
         too_late,
         format!("{} came too late for that", counted(too_late, "frame")),
     );
-    let is_doubled = |tap: &&TapRow| tap.copies >= LEAST_COPIES && tap.copies >= tap.roce_packets / 3;
+    let is_doubled = |tap: &&TapRow| tap.copies >= MIN_COPIES && tap.copies >= tap.roce_packets / 3;
     let copies = run.taps.iter().filter(is_doubled).map(|tap| tap.copies);
     let copies = copies.fold(0, u64::saturating_add);
     note(

@@ -12,7 +12,7 @@ use super::rule::{Context, Rule};
 use super::worst::Worst;
 
 /// Receivers that are kept at most.
-const MOST: usize = 1 << 16;
+const MAX_RECEIVERS: usize = 1 << 16;
 
 pub(super) const RNR: Rule = Rule {
     id: "rnr",
@@ -41,7 +41,7 @@ pub(super) const NAK_FATAL: Rule = Rule {
 };
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct ReceiverTally {
     rnr: u64,
     receivers: HashMap<Address, u64, foldhash::fast::RandomState>,
     timers_ns: u64,
@@ -51,7 +51,7 @@ pub(super) struct Gathered {
     first_fatal: Option<Nanos>,
 }
 
-impl Gathered {
+impl ReceiverTally {
     pub(super) fn event(&mut self, event: &EventRow) {
         let value = event.value.unwrap_or_default();
         if event.kind == EventKind::RnrNak {
@@ -65,7 +65,7 @@ impl Gathered {
     pub(super) fn flow(&mut self, row: &FlowRow) {
         if row.rnr_naks > 0 {
             self.rnr = self.rnr.saturating_add(row.rnr_naks);
-            if self.receivers.len() < MOST || self.receivers.contains_key(&row.source) {
+            if self.receivers.len() < MAX_RECEIVERS || self.receivers.contains_key(&row.source) {
                 let sum = self.receivers.entry(row.source).or_default();
                 *sum = sum.saturating_add(row.rnr_naks);
             }

@@ -3,7 +3,7 @@
 use roce_model::{EpisodeKind, FlowId, HopRow, Nanos, RunSummary, Severity, TapId};
 
 use crate::directory::Directory;
-use crate::episodes::Told;
+use crate::episodes::Episode;
 use crate::thresholds::Thresholds;
 
 /// One rule: what `--explain` tells of it.
@@ -35,21 +35,21 @@ pub(super) struct Context<'a> {
     pub(super) run: &'a RunSummary,
     pub(super) thresholds: &'a Thresholds,
     pub(super) directory: &'a Directory,
-    pub(super) episodes: &'a [Told],
+    pub(super) episodes: &'a [Episode],
     /// Episodes that found no room.
     pub(super) dropped: u64,
 }
 
 impl Context<'_> {
     /// The episodes of a kind, each once: of those that two taps saw, the one whose flows count.
-    pub(super) fn distinct(&self, kind: EpisodeKind) -> impl Iterator<Item = &Told> {
+    pub(super) fn distinct(&self, kind: EpisodeKind) -> impl Iterator<Item = &Episode> {
         self.episodes
             .iter()
             .filter(move |told| told.row.kind == kind && (told.counted || !self.seen_elsewhere(told)))
     }
 
     /// Whether another tap has the same episode, and is the one to tell it.
-    pub(super) fn seen_elsewhere(&self, told: &Told) -> bool {
+    pub(super) fn seen_elsewhere(&self, told: &Episode) -> bool {
         let row = &told.row;
         self.episodes
             .iter()

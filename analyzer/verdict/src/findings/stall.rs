@@ -2,7 +2,7 @@
 
 use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Severity};
 
-use super::super::episodes::Told;
+use super::super::episodes::Episode;
 use super::super::numbers::counted;
 use super::rule::{Context, Rule};
 use super::worst::Worst;
@@ -25,7 +25,7 @@ pub(super) const STALL: Rule = Rule {
 
 /// Whether something else that was captured explains a stall: losses on the way to the same host, a host without
 /// buffers, pauses.
-fn has_reason(context: &Context<'_>, stall: &Told) -> bool {
+fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
     let row = &stall.row;
     context
         .episodes

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use roce_model::{Address, Confidence, FlowRow, TapId};
 
 /// Pairs of hosts that are kept at most.
-const MOST: usize = 1 << 16;
+const MAX_HOST_PAIRS: usize = 1 << 16;
 
 /// Parts of a sum that a finding reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct Parts {
 
 /// Flows of one way between two hosts at a tap, and whether packets overtake each other or come twice on it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Way {
+struct SureLosses {
     parts: Parts,
     disturbed: bool,
 }
@@ -29,7 +29,7 @@ struct Way {
 /// overtake each other, the others' may have done so, too, unseen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sure {
-    ways: HashMap<(TapId, Address, Address), Way, foldhash::fast::RandomState>,
+    ways: HashMap<(TapId, Address, Address), SureLosses, foldhash::fast::RandomState>,
     /// What found no room.
     others: Parts,
 }
@@ -44,14 +44,15 @@ impl Sure {
         }
     }
 
-    fn way(&mut self, row: &FlowRow) -> Option<&mut Way> {
+    fn way(&mut self, row: &FlowRow) -> Option<&mut SureLosses> {
         let key = (row.tap, row.source, row.destination);
-        (self.ways.len() < MOST || self.ways.contains_key(&key)).then(|| self.ways.entry(key).or_default())
+        (self.ways.len() < MAX_HOST_PAIRS || self.ways.contains_key(&key))
+            .then(|| self.ways.entry(key).or_default())
     }
 
     fn parts(&mut self, row: &FlowRow) -> &mut Parts {
         let key = (row.tap, row.source, row.destination);
-        if self.ways.len() < MOST || self.ways.contains_key(&key) {
+        if self.ways.len() < MAX_HOST_PAIRS || self.ways.contains_key(&key) {
             &mut self.ways.entry(key).or_default().parts
         } else {
             &mut self.others
@@ -89,7 +90,7 @@ impl Sure {
     /// All ways together: what is proven is only likely where packets of other flows overtake each other.
     pub(super) fn sum(&self) -> Parts {
         let mut sum = self.others;
-        for Way { parts, disturbed } in self.ways.values() {
+        for SureLosses { parts, disturbed } in self.ways.values() {
             let (proven, likely) = if *disturbed {
                 (0, parts.proven.saturating_add(parts.likely))
             } else {

@@ -11,13 +11,13 @@ use roce_model::{
     CnpReceiver, Confidence, EventKind, Fact, FindingRow, FlowRow, Nanos, Qpn, RunSummary, Severity, TapId,
 };
 
-use super::super::rows::{MS, Run, back, event, flow, host};
+use super::super::rows::{MS, TestRun, back, event, flow, host};
 use super::super::thresholds::Thresholds;
 use super::RULES;
 
 /// The run over these flows.
 fn run_of(rows: &[&FlowRow]) -> RunSummary {
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     for row in rows {
         run.closed(row);
     }

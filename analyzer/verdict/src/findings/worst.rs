@@ -3,7 +3,7 @@
 use super::super::numbers::some;
 
 /// Kept for naming.
-const KEPT: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Things with a score, the highest of which are kept.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ impl Worst {
     pub(super) fn add(&mut self, score: u64, name: impl FnOnce() -> String) {
         self.all += 1;
         self.sum = self.sum.saturating_add(score);
-        if self.top.len() == KEPT && self.top.last().is_some_and(|(least, _)| *least > score) {
+        if self.top.len() == MAX_NAMED && self.top.last().is_some_and(|(least, _)| *least > score) {
             return;
         }
         // Of equal ones those that come first by name: the same whatever the order in which flows closed.
@@ -27,7 +27,7 @@ impl Worst {
             .top
             .partition_point(|(score, name)| (core::cmp::Reverse(*score), name) <= (added.0, &added.1));
         self.top.insert(place, (score, added.1));
-        self.top.truncate(KEPT);
+        self.top.truncate(MAX_NAMED);
     }
 
     /// How many there were.
@@ -57,13 +57,13 @@ impl Worst {
             .iter()
             .map(|(score, name)| format!("{name}: {score}"))
             .collect();
-        some(&each, KEPT, usize::try_from(self.all).unwrap_or(usize::MAX))
+        some(&each, MAX_NAMED, usize::try_from(self.all).unwrap_or(usize::MAX))
     }
 
     /// The same without the scores.
     pub(super) fn names(&self) -> String {
         let each: Vec<&str> = self.top.iter().map(|(_, name)| name.as_str()).collect();
-        some(&each, KEPT, usize::try_from(self.all).unwrap_or(usize::MAX))
+        some(&each, MAX_NAMED, usize::try_from(self.all).unwrap_or(usize::MAX))
     }
 }
 

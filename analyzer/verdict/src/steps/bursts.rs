@@ -28,18 +28,18 @@ pub(super) struct Rhythm {
 
 /// Fewer bursts are no rhythm. Of six at random times, the chance that all five distances agree (each of four lies within a fifth of
 /// the median of an exponential distribution: 0.139) is 4 in 10,000 for one division.
-const LEAST_BURSTS: usize = 6;
+const MIN_BURSTS: usize = 6;
 /// One of so many distances, and of so many sizes, may be off.
 const MISFITS: usize = 8;
 /// A distance fits within this part of the median, or when the silence in it does: a step that takes long moves the next
 /// one, and what is computed between them takes as long as ever.
 const DISTANCE: u64 = 5;
 /// The median of the distances is at least so many bins, to be told so finely.
-const LEAST_PERIOD: u64 = 5;
+const MIN_PERIOD: u64 = 5;
 /// A size fits within this share of the median, in percent: what is sent again makes a step larger.
 const SIZE_PERCENT: u64 = 30;
 /// Bursts of less application data than this are heartbeats, not the gradients of a model.
-const LEAST_BYTES: u64 = 64 << 10;
+const MIN_BYTES: u64 = 64 << 10;
 /// Stretches of less than this part of a usual one are left out: barriers and heartbeats between the bursts.
 const NOISE: u64 = 100;
 /// Silences of two kinds differ at least by this factor: those in a step, in which all wait for a slow rank, can be more than half as long
@@ -82,7 +82,7 @@ pub(super) fn join(stretches: &[Burst], silence: u64) -> Vec<Burst> {
 pub(super) fn rhythm(stretches: &[Burst], bin: u64) -> Option<Rhythm> {
     let loud = without_noise(stretches);
     let mut levels = silences(&loud);
-    if levels.len() + 1 < LEAST_BURSTS {
+    if levels.len() + 1 < MIN_BURSTS {
         return None;
     }
     // A silence of less than a bin cannot be seen.
@@ -91,7 +91,7 @@ pub(super) fn rhythm(stretches: &[Burst], bin: u64) -> Option<Rhythm> {
     let mut divisions: Vec<Division> = levels
         .windows(2)
         .enumerate()
-        .filter(|(below, _)| levels.len() - (below + 1) + 1 >= LEAST_BURSTS)
+        .filter(|(below, _)| levels.len() - (below + 1) + 1 >= MIN_BURSTS)
         .map(|(_, two)| Division {
             silence: two[0],
             ratio: ratio(two[1], two[0]),
@@ -134,7 +134,7 @@ fn without_noise(stretches: &[Burst]) -> Vec<Burst> {
 
 /// The bursts as a rhythm, with how many distances and sizes do not fit; `None` when these are too many.
 fn regular(bursts: Vec<Burst>, bin: u64) -> Option<(Rhythm, usize)> {
-    if bursts.len() < LEAST_BURSTS {
+    if bursts.len() < MIN_BURSTS {
         return None;
     }
     let mut distances: Vec<u64> = bursts
@@ -142,7 +142,7 @@ fn regular(bursts: Vec<Burst>, bin: u64) -> Option<(Rhythm, usize)> {
         .map(|two| two[1].start.saturating_sub(two[0].start))
         .collect();
     let period = median(&mut distances);
-    if period < bin.saturating_mul(LEAST_PERIOD) {
+    if period < bin.saturating_mul(MIN_PERIOD) {
         return None;
     }
     let pause = median(&mut silences(&bursts));
@@ -166,7 +166,7 @@ fn regular(bursts: Vec<Burst>, bin: u64) -> Option<(Rhythm, usize)> {
             !cut && off * 100 > u128::from(size) * u128::from(SIZE_PERCENT)
         })
         .count();
-    let fits = size >= LEAST_BYTES && late * MISFITS <= distances.len() && odd * MISFITS <= sizes.len();
+    let fits = size >= MIN_BYTES && late * MISFITS <= distances.len() && odd * MISFITS <= sizes.len();
     fits.then_some((Rhythm { bursts, period }, late + odd))
 }
 

@@ -51,7 +51,7 @@ impl Log {
     }
 
     /// How long the all-reduce of a captured step took by the log.
-    pub(super) fn of(&self, row: &StepRow) -> Option<u64> {
+    pub(super) fn step_of(&self, row: &StepRow) -> Option<u64> {
         if self.by_time.is_empty() {
             return self.by_number.get(&u64::from(row.step))?.allreduce_ns;
         }

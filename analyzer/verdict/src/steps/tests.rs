@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use roce_model::EpisodeKind;
 
 use super::*;
-use crate::host_pairs::Ways;
+use crate::host_pairs::HostPairs;
 
 const MS: u64 = 1_000_000;
 /// Bytes of a bin at work.
@@ -40,7 +40,7 @@ impl Feed {
 
     fn steps(self, episodes: &[EpisodeRow]) -> Vec<StepRow> {
         let mut steps = Steps::new(Nanos(MS), self.log);
-        let mut ways = Ways::default();
+        let mut pairs = HostPairs::default();
         let mut flows: Vec<(u8, u8)> = Vec::new();
         for (bin, rows) in &self.rows {
             for (source, destination, bytes) in rows {
@@ -50,9 +50,9 @@ impl Feed {
                     payload_bytes: *bytes,
                     ..TimelineRow::default()
                 };
-                let groups = Groups::of(TapId(1), host(*source), host(*destination));
-                let way = ways.of(groups);
-                steps.row(&row, way, &ways);
+                let groups = Groups::new(TapId(1), host(*source), host(*destination));
+                let pair = pairs.find_or_add(groups);
+                steps.row(&row, pair, &pairs);
                 flows.push((*source, *destination));
             }
         }
@@ -442,7 +442,7 @@ fn memory_is_bounded() {
     pair.add(first.start, first.start + 1, 5, 256);
     assert_eq!(pair.stretches[0].bytes, first.bytes + 5);
 
-    let (mut steps, mut ways) = (Steps::new(Nanos(1), Vec::new()), Ways::default());
+    let (mut steps, mut pairs) = (Steps::new(Nanos(1), Vec::new()), HostPairs::default());
     for number in 0..10_000 {
         let groups = Groups {
             destination: number,
@@ -453,10 +453,10 @@ fn memory_is_bounded() {
             payload_bytes: 1,
             ..TimelineRow::default()
         };
-        let way = ways.of(groups);
-        steps.row(&row, way, &ways);
+        let pair = pairs.find_or_add(groups);
+        steps.row(&row, pair, &pairs);
     }
-    assert_eq!(steps.pairs.len(), MOST_PAIRS);
+    assert_eq!(steps.pairs.len(), MAX_PAIRS);
 }
 
 proptest! {
@@ -468,11 +468,11 @@ proptest! {
         bin in any::<u64>(),
         episodes in prop::collection::vec((any::<u64>(), any::<u64>()), 0..20),
     ) {
-        let (mut steps, mut ways) = (Steps::new(Nanos(bin), Vec::new()), Ways::default());
+        let (mut steps, mut pairs) = (Steps::new(Nanos(bin), Vec::new()), HostPairs::default());
         for (time, source, destination, bytes) in rows {
             let row = TimelineRow { time: Nanos(time), payload_bytes: bytes, ..TimelineRow::default() };
-            let way = ways.of(Groups::of(TapId(0), host(source), host(destination)));
-steps.row(&row, way, &ways);
+            let pair = pairs.find_or_add(Groups::new(TapId(0), host(source), host(destination)));
+steps.row(&row, pair, &pairs);
             steps.flow(&FlowRow { source: host(source), destination: host(destination), ..FlowRow::default() });
         }
         let episodes: Vec<_> = episodes.into_iter().map(|(start, end)| EpisodeRow {

@@ -93,7 +93,7 @@ impl Legal {
 pub(crate) struct Bound {
     /// From the speed of the port that is stated, or else from that of the fastest one.
     judged: Judged,
-    pace: Pace,
+    pace: PortRate,
     stated: Option<u64>,
     /// What the flow shows of its port's speed, when that is not stated, and what the bound is from there.
     line: Option<Line>,
@@ -102,13 +102,13 @@ pub(crate) struct Bound {
 
 /// How notifications are paced: how many there were, when the last one came, and the least time between two.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
+struct PortRate {
     notified: u32,
     last: Nanos,
     closest: Nanos,
 }
 
-impl Pace {
+impl PortRate {
     fn cnp(&mut self, time: Nanos) {
         if self.notified > 0 {
             self.closest = self.closest.min(time.since(self.last));
@@ -179,7 +179,7 @@ impl Judged {
     }
 
     /// The highest rate that any applicable law allows in the current window, which lasts for `time` up to `now`, in bit/s.
-    fn allowed(&mut self, now: &Progress, time: Nanos, pace: Option<Pace>) -> u64 {
+    fn allowed(&mut self, now: &Progress, time: Nanos, pace: Option<PortRate>) -> u64 {
         let sent = self.sent(now);
         let only = self.laws.len() == 1;
         let mut allowed = 0;
@@ -202,7 +202,7 @@ impl Judged {
         clippy::cast_sign_loss,
         reason = "rates, and a ratio of positive ones"
     )]
-    fn mark(&mut self, now: Progress, pace: Option<Pace>) {
+    fn mark(&mut self, now: Progress, pace: Option<PortRate>) {
         let time = now.time.since(self.begin.time);
         if time < WINDOW || now.packets < self.begin.packets.saturating_add(WINDOW_PACKETS) {
             return;
@@ -236,7 +236,7 @@ impl Bound {
     pub(crate) fn new(legal: &Legal, now: Progress) -> Self {
         let sets = legal.laws.iter().copied();
         Self {
-            pace: Pace {
+            pace: PortRate {
                 notified: 0,
                 last: Nanos(0),
                 closest: Nanos(u64::MAX),

@@ -7,12 +7,12 @@ use roce_model::{LinkAddresses, TapId};
 use roce_wire::{Address, MacAddress};
 
 /// Senders of pause frames that are followed at one tap: a link has two ends, a mirrored switch some ports.
-pub(super) const MOST_AT_TAP: usize = 64;
+pub(super) const MAX_AT_TAP: usize = 64;
 
 /// Hosts at all taps whose link addresses are kept; a pause says nothing of the flows of others.
-const MOST_HOSTS: usize = 65_536;
+const MAX_HOSTS: usize = 65_536;
 /// MAC addresses behind which one host was seen (redundant routers), at most.
-const MOST_MACS: usize = 4;
+const MAX_MACS: usize = 4;
 
 /// TTLs and hop limits with which systems send (64: Linux and most adapters; 128: Windows; 255: routers).
 const FRESH: [u8; 3] = [64, 128, 255];
@@ -30,13 +30,13 @@ pub(super) struct Links {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Macs {
-    seen: [MacAddress; MOST_MACS],
+    seen: [MacAddress; MAX_MACS],
     count: usize,
 }
 
 impl Macs {
     fn add(&mut self, mac: MacAddress) {
-        if !self.has(mac) && self.count < MOST_MACS {
+        if !self.has(mac) && self.count < MAX_MACS {
             self.seen[self.count] = mac;
             self.count += 1;
         }
@@ -71,7 +71,7 @@ impl Links {
     /// `mac` sends pause frames at `tap`; `false` when too many others do.
     pub(super) fn pauser(&mut self, tap: TapId, mac: MacAddress) -> bool {
         let pausers = &mut self.tap(tap).pausers;
-        let room = pausers.len() < MOST_AT_TAP;
+        let room = pausers.len() < MAX_AT_TAP;
         if room {
             pausers.push(mac);
         }
@@ -83,10 +83,10 @@ impl Links {
             (link.source, link.source_mac),
             (link.destination, link.destination_mac),
         ] {
-            if self.behind.len() < MOST_HOSTS || self.behind.contains_key(&(link.tap, host)) {
+            if self.behind.len() < MAX_HOSTS || self.behind.contains_key(&(link.tap, host)) {
                 self.behind.entry((link.tap, host)).or_default().add(mac);
             }
-            if self.known.len() < MOST_HOSTS {
+            if self.known.len() < MAX_HOSTS {
                 self.known.insert((link.tap, mac));
             }
         }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use roce_wire::Pause;
 
-use super::links::MOST_AT_TAP;
+use super::links::MAX_AT_TAP;
 use super::*;
 
 const GIGABIT: u64 = 1_000_000_000;
@@ -270,7 +270,7 @@ fn senders_without_number() {
         frame.pause.source = MacAddress([2, 0, 0, 0, high, low]);
         pauses.frame(&frame, &mut events);
     }
-    assert_eq!(pauses.senders.len(), MOST_AT_TAP);
+    assert_eq!(pauses.senders.len(), MAX_AT_TAP);
     for tap in 1..1_000 {
         for sender in 0..64 {
             let frame = PauseFrame {
@@ -280,7 +280,7 @@ fn senders_without_number() {
             pauses.frame(&frame, &mut events);
         }
     }
-    assert_eq!(pauses.senders.len(), MOST_SENDERS);
+    assert_eq!(pauses.senders.len(), MAX_SENDERS);
 }
 
 proptest! {

@@ -4,7 +4,7 @@ use core::num::NonZeroU64;
 
 use roce_model::Nanos;
 
-use super::{Answers, Asked, SHORT_SILENCE};
+use super::{Answers, NakRecord, SHORT_SILENCE};
 use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
 use crate::psn::request::{Again, Request, SILENCE};
 
@@ -23,7 +23,7 @@ impl Answers {
         reordering: Nanos,
         is_reordered: bool,
     ) -> Option<Cause> {
-        let waited = |asked: Asked| request.time.since(asked.time);
+        let waited = |nak: NakRecord| request.time.since(nak.time);
         let of = |trigger, exact| {
             Some(Cause {
                 trigger,
@@ -36,7 +36,7 @@ impl Answers {
         {
             return of(Trigger::Rnr, rnr.at == at);
         }
-        let is_early = |nak: &Asked| is_reordered && self.is_early(waited(*nak));
+        let is_early = |nak: &NakRecord| is_reordered && self.is_early(waited(*nak));
         if let Some(nak) = self.nak_for(at, request.time).filter(|nak| !is_early(nak)) {
             return of(
                 self.nak_or_timeout(waited(nak), request, is_reordered),

@@ -3,7 +3,7 @@
 use roce_model::Nanos;
 use roce_wire::Psn;
 
-use crate::psn::acks::{Answers, NakSays};
+use crate::psn::acks::{Answers, NakMeaning};
 use crate::psn::request::{LARGEST_GAP, Requests, STALE, psn_of};
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
@@ -116,12 +116,12 @@ impl Tracker {
         let before = answers.acked();
         let says = answers.nak(psn, next, time, selective, rtt);
         let is_sure = psn >= begin && !self.unsure.contains(&psn);
-        let lost_downstream = says == NakSays::CouldHaveIt && !missing && !filling && is_sure;
+        let lost_downstream = says == NakMeaning::LostDownstream && !missing && !filling && is_sure;
         if lost_downstream {
             answers.count_downstream(psn);
         }
         let is_new = answers.acked() > before;
-        if let Some(holes) = self.holes.as_mut().filter(|_| says != NakSays::Nothing) {
+        if let Some(holes) = self.holes.as_mut().filter(|_| says != NakMeaning::Stale) {
             holes.cover(psn, time);
             holes.name_at(psn, time);
         }

@@ -326,8 +326,8 @@ impl Tracker {
         if request.refused {
             // Its timer may have the length of any silence.
             None
-        } else if request.asked_for {
-            Some(nak(request.asked_exactly))
+        } else if request.is_naked {
+            Some(nak(request.is_naked_exactly))
         } else {
             Cause::by_silence(request.silence, Nanos(0), self.reordering.bound())
         }
@@ -523,7 +523,7 @@ impl Tracker {
         let fate_at_the_begin = if pending.waits_before {
             self.fate_within_a_run()
         } else {
-            crate::psn::holes::Fate::NetworkLost
+            crate::psn::holes::LossClass::NetworkLost
         };
         let cause = pending.cause;
         let run = Run {
@@ -550,7 +550,7 @@ impl Tracker {
         }
         for part in &pending.filled {
             let begins = part.first <= pending.first && pending.first < part.end;
-            let fate = if begins {
+            let class = if begins {
                 fate_at_the_begin
             } else {
                 self.fate_within_a_run()
@@ -559,9 +559,9 @@ impl Tracker {
                 self.prove(cause, part.end - part.first);
             }
             let holes = self.holes.get_or_insert_default();
-            holes.was_sent_again(part, fate);
+            holes.was_sent_again(part, class);
             // The rest of the same hole.
-            holes.decide_at(part.end, fate);
+            holes.decide_at(part.end, class);
         }
         if passed && self.run == Some(run) {
             // New packets have followed: this was all of it.

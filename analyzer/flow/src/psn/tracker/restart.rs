@@ -3,7 +3,7 @@
 use roce_model::Nanos;
 use roce_wire::Psn;
 
-use crate::psn::acks::{Answers, REACH};
+use crate::psn::acks::{Answers, MAX_RUN_OFFSET};
 use crate::psn::request::{Connected, LARGEST_GAP, Request, Requests, SILENCE, psn_of};
 use crate::psn::tracker::Tracker;
 
@@ -23,7 +23,7 @@ impl Tracker {
         let at = next - u64::from(ahead.unsigned_abs());
         // Before the first one captured, a little is enough as soon as anything was acknowledged.
         let reach = if at < self.begin && acked > self.begin {
-            REACH
+            MAX_RUN_OFFSET
         } else {
             u64::from(LARGEST_GAP.unsigned_abs())
         };
@@ -57,7 +57,7 @@ impl Tracker {
             KNOWN
         };
         let rests = answers.acknowledges_for(request.time) >= known && request.silence >= SILENCE;
-        let enough = if rests { DONE } else { REACH };
+        let enough = if rests { DONE } else { MAX_RUN_OFFSET };
         self.begin + enough <= answers.acked()
     }
 

@@ -4,7 +4,7 @@
 use roce_model::Nanos;
 
 use crate::psn::cause::Trigger;
-use crate::psn::holes::Fate;
+use crate::psn::holes::LossClass;
 use crate::psn::request::{Request, psn_of};
 use crate::psn::run::{Recovery, Run};
 use crate::psn::tracker::{MAX_WAITING_RUNS, Tracker};
@@ -24,10 +24,10 @@ impl Tracker {
             self.end_run();
             let cause = self.cause(at, request);
             if fills {
-                let fate = self.fate_at_the_begin(at);
+                let class = self.fate_at_the_begin(at);
                 let holes = self.holes.get_or_insert_default();
                 let psns = holes.hole_with(at).map_or(0, |hole| hole.end - at);
-                holes.decide_at(at, fate);
+                holes.decide_at(at, class);
                 self.prove(cause, psns);
             } else if self.answers.is_none()
                 && at >= self.begin
@@ -58,9 +58,9 @@ impl Tracker {
             self.refilled_at = request.time;
             self.note_resent(at, at + span);
         }
-        let fate = self.fate_within_a_run();
+        let class = self.fate_within_a_run();
         if let Some(holes) = &mut self.holes {
-            holes.decide_within(at..at + span, fate);
+            holes.decide_within(at..at + span, class);
             holes.fill(at, at + span);
         }
         if let Some(answers) = &mut self.answers {
@@ -99,20 +99,20 @@ impl Tracker {
     }
 
     /// What became of a hole at `at`, where a run begins.
-    pub(super) fn fate_at_the_begin(&self, at: u64) -> Fate {
+    pub(super) fn fate_at_the_begin(&self, at: u64) -> LossClass {
         match &self.answers {
             // The run may have begun there unseen.
             Some(answers) if answers.waits_before(at) => self.fate_within_a_run(),
-            _ => Fate::NetworkLost,
+            _ => LossClass::NetworkLost,
         }
     }
 
     /// What became of a hole that a run fills which began before it.
-    pub(super) fn fate_within_a_run(&self) -> Fate {
+    pub(super) fn fate_within_a_run(&self) -> LossClass {
         if matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder)) {
-            Fate::NetworkLost
+            LossClass::NetworkLost
         } else {
-            Fate::Ambiguous
+            LossClass::Ambiguous
         }
     }
 

@@ -28,9 +28,9 @@ impl Flow {
             bin: self.now / 1_000_000,
             payload_bytes: 1024,
             asks: false,
-            asked_for: false,
+            is_naked: false,
             refused: false,
-            asked_exactly: false,
+            is_naked_exactly: false,
             is_read: false,
             read_before: 0,
             read_length: 0,
@@ -117,11 +117,11 @@ fn what_a_nak_names_is_sent_again() {
     let mut flow = Flow::default();
     flow.see(100);
     flow.see(102);
-    let asked_for = Request {
-        asked_for: true,
+    let is_naked = Request {
+        is_naked: true,
         ..flow.request(101, 1_000)
     };
-    assert_eq!(flow.take(&asked_for), FILLS);
+    assert_eq!(flow.take(&is_naked), FILLS);
     assert_eq!(flow.see(102), AGAIN, "the sender goes on to repeat");
     assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Resent);
 }

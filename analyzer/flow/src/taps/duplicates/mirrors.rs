@@ -1,7 +1,7 @@
 //! Taps that show packets twice, as a mirror of both directions of a port does, or one of two ports: learned from samples of all
 //! packets of a tap.
 //!
-//! A sample is a packet of which it is awaited whether it comes once more, unchanged, within [`FURTHEST`]; it counts when that time is
+//! A sample is a packet of which it is awaited whether it comes once more, unchanged, within [`MAX_DISTANCE`]; it counts when that time is
 //! over. So bursts do not matter: copies count against their own originals. Three things make packets come twice:
 //! - A sender repeats them. It gives each packet a new IPv4 identification, if it numbers packets at all. If not, NAKs show
 //!   when it does, and it repeats data, of some packets more than once.
@@ -14,25 +14,25 @@ use roce_wire::Operation;
 pub(super) const TIME_SHIFT: u32 = 6;
 /// Copies are this close, in units of [`TIME_SHIFT`], 131 us: farther than any switch is from itself. Retransmissions may
 /// be closer.
-pub(super) const FURTHEST: u64 = 1 << 11;
+pub(super) const MAX_DISTANCE: u64 = 1 << 11;
 /// How long a sample waits.
-const WAIT: u64 = FURTHEST << TIME_SHIFT;
+const MAX_WAIT: u64 = MAX_DISTANCE << TIME_SHIFT;
 /// Samples that wait at one time, of all taps.
-const SAMPLES: usize = 512;
+const MAX_SAMPLES: usize = 512;
 /// Behind the begin of a capture one of 16 packets is a sample at most: those whose tag has none of these bits.
 const LEFT_OUT: u32 = 0xf << 28;
 /// A sender that was told of a loss repeats packets for this long.
 const REFUSED: u64 = 1_000_000;
 /// Samples between two looks at a tap.
-const LOOK: u32 = 64;
+const SAMPLES_PER_LOOK: u32 = 64;
 /// Samples after which the older ones count half.
-const MANY: u32 = 512;
+const HALVE_AT: u32 = 512;
 /// Packets of a tap from which on it is said of a whole short capture what it shows.
-const FEWEST: u32 = 4;
+const MIN_PACKETS: u32 = 4;
 /// Samples of a side from which on its share means something.
-const ENOUGH: u32 = 16;
+const MIN_SAMPLES: u32 = 16;
 /// Copies that are enough where packets are numbered, and where they are not.
-const COPIES: [u32; 2] = [8, 16];
+const MIN_COPIES: [u32; 2] = [8, 16];
 
 /// How sure a sample is to be a copy if it comes twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -105,17 +105,17 @@ impl Counts {
 
     /// Whether only one side sends.
     fn is_one_sided(&self) -> bool {
-        self.firsts[0].min(self.firsts[1]) < ENOUGH / 2
+        self.firsts[0].min(self.firsts[1]) < MIN_SAMPLES / 2
     }
 
     /// Of packets that nobody repeats: too many for duplicates of a network, or both sides alike.
     fn numbered_are_copies(&self) -> bool {
-        self.seconds() >= COPIES[0] && (self.reaches(20) || self.reaches(2) && self.is_even(3, 3))
+        self.seconds() >= MIN_COPIES[0] && (self.reaches(20) || self.reaches(2) && self.is_even(3, 3))
     }
 
     /// Of packets that a sender may repeat.
     fn plain_are_copies(&self, percent: u32) -> bool {
-        let is_even = self.is_even(COPIES[1] / 2, 2) && self.reaches(percent);
+        let is_even = self.is_even(MIN_COPIES[1] / 2, 2) && self.reaches(percent);
         let is_one = self.is_one_sided() && self.firsts() >= 128 && self.reaches(90);
         self.is_twice() && (is_even || is_one)
     }
@@ -131,7 +131,7 @@ impl Counts {
 const SCALES: usize = 44;
 
 fn scale(distance: u64) -> usize {
-    let distance = distance.min(FURTHEST - 1) as usize;
+    let distance = distance.min(MAX_DISTANCE - 1) as usize;
     if distance < 4 {
         return distance;
     }
@@ -195,14 +195,14 @@ impl Tap {
         let firsts: u32 = self.counts.iter().map(Counts::firsts).sum();
         let reads = self.counts[Class::Read as usize].firsts();
         let is_all = |counts: &Counts| counts.firsts == counts.seconds && counts.thirds == 0;
-        firsts >= if reads > 0 { ENOUGH } else { FEWEST } && self.counts.iter().all(is_all)
+        firsts >= if reads > 0 { MIN_SAMPLES } else { MIN_PACKETS } && self.counts.iter().all(is_all)
     }
 
     /// Some samples more have been counted.
     fn look(&mut self) {
         if self.shows_twice() {
             self.learn();
-        } else if self.samples >= MANY / 2
+        } else if self.samples >= HALVE_AT / 2
             && !self
                 .counts
                 .iter()
@@ -210,7 +210,7 @@ impl Tap {
         {
             self.limit = 0;
         }
-        if self.samples >= MANY {
+        if self.samples >= HALVE_AT {
             self.counts.iter_mut().for_each(Counts::halve);
             self.distances = self.distances.map(|count| count / 2);
             self.samples /= 2;
@@ -225,7 +225,7 @@ impl Tap {
             count > 0 && count * 64 >= all
         });
         let limit = furthest.map_or(0, |scale| end_of(scale) + end_of(scale) / 4);
-        self.limit = self.limit.max(limit.min(FURTHEST));
+        self.limit = self.limit.max(limit.min(MAX_DISTANCE));
     }
 }
 
@@ -236,7 +236,7 @@ const SLOTS: usize = 256;
 #[derive(Clone, Debug)]
 pub(super) struct Mirrors {
     taps: Vec<Tap>,
-    samples: Box<[Sample; SAMPLES]>,
+    samples: Box<[Sample; MAX_SAMPLES]>,
     /// Bits that a sample's tag has not.
     left_out: u32,
     /// The latest IPv4 identification of samples, by queue pair.
@@ -249,7 +249,7 @@ impl Default for Mirrors {
     fn default() -> Self {
         Self {
             taps: Vec::new(),
-            samples: Box::new([Sample::default(); SAMPLES]),
+            samples: Box::new([Sample::default(); MAX_SAMPLES]),
             left_out: LEFT_OUT,
             ids: Box::new([0; SLOTS]),
             refused: Box::new([0; SLOTS]),
@@ -292,7 +292,7 @@ impl Mirrors {
         self.taps.iter().any(|tap| tap.limit > 0)
     }
 
-    /// A packet that was not seen before: not within [`FURTHEST`].
+    /// A packet that was not seen before: not within [`MAX_DISTANCE`].
     #[inline]
     pub(super) fn first(&mut self, tag: u32, packet: &Packet) {
         if is_refusal(packet) {
@@ -308,10 +308,10 @@ impl Mirrors {
         if is_alike_by_nature(packet) {
             return;
         }
-        let place = tag as usize % SAMPLES;
+        let place = tag as usize % MAX_SAMPLES;
         let old = self.samples[place];
         if old.is_live {
-            if packet.time.since(Nanos(old.time)).0 < WAIT {
+            if packet.time.since(Nanos(old.time)).0 < MAX_WAIT {
                 return;
             }
             self.decide(&old);
@@ -352,7 +352,7 @@ impl Mirrors {
             return;
         };
         tap.add(sample);
-        if tap.samples % LOOK == 0 {
+        if tap.samples % SAMPLES_PER_LOOK == 0 {
             tap.look();
         }
     }
@@ -366,7 +366,7 @@ impl Mirrors {
 
     /// A packet that was seen twice before.
     pub(super) fn third(&mut self, tag: u32, packet: &Packet) {
-        self.again(tag, packet, FURTHEST);
+        self.again(tag, packet, MAX_DISTANCE);
     }
 
     fn again(&mut self, tag: u32, packet: &Packet, distance: u64) {
@@ -375,9 +375,9 @@ impl Mirrors {
         if is_refusal(packet) {
             self.refused[hosts(packet)] = time.0;
         }
-        let sample = &mut self.samples[tag as usize % SAMPLES];
+        let sample = &mut self.samples[tag as usize % MAX_SAMPLES];
         let is_it = sample.is_live && sample.tag == tag && sample.tap == packet.tap.0;
-        if !is_it || is_alike_by_nature(packet) || time.since(Nanos(sample.time)).0 >= WAIT {
+        if !is_it || is_alike_by_nature(packet) || time.since(Nanos(sample.time)).0 >= MAX_WAIT {
             return;
         }
         if sample.again == 0 {

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use roce_model::{FlowRow, TapId};
 
 /// Rows held back until all is known, at most.
-const MOST_HELD: usize = 1 << 16;
+const MAX_HELD: usize = 1 << 16;
 
 /// How much of each flow its taps saw. Bounded: of more flows every row counts.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Sides {
 
 /// What one tap saw of one flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenByTap {
     pub(crate) tap: TapId,
     pub(crate) packets: u64,
     /// Of its data packets, those marked.
@@ -32,7 +32,7 @@ pub(crate) struct Seen {
 /// What the taps saw of one flow.
 #[derive(Debug, Default)]
 struct Side {
-    seen: Vec<Seen>,
+    seen: Vec<SeenByTap>,
     /// The tap that counts, once one had to be named.
     named: Option<TapId>,
 }
@@ -61,7 +61,7 @@ impl Sides {
     }
 
     /// Adds what a tap saw of some traffic.
-    pub(crate) fn add(&mut self, traffic: u64, seen: Seen) {
+    pub(crate) fn add(&mut self, traffic: u64, seen: SeenByTap) {
         if self.flows.len() >= self.most && !self.flows.contains_key(&traffic) {
             return;
         }
@@ -90,14 +90,14 @@ impl Sides {
         if self.complete {
             return Some(self.decide(traffic, row));
         }
-        let seen = Seen {
+        let seen = SeenByTap {
             tap: row.tap,
             packets: row.packets,
             marked: row.ce,
         };
         self.add(traffic, seen);
         self.held.push_back((traffic, row));
-        if self.held.len() <= MOST_HELD {
+        if self.held.len() <= MAX_HELD {
             return None;
         }
         let (traffic, row) = self.held.pop_front()?;

@@ -13,7 +13,7 @@ impl Number {
     pub(super) const ANSWER: u32 = 2 << 24;
 
     #[inline]
-    pub(super) fn of(roce: &Roce) -> Self {
+    pub(super) fn from_packet(roce: &Roce) -> Self {
         let opcode = roce.bth.opcode();
         let stream = match opcode.traits().is_sequenced() {
             true => Self::REQUEST,
@@ -102,7 +102,7 @@ impl Entry {
             tag,
             flow: at,
             tap: packet.tap,
-            number: Number::of(&packet.roce),
+            number: Number::from_packet(&packet.roce),
             is_used: true,
             hop_limit: packet.roce.hop_limit,
             flags,

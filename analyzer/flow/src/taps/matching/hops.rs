@@ -71,7 +71,7 @@ impl LastHop {
 }
 
 /// Packets that both taps saw from which on it is said which of them saw them first.
-const LEAST_MATCHED: u64 = 16;
+const MIN_MATCHED: u64 = 16;
 /// A way that takes longer at once may be two transmissions of one packet, each seen at one of the taps.
 const USUAL: Nanos = Nanos(1_000_000);
 
@@ -253,7 +253,7 @@ impl Hops {
     pub(super) fn stands(&self, hops: &[u32], tap: TapId) -> Option<&'static str> {
         let (mut begins, mut ends) = (false, false);
         let hops = hops.iter().filter_map(|place| self.list.get(*place as usize));
-        for hop in hops.filter(|hop| hop.matched >= LEAST_MATCHED) {
+        for hop in hops.filter(|hop| hop.matched >= MIN_MATCHED) {
             let is_first = hop.is_upwards() == (hop.low == tap);
             begins |= is_first;
             ends |= !is_first;

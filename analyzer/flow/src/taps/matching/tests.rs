@@ -3,7 +3,7 @@
 use roce_wire::{Address, Bth};
 
 use super::*;
-use crate::taps::matching::counted::Seen;
+use crate::taps::matching::counted::SeenByTap;
 
 /// A WRITE Middle of one flow; `ttl` falls along the way.
 fn packet(tap: u32, us: u64, psn: u8, ttl: u8) -> Packet {
@@ -38,39 +38,39 @@ type Found = (u32, u32, u64, u64, Option<f64>, Option<f64>);
 
 /// Taps, each with one flow at the place of its number.
 struct Run {
-    crossings: Crossings,
+    matcher: TapMatcher,
     keys: Vec<(Key, TapId)>,
 }
 
 impl Run {
     fn new() -> Self {
         let keys = (0..4)
-            .map(|tap| (Key::of_packet(&packet(tap, 0, 0, 0)), TapId(tap)))
+            .map(|tap| (Key::from_packet(&packet(tap, 0, 0, 0)), TapId(tap)))
             .collect();
         Self {
-            crossings: Crossings::new(100),
+            matcher: TapMatcher::new(100),
             keys,
         }
     }
 
     /// Takes a packet; which tap had seen it.
     fn see(&mut self, packet: Packet) -> Option<u32> {
-        let key = Key::of_packet(&packet);
+        let key = Key::from_packet(&packet);
         let keys = |at: u32| self.keys.get(at as usize).map(|(key, tap)| (key, *tap));
-        let found = self.crossings.sight(&packet, packet.tap.0, &key, keys)?;
-        let flow = FlowKey::of(&packet.roce).id();
+        let found = self.matcher.sight(&packet, packet.tap.0, &key, keys)?;
+        let flow = FlowKey::from_packet(&packet.roce).id();
         let names = || {
             Some(Ends {
                 before: flow,
                 now: flow,
             })
         };
-        self.crossings.note(&found, packet.tap.0, names);
+        self.matcher.note(&found, packet.tap.0, names);
         Some(found.flow)
     }
 
     fn hops(&self) -> Vec<Found> {
-        let rows = self.crossings.hops.rows();
+        let rows = self.matcher.hops.rows();
         rows.iter()
             .map(|row| {
                 let us = |ns: Option<f64>| ns.map(|ns| ns / 1e3);
@@ -106,7 +106,7 @@ fn from_tap_to_tap_to_tap() {
         ]
     );
     // Tap 0 saw one, taps 1 and 2 two, and each counts once.
-    assert_eq!(run.crossings.matched(), [1, 2, 2]);
+    assert_eq!(run.matcher.matched(), [1, 2, 2]);
 }
 
 #[test]
@@ -196,12 +196,12 @@ fn memory_is_bounded() {
             now: flow(number),
         };
         let mut last = LastHop::NONE;
-        run.crossings
+        run.matcher
             .hops
             .note(&mut last, 0, || Some(ends), &tap(0), &tap(1));
-        run.crossings.sides.add(
+        run.matcher.sides.add(
             number,
-            Seen {
+            SeenByTap {
                 tap: TapId(0),
                 packets: 1,
                 marked: 0,
@@ -219,8 +219,8 @@ type Losses = (u32, u32, u64, u64, Option<u32>);
 impl Run {
     /// What was lost between taps, when PSNs before `acked` were acknowledged.
     fn losses(mut self, acked: u32) -> Vec<Losses> {
-        self.crossings.conclude(|_, psn| psn.value() < acked);
-        let rows = self.crossings.hops.rows();
+        self.matcher.conclude(|_, psn| psn.value() < acked);
+        let rows = self.matcher.hops.rows();
         rows.iter()
             .map(|row| {
                 let (from, to) = (row.from_tap.0, row.to_tap.0);
@@ -327,7 +327,7 @@ fn a_capture_that_misses_packets_makes_no_losses_of_the_network() {
     for psn in 20..30 {
         run.see(packet(0, u64::from(psn) * 10, psn, 64));
     }
-    run.crossings.lost(TapId(1), Nanos(1_000_400_000));
+    run.matcher.lost(TapId(1), Nanos(1_000_400_000));
     run.pass(400, 20..40);
     assert_eq!(run.losses(40), [(0, 1, 0, 0, None)]);
 }
@@ -444,7 +444,7 @@ fn the_tap_that_saw_most_counts() {
     let mut sides = Sides::new(9);
     sides.add(
         7,
-        Seen {
+        SeenByTap {
             tap: TapId(1),
             packets: 5,
             marked: 0,

@@ -28,7 +28,7 @@ fn row(times: &Times) -> FlowRow {
 #[test]
 fn more_than_there_is_room_for() {
     let mut times = Times::default();
-    let most = MOST as u64;
+    let most = MAX_OUTSTANDING as u64;
     // 100 requests at 1, 2, ... us; the first 64 of them are remembered.
     for psn in 0..100 {
         times.sent(&message(psn, u64::from(psn) + 1, true));

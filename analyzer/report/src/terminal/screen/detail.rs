@@ -11,7 +11,7 @@ use super::super::number::{ABSENT, bytes, count, float, percent, plural, rate, s
 use super::Shown;
 use super::flows::{process, rivals, strip, time};
 use super::head::moment;
-use super::history::{Cell, KEPT};
+use super::history::{Cell, MAX_INTERVALS};
 use super::state::{Event, Flow};
 
 /// Flows to the same destination that are named.
@@ -121,7 +121,11 @@ fn peer(shown: &Shown<'_>, flow: &Flow) -> String {
 
 /// A strip for everything that a flow has, with the value in the interval that is looked at.
 fn timelines(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
-    let room = shown.style.width.saturating_sub(TITLE + VALUE + 2).min(KEPT);
+    let room = shown
+        .style
+        .width
+        .saturating_sub(TITLE + VALUE + 2)
+        .min(MAX_INTERVALS);
     let cells = flow.until(interval, room);
     let now = flow.at(interval);
     let line = |title: &str, value: String, strip: String| {

@@ -9,7 +9,7 @@ use super::super::ink::{Ink, clean, shorten, width};
 use super::super::number::{ABSENT, bytes, float, rate_of, share, short_count};
 use super::super::strip::Column as Bar;
 use super::Shown;
-use super::history::{Cell, KEPT};
+use super::history::{Cell, MAX_INTERVALS};
 use super::state::Flow;
 use super::view::{View, lately};
 
@@ -95,7 +95,7 @@ fn lay_out(shown: &Shown<'_>, flows: &[&Flow], interval: u64, (top, all): (usize
     }
     let left = style.width.saturating_sub(taken(&columns) + 2);
     let name = longest.min(left.saturating_sub(STRIP + 1));
-    let strip_room = left.saturating_sub(name + 1).min(KEPT / 2);
+    let strip_room = left.saturating_sub(name + 1).min(MAX_INTERVALS / 2);
     let name = longest.min(left.saturating_sub(strip_room + 1));
     let end = top + flows.len();
     let title = if top > 0 || end < all {

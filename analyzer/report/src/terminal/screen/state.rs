@@ -9,14 +9,14 @@ use roce_model::{
     TapId, TimelineColumns,
 };
 
-use super::history::{Cell, History, KEPT};
+use super::history::{Cell, History, MAX_INTERVALS};
 
 /// Flows that are kept at a time: 60 MB when each of them has been active in all intervals that are kept.
-const MOST_FLOWS: usize = 4096;
+const MAX_FLOWS: usize = 4096;
 /// Flows whose names are kept.
-const MOST_NAMES: usize = 1 << 18;
+const MAX_NAMES: usize = 1 << 18;
 /// Events that are kept of a flow, and of everything that is no flow's.
-const MOST_EVENTS: usize = 64;
+const MAX_EVENTS: usize = 64;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,7 +146,7 @@ impl State {
 
     pub(super) fn opened(&mut self, keys: &[FlowKey]) {
         for key in keys {
-            if self.names.len() < MOST_NAMES {
+            if self.names.len() < MAX_NAMES {
                 self.names.insert(key.id(), *key);
             }
         }
@@ -181,7 +181,7 @@ impl State {
     /// The oldest interval that can be looked at.
     pub(super) fn oldest(&self) -> Option<u64> {
         let newest = self.newest()?;
-        Some(newest.saturating_sub(KEPT as u64 - 1).max(self.first?))
+        Some(newest.saturating_sub(MAX_INTERVALS as u64 - 1).max(self.first?))
     }
 
     /// When an interval begins.
@@ -268,7 +268,7 @@ impl State {
         *first = interval.min(*first);
         // A row that comes late.
         self.sums.remove(&interval);
-        if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&id) {
+        if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&id) {
             self.others.add(interval, cell);
             return;
         }
@@ -319,7 +319,7 @@ impl State {
                 .at(row)
                 .and_then(|id| self.flows.get_mut(&FlowId(*id)));
             let events = flow.map_or(&mut self.of_no_flow, |flow| &mut flow.events);
-            if events.len() >= MOST_EVENTS {
+            if events.len() >= MAX_EVENTS {
                 events.pop_front();
             }
             events.push_back(event);
@@ -329,7 +329,7 @@ impl State {
     pub(super) fn progress(&mut self, progress: &Progress<'_>) {
         self.complete = self.complete.max(progress.complete);
         self.add_up();
-        if self.flows.len() >= MOST_FLOWS
+        if self.flows.len() >= MAX_FLOWS
             && let Some(oldest) = self.oldest()
         {
             // Flows that nothing is kept of make room.

@@ -24,7 +24,7 @@ fn key(source: u8, destination: u8, qpn: u32) -> FlowKey {
         source: Address::v4([10, 77, 0, source]),
         destination: Address::v4([10, 77, 0, destination]),
         destination_qpn: Qpn::new(qpn),
-        ..FlowKey::of(&Packet::default().roce)
+        ..FlowKey::from_packet(&Packet::default().roce)
     }
 }
 

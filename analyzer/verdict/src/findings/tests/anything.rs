@@ -8,7 +8,7 @@ use roce_model::{
 
 use super::super::super::{Settings, Verdicts};
 use super::*;
-use crate::host_pairs::Ways;
+use crate::host_pairs::HostPairs;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -167,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
     #[test]
     fn goes_in(steps in prop::collection::vec(step(), 0..60), looked in 0..60usize, receivers in prop::collection::vec((0..4u8, 0..4u8, number()), 0..4), totals in prop::array::uniform4(number())) {
-        let (mut verdicts, mut ways) = (Verdicts::new(Settings::default()), Ways::default());
+        let (mut verdicts, mut ways) = (Verdicts::new(Settings::default()), HostPairs::default());
         let mut so_far = None;
         for (at, step) in steps.iter().cloned().enumerate() {
             if at == looked {
@@ -181,7 +181,7 @@ proptest! {
             match step {
                 Step::Begin(time) => verdicts.begin_bin(Nanos(time)),
                 Step::Row(row, source, destination) => {
-                    let way = ways.of(Groups::of(row.tap, host(source), host(destination)));
+                    let way = ways.find_or_add(Groups::new(row.tap, host(source), host(destination)));
                     verdicts.row(&row, way, &ways);
                 }
                 Step::Event(event) => verdicts.event(&event),

@@ -4,7 +4,7 @@ use super::super::super::rows::flow_to;
 use super::*;
 
 fn class_of(dscp: Option<u8>, pcp: Option<u8>, change: fn(&mut FlowRow)) -> Option<FindingRow> {
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.summary.cnp_receivers = vec![CnpReceiver {
         dscp,
         pcp,
@@ -103,7 +103,7 @@ fn directions_of_a_connection_in_different_classes() {
 #[test]
 fn many_queue_pairs_on_few_ports() {
     let verdict = |flows: u16, ports: u16, change: fn(&mut FlowRow)| {
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         for at in 0..flows {
             let mut row = flow_to(1, 2, 0x100 + u32::from(at));
             row.source_port = Some(0xc000 + at % ports);
@@ -137,7 +137,7 @@ fn packets_smaller_than_they_could_be() {
     let verdict = |mtu: u32, others: &[(u8, u8, u32)], payload: u64| {
         let mut small = flow(1, 2);
         (small.path_mtu, small.payload_bytes) = (Some(mtu), payload);
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         run.closed(&small);
         for (source, destination, mtu) in others {
             let mut row = flow(*source, *destination);

@@ -7,7 +7,7 @@ use super::super::super::rows::{Did, at_tap};
 use super::*;
 
 fn run_with(rows: &[&FlowRow], receivers: &[CnpReceiver]) -> RunSummary {
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.summary.cnp_receivers = receivers.to_vec();
     for row in rows {
         run.closed(row);
@@ -239,7 +239,7 @@ fn the_first_of_two_taps_stands_at_the_sender() {
     let mut data = flow(1, 2);
     (data.cnp, data.cnp_windows, data.cnp_windows_over) = (Some(400), 40, 40);
     let with = |from: u32, to: u32, ce: u64| {
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         run.summary.hops = vec![HopRow {
             flow_id: data.flow_id,
             from_tap: TapId(from),
@@ -282,7 +282,7 @@ fn cnps_too_fast_or_too_late() {
     assert_eq!(verdict(&[&data]), None, "too few");
     // Stamps of microseconds cannot tell 3,999 ns.
     (data.cnp_interval_count, data.cnp_interval_p50_ns) = (16, Some(3_999));
-    let mut coarse = Run::new();
+    let mut coarse = TestRun::new();
     coarse.summary.taps[0].stamp_quantum_ns = 1_000;
     coarse.closed(&data);
     assert!(finding(&coarse.conclude(), "cnp.pacing").is_none());
@@ -320,7 +320,7 @@ fn an_incast_is_told_with_its_worst_destination() {
     ];
     let rows = |flows: &[usize]| -> Vec<usize> { flows.to_vec() };
     let during = |bins: u64, picked: Vec<usize>, change: fn(&mut TimelineRow)| {
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         for ms in 0..bins {
             let rows: Vec<Did<'_>> = picked.iter().map(|at| (&flows[*at], change)).collect();
             run.bin(ms, &rows, &[]);
@@ -379,7 +379,7 @@ fn an_incast_that_two_taps_saw_is_one() {
             row
         })
         .collect();
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     let rows: Vec<Did<'_>> = flows
         .iter()
         .chain(&elsewhere)
@@ -390,7 +390,7 @@ fn an_incast_that_two_taps_saw_is_one() {
     assert_eq!(run.episodes.len(), 2, "each tap has its own");
     assert_eq!(count(fired(&run, "incast"), "episodes"), 1);
     // Where only the tap that does not count saw it, it is told.
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     let rows: Vec<Did<'_>> = elsewhere.iter().map(|flow| (flow, marked as _)).collect();
     run.bin(0, &rows, &[]);
     assert_eq!(count(fired(&run.conclude(), "incast"), "episodes"), 1);
@@ -400,7 +400,7 @@ fn an_incast_that_two_taps_saw_is_one() {
 fn shares_that_are_not_fair() {
     let flows = [flow(1, 9), flow(2, 9), flow(3, 9)];
     let shared = |bins: u64, change: fn(&mut TimelineRow)| {
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         for ms in 0..bins {
             let rows: Vec<Did<'_>> = vec![(&flows[0], change), (&flows[1], marked), (&flows[2], marked)];
             run.bin(ms, &rows, &[]);
@@ -432,7 +432,7 @@ fn shares_that_are_not_fair() {
 }
 
 fn pauses(length: u64, pause: u64, priority: u32) -> RunSummary {
-    let mut run = Run::with(Settings {
+    let mut run = TestRun::with(Settings {
         link_rate: Some(100_000_000_000),
         ..Settings::default()
     });
@@ -484,7 +484,7 @@ fn a_priority_that_stands_still() {
 #[test]
 fn pause_frames_without_the_links_speed() {
     let frames = |kind: PauseKind, frames: u64, quanta: u16| {
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         for at in 0..frames {
             let frame = PauseFrame {
                 before: 0,
@@ -535,7 +535,7 @@ fn pause_frames_without_the_links_speed() {
 fn the_share_of_a_pause_by_speed() {
     // 30 pauses of 247 us in 10 ms: 74 %. Each begins with 65,535 quanta and ends with a frame of 0: 65,535 x 512 bits take
     // 41.9 us at 800 Gbit/s, so that at this speed they are 30 x 41.9 us long: 12.6 %. At 50 Gbit/s they would last 671 us.
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.summary.taps = vec![TapRow {
         first_time: Some(Nanos(0)),
         last_time: Some(Nanos(10 * MS)),

@@ -9,7 +9,7 @@ fn wrong_checksums() {
     let verdict = |bad: u64, checked: u64| {
         let mut data = flow(1, 2);
         data.icrc_bad = bad;
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         (run.summary.totals.icrc_bad, run.summary.totals.icrc_checked) = (bad, checked);
         run.closed(&data);
         finding(&run.conclude(), "icrc.bad").cloned()
@@ -31,7 +31,7 @@ fn wrong_checksums() {
 }
 
 fn quality(change: fn(&mut RunSummary)) -> Option<FindingRow> {
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     let data = flow(1, 2);
     run.closed(&data).closed(&back(&data));
     change(&mut run.summary);
@@ -103,7 +103,7 @@ fn captures_that_were_put_right_say_so() {
         ..roce_model::TapRow::default()
     };
     let of = |tap: roce_model::TapRow| {
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         run.summary.taps = vec![tap];
         run.conclude()
     };

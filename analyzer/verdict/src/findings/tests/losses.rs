@@ -76,8 +76,8 @@ fn where_packets_were_lost() {
 }
 
 /// Two files; the second one's packets came first, so its tap has the lower number.
-fn two_taps() -> Run {
-    let mut run = Run::new();
+fn two_taps() -> TestRun {
+    let mut run = TestRun::new();
     let tap = |tap: u32, input: &str| TapRow {
         tap: TapId(tap),
         input: input.to_owned().into(),
@@ -172,7 +172,7 @@ fn what_the_capture_lost_is_told_apart() {
 fn timeouts_are_told_with_the_silence_before_them() {
     let mut data = flow(1, 2);
     (data.resend_runs, data.runs_timeout, data.runs_nak) = (3, 2, 1);
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     run.bin(
         900,
         &[(&data, |_| {})],
@@ -201,7 +201,7 @@ fn timeouts_are_told_with_the_silence_before_them() {
 fn a_stall_is_silence_in_a_message_and_not_a_short_one() {
     let data = flow(1, 2);
     let stalled = |length: u64, lost: u64, change: fn(&mut TimelineRow)| {
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         run.summary.taps = vec![TapRow {
             frames_lost: lost,
             ..TapRow::default()
@@ -249,7 +249,7 @@ fn receivers_without_buffers() {
     let data = flow(1, 2);
     let mut naks = back(&data);
     naks.rnr_naks = 2;
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     let nak = |time| event(EventKind::RnrNak, &naks, time, 10_000, "");
     run.bin(0, &[(&naks, |row| row.rnr_naks = 2)], &[nak(1), nak(2)]);
     run.closed(&data).closed(&naks);
@@ -275,7 +275,7 @@ fn errors_that_end_a_connection_are_critical() {
         naks.nak_invalid_request,
         naks.nak_remote_access,
     ) = (6, 3, 1, 2);
-    let mut run = Run::new();
+    let mut run = TestRun::new();
     let nak = |time, syndrome| event(EventKind::Nak, &naks, time, syndrome, "");
     run.bin(0, &[(&naks, |_| {})], &[nak(5, 0x60), nak(7, 0x61), nak(9, 0x62)]);
     run.closed(&naks);

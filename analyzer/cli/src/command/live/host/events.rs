@@ -19,7 +19,7 @@ use crate::output::messages;
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Events this close to each other, in ns, stand together in the stream: drops of packets come in floods.
-const TOGETHER: u64 = 20_000;
+const MAX_DISTANCE: u64 = 20_000;
 
 /// Addresses of a device are read again after this time, when it gets a queue pair for datagrams.
 const ADDRESSES_AGE: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ impl Events {
                 polled = Instant::now();
                 self.counters.poll(time_of_day(), &mut events);
             }
-            for together in events.chunk_by(|first, next| next.time.since(first.time).0 < TOGETHER) {
+            for together in events.chunk_by(|first, next| next.time.since(first.time).0 < MAX_DISTANCE) {
                 if !add(notes, together) {
                     lost += together.len() as u64;
                 }

@@ -18,7 +18,7 @@ use crate::output::messages;
 /// Bytes that a record has of a packet.
 pub(super) const BYTES: u32 = 96;
 /// The same of the connection manager's packets.
-const MOST_BYTES: u32 = 384;
+const MAX_BYTES: u32 = 384;
 /// So long it waits for packets before it says that there are none.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// So long packets gather: one at a time they would fill the queue with portions of one.
@@ -64,7 +64,7 @@ impl Tap {
             link: LinkType::ETHERNET,
             name: Some(name.to_owned()),
             description: None,
-            snaplen: MOST_BYTES,
+            snaplen: MAX_BYTES,
             fcs_bytes: 0,
             quantum_ns: 1,
             dropped: None,

@@ -24,7 +24,7 @@ impl Flow {
         decisions
     }
 
-    fn fates(&mut self) -> Fates {
+    fn fates(&mut self) -> LossCounts {
         self.tracker.take_holes(true, false);
         self.tracker.fates()
     }
@@ -47,7 +47,7 @@ fn paired(reordered: bool) -> Flow {
 fn the_answer_to_a_nak_shows_that_what_came_before_was_late() {
     for reordered in [false, true] {
         let mut flow = paired(reordered);
-        let late_before = flow.fates()[Fate::Reordered as usize];
+        let late_before = flow.fates()[LossClass::Reordered as usize];
         assert_eq!(flow.see(7), gap(6, 1));
         flow.nak(6);
         // 1 us after the NAK: 6. 20 us after that the sender goes back to it, as the NAK says.
@@ -58,8 +58,12 @@ fn the_answer_to_a_nak_shows_that_what_came_before_was_late() {
         assert_eq!(flow.decisions()[0], (Judged::Late, 6));
         flow.tracker.close(Nanos(flow.now));
         let fates = flow.fates();
-        assert_eq!(fates[Fate::NetworkLost as usize], 0, "{reordered}");
-        assert_eq!(fates[Fate::Reordered as usize], late_before + 1, "{reordered}");
+        assert_eq!(fates[LossClass::NetworkLost as usize], 0, "{reordered}");
+        assert_eq!(
+            fates[LossClass::Reordered as usize],
+            late_before + 1,
+            "{reordered}"
+        );
         let runs: Vec<_> = core::iter::from_fn(|| flow.tracker.take_ended(true)).collect();
         let runs: Vec<_> = runs.iter().map(|run| (run.first.value(), run.trigger)).collect();
         assert_eq!(runs, [(6, Trigger::Nak)], "one run, the true one");
@@ -84,8 +88,8 @@ fn what_a_nak_names_is_unclear_alone_only_where_packets_come_late() {
         assert_eq!(flow.decisions(), [(judged, 6)]);
         flow.tracker.close(Nanos(flow.now));
         let fates = flow.fates();
-        assert_eq!(fates[Fate::NetworkLost as usize], u64::from(!reordered));
-        assert_eq!(fates[Fate::Unresolved as usize], u64::from(reordered));
+        assert_eq!(fates[LossClass::NetworkLost as usize], u64::from(!reordered));
+        assert_eq!(fates[LossClass::Unresolved as usize], u64::from(reordered));
     }
 }
 
@@ -170,12 +174,12 @@ fn a_new_identification_is_a_new_transmission() {
 #[test]
 fn a_named_loss_is_one_when_the_capture_goes_on_for_a_while() {
     // 100 us are left for it to come late.
-    for (after, fate) in [(99_000, Fate::Unresolved), (101_000, Fate::NetworkLost)] {
+    for (after, class) in [(99_000, LossClass::Unresolved), (101_000, LossClass::NetworkLost)] {
         let mut flow = paired(false);
         flow.see(7);
         flow.nak(6);
         flow.tracker.close(Nanos(flow.now + after));
-        assert_eq!(flow.fates()[fate as usize], 1);
+        assert_eq!(flow.fates()[class as usize], 1);
     }
 }
 
@@ -211,7 +215,11 @@ fn the_path_mtu_shows_afterwards_which_reads_are_missing() {
     assert_eq!(flow.take(&late), FILLS);
     flow.tracker.close(Nanos(flow.now));
     flow.tracker.take_holes(true, true);
-    assert_eq!(flow.tracker.fates()[Fate::Reordered as usize], 1, "one request");
+    assert_eq!(
+        flow.tracker.fates()[LossClass::Reordered as usize],
+        1,
+        "one request"
+    );
 }
 
 #[test]
@@ -235,7 +243,7 @@ fn a_read_that_came_before_the_path_mtu_was_known_is_not_missing() {
     assert_eq!(gaps, [(Psn::new(14), 4)]);
     flow.tracker.close(Nanos(flow.now));
     let holes = flow.tracker.take_holes(true, true);
-    let fates: Vec<_> = holes.iter().map(|hole| hole.fate).collect();
-    assert_eq!(fates, [Fate::Reordered]);
+    let fates: Vec<_> = holes.iter().map(|hole| hole.class).collect();
+    assert_eq!(fates, [LossClass::Reordered]);
     assert_eq!(flow.tracker.reordering().time(), Some(Nanos(1_000)));
 }

@@ -258,7 +258,7 @@ fn a_mirror_that_ends_is_forgotten() {
 
 #[test]
 fn distances_lie_in_their_classes() {
-    for distance in 0..FURTHEST {
+    for distance in 0..MAX_DISTANCE {
         let class = scale(distance);
         assert!(class < SCALES && distance < end_of(class), "{distance}");
         assert!(class == 0 || end_of(class - 1) <= distance, "{distance}");
