@@ -31,7 +31,7 @@ use crate::congestion::pauses::Pauses;
 use crate::congestion::recent_marks::Marks;
 use crate::counts::Counts;
 use crate::pairing::host_queue_pairs::QueuePairs;
-use crate::pairing::known_peers::{Exchanges, KnownPeers, Latest};
+use crate::pairing::known_peers::{BoundedMap, Exchanges, KnownPeers, bounded_map};
 use crate::pairing::outstanding::Outstanding;
 use crate::pairing::shared_ports::SharedPorts;
 use crate::psn::holes::MAX_OPEN_HOLES;
@@ -178,7 +178,7 @@ pub struct Analysis {
     /// When it lost some last, by tap; 0: never.
     lost_at: Vec<Nanos>,
     /// When two hosts were first seen at a tap, by their hash; of the latest 65,536 of them.
-    begun: Latest<u64, Nanos>,
+    begun: BoundedMap<u64, Nanos>,
     /// What several taps saw; from the second tap on.
     matcher: Option<Box<TapMatcher>>,
     first_tap: Option<TapId>,
@@ -242,7 +242,7 @@ impl Analysis {
             copies: Vec::new(),
             losses: Vec::new(),
             lost_at: Vec::new(),
-            begun: Latest::new(1 << 16),
+            begun: bounded_map(),
             matcher: None,
             first_tap: None,
             taps: 0,

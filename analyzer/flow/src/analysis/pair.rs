@@ -34,8 +34,10 @@ const MAX_SIBLINGS: usize = 256;
 impl Analysis {
     /// A flow was opened, with a packet at `time`: perhaps the first one of its two hosts.
     pub(super) fn begin_hosts(&mut self, at: u32, time: Nanos) {
-        self.begun
-            .or_insert(both_ways(&self.table.cold[at as usize]), time);
+        let hosts = both_ways(&self.table.cold[at as usize]);
+        if !self.begun.contains(&hosts) {
+            self.begun.put(hosts, time);
+        }
     }
 
     /// From when on answers between a flow's hosts are for requests that were captured, too: a while after the first of
@@ -43,7 +45,7 @@ impl Analysis {
     fn settled(&self, at: u32) -> Nanos {
         let tap = self.table.hot[at as usize].tap.0 as usize;
         let lost = self.lost_at.get(tap).copied().unwrap_or_default();
-        let begun = self.begun.of(&both_ways(&self.table.cold[at as usize]));
+        let begun = self.begun.peek(&both_ways(&self.table.cold[at as usize])).copied();
         Nanos(
             begun
                 .unwrap_or_default()

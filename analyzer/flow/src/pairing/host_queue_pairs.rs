@@ -7,7 +7,7 @@ use std::sync::Arc;
 use roce_model::{FlowKey, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind};
 use roce_wire::{Address, Psn, Qpn, Service};
 
-use crate::pairing::known_peers::Latest;
+use crate::pairing::known_peers::{BoundedMap, bounded_map};
 
 /// Queue pairs, and directions of their connections, kept at once.
 const MAX_QUEUE_PAIRS: usize = 1 << 16;
@@ -59,19 +59,19 @@ type Known = (QueuePairChange, Option<Arc<Process>>);
 #[derive(Clone, Debug)]
 pub struct QueuePairs {
     known: HashMap<Name, Known, foldhash::fast::RandomState>,
-    reported: Latest<QpDirection, Reported>,
+    reported: BoundedMap<QpDirection, Reported>,
     addresses: HashMap<Option<Arc<str>>, Vec<Address>, foldhash::fast::RandomState>,
     /// Whose queue pairs for datagrams are, by address and number.
-    datagrams: Latest<(Address, Qpn), Arc<Process>>,
+    datagrams: BoundedMap<(Address, Qpn), Arc<Process>>,
 }
 
 impl Default for QueuePairs {
     fn default() -> Self {
         Self {
             known: HashMap::default(),
-            reported: Latest::new(MAX_QUEUE_PAIRS),
+            reported: bounded_map(),
             addresses: HashMap::default(),
-            datagrams: Latest::new(MAX_QUEUE_PAIRS),
+            datagrams: bounded_map(),
         }
     }
 }
@@ -89,7 +89,7 @@ impl QueuePairs {
                 let process = event.process.clone().map(Arc::new);
                 if let Some(process) = process.as_ref().filter(|_| *kind == QueuePairKind::Ud) {
                     for address in self.addresses.get(&event.device).into_iter().flatten() {
-                        self.datagrams.insert((*address, *qpn), Arc::clone(process));
+                        self.datagrams.put((*address, *qpn), Arc::clone(process));
                     }
                 }
                 if self.known.len() < MAX_QUEUE_PAIRS {
@@ -152,14 +152,14 @@ impl QueuePairs {
             qpn: connection.local_qpn,
         };
         // Where both ends are on one host, the other one may have reported its side of the same two.
-        let sides = |latest: &Latest<QpDirection, Reported>, direction: &QpDirection, peer: Qpn| {
-            let before = latest.get(direction).filter(|reported| reported.peer == peer);
+        let sides = |latest: &BoundedMap<QpDirection, Reported>, direction: &QpDirection, peer: Qpn| {
+            let before = latest.peek(direction).filter(|reported| reported.peer == peer);
             before.map_or((None, None), |reported| {
                 (reported.sender.clone(), reported.receiver.clone())
             })
         };
         let (_, receiver) = sides(&self.reported, &out, connection.local_qpn);
-        self.reported.insert(
+        self.reported.put(
             out,
             Reported {
                 peer: connection.local_qpn,
@@ -168,7 +168,7 @@ impl QueuePairs {
             },
         );
         let (sender, _) = sides(&self.reported, &back, connection.remote_qpn);
-        self.reported.insert(
+        self.reported.put(
             back,
             Reported {
                 peer: connection.remote_qpn,
@@ -180,7 +180,7 @@ impl QueuePairs {
 
     /// What was reported of a flow.
     pub(crate) fn reported(&self, key: &FlowKey) -> Option<&Reported> {
-        self.reported.get(&QpDirection {
+        self.reported.peek(&QpDirection {
             source: key.source,
             destination: key.destination,
             qpn: key.destination_qpn,
@@ -201,7 +201,7 @@ impl QueuePairs {
             (key.destination, key.destination_qpn),
         ];
         let ends = ends.into_iter().filter(|_| key.service == Service::Ud);
-        let datagrams = ends.filter_map(|end| self.datagrams.get(&end));
+        let datagrams = ends.filter_map(|end| self.datagrams.peek(&end));
         connected.chain(datagrams).map(Arc::as_ref)
     }
 }

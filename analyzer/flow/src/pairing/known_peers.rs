@@ -1,67 +1,24 @@
 //! Pairings that are known before their flows, or longer than them: what the connection manager's messages say, and the
 //! pairings of flows that were closed early. Bounded: the oldest is forgotten.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
+use core::hash::Hash;
+use core::num::NonZeroUsize;
 
+use lru::LruCache;
 use roce_model::{FlowKey, TapId};
 use roce_wire::{Address, Psn, Qpn};
 
 use crate::pairing::evidence::Pairing;
 
-/// Exchanges, and promises, kept at once.
-const MAX_KNOWN: usize = 1 << 16;
+/// Maximum number of entries of one map: CM exchanges, known peers, connections that hosts reported.
+const MAX_KNOWN: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("not zero");
 
-/// A map that forgets the oldest.
-#[derive(Clone, Debug)]
-pub(crate) struct Latest<K, V> {
-    map: HashMap<K, V, foldhash::fast::RandomState>,
-    /// Keys in the order in which they came; some are gone from the map.
-    order: VecDeque<K>,
-    most: usize,
-}
+/// A map that forgets the entry that was set longest ago. Lookups by `peek` do not make an entry newer.
+pub(crate) type BoundedMap<K, V> = LruCache<K, V, foldhash::fast::RandomState>;
 
-impl<K: Copy + Eq + Hash, V> Latest<K, V> {
-    pub(crate) fn new(most: usize) -> Self {
-        Self {
-            map: HashMap::default(),
-            order: VecDeque::new(),
-            most,
-        }
-    }
-
-    /// What is known of `key`.
-    pub(crate) fn of(&self, key: &K) -> Option<V>
-    where
-        V: Copy,
-    {
-        self.map.get(key).copied()
-    }
-
-    /// Adds it unless it is known.
-    pub(crate) fn or_insert(&mut self, key: K, value: V) {
-        if !self.map.contains_key(&key) {
-            self.insert(key, value);
-        }
-    }
-
-    /// The same, where it is.
-    pub(crate) fn get(&self, key: &K) -> Option<&V> {
-        self.map.get(key)
-    }
-
-    /// Adds it, in place of what was known.
-    pub(crate) fn insert(&mut self, key: K, value: V) {
-        if self.map.insert(key, value).is_some() {
-            return;
-        }
-        self.order.push_back(key);
-        while self.order.len() > self.most {
-            if let Some(oldest) = self.order.pop_front() {
-                self.map.remove(&oldest);
-            }
-        }
-    }
+/// A map of [`MAX_KNOWN`] entries at most.
+pub(crate) fn bounded_map<K: Eq + Hash, V>() -> BoundedMap<K, V> {
+    LruCache::with_hasher(MAX_KNOWN, foldhash::fast::RandomState::default())
 }
 
 /// One connection as its two ends name it: where the REQ was seen, who sent it to whom, and the id that its sender gave.
@@ -87,18 +44,18 @@ pub(crate) enum Step {
 
 /// The connection manager's exchanges (IBTA 12.6): REQ and REP of one connection name the two queue pairs.
 #[derive(Debug)]
-pub(crate) struct Exchanges(Latest<ExchangeKey, Exchange>);
+pub(crate) struct Exchanges(BoundedMap<ExchangeKey, Exchange>);
 
 impl Default for Exchanges {
     fn default() -> Self {
-        Self(Latest::new(MAX_KNOWN))
+        Self(bounded_map())
     }
 }
 
 impl Exchanges {
     /// A REQ.
     pub(crate) fn request(&mut self, key: ExchangeKey, end: End) -> Step {
-        let known = self.0.map.get(&key).map(|exchange| exchange.requester);
+        let known = self.0.peek(&key).map(|exchange| exchange.requester);
         if known == Some(end) {
             return Step::Repeated;
         }
@@ -106,13 +63,13 @@ impl Exchanges {
             requester: end,
             responder: None,
         };
-        self.0.insert(key, exchange);
+        self.0.put(key, exchange);
         Step::New(None)
     }
 
     /// A REP to the REQ of `key`.
     pub(crate) fn reply(&mut self, key: &ExchangeKey, end: End) -> Step {
-        let Some(exchange) = self.0.map.get_mut(key) else {
+        let Some(exchange) = self.0.peek_mut(key) else {
             return Step::New(None);
         };
         if exchange.responder.replace(end) == Some(end) {
@@ -123,7 +80,7 @@ impl Exchanges {
 
     /// The connection is over, or did not come about: its two queue pairs, the REQ's first, as far as they are known.
     pub(crate) fn end(&mut self, key: &ExchangeKey) -> Option<(Qpn, Option<Qpn>)> {
-        let exchange = self.0.map.remove(key)?;
+        let exchange = self.0.pop(key)?;
         Some((exchange.requester.0, exchange.responder.map(|(qpn, _)| qpn)))
     }
 }
@@ -162,33 +119,33 @@ pub(crate) struct KnownPeer {
 
 /// Pairings of flows that there are not, or not always.
 #[derive(Debug)]
-pub(crate) struct KnownPeers(Latest<Direction, KnownPeer>);
+pub(crate) struct KnownPeers(BoundedMap<Direction, KnownPeer>);
 
 impl Default for KnownPeers {
     fn default() -> Self {
-        Self(Latest::new(MAX_KNOWN))
+        Self(bounded_map())
     }
 }
 
 impl KnownPeers {
     /// Remembers the other direction of a flow.
     pub(crate) fn remember(&mut self, of: Direction, known: KnownPeer) {
-        self.0.insert(of, known);
+        self.0.put(of, known);
     }
 
     /// What is remembered of a flow.
     pub(crate) fn get(&self, direction: &Direction) -> Option<KnownPeer> {
-        self.0.map.get(direction).copied()
+        self.0.peek(direction).copied()
     }
 
     /// It no longer holds.
     pub(crate) fn forget(&mut self, of: &Direction) {
-        self.0.map.remove(of);
+        self.0.pop(of);
     }
 
     /// Whether there are none: then no flow need be looked up.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.map.is_empty()
+        self.0.is_empty()
     }
 }
 
@@ -230,18 +187,19 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_forgotten() {
-        let mut latest = Latest::new(3);
-        for key in 0..4 {
-            latest.insert(key, ());
+    fn the_oldest_exchange_is_forgotten() {
+        let mut exchanges = Exchanges::default();
+        let most = u32::try_from(MAX_KNOWN.get()).unwrap();
+        exchanges.request(key(0), end(0x11));
+        exchanges.request(key(1), end(0x12));
+        // The first one ends and is made again: from now on the second one is the oldest.
+        assert_eq!(exchanges.end(&key(0)), Some((Qpn::new(0x11), None)));
+        exchanges.request(key(0), end(0x11));
+        for id in 2..=most {
+            exchanges.request(key(id), end(0x13));
         }
-        let mut left: Vec<_> = latest.map.keys().copied().collect();
-        left.sort_unstable();
-        assert_eq!(left, [1, 2, 3]);
-        latest.map.remove(&2);
-        for key in 10..100 {
-            latest.insert(key, ());
-        }
-        assert!(latest.map.len() <= 3 && latest.order.len() <= 3);
+        assert_eq!(exchanges.end(&key(1)), None);
+        assert_eq!(exchanges.end(&key(0)), Some((Qpn::new(0x11), None)));
+        assert_eq!(exchanges.end(&key(2)), Some((Qpn::new(0x13), None)));
     }
 }
