@@ -24,6 +24,7 @@ mod taps;
 mod time;
 mod timeline;
 mod totals;
+mod vantage;
 
 pub use activity::Active;
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
@@ -50,6 +51,7 @@ pub use taps::{CnpReceiver, TapColumns, TapRow};
 pub use time::{Nanos, Span};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
+pub use vantage::{HostVantage, Vantage};
 
 // What rows are made of, for those who see the packets only through this crate.
 pub use roce_wire::{Address, Cut, Layer, MacAddress, Opcode, Pause, PauseKind, Psn, Qpn, RnrTimer, Service};

@@ -180,12 +180,14 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::super::rows::{TestRun, flow};
+    use roce_model::Vantage;
+
     use super::*;
     use roce_model::FindingRow;
 
     fn working(after: fn(&mut TimelineRow), notify: bool) -> FindingRow {
         let mut data = flow(1, 9);
-        (data.ce, data.cnp, data.vantage) = (100, Some(5), Some("receiver"));
+        (data.ce, data.cnp, data.vantage) = (100, Some(5), Some(Vantage::Receiver));
         let mut run = TestRun::new();
         let marked: fn(&mut TimelineRow) = if notify {
             |row| {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Address, FlowRow, RunSummary, TapId, TapRow, VantageRow};
+use roce_model::{Address, FlowRow, HostVantage, RunSummary, TapId, TapRow, Vantage, VantageRow};
 
 use super::numbers::{counted, reaches};
 
@@ -17,7 +17,6 @@ const AGREEMENT: f64 = 0.9;
 const NEAR: usize = 0;
 const FAR: usize = 1;
 const BETWEEN: usize = 2;
-const NAMES: [&str; 3] = ["near", "far", "between"];
 
 /// What the flows of one host say at one tap.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +35,7 @@ struct Host {
 /// What the data flows at a tap say.
 #[derive(Clone, Copy, Debug)]
 enum Tap {
-    All(&'static str),
+    All(Vantage),
     Mixed,
 }
 
@@ -51,10 +50,10 @@ impl Vantages {
     pub(super) fn flow(&mut self, row: &FlowRow) {
         // On its way from its source, what is near the sender is far from the receiver.
         let (of_source, of_destination) = match row.vantage {
-            Some("sender") => (Some(NEAR), Some(FAR)),
-            Some("receiver") => (Some(FAR), Some(NEAR)),
-            Some("between") => (Some(BETWEEN), Some(BETWEEN)),
-            _ => (None, None),
+            Some(Vantage::Sender) => (Some(NEAR), Some(FAR)),
+            Some(Vantage::Receiver) => (Some(FAR), Some(NEAR)),
+            Some(Vantage::Between) => (Some(BETWEEN), Some(BETWEEN)),
+            None => (None, None),
         };
         if let Some(host) = self.host(row.tap, row.source) {
             host.sent += 1;
@@ -92,7 +91,7 @@ impl Vantages {
     pub(super) fn conclude(self, run: &mut RunSummary) {
         for TapRow { tap, vantage, .. } in &mut run.taps {
             if let Some(Tap::All(known)) = self.taps.get(tap) {
-                *vantage = Some(known);
+                *vantage = Some(*known);
             }
         }
         run.vantages = self
@@ -107,13 +106,13 @@ impl Vantages {
 impl Host {
     fn row(&self, tap: TapId, host: Address) -> VantageRow {
         let votes: u64 = self.votes.iter().sum();
-        let most = (0..NAMES.len())
+        let most = (0..HostVantage::ALL.len())
             .max_by_key(|vote| (self.votes[*vote], core::cmp::Reverse(*vote)))
             .filter(|vote| reaches(self.votes[*vote], votes, AGREEMENT));
         VantageRow {
             tap,
             host,
-            vantage: most.map(|vote| NAMES[vote]),
+            vantage: most.map(|vote| HostVantage::ALL[vote]),
             flows_sent: self.sent,
             flows_received: self.received,
             evidence: self.evidence(votes).into(),
@@ -125,11 +124,11 @@ impl Host {
         if votes == 0 {
             parts.push("no flow tells".to_owned());
         } else {
-            let each: Vec<String> = NAMES
+            let each: Vec<String> = HostVantage::ALL
                 .iter()
                 .zip(self.votes)
                 .filter(|(_, votes)| *votes > 0)
-                .map(|(name, votes)| format!("{name} by {}", counted(votes, "flow")))
+                .map(|(vantage, votes)| format!("{} by {}", vantage.name(), counted(votes, "flow")))
                 .collect();
             parts.push(format!("{} of {}", each.join(", "), self.sent + self.received));
         }
@@ -166,12 +165,18 @@ mod tests {
     #[test]
     fn a_tap_at_the_sender_is_near_it_and_far_from_the_receiver() {
         let mut data = flow(1, 2);
-        data.vantage = Some("sender");
+        data.vantage = Some(Vantage::Sender);
         let mut acks = flow(2, 1);
-        (acks.vantage, acks.data_packets) = (Some("receiver"), 0);
+        (acks.vantage, acks.data_packets) = (Some(Vantage::Receiver), 0);
         let run = concluded(&[data, acks]);
         let vantages: Vec<_> = run.vantages.iter().map(|row| (row.host, row.vantage)).collect();
-        assert_eq!(vantages, [(host(1), Some("near")), (host(2), Some("far"))]);
+        assert_eq!(
+            vantages,
+            [
+                (host(1), Some(HostVantage::Near)),
+                (host(2), Some(HostVantage::Far))
+            ]
+        );
         assert_eq!(
             (run.vantages[0].flows_sent, run.vantages[0].flows_received),
             (1, 1)
@@ -180,15 +185,19 @@ mod tests {
             run.vantages[0].evidence,
             "near by 2 flows of 2; CE on 0 of 1000 data packets that it sends"
         );
-        assert_eq!(run.taps[0].vantage, Some("sender"), "the flow of ACKs has no say");
+        assert_eq!(
+            run.taps[0].vantage,
+            Some(Vantage::Sender),
+            "the flow of ACKs has no say"
+        );
     }
 
     #[test]
     fn a_tap_that_mirrors_several_hosts_has_no_single_vantage() {
         let mut first = flow(1, 2);
-        first.vantage = Some("sender");
+        first.vantage = Some(Vantage::Sender);
         let mut second = flow(3, 4);
-        second.vantage = Some("receiver");
+        second.vantage = Some(Vantage::Receiver);
         let run = concluded(&[first, second, flow(5, 6)]);
         assert_eq!(run.taps[0].vantage, None);
         let vantage = |of| {
@@ -200,7 +209,12 @@ mod tests {
         };
         assert_eq!(
             (vantage(1), vantage(3), vantage(4), vantage(5)),
-            (Some("near"), Some("far"), Some("near"), None)
+            (
+                Some(HostVantage::Near),
+                Some(HostVantage::Far),
+                Some(HostVantage::Near),
+                None
+            )
         );
     }
 
@@ -212,11 +226,11 @@ mod tests {
                 row.vantage = Some(vantage);
                 row
             };
-            let mut rows = vec![one("sender"); near];
-            rows.extend(vec![one("receiver"); far]);
+            let mut rows = vec![one(Vantage::Sender); near];
+            rows.extend(vec![one(Vantage::Receiver); far]);
             concluded(&rows).vantages[0].vantage
         };
-        assert_eq!(flows(9, 1), Some("near"));
+        assert_eq!(flows(9, 1), Some(HostVantage::Near));
         assert_eq!(flows(8, 1), None, "8 of 9 is less than 0.9");
     }
 }

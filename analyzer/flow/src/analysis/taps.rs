@@ -1,6 +1,6 @@
 //! What several taps of a run saw: packets of one flow are found in the other's, and one of the rows counts.
 
-use roce_model::{FlowRow, Packet};
+use roce_model::{FlowRow, Packet, Vantage};
 
 use crate::analysis::Analysis;
 use crate::psn::acks::Answers;
@@ -51,7 +51,7 @@ impl Analysis {
     }
 
     /// Where the tap of the flow at `at` stands among those that saw its packets: `sender`, `receiver`, `between`.
-    pub(super) fn by_taps(&self, at: u32) -> Option<&'static str> {
+    pub(super) fn by_taps(&self, at: u32) -> Option<Vantage> {
         let tap = self.table.hot.get(at as usize)?.tap;
         self.matcher.as_ref()?.stands(at, tap)
     }

@@ -5,7 +5,7 @@ mod prefetch;
 
 use std::borrow::Cow;
 
-use roce_model::{Active, FlowId, FlowKey, FlowRow, Groups, Nanos, Packet, TapId};
+use roce_model::{Active, FlowId, FlowKey, FlowRow, Groups, Nanos, Packet, TapId, Vantage};
 use roce_wire::{Carrier, Psn, Service, Through, VlanTag};
 
 use crate::bins::Row;
@@ -457,7 +457,7 @@ impl Cold {
         hot: &Hot,
         evicted: bool,
         other: Option<Other>,
-        by_taps: Option<&'static str>,
+        by_taps: Option<Vantage>,
     ) -> FlowRow {
         let key = &self.key;
         let trouble = self.trouble.as_deref().cloned().unwrap_or_default();
@@ -538,9 +538,9 @@ impl Cold {
             congestion.write_charges(&mut row);
         }
         row.vantage = evidence.conclude(&row);
-        row.ack_time_is = row.vantage.and_then(ack_time_at);
+        row.ack_time_is = row.vantage.map(ack_time_at);
         if let Some(congestion) = &self.congestion {
-            let is_sender_side = row.vantage == Some("sender");
+            let is_sender_side = row.vantage == Some(Vantage::Sender);
             congestion.write_times(&mut row, is_sender_side);
         }
         row
@@ -548,12 +548,11 @@ impl Cold {
 }
 
 /// What the time from a request to its answer is, measured at a tap with this vantage.
-fn ack_time_at(vantage: &str) -> Option<&'static str> {
+fn ack_time_at(vantage: Vantage) -> &'static str {
     match vantage {
-        "sender" => Some("rtt"),
-        "receiver" => Some("turnaround"),
-        "between" => Some("partial"),
-        _ => None,
+        Vantage::Sender => "rtt",
+        Vantage::Receiver => "turnaround",
+        Vantage::Between => "partial",
     }
 }
 

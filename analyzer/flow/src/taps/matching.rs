@@ -10,7 +10,7 @@ mod entry;
 pub(crate) mod hops;
 mod unseen;
 
-use roce_model::{FlowKey, Nanos, Packet, TapId, prefetch};
+use roce_model::{FlowKey, Nanos, Packet, TapId, Vantage, prefetch};
 use roce_wire::{Ecn, Psn, Roce};
 
 use crate::hash::{fold, halves};
@@ -289,7 +289,7 @@ impl TapMatcher {
     }
 
     /// Where a tap stands on the way of the flow at `at`, among those that saw its packets.
-    pub(crate) fn stands(&self, at: u32, tap: TapId) -> Option<&'static str> {
+    pub(crate) fn stands(&self, at: u32, tap: TapId) -> Option<Vantage> {
         self.hops.stands(self.sent.hops(at), tap)
     }
 

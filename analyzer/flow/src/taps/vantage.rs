@@ -16,7 +16,7 @@
 //! - Other taps of the same run. Of those that saw the flow's packets the first one is on the sender's side, the last one on the
 //!   receiver's, as far as nothing above speaks against it.
 
-use roce_model::FlowRow;
+use roce_model::{FlowRow, Vantage};
 
 /// ECN-capable packets that are many: a switch that marks one in a hundred has marked some of them.
 const MANY_ECT: u64 = 500;
@@ -45,7 +45,7 @@ pub(crate) struct Evidence {
     /// The other direction's, when that is known.
     pub(crate) other: Option<Other>,
     /// What other taps of the run that saw its packets say: this one saw them first (`sender`), last (`receiver`), or neither.
-    pub(crate) by_taps: Option<&'static str>,
+    pub(crate) by_taps: Option<Vantage>,
 }
 
 /// The median of a flow's turnarounds, when there are enough of them.
@@ -62,13 +62,13 @@ fn routers(hop_limit: u8) -> Option<u8> {
 
 impl Evidence {
     /// Where the tap stands: `sender`, `receiver`, `between`.
-    pub(crate) fn conclude(self, row: &FlowRow) -> Option<&'static str> {
+    pub(crate) fn conclude(self, row: &FlowRow) -> Option<Vantage> {
         let lost_before = row.network_lost;
         let lost_behind = row.lost_downstream.unwrap_or_default();
         let has_trouble_before = row.ce > 0 || lost_before > 0;
         let has_trouble_behind = lost_behind > 0;
         if has_trouble_before && has_trouble_behind {
-            return Some("between");
+            return Some(Vantage::Between);
         }
         let cnp = row.cnp.unwrap_or_default();
         let cnp = cnp.saturating_sub(row.cnp_after_nak.unwrap_or_default());
@@ -78,37 +78,37 @@ impl Evidence {
             .or_else(|| self.by_turnaround(row))
             .or(self.by_taps);
         match place {
-            Some("sender") if has_trouble_before => Some("between"),
-            Some("receiver") if has_trouble_behind || marked_behind => Some("between"),
-            Some("between") => Some("between"),
+            Some(Vantage::Sender) if has_trouble_before => Some(Vantage::Between),
+            Some(Vantage::Receiver) if has_trouble_behind || marked_behind => Some(Vantage::Between),
+            Some(Vantage::Between) => Some(Vantage::Between),
             Some(place) => Some(place),
             None if has_trouble_before => {
-                (lost_before >= MANY_LOSSES && row.lost_downstream == Some(0)).then_some("receiver")
+                (lost_before >= MANY_LOSSES && row.lost_downstream == Some(0)).then_some(Vantage::Receiver)
             }
-            None if marked_behind || lost_behind >= MANY_LOSSES => Some("sender"),
+            None if marked_behind || lost_behind >= MANY_LOSSES => Some(Vantage::Sender),
             None => None,
         }
     }
 
-    fn by_routers(self) -> Option<&'static str> {
+    fn by_routers(self) -> Option<Vantage> {
         match (routers(self.hop_limit)?, routers(self.other?.hop_limit)?) {
             (0, 0) => None,
-            (0, _) => Some("sender"),
-            (_, 0) => Some("receiver"),
-            _ => Some("between"),
+            (0, _) => Some(Vantage::Sender),
+            (_, 0) => Some(Vantage::Receiver),
+            _ => Some(Vantage::Between),
         }
     }
 
-    fn by_turnaround(self, row: &FlowRow) -> Option<&'static str> {
+    fn by_turnaround(self, row: &FlowRow) -> Option<Vantage> {
         // A flow's requests are answered by its receiver, the other direction's by its sender.
         let (receiver, sender) = (
             turnaround(row.ack_rtt_count, row.ack_rtt_p50_ns)?,
             self.other?.turnaround?,
         );
         if sender.saturating_mul(FASTER) <= receiver {
-            Some("sender")
+            Some(Vantage::Sender)
         } else if receiver.saturating_mul(FASTER) <= sender {
-            Some("receiver")
+            Some(Vantage::Receiver)
         } else {
             None
         }
@@ -119,7 +119,7 @@ impl Evidence {
 mod tests {
     use super::*;
 
-    fn conclude(hop_limits: Option<(u8, u8)>, fill: impl FnOnce(&mut FlowRow)) -> Option<&'static str> {
+    fn conclude(hop_limits: Option<(u8, u8)>, fill: impl FnOnce(&mut FlowRow)) -> Option<Vantage> {
         let mut row = FlowRow::default();
         fill(&mut row);
         let (own, other) = hop_limits.unwrap_or((64, 64));
@@ -152,10 +152,18 @@ mod tests {
             evidence.conclude(&row)
         };
         // Switched, not routed: hop limits are those that the hosts send.
-        assert_eq!(by("sender", (64, 64), 0), Some("sender"));
-        assert_eq!(by("receiver", (64, 64), 5), Some("receiver"));
-        assert_eq!(by("sender", (64, 64), 5), Some("between"), "marked before it");
-        assert_eq!(by("sender", (63, 64), 0), Some("receiver"), "hop limits say more");
+        assert_eq!(by(Vantage::Sender, (64, 64), 0), Some(Vantage::Sender));
+        assert_eq!(by(Vantage::Receiver, (64, 64), 5), Some(Vantage::Receiver));
+        assert_eq!(
+            by(Vantage::Sender, (64, 64), 5),
+            Some(Vantage::Between),
+            "marked before it"
+        );
+        assert_eq!(
+            by(Vantage::Sender, (63, 64), 0),
+            Some(Vantage::Receiver),
+            "hop limits say more"
+        );
     }
 
     #[test]
@@ -180,17 +188,20 @@ mod tests {
     #[test]
     fn hop_limits_tell_the_side() {
         let by = |own, other| conclude(Some((own, other)), |_| {});
-        assert_eq!(by(64, 63), Some("sender"));
-        assert_eq!(by(252, 64), Some("receiver"));
-        assert_eq!(by(63, 62), Some("between"));
+        assert_eq!(by(64, 63), Some(Vantage::Sender));
+        assert_eq!(by(252, 64), Some(Vantage::Receiver));
+        assert_eq!(by(63, 62), Some(Vantage::Between));
         assert_eq!(by(64, 255), None, "no router anywhere");
         assert_eq!(by(64, 1), None);
     }
 
     #[test]
     fn marks_contradict_the_senders_side() {
-        assert_eq!(conclude(Some((64, 63)), |row| row.ce = 1), Some("between"));
-        assert_eq!(conclude(Some((63, 64)), |row| row.ce = 1), Some("receiver"));
+        assert_eq!(conclude(Some((64, 63)), |row| row.ce = 1), Some(Vantage::Between));
+        assert_eq!(
+            conclude(Some((63, 64)), |row| row.ce = 1),
+            Some(Vantage::Receiver)
+        );
         assert_eq!(
             conclude(None, |row| row.ce = 1),
             None,
@@ -205,8 +216,8 @@ mod tests {
             row.cnp_after_nak = Some(1);
             row.ect0 = 1_000;
         };
-        assert_eq!(conclude(None, notified), Some("sender"));
-        assert_eq!(conclude(Some((63, 64)), notified), Some("between"));
+        assert_eq!(conclude(None, notified), Some(Vantage::Sender));
+        assert_eq!(conclude(Some((63, 64)), notified), Some(Vantage::Between));
         let after_nak = |row: &mut FlowRow| {
             notified(row);
             row.cnp_after_nak = Some(3);
@@ -227,9 +238,9 @@ mod tests {
                 row.lost_downstream = Some(behind);
             })
         };
-        assert_eq!(lost(5, 0), Some("receiver"));
-        assert_eq!(lost(0, 5), Some("sender"));
-        assert_eq!(lost(5, 5), Some("between"));
+        assert_eq!(lost(5, 0), Some(Vantage::Receiver));
+        assert_eq!(lost(0, 5), Some(Vantage::Sender));
+        assert_eq!(lost(5, 5), Some(Vantage::Between));
         assert_eq!((lost(1, 0), lost(0, 1), lost(0, 0)), (None, None, None));
     }
 
@@ -251,8 +262,8 @@ mod tests {
             };
             evidence.conclude(&row)
         };
-        assert_eq!(with(20_000, 1_000), Some("sender"));
-        assert_eq!(with(1_000, 20_000), Some("receiver"));
+        assert_eq!(with(20_000, 1_000), Some(Vantage::Sender));
+        assert_eq!(with(1_000, 20_000), Some(Vantage::Receiver));
         assert_eq!(with(1_000, 2_000), None);
     }
 }

@@ -1,7 +1,7 @@
 //! What the screen begins with: the findings, the worst first, and what became of missing packets. Where nothing was
 //! found, it says what could not be seen from where the capture was taken.
 
-use roce_model::{Confidence, Fact, FindingRow, Nanos, Severity};
+use roce_model::{Confidence, Fact, FindingRow, Nanos, Severity, Vantage};
 
 use super::field::{field, wrapped};
 use super::ink::{Ink, clean};
@@ -259,11 +259,7 @@ fn blind(view: &View<'_>) -> Vec<String> {
     if run.totals.roce_packets == 0 {
         return Vec::new();
     }
-    let at = |name: &str| {
-        let taps = run.taps.iter().filter_map(|tap| tap.vantage);
-        let hosts = run.vantages.iter().filter_map(|row| row.vantage);
-        taps.chain(hosts).any(|vantage| vantage == name)
-    };
+    let at = |vantage| run.taps.iter().any(|tap| tap.vantage == Some(vantage));
     let mut items = Vec::new();
     if sums.paired == 0 {
         items.push("losses, ACK times and CNPs by flow (no other direction is known)".to_owned());
@@ -277,9 +273,9 @@ fn blind(view: &View<'_>) -> Vec<String> {
             )
         ));
     }
-    if at("sender") && !at("receiver") {
+    if at(Vantage::Sender) && !at(Vantage::Receiver) {
         items.push("CE marks set behind this tap (sender side)".to_owned());
-    } else if !at("sender") {
+    } else if !at(Vantage::Sender) {
         items.push("how senders react to CNPs (no sender-side tap)".to_owned());
     }
     if run.totals.pause_frames == 0 {

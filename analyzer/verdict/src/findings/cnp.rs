@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use roce_model::{Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId};
+use roce_model::{
+    Address, Confidence, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId, Vantage,
+};
 
 use super::super::directory::name_of;
 use super::super::numbers::{counted, reaches, some};
@@ -148,7 +150,7 @@ impl CnpTally {
             destination: row.destination,
             median_ns,
             first: row.first_time,
-            at_receiver: row.vantage == Some("receiver"),
+            at_receiver: row.vantage == Some(Vantage::Receiver),
         };
         if let Some(median) = row.cnp_interval_p50_ns
             && row.cnp_interval_count >= enough
@@ -160,7 +162,7 @@ impl CnpTally {
         if let Some(median) = row.ce_to_cnp_p50_ns
             && row.ce_to_cnp_count >= enough
             && median > thresholds.cnp_delay_most.0
-            && row.vantage != Some("sender")
+            && row.vantage != Some(Vantage::Sender)
             && self.late.len() < MAX_KEPT
         {
             self.late.push(odd(median));
@@ -170,9 +172,9 @@ impl CnpTally {
     fn reaction(&mut self, row: &FlowRow, thresholds: &Thresholds) {
         let exceeds = row.cnp_windows_over >= thresholds.ignored_windows.max(1)
             && row.cnp_windows_over.saturating_mul(2) > row.cnp_windows;
-        let at_sender = row.vantage == Some("sender");
+        let at_sender = row.vantage == Some(Vantage::Sender);
         // Behind a congested place a queue goes on sending for a while.
-        let undisturbed = row.ce == 0 && row.network_lost == 0 && row.vantage != Some("receiver");
+        let undisturbed = row.ce == 0 && row.network_lost == 0 && row.vantage != Some(Vantage::Receiver);
         if !exceeds || !(at_sender || undisturbed) || self.over.len() >= MAX_KEPT {
             return;
         }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use roce_model::{
-    Address, Confidence, EpisodeKind, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId,
+    Address, Confidence, EpisodeKind, Evidence, FindingRow, FlowId, FlowRow, Nanos, Severity, TapId, Vantage,
 };
 
 use super::super::arrivals::Fell;
@@ -163,8 +163,8 @@ impl EcnTally {
             .cnp
             .max(cnp.saturating_sub(row.cnp_after_nak.unwrap_or_default()));
         let over = row.cnp_windows_over.saturating_mul(2) > row.cnp_windows;
-        signal.ignores |= over && row.vantage != Some("receiver");
-        if row.vantage == Some("sender") && row.cnp_trains > 0 {
+        signal.ignores |= over && row.vantage != Some(Vantage::Receiver);
+        if row.vantage == Some(Vantage::Sender) && row.cnp_trains > 0 {
             signal.reaction = row
                 .cnp_reaction_p50
                 .filter(|reaction| reaction.is_finite())
@@ -174,8 +174,8 @@ impl EcnTally {
 
     fn candidate(&mut self, row: &FlowRow) {
         let place = match row.vantage {
-            Some("receiver") => AT_RECEIVER,
-            Some("between") => BETWEEN,
+            Some(Vantage::Receiver) => AT_RECEIVER,
+            Some(Vantage::Between) => BETWEEN,
             None => UNKNOWN,
             // Its own marks do not come by here.
             Some(_) => return,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{FlowId, HopRow, Nanos, TapId};
+use roce_model::{FlowId, HopRow, Nanos, TapId, Vantage};
 use roce_wire::Psn;
 
 use super::entry::bit;
@@ -250,7 +250,7 @@ impl Hops {
     }
 
     /// Where a tap stands on the way of a flow that takes part in these hops: `sender` before all others, `receiver` behind them.
-    pub(super) fn stands(&self, hops: &[u32], tap: TapId) -> Option<&'static str> {
+    pub(super) fn stands(&self, hops: &[u32], tap: TapId) -> Option<Vantage> {
         let (mut begins, mut ends) = (false, false);
         let hops = hops.iter().filter_map(|place| self.list.get(*place as usize));
         for hop in hops.filter(|hop| hop.matched >= MIN_MATCHED) {
@@ -259,9 +259,9 @@ impl Hops {
             ends |= !is_first;
         }
         match (begins, ends) {
-            (true, false) => Some("sender"),
-            (false, true) => Some("receiver"),
-            (true, true) => Some("between"),
+            (true, false) => Some(Vantage::Sender),
+            (false, true) => Some(Vantage::Receiver),
+            (true, true) => Some(Vantage::Between),
             (false, false) => None,
         }
     }

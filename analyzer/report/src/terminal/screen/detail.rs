@@ -78,7 +78,7 @@ fn identity(flow: &Flow) -> Vec<String> {
             row.recovery
                 .map(|how| format!("recovers by {}", how.replace('_', "-"))),
         );
-        words.extend(row.vantage.map(|vantage| format!("vantage {vantage}")));
+        words.extend(row.vantage.map(|vantage| format!("vantage {}", vantage.name())));
     }
     if flow.taps.len() > 1 {
         words.push(format!(

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use roce_model::{
     Cell, Columns, EpisodeColumns, EventRow, FlowId, Groups, MacAddress, Pause, PauseFrame, PauseKind,
-    TimelineRow,
+    TimelineRow, Vantage,
 };
 
 use super::super::super::{Settings, Verdicts};
@@ -98,7 +98,12 @@ fn pause() -> impl Strategy<Value = Step> {
 }
 
 fn closed() -> impl Strategy<Value = Step> {
-    let vantages = prop::sample::select(vec![None, Some("sender"), Some("receiver"), Some("between")]);
+    let vantages = prop::sample::select(vec![
+        None,
+        Some(Vantage::Sender),
+        Some(Vantage::Receiver),
+        Some(Vantage::Between),
+    ]);
     let closed = (
         prop::array::uniform16(number()),
         prop::array::uniform2(real()),

@@ -1,6 +1,6 @@
 //! Marks, notifications, incasts, pauses.
 
-use roce_model::{EventRow, HopRow, MacAddress, Pause, PauseFrame, PauseKind, TapRow, TimelineRow};
+use roce_model::{EventRow, HopRow, MacAddress, Pause, PauseFrame, PauseKind, TapRow, TimelineRow, Vantage};
 
 use super::super::super::Settings;
 use super::super::super::rows::{Did, at_tap};
@@ -18,7 +18,7 @@ fn run_with(rows: &[&FlowRow], receivers: &[CnpReceiver]) -> RunSummary {
 #[test]
 fn ecn_works_when_marks_are_answered() {
     let mut data = flow(1, 2);
-    (data.ce, data.ect0, data.cnp, data.vantage) = (200, 800, Some(12), Some("receiver"));
+    (data.ce, data.ect0, data.cnp, data.vantage) = (200, 800, Some(12), Some(Vantage::Receiver));
     data.cnp_after_nak = Some(2);
     let run = run_of(&[&data, &back(&data)]);
     let working = fired(&run, "ecn.working");
@@ -41,9 +41,9 @@ fn two_taps_tell_one_story() {
     // The sender's side shows no CE and the reaction, the receiver's side the marks; the totals count the first.
     let mut near = flow(1, 2);
     (near.cnp, near.vantage, near.cnp_trains, near.cnp_reaction_p50) =
-        (Some(12), Some("sender"), 6, Some(0.6));
+        (Some(12), Some(Vantage::Sender), 6, Some(0.6));
     let mut far = at_tap(flow(1, 2), 1);
-    (far.ce, far.cnp, far.vantage, far.counted) = (200, Some(12), Some("receiver"), false);
+    (far.ce, far.cnp, far.vantage, far.counted) = (200, Some(12), Some(Vantage::Receiver), false);
     let run = run_of(&[&near, &far]);
     let working = fired(&run, "ecn.working");
     assert_eq!(
@@ -66,7 +66,7 @@ fn cnps_that_no_flow_was_found_for_answer_marks_of_their_hosts() {
 #[test]
 fn marks_that_nobody_answers() {
     let mut data = flow(1, 2);
-    (data.ce, data.ect0, data.vantage) = (10, 990, Some("receiver"));
+    (data.ce, data.ect0, data.vantage) = (10, 990, Some(Vantage::Receiver));
     let acks = back(&data);
     let run = run_of(&[&data, &acks]);
     let silent = fired(&run, "ecn.marks-without-cnp");
@@ -105,7 +105,7 @@ fn marks_that_nobody_answers() {
 #[test]
 fn absence_is_only_told_where_it_could_be_seen() {
     let mut data = flow(1, 2);
-    (data.ce, data.vantage) = (500, Some("receiver"));
+    (data.ce, data.vantage) = (500, Some(Vantage::Receiver));
     let acks = back(&data);
     let verdict = |data: &FlowRow, rows: &[&FlowRow]| {
         let mut all = vec![data];
@@ -126,14 +126,14 @@ fn absence_is_only_told_where_it_could_be_seen() {
         verdict(&unanswered, &[&acks]),
         Some((Severity::Warning, Confidence::High))
     );
-    data.vantage = Some("between");
+    data.vantage = Some(Vantage::Between);
     assert_eq!(
         verdict(&data, &[&acks]),
         Some((Severity::Warning, Confidence::Medium))
     );
     data.vantage = None;
     assert_eq!(verdict(&data, &[&acks]), Some((Severity::Info, Confidence::Low)));
-    data.vantage = Some("sender");
+    data.vantage = Some(Vantage::Sender);
     assert_eq!(verdict(&data, &[&acks]), None);
 }
 
@@ -174,7 +174,7 @@ fn data_without_ecn() {
 #[test]
 fn senders_that_ignore_cnps() {
     let mut data = flow(1, 2);
-    (data.cnp, data.vantage) = (Some(40), Some("sender"));
+    (data.cnp, data.vantage) = (Some(40), Some(Vantage::Sender));
     (data.cnp_windows, data.cnp_windows_over, data.cnp_over_p50) = (15, 8, Some(4.0));
     let verdict = |data: &FlowRow| finding(&run_of(&[data]), "cnp.ignored").cloned();
     let row = verdict(&data).unwrap();
@@ -203,7 +203,7 @@ fn senders_that_ignore_cnps() {
     // Whatever the rate after a train was: a share of the port or the application may hold the flow.
     (data.cnp_windows_over, data.cnp_trains, data.cnp_reaction_p50) = (0, 50, Some(1.0));
     assert_eq!(verdict(&data), None);
-    (data.cnp_windows_over, data.vantage) = (32, Some("receiver"));
+    (data.cnp_windows_over, data.vantage) = (32, Some(Vantage::Receiver));
     assert_eq!(
         verdict(&data),
         None,
@@ -214,7 +214,7 @@ fn senders_that_ignore_cnps() {
 #[test]
 fn a_port_that_others_may_share_has_no_known_speed() {
     let mut data = flow(1, 2);
-    (data.cnp, data.vantage) = (Some(400), Some("sender"));
+    (data.cnp, data.vantage) = (Some(400), Some(Vantage::Sender));
     (data.cnp_windows, data.cnp_windows_over, data.cnp_interval_min_ns) = (40, 40, Some(4_000));
     let verdict = |rows: &[&FlowRow]| finding(&run_of(rows), "cnp.ignored").map(|row| row.confidence);
     let other = flow(1, 3);
@@ -264,7 +264,7 @@ fn the_first_of_two_taps_stands_at_the_sender() {
 #[test]
 fn cnps_too_fast_or_too_late() {
     let mut data = flow(1, 2);
-    (data.ce, data.cnp, data.vantage) = (100, Some(40), Some("receiver"));
+    (data.ce, data.cnp, data.vantage) = (100, Some(40), Some(Vantage::Receiver));
     (data.cnp_interval_count, data.cnp_interval_p50_ns) = (16, Some(3_999));
     let verdict = |rows: &[&FlowRow]| finding(&run_of(rows), "cnp.pacing").cloned();
     let row = verdict(&[&data]).unwrap();
