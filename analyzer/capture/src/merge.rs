@@ -122,7 +122,7 @@ impl Merge {
         loop {
             let Reverse((_, input)) = self.heads.pop()?;
             let Some(Current { batch, next }) = self.current.get_mut(input).and_then(Option::take) else {
-                // Parked, and its time has come as far as was known: now its head is found anew.
+                // Parked, and its time has come as far as was known: now its head is found again.
                 self.load(input);
                 continue;
             };

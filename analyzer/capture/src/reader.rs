@@ -15,7 +15,7 @@ use crate::frame::{Batch, Frame, Interface, Lost};
 use crate::input::{self, Opened, Stream};
 use crate::sorter::Sorting;
 use crate::summary::{Progress, Summary};
-use crate::underway::Underway;
+use crate::underway::OpenCapture;
 use crate::walk::Found;
 
 /// How to read.
@@ -24,7 +24,7 @@ pub struct Options {
     /// Bytes read at once, and at most of frames and what is between them in a batch (a record that is longer
     /// than this makes its own batch). Kept between 1 B and 64 MiB.
     pub block_bytes: usize,
-    /// Whether files that are not compressed are read on a thread of its own, too. Compressed ones always are.
+    /// True if files that are not compressed are read on a thread of its own, too. Compressed ones always are.
     pub read_ahead: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Reader {
 
 /// Where a reader stands.
 enum State {
-    Open(Box<Underway>),
+    Open(Box<OpenCapture>),
     /// Closed, to be opened again from the start.
     Parked,
     Ended,
@@ -103,7 +103,7 @@ impl Reader {
         };
         let stored = Arc::new(AtomicU64::new(0));
         let mut found = Found::default();
-        let (underway, format) = Underway::begin(&name, stream, &stored, &options, &mut found)?;
+        let (underway, format) = OpenCapture::begin(&name, stream, &stored, &options, &mut found)?;
         let summary = Summary::new(format);
         let state = State::Open(Box::new(underway));
         Ok(Self {
@@ -160,7 +160,7 @@ impl Reader {
             self.count(&batch);
             if let Some(correction) = &self.correction {
                 for frame in &mut batch.frames {
-                    frame.time = correction.of(frame.time);
+                    frame.time = correction.correct(frame.time);
                 }
             }
             return Ok(Some(batch));
@@ -176,7 +176,7 @@ impl Reader {
     }
 
     /// Takes back a batch that is not used any more, so that its memory is used for the next ones. Without it,
-    /// and for batches whose data was cloned, memory is allocated anew.
+    /// and for batches whose data was cloned, memory is allocated again.
     pub fn recycle(&mut self, batch: Batch) {
         let Batch {
             data,
@@ -221,7 +221,7 @@ impl Reader {
         &self.name
     }
 
-    /// The interfaces seen so far, numbered through all sections of a file: frames' `interface` is an index
+    /// The interfaces seen until now, numbered through all sections of a file: frames' `interface` is an index
     /// into them. It grows while reading.
     pub fn interfaces(&self) -> &[Interface] {
         &self.found.interfaces
@@ -251,7 +251,7 @@ impl Reader {
         self.summary.sorting = sorting;
     }
 
-    /// What was found so far.
+    /// What was found until now.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }

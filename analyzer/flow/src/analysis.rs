@@ -48,11 +48,11 @@ pub struct Options {
     pub bin: Nanos,
     /// Flows that can be live at once; more close the idle ones early.
     pub max_flows: usize,
-    /// Speed of the links, in bit/s, when told.
+    /// Speed of the links, in bit/s, if given.
     pub link_rate: Option<u64>,
     /// How senders react to congestion notifications; `None` when they do not by DCQCN.
     pub dcqcn: Option<Parameters>,
-    /// Whether the user stated these parameters: only then they alone say what a sender may do at most.
+    /// True if the user stated these parameters: only then they alone say what a sender may do at most.
     pub dcqcn_stated: bool,
     /// The priority (0 to 7) of untagged packets, by DSCP.
     pub priority_of_dscp: [u8; 64],
@@ -62,7 +62,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The priority that adapters and switches give a DSCP unless told otherwise: its upper three bits (the class selectors of
+    /// The priority that adapters and switches give a DSCP unless configured otherwise: its upper three bits (the class selectors of
     /// RFC 2474, 4.2.2).
     pub const PRIORITY_OF_DSCP: [u8; 64] = {
         let mut priorities = [0; 64];
@@ -99,9 +99,9 @@ pub struct Output {
     pub(crate) bins: Vec<Bin>,
     pub(crate) flows: Vec<FlowRow>,
     /// The flows that are live, where that was asked for.
-    pub(crate) so_far: Option<LiveFlows>,
-    /// Every bin before this one has been handed on.
-    pub(crate) done_before: u64,
+    pub(crate) snapshot: Option<LiveFlows>,
+    /// Every bin before this one has been emitted.
+    pub(crate) watermark: u64,
 }
 
 /// The flows that are live, as they stand.
@@ -118,7 +118,7 @@ pub(crate) enum LiveFlows {
 pub struct Conclusion {
     /// Counts of RoCE packets.
     pub totals: Totals,
-    /// Who was told to slow down.
+    /// Who was notified of congestion.
     pub cnp_receivers: Vec<CnpReceiver>,
     /// Copies dropped, by tap.
     pub copies: Vec<u64>,
@@ -326,14 +326,14 @@ impl Analysis {
     /// Takes the results that cannot change any more.
     pub fn take_output(&mut self) -> Output {
         if self.bins.events.len() >= MAX_EVENTS {
-            // Time hardly moves: what happened is handed on all the same, so that it does not pile up.
+            // Time hardly moves: what happened is emitted all the same, so that it does not pile up.
             self.output.bins.push(self.bins.overdue_events());
         }
-        self.output.done_before = self.bins.done_before();
+        self.output.watermark = self.bins.watermark();
         core::mem::take(&mut self.output)
     }
 
-    /// Whether results wait to be taken.
+    /// True if results wait to be taken.
     pub fn has_output(&self) -> bool {
         !self.output.bins.is_empty() || !self.output.flows.is_empty() || self.bins.events.len() >= MAX_EVENTS
     }
@@ -361,9 +361,9 @@ impl Analysis {
         while self.close_flows(usize::MAX) {}
         self.pauses.finish(self.bins.end(), &mut self.bins.events);
         self.begin_bin(self.bins.current() + 1);
-        self.hand_on(true);
+        self.emit(true);
         let mut output = self.take_output();
-        output.done_before = u64::MAX;
+        output.watermark = u64::MAX;
         let [not_ect, ect1, ect0, ce] = self.ecn;
         let [v2_over_ipv4, v2_over_ipv6, roce_v1, local, global] = self.carriers;
         let totals = Totals {
@@ -463,7 +463,7 @@ impl Analysis {
         self.add_earlier(at, bin, &counts);
     }
 
-    /// Adds to a row of an earlier bin; once that has been handed on, the row comes in parts.
+    /// Adds to a row of an earlier bin; once that has been emitted, the row comes in parts.
     fn add_earlier(&mut self, at: u32, bin: u64, counts: &Counts) {
         let cold = &mut self.table.cold[at as usize];
         cold.totals.add(counts);
@@ -534,11 +534,11 @@ impl Analysis {
         self.pauses.end_bin(self.bins.time(number), &mut self.bins.events);
         let rows = core::mem::take(&mut self.bins.rows);
         self.bins.advance(number, rows);
-        self.hand_on(false);
+        self.emit(false);
     }
 
-    /// Hands on the bins that cannot change any more.
-    fn hand_on(&mut self, all: bool) {
+    /// Emits the bins that cannot change any more.
+    fn emit(&mut self, all: bool) {
         loop {
             for at in self.bins.undecided_in_done(all) {
                 if self.table.hot[at as usize].live {

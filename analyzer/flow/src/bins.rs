@@ -27,7 +27,7 @@ pub(crate) struct Row {
     pub(crate) paired: bool,
     /// The place in [`Bin::times`], counted from 1; 0: none.
     pub(crate) times: u32,
-    /// Whether notifications for the flow would be known.
+    /// True if notifications for the flow would be known.
     pub(crate) knows_cnp: bool,
     /// The place in [`Bin::limits`], counted from 1; 0: none.
     pub(crate) limits: u32,
@@ -52,7 +52,7 @@ impl Row {
         (self.knows_cnp || cnp > 0).then_some(cnp)
     }
 
-    /// Whether the two are of one flow.
+    /// True if the two are of one flow.
     fn is_of_flow_of(&self, other: &Self) -> bool {
         (self.flow_id, self.tap, self.epoch) == (other.flow_id, other.tap, other.epoch)
     }
@@ -288,7 +288,7 @@ impl Bins {
         row.is_of_flow_of(like).then_some(&mut row.counts)
     }
 
-    /// The counts of the flow of `like` in an earlier bin; `None` when that bin has been handed on.
+    /// The counts of the flow of `like` in an earlier bin; `None` when that bin has been emitted.
     pub(crate) fn earlier(&mut self, number: u64, like: &Row) -> Option<&mut Counts> {
         let at = match self.pending.binary_search_by_key(&number, |bin| bin.number) {
             // Also when its time is over and what was undecided in it is being settled.
@@ -310,7 +310,7 @@ impl Bins {
             .flatten()
     }
 
-    /// Flows that are undecided in the bin that [`Bins::take_done`] hands on next.
+    /// Flows that are undecided in the bin that [`Bins::take_done`] emits next.
     pub(crate) fn undecided_in_done(&mut self, all: bool) -> Vec<u32> {
         match self.pending.front_mut() {
             Some(oldest) if all || oldest.number + self.window < self.current => {
@@ -328,7 +328,7 @@ impl Bins {
         }
     }
 
-    /// A receiver got notifications in bin `number`, its first of this bin; `false` when that has been handed on.
+    /// A receiver got notifications in bin `number`, its first of this bin; `false` when that has been emitted.
     pub(crate) fn notified_at(&mut self, number: u64, receiver: usize) -> bool {
         if number >= self.current {
             self.notified.push(receiver);
@@ -346,14 +346,14 @@ impl Bins {
         true
     }
 
-    /// The bin that [`Bins::take_done`] hands on next, and who got notifications in it.
+    /// The bin that [`Bins::take_done`] emits next, and who got notifications in it.
     pub(crate) fn notified_in_done(&mut self, all: bool) -> Option<(u64, Vec<usize>)> {
         let oldest = self.pending.front_mut()?;
         (all || oldest.number + self.window < self.current)
             .then(|| (oldest.number, core::mem::take(&mut oldest.notified)))
     }
 
-    /// The latest events that have not been handed on, from the last one back.
+    /// The latest events that have not been emitted, from the last one back.
     pub(crate) fn recent_events(&mut self) -> impl Iterator<Item = &mut EventRow> {
         let before = self
             .pending
@@ -363,14 +363,14 @@ impl Bins {
         self.events.iter_mut().rev().chain(before).take(RECENT_EVENTS)
     }
 
-    /// Adds events to the bin that [`Bins::take_done`] hands on next.
+    /// Adds events to the bin that [`Bins::take_done`] emits next.
     pub(crate) fn add_to_oldest(&mut self, events: Vec<EventRow>) {
         if let Some(oldest) = self.pending.front_mut() {
             oldest.events.extend(events);
         }
     }
 
-    /// A bin of its own for counts of a time that has been handed on.
+    /// A bin of its own for counts of a time that has been emitted.
     pub(crate) fn overdue(number: u64, row: Row) -> Bin {
         Bin {
             rows: vec![row],
@@ -383,12 +383,12 @@ impl Bins {
         Bin {
             events: core::mem::take(&mut self.events),
             pauses: core::mem::take(&mut self.pauses),
-            ..Bin::new(self.done_before().saturating_sub(1))
+            ..Bin::new(self.watermark().saturating_sub(1))
         }
     }
 
-    /// Every bin before this one has been handed on.
-    pub(crate) fn done_before(&self) -> u64 {
+    /// Every bin before this one has been emitted.
+    pub(crate) fn watermark(&self) -> u64 {
         self.current.saturating_sub(self.window)
     }
 
@@ -450,9 +450,9 @@ mod tests {
         bins.advance(101, vec![row(1, 5)]);
         bins.advance(110, vec![row(1, 7)]);
         assert!(bins.take_done(false).is_none());
-        assert_eq!(bins.done_before(), 100);
+        assert_eq!(bins.watermark(), 100);
         bins.advance(111, Vec::new());
-        assert_eq!(bins.done_before(), 101);
+        assert_eq!(bins.watermark(), 101);
         let done = bins.take_done(false).unwrap();
         assert_eq!((done.number, done.rows), (100, vec![row(1, 5)]));
         assert!(bins.take_done(false).is_none(), "101 is next and not over");
@@ -466,7 +466,7 @@ mod tests {
         for (width, window) in [(1_000 * MS, 4), (MS, 10), (1_000, 128)] {
             let mut bins = Bins::new(Nanos(width));
             bins.advance(1_000, Vec::new());
-            assert_eq!(bins.done_before(), 1_000 - window);
+            assert_eq!(bins.watermark(), 1_000 - window);
         }
     }
 

@@ -65,7 +65,7 @@ impl Key {
         )
     }
 
-    /// Whether it is the same flow, at whatever tap; a tag or an overlay that one of the taps does not see makes no
+    /// True if it is the same flow, at whatever tap; a tag or an overlay that one of the taps does not see makes no
     /// difference.
     pub(crate) fn is_same_traffic(&self, other: &Self) -> bool {
         const TAP: u64 = 0xff << 56;

@@ -167,7 +167,7 @@ impl FlowTable {
         self.len
     }
 
-    /// Whether another flow would be one too many.
+    /// True if another flow would be one too many.
     pub(crate) fn is_full(&self) -> bool {
         self.len >= self.most
     }

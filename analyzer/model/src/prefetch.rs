@@ -1,10 +1,10 @@
-//! Memory asked for ahead of its use.
+//! Memory is prefetched before its use.
 //!
 //! Once flows outgrow the caches, most of the analysis' time is waiting for memory. What many packets, rows or flows will need is
-//! asked for, for all of them, before the first one's turn, so that the waits overlap. An instruction that asks, unlike one that
+//! prefetched for all of them, before the first one's turn, so that the waits overlap. An instruction that asks, unlike one that
 //! reads, does not hold up those after it.
 
-/// Asks for the cache line at the begin of `of`; where the processor has no way to be asked, nothing happens.
+/// Prefetches the cache line at the begin of `of`; where the processor has no way to be asked, nothing happens.
 #[inline]
 pub fn prefetch<T>(of: &T) {
     #[cfg(target_arch = "x86_64")]

@@ -41,7 +41,7 @@ impl ColumnValues {
         }
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -72,7 +72,7 @@ impl Alignment {
 }
 
 impl Clock {
-    /// Whether there is anything to correct.
+    /// True if there is anything to correct.
     pub(crate) fn is_off(&self) -> bool {
         self.correction.ahead_ns != 0.0 || self.correction.faster_ppb != 0.0
     }
@@ -200,7 +200,7 @@ fn shared(a: &Look, b: &Look) -> usize {
     a.packets.iter().filter(in_b).count()
 }
 
-/// Whether two sightings with one identity are of one packet, as far as can be told.
+/// True if two sightings with one identity are of one packet, as far as can be told.
 fn is_same(a: &Sampled, b: &Sampled) -> bool {
     !a.repeated && !b.repeated && a.icrc.zip(b.icrc).is_none_or(|(a, b)| a == b)
 }
@@ -368,7 +368,7 @@ fn turned(packet: &Stamped) -> Stamped {
     }
 }
 
-/// Whether a packet was seen as `a` before it was seen as `b`: hop limits fall, and marks stay.
+/// True if a packet was seen as `a` before it was seen as `b`: hop limits fall, and marks stay.
 fn first_shown(a: &Sampled, b: &Sampled) -> Option<bool> {
     match a.hop_limit.cmp(&b.hop_limit) {
         std::cmp::Ordering::Equal => (a.marked != b.marked).then_some(b.marked),

@@ -22,7 +22,7 @@ struct Pair {
 
 /// What was learned so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Neighbours {
+pub(crate) struct LinkAddressBook {
     /// Taps that have pause frames.
     taps: HashSet<TapId>,
     told: HashSet<Pair>,
@@ -30,13 +30,13 @@ pub(crate) struct Neighbours {
     last: Option<Pair>,
 }
 
-impl Neighbours {
+impl LinkAddressBook {
     /// A pause frame was seen at `tap`: link addresses matter there from now on.
     pub(crate) fn begin(&mut self, tap: TapId) {
         self.taps.insert(tap);
     }
 
-    /// Whether link addresses matter at `tap`.
+    /// True if link addresses matter at `tap`.
     pub(crate) fn learns(&self, tap: TapId) -> bool {
         !self.taps.is_empty() && self.taps.contains(&tap)
     }

@@ -76,7 +76,7 @@ struct Moving {
     paused: bool,
     /// It was so far at that time; not before the first frame.
     at: Option<(Instant, Nanos)>,
-    /// The latest frame that was handed on, and how many there were.
+    /// The latest frame that was emitted, and how many there were.
     handed: Nanos,
     frames: u64,
     /// It is to end.
@@ -156,14 +156,14 @@ impl Pace {
         }
     }
 
-    /// Frames were handed on, the last of them with this time.
-    pub fn handed_on(&self, frames: u64, last: Nanos) {
+    /// Frames were emitted, the last of them with this time.
+    pub fn emitted(&self, frames: u64, last: Nanos) {
         let mut moving = self.moving();
         moving.handed = moving.handed.max(last);
         moving.frames += frames;
     }
 
-    /// The time of the latest frame that was handed on, and how many there were.
+    /// The time of the latest frame that was emitted, and how many there were.
     pub fn handed(&self) -> (Nanos, u64) {
         let moving = self.moving();
         (moving.handed, moving.frames)
@@ -293,7 +293,7 @@ mod tests {
         pace.go_on_until(Nanos(500));
         pace.go_on_until(Nanos(300));
         assert_eq!(pace.begun(Nanos(100)), Some(Nanos(500)));
-        pace.handed_on(3, Nanos(499));
+        pace.emitted(3, Nanos(499));
         assert_eq!(pace.handed(), (Nanos(499), 3));
         pace.stop();
         pace.wait(Duration::from_mins(1));

@@ -19,7 +19,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Whether nothing was chosen, so that everything counts.
+    /// True if nothing was chosen, so that everything counts.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -58,7 +58,7 @@ impl Chosen {
             .is_none_or(|process| self.processes.include(process))
     }
 
-    /// Whether a packet is of a connection of theirs.
+    /// True if a packet is of a connection of theirs.
     pub(crate) fn has(&self, packet: &Roce) -> bool {
         self.queue_pairs
             .processes(&FlowKey::from_packet(packet))

@@ -42,12 +42,12 @@ pub enum Tick {
     /// Somebody looks: the sinks are told how far the run has come.
     Look {
         /// All that there is to say so far is wanted: the sinks get it with one of the next looks.
-        so_far: bool,
+        snapshot: bool,
     },
 }
 
 /// Live flows of a part of which it is said how they stand, at most: some 25 MB.
-const MAX_SO_FAR: usize = 1 << 14;
+const MAX_SNAPSHOT: usize = 1 << 14;
 
 /// What is known at the end besides what the sinks got.
 pub struct Done<F> {
@@ -253,8 +253,8 @@ fn threaded<F: Feed>(
                 },
                 recv(ticks) -> tick => match tick {
                     Ok(Tick::Interval) if failed.is_none() => collector.interval(),
-                    Ok(Tick::Look { so_far }) if failed.is_none() => {
-                        asked.fetch_or(so_far, Ordering::Relaxed);
+                    Ok(Tick::Look { snapshot }) if failed.is_none() => {
+                        asked.fetch_or(snapshot, Ordering::Relaxed);
                         collector.progress()
                     }
                     _ => Ok(()),
@@ -301,7 +301,7 @@ fn read<F: Feed>(
     asked: &AtomicBool,
     mut progress: impl FnMut(&F),
 ) -> F {
-    let mut handed_on: VecDeque<Arc<Portion>> = VecDeque::new();
+    let mut emitted: VecDeque<Arc<Portion>> = VecDeque::new();
     let mut portion = Vec::new();
     let (mut frames, mut bytes) = (0, 0);
     loop {
@@ -322,26 +322,26 @@ fn read<F: Feed>(
             portion.push(work);
         }
         let full = frames >= HANDED_ON || bytes >= HANDED_ON_BYTES || portion.len() >= MAX_BATCH_RUNS;
-        let so_far = asked.swap(false, Ordering::Relaxed);
-        if full || so_far || now.is_some() || !goes_on && !portion.is_empty() {
+        let snapshot = asked.swap(false, Ordering::Relaxed);
+        if full || snapshot || now.is_some() || !goes_on && !portion.is_empty() {
             let all = Arc::new(Portion {
                 works: std::mem::take(&mut portion),
                 now,
-                so_far,
+                snapshot,
             });
             (frames, bytes) = (0, 0);
             for part in &to_parts {
                 // A part that is gone has panicked: joining it tells.
                 let _ = part.send(Arc::clone(&all));
             }
-            handed_on.push_back(all);
+            emitted.push_back(all);
             progress(&feed);
         }
         if ended || stop.load(Ordering::Relaxed) {
             return feed;
         }
-        while handed_on.front().is_some_and(|work| Arc::strong_count(work) == 1) {
-            for work in handed_on
+        while emitted.front().is_some_and(|work| Arc::strong_count(work) == 1) {
+            for work in emitted
                 .pop_front()
                 .and_then(Arc::into_inner)
                 .into_iter()
@@ -359,7 +359,7 @@ struct Portion {
     /// Behind them, time has come so far.
     now: Option<Nanos>,
     /// Behind them, each part is to say how its flows stand.
-    so_far: bool,
+    snapshot: bool,
 }
 
 fn analyse(
@@ -372,14 +372,14 @@ fn analyse(
         for work in &portion.works {
             part.take(work);
         }
-        let (now, so_far) = (portion.now, portion.so_far);
+        let (now, snapshot) = (portion.now, portion.snapshot);
         drop(portion);
         part.analyse();
         if let Some(now) = now {
             part.analysis.advance_to(now);
         }
-        if so_far {
-            part.analysis.tell_so_far(MAX_SO_FAR);
+        if snapshot {
+            part.analysis.tell_so_far(MAX_SNAPSHOT);
         }
         // How far this part has come is a result, too: others wait for it.
         let _ = results.send((index, part.analysis.take_output()));

@@ -25,7 +25,7 @@ impl Apart {
         Self { clocks, pairs }
     }
 
-    /// Whether the two inputs saw the same packets.
+    /// True if the two inputs saw the same packets.
     pub(crate) fn are(&self, a: usize, b: usize) -> bool {
         let clock = |input: usize| self.clocks.get(input).copied().flatten();
         clock(a)
@@ -128,10 +128,10 @@ struct Lag {
 /// Of captures that have ended, so many of the latest are looked at for one that goes on.
 const MAX_ENDED: usize = 64;
 
-/// Mirrored frames come late by so many at most; further back, the mirror began anew.
+/// Mirrored frames come late by so many at most; further back, the mirror started again.
 const MIRROR_REORDERING: u32 = 64;
 
-/// Mirror sessions told apart: a capture could name as many as it has frames.
+/// Mirror sessions distinguished: a capture could name as many as it has frames.
 const MAX_MIRRORS: usize = 4096;
 
 impl Taps {
@@ -263,7 +263,7 @@ impl Taps {
                     // It came late: it had been counted as lost.
                     state.mirror_lost = state.mirror_lost.saturating_sub(1);
                 } else {
-                    // A large jump is a mirror that began anew, not a loss.
+                    // A large jump is a mirror that started again, not a loss.
                     lost = u64::from(if ahead < 1 << 16 { ahead } else { 0 });
                     state.mirror_lost += lost;
                     state.sequence = Some(sequence);
@@ -478,7 +478,7 @@ mod tests {
         assert_eq!(taps.mirror(base, &eth0, &mirror(2), Nanos(4)), (tap, 0));
         assert_eq!(taps.mirror(base, &eth0, &mirror(4), Nanos(5)), (tap, 0));
         assert_eq!(taps.rows(|_| String::new())[1].mirror_lost, 1);
-        // A mirror that begins anew lost nothing that could be counted.
+        // A mirror that starts again lost nothing that could be counted.
         assert_eq!(taps.mirror(base, &eth0, &mirror(1 << 31), Nanos(6)), (tap, 0));
         assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(7)), (tap, 0));
     }

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::schema::TABLES;
 use crate::{Error, json};
-use gather::Gathered;
+use gather::GatheredSeries;
 use moments::{Moments, event};
 use pack::{Packed, Place};
 use page::Block;
@@ -37,7 +37,7 @@ const MAX_DESTINATIONS: usize = 32;
 #[derive(Debug)]
 pub struct HtmlReport<W> {
     out: W,
-    gathered: Gathered,
+    gathered: GatheredSeries,
     moments: Moments,
     flows: Vec<FlowRow>,
     flows_seen: u64,
@@ -48,7 +48,7 @@ impl<W: Write> HtmlReport<W> {
     pub fn new(out: W) -> Self {
         Self {
             out,
-            gathered: Gathered::new(Nanos(0)),
+            gathered: GatheredSeries::new(Nanos(0)),
             moments: Moments::new(),
             flows: Vec::new(),
             flows_seen: 0,
@@ -196,7 +196,7 @@ impl<W: Write> HtmlReport<W> {
 
 impl<W: Write> Sink for HtmlReport<W> {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
-        self.gathered = Gathered::new(bin);
+        self.gathered = GatheredSeries::new(bin);
         Ok(())
     }
 

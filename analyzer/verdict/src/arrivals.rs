@@ -1,4 +1,4 @@
-//! Whether senders slow down, as their packets' arrivals show it behind the congested place: while packets to a destination
+//! True if senders slow down, as their packets' arrivals show it behind the congested place: while packets to a destination
 //! are marked a queue stands, and they arrive at the bottleneck's rate. When notifications have come, no packet is
 //! marked any more, as many flows as before go on sending, and still less arrives, then the queue has drained and the
 //! senders are slower than the bottleneck.
@@ -108,7 +108,7 @@ impl Arrivals {
         current.cnp = current.cnp.saturating_add(row.cnp.unwrap_or_default().into());
     }
 
-    /// The numbers of destinations have begun anew.
+    /// The numbers of destinations have started again.
     pub(super) fn renumber(&mut self) {
         self.places.clear();
         self.touched.clear();

@@ -190,7 +190,7 @@ impl Episodes {
         self.pauses.frame(frame);
     }
 
-    /// The numbers of destinations have begun anew.
+    /// The numbers of destinations have started again.
     pub(super) fn renumber(&mut self, pairs: &mut HostPairs) {
         let numbers = self.places.renumber(pairs);
         self.homes.retain(|_, home| {
@@ -320,7 +320,7 @@ impl Episodes {
     fn add_rows(&mut self) {
         let begin = self.begin;
         if begin < self.latest {
-            // A bin that was handed on before: what is late counts where an episode was going on then.
+            // A bin that was emitted before: what is late counts where an episode was going on then.
             for open in self.places.list.iter_mut().flat_map(Place::opened) {
                 let inside = open.start <= begin && begin < open.end;
                 open.mode = if inside { Mode::Count } else { Mode::Skip };

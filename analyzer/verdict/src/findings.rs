@@ -129,7 +129,7 @@ impl Findings {
 
     /// The findings that nothing later can take back, the worst first: those of rules that conclude from what was seen, neither from
     /// what never came nor from how the run went on the whole. `live`: the flows that are not complete.
-    pub(super) fn so_far(
+    pub(super) fn snapshot(
         &self,
         live: &[FlowRow],
         run: &RunSummary,

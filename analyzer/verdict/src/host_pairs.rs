@@ -8,7 +8,7 @@ use roce_model::{Active, Groups, Nanos};
 
 type Numbers = HashMap<u64, u32, foldhash::fast::RandomState>;
 
-/// Ways with so many of which numbers begin anew with the next bin: 4 MB or so.
+/// Ways with so many of which numbers start again with the next bin: 4 MB or so.
 const MAX_PAIRS: usize = 1 << 16;
 
 /// From one host to another at one tap.

@@ -17,7 +17,7 @@ mod thresholds;
 use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, SoFar, TapId, TapRow,
+    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, Snapshot, TapId, TapRow,
     TimelineRow,
 };
 
@@ -74,9 +74,9 @@ impl OfShown {
         }
     }
 
-    /// Whether any flow of an episode is shown.
-    fn concerns(&self, told: &Episode) -> bool {
-        let facts = &told.facts;
+    /// True if any flow of an episode is shown.
+    fn concerns(&self, episode: &Episode) -> bool {
+        let facts = &episode.facts;
         let senders = facts.aggressors.iter().map(|(flow, _)| flow);
         let mut all = facts.named.iter().chain(&facts.victims).chain(senders);
         all.any(|flow| self.flows.contains(flow))
@@ -122,7 +122,7 @@ impl Verdicts {
         self.findings.row(row);
     }
 
-    /// The numbers of ways and destinations have begun anew.
+    /// The numbers of ways and destinations have started again.
     pub fn renumber(&mut self, pairs: &mut HostPairs) {
         self.episodes.renumber(pairs);
         self.steps.renumber();
@@ -168,11 +168,11 @@ impl Verdicts {
 
     /// What there is to say while the run goes on, of it and of the flows that are `live`. Of the many episodes of a long run, the
     /// latest.
-    pub fn so_far(&self, live: Option<Vec<FlowRow>>) -> SoFar {
+    pub fn snapshot(&self, live: Option<Vec<FlowRow>>) -> Snapshot {
         let Some(flows) = live else {
-            return SoFar {
+            return Snapshot {
                 too_many: true,
-                ..SoFar::default()
+                ..Snapshot::default()
             };
         };
         let mut directory = self.directory.clone();
@@ -180,7 +180,7 @@ impl Verdicts {
             directory.note(row);
         }
         let (finished, _) = self.episodes.clone().conclude(&directory);
-        let told = episodes::tell(finished, &directory);
+        let episodes = episodes::tell(finished, &directory);
         // A stall at a tap that lost records is less sure.
         let taps = self.lost.iter().map(|(tap, records)| TapRow {
             tap: *tap,
@@ -191,11 +191,15 @@ impl Verdicts {
             taps: taps.collect(),
             ..RunSummary::default()
         };
-        let findings = self.findings.so_far(&flows, &run, &directory, &told);
-        let old = told.len().saturating_sub(MAX_EPISODES);
-        SoFar {
+        let findings = self.findings.snapshot(&flows, &run, &directory, &episodes);
+        let old = episodes.len().saturating_sub(MAX_EPISODES);
+        Snapshot {
             flows,
-            episodes: told.into_iter().skip(old).map(|episode| episode.row).collect(),
+            episodes: episodes
+                .into_iter()
+                .skip(old)
+                .map(|episode| episode.row)
+                .collect(),
             findings,
             too_many: false,
         }
@@ -205,19 +209,23 @@ impl Verdicts {
     pub fn conclude(self, run: &mut RunSummary) {
         self.vantages.conclude(run);
         let (finished, dropped) = self.episodes.conclude(&self.directory);
-        let told = episodes::tell(finished, &self.directory);
+        let episodes = episodes::tell(finished, &self.directory);
         run.findings = self
             .findings
-            .conclude(run, (&self.directory, &self.arrivals), &told, dropped);
+            .conclude(run, (&self.directory, &self.arrivals), &episodes, dropped);
         if let Some(shown) = self.of_shown {
-            let of_them: Vec<Episode> = told.iter().filter(|told| shown.concerns(told)).cloned().collect();
+            let of_them: Vec<Episode> = episodes
+                .iter()
+                .filter(|episode| shown.concerns(episode))
+                .cloned()
+                .collect();
             let all = (&self.directory, &self.arrivals);
             let fired = shown.findings.conclude(run, all, &of_them, dropped);
             for finding in &mut run.findings {
                 finding.concerns_shown = Some(fired.iter().any(|other| other.id == finding.id));
             }
         }
-        run.episodes = told.into_iter().map(|episode| episode.row).collect();
+        run.episodes = episodes.into_iter().map(|episode| episode.row).collect();
         run.steps = self.steps.conclude(&run.episodes);
     }
 }

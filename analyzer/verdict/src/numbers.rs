@@ -8,7 +8,7 @@ pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Whether `part` is at least the share `least` of `whole`.
+/// True if `part` is at least the share `least` of `whole`.
 pub(super) fn reaches(part: u64, whole: u64, least: f64) -> bool {
     share(part, whole).is_some_and(|share| share >= least)
 }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn bytes_have_three_digits() {
-        let told = [
+        let sums = [
             0,
             999,
             1_000,
@@ -95,7 +95,7 @@ mod tests {
         ]
         .map(bytes);
         assert_eq!(
-            told,
+            sums,
             [
                 "0 B", "999 B", "1.00 kB", "4.10 kB", "99.9 kB", "999 kB", "1.00 MB", "2.03 MB", "5.00 GB"
             ]

@@ -10,7 +10,7 @@ use crate::thresholds::Thresholds;
 pub struct Settings {
     /// Width of a timeline bin.
     pub bin: Nanos,
-    /// Speed of the links, in bit/s, when told.
+    /// Speed of the links, in bit/s, if given.
     pub link_rate: Option<u64>,
     /// What the training script logged of its steps, in its order.
     pub training_log: Vec<LoggedStep>,

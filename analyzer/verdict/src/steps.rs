@@ -170,7 +170,7 @@ impl Steps {
         }
     }
 
-    /// The numbers of ways have begun anew.
+    /// The numbers of ways have started again.
     pub(crate) fn renumber(&mut self) {
         self.of_ways.clear();
     }

@@ -21,7 +21,7 @@ use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
 use roce_model::{Nanos, Recorded, RunSummary, Sink};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
-use roce_pipeline::{Begun, LiveFeed, Tick, run_live, time_of_day};
+use roce_pipeline::{LiveFeed, RunStart, Tick, run_live, time_of_day};
 use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing};
 
 use crate::command::watch::{Signals, WAITING_TICKS, Watch};
@@ -132,8 +132,8 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
             "whose the packets are is not known\nhint: with --probe this host's queue pairs are followed, and their processes"
         );
     }
-    let begun = Begun::now();
-    let choices = Choices::of(&Analyse {
+    let begun = RunStart::now();
+    let choices = Choices::from_arguments(&Analyse {
         captures: Vec::new(),
         output: arguments.output.clone(),
         overwrite: arguments.overwrite,
@@ -334,7 +334,7 @@ impl Prepared {
         self,
         arguments: &Live,
         choices: &Choices,
-        begun: Begun,
+        begun: RunStart,
         ticks: &Receiver<Tick>,
         stage: Option<Stage>,
     ) -> anyhow::Result<ExitCode> {

@@ -98,7 +98,7 @@ struct Shown {
     span: Option<Span>,
 }
 
-/// By so much frames are handed on before their time: rows of bins can change for less.
+/// By so much frames are emitted before their time: rows of bins can change for less.
 fn lead(bin: Nanos) -> Nanos {
     Nanos((4 * bin.0).max(10_000_000).min(128 * bin.0) + bin.0)
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use crossbeam_channel::bounded;
 use roce_capture::{Options, Reader};
 use roce_model::{Nanos, Recorded, Span};
-use roce_pipeline::{Begun, Pace, Speed};
+use roce_pipeline::{Pace, RunStart, Speed};
 
 use crate::command::analyse;
 use crate::command::explain;
@@ -55,7 +55,7 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
     if let Some(id) = &arguments.analyse.explain {
         return explain::print(id, &arguments.analyse);
     }
-    let begun = Begun::now();
+    let begun = RunStart::now();
     let (analyse, live) = match recorded(&arguments.analyse)? {
         Some((analyse, recorded)) => (analyse, Some(recorded)),
         None => (arguments.analyse.clone(), None),

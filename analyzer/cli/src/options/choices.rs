@@ -51,7 +51,7 @@ impl Choices {
     ///
     /// # Errors
     /// When the configuration or the training log cannot be read.
-    pub(crate) fn of(arguments: &Analyse) -> anyhow::Result<Self> {
+    pub(crate) fn from_arguments(arguments: &Analyse) -> anyhow::Result<Self> {
         let shape = &arguments.shape;
         let (config, thresholds) = configuration(shape.config.as_deref())?;
         let log = shape
@@ -100,8 +100,8 @@ impl Choices {
     ///
     /// # Errors
     /// As above.
-    pub(crate) fn of_captures(arguments: &Analyse, fits_bin: bool) -> anyhow::Result<Self> {
-        let mut choices = Self::of(arguments)?;
+    pub(crate) fn from_captures(arguments: &Analyse, fits_bin: bool) -> anyhow::Result<Self> {
+        let mut choices = Self::from_arguments(arguments)?;
         if fits_bin && choices.is_bin_free {
             choices.bin = span::bin(&arguments.captures);
             let said = choices.echo.iter_mut().find(|(name, _)| name == BIN);

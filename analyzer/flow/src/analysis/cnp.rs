@@ -133,7 +133,7 @@ impl Analysis {
             self.totals.cnp_unattributed += 1;
         }
         if is_new && !self.bins.notified_at(bin, place) {
-            // The bin has been handed on: its events come after it.
+            // The bin has been emitted: its events come after it.
             let mut events = Vec::new();
             self.tell(place, bin, &mut events);
             self.bins.events.extend(events);
@@ -323,7 +323,7 @@ impl Analysis {
         self.cnp.forget(place);
     }
 
-    /// The bin that is handed on next can still change, once: its notifications are charged as far as possible, and
+    /// The bin that is emitted next can still change, once: its notifications are charged as far as possible, and
     /// told.
     pub(super) fn settle_notified(&mut self, all: bool) {
         let Some((bin, receivers)) = self.bins.notified_in_done(all) else {
@@ -368,6 +368,6 @@ impl Analysis {
             detail: Some(format!("{source} tells {destination} QP {qpn} to slow down").into()),
             ..EventRow::default()
         }));
-        self.cnp.told(place, bin);
+        self.cnp.reported(place, bin);
     }
 }

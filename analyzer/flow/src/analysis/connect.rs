@@ -1,4 +1,4 @@
-//! The connection manager's messages: which queue pairs it connects, and that their PSNs begin anew.
+//! The connection manager's messages: which queue pairs it connects, and that their PSNs start again.
 
 use roce_model::{EventKind, EventRow, FlowKey, Management, Packet};
 use roce_wire::{Psn, Qpn, Service};
@@ -84,7 +84,7 @@ impl Analysis {
         }
     }
 
-    /// The queue pair `qpn` of who sent `packet` gets a connection: PSNs for it begin anew, at `first`, and who it belonged
+    /// The queue pair `qpn` of who sent `packet` gets a connection: PSNs for it start again, at `first`, and who it belonged
     /// to before it does not belong to any more. What comes for it comes from the other host.
     fn connect(&mut self, packet: &Packet, (qpn, first): (Qpn, Option<Psn>)) {
         for service in CONNECTED {

@@ -24,7 +24,7 @@ impl Analysis {
         }
     }
 
-    /// A queue pair has got a connection: flows for it that were there before begin anew, and have a peer. What hosts say may come later
+    /// A queue pair has got a connection: flows for it that were there before start again, and have a peer. What hosts say may come later
     /// than packets: a flow that has begun since is of this connection.
     fn connected_by_host(&mut self, connection: &Connection, time: Nanos) {
         for tap in (0..self.taps).map(TapId) {

@@ -45,7 +45,10 @@ impl Analysis {
     fn settled(&self, at: u32) -> Nanos {
         let tap = self.table.hot[at as usize].tap.0 as usize;
         let lost = self.lost_at.get(tap).copied().unwrap_or_default();
-        let begun = self.begun.peek(&both_ways(&self.table.cold[at as usize])).copied();
+        let begun = self
+            .begun
+            .peek(&both_ways(&self.table.cold[at as usize]))
+            .copied();
         Nanos(
             begun
                 .unwrap_or_default()
@@ -68,7 +71,7 @@ impl Analysis {
         }
     }
 
-    /// Whether the flow of a handle is there still and unpaired.
+    /// True if the flow of a handle is there still and unpaired.
     fn is_open(&self, handle: Handle) -> bool {
         let (hot, cold) = (
             self.table.hot.get(handle.at as usize),
@@ -78,7 +81,7 @@ impl Analysis {
             && cold.is_some_and(|cold| cold.serial == handle.serial)
     }
 
-    /// A request of a flow. Of an unpaired one it is remembered when it asks for an answer.
+    /// A request of a flow. Of an unpaired one it is remembered when it requests an answer.
     #[inline]
     pub(super) fn asks(&mut self, at: u32, packet: &Packet) {
         let hot = &self.table.hot[at as usize];
@@ -265,7 +268,7 @@ impl Analysis {
         }
     }
 
-    /// Whether no other flow of the same direction between the same hosts has PSNs near those of the flow at `at`.
+    /// True if no other flow of the same direction between the same hosts has PSNs near those of the flow at `at`.
     fn stands_alone(&self, at: u32) -> bool {
         let pair = self.table.cold[at as usize].groups.pair;
         let requests = &self.table.hot[at as usize].requests;
@@ -308,7 +311,7 @@ impl Analysis {
         fits.then_some(other)
     }
 
-    /// Whether the UDP source port of the flow at `at` says that its other direction is another flow than that at `other`.
+    /// True if the UDP source port of the flow at `at` says that its other direction is another flow than that at `other`.
     fn port_names_another(&self, at: u32, other: u32) -> bool {
         let cold = &self.table.cold[at as usize];
         let named = cold.only_port().and_then(|port| {
@@ -323,7 +326,7 @@ impl Analysis {
         named.is_some_and(|named| named != at && named != other)
     }
 
-    /// Whether an answer of a paired flow fits the requests of its peer; when it has often not, the pairing ends.
+    /// True if an answer of a paired flow fits the requests of its peer; when it has often not, the pairing ends.
     #[inline]
     fn still_fits(&mut self, at: u32, peer: u32, packet: &Packet) -> bool {
         let requests = self.table.hot[peer as usize].requests;
@@ -535,7 +538,7 @@ fn both_ways(cold: &Cold) -> u64 {
     cold.groups.pair.wrapping_add(cold.back)
 }
 
-/// Whether the PSN of an answer is that of a request which asked for one: an ACK, the first packet of a READ response,
+/// True if the PSN of an answer is that of a request which asked for one: an ACK, the first packet of a READ response,
 /// an atomic ACK. A NAK may name a PSN that was never sent.
 fn fits_one_request(packet: &Packet) -> bool {
     let roce = &packet.roce;

@@ -1,4 +1,4 @@
-//! How the flows that are live stand, for who looks at a run that goes on. Nothing is changed by looking.
+//! How the flows that are live stand, for whoever looks at a run that goes on. Nothing is changed by looking.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ impl Analysis {
     /// when there are more than `most`, that alone.
     pub fn tell_so_far(&mut self, most: usize) {
         let live: Vec<u32> = self.table.live().take(most.saturating_add(1)).collect();
-        self.output.so_far = Some(if live.len() <= most {
+        self.output.snapshot = Some(if live.len() <= most {
             LiveFlows::Rows(self.rows_so_far(&live))
         } else {
             LiveFlows::TooMany

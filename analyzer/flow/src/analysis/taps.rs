@@ -93,7 +93,7 @@ impl Analysis {
         }
     }
 
-    /// Hands on the row of a flow that closes, or holds it back until it is known which tap saw most of it.
+    /// Emits the row of a flow that closes, or holds it back until it is known which tap saw most of it.
     pub(super) fn hand_on_flow(&mut self, at: u32, row: FlowRow) {
         let hot = &self.table.hot[at as usize];
         let row = match &mut self.matcher {

@@ -1,4 +1,4 @@
-//! Congestion notifications by receiver: who was told to slow down, how often, in which bins, and which of these are not
+//! Congestion notifications by receiver: who was notified of congestion, how often, in which bins, and which of these are not
 //! charged to a flow yet. Which flow each one slows is found in `analysis`.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use roce_wire::{Address, Qpn, VlanTag};
 
 use crate::taps::duplicates::{CopyEvidence, Sighting};
 
-/// A queue pair that is told to slow down, and who tells it.
+/// A queue pair that is notified of congestion, and who tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Receiver {
     pub(crate) tap: TapId,
@@ -50,13 +50,13 @@ pub(crate) struct Part {
     pub(crate) bin: u64,
     pub(crate) cnps: Cnps,
     pub(crate) class: CnpAttribution,
-    told: bool,
+    reported: bool,
 }
 
 impl Part {
-    /// Whether its event was written.
+    /// True if its event was written.
     pub(crate) fn was_told(&self) -> bool {
-        self.told
+        self.reported
     }
 }
 
@@ -76,7 +76,7 @@ struct State {
 /// Parts that wait at once, at most; what is beyond stays with no flow.
 const MAX_WAITING: usize = 1 << 16;
 
-/// Queue pairs that were told to slow down. Bounded: notifications for more of them count in the totals only.
+/// Queue pairs that were notified of congestion. Bounded: notifications for more of them count in the totals only.
 #[derive(Debug)]
 pub(crate) struct CnpReceivers {
     most: usize,
@@ -167,12 +167,12 @@ impl CnpReceivers {
         let mut same_bin = parts
             .iter_mut()
             .rev()
-            .filter(|part| part.bin == bin && !part.told);
+            .filter(|part| part.bin == bin && !part.reported);
         let is_new = same_bin.next().is_none();
         let known = parts
             .iter_mut()
             .rev()
-            .find(|part| part.bin == bin && !part.told && part.class == class);
+            .find(|part| part.bin == bin && !part.reported && part.class == class);
         if let Some(part) = known {
             part.cnps.add(cnps);
             return (is_new, class);
@@ -189,7 +189,7 @@ impl CnpReceivers {
             bin,
             cnps,
             class,
-            told: false,
+            reported: false,
         });
         (is_new, class)
     }
@@ -209,9 +209,9 @@ impl CnpReceivers {
     }
 
     /// Its event was written: what no longer waits of that bin is forgotten.
-    pub(crate) fn told(&mut self, place: usize, bin: u64) {
+    pub(crate) fn reported(&mut self, place: usize, bin: u64) {
         for part in &mut self.states[place].parts {
-            part.told |= part.bin == bin;
+            part.reported |= part.bin == bin;
         }
         self.forget(place);
     }
@@ -220,7 +220,7 @@ impl CnpReceivers {
     pub(crate) fn forget(&mut self, place: usize) {
         self.states[place]
             .parts
-            .retain(|part| !part.told || matches!(part.class, CnpAttribution::Waiting(_)));
+            .retain(|part| !part.reported || matches!(part.class, CnpAttribution::Waiting(_)));
     }
 
     /// The receivers for which notifications wait.
@@ -307,8 +307,8 @@ mod tests {
         assert!(!receivers.add(place, 5, TWO, CnpAttribution::Waiting(None)).0);
         assert_eq!(receivers.parts(place)[0].cnps, Cnps { cnp: 4, after_nak: 2 });
         assert!(receivers.add(place, 6, TWO, CnpAttribution::Charged(FlowId(1))).0);
-        receivers.told(place, 5);
-        receivers.told(place, 6);
+        receivers.reported(place, 5);
+        receivers.reported(place, 6);
         let bins: Vec<u64> = receivers.parts(place).iter().map(|part| part.bin).collect();
         assert_eq!(bins, [5]);
         assert_eq!(receivers.all_waiting(), [place]);

@@ -237,7 +237,7 @@ impl Pauses {
         self.links.note(link);
     }
 
-    /// Whether there is anything to ask [`Pauses::overlap`] for.
+    /// True if there is anything to ask [`Pauses::overlap`] for.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         !self.senders.is_empty()

@@ -28,7 +28,7 @@ impl Progress {
         is_window.then(|| bytes as f64 * 8.0 / time.seconds())
     }
 
-    /// Whether the flow sends on after a distance `since` to its last packet: it is in the middle of a message, or the
+    /// True if the flow sends on after a distance `since` to its last packet: it is in the middle of a message, or the
     /// distance is nothing unusual since `earlier`.
     pub(super) fn is_backlogged(&self, earlier: &Self, since: Nanos, in_message: bool) -> bool {
         let packets = self.packets.saturating_sub(earlier.packets).max(1);

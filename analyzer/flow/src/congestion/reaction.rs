@@ -46,7 +46,7 @@ impl Meter {
         if now.rate_since(&self.newer).is_some() {
             (self.older, self.newer) = (self.newer, now);
         } else if now.packets < self.newer.packets {
-            // Counts began anew.
+            // Counts started again.
             (self.older, self.newer) = (now, now);
         }
     }
@@ -106,12 +106,12 @@ impl Congestion {
         }
     }
 
-    /// Whether a notification came in the time `within` before `time`.
+    /// True if a notification came in the time `within` before `time`.
     pub(crate) fn was_notified(&self, time: Nanos, within: Nanos) -> bool {
         self.last_cnp.0 != 0 && time.since(self.last_cnp) <= within
     }
 
-    /// Whether no mark for this time is the end of a burst. Most marks come too soon, or much too late, to ask for the intervals.
+    /// True if no mark for this time is the end of a burst. Most marks come too soon, or much too late, to ask for the intervals.
     fn is_another_burst(&self, unmarked: Nanos) -> bool {
         let Some(more) = unmarked.0.checked_sub(BURST_GAP.0) else {
             return false;

@@ -180,7 +180,7 @@ impl Evidence {
         agrees.then_some(claim.matches)
     }
 
-    /// Whether `who` alone has matches, as many as are `enough`, and nothing speaks against it. That counts where the PSNs of other
+    /// True if `who` alone has matches, as many as are `enough`, and nothing speaks against it. That counts where the PSNs of other
     /// flows are far off: an answer falls by chance on what one flow has outstanding, some hundred PSNs of 2^24, in one of
     /// 10^5 cases, and two answers in one of 10^10.
     pub(crate) fn is_sole(&self, who: Handle, enough: u32) -> Option<u32> {
@@ -198,14 +198,14 @@ impl Evidence {
         self.answered = Some((psn, by));
     }
 
-    /// Whether this flow's request `psn` had been answered by another flow than `by`: then an answer of `by` is rather
+    /// True if this flow's request `psn` had been answered by another flow than `by`: then an answer of `by` is rather
     /// not for it.
     pub(crate) fn is_answered_by_another(&self, psn: Psn, by: Handle) -> bool {
         self.answered
             .is_some_and(|(last, other)| other != by && last.offset_from(psn) >= 0)
     }
 
-    /// Whether `by` had answered this flow's request `psn` before.
+    /// True if `by` had answered this flow's request `psn` before.
     pub(crate) fn is_answered_by(&self, psn: Psn, by: Handle) -> bool {
         self.answered
             .is_some_and(|(last, other)| other == by && last.offset_from(psn) >= 0)

@@ -143,7 +143,7 @@ impl KnownPeers {
         self.0.pop(of);
     }
 
-    /// Whether there are none: then no flow need be looked up.
+    /// True if there are none: then no flow need be looked up.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

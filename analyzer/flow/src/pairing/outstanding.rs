@@ -1,4 +1,4 @@
-//! Requests that ask for an answer, by the hosts and the PSN, so that an answer finds who may have asked for it. What
+//! Ack-requested packets by their hosts and PSN, so that an answer finds the flows that may have requested it. What
 //! follows from one or several finds is left to `pairing`.
 
 use roce_model::Nanos;
@@ -34,13 +34,13 @@ const TIME_SHIFT: u32 = 10;
 /// the usual one). A longer memory would find more ties, a shorter one overlook them.
 const WINDOW: u32 = 1_000_000_000 >> TIME_SHIFT;
 
-/// The requests of the last second that asked for an answer: 65,536 of them in sets of four.
+/// Ack-requested packets of the last second: 65,536 of them in sets of four.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
     sets: Box<[[Entry; 4]]>,
 }
 
-/// Who asked for an answer with one PSN.
+/// Flows that requested an answer with one PSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Askers {
     asked: [(Handle, Nanos); 4],
@@ -79,7 +79,7 @@ fn tick(time: Nanos) -> u32 {
 }
 
 impl Outstanding {
-    /// The flow `asker`, whose hosts have the hash `pair`, asks for an answer to `psn`.
+    /// The flow `asker`, whose hosts have the hash `pair`, requests an answer to `psn`.
     pub(crate) fn note(&mut self, pair: u64, psn: Psn, asker: Handle, time: Nanos) {
         let (set, tag) = place(pair, psn);
         let set = &mut self.sets[set];
@@ -112,7 +112,7 @@ impl Outstanding {
         };
     }
 
-    /// Who asked for an answer to `psn` in the direction whose hosts have the hash `pair`, within the last second.
+    /// The flows that requested an answer to `psn` in the direction whose hosts have the hash `pair`, within the last second.
     pub(crate) fn find(&self, pair: u64, psn: Psn, time: Nanos) -> Askers {
         let (set, tag) = place(pair, psn);
         let now = tick(time);

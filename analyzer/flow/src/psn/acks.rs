@@ -94,7 +94,7 @@ pub(crate) struct Answers {
     taken_out_of_order: u32,
     /// The latest run answered a NAK, or repeated one that did.
     run_by_nak: bool,
-    /// The latest run showed all up to a packet that asks for an ACK.
+    /// The latest run showed all up to a packet that requests an ACK.
     pub(super) run_asks: bool,
 }
 
@@ -122,7 +122,7 @@ impl Answers {
         time.since(self.begin)
     }
 
-    /// Whether `waited` is much less than the sender ever took to answer a NAK.
+    /// True if `waited` is much less than the sender ever took to answer a NAK.
     pub(super) fn is_early(&self, waited: Nanos) -> bool {
         waited.0.saturating_mul(2) < self.shortest_answer.0
     }
@@ -248,7 +248,7 @@ impl Answers {
         }
     }
 
-    /// Whether the receiver waits for a PSN before `psn`, so that it does not take what comes behind.
+    /// True if the receiver waits for a PSN before `psn`, so that it does not take what comes behind.
     pub(super) fn waits_before(&self, psn: u64) -> bool {
         self.expects != 0 && self.expects < psn
     }
@@ -259,7 +259,7 @@ impl Answers {
         self.naks.back().filter(asks).map(|nak| nak.at)
     }
 
-    /// Whether a NAK after `time` may make the sender fall back to `at`.
+    /// True if a NAK after `time` may make the sender fall back to `at`.
     pub(super) fn named_since(&self, at: u64, time: Nanos) -> bool {
         self.naks.iter().any(|nak| nak.explains(at) && nak.time > time)
     }

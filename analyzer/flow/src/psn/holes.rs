@@ -77,7 +77,7 @@ pub(crate) struct Hole {
 }
 
 impl Hole {
-    /// Whether `other` is a part of the same hole.
+    /// True if `other` is a part of the same hole.
     pub(crate) fn joins(&self, other: &Self) -> bool {
         (self.time, self.stage, self.ip_id) == (other.time, other.stage, other.ip_id)
     }
@@ -271,7 +271,7 @@ impl Holes {
         core::mem::take(&mut self.revoked)
     }
 
-    /// Whether [`Holes::take_decided`] has something to give.
+    /// True if [`Holes::take_decided`] has something to give.
     pub(crate) fn any_decided(&self) -> bool {
         !self.decided.is_empty()
     }
@@ -305,7 +305,7 @@ impl Holes {
         self.kept.partition_point(|hole| hole.end <= psn)
     }
 
-    /// Whether `psn` is missing.
+    /// True if `psn` is missing.
     pub(crate) fn contains(&self, psn: u64) -> bool {
         self.kept
             .get(self.place(psn))

@@ -31,7 +31,7 @@ pub(crate) struct Jump {
 }
 
 impl Jump {
-    /// `messages`: ends of messages captured so far.
+    /// `messages`: ends of messages captured until now.
     pub(crate) fn from_request(
         requests: &Requests,
         request: &Request,
@@ -67,7 +67,7 @@ impl Jump {
     }
 }
 
-/// Whether a request is the first packet of a message, comes after a rest, and by another port than all before it. `messages`: ends
+/// True if a request is the first packet of a message, comes after a rest, and by another port than all before it. `messages`: ends
 /// of messages captured before; `port`: the only UDP source port of the flow before.
 pub(crate) fn has_other_port(silence: Nanos, messages: u64, port: Option<u16>, packet: &Packet) -> bool {
     silence >= REST
@@ -98,7 +98,7 @@ impl Completed {
     }
 
     /// An answer that covers all before `covered`, which is all that was sent where `all` says so. `messages`: ends of messages
-    /// captured so far. Says whether the receiver counts messages from a jump on: the count steps back, or takes fewer
+    /// captured until now. Says whether the receiver counts messages from a jump on: the count steps back, or takes fewer
     /// steps than messages that ended since.
     pub(crate) fn note(&mut self, covered: u64, msn: u32, all: bool, messages: u64) -> bool {
         let mut begins_anew = false;

@@ -92,7 +92,7 @@ impl Reads {
         self.begins.push_back(first);
     }
 
-    /// Whether a READ that begins at `psn` is the rest of one before it: it begins where no READ began, after one that did.
+    /// True if a READ that begins at `psn` is the rest of one before it: it begins where no READ began, after one that did.
     fn is_rest(&self, psn: u64) -> bool {
         self.begins.front().is_some_and(|first| psn >= *first) && !self.begins.contains(&psn)
     }

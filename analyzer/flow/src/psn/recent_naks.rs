@@ -22,7 +22,7 @@ struct Nak {
     time: Nanos,
 }
 
-/// Whether a receiver has NAKed a PSN.
+/// True if a receiver has NAKed a PSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NakMatch {
     /// No NAK is near the PSN.
@@ -108,12 +108,12 @@ impl RecentNaks {
         self.pair_mut((tap, key.source, key.destination)).is_reordered = true;
     }
 
-    /// Whether requests between the hosts of `key` came late at `tap`.
+    /// True if requests between the hosts of `key` came late at `tap`.
     pub(crate) fn is_reordered(&self, tap: TapId, key: &FlowKey) -> bool {
         self.pair(tap, key).is_some_and(|pair| pair.is_reordered)
     }
 
-    /// Whether some receiver of the destination had no buffer for requests from the source of `key` a moment ago.
+    /// True if some receiver of the destination had no buffer for requests from the source of `key` a moment ago.
     pub(crate) fn is_refused(&self, tap: TapId, key: &FlowKey, time: Nanos) -> bool {
         self.pair(tap, key)
             .is_some_and(|pair| pair.refused.0 != 0 && time.since(pair.refused) <= MAX_AGE)

@@ -43,12 +43,12 @@ impl Reordering {
         self.time
     }
 
-    /// Whether some packet was late.
+    /// True if some packet was late.
     pub(super) fn is_seen(&self) -> bool {
         self.packets > 0
     }
 
-    /// Whether late packets are the rule.
+    /// True if late packets are the rule.
     pub(super) fn is_usual(&self) -> bool {
         self.packets >= MANY_LATE
     }

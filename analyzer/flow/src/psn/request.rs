@@ -29,7 +29,7 @@ pub(crate) fn psn_of(position: u64) -> Psn {
 pub(crate) struct Requests {
     /// The PSN expected next, counted on past 24 bits; 0 before the first request.
     pub(crate) next: u64,
-    /// Whether anything but "in order" may come of the next packet: then [`crate::psn::tracker::Tracker::observe`] decides.
+    /// True if anything but "in order" may come of the next packet: then [`crate::psn::tracker::Tracker::observe`] decides.
     pub(crate) disturbed: bool,
 }
 
@@ -44,7 +44,7 @@ impl Requests {
         true
     }
 
-    /// Whether the flow may have begun with PSN 0 a while ago, as every connection of some libraries does.
+    /// True if the flow may have begun with PSN 0 a while ago, as every connection of some libraries does.
     pub(crate) fn is_near_zero(&self) -> bool {
         self.next < BASE + NEAR_ZERO
     }
@@ -75,7 +75,7 @@ pub(crate) enum Verdict {
     Undecided { captured_before: bool },
     /// So far behind that no sender sends it again.
     Stale,
-    /// The PSNs began anew: the flow is to start a new epoch and to observe the packet again.
+    /// The PSNs started again: the flow is to start a new epoch and to observe the packet again.
     NewEpoch(&'static str),
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Request {
     pub(crate) silence: Nanos,
     pub(crate) bin: u64,
     pub(crate) payload_bytes: u32,
-    /// It asks for an ACK.
+    /// It requests an ACK.
     pub(crate) asks: bool,
     /// While the other direction is not known: some receiver between the same hosts asked a moment ago for this PSN,
     /// or one shortly before, ...
@@ -119,7 +119,7 @@ pub(crate) struct Request {
     /// It is the first packet of a message, comes after a rest, and by another UDP source port than all packets before it.
     pub(crate) has_other_port: bool,
     /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was sent
-    /// anew, and is no copy that the network made.
+    /// again, and is no copy that the network made.
     pub(crate) has_new_id: bool,
     /// Another flow between the same hosts had late packets.
     pub(crate) others_late: bool,

@@ -46,7 +46,7 @@ pub(crate) struct Run {
     pub(super) fills: bool,
     /// It did not show these PSNs, from the first up to the second, although it repeats what follows: the first of such.
     pub(super) skipped: (u64, u64),
-    /// It showed, without a break, all up to a packet that asks for an ACK.
+    /// It showed, without a break, all up to a packet that requests an ACK.
     pub(super) asks: bool,
 }
 

@@ -12,7 +12,7 @@ impl<T> Default for Seldom<T> {
 }
 
 impl<T> Seldom<T> {
-    /// Whether there is nothing.
+    /// True if there is nothing.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -250,7 +250,7 @@ impl Tracker {
         }
     }
 
-    /// Whether some READs wait for the path MTU.
+    /// True if some READs wait for the path MTU.
     pub(crate) fn has_unsure_reads(&self) -> bool {
         !self.unsure_reads.is_empty()
     }
@@ -334,7 +334,7 @@ impl Tracker {
         requests.disturbed |= self.capture_lost;
     }
 
-    /// Whether the latest packets were far behind, and `psn` is that of one of them.
+    /// True if the latest packets were far behind, and `psn` is that of one of them.
     pub(crate) fn is_stale(&self, psn: Psn) -> bool {
         self.stale_run > 0 && (1..=LARGEST_GAP).contains(&self.stale_next.offset_from(psn))
     }
@@ -405,7 +405,7 @@ impl Tracker {
         self.holes.as_ref().map_or([0; 5], |holes| holes.fates())
     }
 
-    /// Whether there is something to take: ended runs, a decision, or holes.
+    /// True if there is something to take: ended runs, a decision, or holes.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         !self.ended.is_empty() || !self.decisions.is_empty() || self.holes.is_some()
@@ -440,7 +440,7 @@ impl Tracker {
         self.holes.as_ref().map_or(0, |holes| holes.forgotten_to())
     }
 
-    /// Whether `psn` is missing.
+    /// True if `psn` is missing.
     fn is_missing(&self, psn: u64) -> bool {
         self.holes.as_ref().is_some_and(|holes| holes.contains(psn))
     }

@@ -1,4 +1,4 @@
-//! What many packets, rows or flows will need is asked for, for all of them at once: first what is found by its place, then
+//! What many packets, rows or flows will need is prefetched for all of them at once: first what is found by its place, then
 //! what is behind pointers.
 
 use roce_model::{Packet, prefetch};
@@ -69,7 +69,7 @@ impl Ahead {
             .push_if(!(traits.is_response() | traits.is_middle()), at);
     }
 
-    /// Asks for what is found by its place.
+    /// Prefetches what is found by its place.
     #[inline]
     pub(super) fn prefetch_flows(&self, hot: &[Hot], cold: &[Cold]) {
         self.paced.select(cold).for_each(Cold::prefetch_for_pace);
@@ -78,7 +78,7 @@ impl Ahead {
         self.answered.select(cold).for_each(Cold::prefetch_for_answer);
     }
 
-    /// Asks for what is behind pointers.
+    /// Prefetches what is behind pointers.
     #[inline]
     pub(super) fn prefetch(&self, cold: &[Cold]) {
         for cold in self.paced.select(cold) {

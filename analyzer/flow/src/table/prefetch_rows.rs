@@ -6,7 +6,7 @@ use crate::table::FlowTable;
 use crate::table::state::Cold;
 
 impl FlowTable {
-    /// Asks for what closing the rows of the flows at `places` needs.
+    /// Prefetches what closing the rows of the flows at `places` needs.
     #[inline]
     pub(crate) fn prefetch_rows(&self, places: &[u32]) {
         for at in places {
@@ -27,7 +27,7 @@ impl FlowTable {
         }
     }
 
-    /// Asks for what closing the flows at `places` needs.
+    /// Prefetches what closing the flows at `places` needs.
     pub(crate) fn prefetch_all(&self, places: &[u32]) {
         self.prefetch_rows(places);
         for hot in places.iter().filter_map(|at| self.hot.get(*at as usize)) {

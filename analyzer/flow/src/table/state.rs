@@ -98,7 +98,7 @@ pub(crate) struct Cold {
     pub(crate) epoch: u32,
     /// Where its last row is among those of its bin.
     pub(crate) row_at: u32,
-    /// Whether notifications that slow the flow are known as such: its other direction is known, or its packets say
+    /// True if notifications that slow the flow are known as such: its other direction is known, or its packets say
     /// which queue pair they come from.
     knows_cnp: bool,
     pub(crate) totals: FlowTotals,
@@ -236,13 +236,13 @@ impl Hot {
         }
     }
 
-    /// Whether the flow of the other direction is known.
+    /// True if the flow of the other direction is known.
     #[inline]
     pub(crate) fn is_paired(&self) -> bool {
         self.peer != Found::NONE
     }
 
-    /// Whether its next packet is that with which its rate is looked at.
+    /// True if its next packet is that with which its rate is looked at.
     #[inline]
     pub(crate) fn is_paced_next(&self) -> bool {
         self.pace == 1
@@ -330,7 +330,7 @@ impl Cold {
         self.other = None;
         self.meter = None;
         self.pauses = None;
-        // A queue pair that was made anew begins with the whole line; if it was not, that is an upper bound, too.
+        // A queue pair that was made again begins with the whole line; if it was not, that is an upper bound, too.
         self.replay = None;
     }
 

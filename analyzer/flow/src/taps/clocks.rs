@@ -28,7 +28,7 @@ pub struct Stamped {
     pub way: u64,
     /// In which of the way's two directions.
     pub forward: bool,
-    /// Whether it passed the reference's tap first, where the packet itself shows that: its hop limit was counted down in
+    /// True if it passed the reference's tap first, where the packet itself shows that: its hop limit was counted down in
     /// between, or it was marked.
     pub reference_first: Option<bool>,
 }
@@ -213,7 +213,7 @@ fn ways(packets: &[Stamped], ruler: &Ruler) -> BTreeMap<u64, Path> {
 }
 
 impl Path {
-    /// Whether packets that go forward pass the reference's tap first: as the packets show, or else such that all of them
+    /// True if packets that go forward pass the reference's tap first: as the packets show, or else such that all of them
     /// can have arrived after they left. `None`: nothing tells.
     fn reference_first(&self, tolerance: f64) -> Option<bool> {
         if self.votes != 0 {

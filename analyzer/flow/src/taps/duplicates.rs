@@ -164,7 +164,7 @@ impl Recent {
         self.sets = sets;
     }
 
-    /// Whether a packet with this fingerprint would still be known if it had been seen in the last 10 ms: none of that age
+    /// True if a packet with this fingerprint would still be known if it had been seen in the last 10 ms: none of that age
     /// had to make room. No network delays its copies for longer.
     pub(crate) fn remembers(&self, fingerprint: u64, packet: &Packet) -> bool {
         let oldest = self.sets[self.place(fingerprint)][3];
@@ -239,7 +239,7 @@ impl Ids {
         (self.age == IdAge::Older).then(|| self.newest.wrapping_sub(self.id))
     }
 
-    /// Whether the packet was sent after the packet with the identification `other`.
+    /// True if the packet was sent after the packet with the identification `other`.
     pub(crate) fn is_after(self, other: u16) -> bool {
         let ahead = self.id.wrapping_sub(other);
         ahead != 0 && ahead < 1 << 15
@@ -284,7 +284,7 @@ pub(crate) struct CopyEvidence {
 }
 
 impl CopyEvidence {
-    /// Whether a packet with this sighting is a copy. Called once for each packet of the flow. A packet that comes twice at a tap
+    /// True if a packet with this sighting is a copy. Called once for each packet of the flow. A packet that comes twice at a tap
     /// that does not show everything twice is a copy only if at least half of its flow's packets do.
     #[inline(always)]
     #[expect(

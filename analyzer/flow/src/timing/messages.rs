@@ -82,7 +82,7 @@ impl Messages {
         *self = Self::default();
     }
 
-    /// Whether a message has begun and not ended, as far as is known.
+    /// True if a message has begun and not ended, as far as is known.
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.open, Open::Unknown)
     }

@@ -1,4 +1,4 @@
-//! How fast a flow usually goes, so that a silence can be told from its own rhythm.
+//! How fast a flow usually goes, so that a silence can be distinguished from its own rhythm.
 
 use roce_model::Nanos;
 
@@ -25,7 +25,7 @@ const HABIT: u8 = 16;
 pub(crate) struct SilenceThreshold(u8);
 
 impl SilenceThreshold {
-    /// Whether a silence is so long.
+    /// True if a silence is so long.
     #[inline]
     pub(crate) fn is_reached(self, silence: Nanos) -> bool {
         silence.0 >> (2 * u32::from(self.0)) >= MIN_STALL.0
@@ -79,7 +79,7 @@ impl SilenceHistory {
         (!is_habitual).then(|| counts.iter().map(|count| u64::from(*count)).sum())
     }
 
-    /// Whether `silence` is far beyond the pace of a flow with so many packets in `age` before it, and beyond the time
+    /// True if `silence` is far beyond the pace of a flow with so many packets in `age` before it, and beyond the time
     /// that answers take.
     pub(crate) fn is_stall(
         &self,

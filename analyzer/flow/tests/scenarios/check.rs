@@ -453,7 +453,7 @@ fn expect(scenario: &Scenario, results: &Results, line: &Line) -> Result<(), Str
             let code = number(code)
                 .and_then(|code| u8::try_from(code).ok())
                 .ok_or("which opcode?")?;
-            same(results.conclusion.totals.opcodes.of(Opcode(code)), wanted)
+            same(results.conclusion.totals.opcodes.packets(Opcode(code)), wanted)
         }
         ["copies", tap, wanted] => {
             let tap: usize = tap.parse().map_err(|_| "which tap?")?;

@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use roce_model::{Address, Columns, EventRow, FlowId, FlowKey, Nanos, TapId, TimelineColumns};
 
 use super::axis::Axis;
-use super::series::{Drawn, Room, Row, Series, Slots, metric, of_event};
+use super::series::{Drawn, Room, Row, Series, Slots, event_metric, metric};
 
 /// Bytes that the values of all flows take at once, and those of all destinations.
 const MAX_BYTES: usize = 1 << 23;
@@ -37,7 +37,7 @@ type Key = (FlowId, TapId);
 
 /// What is kept by slot.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct GatheredSeries {
     pub(super) axis: Axis,
     taps: BTreeMap<TapId, Slots>,
     destination_of: HashMap<FlowId, Address, RandomState>,
@@ -103,7 +103,7 @@ pub(super) struct Kept<'a> {
     pub(super) series: &'a Series,
 }
 
-impl Gathered {
+impl GatheredSeries {
     pub(super) fn new(bin: Nanos) -> Self {
         let bit = |name| metric(name).map_or(0, |metric| 1 << metric);
         let trouble = [
@@ -149,7 +149,7 @@ impl Gathered {
             .flatten()
             .for_each(|time| self.axis.include(*time));
         self.fit();
-        let drawn = Drawn::of(columns);
+        let drawn = Drawn::new(columns);
         let (mut rows, mut room) = ([Row::default(); ROW_BATCH], Room::default());
         let mut places = [0; ROW_BATCH];
         for first in (0..columns.len()).step_by(ROW_BATCH) {
@@ -181,10 +181,10 @@ impl Gathered {
     pub(super) fn event(&mut self, event: &EventRow) {
         self.axis.include(event.time.0);
         self.fit();
-        let Some((metric, value)) = of_event(event) else {
+        let Some((metric, value)) = event_metric(event) else {
             return;
         };
-        let (bin, row) = (self.axis.bin(event.time.0), Row::of(metric, value));
+        let (bin, row) = (self.axis.bin(event.time.0), Row::single(metric, value));
         let mut room = Room::default();
         self.tap(event.tap).push(bin, &row, &mut room);
         if let Some(flow) = event.flow_id {
@@ -432,8 +432,8 @@ mod tests {
         }
     }
 
-    fn gather(rows: impl IntoIterator<Item = TimelineRow>) -> Gathered {
-        let mut gathered = Gathered::new(Nanos(1_000));
+    fn gather(rows: impl IntoIterator<Item = TimelineRow>) -> GatheredSeries {
+        let mut gathered = GatheredSeries::new(Nanos(1_000));
         let mut columns = TimelineColumns::default();
         for row in rows {
             columns.push(&row);

@@ -90,7 +90,7 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
     } else {
         String::new()
     };
-    let mut lines = vec![String::new(), format!(" {}{shown}", Ink::Bold.of(&title))];
+    let mut lines = vec![String::new(), format!(" {}{shown}", Ink::Bold.paint(&title))];
     if wide {
         lines.extend(lay(columns, Some(cause), style));
         return lines;
@@ -102,13 +102,13 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
         // What several in a row have in common is said once, after the last of them.
         if !said.is_empty() && cause.cells.get(place + 1) != Some(said) {
             let cause = end_cut(said, style.width.saturating_sub(INDENT), style.unicode);
-            lines.push(format!("{:INDENT$}{}", "", Ink::Faint.of(&cause)));
+            lines.push(format!("{:INDENT$}{}", "", Ink::Faint.paint(&cause)));
         }
     }
     lines
 }
 
-/// `+12.5 ms` after the first frame; to the millisecond from ten seconds on, so that moments can be told apart.
+/// `+12.5 ms` after the first frame; to the millisecond from ten seconds on, so that moments can be distinguished.
 pub(super) fn after(time: Nanos, origin: Nanos) -> String {
     let after = time.since(origin);
     if after.0 < 10 * Nanos::SECOND {

@@ -32,7 +32,7 @@ pub struct Counted {
 
 /// What happened since the last line.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct LiveCounts {
     packets: u64,
     payload: u64,
     data: u64,
@@ -42,7 +42,7 @@ struct Seen {
     missing: u64,
 }
 
-impl Seen {
+impl LiveCounts {
     fn add(&mut self, other: &Self) {
         self.packets += other.packets;
         self.payload += other.payload;
@@ -64,16 +64,16 @@ impl Seen {
         words.extend(rate(self.payload, time));
         if self.ce > 0 {
             let share = percent(self.ce, self.data).unwrap_or_default();
-            words.push(Ink::Warn.of(&format!("CE {share}")));
+            words.push(Ink::Warn.paint(&format!("CE {share}")));
         }
         if self.cnp > 0 {
-            words.push(Ink::Warn.of(&plural(self.cnp, "CNP", "CNPs")));
+            words.push(Ink::Warn.paint(&plural(self.cnp, "CNP", "CNPs")));
         }
         if self.resent > 0 {
-            words.push(Ink::Bad.of(&format!("{} resent", count(self.resent))));
+            words.push(Ink::Bad.paint(&format!("{} resent", count(self.resent))));
         }
         if self.missing > 0 {
-            words.push(Ink::Bad.of(&format!("{} missing", count(self.missing))));
+            words.push(Ink::Bad.paint(&format!("{} missing", count(self.missing))));
         }
         words
     }
@@ -85,7 +85,7 @@ pub struct LiveReport<W, C> {
     counted: C,
     before: Counted,
     names: HashMap<FlowId, FlowKey, foldhash::fast::RandomState>,
-    seen: HashMap<(FlowId, TapId), Seen, foldhash::fast::RandomState>,
+    seen: HashMap<(FlowId, TapId), LiveCounts, foldhash::fast::RandomState>,
 }
 
 impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
@@ -107,14 +107,14 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
         let before = std::mem::replace(&mut self.before, now);
         let time = now.now.since(before.now);
         // What several taps saw counts once: from the one that saw most of it.
-        let mut flows: HashMap<FlowId, Seen, foldhash::fast::RandomState> = HashMap::default();
+        let mut flows: HashMap<FlowId, LiveCounts, foldhash::fast::RandomState> = HashMap::default();
         for ((flow, _), seen) in self.seen.drain() {
             let most = flows.entry(flow).or_default();
             if seen.packets > most.packets {
                 *most = seen;
             }
         }
-        let mut sum = Seen::default();
+        let mut sum = LiveCounts::default();
         for seen in flows.values() {
             sum.add(seen);
         }
@@ -132,12 +132,12 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
             (now.kernel - before.kernel, "dropped by the kernel"),
         ] {
             if lost > 0 {
-                words.push(Ink::Bad.of(&format!("{} {who}", plural(lost, "frame", "frames"))));
+                words.push(Ink::Bad.paint(&format!("{} {who}", plural(lost, "frame", "frames"))));
             }
         }
         let style = self.end.style;
-        let mut lines = wrapped(&Ink::Faint.of(&clock(now.now)), &words, style.width);
-        let mut largest: Vec<(FlowId, Seen)> = flows.into_iter().collect();
+        let mut lines = wrapped(&Ink::Faint.paint(&clock(now.now)), &words, style.width);
+        let mut largest: Vec<(FlowId, LiveCounts)> = flows.into_iter().collect();
         largest.sort_unstable_by_key(|(flow, seen)| (std::cmp::Reverse(seen.rank()), *flow));
         largest.truncate(MAX_FLOWS.min(style.top));
         let named: Vec<(String, Vec<String>)> = largest
@@ -237,7 +237,7 @@ impl<W: Write, C: Fn() -> Counted> Sink for LiveReport<W, C> {
                 continue;
             };
             let number = |values: &roce_model::Values<u32>| u64::from(values.at(row).copied().unwrap_or(0));
-            let seen = Seen {
+            let seen = LiveCounts {
                 packets: number(&rows.packets),
                 payload: rows.payload_bytes.at(row).copied().unwrap_or(0),
                 data: number(&rows.data_packets),

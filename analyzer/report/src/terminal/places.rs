@@ -124,7 +124,7 @@ pub(super) fn taps(view: &View<'_>) -> Vec<String> {
     let title = plural(run.taps.len() as u64, "tap", "taps");
     let again = run.totals.seen_again;
     let facts = [
-        Some(Ink::Bold.of(&title)),
+        Some(Ink::Bold.paint(&title)),
         (again > 0).then(|| {
             format!(
                 "{} seen at another tap too: counted once here",
@@ -226,7 +226,7 @@ pub(super) fn hops(view: &View<'_>) -> Vec<String> {
     let mut lines = vec![String::new()];
     lines.extend(sentence(
         [
-            Some(Ink::Bold.of(&title)),
+            Some(Ink::Bold.paint(&title)),
             Some("what happened between two taps".to_owned()),
         ],
         style,

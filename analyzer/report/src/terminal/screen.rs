@@ -1,4 +1,4 @@
-//! The live screen: what flows do now, with small timelines, what was found so far, and what was lost; and one flow with its events.
+//! The live screen: what flows do now, with small timelines, what was found until now, and what was lost; and one flow with its events.
 //!
 //! It has no terminal. [`Screen`] is a sink that keeps the latest intervals of a bounded number of flows, takes keys, and draws into
 //! a buffer of cells: whoever owns the terminal brings the keys and shows the cells. Handles are shared between threads, and held

@@ -56,7 +56,7 @@ pub(super) struct TopFlow {
 }
 
 impl TopFlow {
-    fn of(row: &FlowRow) -> Self {
+    fn from_row(row: &FlowRow) -> Self {
         Self {
             flow_id: row.flow_id,
             tap: row.tap,
@@ -298,7 +298,7 @@ impl TopFlows {
             sums.seen_again += u64::from(row.epoch == 0);
             sums.ce_again += row.ce;
         }
-        self.flows.push(TopFlow::of(row));
+        self.flows.push(TopFlow::from_row(row));
         if self.flows.len() >= self.kept.saturating_mul(2) {
             self.condense();
             self.flows.truncate(self.kept);
@@ -345,7 +345,7 @@ impl TopFlows {
     }
 }
 
-/// Whether the share of `a` (of how many, how many) is larger than that of `b`.
+/// True if the share of `a` (of how many, how many) is larger than that of `b`.
 fn beyond(a: (u64, u64), b: (u64, u64)) -> bool {
     u128::from(a.1) * u128::from(b.0.max(1)) > u128::from(b.1) * u128::from(a.0.max(1))
 }

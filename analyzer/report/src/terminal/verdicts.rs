@@ -53,7 +53,7 @@ pub(super) fn verdicts(view: &View<'_>) -> Vec<String> {
         lines.extend(field(&title, &ids, view.style));
     }
     let hint = "roce-analyze --explain ID says what one means";
-    lines.extend(field("", &[Ink::Faint.of(hint)], view.style));
+    lines.extend(field("", &[Ink::Faint.paint(hint)], view.style));
     lines
 }
 
@@ -64,7 +64,7 @@ fn counts(view: &View<'_>) -> Vec<String> {
         return vec![if run.totals.roce_packets == 0 {
             "nothing to judge: no RoCE packet".to_owned()
         } else {
-            Ink::Bold.of("no finding")
+            Ink::Bold.paint("no finding")
         }];
     }
     let words = [
@@ -83,7 +83,7 @@ fn counts(view: &View<'_>) -> Vec<String> {
                 .count();
             let (ink, symbol) = mark(*severity, view.style.unicode);
             let text = plural(of_it as u64, one, many);
-            (of_it > 0).then(|| format!("{} {}", ink.of(symbol), ink.of(&text)))
+            (of_it > 0).then(|| format!("{} {}", ink.paint(symbol), ink.paint(&text)))
         })
         .collect()
 }
@@ -93,7 +93,7 @@ fn told(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<S
     let style = view.style;
     let (ink, symbol) = mark(finding.severity, style.unicode);
     let name = format!("{symbol} {}", finding.severity.name());
-    let mut words = vec![Ink::Bold.of(&format!("{}:", clean(finding.id)))];
+    let mut words = vec![Ink::Bold.paint(&format!("{}:", clean(finding.id)))];
     words.extend(clean(&finding.summary).split_whitespace().map(str::to_owned));
     // With --flow, verdicts are about all traffic all the same.
     let concerns = match finding.concerns_shown {
@@ -119,7 +119,7 @@ fn told(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<S
         last.pop();
     }
     let next = clean(&finding.next_step);
-    let words: Vec<String> = std::iter::once(Ink::Bold.of("next:"))
+    let words: Vec<String> = std::iter::once(Ink::Bold.paint("next:"))
         .chain(next.split_whitespace().map(str::to_owned))
         .collect();
     if words.len() > 1 {
@@ -194,7 +194,7 @@ fn holes(view: &View<'_>) -> Vec<String> {
     let part = |value: u64, what: &str, ink: Option<Ink>| {
         (value > 0).then(|| {
             let text = format!("{} {what}", count(value));
-            ink.map_or(text.clone(), |ink| ink.of(&text))
+            ink.map_or(text.clone(), |ink| ink.paint(&text))
         })
     };
     let mut items = Vec::new();
@@ -211,7 +211,7 @@ fn holes(view: &View<'_>) -> Vec<String> {
             part(totals.unresolved, "unresolved", Some(Ink::Warn)),
         ];
         let mut classes = classes.into_iter().flatten();
-        let title = Ink::Bold.of(&plural(totals.missing, "PSN missing", "PSNs missing"));
+        let title = Ink::Bold.paint(&plural(totals.missing, "PSN missing", "PSNs missing"));
         items.push(
             classes
                 .next()

@@ -20,7 +20,7 @@ const MAX_SKEW: Time = Time::from_nanos(500_000);
 const MAX_TAPS: usize = 64;
 
 impl Scenario {
-    /// Whether it can be simulated.
+    /// True if it can be simulated.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_network()?;
         self.check_numbers()?;

@@ -150,7 +150,7 @@ pub(super) struct FlowBin {
 }
 
 impl FlowBin {
-    /// Whether it shows anything that episodes are made of.
+    /// True if it shows anything that episodes are made of.
     #[inline]
     pub(super) fn has_signs(&self) -> bool {
         (self.ce | self.cnp | self.missing | self.lost | self.resent | self.rnr_naks) != 0
@@ -318,7 +318,7 @@ impl Open {
         self.flows.len()
     }
 
-    /// Whether packets were lost, as a loss episode says: what is sent again only because the receiver had no buffers
+    /// True if packets were lost, as a loss episode says: what is sent again only because the receiver had no buffers
     /// is not.
     pub(super) fn is_loss(&self) -> bool {
         let only_for_rnr = self.rnr_meanwhile && !self.resent_for_loss;
@@ -337,7 +337,7 @@ impl Open {
             ce_share_peak: self.ce_share_peak,
             bins: self.bins,
             incast_meanwhile: self.incast_meanwhile,
-            ..Finished::of(kind, tap, self.start, self.end, self.sum, flows.collect())
+            ..Finished::new(kind, tap, self.start, self.end, self.sum, flows.collect())
         }
     }
 }
@@ -376,7 +376,7 @@ pub(in super::super) struct Finished {
 
 impl Finished {
     /// An episode with these flows.
-    pub(super) fn of(
+    pub(super) fn new(
         kind: EpisodeKind,
         tap: TapId,
         start: Nanos,

@@ -192,7 +192,7 @@ impl Pauses {
         Finished {
             pause_ns: open.facts.total_ns,
             pause: Some(open.facts),
-            ..Finished::of(
+            ..Finished::new(
                 EpisodeKind::Pause,
                 tap,
                 open.start,

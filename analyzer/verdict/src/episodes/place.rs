@@ -74,7 +74,7 @@ impl Places {
         }
     }
 
-    /// The numbers of destinations have begun anew; the new ones by the old ones.
+    /// The numbers of destinations have started again; the new ones by the old ones.
     pub(super) fn renumber(&mut self, pairs: &mut HostPairs) -> Map<u32, u32> {
         self.by_number.clear();
         let renumbered = self.list.iter_mut().map(|place| {

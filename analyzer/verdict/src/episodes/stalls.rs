@@ -119,7 +119,7 @@ impl Stalls {
             victims: flows.iter().take(5).map(|(flow, _)| *flow).collect(),
             victims_all: flows.len(),
             stall: facts,
-            ..Finished::of(EpisodeKind::Stall, tap, start, end, Share::default(), flows)
+            ..Finished::new(EpisodeKind::Stall, tap, start, end, Share::default(), flows)
         }
     }
 

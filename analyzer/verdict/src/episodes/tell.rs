@@ -17,7 +17,7 @@ const MARKS_FOR_SURE: u64 = 10;
 pub(in super::super) struct Episode {
     pub(in super::super) row: EpisodeRow,
     pub(in super::super) facts: Finished,
-    /// Whether totals take the flows' rows of this tap: another tap may have seen the same.
+    /// True if totals take the flows' rows of this tap: another tap may have seen the same.
     pub(in super::super) counted: bool,
 }
 
@@ -35,7 +35,7 @@ pub(in super::super) fn tell(finished: Vec<Finished>, directory: &Directory) -> 
         .collect()
 }
 
-/// Whether the rows of any of its flows count, or none is known.
+/// True if the rows of any of its flows count, or none is known.
 fn is_counted(facts: &Finished, directory: &Directory) -> bool {
     let flows = facts.aggressors.iter().map(|(flow, _)| flow).chain(&facts.named);
     let mut known = flows

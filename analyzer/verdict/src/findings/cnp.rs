@@ -122,7 +122,7 @@ impl CnpTally {
         }
     }
 
-    /// Whether no other flow of a sender was captured at a tap.
+    /// True if no other flow of a sender was captured at a tap.
     fn is_alone(&self, tap: TapId, sender: Address) -> bool {
         self.senders
             .get(&(tap, sender))
@@ -221,13 +221,13 @@ impl CnpTally {
         flows.dedup_by_key(|over| (over.flow, over.epoch));
         let first = flows.iter().map(|over| over.first).min()?;
         let mut worst = Worst::default();
-        let (mut cnp, mut windows, mut told, mut most) = (0u64, 0u64, 0u64, 0.0f64);
+        let (mut cnp, mut windows, mut windows_over, mut most) = (0u64, 0u64, 0u64, 0.0f64);
         let mut sure = false;
         for over in flows {
             worst.add(over.exceeded, || over.name.clone());
             cnp = cnp.saturating_add(over.cnp);
             windows = windows.saturating_add(over.exceeded);
-            told = told.saturating_add(over.windows);
+            windows_over = windows_over.saturating_add(over.windows);
             most = most.max(over.excess);
             let least = context.thresholds.ignored_windows.max(1).saturating_mul(4);
             sure |= over.sure
@@ -240,7 +240,7 @@ impl CnpTally {
             .count("flows", worst.all())
             .count("cnp", cnp)
             .count("windows_over", windows)
-            .count("windows", told)
+            .count("windows", windows_over)
             .number("rate_over_bound", most)
             .text("worst", worst.list());
         Some(IGNORED.finding(
@@ -253,7 +253,7 @@ impl CnpTally {
                 counted(worst.all(), "flow"),
                 counted(cnp, "CNP"),
                 windows,
-                counted(told, "window"),
+                counted(windows_over, "window"),
                 worst.names()
             ),
             evidence,

@@ -54,8 +54,8 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
     let mut worst: Option<&Episode> = None;
     let mut peak: Option<f64> = None;
     let mut sure = Confidence::Low;
-    for told in context.distinct(EpisodeKind::Incast) {
-        let row = &told.row;
+    for episode in context.distinct(EpisodeKind::Incast) {
+        let row = &episode.row;
         let length = row.end.since(row.start).0;
         let to = into.entry(row.destination).or_default();
         to.episodes += 1;
@@ -66,7 +66,7 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
         ce = ce.saturating_add(row.ce);
         cnp = cnp.saturating_add(row.cnp);
         lost = lost.saturating_add(row.lost);
-        paused |= told.facts.sum.pause_ns > 0;
+        paused |= episode.facts.sum.pause_ns > 0;
         peak = match (peak, row.ce_share_peak) {
             (Some(one), Some(other)) => Some(one.max(other)),
             (one, other) => one.or(other),
@@ -77,7 +77,7 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
             _ => Confidence::Low,
         };
         if worst.is_none_or(|worst| (worst.row.senders_max, worst.row.ce) < (row.senders_max, row.ce)) {
-            worst = Some(told);
+            worst = Some(episode);
         }
     }
     let worst = &worst?.row;
@@ -142,25 +142,25 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
     let judged = [EpisodeKind::Incast, EpisodeKind::Ecn]
         .into_iter()
         .flat_map(|kind| context.distinct(kind))
-        .filter(|told| {
-            told.facts.bins >= thresholds.unfair_bins
-                && told.facts.steady >= MIN_FLOWS
-                && told.row.data_packets >= thresholds.least_data_packets
+        .filter(|episode| {
+            episode.facts.bins >= thresholds.unfair_bins
+                && episode.facts.steady >= MIN_FLOWS
+                && episode.row.data_packets >= thresholds.least_data_packets
         })
-        .filter_map(|told| Some((told.facts.jain_steady?, told)))
+        .filter_map(|episode| Some((episode.facts.jain_steady?, episode)))
         .filter(|(jain, _)| *jain < thresholds.jain_least);
     let mut episodes = 0u64;
     let mut least: Option<(f64, &Episode)> = None;
     let mut first: Option<Nanos> = None;
-    for (jain, told) in judged {
+    for (jain, episode) in judged {
         episodes += 1;
-        first = Some(first.map_or(told.row.start, |first| first.min(told.row.start)));
+        first = Some(first.map_or(episode.row.start, |first| first.min(episode.row.start)));
         if least.is_none_or(|(least, _)| jain < least) {
-            least = Some((jain, told));
+            least = Some((jain, episode));
         }
     }
-    let (jain, told) = least?;
-    let to = told
+    let (jain, episode) = least?;
+    let to = episode
         .row
         .destination
         .map_or_else(|| "one destination".to_owned(), |to| to.to_string());
@@ -168,10 +168,10 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
     evidence
         .count("episodes", episodes)
         .number("jain", jain)
-        .count("flows", told.facts.steady as u64)
-        .count("episode", told.row.episode.into())
-        .text("aggressors", told.row.aggressors.clone())
-        .text("victims", told.row.victims.clone());
+        .count("flows", episode.facts.steady as u64)
+        .count("episode", episode.row.episode.into())
+        .text("aggressors", episode.row.aggressors.clone())
+        .text("victims", episode.row.victims.clone());
     let severity = if jain < thresholds.jain_warning {
         Severity::Warning
     } else {
@@ -181,8 +181,8 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
         (severity, Confidence::Medium),
         format!(
             "{} into {to} shared it with a Jain's index of {jain:.2} for {}; {} in all",
-            counted(told.facts.steady as u64, "flow"),
-            told.row.end.since(told.row.start),
+            counted(episode.facts.steady as u64, "flow"),
+            episode.row.end.since(episode.row.start),
             counted(episodes, "such episode"),
         ),
         evidence,

@@ -138,7 +138,7 @@ impl LossTally {
     }
 
     /// All losses, each once.
-    fn told(&self, context: &Context<'_>) -> LossTotals {
+    fn totals(&self, context: &Context<'_>) -> LossTotals {
         let sums = [self.network.saturating_add(self.responses), self.downstream];
         if context.run.hops.is_empty() {
             let [before, behind] = sums;
@@ -155,8 +155,8 @@ impl LossTally {
     }
 
     pub(super) fn network(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let told = self.told(context);
-        let lost = told.lost();
+        let totals = self.totals(context);
+        let lost = totals.lost();
         if lost == 0 {
             return None;
         }
@@ -164,9 +164,9 @@ impl LossTally {
         let thresholds = context.thresholds;
         let critical = lost >= thresholds.loss_critical_least && of_data > thresholds.loss_critical;
         let confidence = match self.sure_lost.confidence() {
-            confidence if told.between.is_empty() => confidence,
+            confidence if totals.between.is_empty() => confidence,
             // Two taps show it, and one of them that it was asked for again.
-            _ if told.confirmed => Confidence::High,
+            _ if totals.confirmed => Confidence::High,
             _ => Confidence::Medium,
         };
         let mut evidence = Evidence::default();
@@ -181,9 +181,9 @@ impl LossTally {
             .number("share", of_data)
             .count("retransmitted_bytes", self.resent_bytes)
             .count("wasted_bytes", self.wasted_bytes)
-            .text("worst", told.flows.list());
+            .text("worst", totals.flows.list());
         let begin = context.run.span.map(|span| span.first);
-        let between: Vec<String> = told
+        let between: Vec<String> = totals
             .between
             .iter()
             .take(3)
@@ -201,8 +201,8 @@ impl LossTally {
         if !between.is_empty() {
             evidence.text("between_taps", between.join("; "));
         }
-        let (place, next_step) = place(&told, &between);
-        let first_between = told.between.iter().filter_map(|between| between.first).min();
+        let (place, next_step) = place(&totals, &between);
+        let first_between = totals.between.iter().filter_map(|between| between.first).min();
         Some(
             NETWORK.finding(
                 (
@@ -217,11 +217,11 @@ impl LossTally {
                 format!(
                     "the network lost {} of {} ({}), {place}; {} sent again, {} of it in vain: {}",
                     counted(lost, "packet"),
-                    counted(told.flows.all(), "flow"),
+                    counted(totals.flows.all(), "flow"),
                     percent(of_data),
                     bytes(self.resent_bytes),
                     bytes(self.wasted_bytes),
-                    told.flows.names()
+                    totals.flows.names()
                 ),
                 evidence,
                 next_step,
@@ -264,7 +264,7 @@ impl LossTally {
         }
         let silence = context
             .distinct(EpisodeKind::Stall)
-            .filter_map(|told| told.facts.stall.as_ref())
+            .filter_map(|episode| episode.facts.stall.as_ref())
             .filter(|stall| stall.by_timeout)
             .map(|stall| stall.longest)
             .max();
@@ -299,7 +299,7 @@ impl LossTally {
 }
 
 /// Where packets were lost, and where to look.
-fn place(told: &LossTotals, between: &[String]) -> (String, &'static str) {
+fn place(totals: &LossTotals, between: &[String]) -> (String, &'static str) {
     const BEFORE: &str = "Look for drops between the senders and this tap: discard counters of switch ports, buffers and PFC of \
                           the priority, optics.";
     const BEHIND: &str = "Look for drops between this tap and the receivers: discard counters of switch ports and of the \
@@ -309,15 +309,15 @@ fn place(told: &LossTotals, between: &[String]) -> (String, &'static str) {
     const BETWEEN: &str = "Look for drops on the way between these taps: discard counters of switch ports, buffers and PFC of the \
                            priority, optics.";
     if between.is_empty() {
-        return match (told.before, told.behind) {
+        return match (totals.before, totals.behind) {
             (_, 0) => ("before this tap".to_owned(), BEFORE),
             (0, _) => ("behind this tap".to_owned(), BEHIND),
             _ => ("before and behind this tap".to_owned(), BOTH),
         };
     }
     let outside = [
-        (told.before, "before the first tap"),
-        (told.behind, "behind the last tap"),
+        (totals.before, "before the first tap"),
+        (totals.behind, "behind the last tap"),
     ];
     let outside = outside.iter().filter(|(lost, _)| *lost > 0);
     let outside = outside.map(|(lost, place)| format!("; {place}: {lost}"));

@@ -164,7 +164,7 @@ impl PauseTally {
         let mut paused: Vec<(Key, AtSpeeds)> = self.paused.iter().map(|(key, at)| (*key, *at)).collect();
         paused.sort_by_key(|(key, at)| (core::cmp::Reverse(at.total), *key));
         // The one that is paused longest at the highest speed is told.
-        let mut told: Option<(Key, [f64; SPEEDS.len()], usize)> = None;
+        let mut longest: Option<(Key, [f64; SPEEDS.len()], usize)> = None;
         for ((tap, priority, source), mut at) in paused {
             let end = context.run.taps.iter().filter(|row| row.tap == tap);
             let end = end.filter_map(|row| row.last_time).max();
@@ -173,12 +173,12 @@ impl PauseTally {
             let shares = at
                 .total
                 .map(|total| share(total, watched).unwrap_or_default().min(1.0));
-            let fastest = told.map_or(-1.0, |(_, shares, _)| shares[SPEEDS.len() - 1]);
+            let fastest = longest.map_or(-1.0, |(_, shares, _)| shares[SPEEDS.len() - 1]);
             if shares[SPEEDS.len() - 1] > fastest {
-                told = Some(((tap, priority, source), shares, self.slowest(tap)));
+                longest = Some(((tap, priority, source), shares, self.slowest(tap)));
             }
         }
-        let ((tap, priority, source), shares, slowest) = told?;
+        let ((tap, priority, source), shares, slowest) = longest?;
         let (least, most) = (shares[SPEEDS.len() - 1], shares[slowest]);
         let (severity, confidence) = match () {
             () if least >= thresholds.pause_share_critical => (Severity::Critical, Confidence::High),
@@ -260,7 +260,7 @@ impl PauseTally {
             && !context
                 .episodes
                 .iter()
-                .any(|told| told.row.kind == EpisodeKind::Pause)
+                .any(|episode| episode.row.kind == EpisodeKind::Pause)
         {
             return None;
         }
@@ -271,16 +271,18 @@ impl PauseTally {
         let mut paused: HashMap<(TapId, u8, Option<MacAddress>), Paused, foldhash::fast::RandomState> =
             HashMap::default();
         let mut flows = 0u64;
-        for told in context
+        for episode in context
             .episodes
             .iter()
-            .filter(|told| told.row.kind == EpisodeKind::Pause)
+            .filter(|episode| episode.row.kind == EpisodeKind::Pause)
         {
-            let Some(facts) = told.facts.pause else { continue };
+            let Some(facts) = episode.facts.pause else {
+                continue;
+            };
             let Some(total) = facts.total_ns else { continue };
-            flows = flows.max(told.facts.flows as u64);
+            flows = flows.max(episode.facts.flows as u64);
             let of = paused
-                .entry((told.row.tap, facts.priority, facts.source))
+                .entry((episode.row.tap, facts.priority, facts.source))
                 .or_default();
             of.total = of.total.saturating_add(total);
             of.longest = of.longest.max(facts.longest_ns);

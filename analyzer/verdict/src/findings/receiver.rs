@@ -157,7 +157,7 @@ impl ReceiverTally {
     }
 }
 
-/// Whether the syndrome of a NAK means an error: every code but a PSN sequence error.
+/// True if the syndrome of a NAK means an error: every code but a PSN sequence error.
 fn is_fatal(syndrome: u64) -> bool {
     (0x61..=0x64).contains(&syndrome)
 }

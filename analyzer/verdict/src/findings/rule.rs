@@ -43,14 +43,14 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// The episodes of a kind, each once: of those that two taps saw, the one whose flows count.
     pub(super) fn distinct(&self, kind: EpisodeKind) -> impl Iterator<Item = &Episode> {
-        self.episodes
-            .iter()
-            .filter(move |told| told.row.kind == kind && (told.counted || !self.seen_elsewhere(told)))
+        self.episodes.iter().filter(move |episode| {
+            episode.row.kind == kind && (episode.counted || !self.seen_elsewhere(episode))
+        })
     }
 
-    /// Whether another tap has the same episode, and is the one to tell it.
-    pub(super) fn seen_elsewhere(&self, told: &Episode) -> bool {
-        let row = &told.row;
+    /// True if another tap has the same episode, and is the one to tell it.
+    pub(super) fn seen_elsewhere(&self, episode: &Episode) -> bool {
+        let row = &episode.row;
         self.episodes
             .iter()
             .take_while(|other| other.row.start <= row.end)
@@ -69,7 +69,7 @@ impl Context<'_> {
         taps.map(|row| row.stamp_quantum_ns).max().unwrap_or_default()
     }
 
-    /// Whether a flow's packets pass this tap first, and others that saw the same packets later.
+    /// True if a flow's packets pass this tap first, and others that saw the same packets later.
     pub(super) fn is_first_on_way(&self, tap: TapId, flow: FlowId) -> bool {
         let mut hops = self.run.hops.iter().filter(|hop| hop.flow_id == flow);
         let before = |hop: &HopRow| hop.to_tap == tap && hop.matched > 0;
@@ -80,7 +80,10 @@ impl Context<'_> {
 
     /// When the first episode of these kinds began.
     pub(super) fn first(&self, kinds: &[EpisodeKind]) -> Option<Nanos> {
-        let begun = self.episodes.iter().filter(|told| kinds.contains(&told.row.kind));
-        begun.map(|told| told.row.start).min()
+        let begun = self
+            .episodes
+            .iter()
+            .filter(|episode| kinds.contains(&episode.row.kind));
+        begun.map(|episode| episode.row.start).min()
     }
 }

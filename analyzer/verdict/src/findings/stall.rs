@@ -23,7 +23,7 @@ pub(super) const STALL: Rule = Rule {
     confidence: "high when a timeout ended every stall; medium when nothing captured says why; low at a tap that lost records",
 };
 
-/// Whether something else that was captured explains a stall: losses on the way to the same host, a host without
+/// True if something else that was captured explains a stall: losses on the way to the same host, a host without
 /// buffers, pauses.
 fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
     let row = &stall.row;
@@ -46,8 +46,8 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
     let mut worst = Worst::default();
     let (mut flows, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
     let mut first = None;
-    for told in context.distinct(EpisodeKind::Stall) {
-        let Some(facts) = told
+    for episode in context.distinct(EpisodeKind::Stall) {
+        let Some(facts) = episode
             .facts
             .stall
             .filter(|facts| facts.longest >= context.thresholds.stall_least)
@@ -55,18 +55,18 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
             continue;
         };
         worst.add(facts.longest.0, || {
-            let name = context.directory.name(told.row.tap, facts.flow);
+            let name = context.directory.name(episode.row.tap, facts.flow);
             format!("{name} for {}", facts.longest)
         });
-        flows = flows.saturating_add(told.facts.flows as u64);
+        flows = flows.saturating_add(episode.facts.flows as u64);
         by_timeout += u64::from(facts.by_timeout);
-        explained += u64::from(facts.by_timeout || has_reason(context, told));
-        let taps = context.run.taps.iter().filter(|tap| tap.tap == told.row.tap);
+        explained += u64::from(facts.by_timeout || has_reason(context, episode));
+        let taps = context.run.taps.iter().filter(|tap| tap.tap == episode.row.tap);
         lossy |= taps
             .map(|tap| tap.frames_lost.saturating_add(tap.mirror_lost))
             .any(|lost| lost > 0);
-        first = Some(first.map_or(told.row.start, |first: roce_model::Nanos| {
-            first.min(told.row.start)
+        first = Some(first.map_or(episode.row.start, |first: roce_model::Nanos| {
+            first.min(episode.row.start)
         }));
     }
     if worst.all() == 0 {

@@ -119,7 +119,7 @@ impl Parts {
     }
 }
 
-/// Whether the flow's packets overtake each other or come twice.
+/// True if the flow's packets overtake each other or come twice.
 fn is_disturbed(row: &FlowRow) -> bool {
     row.late > 0 || row.duplicates_network > 0 || row.unknown_packets > 0
 }

@@ -248,7 +248,7 @@ fn events(finding: &FindingRow) -> Option<u64> {
     }
 }
 
-/// Whether two runs that are alike may have so many events and so many, or more on the second one's side, in one case of twenty: then
+/// True if two runs that are alike may have so many events and so many, or more on the second one's side, in one case of twenty: then
 /// each event falls into the second with its share of the time (binomial test). Events that draw others after them only make chance
 /// more likely.
 #[expect(

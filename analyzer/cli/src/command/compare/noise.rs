@@ -16,7 +16,7 @@ const MIN_SLICES: usize = 16;
 const MIN_BLOCKS: f64 = 5.0;
 /// So many long blocks a series is drawn in to see what is slow.
 const LONG: f64 = 5.0;
-/// How often a series is drawn anew: the error itself is then known to 4 % (1 / sqrt(2 * 400)).
+/// How often a series is drawn again: the error itself is then known to 4 % (1 / sqrt(2 * 400)).
 const DRAWS: u32 = 400;
 
 /// A ratio of two sums over slices of time, such as marked packets over packets.

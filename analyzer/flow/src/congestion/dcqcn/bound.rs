@@ -117,7 +117,7 @@ impl PortRate {
         self.last = time;
     }
 
-    /// Whether a set of parameters may be in use at the two ends: one with a byte counter of a few packets belongs to notifications
+    /// True if a set of parameters may be in use at the two ends: one with a byte counter of a few packets belongs to notifications
     /// each 4 us, and makes up for one each 50 us.
     fn allows(self, set: &Parameters) -> bool {
         let is_wide = self.notified >= PACED && self.closest >= PACE_OF_PAPER;
@@ -225,7 +225,7 @@ impl Judged {
         self.begin = now;
     }
 
-    /// Whether most of the windows that tell are over the bound.
+    /// True if most of the windows that tell are over the bound.
     fn tells(&self) -> bool {
         self.over.saturating_mul(2) > self.limited
     }

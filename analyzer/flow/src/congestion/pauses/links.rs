@@ -116,7 +116,7 @@ impl Links {
         }
     }
 
-    /// Whether a pause frame from `mac` stops, at this tap, what `source` sends to `destination`. `None`: not to be told.
+    /// True if a pause frame from `mac` stops, at this tap, what `source` sends to `destination`. `None`: not to be told.
     ///
     /// A pause stops the transmissions towards its sender, on that link only. Frames go towards it that carry its address
     /// or are for hosts behind it; those from hosts behind it come from there. When its address is in no frame it is a port

@@ -31,7 +31,7 @@ impl Tracker {
         }
     }
 
-    /// Whether the other direction is known.
+    /// True if the other direction is known.
     pub(crate) fn is_paired(&self) -> bool {
         self.paired
     }

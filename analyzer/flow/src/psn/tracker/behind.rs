@@ -19,7 +19,7 @@ use crate::psn::undecided::{Decision, Judged, Pending};
 /// the network makes come one at a time.
 const FALLBACK: u64 = 3;
 
-/// Whether a PSN behind the highest was captured before.
+/// True if a PSN behind the highest was captured before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Sighting {
     /// It is missing.
@@ -71,7 +71,7 @@ impl Tracker {
         }
     }
 
-    /// Whether the IP identification shows that the packet was sent after those that had shown the gap, or after all others.
+    /// True if the IP identification shows that the packet was sent after those that had shown the gap, or after all others.
     fn sent_again_by_identification(
         &self,
         at: u64,
@@ -132,7 +132,7 @@ impl Tracker {
         }
     }
 
-    /// Whether `at` was missing and sent again, and its first transmission has not come since.
+    /// True if `at` was missing and sent again, and its first transmission has not come since.
     fn was_resent(&mut self, at: u64) -> bool {
         let Some(place) = self
             .resent
@@ -160,7 +160,7 @@ impl Tracker {
         }
     }
 
-    /// Whether the run goes on with `at`. A run repeats PSNs in their order. Beyond the next one it goes on where the packets
+    /// True if the run goes on with `at`. A run repeats PSNs in their order. Beyond the next one it goes on where the packets
     /// between were lost again: it has repeated what was captured, or nothing of the flow is ever late.
     fn continues(&self, at: u64, is_missing: bool) -> bool {
         // Where packets come late, one that was missing may be late, too.
@@ -281,7 +281,7 @@ impl Tracker {
         }
     }
 
-    /// Whether one packet that was captured before is a retransmission for this cause, although a copy could come then, too.
+    /// True if one packet that was captured before is a retransmission for this cause, although a copy could come then, too.
     fn is_enough_alone(&self, at: u64, request: &Request, cause: Cause) -> bool {
         let is_long = request.silence.0 >= SHORT_SILENCE.0.max(request.rtt.0 * 8);
         match cause.trigger {
@@ -306,7 +306,7 @@ impl Tracker {
         Verdict::Unknown
     }
 
-    /// Whether a packet that was missing, named by a NAK and sent again turns out to be late: the sender has no cause to send it
+    /// True if a packet that was missing, named by a NAK and sent again turns out to be late: the sender has no cause to send it
     /// once more.
     fn comes_after_its_resend(&mut self, at: u64, request: &Request) -> bool {
         let is_soon = request.time.since(self.refilled_at) < SILENCE;
@@ -480,7 +480,7 @@ impl Tracker {
         }
     }
 
-    /// Whether some packets are not judged yet.
+    /// True if some packets are not judged yet.
     pub(crate) fn is_undecided(&self) -> bool {
         self.pending.is_some() || self.waiting.is_some()
     }

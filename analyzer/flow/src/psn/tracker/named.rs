@@ -42,12 +42,12 @@ impl Tracker {
         }
     }
 
-    /// Whether packets of this flow, or of others between its hosts, were overtaken.
+    /// True if packets of this flow, or of others between its hosts, were overtaken.
     pub(super) fn may_be_reordered(&self) -> bool {
         self.reordering.is_seen() || self.others_late
     }
 
-    /// Whether packets that seem to answer a NAK came long before the sender answers one, as it was seen to.
+    /// True if packets that seem to answer a NAK came long before the sender answers one, as it was seen to.
     pub(super) fn comes_before_answers(&self, pending: &Pending) -> bool {
         let is_early = |seemed| self.answers().is_some_and(|answers| answers.is_early(seemed));
         self.may_be_reordered() && pending.since_nak.is_some_and(is_early)
@@ -73,7 +73,7 @@ impl Tracker {
         }
     }
 
-    /// Whether the run that is under way skipped `at`, and packets come late: its own packet was overtaken by those that follow.
+    /// True if the run that is under way skipped `at`, and packets come late: its own packet was overtaken by those that follow.
     pub(super) fn was_overtaken_in_run(&mut self, at: u64) -> bool {
         let may_be = self.may_be_reordered();
         let Some(run) = self.run.as_mut().filter(|run| may_be && run.repeats) else {

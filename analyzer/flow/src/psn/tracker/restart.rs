@@ -1,4 +1,4 @@
-//! Whether a flow's PSNs begin anew: a new connection that somebody told of, or one that its PSNs show.
+//! True if a flow's PSNs start again: a new connection that somebody told of, or one that its PSNs show.
 
 use roce_model::Nanos;
 use roce_wire::Psn;
@@ -16,7 +16,7 @@ const KNOWN: Nanos = Nanos(2_000_000);
 const KNOWN_FROM_ZERO: Nanos = Nanos(0);
 
 impl Tracker {
-    /// Whether a packet so far `ahead` of `next`, that is behind it, is so far before all that is captured, or has been
+    /// True if a packet so far `ahead` of `next`, that is behind it, is so far before all that is captured, or has been
     /// acknowledged so long ago, that no sender sends it again.
     pub(super) fn is_long_done(&self, next: u64, ahead: i32) -> bool {
         let acked = self.answers().map_or(0, Answers::acked);
@@ -30,7 +30,7 @@ impl Tracker {
         at + reach < acked.max(self.begin)
     }
 
-    /// Whether a packet behind the highest PSN begins another connection. It does with the first PSN, once that has been acknowledged
+    /// True if a packet behind the highest PSN begins another connection. It does with the first PSN, once that has been acknowledged
     /// for long enough that the sender knows it; without the other direction, where that is likelier than a sender that falls back
     /// this far. By another UDP source port it does with the first PSN, or where nothing is outstanding: a queue pair keeps its port.
     pub(super) fn begins_once_more(&self, next: u64, ahead: i32, request: &Request) -> bool {
@@ -67,7 +67,7 @@ impl Tracker {
         requests.disturbed |= self.connected.is_some();
     }
 
-    /// Whether the next request is that of a new connection.
+    /// True if the next request is that of a new connection.
     pub(crate) fn is_connected(&self) -> bool {
         self.connected.is_some()
     }

@@ -173,17 +173,17 @@ impl Tracker {
         self.keep_ended(run);
     }
 
-    /// Whether the last packet began a run.
+    /// True if the last packet began a run.
     pub(crate) fn has_begun_a_run(&self) -> bool {
         self.run.is_some_and(|run| run.packets == 1)
     }
 
-    /// Whether a NAK made the sender begin the run.
+    /// True if a NAK made the sender begin the run.
     pub(crate) fn is_run_by_nak(&self) -> bool {
         self.run.is_some_and(|run| run.trigger == Trigger::Nak)
     }
 
-    /// Whether a silence made the sender begin the run.
+    /// True if a silence made the sender begin the run.
     pub(crate) fn is_run_by_timeout(&self) -> bool {
         self.run.is_some_and(|run| run.trigger == Trigger::Timeout)
     }

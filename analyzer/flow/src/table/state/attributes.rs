@@ -5,7 +5,7 @@ use roce_model::Packet;
 use crate::table::state::{Cold, Hot};
 
 impl Hot {
-    /// Whether a packet of the flow carries other attributes than the one before it. `data`: its DSCP counts for the flow's.
+    /// True if a packet of the flow carries other attributes than the one before it. `data`: its DSCP counts for the flow's.
     #[inline]
     pub(crate) fn has_other_attributes(&self, packet: &Packet, data: bool) -> bool {
         packet.roce.udp_source_port != self.source_port

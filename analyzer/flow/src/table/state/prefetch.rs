@@ -1,4 +1,4 @@
-//! What is asked for ahead of a flow that is about to be needed: by what for.
+//! What is prefetched of a flow that is about to be needed: by what for.
 
 use crate::table::state::{Cold, Hot};
 use crate::timing::distribution::Distribution;
@@ -6,7 +6,7 @@ use crate::timing::latency::Times;
 use roce_model::prefetch;
 
 impl Hot {
-    /// Asks for what every packet needs.
+    /// Prefetches what every packet needs.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(&self.packed);
@@ -14,7 +14,7 @@ impl Hot {
         prefetch(&self.counts);
     }
 
-    /// Asks for all of it.
+    /// Prefetches all of it.
     #[inline]
     pub(crate) fn prefetch_all(&self) {
         self.prefetch();
@@ -23,34 +23,34 @@ impl Hot {
 }
 
 impl Cold {
-    /// Asks for what closing a row needs.
+    /// Prefetches what closing a row needs.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(&self.id);
         self.totals.prefetch();
     }
 
-    /// Asks for what a request needs.
+    /// Prefetches what a request needs.
     #[inline]
     pub(crate) fn prefetch_for_request(&self) {
         prefetch(&self.times);
     }
 
-    /// Asks for what the answer to one needs.
+    /// Prefetches what the answer to one needs.
     #[inline]
     pub(crate) fn prefetch_for_answer(&self) {
         prefetch(&self.times);
         prefetch(&self.tracker);
     }
 
-    /// Asks for what is needed to look at the flow's rate, or to note a mark.
+    /// Prefetches what is needed to look at the flow's rate, or to note a mark.
     #[inline]
     pub(crate) fn prefetch_for_pace(&self) {
         self.prefetch();
         prefetch(&self.congestion);
     }
 
-    /// Asks for all that neither a row nor a packet needs.
+    /// Prefetches all that neither a row nor a packet needs.
     #[inline]
     pub(crate) fn prefetch_rest(&self) {
         prefetch(&self.atomics);
@@ -59,7 +59,7 @@ impl Cold {
         prefetch(&self.pending_read);
     }
 
-    /// Asks for what the flow's end needs behind pointers.
+    /// Prefetches what the flow's end needs behind pointers.
     #[inline]
     pub(crate) fn prefetch_behind(&self) {
         if let Some(times) = self.times.as_deref() {
@@ -77,13 +77,13 @@ impl Cold {
         times.into_iter().flatten().chain([&self.lengths])
     }
 
-    /// Asks for what these have counted.
+    /// Prefetches what these have counted.
     #[inline]
     pub(crate) fn prefetch_samples(&self) {
         self.distributions().for_each(Distribution::prefetch_all);
     }
 
-    /// Asks for the counts of it.
+    /// Prefetches the counts of it.
     #[inline]
     pub(crate) fn prefetch_counts(&self) {
         self.distributions().for_each(Distribution::prefetch_all_counts);

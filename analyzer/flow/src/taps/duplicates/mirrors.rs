@@ -82,12 +82,12 @@ impl Counts {
         self.seconds[0] + self.seconds[1]
     }
 
-    /// Whether at least this percentage came twice.
+    /// True if at least this percentage came twice.
     fn reaches(&self, percent: u32) -> bool {
         self.seconds() * 100 >= self.firsts() * percent
     }
 
-    /// Whether both sides show copies, `least` of them or more, and neither only one `of` the other's share or less.
+    /// True if both sides show copies, `least` of them or more, and neither only one `of` the other's share or less.
     fn is_even(&self, least: u32, of: u32) -> bool {
         let (firsts, seconds) = (self.firsts(), self.seconds());
         let is_usual = |side: usize| {
@@ -98,12 +98,12 @@ impl Counts {
         is_usual(0) && is_usual(1)
     }
 
-    /// Whether hardly anything came more than twice: a sender that repeats itself does so more than once.
+    /// True if hardly anything came more than twice: a sender that repeats itself does so more than once.
     fn is_twice(&self) -> bool {
         self.thirds * 8 <= self.seconds()
     }
 
-    /// Whether only one side sends.
+    /// True if only one side sends.
     fn is_one_sided(&self) -> bool {
         self.firsts[0].min(self.firsts[1]) < MIN_SAMPLES / 2
     }
@@ -190,7 +190,7 @@ impl Tap {
         numbered.numbered_are_copies() || plain.plain_are_copies(10) || read.plain_are_copies(80)
     }
 
-    /// Whether everything came exactly twice.
+    /// True if everything came exactly twice.
     fn shows_all_twice(&self) -> bool {
         let firsts: u32 = self.counts.iter().map(Counts::firsts).sum();
         let reads = self.counts[Class::Read as usize].firsts();

@@ -277,7 +277,7 @@ impl Hops {
         self.list.get(hop as usize).map_or(Nanos(0), |hop| hop.longest)
     }
 
-    /// Whether packets of the flow that were at `from` before `time`, and others after that, were seen at the other end.
+    /// True if packets of the flow that were at `from` before `time`, and others after that, were seen at the other end.
     pub(super) fn is_between_seen(&self, hop: u32, from: TapId, time: Nanos) -> bool {
         self.list.get(hop as usize).is_some_and(|hop| {
             let span = hop.spans[usize::from(hop.low != from)];

@@ -112,7 +112,7 @@ impl Sent {
         }
     }
 
-    /// Which of the flows it is that had the place `at`, as far as 256 of them are told apart.
+    /// Which of the flows it is that had the place `at`, as far as 256 of them are distinguished.
     #[inline]
     pub(super) fn generation(&mut self, at: u32) -> u8 {
         let at = at as usize;
@@ -148,7 +148,7 @@ impl Sent {
         self.flows.get(at as usize).map_or(&[], |flow| &flow.hops)
     }
 
-    /// Whether a packet of the flow at `at`, if it was sent again, is the first of those: the one before it was not.
+    /// True if a packet of the flow at `at`, if it was sent again, is the first of those: the one before it was not.
     #[inline]
     pub(super) fn begins(&self, at: u32, number: Number) -> bool {
         self.flows
@@ -224,7 +224,7 @@ impl Sent {
         }
     }
 
-    /// Whether a tap was looking when a packet should have come by that another one saw at `time`. It was if it saw packets of the
+    /// True if a tap was looking when a packet should have come by that another one saw at `time`. It was if it saw packets of the
     /// flow that passed the other one before and after that (`is_between`); otherwise its own times tell.
     fn could_be_seen(&self, tap: Option<TapId>, time: Nanos, longest: Nanos, is_between: bool) -> bool {
         let Some((tap, watch)) = tap.and_then(|tap| Some((tap, self.watches.get(tap.0 as usize)?))) else {

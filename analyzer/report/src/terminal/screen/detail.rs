@@ -25,11 +25,11 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
     let name = shown.name(id, shown.style.width);
     let Some(flow) = shown.state.flow(id) else {
         return vec![
-            Ink::Bold.of(&name),
+            Ink::Bold.paint(&name),
             "it was silent for so long that nothing is kept of it".to_owned(),
         ];
     };
-    let mut lines = vec![Ink::Bold.of(&name)];
+    let mut lines = vec![Ink::Bold.paint(&name)];
     lines.extend(field("", &identity(flow), &shown.style));
     lines.extend(field("process", &[whose(shown, flow)], &shown.style));
     lines.extend(field("peer", &[peer(shown, flow)], &shown.style));
@@ -40,7 +40,7 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
     if let Some(row) = &flow.row {
         lines.extend(field("so far", &sums(row), &shown.style));
     }
-    lines.push(Ink::Faint.of("events, the latest first"));
+    lines.push(Ink::Faint.paint("events, the latest first"));
     let events = of(shown, &flow.events);
     if events.is_empty() {
         lines.push("  none so far".to_owned());
@@ -48,7 +48,7 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
     lines.extend(events);
     let others = of(shown, &shown.state.of_no_flow);
     if !others.is_empty() {
-        lines.push(Ink::Faint.of("events of no flow: of hosts, of the capture"));
+        lines.push(Ink::Faint.paint("events of no flow: of hosts, of the capture"));
         lines.extend(others);
     }
     lines
@@ -60,7 +60,7 @@ fn of(shown: &Shown<'_>, events: &VecDeque<Event>) -> Vec<String> {
         .iter()
         .rev()
         .filter(|event| event.time <= shown.state.limit);
-    come.map(|event| told(shown, event)).collect()
+    come.map(|event| conclusions(shown, event)).collect()
 }
 
 fn identity(flow: &Flow) -> Vec<String> {
@@ -131,7 +131,7 @@ fn timelines(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
     let line = |title: &str, value: String, strip: String| {
         format!(
             " {}{}{strip}",
-            padded(&Ink::Faint.of(title), TITLE),
+            padded(&Ink::Faint.paint(title), TITLE),
             padded(&value, VALUE)
         )
     };
@@ -147,7 +147,7 @@ fn timelines(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
         }
     };
     let end = moment(shown, shown.state.begins(interval + 1), shown.width());
-    let mut lines = vec![Ink::Faint.of(&format!(
+    let mut lines = vec![Ink::Faint.paint(&format!(
         " {}{}last {}",
         padded("", TITLE),
         padded(&format!("at {end}"), VALUE),
@@ -269,7 +269,7 @@ fn sums(row: &FlowRow) -> Vec<String> {
 }
 
 /// `18:00:12.003400 resend_run, 12, PSN 7, timeout`.
-fn told(shown: &Shown<'_>, event: &Event) -> String {
+fn conclusions(shown: &Shown<'_>, event: &Event) -> String {
     let time = moment(shown, event.time, Nanos(1_000));
     let mut words = vec![event.kind.name().replace('_', " ")];
     words.extend(event.psn.map(|psn| format!("PSN {psn}")));
@@ -277,7 +277,7 @@ fn told(shown: &Shown<'_>, event: &Event) -> String {
     if !event.detail.is_empty() {
         words.push(clean(&event.detail));
     }
-    format!("  {}  {}", Ink::Faint.of(&time), words.join(", "))
+    format!("  {}  {}", Ink::Faint.paint(&time), words.join(", "))
 }
 
 fn value_of(event: &Event, value: u64) -> String {

@@ -66,12 +66,12 @@ impl Cell {
         )
     }
 
-    /// Whether anything was sent again or missing.
+    /// True if anything was sent again or missing.
     pub(super) fn has_losses(&self) -> bool {
         self.missing + self.resent > 0
     }
 
-    /// Whether anything was marked, or told to slow down.
+    /// True if anything was marked, or notified of congestion.
     pub(super) fn is_congested(&self) -> bool {
         self.ce + self.cnp.unwrap_or_default() > 0
     }

@@ -24,7 +24,7 @@ pub struct Transport {
     pub becn: bool,
     /// The queue pair that it is for.
     pub destination_qpn: Qpn,
-    /// Whether an acknowledgement is asked for.
+    /// True if an acknowledgement is asked for.
     pub ack_request: bool,
     /// The packet sequence number.
     pub psn: Psn,

@@ -37,7 +37,7 @@ pub enum TunnelKind {
         hardware: u8,
         /// The unit of the timestamp.
         granularity: Granularity,
-        /// Whether frames are mirrored on their way out.
+        /// True if frames are mirrored on their way out.
         egress: bool,
     },
     /// VXLAN: UDP port 4789.

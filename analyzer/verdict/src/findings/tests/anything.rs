@@ -173,7 +173,7 @@ proptest! {
     #[test]
     fn goes_in(steps in prop::collection::vec(step(), 0..60), looked in 0..60usize, receivers in prop::collection::vec((0..4u8, 0..4u8, number()), 0..4), totals in prop::array::uniform4(number())) {
         let (mut verdicts, mut ways) = (Verdicts::new(Settings::default()), HostPairs::default());
-        let mut so_far = None;
+        let mut snapshot = None;
         for (at, step) in steps.iter().cloned().enumerate() {
             if at == looked {
                 // The flows that are live close later.
@@ -181,7 +181,7 @@ proptest! {
                     Step::Flow(row) => Some(FlowRow::clone(row)),
                     _ => None,
                 });
-                so_far = Some(verdicts.so_far(Some(live.collect())));
+                snapshot = Some(verdicts.snapshot(Some(live.collect())));
             }
             match step {
                 Step::Begin(time) => verdicts.begin_bin(Nanos(time)),
@@ -202,8 +202,8 @@ proptest! {
         (run.totals.icrc_bad, run.totals.icrc_checked) = (totals[0], totals[1]);
         (run.totals.frames_lost, run.totals.cut_by_snaplen) = (totals[2], totals[3]);
         verdicts.conclude(&mut run);
-        for told in so_far.iter().flat_map(|so_far| &so_far.findings) {
-            prop_assert!(run.findings.iter().any(|finding| finding.id == told.id), "taken back: {}", told.summary);
+        for finding_before in snapshot.iter().flat_map(|snapshot| &snapshot.findings) {
+            prop_assert!(run.findings.iter().any(|finding| finding.id == finding_before.id), "taken back: {}", finding_before.summary);
         }
         for episode in &run.episodes {
             prop_assert!(episode.start <= episode.end, "{episode:?}");

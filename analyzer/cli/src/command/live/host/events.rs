@@ -26,7 +26,7 @@ const ADDRESSES_AGE: Duration = Duration::from_secs(1);
 /// Where the system describes its devices.
 const SYSFS: &str = "/sys";
 
-/// The kernel stamps an event this long, in ns, before it can be read, at most; with room for who waits for a processor.
+/// The kernel stamps an event this long, in ns, before it can be read, at most; with room for whoever waits for a processor.
 const LATENESS: u64 = 5_000_000;
 /// So often, in ns, the stream is told how far events have come.
 const SETTLED_EVERY: u64 = 10_000_000;
@@ -163,7 +163,7 @@ impl Addresses {
     }
 }
 
-/// Whether there was room for them.
+/// True if there was room for them.
 fn add(notes: &Notes, together: &[HostEvent]) -> bool {
     let bodies: Vec<Vec<u8>> = together.iter().map(HostEvent::encode).collect();
     let time = together.first().map_or(Nanos(0), |event| event.time);

@@ -21,9 +21,9 @@ fn rates(parameters: Parameters, line: u64, cnps: &[u64], sent: &[u64]) -> Vec<u
     for (bin, bytes) in sent.iter().enumerate() {
         let begin = begin(bin);
         while let Some(cnp) = cnps.next_if(|cnp| **cnp < begin.0 + MS.0) {
-            let so_far = bytes * (cnp - begin.0) / MS.0;
+            let snapshot = bytes * (cnp - begin.0) / MS.0;
             let replay = replay.get_or_insert_with(|| Replay::new(parameters, line, begin));
-            replay.cnp(Nanos(*cnp), begin, so_far);
+            replay.cnp(Nanos(*cnp), begin, snapshot);
         }
         if let Some(replay) = &mut replay {
             rates.push(replay.bin(begin, MS, *bytes, true).unwrap());
