@@ -30,6 +30,7 @@ use crate::congestion::dcqcn::bound::Legal;
 use crate::congestion::pauses::Pauses;
 use crate::congestion::recent_marks::Marks;
 use crate::counts::Counts;
+use crate::key::FlowSlot;
 use crate::pairing::host_queue_pairs::QueuePairs;
 use crate::pairing::known_peers::{BoundedMap, Exchanges, KnownPeers, bounded_map};
 use crate::pairing::outstanding::Outstanding;
@@ -147,11 +148,11 @@ pub struct Analysis {
     cnp: CnpReceivers,
     marks: Marks,
     /// UD flows by the hash of their hosts and by the queue pair that they come from.
-    datagrams: HashMap<(u64, Qpn), Vec<u32>, foldhash::fast::RandomState>,
+    datagrams: HashMap<(u64, Qpn), Vec<FlowSlot>, foldhash::fast::RandomState>,
     outstanding: Outstanding,
     shared_ports: SharedPorts,
     /// Reliable flows of one direction between two hosts, by the hash of the pair.
-    siblings: HashMap<u64, Vec<u32>, foldhash::fast::RandomState>,
+    siblings: HashMap<u64, Vec<FlowSlot>, foldhash::fast::RandomState>,
     exchanges: Exchanges,
     known_peers: KnownPeers,
     queue_pairs: QueuePairs,
@@ -344,7 +345,7 @@ impl Analysis {
         self.end_waiting();
         self.choose_taps();
         self.ended = self.latest;
-        let closing: Vec<u32> = self.table.live().take(most).collect();
+        let closing: Vec<FlowSlot> = self.table.live().take(most).collect();
         self.output.flows.reserve(closing.len());
         for some in closing.chunks(CLOSE_BATCH) {
             self.table.prefetch_all(some);
@@ -410,7 +411,7 @@ impl Analysis {
                     continue;
                 }
                 let mut at = found.at;
-                if at == Found::NONE || !holds {
+                if at == FlowSlot::NONE || !holds {
                     at = if let Some(at) = self.table.find_now(&found.key) {
                         at
                     } else {
@@ -425,9 +426,9 @@ impl Analysis {
     }
 
     #[inline]
-    fn observe(&mut self, at: u32, fingerprint: u64, packet: &Packet) {
+    fn observe(&mut self, at: FlowSlot, fingerprint: u64, packet: &Packet) {
         let sighting = self.recent.look(fingerprint, packet);
-        let hot = &mut self.table.hot[at as usize];
+        let hot = &mut self.table.hot[at];
         hot.referenced = true;
         if hot.evidence.is_copy(sighting, packet.roce.ip_id) {
             return self.copy(packet);
@@ -445,7 +446,7 @@ impl Analysis {
             Place::Earlier(bin) => return self.observe_earlier(at, bin, seen, packet),
         }
         let verdict = self.judge(at, self.bins.current(), seen, packet);
-        let hot = &mut self.table.hot[at as usize];
+        let hot = &mut self.table.hot[at];
         if !hot.active {
             hot.active = true;
             self.bins.begin_flow(at, packet.time);
@@ -455,19 +456,19 @@ impl Analysis {
 
     /// A packet whose stamp is out of order: it counts in the bin that it belongs to.
     #[cold]
-    fn observe_earlier(&mut self, at: u32, bin: u64, seen: CopyCheck, packet: &Packet) {
+    fn observe_earlier(&mut self, at: FlowSlot, bin: u64, seen: CopyCheck, packet: &Packet) {
         let verdict = self.judge(at, bin, seen, packet);
-        let current = core::mem::take(&mut self.table.hot[at as usize].counts);
+        let current = core::mem::take(&mut self.table.hot[at].counts);
         self.count(at, packet, verdict);
-        let counts = core::mem::replace(&mut self.table.hot[at as usize].counts, current);
+        let counts = core::mem::replace(&mut self.table.hot[at].counts, current);
         self.add_earlier(at, bin, &counts);
     }
 
     /// Adds to a row of an earlier bin; once that has been emitted, the row comes in parts.
-    fn add_earlier(&mut self, at: u32, bin: u64, counts: &Counts) {
-        let cold = &mut self.table.cold[at as usize];
+    fn add_earlier(&mut self, at: FlowSlot, bin: u64, counts: &Counts) {
+        let cold = &mut self.table.cold[at];
         cold.totals.add(counts);
-        let hot = &self.table.hot[at as usize];
+        let hot = &self.table.hot[at];
         let row = cold.row(hot.tap, hot.knows_answers, counts.clone());
         if let Some(sum) = self.bins.at(bin, cold.row_at, &row) {
             return sum.add(counts);
@@ -541,8 +542,8 @@ impl Analysis {
     fn emit(&mut self, all: bool) {
         loop {
             for at in self.bins.undecided_in_done(all) {
-                if self.table.hot[at as usize].live {
-                    self.table.cold[at as usize].tracker.decide_alone();
+                if self.table.hot[at].live {
+                    self.table.cold[at].tracker.decide_alone();
                     self.settle(at);
                 }
             }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use roce_model::{Active, EventRow, FlowId, Groups, Nanos, PauseFrame, TapId};
 
 use crate::counts::Counts;
+use crate::key::FlowSlot;
 use crate::timing::latency::BinTimes;
 
 /// Bins that stay changeable after time has passed them: at least so many, ...
@@ -73,7 +74,7 @@ pub(crate) struct Bin {
     /// Where a flow's row is; made when first needed.
     places: Option<HashMap<(FlowId, TapId, u32), u32, foldhash::fast::RandomState>>,
     /// Flows with packets in this bin that are neither late nor sent again yet.
-    undecided: Vec<u32>,
+    undecided: Vec<FlowSlot>,
     /// Receivers of congestion notifications in this bin, by their places.
     notified: Vec<usize>,
 }
@@ -123,7 +124,7 @@ pub(crate) struct Bins {
     /// Closed but changeable bins, in order.
     pending: VecDeque<Bin>,
     /// Flows with counts in the current bin, in the order of their first packet in it.
-    pub(crate) active: Vec<u32>,
+    pub(crate) active: Vec<FlowSlot>,
     /// When the first packet of each of them came; 0, or nothing at the end: not known.
     since: Vec<Nanos>,
     /// Rows of the current bin that closed before its end.
@@ -137,7 +138,7 @@ pub(crate) struct Bins {
     /// Pause frames of the current bin.
     pub(crate) pauses: Vec<PauseFrame>,
     /// Flows that became undecided in the current bin.
-    undecided: Vec<u32>,
+    undecided: Vec<FlowSlot>,
     /// Receivers of congestion notifications in the current bin.
     notified: Vec<usize>,
 }
@@ -206,7 +207,7 @@ impl Bins {
 
     /// A flow becomes active in the current bin with a packet at `time`.
     #[inline]
-    pub(crate) fn begin_flow(&mut self, flow: u32, time: Nanos) {
+    pub(crate) fn begin_flow(&mut self, flow: FlowSlot, time: Nanos) {
         self.since.resize(self.active.len(), Nanos(0));
         self.since.push(time);
         self.active.push(flow);
@@ -311,7 +312,7 @@ impl Bins {
     }
 
     /// Flows that are undecided in the bin that [`Bins::take_done`] emits next.
-    pub(crate) fn undecided_in_done(&mut self, all: bool) -> Vec<u32> {
+    pub(crate) fn undecided_in_done(&mut self, all: bool) -> Vec<FlowSlot> {
         match self.pending.front_mut() {
             Some(oldest) if all || oldest.number + self.window < self.current => {
                 core::mem::take(&mut oldest.undecided)
@@ -321,7 +322,7 @@ impl Bins {
     }
 
     /// The flow at `flow` has undecided packets in bin `number`.
-    pub(crate) fn undecided_at(&mut self, number: u64, flow: u32) {
+    pub(crate) fn undecided_at(&mut self, number: u64, flow: FlowSlot) {
         match self.pending.binary_search_by_key(&number, |bin| bin.number) {
             Ok(at) if number != self.current => self.pending[at].undecided.push(flow),
             _ => self.undecided.push(flow),
@@ -401,6 +402,7 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::slot;
 
     const MS: u64 = 1_000_000;
 
@@ -493,11 +495,11 @@ mod tests {
     #[test]
     fn undecided_flows_are_settled_before_their_bin_goes() {
         let mut bins = bins();
-        bins.undecided_at(100, 7);
+        bins.undecided_at(100, slot(7));
         bins.advance(101, vec![row(1, 5)]);
-        bins.undecided_at(100, 8);
+        bins.undecided_at(100, slot(8));
         bins.advance(111, Vec::new());
-        assert_eq!(bins.undecided_in_done(false), [7, 8]);
+        assert_eq!(bins.undecided_in_done(false), [slot(7), slot(8)]);
         assert!(bins.undecided_in_done(false).is_empty(), "once");
         // Its time is over, and still the row can be corrected.
         bins.earlier(100, &row(1, 0)).unwrap().rare_mut().late += 1;

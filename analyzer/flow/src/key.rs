@@ -1,9 +1,112 @@
-//! The key of a flow at a tap, as the table of flows compares it.
+//! The key of a flow at a tap, as the table of flows compares it, and the slot of a live flow in that table.
 
 use roce_model::{FlowKey, Packet, TapId};
 use roce_wire::{Address, Qpn, Roce, VlanTag};
 
 use crate::hash::halves;
+
+/// The slot of a live flow in the table. It stays the same while the flow lives, and is given to another flow afterwards.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct FlowSlot(u32);
+
+impl FlowSlot {
+    /// No flow.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    /// The slot with this index; [`FlowSlot::NONE`] for an index that no table has.
+    #[inline]
+    pub(crate) fn from_index(index: usize) -> Self {
+        u32::try_from(index).map_or(Self::NONE, Self)
+    }
+
+    /// Its bits, for XORs of several slots.
+    #[inline]
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The slot with these bits.
+    #[inline]
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// Its index in the table.
+    #[inline]
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A slot for tests.
+#[cfg(test)]
+pub(crate) const fn slot(bits: u32) -> FlowSlot {
+    FlowSlot::from_bits(bits)
+}
+
+/// Values by the slot of their flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Slots<T>(Vec<T>);
+
+impl<T> Slots<T> {
+    /// No values, without memory.
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The value of a flow; `None` for [`FlowSlot::NONE`] and slots that were never used.
+    #[inline]
+    pub(crate) fn get(&self, slot: FlowSlot) -> Option<&T> {
+        self.0.get(slot.index())
+    }
+}
+
+impl<T> Slots<T> {
+    /// The value of a flow, to change it.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: FlowSlot) -> Option<&mut T> {
+        self.0.get_mut(slot.index())
+    }
+
+    /// All values with their slots, from an index on.
+    pub(crate) fn from_index(&self, first: usize) -> impl Iterator<Item = (FlowSlot, &T)> {
+        let all = self.0.iter().enumerate().skip(first);
+        all.map(|(index, value)| (FlowSlot::from_index(index), value))
+    }
+}
+
+impl<T> core::ops::Deref for Slots<T> {
+    type Target = Vec<T>;
+
+    #[inline]
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl<T> core::ops::DerefMut for Slots<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.0
+    }
+}
+
+impl<T> core::ops::Index<FlowSlot> for Slots<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, slot: FlowSlot) -> &T {
+        &self.0[slot.index()]
+    }
+}
+
+impl<T> core::ops::IndexMut<FlowSlot> for Slots<T> {
+    #[inline]
+    fn index_mut(&mut self, slot: FlowSlot) -> &mut T {
+        &mut self.0[slot.index()]
+    }
+}
 
 /// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.
 #[derive(Clone, Copy, Debug, Default)]

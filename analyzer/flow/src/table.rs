@@ -13,7 +13,7 @@ pub(crate) mod state;
 use roce_model::{FlowKey, Packet, TapId, prefetch};
 
 use crate::hash::Seeds;
-use crate::key::Key;
+use crate::key::{FlowSlot, Key, Slots};
 use crate::table::lookup::Found;
 use crate::table::state::{Cold, Hot};
 use crate::taps::duplicates::{Recent, fingerprint};
@@ -32,9 +32,9 @@ pub(crate) struct FlowTable {
     /// one; 0 is free.
     index: Vec<u64>,
     len: usize,
-    pub(crate) hot: Vec<Hot>,
-    pub(crate) cold: Vec<Cold>,
-    free: Vec<u32>,
+    pub(crate) hot: Slots<Hot>,
+    pub(crate) cold: Slots<Cold>,
+    free: Vec<FlowSlot>,
     most: usize,
     hand: usize,
     /// No place before this one is live.
@@ -57,8 +57,8 @@ impl FlowTable {
             index_seeds: None,
             index: vec![0; 64],
             len: 0,
-            hot: Vec::new(),
-            cold: Vec::new(),
+            hot: Slots::new(),
+            cold: Slots::new(),
             free: Vec::new(),
             most: most.clamp(1, u32::MAX as usize / 4),
             hand: 0,
@@ -74,8 +74,9 @@ impl FlowTable {
     }
 
     #[inline]
-    fn place(entry: u64) -> usize {
-        ((entry & LOW) as usize).wrapping_sub(1)
+    #[expect(clippy::cast_possible_truncation, reason = "the low half")]
+    fn place(entry: u64) -> FlowSlot {
+        FlowSlot::from_bits((entry as u32).wrapping_sub(1))
     }
 
     /// Looks up the flows of `packets`. Apart from its caller each of the two has more registers.
@@ -104,14 +105,12 @@ impl FlowTable {
             let at = Self::place(found.entry);
             let hit = (found.entry ^ found.hash) >> 32 == 0
                 && self.hot.get(at).is_some_and(|hot| hot.packed == found.key);
-            #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits")]
-            let place = at as u32;
             found.at = if hit {
-                place
+                at
             } else {
-                self.find(found.hash, &found.key).unwrap_or(Found::NONE)
+                self.find(found.hash, &found.key).unwrap_or(FlowSlot::NONE)
             };
-            if let Some(hot) = self.hot.get(found.at as usize) {
+            if let Some(hot) = self.hot.get(found.at) {
                 ahead.note(hot, found.at, packet);
             }
         }
@@ -131,12 +130,12 @@ impl FlowTable {
     }
 
     /// The place of the flow with this key.
-    pub(crate) fn find_now(&self, key: &Key) -> Option<u32> {
+    pub(crate) fn find_now(&self, key: &Key) -> Option<FlowSlot> {
         self.find(self.index_hash(key), key)
     }
 
     /// The place of the flow with this key and this hash by the index's seeds.
-    fn find(&self, hash: u64, key: &Key) -> Option<u32> {
+    fn find(&self, hash: u64, key: &Key) -> Option<FlowSlot> {
         let mut slot = self.slot(hash);
         loop {
             let entry = *self.index.get(slot)?;
@@ -145,7 +144,7 @@ impl FlowTable {
             }
             let at = Self::place(entry);
             if (entry ^ hash) >> 32 == 0 && self.hot.get(at).is_some_and(|hot| hot.packed == *key) {
-                return u32::try_from(at).ok();
+                return Some(at);
             }
             slot = self.after(slot);
         }
@@ -157,7 +156,7 @@ impl FlowTable {
     }
 
     /// The flow with this key at this tap.
-    pub(crate) fn find_key(&self, tap: TapId, key: &FlowKey) -> Option<u32> {
+    pub(crate) fn find_key(&self, tap: TapId, key: &FlowKey) -> Option<FlowSlot> {
         let key = Key::from_flow(tap, key);
         self.find_now(&key)
     }
@@ -173,11 +172,11 @@ impl FlowTable {
     }
 
     /// Adds a flow.
-    pub(crate) fn insert(&mut self, hot: Hot, cold: Cold) -> u32 {
+    pub(crate) fn insert(&mut self, hot: Hot, cold: Cold) -> FlowSlot {
         let key = hot.packed;
         let at = if let Some(at) = self.free.pop() {
-            self.hot[at as usize] = hot;
-            self.cold[at as usize] = cold;
+            self.hot[at] = hot;
+            self.cold[at] = cold;
             at
         } else {
             if self.hot.len() == self.hot.capacity().min(self.cold.capacity()) {
@@ -185,7 +184,7 @@ impl FlowTable {
             }
             self.hot.push(hot);
             self.cold.push(cold);
-            u32::try_from(self.hot.len() - 1).unwrap_or(Found::NONE)
+            FlowSlot::from_index(self.hot.len() - 1)
         };
         if (self.len + 1) * 4 > self.index.len() {
             let larger = vec![0; self.index.len() * 2];
@@ -194,11 +193,11 @@ impl FlowTable {
                 self.enter(entry);
             }
         }
-        let probes = self.enter((self.index_hash(&key) & !LOW) | (u64::from(at) + 1));
+        let probes = self.enter((self.index_hash(&key) & !LOW) | (u64::from(at.bits()) + 1));
         if probes > MAX_PROBES && self.index_seeds.is_none() {
             self.scatter(Seeds::random());
         }
-        self.first_live = self.first_live.min(at as usize);
+        self.first_live = self.first_live.min(at.index());
         self.len += 1;
         at
     }
@@ -242,25 +241,26 @@ impl FlowTable {
     }
 
     /// A flow that can go: the next one under the clock hand that was not seen since the hand last passed.
-    pub(crate) fn idle(&mut self) -> Option<u32> {
+    pub(crate) fn idle(&mut self) -> Option<FlowSlot> {
         for _ in 0..self.hot.len() * 2 {
             self.hand = (self.hand + 1) % self.hot.len();
-            let hot = &mut self.hot[self.hand];
+            let slot = FlowSlot::from_index(self.hand);
+            let hot = &mut self.hot[slot];
             if hot.live && !core::mem::take(&mut hot.referenced) {
-                return u32::try_from(self.hand).ok();
+                return Some(slot);
             }
         }
         None
     }
 
     /// Takes a flow out of the table; its place can be given away.
-    pub(crate) fn remove(&mut self, at: u32) {
-        let hot = &mut self.hot[at as usize];
+    pub(crate) fn remove(&mut self, at: FlowSlot) {
+        let hot = &mut self.hot[at];
         hot.live = false;
         let key = hot.packed;
         let hash = self.index_hash(&key);
         let mut hole = self.slot(hash);
-        while Self::place(self.index[hole]) != at as usize {
+        while Self::place(self.index[hole]) != at {
             if self.index[hole] == 0 {
                 return;
             }
@@ -280,18 +280,19 @@ impl FlowTable {
         self.index[hole] = 0;
         self.len -= 1;
         self.free.push(at);
-        while self.hot.get(self.first_live).is_some_and(|hot| !hot.live) {
+        while self
+            .hot
+            .get(FlowSlot::from_index(self.first_live))
+            .is_some_and(|hot| !hot.live)
+        {
             self.first_live += 1;
         }
     }
 
     /// The places of all live flows.
-    pub(crate) fn live(&self) -> impl Iterator<Item = u32> {
-        (0..)
-            .zip(&self.hot)
-            .skip(self.first_live)
-            .filter(|(_, hot)| hot.live)
-            .map(|(at, _)| at)
+    pub(crate) fn live(&self) -> impl Iterator<Item = FlowSlot> {
+        let flows = self.hot.from_index(self.first_live);
+        flows.filter(|(_, hot)| hot.live).map(|(at, _)| at)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::congestion::progress::{Progress, WINDOW_PACKETS};
 use crate::congestion::reaction::Attribution;
 use crate::congestion::recent_marks as marks;
 use crate::counts::{Counts, Rare};
+use crate::key::FlowSlot;
 use crate::table::state::Hosts;
 
 /// So long after a NAK a notification counts as its companion: adapters send one with it, without any mark.
@@ -22,49 +23,49 @@ const MAX_DESTINATIONS: usize = 64;
 /// What is known of a notification's flow.
 #[derive(Clone, Copy, Debug)]
 enum Slowed {
-    Known(u32, Attribution),
+    Known(FlowSlot, Attribution),
     /// The only flow that was marked, if it is one alone.
-    Perhaps(Option<(u32, FlowId)>),
+    Perhaps(Option<(FlowSlot, FlowId)>),
 }
 
 impl Analysis {
     /// A packet at `time` whose turn it is, or that is marked, and not counted yet.
     #[inline(never)]
-    pub(super) fn pace_or_mark(&mut self, at: u32, time: Nanos, is_marked: bool) {
-        if self.table.hot[at as usize].pace == 0 {
+    pub(super) fn pace_or_mark(&mut self, at: FlowSlot, time: Nanos, is_marked: bool) {
+        if self.table.hot[at].pace == 0 {
             self.pace(at, time);
         }
-        let hot = &self.table.hot[at as usize];
+        let hot = &self.table.hot[at];
         if is_marked && (hot.marked_in != marks::tick(time) || !hot.is_marked) {
             self.note_mark(at, time);
         }
     }
 
-    fn note_mark(&mut self, at: u32, time: Nanos) {
-        let hot = &mut self.table.hot[at as usize];
+    fn note_mark(&mut self, at: FlowSlot, time: Nanos) {
+        let hot = &mut self.table.hot[at];
         (hot.marked_in, hot.is_marked) = (marks::tick(time), true);
-        let cold = &mut self.table.cold[at as usize];
+        let cold = &mut self.table.cold[at];
         cold.congestion.get_or_insert_default().marked(time);
         self.marks.note(cold.groups.pair, at, cold.id, time);
     }
 
     /// A flow goes on at `time` and has sent a window of packets, or, as long as nobody asks for its rate, 256.
-    fn pace(&mut self, at: u32, time: Nanos) {
+    fn pace(&mut self, at: FlowSlot, time: Nanos) {
         let now = self.progress(at, time);
-        let hot = &mut self.table.hot[at as usize];
+        let hot = &mut self.table.hot[at];
         let last = hot.last_time;
         let in_message = self.is_in_message(at);
-        let cold = &mut self.table.cold[at as usize];
+        let cold = &mut self.table.cold[at];
         cold.meter.get_or_insert_default().mark(now);
         if let Some(congestion) = &mut cold.congestion {
             congestion.mark(now, last, in_message);
-            self.table.hot[at as usize].pace = congestion.step();
+            self.table.hot[at].pace = congestion.step();
         }
     }
 
-    fn progress(&self, at: u32, time: Nanos) -> Progress {
-        let counts = &self.table.hot[at as usize].counts;
-        let totals = &self.table.cold[at as usize].totals;
+    fn progress(&self, at: FlowSlot, time: Nanos) -> Progress {
+        let counts = &self.table.hot[at].counts;
+        let totals = &self.table.cold[at].totals;
         Progress {
             time,
             packets: totals.packets + u64::from(counts.packets),
@@ -73,8 +74,8 @@ impl Analysis {
         }
     }
 
-    fn is_in_message(&self, at: u32) -> bool {
-        self.table.hot[at as usize].messages.is_open() || self.table.cold[at as usize].responses.is_open()
+    fn is_in_message(&self, at: FlowSlot) -> bool {
+        self.table.hot[at].messages.is_open() || self.table.cold[at].responses.is_open()
     }
 
     /// A notification.
@@ -118,7 +119,7 @@ impl Analysis {
         let class = match slowed {
             Slowed::Known(at, how) => {
                 self.charge(at, bin, cnps, how);
-                CnpAttribution::Charged(self.table.cold[at as usize].id)
+                CnpAttribution::Charged(self.table.cold[at].id)
             }
             Slowed::Perhaps(sole) => CnpAttribution::Waiting(sole),
         };
@@ -149,14 +150,14 @@ impl Analysis {
             let Some(at) = self.table.find_key(packet.tap, &key) else {
                 continue;
             };
-            let last_nak = self.table.cold[at as usize].last_nak;
+            let last_nak = self.table.cold[at].last_nak;
             let after_nak =
                 last_nak.0 != 0 && packet.time.since(last_nak) <= AFTER_NAK && last_nak <= packet.time;
-            let hot = &self.table.hot[at as usize];
+            let hot = &self.table.hot[at];
             if hot.is_paired() && self.has_packets(hot.peer) {
                 return (Slowed::Known(hot.peer, Attribution::Pairing), after_nak);
             }
-            let pair = self.table.cold[at as usize].back;
+            let pair = self.table.cold[at].back;
             return (Slowed::Perhaps(self.sole(pair, packet.time)), after_nak);
         }
         let pair = Hosts::from_packet(packet).back;
@@ -167,13 +168,12 @@ impl Analysis {
     }
 
     /// The only marked flow whose queue pair at its source is not known to be another one.
-    fn sole(&self, pair: u64, time: Nanos) -> Option<(u32, FlowId)> {
+    fn sole(&self, pair: u64, time: Nanos) -> Option<(FlowSlot, FlowId)> {
         self.marks.sole(pair, time, |at, id| self.may_be_meant(at, id))
     }
 
-    fn may_be_meant(&self, at: u32, id: FlowId) -> bool {
-        let (Some(hot), Some(cold)) = (self.table.hot.get(at as usize), self.table.cold.get(at as usize))
-        else {
+    fn may_be_meant(&self, at: FlowSlot, id: FlowId) -> bool {
+        let (Some(hot), Some(cold)) = (self.table.hot.get(at), self.table.cold.get(at)) else {
             return false;
         };
         hot.live
@@ -184,17 +184,17 @@ impl Analysis {
     }
 
     /// A flow of which nothing is counted will have no row.
-    fn has_packets(&self, at: u32) -> bool {
-        self.table.cold[at as usize].totals.packets > 0 || self.table.hot[at as usize].counts.packets > 0
+    fn has_packets(&self, at: FlowSlot) -> bool {
+        self.table.cold[at].totals.packets > 0 || self.table.hot[at].counts.packets > 0
     }
 
     /// The UD flow that the queue pair `qpn` sends between hosts with the hash `pair`; of several the one that was marked
     /// within a millisecond, else the one that sent last.
-    fn datagrams_from(&self, pair: u64, qpn: Qpn, time: Nanos) -> Option<u32> {
+    fn datagrams_from(&self, pair: u64, qpn: Qpn, time: Nanos) -> Option<FlowSlot> {
         let flows = self.datagrams.get(&(pair, qpn))?;
-        let seen = |at: &u32| {
-            let hot = &self.table.hot[*at as usize];
-            let congestion = self.table.cold[*at as usize].congestion.as_ref();
+        let seen = |at: &FlowSlot| {
+            let hot = &self.table.hot[*at];
+            let congestion = self.table.cold[*at].congestion.as_ref();
             let last_ce = congestion.map(|congestion| congestion.last_ce);
             let marked = last_ce.filter(|last_ce| time.since(*last_ce) <= Nanos(1_000_000));
             (marked, hot.last_time)
@@ -204,8 +204,8 @@ impl Analysis {
     }
 
     /// A flow was opened.
-    pub(super) fn enter_datagrams(&mut self, at: u32) {
-        let cold = &self.table.cold[at as usize];
+    pub(super) fn enter_datagrams(&mut self, at: FlowSlot) {
+        let cold = &self.table.cold[at];
         if cold.key.service == Service::Ud {
             let flows = self
                 .datagrams
@@ -218,8 +218,8 @@ impl Analysis {
     }
 
     /// A flow goes.
-    pub(super) fn leave_datagrams(&mut self, at: u32) {
-        let cold = &self.table.cold[at as usize];
+    pub(super) fn leave_datagrams(&mut self, at: FlowSlot) {
+        let cold = &self.table.cold[at];
         if cold.key.service != Service::Ud {
             return;
         }
@@ -233,13 +233,13 @@ impl Analysis {
     }
 
     /// Takes the times of a notification that slows a flow, surely or perhaps.
-    fn measure(&mut self, at: u32, time: Nanos, is_sure: bool) {
+    fn measure(&mut self, at: FlowSlot, time: Nanos, is_sure: bool) {
         let now = self.progress(at, time);
         let in_message = self.is_in_message(at);
-        let hot = &mut self.table.hot[at as usize];
+        let hot = &mut self.table.hot[at];
         hot.is_marked = false;
         hot.pace = hot.pace.clamp(1, WINDOW_PACKETS);
-        let cold = &mut self.table.cold[at as usize];
+        let cold = &mut self.table.cold[at];
         let congestion = cold.congestion.get_or_insert_default();
         let meter = cold.meter.as_deref().copied().unwrap_or_default();
         congestion.notified(&meter, now, hot.last_time, in_message);
@@ -249,8 +249,8 @@ impl Analysis {
     }
 
     /// Charges notifications of a bin to the flow that they slow.
-    fn charge(&mut self, at: u32, bin: u64, cnps: Cnps, how: Attribution) {
-        let cold = &mut self.table.cold[at as usize];
+    fn charge(&mut self, at: FlowSlot, bin: u64, cnps: Cnps, how: Attribution) {
+        let cold = &mut self.table.cold[at];
         let congestion = cold.congestion.get_or_insert_default();
         congestion.charge(cnps.cnp, cnps.after_nak, how);
         let counts = Counts::from(Rare {
@@ -260,7 +260,7 @@ impl Analysis {
         if bin < self.bins.current() {
             return self.add_earlier(at, bin, &counts);
         }
-        let hot = &mut self.table.hot[at as usize];
+        let hot = &mut self.table.hot[at];
         hot.counts.add(&counts);
         if !core::mem::replace(&mut hot.active, true) {
             self.bins.active.push(at);
@@ -268,8 +268,8 @@ impl Analysis {
     }
 
     /// The other direction of a flow became known: the notifications for its queue pair slow that.
-    pub(super) fn charge_waiting(&mut self, at: u32) {
-        let (hot, key) = (&self.table.hot[at as usize], &self.table.cold[at as usize].key);
+    pub(super) fn charge_waiting(&mut self, at: FlowSlot) {
+        let (hot, key) = (&self.table.hot[at], &self.table.cold[at].key);
         let peer = hot.peer;
         let receiver = Receiver {
             tap: hot.tap,
@@ -283,7 +283,7 @@ impl Analysis {
         if !self.has_packets(peer) {
             return;
         }
-        let id = self.table.cold[peer as usize].id;
+        let id = self.table.cold[peer].id;
         for part in 0..self.cnp.parts(place).len() {
             let waiting = self.cnp.parts(place)[part];
             if matches!(waiting.class, CnpAttribution::Waiting(_)) {

@@ -100,14 +100,12 @@ impl Analysis {
             }
             if let Some(at) = self.table.find_key(packet.tap, &key) {
                 self.unlink(at);
-                let hot = &mut self.table.hot[at as usize];
+                let hot = &mut self.table.hot[at];
                 let connected = Connected {
                     reason: "the connection manager made a new connection",
                     first,
                 };
-                self.table.cold[at as usize]
-                    .tracker
-                    .connect(&mut hot.requests, connected);
+                self.table.cold[at].tracker.connect(&mut hot.requests, connected);
             }
         }
     }

@@ -6,6 +6,7 @@ use roce_model::{FlowKey, FlowRow, HostReport, Nanos, TapId};
 use roce_wire::{Qpn, Service};
 
 use crate::analysis::Analysis;
+use crate::key::FlowSlot;
 use crate::pairing::evidence::Pairing;
 use crate::pairing::host_queue_pairs::Connection;
 use crate::psn::request::Connected;
@@ -41,13 +42,13 @@ impl Analysis {
                 let Some(at) = self.table.find_key(tap, &to_this_host) else {
                     continue;
                 };
-                let cold = &mut self.table.cold[at as usize];
+                let cold = &mut self.table.cold[at];
                 if cold.first_time < time {
                     let connected = Connected {
                         reason: "the host made a new connection",
                         first: connection.first,
                     };
-                    let hot = &mut self.table.hot[at as usize];
+                    let hot = &mut self.table.hot[at];
                     cold.tracker.connect(&mut hot.requests, connected);
                 }
                 self.link_as_told(at, time);
@@ -57,8 +58,8 @@ impl Analysis {
 
     /// Links a flow to the one that its host says is its other direction, when that is there. What the host says is stronger than what
     /// packets show.
-    pub(super) fn link_as_told(&mut self, at: u32, time: Nanos) {
-        let key = &self.table.cold[at as usize].key;
+    pub(super) fn link_as_told(&mut self, at: FlowSlot, time: Nanos) {
+        let key = &self.table.cold[at].key;
         let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
         let Some(told) = self.queue_pairs.reported(key).filter(|_| is_connected) else {
             return;
@@ -69,12 +70,12 @@ impl Analysis {
             destination_qpn: told.peer,
             ..*key
         };
-        let tap = self.table.hot[at as usize].tap;
+        let tap = self.table.hot[at].tap;
         let found = self.table.find_key(tap, &other).filter(|other| *other != at);
-        let how = self.table.cold[at as usize].link.map(|link| link.how);
+        let how = self.table.cold[at].link.map(|link| link.how);
         let is_said = matches!(how, Some(Pairing::Cm | Pairing::Host));
         if let Some(other) = found
-            && (self.table.hot[at as usize].peer != other || !is_said)
+            && (self.table.hot[at].peer != other || !is_said)
         {
             self.link(at, other, Pairing::Host, None, time);
         }

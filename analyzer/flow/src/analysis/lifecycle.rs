@@ -5,13 +5,14 @@ use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Nanos, Packet, Totals};
 
 use crate::analysis::{Analysis, MAX_HOLES_OF_ALL};
 use crate::bins::Row;
+use crate::key::FlowSlot;
 use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::table::lookup::Found;
 use crate::table::state::{Cold, Hosts, Hot};
 
 impl Analysis {
     /// Opens the flow of a packet that was not found.
-    pub(super) fn open_flow(&mut self, found: &Found, packet: &Packet) -> u32 {
+    pub(super) fn open_flow(&mut self, found: &Found, packet: &Packet) -> FlowSlot {
         if *self.first_tap.get_or_insert(packet.tap) != packet.tap {
             self.match_taps();
         }
@@ -42,7 +43,7 @@ impl Analysis {
     }
 
     /// Takes a closed flow out of the table.
-    pub(super) fn drop_flow(&mut self, at: u32) {
+    pub(super) fn drop_flow(&mut self, at: FlowSlot) {
         self.unlink(at);
         self.leave_ports(at);
         self.leave_datagrams(at);
@@ -53,16 +54,16 @@ impl Analysis {
     }
 
     /// Closes a flow's epoch: its row in the current bin, and its row in `flows`.
-    pub(super) fn close_flow(&mut self, at: u32, evicted: bool) {
-        let last = self.table.hot[at as usize].last_time;
-        self.table.cold[at as usize].tracker.close(last.max(self.ended));
+    pub(super) fn close_flow(&mut self, at: FlowSlot, evicted: bool) {
+        let last = self.table.hot[at].last_time;
+        self.table.cold[at].tracker.close(last.max(self.ended));
         self.settle_news(at, true);
         self.report_holes(at, true);
         self.close_reads(at);
         self.close_row(at, Nanos(0));
         let other = self.other(at);
-        let hot = &self.table.hot[at as usize];
-        let cold = &self.table.cold[at as usize];
+        let hot = &self.table.hot[at];
+        let cold = &self.table.cold[at];
         if cold.totals.packets == 0 {
             // All it showed were copies of packets that were counted before it was evicted and came back.
             return;
@@ -90,9 +91,9 @@ impl Analysis {
 
     /// Ends the open row of a flow, if it has one. `since`: when its first packet in the bin came; 0: not known.
     #[inline]
-    pub(super) fn close_row(&mut self, at: u32, since: Nanos) {
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+    pub(super) fn close_row(&mut self, at: FlowSlot, since: Nanos) {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         if !core::mem::take(&mut hot.active) {
             return;
         }
@@ -106,8 +107,8 @@ impl Analysis {
         }
         let limits = self.limits(at, &counts);
         let limits = self.bins.add_limits(limits);
-        let hot = &self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+        let hot = &self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         cold.row_at = u32::try_from(self.bins.rows.len()).unwrap_or(u32::MAX);
         let active = self.bins.active_from(since, hot.last_time);
         self.bins.rows.push(Row {

@@ -5,6 +5,7 @@ use roce_wire::{Extended, Operation, Psn};
 
 use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
+use crate::key::FlowSlot;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::{Jump, has_other_port};
 use crate::psn::recent_naks::NakMatch;
@@ -12,7 +13,6 @@ use crate::psn::request::{Again, Connected, Request, Verdict, psn_of};
 use crate::psn::run::Run;
 use crate::psn::tracker::Tracker;
 use crate::psn::undecided::{Decision, Judged};
-use crate::table::lookup::Found;
 use crate::table::state::{Cold, Hot};
 use crate::timing::latency::Times;
 use crate::timing::messages::PendingRead;
@@ -28,12 +28,12 @@ impl Analysis {
         clippy::inline_always,
         reason = "a few instructions for nearly every packet: the call would cost more"
     )]
-    pub(super) fn judge(&mut self, at: u32, bin: u64, seen: CopyCheck, packet: &Packet) -> Verdict {
+    pub(super) fn judge(&mut self, at: FlowSlot, bin: u64, seen: CopyCheck, packet: &Packet) -> Verdict {
         let traits = packet.roce.bth.opcode().traits();
         if !traits.is_sequenced() {
             return Verdict::InOrder;
         }
-        let hot = &mut self.table.hot[at as usize];
+        let hot = &mut self.table.hot[at];
         let generation = self
             .losses
             .get(packet.tap.0 as usize)
@@ -58,20 +58,20 @@ impl Analysis {
     #[expect(clippy::too_many_lines, reason = "gathers what one request is judged by")]
     fn judge_unusual(
         &mut self,
-        at: u32,
+        at: FlowSlot,
         bin: u64,
         seen: CopyCheck,
         packet: &Packet,
         generation: u32,
     ) -> Verdict {
         let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
-        let cold = &self.table.cold[at as usize];
+        let cold = &self.table.cold[at];
         let waits = cold.pending_read.is_some() || cold.tracker.has_unsure_reads();
         // Both directions of a connection have one path MTU; of READs the responses show it.
-        let peer = (is_read || waits).then(|| self.table.hot.get(self.table.hot[at as usize].peer as usize));
+        let peer = (is_read || waits).then(|| self.table.hot.get(self.table.hot[at].peer));
         let mtu_of_peer = peer.flatten().and_then(|peer| peer.messages.path_mtu());
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         let psn = packet.roce.bth.psn();
         note_losses(hot, cold, generation);
         let mut read_before = 0;
@@ -198,7 +198,7 @@ impl Analysis {
         }
         // Of another connection no silence is ended.
         let goes_on = !matches!(verdict, Verdict::Stale | Verdict::NewEpoch(_));
-        if goes_on && self.table.hot[at as usize].quiet.is_reached(request.silence) {
+        if goes_on && self.table.hot[at].quiet.is_reached(request.silence) {
             self.request_after_silence(at, request.silence, packet, verdict, open);
         }
         if let Verdict::NewEpoch(reason) = verdict {
@@ -209,9 +209,9 @@ impl Analysis {
     }
 
     /// The first request of an epoch.
-    fn observe_first(&mut self, at: u32, request: &Request, packet: &Packet) -> Verdict {
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+    fn observe_first(&mut self, at: FlowSlot, request: &Request, packet: &Packet) -> Verdict {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         hot.evidence.begin_anew(packet.roce.ip_id);
         cold.first_psn = Some(request.psn);
         cold.tracker.observe(&mut hot.requests, request)
@@ -219,16 +219,16 @@ impl Analysis {
 
     /// Reports the runs that ended and applies the decisions that were taken.
     #[inline]
-    pub(super) fn settle(&mut self, at: u32) {
-        if self.table.cold[at as usize].tracker.has_news() {
+    pub(super) fn settle(&mut self, at: FlowSlot) {
+        if self.table.cold[at].tracker.has_news() {
             self.settle_news(at, false);
         }
     }
 
     /// The same; at the `end` nothing waits for the other direction.
-    pub(super) fn settle_news(&mut self, at: u32, end: bool) {
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+    pub(super) fn settle_news(&mut self, at: FlowSlot, end: bool) {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         let (tap, flow_id) = (hot.tap, cold.id);
         while let Some(Run {
             first,
@@ -251,12 +251,12 @@ impl Analysis {
             });
         }
         self.report_holes(at, false);
-        for psn in self.table.cold[at as usize].tracker.take_revoked() {
+        for psn in self.table.cold[at].tracker.take_revoked() {
             self.take_back_hole(at, psn);
         }
-        if let Some((first, end)) = self.table.cold[at as usize].tracker.take_lost_again() {
+        if let Some((first, end)) = self.table.cold[at].tracker.take_lost_again() {
             self.bins.events.push(EventRow {
-                time: self.table.hot[at as usize].last_request,
+                time: self.table.hot[at].last_request,
                 kind: EventKind::LostAgain,
                 tap,
                 flow_id: Some(flow_id),
@@ -265,14 +265,14 @@ impl Analysis {
                 ..EventRow::default()
             });
         }
-        while let Some(decision) = self.table.cold[at as usize].tracker.take_decision() {
+        while let Some(decision) = self.table.cold[at].tracker.take_decision() {
             self.apply_decision(at, &decision);
         }
     }
 
     /// Counts packets behind the highest one, of which it was decided what they were.
-    fn apply_decision(&mut self, at: u32, decision: &Decision) {
-        let cold = &mut self.table.cold[at as usize];
+    fn apply_decision(&mut self, at: FlowSlot, decision: &Decision) {
+        let cold = &mut self.table.cold[at];
         let sum: u64 = decision
             .parts
             .iter()
@@ -282,7 +282,7 @@ impl Analysis {
             Judged::Duplicate => cold.trouble.get_or_insert_default().duplicates_network += sum,
             Judged::Unknown => cold.trouble.get_or_insert_default().unknown_packets += sum,
             Judged::Late => {
-                let tap = self.table.hot[at as usize].tap;
+                let tap = self.table.hot[at].tap;
                 self.recent_naks.note_late(tap, &cold.key);
                 self.bins.events.push(EventRow {
                     time: decision.time,
@@ -297,8 +297,8 @@ impl Analysis {
             Judged::Resent if decision.captured_before => {
                 let bytes: u64 = decision.parts.iter().map(|(.., bytes)| bytes).sum();
                 cold.trouble.get_or_insert_default().wasted_bytes += bytes;
-                let peer = self.table.hot[at as usize].peer;
-                if decision.again == Again::Whole && !decision.by_nak && peer != Found::NONE {
+                let peer = self.table.hot[at].peer;
+                if decision.again == Again::Whole && !decision.by_nak && peer != FlowSlot::NONE {
                     self.lost_downstream(peer, decision.psn, decision.time);
                 }
             }
@@ -317,7 +317,7 @@ impl Analysis {
                 },
                 Judged::Duplicate | Judged::Unknown => return,
             });
-            let hot = &mut self.table.hot[at as usize];
+            let hot = &mut self.table.hot[at];
             if bin == self.bins.current() && hot.active {
                 hot.counts.add(&counts);
             } else {
@@ -327,9 +327,9 @@ impl Analysis {
     }
 
     /// Reports what became of missing PSNs. At the `end` nothing waits for the other direction.
-    pub(super) fn report_holes(&mut self, at: u32, end: bool) {
-        let only_reads = self.table.hot[at as usize].sent_bytes == 0;
-        let cold = &mut self.table.cold[at as usize];
+    pub(super) fn report_holes(&mut self, at: FlowSlot, end: bool) {
+        let only_reads = self.table.hot[at].sent_bytes == 0;
+        let cold = &mut self.table.cold[at];
         for DecidedHole {
             first,
             end,
@@ -340,7 +340,7 @@ impl Analysis {
             self.bins.events.push(EventRow {
                 time,
                 kind: EventKind::Hole,
-                tap: self.table.hot[at as usize].tap,
+                tap: self.table.hot[at].tap,
                 flow_id: Some(cold.id),
                 psn: Some(psn_of(first).value()),
                 value: Some(end - first),
@@ -351,9 +351,9 @@ impl Analysis {
     }
 
     /// A packet of which a loss was told came late after all: that is taken back as long as it can be.
-    fn take_back_hole(&mut self, at: u32, psn: Psn) {
-        let tap = self.table.hot[at as usize].tap;
-        let cold = &mut self.table.cold[at as usize];
+    fn take_back_hole(&mut self, at: FlowSlot, psn: Psn) {
+        let tap = self.table.hot[at].tap;
+        let cold = &mut self.table.cold[at];
         let psn = u64::from(psn.value());
         let is_it = |event: &EventRow| {
             let first = event.psn.map_or(u64::MAX, u64::from);
@@ -393,16 +393,16 @@ impl Analysis {
     }
 
     /// Ends the epoch of a flow: what was counted goes under the old one.
-    pub(super) fn new_epoch(&mut self, at: u32, packet: &Packet, reason: &'static str) {
+    pub(super) fn new_epoch(&mut self, at: FlowSlot, packet: &Packet, reason: &'static str) {
         self.close_flow(at, false);
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         cold.tracker.restart(&mut hot.requests);
         cold.next_epoch(packet.time);
         hot.next_epoch(packet.time);
         self.keep_peer(at);
-        let hot = &self.table.hot[at as usize];
-        let cold = &self.table.cold[at as usize];
+        let hot = &self.table.hot[at];
+        let cold = &self.table.cold[at];
         self.bins.events.push(EventRow {
             time: packet.time,
             kind: EventKind::Epoch,

@@ -5,6 +5,7 @@ use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
 
 use crate::analysis::Analysis;
+use crate::key::FlowSlot;
 use crate::psn::holes::DecidedHole;
 use crate::psn::read_holes::{Judged, Silence};
 use crate::psn::request::{Again, Verdict, psn_of};
@@ -16,8 +17,8 @@ impl Analysis {
     /// An answer of a paired flow: ACK, NAK, RNR NAK, READ response (every packet of it), atomic ACK. Called in the order
     /// of capture, after the packet was counted. The flow at `response_at` carries it; the flow at `requests_at`, its
     /// peer, carries the requests that it answers. Both are live and stay so during the call.
-    pub(super) fn on_response(&mut self, requests_at: u32, response_at: u32, packet: &Packet) {
-        let hot = &self.table.hot[requests_at as usize];
+    pub(super) fn on_response(&mut self, requests_at: FlowSlot, response_at: FlowSlot, packet: &Packet) {
+        let hot = &self.table.hot[requests_at];
         let requests = hot.requests;
         let roce = &packet.roce;
         let time = packet.time;
@@ -25,7 +26,7 @@ impl Analysis {
             return;
         };
         let before = self.waiting(requests_at);
-        let cold = &mut self.table.cold[requests_at as usize];
+        let cold = &mut self.table.cold[requests_at];
         let (answer, covered) = match roce.bth.opcode().operation() {
             Operation::ReadResponse if roce.bth.opcode().is_last() => (Answer::ReadDone, psn + 1),
             Operation::ReadResponse => (Answer::ReadBegun, psn + 1),
@@ -72,20 +73,20 @@ impl Analysis {
 
     /// The flows at `one` and `other` turned out, at `time`, to be the two directions of a connection. Called once for
     /// each pairing, before the first [`Analysis::on_response`] of the two.
-    pub(super) fn on_paired(&mut self, one: u32, other: u32, time: Nanos) {
+    pub(super) fn on_paired(&mut self, one: FlowSlot, other: FlowSlot, time: Nanos) {
         for at in [one, other] {
-            self.table.hot[at as usize].knows_answers = true;
-            self.table.cold[at as usize].tracker.pair();
+            self.table.hot[at].knows_answers = true;
+            self.table.cold[at].tracker.pair();
             self.settle(at);
-            for psn in self.table.cold[at as usize].tracker.take_early_downstream() {
+            for psn in self.table.cold[at].tracker.take_early_downstream() {
                 self.lost_downstream(at, psn, time);
             }
         }
     }
 
-    fn times_of_answer(&mut self, at: u32, answer: Answer, covered: u64, time: Nanos) {
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+    fn times_of_answer(&mut self, at: FlowSlot, answer: Answer, covered: u64, time: Nanos) {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         let Some(times) = &mut cold.times else { return };
         if times.answered(answer, covered, time, hot.sent_bytes) {
             hot.timed = true;
@@ -94,32 +95,39 @@ impl Analysis {
     }
 
     /// The flow has something in the current bin, be it no packet.
-    pub(super) fn activate(&mut self, at: u32) {
-        let hot = &mut self.table.hot[at as usize];
+    pub(super) fn activate(&mut self, at: FlowSlot) {
+        let hot = &mut self.table.hot[at];
         if !core::mem::replace(&mut hot.active, true) {
             self.bins.active.push(at);
         }
     }
 
     /// A packet of the flow was captured, and its receiver asks for it again.
-    pub(super) fn lost_downstream(&mut self, at: u32, psn: Psn, time: Nanos) {
+    pub(super) fn lost_downstream(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
         self.activate(at);
-        let hot = &mut self.table.hot[at as usize];
+        let hot = &mut self.table.hot[at];
         hot.counts.rare_mut().lost_downstream += 1;
         self.bins.events.push(EventRow {
             time,
             kind: EventKind::LostDownstream,
             tap: hot.tap,
-            flow_id: Some(self.table.cold[at as usize].id),
+            flow_id: Some(self.table.cold[at].id),
             psn: Some(psn.value()),
             ..EventRow::default()
         });
     }
 
     /// What an answer says of the READs of the flow at `at`, whose responses the flow at `response_at` carries.
-    fn read_answered(&mut self, at: u32, response_at: u32, answer: Answer, psn: u64, packet: &Packet) {
-        let sent = self.table.hot[at as usize].requests.next;
-        let Some(reads) = &mut self.table.cold[at as usize].reads else {
+    fn read_answered(
+        &mut self,
+        at: FlowSlot,
+        response_at: FlowSlot,
+        answer: Answer,
+        psn: u64,
+        packet: &Packet,
+    ) {
+        let sent = self.table.hot[at].requests.next;
+        let Some(reads) = &mut self.table.cold[at].reads else {
             return;
         };
         let missing = match answer {
@@ -141,8 +149,8 @@ impl Analysis {
     }
 
     /// Counts missing READ responses of the flow at `at`.
-    pub(super) fn count_read_gap(&mut self, at: u32, first: Psn, missing: u64, packet: &Packet) {
-        let cold = &mut self.table.cold[at as usize];
+    pub(super) fn count_read_gap(&mut self, at: FlowSlot, first: Psn, missing: u64, packet: &Packet) {
+        let cold = &mut self.table.cold[at];
         cold.trouble.get_or_insert_default().response_missing += missing;
         self.totals.response_missing += missing;
         self.bins.events.push(EventRow {
@@ -157,8 +165,8 @@ impl Analysis {
     }
 
     /// Counts and reports, for the flow at `response_at`, what became of missing responses to the flow at `at`.
-    fn settle_reads(&mut self, at: u32, response_at: u32) {
-        let Some(reads) = &mut self.table.cold[at as usize].reads else {
+    fn settle_reads(&mut self, at: FlowSlot, response_at: FlowSlot) {
+        let Some(reads) = &mut self.table.cold[at].reads else {
             return;
         };
         for DecidedHole {
@@ -168,12 +176,12 @@ impl Analysis {
             class,
         } in reads.take_decided()
         {
-            let cold = &mut self.table.cold[response_at as usize];
+            let cold = &mut self.table.cold[response_at];
             cold.trouble.get_or_insert_default().response_fates[class as usize] += end - first;
             self.bins.events.push(EventRow {
                 time,
                 kind: EventKind::ResponseHole,
-                tap: self.table.hot[response_at as usize].tap,
+                tap: self.table.hot[response_at].tap,
                 flow_id: Some(cold.id),
                 psn: Some(psn_of(first).value()),
                 value: Some(end - first),
@@ -184,13 +192,13 @@ impl Analysis {
     }
 
     /// The flow at `at` closes: what its responses, and the responses to it, have not told by now stays untold.
-    pub(super) fn close_reads(&mut self, at: u32) {
-        let hot = &self.table.hot[at as usize];
+    pub(super) fn close_reads(&mut self, at: FlowSlot) {
+        let hot = &self.table.hot[at];
         if !hot.is_paired() {
             return;
         }
         for (at, response_at) in [(at, hot.peer), (hot.peer, at)] {
-            if let Some(reads) = &mut self.table.cold[at as usize].reads {
+            if let Some(reads) = &mut self.table.cold[at].reads {
                 reads.close();
                 self.settle_reads(at, response_at);
             }
@@ -198,9 +206,9 @@ impl Analysis {
     }
 
     /// A READ was sent again, from `psn` on.
-    pub(super) fn read_asked_again(&mut self, at: u32, psn: Psn, again: Again, packet: &Packet) {
-        let hot = &self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+    pub(super) fn read_asked_again(&mut self, at: FlowSlot, psn: Psn, again: Again, packet: &Packet) {
+        let hot = &self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         let Some(position) = Tracker::position(&hot.requests, psn) else {
             return;
         };
@@ -230,21 +238,21 @@ impl Analysis {
 
     /// A request of the flow was sent for the first time: it is remembered until its answer comes.
     #[inline]
-    pub(super) fn note_sent(&mut self, at: u32, packet: &Packet, verdict: Verdict) {
-        if self.table.hot[at as usize].is_paired() {
+    pub(super) fn note_sent(&mut self, at: FlowSlot, packet: &Packet, verdict: Verdict) {
+        if self.table.hot[at].is_paired() {
             self.note_sent_of_paired(at, packet, verdict);
         } else if packet.roce.bth.opcode().operation() == Operation::ReadRequest {
-            let requests = &self.table.hot[at as usize].requests;
+            let requests = &self.table.hot[at].requests;
             if let Some(first) = Tracker::position(requests, packet.roce.bth.psn()) {
-                let reads = &mut self.table.cold[at as usize].reads;
+                let reads = &mut self.table.cold[at].reads;
                 reads.get_or_insert_default().begins_unpaired(first);
             }
         }
     }
 
-    fn note_sent_of_paired(&mut self, at: u32, packet: &Packet, verdict: Verdict) {
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+    fn note_sent_of_paired(&mut self, at: FlowSlot, packet: &Packet, verdict: Verdict) {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         let bth = &packet.roce.bth;
         let opcode = bth.opcode();
         let Some(first) = Tracker::position(&hot.requests, bth.psn()) else {
@@ -278,9 +286,9 @@ impl Analysis {
     }
 
     /// When the flow at `at` last went on, and whether it awaits answers.
-    fn waiting(&self, at: u32) -> Waiting {
-        let hot = &self.table.hot[at as usize];
-        let answers = self.table.cold[at as usize].tracker.answers();
+    fn waiting(&self, at: FlowSlot) -> Waiting {
+        let hot = &self.table.hot[at];
+        let answers = self.table.cold[at].tracker.answers();
         let progress = answers.map_or(Nanos(0), crate::psn::acks::Answers::progress);
         Waiting {
             since: hot.last_request.max(progress),
@@ -289,36 +297,36 @@ impl Analysis {
     }
 
     /// An answer after a silence.
-    fn end_of_silence(&mut self, at: u32, before: Waiting, time: Nanos) {
+    fn end_of_silence(&mut self, at: FlowSlot, before: Waiting, time: Nanos) {
         let silence = time.since(before.since);
         if silence < MIN_STALL || !before.awaits {
             return;
         }
         // Without an answer before there is nothing to compare the first one with.
-        let cold = &self.table.cold[at as usize];
+        let cold = &self.table.cold[at];
         let known = cold.times.as_deref().is_some_and(|times| times.shortest().0 > 0);
         if known && self.is_stall(at, silence, Silent::InAMessage) {
-            self.table.cold[at as usize].pace.end(time);
+            self.table.cold[at].pace.end(time);
             self.stall(at, before.since, silence, None, "ended by an answer");
         }
     }
 
-    fn is_stall(&self, at: u32, silence: Nanos, silent: Silent) -> bool {
-        let hot = &self.table.hot[at as usize];
-        let cold = &self.table.cold[at as usize];
+    fn is_stall(&self, at: FlowSlot, silence: Nanos, silent: Silent) -> bool {
+        let hot = &self.table.hot[at];
+        let cold = &self.table.cold[at];
         let packets = cold.totals.packets + u64::from(hot.counts.packets);
         let age = hot.last_time.since(cold.first_time);
         let answer = cold.times.as_deref().map_or(Nanos(0), Times::shortest);
         cold.pace.is_stall(silence, silent, packets, age, answer)
     }
 
-    fn stall(&mut self, at: u32, since: Nanos, silence: Nanos, psn: Option<Psn>, how: &'static str) {
-        let hot = &self.table.hot[at as usize];
+    fn stall(&mut self, at: FlowSlot, since: Nanos, silence: Nanos, psn: Option<Psn>, how: &'static str) {
+        let hot = &self.table.hot[at];
         self.bins.events.push(EventRow {
             time: since,
             kind: EventKind::Stall,
             tap: hot.tap,
-            flow_id: Some(self.table.cold[at as usize].id),
+            flow_id: Some(self.table.cold[at].id),
             psn: psn.map(Psn::value),
             value: Some(silence.0),
             detail: Some(how.into()),
@@ -330,13 +338,13 @@ impl Analysis {
     #[cold]
     pub(super) fn request_after_silence(
         &mut self,
-        at: u32,
+        at: FlowSlot,
         silence: Nanos,
         packet: &Packet,
         verdict: Verdict,
         open: bool,
     ) {
-        let cold = &self.table.cold[at as usize];
+        let cold = &self.table.cold[at];
         let ended = packet.time.since(cold.pace.ended());
         let silence = silence.min(ended);
         let (silent, how) = match verdict {
@@ -356,8 +364,8 @@ impl Analysis {
             );
         }
         if silence >= MIN_STALL {
-            let quiet = self.table.cold[at as usize].pace.note(silence);
-            self.table.hot[at as usize].quiet = quiet;
+            let quiet = self.table.cold[at].pace.note(silence);
+            self.table.hot[at].quiet = quiet;
         }
     }
 }

@@ -6,13 +6,14 @@ use std::collections::HashMap;
 use roce_model::FlowRow;
 
 use crate::analysis::{Analysis, LiveFlows};
+use crate::key::FlowSlot;
 use crate::taps::matching::traffic;
 
 impl Analysis {
     /// Puts the rows of the flows that are live into the next output, as they stand at the end of their last complete bin;
     /// when there are more than `most`, that alone.
     pub fn tell_so_far(&mut self, most: usize) {
-        let live: Vec<u32> = self.table.live().take(most.saturating_add(1)).collect();
+        let live: Vec<FlowSlot> = self.table.live().take(most.saturating_add(1)).collect();
         self.output.snapshot = Some(if live.len() <= most {
             LiveFlows::Rows(self.rows_so_far(&live))
         } else {
@@ -20,13 +21,13 @@ impl Analysis {
         });
     }
 
-    fn rows_so_far(&self, live: &[u32]) -> Vec<FlowRow> {
+    fn rows_so_far(&self, live: &[FlowSlot]) -> Vec<FlowRow> {
         // Of traffic that several taps saw, the one that saw most counts, as at the end.
         let mut most = HashMap::<_, _, foldhash::fast::RandomState>::default();
         let mut rows = Vec::with_capacity(live.len());
         for at in live {
-            let hot = &self.table.hot[*at as usize];
-            let cold = &self.table.cold[*at as usize];
+            let hot = &self.table.hot[*at];
+            let cold = &self.table.cold[*at];
             if cold.totals.packets == 0 {
                 continue;
             }

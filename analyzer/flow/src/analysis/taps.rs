@@ -3,6 +3,7 @@
 use roce_model::{FlowRow, Packet, Vantage};
 
 use crate::analysis::Analysis;
+use crate::key::FlowSlot;
 use crate::psn::acks::Answers;
 use crate::psn::tracker::Tracker;
 use crate::taps::matching::counted::SeenByTap;
@@ -19,23 +20,23 @@ impl Analysis {
     }
 
     /// Looks whether another tap saw a packet of the flow at `at`.
-    pub(super) fn cross(&mut self, at: u32, packet: &Packet) {
+    pub(super) fn cross(&mut self, at: FlowSlot, packet: &Packet) {
         let Some(matcher) = &mut self.matcher else {
             return;
         };
         let flows = &self.table.hot;
-        let Some(key) = flows.get(at as usize).map(|hot| &hot.packed) else {
+        let Some(key) = flows.get(at).map(|hot| &hot.packed) else {
             return;
         };
-        let keys = |at: u32| {
-            let hot = flows.get(at as usize).filter(|hot| hot.live)?;
+        let keys = |at: FlowSlot| {
+            let hot = flows.get(at).filter(|hot| hot.live)?;
             Some((&hot.packed, hot.tap))
         };
         let Some(found) = matcher.sight(packet, at, key, keys) else {
             return;
         };
         let cold = &self.table.cold;
-        let name = |at: u32| cold.get(at as usize).map(|cold| cold.id);
+        let name = |at: FlowSlot| cold.get(at).map(|cold| cold.id);
         let names = || {
             Some(Ends {
                 before: name(found.flow)?,
@@ -44,15 +45,15 @@ impl Analysis {
         };
         matcher.note(&found, at, names);
         for at in [found.flow, at] {
-            if let Some(hot) = self.table.hot.get_mut(at as usize) {
+            if let Some(hot) = self.table.hot.get_mut(at) {
                 hot.matched = true;
             }
         }
     }
 
     /// Where the tap of the flow at `at` stands among those that saw its packets: `sender`, `receiver`, `between`.
-    pub(super) fn by_taps(&self, at: u32) -> Option<Vantage> {
-        let tap = self.table.hot.get(at as usize)?.tap;
+    pub(super) fn by_taps(&self, at: FlowSlot) -> Option<Vantage> {
+        let tap = self.table.hot.get(at)?.tap;
         self.matcher.as_ref()?.stands(at, tap)
     }
 
@@ -67,13 +68,13 @@ impl Analysis {
         };
         let (hot, cold) = (&self.table.hot, &self.table.cold);
         matcher.conclude(|at, psn| {
-            let (Some(hot), Some(cold)) = (hot.get(at as usize), cold.get(at as usize)) else {
+            let (Some(hot), Some(cold)) = (hot.get(at), cold.get(at)) else {
                 return false;
             };
             let acked = cold.tracker.answers().map_or(0, Answers::acked);
             Tracker::position(&hot.requests, psn).is_some_and(|position| position < acked)
         });
-        for (hot, cold) in self.table.hot.iter().zip(&self.table.cold) {
+        for (hot, cold) in self.table.hot.iter().zip(self.table.cold.iter()) {
             if hot.live && hot.matched {
                 let mut totals = cold.totals;
                 totals.add(&hot.counts);
@@ -94,12 +95,10 @@ impl Analysis {
     }
 
     /// Emits the row of a flow that closes, or holds it back until it is known which tap saw most of it.
-    pub(super) fn hand_on_flow(&mut self, at: u32, row: FlowRow) {
-        let hot = &self.table.hot[at as usize];
+    pub(super) fn hand_on_flow(&mut self, at: FlowSlot, row: FlowRow) {
+        let hot = &self.table.hot[at];
         let row = match &mut self.matcher {
-            Some(matcher) if hot.matched => matcher
-                .sides
-                .close(traffic(&self.table.cold[at as usize].key), row),
+            Some(matcher) if hot.matched => matcher.sides.close(traffic(&self.table.cold[at].key), row),
             _ => Some(row),
         };
         if let Some(row) = row {

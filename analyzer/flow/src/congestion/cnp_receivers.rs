@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use roce_model::{CnpReceiver, FlowId, Nanos, Packet, TapId};
 use roce_wire::{Address, Qpn, VlanTag};
 
+use crate::key::FlowSlot;
 use crate::taps::duplicates::{CopyEvidence, Sighting};
 
 /// A queue pair that is notified of congestion, and who tells it.
@@ -37,7 +38,7 @@ impl Cnps {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CnpAttribution {
     /// Not known yet; with the flow that alone was marked before, by place and name.
-    Waiting(Option<(u32, FlowId)>),
+    Waiting(Option<(FlowSlot, FlowId)>),
     /// Charged to this flow.
     Charged(FlowId),
     /// They stay with no flow.

@@ -3,6 +3,8 @@
 
 use roce_model::{FlowId, Nanos};
 
+use crate::key::FlowSlot;
+
 /// So long before a notification CE marks are looked for. Adapters send one within tens of microseconds.
 const WINDOW: Nanos = Nanos(1_000_000);
 /// A flow's marks are noted once in such a unit of time, 65.5 us.
@@ -24,7 +26,7 @@ pub(crate) fn tick(time: Nanos) -> u32 {
 /// A flow with marks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marked {
-    at: u32,
+    at: FlowSlot,
     id: FlowId,
     /// 0: none.
     time: Nanos,
@@ -57,7 +59,7 @@ fn place(pair: u64) -> usize {
 
 impl Marks {
     /// A data packet of the flow at `at`, between hosts with the hash `pair`, was marked.
-    pub(crate) fn note(&mut self, pair: u64, at: u32, id: FlowId, time: Nanos) {
+    pub(crate) fn note(&mut self, pair: u64, at: FlowSlot, id: FlowId, time: Nanos) {
         let entry = &mut self.0[place(pair)];
         if entry.hosts != pair {
             let is_free = entry.hosts == 0;
@@ -84,8 +86,8 @@ impl Marks {
         &self,
         pair: u64,
         time: Nanos,
-        mut may_be_meant: impl FnMut(u32, FlowId) -> bool,
-    ) -> Option<(u32, FlowId)> {
+        mut may_be_meant: impl FnMut(FlowSlot, FlowId) -> bool,
+    ) -> Option<(FlowSlot, FlowId)> {
         let entry = &self.0[place(pair)];
         // A flow's mark is noted up to a tick before its last one.
         let from = Nanos(time.0.saturating_sub(WINDOW.0 + (1 << TICK_SHIFT)));
@@ -104,10 +106,11 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::slot;
 
     const MS: u64 = 1_000_000;
 
-    fn sole(marks: &Marks, pair: u64, time: u64) -> Option<u32> {
+    fn sole(marks: &Marks, pair: u64, time: u64) -> Option<FlowSlot> {
         marks.sole(pair, Nanos(time), |_, _| true).map(|(at, _)| at)
     }
 
@@ -115,15 +118,19 @@ mod tests {
     fn one_alone_within_a_millisecond() {
         let mut marks = Marks::default();
         let begin = 1_000 * MS;
-        marks.note(1, 7, FlowId(70), Nanos(begin));
-        assert_eq!(sole(&marks, 1, begin + MS), Some(7));
+        marks.note(1, slot(7), FlowId(70), Nanos(begin));
+        assert_eq!(sole(&marks, 1, begin + MS), Some(slot(7)));
         assert_eq!(sole(&marks, 1, begin + 2 * MS), None, "too late");
         assert_eq!(sole(&marks, 2, begin), None, "other hosts");
-        marks.note(1, 8, FlowId(80), Nanos(begin + MS));
+        marks.note(1, slot(8), FlowId(80), Nanos(begin + MS));
         assert_eq!(sole(&marks, 1, begin + MS), None, "two");
-        assert_eq!(sole(&marks, 1, begin + 2 * MS), Some(8), "the first is out of it");
-        let but_8 = marks.sole(1, Nanos(begin + MS), |at, _| at != 8);
-        assert_eq!(but_8, Some((7, FlowId(70))));
+        assert_eq!(
+            sole(&marks, 1, begin + 2 * MS),
+            Some(slot(8)),
+            "the first is out of it"
+        );
+        let but_8 = marks.sole(1, Nanos(begin + MS), |at, _| at != slot(8));
+        assert_eq!(but_8, Some((slot(7), FlowId(70))));
     }
 
     #[test]
@@ -132,15 +139,15 @@ mod tests {
         let begin = 1_000 * MS;
         let other = 1 + PAIRS as u64;
         assert_eq!(place(1), place(other));
-        marks.note(1, 7, FlowId(70), Nanos(begin));
-        marks.note(other, 8, FlowId(80), Nanos(begin));
+        marks.note(1, slot(7), FlowId(70), Nanos(begin));
+        marks.note(other, slot(8), FlowId(80), Nanos(begin));
         assert_eq!(
             sole(&marks, other, begin + 500_000),
             None,
             "what it had before is not known"
         );
-        marks.note(other, 8, FlowId(80), Nanos(begin + 2 * MS));
-        assert_eq!(sole(&marks, other, begin + 2 * MS), Some(8));
+        marks.note(other, slot(8), FlowId(80), Nanos(begin + 2 * MS));
+        assert_eq!(sole(&marks, other, begin + 2 * MS), Some(slot(8)));
     }
 
     #[test]
@@ -149,7 +156,7 @@ mod tests {
         for flow in 0..100 {
             marks.note(
                 1,
-                flow,
+                slot(flow),
                 FlowId(u64::from(flow)),
                 Nanos(1_000 * MS + u64::from(flow)),
             );

@@ -215,10 +215,11 @@ impl Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::slot;
 
     fn handle(number: u32) -> Handle {
         Handle {
-            at: number,
+            at: slot(number),
             serial: number + 1,
         }
     }

@@ -5,11 +5,12 @@ use roce_model::Nanos;
 use roce_wire::Psn;
 
 use crate::hash::fold;
+use crate::key::FlowSlot;
 
 /// A flow by its place, and a number that no later flow, and no later epoch, at that place has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Handle {
-    pub(crate) at: u32,
+    pub(crate) at: FlowSlot,
     /// Never 0.
     pub(crate) serial: u32,
 }
@@ -18,7 +19,7 @@ pub(crate) struct Handle {
 struct Entry {
     /// The upper half of the hash of hosts and PSN.
     tag: u32,
-    /// 31 bits of a place; the highest one says that a request with the same tag was forgotten here.
+    /// 31 bits of a flow's slot; the highest one says that a request with the same tag was forgotten here.
     at: u32,
     /// 0: empty.
     serial: u32,
@@ -26,7 +27,7 @@ struct Entry {
     time: u32,
 }
 
-/// Places are counted in 31 bits.
+/// Slots are counted in 31 bits.
 const CROWDED: u32 = 1 << 31;
 const SETS: usize = 1 << 14;
 const TIME_SHIFT: u32 = 10;
@@ -106,7 +107,7 @@ impl Outstanding {
         });
         set[at] = Entry {
             tag,
-            at: asker.at | crowded,
+            at: asker.at.bits() | crowded,
             serial: asker.serial,
             time: now,
         };
@@ -123,7 +124,7 @@ impl Outstanding {
                 continue;
             }
             let handle = Handle {
-                at: entry.at & !CROWDED,
+                at: FlowSlot::from_bits(entry.at & !CROWDED),
                 serial: entry.serial,
             };
             let asked = Nanos(time.0.saturating_sub(u64::from(age) << TIME_SHIFT));
@@ -138,16 +139,17 @@ impl Outstanding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::slot;
 
     fn handle(number: u32) -> Handle {
         Handle {
-            at: number,
+            at: slot(number),
             serial: number + 100,
         }
     }
 
     fn places(askers: &Askers) -> Vec<u32> {
-        let mut places: Vec<u32> = askers.list().iter().map(|(handle, _)| handle.at).collect();
+        let mut places: Vec<u32> = askers.list().iter().map(|(handle, _)| handle.at.bits()).collect();
         places.sort_unstable();
         places
     }

@@ -1,6 +1,6 @@
 //! Packets whose flows are looked up together.
 
-use crate::key::Key;
+use crate::key::{FlowSlot, Key};
 
 /// Packets looked up together.
 pub(crate) const LOOKUP_BATCH: usize = 64;
@@ -14,10 +14,6 @@ pub(crate) struct Found {
     pub(super) entry: u64,
     /// The packet's own hash, for finding copies.
     pub(crate) fingerprint: u64,
-    /// The flow's place; [`Found::NONE`] when there is none yet.
-    pub(crate) at: u32,
-}
-
-impl Found {
-    pub(crate) const NONE: u32 = u32::MAX;
+    /// The flow's place; [`FlowSlot::NONE`] when there is none yet.
+    pub(crate) at: FlowSlot,
 }

@@ -5,27 +5,28 @@ use roce_model::{Packet, prefetch};
 use roce_wire::Ecn;
 
 use crate::congestion::reaction::Congestion;
-use crate::table::lookup::{Found, LOOKUP_BATCH};
+use crate::key::{FlowSlot, Slots};
+use crate::table::lookup::LOOKUP_BATCH;
 use crate::table::state::{Cold, Hot};
 use crate::timing::latency::Times;
 
 /// Places of flows of which more is needed than every packet touches.
 struct Places {
-    places: [u32; LOOKUP_BATCH],
+    places: [FlowSlot; LOOKUP_BATCH],
     count: usize,
 }
 
 impl Places {
     const fn new() -> Self {
         Self {
-            places: [Found::NONE; LOOKUP_BATCH],
+            places: [FlowSlot::NONE; LOOKUP_BATCH],
             count: 0,
         }
     }
 
     /// Adds the place if it `is_one`, without a branch: what the next packet is cannot be foreseen.
     #[inline]
-    fn push_if(&mut self, is_one: bool, at: u32) {
+    fn push_if(&mut self, is_one: bool, at: FlowSlot) {
         if let Some(place) = self.places.get_mut(self.count) {
             *place = at;
             self.count += usize::from(is_one);
@@ -33,10 +34,8 @@ impl Places {
     }
 
     #[inline]
-    fn select<'a, T>(&self, all: &'a [T]) -> impl Iterator<Item = &'a T> {
-        self.places[..self.count]
-            .iter()
-            .filter_map(|at| all.get(*at as usize))
+    fn select<'a, T>(&self, all: &'a Slots<T>) -> impl Iterator<Item = &'a T> {
+        self.places[..self.count].iter().filter_map(|at| all.get(*at))
     }
 }
 
@@ -59,7 +58,7 @@ impl Ahead {
 
     /// Notes what a packet of the flow at `at` needs. Called for up to [`LOOKUP_BATCH`] packets.
     #[inline]
-    pub(super) fn note(&mut self, hot: &Hot, at: u32, packet: &Packet) {
+    pub(super) fn note(&mut self, hot: &Hot, at: FlowSlot, packet: &Packet) {
         let traits = packet.roce.bth.opcode().traits();
         let is_marked = packet.roce.traffic_class & 3 == Ecn::Ce as u8;
         self.paced.push_if(hot.is_paced_next() | is_marked, at);
@@ -71,7 +70,7 @@ impl Ahead {
 
     /// Prefetches what is found by its place.
     #[inline]
-    pub(super) fn prefetch_flows(&self, hot: &[Hot], cold: &[Cold]) {
+    pub(super) fn prefetch_flows(&self, hot: &Slots<Hot>, cold: &Slots<Cold>) {
         self.paced.select(cold).for_each(Cold::prefetch_for_pace);
         self.requests.select(cold).for_each(Cold::prefetch_for_request);
         self.answered.select(hot).for_each(Hot::prefetch_all);
@@ -80,7 +79,7 @@ impl Ahead {
 
     /// Prefetches what is behind pointers.
     #[inline]
-    pub(super) fn prefetch(&self, cold: &[Cold]) {
+    pub(super) fn prefetch(&self, cold: &Slots<Cold>) {
         for cold in self.paced.select(cold) {
             if let Some(meter) = cold.meter.as_deref() {
                 prefetch(meter);

@@ -2,15 +2,16 @@
 
 use roce_model::prefetch;
 
+use crate::key::FlowSlot;
 use crate::table::FlowTable;
 use crate::table::state::Cold;
 
 impl FlowTable {
     /// Prefetches what closing the rows of the flows at `places` needs.
     #[inline]
-    pub(crate) fn prefetch_rows(&self, places: &[u32]) {
+    pub(crate) fn prefetch_rows(&self, places: &[FlowSlot]) {
         for at in places {
-            let at = *at as usize;
+            let at = *at;
             if let (Some(hot), Some(cold)) = (self.hot.get(at), self.cold.get(at)) {
                 hot.prefetch_all();
                 cold.prefetch();
@@ -18,7 +19,7 @@ impl FlowTable {
             }
         }
         for at in places {
-            let at = *at as usize;
+            let at = *at;
             if self.hot.get(at).is_some_and(|hot| hot.timed)
                 && let Some(times) = self.cold.get(at).and_then(|cold| cold.times.as_deref())
             {
@@ -28,16 +29,16 @@ impl FlowTable {
     }
 
     /// Prefetches what closing the flows at `places` needs.
-    pub(crate) fn prefetch_all(&self, places: &[u32]) {
+    pub(crate) fn prefetch_all(&self, places: &[FlowSlot]) {
         self.prefetch_rows(places);
-        for hot in places.iter().filter_map(|at| self.hot.get(*at as usize)) {
-            let peer = hot.peer as usize;
+        for hot in places.iter().filter_map(|at| self.hot.get(*at)) {
+            let peer = hot.peer;
             if let (Some(hot), Some(cold)) = (self.hot.get(peer), self.cold.get(peer)) {
                 hot.prefetch_all();
                 cold.prefetch();
             }
         }
-        let all = || places.iter().filter_map(|at| self.cold.get(*at as usize));
+        let all = || places.iter().filter_map(|at| self.cold.get(*at));
         all().for_each(Cold::prefetch_rest);
         all().for_each(Cold::prefetch_behind);
         all().for_each(Cold::prefetch_samples);

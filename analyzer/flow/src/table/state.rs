@@ -14,7 +14,7 @@ use crate::congestion::pauses::Paused;
 use crate::congestion::progress::WINDOW_PACKETS;
 use crate::congestion::reaction::{Congestion, Meter};
 use crate::counts::{Counts, FlowTotals};
-use crate::key::Key;
+use crate::key::{FlowSlot, Key};
 use crate::pairing::evidence::{Evidence, Peer};
 use crate::psn::acks::Answers;
 use crate::psn::holes::{LossClass, LossCounts};
@@ -25,7 +25,6 @@ use crate::psn::request::Requests;
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
 use crate::table::attributes::{Dscps, Ports};
-use crate::table::lookup::Found;
 use crate::taps::duplicates::CopyEvidence;
 use crate::taps::vantage;
 use crate::taps::vantage::Other;
@@ -69,8 +68,8 @@ pub(crate) struct Hot {
     // The fourth.
     pub(crate) icrc_checked: u64,
     pub(crate) tap: TapId,
-    /// The place of the flow of the other direction; [`Found::NONE`] while that is not known.
-    pub(crate) peer: u32,
+    /// The place of the flow of the other direction; [`FlowSlot::NONE`] while that is not known.
+    pub(crate) peer: FlowSlot,
     /// The unit of time in which the last CE mark was noted; see [`crate::congestion::recent_marks`].
     pub(crate) marked_in: u32,
     /// How much speaks against the peer.
@@ -224,7 +223,7 @@ impl Hot {
             dscp_run: 0,
             icrc_checked: 0,
             tap: packet.tap,
-            peer: Found::NONE,
+            peer: FlowSlot::NONE,
             marked_in: 0,
             doubt: 0,
             is_marked: false,
@@ -239,7 +238,7 @@ impl Hot {
     /// True if the flow of the other direction is known.
     #[inline]
     pub(crate) fn is_paired(&self) -> bool {
-        self.peer != Found::NONE
+        self.peer != FlowSlot::NONE
     }
 
     /// True if its next packet is that with which its rate is looked at.

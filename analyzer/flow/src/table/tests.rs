@@ -27,12 +27,12 @@ fn packet(qpn: u16) -> Packet {
     }
 }
 
-fn insert(table: &mut FlowTable, packet: &Packet) -> u32 {
+fn insert(table: &mut FlowTable, packet: &Packet) -> FlowSlot {
     let key = Key::from_packet(packet);
     table.insert(Hot::new(packet, key), Cold::new(packet, 0, 1, Hosts::default()))
 }
 
-fn find(table: &FlowTable, packet: &Packet) -> Option<u32> {
+fn find(table: &FlowTable, packet: &Packet) -> Option<FlowSlot> {
     let key = Key::from_packet(packet);
     table.find_now(&key)
 }
@@ -106,7 +106,7 @@ fn many_at_once_are_found_as_one_by_one() {
     let mut found = [Found::default(); LOOKUP_BATCH];
     table.find_all(&packets[..LOOKUP_BATCH], &Recent::default(), &mut found);
     for (packet, found) in packets.iter().zip(&found) {
-        assert_eq!(find(&table, packet).unwrap_or(Found::NONE), found.at);
+        assert_eq!(find(&table, packet).unwrap_or(FlowSlot::NONE), found.at);
     }
     assert_eq!(table.live().count(), 50);
     assert_eq!(
@@ -137,7 +137,7 @@ fn flows_made_for_one_stretch_of_the_index_are_scattered() {
     // One of 2^14 queue pairs has a hash of this kind: 512 of all 2^23 are enough for a stretch of 512 entries.
     let crowd = crowding(&table, 0..1 << 23);
     assert!(crowd.len() > 2 * MAX_PROBES, "{}", crowd.len());
-    let places: Vec<u32> = crowd.iter().map(|packet| insert(&mut table, packet)).collect();
+    let places: Vec<FlowSlot> = crowd.iter().map(|packet| insert(&mut table, packet)).collect();
     assert!(table.index_seeds.is_some());
     for (packet, place) in crowd.iter().zip(&places) {
         assert_eq!(find(&table, packet), Some(*place));
@@ -174,7 +174,7 @@ fn flows_made_for_one_stretch_of_the_index_are_scattered() {
 #[test]
 fn a_flow_that_was_seen_has_a_second_chance() {
     let mut table = FlowTable::new(3, 0);
-    let places: Vec<u32> = (0..3).map(|qpn| insert(&mut table, &packet(qpn))).collect();
+    let places: Vec<FlowSlot> = (0..3).map(|qpn| insert(&mut table, &packet(qpn))).collect();
     assert!(table.is_full());
     // All are new: the hand takes every mark once, then the first one without.
     let first = table.idle().unwrap();
@@ -183,10 +183,10 @@ fn a_flow_that_was_seen_has_a_second_chance() {
     assert_eq!(new, first, "its place is given away");
     // Of the two old ones, one is seen again: the other goes, though its turn may come later.
     let seen = places.iter().copied().find(|place| *place != first).unwrap();
-    table.hot[seen as usize].referenced = true;
+    table.hot[seen].referenced = true;
     let second = table.idle().unwrap();
-    assert!(second != seen && second != new, "{second}");
-    assert!(!table.hot[second as usize].referenced);
+    assert!(second != seen && second != new, "{second:?}");
+    assert!(!table.hot[second].referenced);
 }
 
 #[test]
@@ -222,7 +222,7 @@ proptest! {
         for qpn in 0..200 {
             prop_assert_eq!(find(&table, &packet(qpn)), map.get(&qpn).copied());
         }
-        let mut live: Vec<u32> = map.into_values().collect();
+        let mut live: Vec<FlowSlot> = map.into_values().collect();
         live.sort_unstable();
         prop_assert_eq!(table.live().collect::<Vec<_>>(), live);
     }

@@ -14,7 +14,7 @@ use roce_model::{FlowKey, Nanos, Packet, TapId, Vantage, prefetch};
 use roce_wire::{Ecn, Psn, Roce};
 
 use crate::hash::{fold, halves};
-use crate::key::Key;
+use crate::key::{FlowSlot, Key};
 
 use counted::Sides;
 use entry::{Entry, Flags, Number, WINDOW};
@@ -79,7 +79,7 @@ const CLOCKS_DIFFER: Nanos = Nanos(100_000);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Crossing {
     /// The place of its flow at that tap.
-    flow: u32,
+    flow: FlowSlot,
     tap: TapId,
     /// When it was there; `None` when it was sent again and could be either.
     time: Option<Nanos>,
@@ -111,8 +111,8 @@ impl Recent {
     fn sight(
         &mut self,
         packet: &Packet,
-        (at, generation): (u32, u8),
-        is_same: impl Fn(u32, TapId) -> bool,
+        (at, generation): (FlowSlot, u8),
+        is_same: impl Fn(FlowSlot, TapId) -> bool,
         begins: bool,
     ) -> Noted {
         let (identity, number) = identities(&packet.roce);
@@ -199,7 +199,7 @@ pub(crate) struct TapMatcher {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Match {
     /// The place of the flow at the other tap.
-    pub(crate) flow: u32,
+    pub(crate) flow: FlowSlot,
     before: Sighted,
     now: Sighted,
 }
@@ -222,9 +222,9 @@ impl TapMatcher {
     pub(crate) fn sight<'a>(
         &mut self,
         packet: &Packet,
-        at: u32,
+        at: FlowSlot,
         key: &Key,
-        keys: impl Fn(u32) -> Option<(&'a Key, TapId)>,
+        keys: impl Fn(FlowSlot) -> Option<(&'a Key, TapId)>,
     ) -> Option<Match> {
         let number = Number::from_packet(&packet.roce);
         let is_same =
@@ -271,25 +271,25 @@ impl TapMatcher {
     }
 
     /// Notes what a match of the flow at `at` says of the way between the two taps. `names` gives the flow's names there.
-    pub(crate) fn note(&mut self, of: &Match, at: u32, names: impl FnOnce() -> Option<Ends>) {
-        let at = at as usize;
-        if self.last.len() <= at {
-            self.last.resize(at + 1, LastHop::NONE);
+    pub(crate) fn note(&mut self, of: &Match, at: FlowSlot, names: impl FnOnce() -> Option<Ends>) {
+        let index = at.index();
+        if self.last.len() <= index {
+            self.last.resize(index + 1, LastHop::NONE);
         }
-        let Some(known) = self.last.get_mut(at) else {
+        let Some(known) = self.last.get_mut(index) else {
             return;
         };
         let before = *known;
         self.hops.note(known, of.flow, names, &of.before, &of.now);
         if *known != before {
-            for place in [u32::try_from(at).unwrap_or(u32::MAX), of.flow] {
+            for place in [at, of.flow] {
                 self.sent.takes_part(place, known.place());
             }
         }
     }
 
     /// Where a tap stands on the way of the flow at `at`, among those that saw its packets.
-    pub(crate) fn stands(&self, at: u32, tap: TapId) -> Option<Vantage> {
+    pub(crate) fn stands(&self, at: FlowSlot, tap: TapId) -> Option<Vantage> {
         self.hops.stands(self.sent.hops(at), tap)
     }
 
@@ -300,7 +300,7 @@ impl TapMatcher {
 
     /// No packet follows: what was sent and not seen again is judged. `acked`: whether the receiver of the flow at a place
     /// acknowledged a request's PSN.
-    pub(crate) fn conclude(&mut self, acked: impl Fn(u32, Psn) -> bool) {
+    pub(crate) fn conclude(&mut self, acked: impl Fn(FlowSlot, Psn) -> bool) {
         let Self {
             recent, sent, hops, ..
         } = self;
@@ -312,8 +312,8 @@ impl TapMatcher {
     }
 
     /// The place `at` is another flow's now.
-    pub(crate) fn forget(&mut self, at: u32) {
-        if let Some(known) = self.last.get_mut(at as usize) {
+    pub(crate) fn forget(&mut self, at: FlowSlot) {
+        if let Some(known) = self.last.get_mut(at.index()) {
             *known = LastHop::NONE;
         }
         self.sent.forget(at);

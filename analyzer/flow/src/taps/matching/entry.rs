@@ -3,6 +3,8 @@
 use roce_model::{Nanos, Packet, TapId};
 use roce_wire::{Ecn, Psn, Roce};
 
+use crate::key::FlowSlot;
+
 /// A PSN and which of a flow's streams it counts in: requests, READ responses, or answers, which repeat the PSNs of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Number(pub(super) u32);
@@ -54,7 +56,7 @@ pub(super) struct Entry {
     pub(super) taps: u32,
     pub(super) tag: u32,
     /// The place of its flow.
-    pub(super) flow: u32,
+    pub(super) flow: FlowSlot,
     pub(super) tap: TapId,
     pub(super) number: Number,
     pub(super) is_used: bool,
@@ -93,7 +95,7 @@ impl Flags {
 }
 
 impl Entry {
-    pub(super) fn new(tag: u32, at: u32, generation: u8, packet: &Packet) -> Self {
+    pub(super) fn new(tag: u32, at: FlowSlot, generation: u8, packet: &Packet) -> Self {
         let mut flags = Flags::default();
         flags.set_if(Flags::MARKED, packet.roce.ecn() == Ecn::Ce);
         Self {

@@ -6,6 +6,7 @@ use roce_model::{FlowId, HopRow, Nanos, TapId, Vantage};
 use roce_wire::Psn;
 
 use super::entry::bit;
+use crate::key::FlowSlot;
 use crate::timing::distribution::{Distribution, Summary};
 
 /// A flow between two taps, in the order in which a packet was seen.
@@ -50,7 +51,7 @@ pub(crate) struct Hops {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LastHop {
     /// The place of its flow at the other tap.
-    flow: u32,
+    flow: FlowSlot,
     tap: TapId,
     /// In the list of hops.
     place: u32,
@@ -59,7 +60,7 @@ pub(crate) struct LastHop {
 impl LastHop {
     /// None yet: no flow has this place.
     pub(crate) const NONE: Self = Self {
-        flow: u32::MAX,
+        flow: FlowSlot::NONE,
         tap: TapId(u32::MAX),
         place: u32::MAX,
     };
@@ -168,7 +169,7 @@ impl Hops {
     pub(super) fn note(
         &mut self,
         known: &mut LastHop,
-        flow: u32,
+        flow: FlowSlot,
         names: impl FnOnce() -> Option<Ends>,
         before: &Sighted,
         now: &Sighted,

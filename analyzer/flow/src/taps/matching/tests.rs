@@ -3,6 +3,7 @@
 use roce_wire::{Address, Bth};
 
 use super::*;
+use crate::key::slot;
 use crate::taps::matching::counted::SeenByTap;
 
 /// A WRITE Middle of one flow; `ttl` falls along the way.
@@ -56,8 +57,8 @@ impl Run {
     /// Takes a packet; which tap had seen it.
     fn see(&mut self, packet: Packet) -> Option<u32> {
         let key = Key::from_packet(&packet);
-        let keys = |at: u32| self.keys.get(at as usize).map(|(key, tap)| (key, *tap));
-        let found = self.matcher.sight(&packet, packet.tap.0, &key, keys)?;
+        let keys = |at: FlowSlot| self.keys.get(at.index()).map(|(key, tap)| (key, *tap));
+        let found = self.matcher.sight(&packet, slot(packet.tap.0), &key, keys)?;
         let flow = FlowKey::from_packet(&packet.roce).id();
         let names = || {
             Some(Ends {
@@ -65,8 +66,8 @@ impl Run {
                 now: flow,
             })
         };
-        self.matcher.note(&found, packet.tap.0, names);
-        Some(found.flow)
+        self.matcher.note(&found, slot(packet.tap.0), names);
+        Some(found.flow.bits())
     }
 
     fn hops(&self) -> Vec<Found> {
@@ -198,7 +199,7 @@ fn memory_is_bounded() {
         let mut last = LastHop::NONE;
         run.matcher
             .hops
-            .note(&mut last, 0, || Some(ends), &tap(0), &tap(1));
+            .note(&mut last, slot(0), || Some(ends), &tap(0), &tap(1));
         run.matcher.sides.add(
             number,
             SeenByTap {

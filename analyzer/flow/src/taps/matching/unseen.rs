@@ -11,6 +11,7 @@ use roce_model::{Nanos, Packet, TapId};
 use roce_wire::Psn;
 
 use super::entry::{Entry, Flags, Number, WINDOW};
+use crate::key::FlowSlot;
 use crate::taps::matching::hops::Hops;
 
 /// Transmissions that are waited for to be sent again, at most. Of more nothing is said.
@@ -71,7 +72,7 @@ struct Watch {
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     flows: Vec<OfFlow>,
-    waiting: HashMap<(u32, Number), Waiting, foldhash::fast::RandomState>,
+    waiting: HashMap<(FlowSlot, Number), Waiting, foldhash::fast::RandomState>,
     /// By tap.
     watches: Vec<Watch>,
     /// From when until when taps lost records.
@@ -114,8 +115,8 @@ impl Sent {
 
     /// Which of the flows it is that had the place `at`, as far as 256 of them are distinguished.
     #[inline]
-    pub(super) fn generation(&mut self, at: u32) -> u8 {
-        let at = at as usize;
+    pub(super) fn generation(&mut self, at: FlowSlot) -> u8 {
+        let at = at.index();
         if self.flows.len() <= at {
             self.flows.resize(at + 1, OfFlow::NEW);
         }
@@ -123,8 +124,8 @@ impl Sent {
     }
 
     /// The place `at` is another flow's now.
-    pub(super) fn forget(&mut self, at: u32) {
-        if let Some(flow) = self.flows.get_mut(at as usize) {
+    pub(super) fn forget(&mut self, at: FlowSlot) {
+        if let Some(flow) = self.flows.get_mut(at.index()) {
             *flow = OfFlow {
                 generation: flow.generation.wrapping_add(1),
                 ..OfFlow::NEW
@@ -133,9 +134,9 @@ impl Sent {
     }
 
     /// The flow at this place was seen between two taps: that is the hop `hop`.
-    pub(super) fn takes_part(&mut self, at: u32, hop: u32) {
+    pub(super) fn takes_part(&mut self, at: FlowSlot, hop: u32) {
         self.generation(at);
-        if let Some(flow) = self.flows.get_mut(at as usize)
+        if let Some(flow) = self.flows.get_mut(at.index())
             && !flow.hops.contains(&hop)
             && let Some(free) = flow.hops.iter_mut().find(|hop| **hop == NONE)
         {
@@ -144,15 +145,15 @@ impl Sent {
     }
 
     /// The hops of the flow at this place.
-    pub(super) fn hops(&self, at: u32) -> &[u32] {
-        self.flows.get(at as usize).map_or(&[], |flow| &flow.hops)
+    pub(super) fn hops(&self, at: FlowSlot) -> &[u32] {
+        self.flows.get(at.index()).map_or(&[], |flow| &flow.hops)
     }
 
     /// True if a packet of the flow at `at`, if it was sent again, is the first of those: the one before it was not.
     #[inline]
-    pub(super) fn begins(&self, at: u32, number: Number) -> bool {
+    pub(super) fn begins(&self, at: FlowSlot, number: Number) -> bool {
         self.flows
-            .get(at as usize)
+            .get(at.index())
             .is_none_or(|flow| flow.again != number.before())
     }
 
@@ -160,14 +161,14 @@ impl Sent {
     #[inline]
     pub(super) fn sight(
         &mut self,
-        at: u32,
+        at: FlowSlot,
         packet: (Number, Nanos),
         is_again: bool,
         begins: bool,
         hops: &mut Hops,
     ) {
         let (number, time) = packet;
-        let Some(flow) = self.flows.get_mut(at as usize) else {
+        let Some(flow) = self.flows.get_mut(at.index()) else {
             return;
         };
         let is_next = core::mem::replace(&mut flow.last, number) == number.before();
@@ -192,7 +193,7 @@ impl Sent {
         if !entry.number.is_sent_again() {
             return;
         }
-        let Some(flow) = self.flows.get(entry.flow as usize) else {
+        let Some(flow) = self.flows.get(entry.flow.index()) else {
             return;
         };
         if flow.generation != entry.generation {
@@ -238,9 +239,9 @@ impl Sent {
     }
 
     /// The end: what was acknowledged and never sent again was not captured.
-    pub(super) fn conclude(&mut self, hops: &mut Hops, acked: impl Fn(u32, Psn) -> bool) {
+    pub(super) fn conclude(&mut self, hops: &mut Hops, acked: impl Fn(FlowSlot, Psn) -> bool) {
         for ((at, number), waiting) in self.waiting.drain() {
-            let is_it = self.flows.get(at as usize).map(|flow| flow.generation) == Some(waiting.generation);
+            let is_it = self.flows.get(at.index()).map(|flow| flow.generation) == Some(waiting.generation);
             if is_it && !number.is_response() && acked(at, number.psn()) {
                 hops.not_captured(waiting.hop, waiting.from);
             }
