@@ -106,7 +106,7 @@ set to where it was installed; or capture from the port's network interface, whi
     },
 }
 
-/// Portions that wait for whoever reads them, at most, for each device.
+/// Batches that wait for whoever reads them, at most, for each device.
 const MAX_WAITING: usize = 256;
 /// A device's frames reach the queue within this time, in ns, of their stamps: the kernel hands over a block after
 /// [`device::BLOCK_TIME`] at the latest, the rest is for threads that have to wait for a processor.

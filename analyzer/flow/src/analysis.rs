@@ -402,7 +402,7 @@ impl Analysis {
             if let Some(matcher) = &self.matcher {
                 matcher.prefetch(some);
             }
-            // A flow that is new to this portion may be opened, and another evicted, by a packet before: then what
+            // A flow that is new to this batch may be opened, and another evicted, by a packet before: then what
             // was found no longer holds.
             let mut holds = true;
             for (packet, found) in some.iter().zip(found.iter()) {

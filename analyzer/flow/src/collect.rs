@@ -64,6 +64,10 @@ struct Shard {
     snapshot: Option<LiveFlows>,
 }
 
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "each error is that of a sink, after which no sink is called again"
+)]
 impl<'a> Collector<'a> {
     /// For `parts` parts.
     pub fn new(shards: usize, settings: Settings, sinks: Vec<&'a mut dyn Sink>) -> Self {
@@ -85,9 +89,6 @@ impl<'a> Collector<'a> {
     }
 
     /// Takes the output of one part, emits what is complete.
-    ///
-    /// # Errors
-    /// When a sink fails.
     pub fn push(&mut self, shard: usize, mut output: Output) -> Result<(), SinkError> {
         let mut opened = core::mem::take(&mut output.opened);
         if let Some(shown) = &mut self.shown {
@@ -225,9 +226,6 @@ impl<'a> Collector<'a> {
     }
 
     /// An interval of a live run has passed: emits what is complete, and says so.
-    ///
-    /// # Errors
-    /// When a sink fails.
     pub fn interval(&mut self) -> Result<(), SinkError> {
         self.flush()?;
         for sink in &mut self.sinks {
@@ -238,9 +236,6 @@ impl<'a> Collector<'a> {
 
     /// Somebody looks at the run: emits what is complete, says how far it has come, and, once all parts have told of their flows,
     /// what there is to say so far.
-    ///
-    /// # Errors
-    /// When a sink fails.
     pub fn progress(&mut self) -> Result<(), SinkError> {
         self.flush()?;
         let is_whole = self.shards.iter().all(|shard| shard.snapshot.is_some());
@@ -270,9 +265,6 @@ impl<'a> Collector<'a> {
     }
 
     /// The end: emits what is left; gives what there is to conclude from.
-    ///
-    /// # Errors
-    /// When a sink fails.
     pub fn finish(mut self) -> Result<Verdicts, SinkError> {
         for shard in &mut self.shards {
             shard.watermark = u64::MAX;

@@ -27,11 +27,11 @@ const CLOSE_BATCH: usize = 256;
 const FRAME_BATCH: usize = 256;
 /// Frames handed to a thread at once, at least, as long as there are more.
 const HANDED_ON: usize = 4096;
-/// A portion also ends at so many bytes, ...
+/// A batch also ends at so many bytes, ...
 const HANDED_ON_BYTES: usize = 1 << 20;
 /// ... or runs: some have no frames, only losses.
 const MAX_BATCH_RUNS: usize = 4096;
-/// Such portions that wait for a thread, at most.
+/// Such batches that wait for a thread, at most.
 const MAX_WAITING: usize = 4;
 
 /// What a run that goes on is told from outside.
@@ -379,7 +379,7 @@ fn analyse(
             part.analysis.advance_to(now);
         }
         if snapshot {
-            part.analysis.tell_so_far(MAX_SNAPSHOT);
+            part.analysis.take_snapshot(MAX_SNAPSHOT);
         }
         // How far this part has come is a result, too: others wait for it.
         let _ = results.send((index, part.analysis.take_output()));

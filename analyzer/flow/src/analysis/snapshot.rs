@@ -12,16 +12,16 @@ use crate::taps::matching::traffic;
 impl Analysis {
     /// Puts the rows of the flows that are live into the next output, as they stand at the end of their last complete bin;
     /// when there are more than `most`, that alone.
-    pub fn tell_so_far(&mut self, most: usize) {
+    pub fn take_snapshot(&mut self, most: usize) {
         let live: Vec<FlowSlot> = self.table.live().take(most.saturating_add(1)).collect();
         self.output.snapshot = Some(if live.len() <= most {
-            LiveFlows::Rows(self.rows_so_far(&live))
+            LiveFlows::Rows(self.snapshot_rows(&live))
         } else {
             LiveFlows::TooMany
         });
     }
 
-    fn rows_so_far(&self, live: &[FlowSlot]) -> Vec<FlowRow> {
+    fn snapshot_rows(&self, live: &[FlowSlot]) -> Vec<FlowRow> {
         // Of traffic that several taps saw, the one that saw most counts, as at the end.
         let mut most = HashMap::<_, _, foldhash::fast::RandomState>::default();
         let mut rows = Vec::with_capacity(live.len());

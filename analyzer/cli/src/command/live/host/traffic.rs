@@ -21,7 +21,7 @@ pub(super) const BYTES: u32 = 96;
 const MAX_BYTES: u32 = 384;
 /// So long it waits for packets before it says that there are none.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// So long packets gather: one at a time they would fill the queue with portions of one.
+/// So long packets gather: one at a time they would fill the queue with batches of one.
 const GATHER: Duration = Duration::from_millis(20);
 /// Frames emitted at once.
 const AT_ONCE: usize = 4096;
