@@ -70,7 +70,7 @@ impl<T> Slots<T> {
     }
 
     /// All values with their slots, from an index on.
-    pub(crate) fn from_index(&self, first: usize) -> impl Iterator<Item = (FlowSlot, &T)> {
+    pub(crate) fn starting_at(&self, first: usize) -> impl Iterator<Item = (FlowSlot, &T)> {
         let all = self.0.iter().enumerate().skip(first);
         all.map(|(index, value)| (FlowSlot::from_index(index), value))
     }

@@ -291,7 +291,7 @@ impl FlowTable {
 
     /// The places of all live flows.
     pub(crate) fn live(&self) -> impl Iterator<Item = FlowSlot> {
-        let flows = self.hot.from_index(self.first_live);
+        let flows = self.hot.starting_at(self.first_live);
         flows.filter(|(_, hot)| hot.live).map(|(at, _)| at)
     }
 }
