@@ -81,6 +81,8 @@ pub(crate) struct Answers {
     run_begin: Nanos,
     /// The shortest time that a timeout took; 0: there was none.
     timer: Nanos,
+    /// The timer of the latest RNR NAK; 0: there was none.
+    rnr_timer: Nanos,
     /// The longest time from a NAK to the run that answered it.
     longest_answer: Nanos,
     /// The shortest time from a NAK to a run that repeats, from its PSN on, what had been captured; 0: there was none.
@@ -231,6 +233,7 @@ impl Answers {
             return false;
         }
         self.acknowledge(psn, next, time);
+        self.rnr_timer = timer;
         self.rnr = Some(NakRecord {
             at: psn,
             time,

@@ -39,6 +39,7 @@ pub(crate) struct Run {
     pub(crate) packets: u64,
     /// Why.
     pub(crate) trigger: Trigger,
+    pub(super) start: u64,
     pub(super) next: u64,
     /// It repeats what had been captured.
     pub(super) repeats: bool,
@@ -58,6 +59,7 @@ impl Run {
             begin,
             packets: 0,
             trigger: cause.map_or(Trigger::Unknown, |cause| cause.trigger),
+            start: at,
             next: at,
             repeats: false,
             fills: false,

@@ -53,6 +53,12 @@ pub(crate) struct Tracker {
     /// Packets that seem to answer a NAK, as long as they may turn out to be late.
     waiting: Option<Box<Pending>>,
     run: Option<Run>,
+    /// When the latest packet of the latest run came.
+    run_time: Nanos,
+    /// One past the highest PSN when it came: as far as the sender has to repeat.
+    run_reach: u64,
+    /// What the latest run had to repeat that ended and had repeated what was captured.
+    repeated: Range<u64>,
     /// The first PSN of the epoch, and when it came.
     begin: u64,
     begin_time: Nanos,

@@ -66,12 +66,22 @@ impl Answers {
             // Its responses may have come in an order that the requester does not take.
             return of(Trigger::Unknown, false);
         }
+        if self.is_rnr_wait(waited) {
+            return of(Trigger::Unknown, false);
+        }
         let silence = Cause::by_silence(waited, self.timer, reordering);
         // As long as packets of the flow go on coming, the sender's timer does not expire.
         silence.map(|cause| Cause {
             certain: cause.certain && (request.silence.0 >= waited.0 / 4 || waited >= MIN_TIMEOUT),
             ..cause
         })
+    }
+
+    /// True if a silence has the length that the receiver's RNR NAKs make it: one more of them may have been lost on its way or
+    /// by the capture.
+    fn is_rnr_wait(&self, waited: Nanos) -> bool {
+        let timer = self.rnr_timer.0;
+        timer != 0 && (timer / 4 * 3..=timer.saturating_mul(2)).contains(&waited.0)
     }
 
     /// A sender falls back so long after a NAK: because of it, or because the NAK or its retransmission was lost and the timer
@@ -160,7 +170,10 @@ impl Answers {
             _ => {}
         }
         self.run_by_nak = trigger == Trigger::Nak || self.run_by_nak && self.run.start == at;
-        self.naks.retain(|nak| !nak.explains(at));
+        // A run that answers a younger NAK is still on its way, by slower paths than this one's first packet.
+        let (time, least) = (request.time, self.shortest_answer);
+        let is_early = |nak: &NakRecord| !is_sure && time.since(nak.time).0.saturating_mul(2) < least.0;
+        self.naks.retain(|nak| !nak.explains(at) || is_early(nak));
         self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
         self.run_asks = false;
         self.run = at..at;

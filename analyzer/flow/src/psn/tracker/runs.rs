@@ -45,6 +45,8 @@ impl Tracker {
             run.asks |= request.asks && run.skipped.1 == 0;
             run.packets += 1;
             run.next = at + span;
+            self.run_time = request.time;
+            self.run_reach = next;
             run.fills |= fills;
             run.repeats |= !fills;
         }
@@ -86,6 +88,7 @@ impl Tracker {
             answers.begin_run(at, request, run.trigger, repeats, is_sure);
         }
         self.run = Some(run);
+        self.run_time = request.time;
     }
 
     /// A run begins at `at`. A run before it skipped what this one may show: those retransmissions were lost before the tap.
@@ -129,6 +132,26 @@ impl Tracker {
         }
     }
 
+    /// Adds a packet to the run behind those that overtook it.
+    pub(super) fn resend_overtaken(&mut self, at: u64, span: u64, next: u64, request: &Request) {
+        if let Some(run) = &mut self.run {
+            run.packets += 1;
+            run.start = run.start.min(at);
+            run.fills = true;
+        }
+        self.refilled = at..at + span;
+        self.refilled_at = request.time;
+        self.note_resent(at, at + span);
+        let class = self.fate_at_the_begin(at);
+        if let Some(holes) = &mut self.holes {
+            holes.decide_at(at, class);
+            holes.fill(at, at + span);
+        }
+        if let Some(answers) = &mut self.answers {
+            answers.behind(at, at + span, next);
+        }
+    }
+
     pub(super) fn end_run(&mut self) {
         if let Some(run) = self.run.take() {
             self.keep_ended(run);
@@ -136,6 +159,9 @@ impl Tracker {
     }
 
     fn keep_ended(&mut self, run: Run) {
+        if run.repeats {
+            self.repeated = run.start..run.next.max(self.run_reach);
+        }
         // A sender that repeats what was captured sends everything again, in order.
         self.skipped = if run.repeats && !self.reordering.is_seen() {
             run.skipped.0..run.skipped.1
