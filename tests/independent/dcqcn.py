@@ -1,4 +1,4 @@
-"""Golden rates of DCQCN's reaction point, for analyzer/flow/src/dcqcn/replay/tests.rs.
+"""Golden rates of DCQCN's reaction point, for analyzer/flow/src/congestion/dcqcn/replay/tests.rs.
 
 Steps through the equations of the paper (Zhu et al., SIGCOMM 2015, section 3.1, figure 7) one nanosecond at a time, and
 shares nothing with the code that it checks. Prints the mean rate of each bin of 1 ms, in bit/s. Takes half a minute.

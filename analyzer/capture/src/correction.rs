@@ -26,7 +26,7 @@ impl Correction {
 
     /// The time that the other clock shows when this one shows `time`; what would lie before 1970 is at its begin.
     #[inline]
-    pub fn of(&self, time: Nanos) -> Nanos {
+    pub fn correct(&self, time: Nanos) -> Nanos {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "what 64 bits do not hold becomes their end"
@@ -40,7 +40,7 @@ impl Correction {
     pub fn then(&self, next: &Self) -> Self {
         Self {
             at: self.at,
-            ahead_ns: self.ahead_ns + next.ahead_at(self.of(self.at)),
+            ahead_ns: self.ahead_ns + next.ahead_at(self.correct(self.at)),
             faster_ppb: self.faster_ppb + next.faster_ppb * (1.0 - self.faster_ppb * 1e-9),
         }
     }
@@ -59,14 +59,14 @@ mod tests {
             ahead_ns: 3.5e9,
             faster_ppb: 20_000.0,
         };
-        assert_eq!(clock.of(BEGIN), Nanos(BEGIN.0 - 3_500_000_000));
+        assert_eq!(clock.correct(BEGIN), Nanos(BEGIN.0 - 3_500_000_000));
         // 20 us a second: after 10 s 200 us more, before that less.
         assert_eq!(
-            clock.of(Nanos(BEGIN.0 + 10_000_000_000)),
+            clock.correct(Nanos(BEGIN.0 + 10_000_000_000)),
             Nanos(BEGIN.0 + 6_499_800_000)
         );
         assert_eq!(
-            clock.of(Nanos(BEGIN.0 - 10_000_000_000)),
+            clock.correct(Nanos(BEGIN.0 - 10_000_000_000)),
             Nanos(BEGIN.0 - 13_499_800_000)
         );
     }
@@ -86,7 +86,10 @@ mod tests {
         let both = first.then(&second);
         for seconds in [0, 1, 100, 3_600] {
             let time = Nanos(BEGIN.0 + seconds * 1_000_000_000);
-            let difference = both.of(time).0.abs_diff(second.of(first.of(time)).0);
+            let difference = both
+                .correct(time)
+                .0
+                .abs_diff(second.correct(first.correct(time)).0);
             // Rounded twice or once.
             assert!(difference <= 1, "{difference} after {seconds} s");
         }
@@ -99,16 +102,16 @@ mod tests {
             ahead_ns: f64::MAX,
             faster_ppb: f64::NAN,
         };
-        assert_eq!(far.of(BEGIN), BEGIN, "not a number is no correction");
+        assert_eq!(far.correct(BEGIN), BEGIN, "not a number is no correction");
         let far = Correction {
             faster_ppb: 0.0,
             ..far
         };
-        assert_eq!(far.of(BEGIN), Nanos(0));
+        assert_eq!(far.correct(BEGIN), Nanos(0));
         let far = Correction {
             ahead_ns: -f64::MAX,
             ..far
         };
-        assert_eq!(far.of(Nanos(u64::MAX - 5)), Nanos(u64::MAX));
+        assert_eq!(far.correct(Nanos(u64::MAX - 5)), Nanos(u64::MAX));
     }
 }

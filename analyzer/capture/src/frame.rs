@@ -1,6 +1,6 @@
 //! What reading yields: frames in batches, the interfaces they came through, and the records that were lost.
 //!
-//! Leaves to others where the bytes come from (`blocks`) and how records are told apart (`pcap`, `pcapng`).
+//! Leaves to others where the bytes come from (`blocks`) and how records are distinguished (`pcap`, `pcapng`).
 
 use bytes::Bytes;
 use roce_model::Nanos;

@@ -2,7 +2,7 @@
 //! of time.
 //!
 //! A device's thread copies frames out of libpcap's buffer once, into blocks that are shared from there on, and hands
-//! them on through one bounded queue. It never waits for who reads them: what finds no room in the queue is dropped there
+//! them on through one bounded queue. It never waits for whoever reads them: what finds no room in the queue is dropped there
 //! and counted, and stands in the stream as [`Lost`](crate::Lost), as does what the kernel says it dropped.
 //! Opening and reading one device is in `device`, the order of several in `order`. What frames mean is for others.
 
@@ -34,7 +34,7 @@ pub struct Options {
     pub snaplen: u32,
     /// Bytes of the kernel's buffer for each device.
     pub buffer: u32,
-    /// Whether frames for other hosts are asked for, too.
+    /// True if frames for other hosts are asked for, too.
     pub promiscuous: bool,
 }
 
@@ -106,15 +106,15 @@ set to where it was installed; or capture from the port's network interface, whi
     },
 }
 
-/// Portions that wait for who reads them, at most, for each device.
-const WAITING: usize = 256;
+/// Batches that wait for whoever reads them, at most, for each device.
+const MAX_WAITING: usize = 256;
 /// A device's frames reach the queue within this time, in ns, of their stamps: the kernel hands over a block after
 /// [`device::BLOCK_TIME`] at the latest, the rest is for threads that have to wait for a processor.
 const LATENESS: u64 = 100_000_000;
 /// Blocks that are kept to be used again.
 const SPARE: usize = 64;
 
-/// What the devices' threads have counted so far; can be looked at while they run.
+/// What the devices' threads have counted until now; can be looked at while they run.
 #[derive(Debug, Default)]
 pub struct Counters {
     frames: AtomicU64,
@@ -149,7 +149,7 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was stopped.
+    /// True if it was stopped.
     pub fn is_told(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -169,14 +169,14 @@ pub enum Next {
 /// The frames of all devices, in one order of time.
 ///
 /// All devices are interfaces of one input, as they would be in a pcapng file. A frame that comes after later ones of
-/// another device were handed on stands where it came, and counts as out of order.
+/// another device were emitted stands where it came, and counts as out of order.
 #[derive(Debug)]
 pub struct Stream {
     queue: Receiver<Message>,
     note_queue: Sender<Message>,
     spare: Sender<BytesMut>,
     order: Order,
-    /// Whether all that has come was given, and that was said.
+    /// True if all that has come was given, and that was said.
     is_quiet: bool,
     interfaces: Vec<Interface>,
     times: Times,
@@ -206,7 +206,7 @@ impl Stream {
         let own = devices.iter().map(Device::interface);
         let interfaces: Vec<Interface> = own.chain(others).cloned().collect();
         let counters = Arc::new(Counters::default());
-        let (sender, queue) = bounded(WAITING * interfaces.len().max(1));
+        let (sender, queue) = bounded(MAX_WAITING * interfaces.len().max(1));
         let (spare, again) = bounded(SPARE);
         let order = Order::new(interfaces.len());
         let mut outlets = (0..interfaces.len()).map(|device| Outlet {
@@ -403,7 +403,7 @@ impl Outlet {
         u32::try_from(self.device).unwrap_or(u32::MAX)
     }
 
-    /// Hands on what was read, without ever waiting; `until` is before the stamps of everything that will follow, and has to be told from time
+    /// Emits what was read, without ever waiting; `until` is before the stamps of everything that will follow, and has to be distinguished from time
     /// to time also where there are no frames. False when nobody listens any more.
     pub fn frames(&mut self, mut batch: Batch, until: Nanos) -> bool {
         let frames = batch.frames.len() as u64;

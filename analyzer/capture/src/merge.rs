@@ -15,11 +15,11 @@ use crate::reader::Reader;
 use crate::sorter::Sorter;
 
 /// From this many inputs on, those whose time has not come are closed where they can be.
-const MANY: usize = 64;
+const CLOSE_FROM: usize = 64;
 
 /// Bytes of captures that wait to be put in order, in all, and at least of each.
 const HELD_BYTES: usize = 64 << 20;
-const LEAST_HELD_BYTES: usize = 1 << 20;
+const MIN_HELD_BYTES: usize = 1 << 20;
 
 /// Merges captures by the time of the frame that is next in each; at equal times the input with the lower
 /// index comes first.
@@ -97,7 +97,7 @@ impl Merge {
     pub fn new(readers: Vec<Reader>) -> Self {
         let current = readers.iter().map(|_| None).collect();
         let over = readers.iter().map(|_| None).collect();
-        let share = (HELD_BYTES / readers.len().max(1)).max(LEAST_HELD_BYTES);
+        let share = (HELD_BYTES / readers.len().max(1)).max(MIN_HELD_BYTES);
         let sorters = readers.iter().map(|_| Sorter::new(share)).collect();
         Self {
             readers,
@@ -122,7 +122,7 @@ impl Merge {
         loop {
             let Reverse((_, input)) = self.heads.pop()?;
             let Some(Current { batch, next }) = self.current.get_mut(input).and_then(Option::take) else {
-                // Parked, and its time has come as far as was known: now its head is found anew.
+                // Parked, and its time has come as far as was known: now its head is found again.
                 self.load(input);
                 continue;
             };
@@ -194,7 +194,7 @@ impl Merge {
     /// Gets an input's first batch, and closes it again where there are many.
     fn peek(&mut self, input: usize) {
         self.load(input);
-        let many = self.readers.len() >= MANY;
+        let many = self.readers.len() >= CLOSE_FROM;
         if let (true, Some(reader), Some(current), Some(sorter), Some(over)) = (
             many,
             self.readers.get_mut(input),
@@ -205,7 +205,7 @@ impl Merge {
             && reader.park()
         {
             *current = None;
-            *sorter = Sorter::new(LEAST_HELD_BYTES);
+            *sorter = Sorter::new(MIN_HELD_BYTES);
             *over = None;
         }
     }

@@ -35,12 +35,12 @@ pub(crate) const ENHANCED: u32 = 6;
 const LOCAL: u32 = 1 << 31;
 
 /// Interfaces that a file may describe, all sections together.
-pub(crate) const MOST_INTERFACES: usize = 16_384;
+pub(crate) const MAX_INTERFACES: usize = 16_384;
 
 /// The longest block that is held in memory: a frame of the largest snaplen and as much of options.
-const MOST_BLOCK: u32 = 32 << 20;
+const MAX_BLOCK: u32 = 32 << 20;
 /// Longer blocks that are of no interest are not held in memory to be skipped.
-const MOST_HELD: u32 = 64 << 10;
+const MAX_HELD: u32 = 64 << 10;
 /// Type, length, and the length again.
 const AROUND: u32 = 12;
 
@@ -164,11 +164,11 @@ impl Pcapng {
                 }
             }
             let (least, most) = match kind {
-                SECTION => (AROUND + 16, MOST_BLOCK),
-                INTERFACE => (AROUND + 8, MOST_BLOCK),
-                PACKET | ENHANCED => (AROUND + 20, MOST_BLOCK),
-                SIMPLE => (AROUND + 4, MOST_BLOCK),
-                STATISTICS => (AROUND + 12, MOST_BLOCK),
+                SECTION => (AROUND + 16, MAX_BLOCK),
+                INTERFACE => (AROUND + 8, MAX_BLOCK),
+                PACKET | ENHANCED => (AROUND + 20, MAX_BLOCK),
+                SIMPLE => (AROUND + 4, MAX_BLOCK),
+                STATISTICS => (AROUND + 12, MAX_BLOCK),
                 _ => (AROUND, u32::MAX - 3),
             };
             if (length < least || length > most || kind & LOCAL != 0) && begins_pcap(rest) {
@@ -186,7 +186,7 @@ impl Pcapng {
             // Some writers forget the padding in the length (libpcap's sf-pcapng.c allows for it).
             let whole = length.next_multiple_of(4) as usize;
             let Some((body, end)) = rest.get(8..whole).and_then(<[u8]>::split_last_chunk::<4>) else {
-                if whole <= MOST_HELD as usize || most == MOST_BLOCK {
+                if whole <= MAX_HELD as usize || most == MAX_BLOCK {
                     return Left::Stop(Stop::Need(whole));
                 }
                 self.trailer = Some(Trailer {
@@ -259,9 +259,9 @@ impl Pcapng {
                 _ => {}
             }
         }
-        if found.interfaces.len() >= MOST_INTERFACES {
+        if found.interfaces.len() >= MAX_INTERFACES {
             return Err(Fault::TooManyInterfaces {
-                limit: MOST_INTERFACES,
+                limit: MAX_INTERFACES,
             });
         }
         let clock = Clock::new(resolution, offset);

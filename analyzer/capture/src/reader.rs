@@ -15,7 +15,7 @@ use crate::frame::{Batch, Frame, Interface, Lost};
 use crate::input::{self, Counts, Opened, Stream};
 use crate::sorter::Sorting;
 use crate::summary::{Progress, Summary};
-use crate::underway::Underway;
+use crate::underway::OpenCapture;
 use crate::walk::Found;
 
 /// How to read.
@@ -24,7 +24,7 @@ pub struct Options {
     /// Bytes read at once, and at most of frames and what is between them in a batch (a record that is longer
     /// than this makes its own batch). Kept between 1 B and 64 MiB.
     pub block_bytes: usize,
-    /// Whether files that are not compressed are read on a thread of its own, too. Compressed ones always are.
+    /// True if files that are not compressed are read on a thread of its own, too. Compressed ones always are.
     pub read_ahead: bool,
     /// Bytes of a capture, decompressed, after which it ends with an error. What comes before was delivered.
     pub max_bytes: Option<u64>,
@@ -64,7 +64,7 @@ pub struct Reader {
 
 /// Where a reader stands.
 enum State {
-    Open(Box<Underway>),
+    Open(Box<OpenCapture>),
     /// Closed, to be opened again from the start.
     Parked,
     Ended,
@@ -112,7 +112,7 @@ impl Reader {
             stored: Arc::clone(&stored),
             expanded: Arc::clone(&expanded),
         };
-        let (underway, format) = Underway::begin(&name, stream, counts, &options, &mut found)?;
+        let (underway, format) = OpenCapture::begin(&name, stream, counts, &options, &mut found)?;
         let summary = Summary::new(format);
         let state = State::Open(Box::new(underway));
         Ok(Self {
@@ -170,7 +170,7 @@ impl Reader {
             self.count(&batch);
             if let Some(correction) = &self.correction {
                 for frame in &mut batch.frames {
-                    frame.time = correction.of(frame.time);
+                    frame.time = correction.correct(frame.time);
                 }
             }
             return Ok(Some(batch));
@@ -186,7 +186,7 @@ impl Reader {
     }
 
     /// Takes back a batch that is not used any more, so that its memory is used for the next ones. Without it,
-    /// and for batches whose data was cloned, memory is allocated anew.
+    /// and for batches whose data was cloned, memory is allocated again.
     pub fn recycle(&mut self, batch: Batch) {
         let Batch {
             data,
@@ -231,7 +231,7 @@ impl Reader {
         &self.name
     }
 
-    /// The interfaces seen so far, numbered through all sections of a file: frames' `interface` is an index
+    /// The interfaces seen until now, numbered through all sections of a file: frames' `interface` is an index
     /// into them. It grows while reading.
     pub fn interfaces(&self) -> &[Interface] {
         &self.found.interfaces
@@ -266,7 +266,7 @@ impl Reader {
         self.summary.sorting = sorting;
     }
 
-    /// What was found so far.
+    /// What was found until now.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }

@@ -125,7 +125,7 @@ impl Sorter {
         }
     }
 
-    /// What was found so far.
+    /// What was found until now.
     pub(crate) fn sorting(&self) -> Sorting {
         self.sorting
     }
@@ -327,7 +327,7 @@ impl Sorter {
     }
 }
 
-/// Whether a frame answers a request that came before it; of those in tunnels nobody looks. A NAK for a PSN out of sequence does not count: the packet
+/// True if a frame answers a request that came before it; of those in tunnels nobody looks. A NAK for a PSN out of sequence does not count: the packet
 /// that is sent again because of it may have the same stamp.
 fn answers(batch: &Batch, frame: &Frame, interfaces: &[Interface]) -> bool {
     let Some(interface) = interfaces.get(frame.interface as usize) else {

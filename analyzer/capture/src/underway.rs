@@ -19,7 +19,7 @@ use crate::summary::{Compression, Container, Format, Truncation};
 use crate::walk::{Found, Stop, Walker};
 
 /// What is being read.
-pub(crate) struct Underway {
+pub(crate) struct OpenCapture {
     file: String,
     compression: Option<Compression>,
     /// Bytes after which it ends with an error.
@@ -48,7 +48,7 @@ pub(crate) struct Piece {
 }
 
 /// What the first bytes of a capture say.
-struct Begun {
+struct OpenedInput {
     container: Container,
     walker: Walker,
     /// Bytes of them that are done with.
@@ -57,7 +57,7 @@ struct Begun {
     need: usize,
 }
 
-impl Underway {
+impl OpenCapture {
     /// Begins to read a stream: unwraps its compression and recognises its format.
     pub(crate) fn begin(
         file: &str,
@@ -265,13 +265,13 @@ impl Underway {
 }
 
 /// Recognises the format by the first bytes: `None` when it is no capture.
-fn recognise(prefix: &[u8], found: &mut Found) -> Result<Option<Begun>, Fault> {
+fn recognise(prefix: &[u8], found: &mut Found) -> Result<Option<OpenedInput>, Fault> {
     let Some(magic) = prefix.first_chunk::<4>() else {
         return Ok(None);
     };
     if u32::from_le_bytes(*magic) == pcapng::SECTION {
         let walker = Walker::Pcapng(Pcapng::default());
-        return Ok(Some(Begun {
+        return Ok(Some(OpenedInput {
             container: Container::Pcapng,
             walker,
             done: 0,
@@ -284,7 +284,7 @@ fn recognise(prefix: &[u8], found: &mut Found) -> Result<Option<Begun>, Fault> {
     let Some(header) = prefix.first_chunk::<{ pcap::HEADER }>() else {
         // Cut inside of the header: told like any record that is cut. There is nothing to walk.
         let walker = Walker::Pcap(Pcap::default());
-        return Ok(Some(Begun {
+        return Ok(Some(OpenedInput {
             container,
             walker,
             done: 0,
@@ -294,7 +294,7 @@ fn recognise(prefix: &[u8], found: &mut Found) -> Result<Option<Begun>, Fault> {
     let (pcap, interface) = Pcap::new(header, container, big)?;
     found.interfaces.push(interface);
     let need = pcap.record_header();
-    Ok(Some(Begun {
+    Ok(Some(OpenedInput {
         container,
         walker: Walker::Pcap(pcap),
         done: pcap::HEADER,

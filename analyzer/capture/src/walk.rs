@@ -11,11 +11,11 @@ use crate::summary::Times;
 /// Captured bytes that a record may always claim: libpcap's MAXIMUM_SNAPLEN.
 pub(crate) const USUAL_LIMIT: u32 = 256 << 10;
 /// Captured bytes that a record may claim where the file declares such a snaplen.
-pub(crate) const MOST_LIMIT: u32 = 16 << 20;
+pub(crate) const MAX_LIMIT: u32 = 16 << 20;
 
 /// The captured bytes that a record may claim under a declared snaplen.
 pub(crate) fn captured_limit(snaplen: u32) -> u32 {
-    snaplen.clamp(USUAL_LIMIT, MOST_LIMIT)
+    snaplen.clamp(USUAL_LIMIT, MAX_LIMIT)
 }
 
 /// What a walker fills.

@@ -136,7 +136,9 @@ fn flow(criterion: &mut Criterion) {
                     || traffic.batches(),
                     |batches| {
                         for packet in batches.iter().flat_map(|batch| batch.packets.iter()) {
-                            *places.entry((packet.tap, FlowKey::of(&packet.roce))).or_default() += 1;
+                            *places
+                                .entry((packet.tap, FlowKey::from_packet(&packet.roce)))
+                                .or_default() += 1;
                         }
                         black_box(places.len());
                     },

@@ -3,20 +3,17 @@
 //! `connect`, what answers tell then in `answer`, which flows congestion notifications slow in `notify`, and what several
 //! taps saw is matched in `cross`.
 
-mod answer;
+mod cnp;
 mod connect;
 mod count;
-mod cross;
-mod host;
-mod judge;
-mod jump;
-mod life;
+mod host_events;
+mod lifecycle;
 mod limits;
-mod notify;
 mod pair;
-mod so_far;
-
-pub(crate) use jump::Completed;
+mod request;
+mod response;
+mod snapshot;
+mod taps;
 
 use std::collections::HashMap;
 
@@ -26,22 +23,24 @@ use roce_model::{
 };
 use roce_wire::{Psn, Qpn};
 
-use self::judge::Seen;
-use crate::asked::AskedFor;
 use crate::bins::{Bin, Bins, Place};
-use crate::cnp::CnpReceivers;
-use crate::copies::{Recent, fingerprint};
+use crate::congestion::cnp_receivers::CnpReceivers;
+use crate::congestion::dcqcn::Parameters;
+use crate::congestion::dcqcn::bound::Legal;
+use crate::congestion::pauses::Pauses;
+use crate::congestion::recent_marks::Marks;
 use crate::counts::Counts;
-use crate::crossings::Crossings;
-use crate::dcqcn::{Legal, Parameters};
-use crate::holes::MAX_OPEN_HOLES;
-use crate::marks::Marks;
-use crate::outstanding::Outstanding;
-use crate::pauses::Pauses;
-use crate::ports::SharedPorts;
-use crate::promises::{Exchanges, Latest, Promises};
-use crate::queue_pairs::QueuePairs;
-use crate::table::{FlowTable, Found, TOGETHER};
+use crate::key::FlowSlot;
+use crate::pairing::host_queue_pairs::QueuePairs;
+use crate::pairing::known_peers::{BoundedMap, Exchanges, KnownPeers, bounded_map};
+use crate::pairing::outstanding::Outstanding;
+use crate::pairing::shared_ports::SharedPorts;
+use crate::psn::holes::MAX_OPEN_HOLES;
+use crate::psn::recent_naks::RecentNaks;
+use crate::table::FlowTable;
+use crate::table::lookup::{Found, LOOKUP_BATCH};
+use crate::taps::duplicates::{Recent, Sighting, fingerprint};
+use crate::taps::matching::TapMatcher;
 
 /// What shapes the analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,11 +49,11 @@ pub struct Options {
     pub bin: Nanos,
     /// Flows that can be live at once; more close the idle ones early.
     pub max_flows: usize,
-    /// Speed of the links, in bit/s, when told.
+    /// Speed of the links, in bit/s, if given.
     pub link_rate: Option<u64>,
     /// How senders react to congestion notifications; `None` when they do not by DCQCN.
     pub dcqcn: Option<Parameters>,
-    /// Whether the user stated these parameters: only then they alone say what a sender may do at most.
+    /// True if the user stated these parameters: only then they alone say what a sender may do at most.
     pub dcqcn_stated: bool,
     /// The priority (0 to 7) of untagged packets, by DSCP.
     pub priority_of_dscp: [u8; 64],
@@ -64,7 +63,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The priority that adapters and switches give a DSCP unless told otherwise: its upper three bits (the class selectors of
+    /// The priority that adapters and switches give a DSCP unless configured otherwise: its upper three bits (the class selectors of
     /// RFC 2474, 4.2.2).
     pub const PRIORITY_OF_DSCP: [u8; 64] = {
         let mut priorities = [0; 64];
@@ -101,9 +100,9 @@ pub struct Output {
     pub(crate) bins: Vec<Bin>,
     pub(crate) flows: Vec<FlowRow>,
     /// The flows that are live, where that was asked for.
-    pub(crate) so_far: Option<LiveFlows>,
-    /// Every bin before this one has been handed on.
-    pub(crate) done_before: u64,
+    pub(crate) snapshot: Option<LiveFlows>,
+    /// Every bin before this one has been emitted.
+    pub(crate) watermark: u64,
 }
 
 /// The flows that are live, as they stand.
@@ -120,7 +119,7 @@ pub(crate) enum LiveFlows {
 pub struct Conclusion {
     /// Counts of RoCE packets.
     pub totals: Totals,
-    /// Who was told to slow down.
+    /// Who was notified of congestion.
     pub cnp_receivers: Vec<CnpReceiver>,
     /// Copies dropped, by tap.
     pub copies: Vec<u64>,
@@ -128,6 +127,13 @@ pub struct Conclusion {
     pub matched: Vec<u64>,
     /// What happened between two taps that saw the same traffic.
     pub hops: Vec<HopRow>,
+}
+
+/// How a packet was looked for among the latest ones.
+#[derive(Clone, Copy)]
+struct CopyCheck {
+    sighting: Sighting,
+    fingerprint: u64,
 }
 
 /// Turns packets into flows. It reads no clock and no file: time is what the packets say.
@@ -138,19 +144,19 @@ pub struct Analysis {
     recent: Recent,
     /// Packets that were looked at before they were judged.
     learned: usize,
-    asked: AskedFor,
+    recent_naks: RecentNaks,
     cnp: CnpReceivers,
     marks: Marks,
     /// UD flows by the hash of their hosts and by the queue pair that they come from.
-    datagrams: HashMap<(u64, Qpn), Vec<u32>, foldhash::fast::RandomState>,
+    datagrams: HashMap<(u64, Qpn), Vec<FlowSlot>, foldhash::fast::RandomState>,
     outstanding: Outstanding,
     shared_ports: SharedPorts,
     /// Reliable flows of one direction between two hosts, by the hash of the pair.
-    siblings: HashMap<u64, Vec<u32>, foldhash::fast::RandomState>,
+    siblings: HashMap<u64, Vec<FlowSlot>, foldhash::fast::RandomState>,
     exchanges: Exchanges,
-    promises: Promises,
+    known_peers: KnownPeers,
     queue_pairs: QueuePairs,
-    /// The last serial number given to a flow; see [`crate::state::Cold::serial`].
+    /// The last serial number given to a flow; see [`crate::table::state::Cold::serial`].
     last_serial: u32,
     pauses: Pauses,
     link_rate: Option<u64>,
@@ -173,9 +179,9 @@ pub struct Analysis {
     /// When it lost some last, by tap; 0: never.
     lost_at: Vec<Nanos>,
     /// When two hosts were first seen at a tap, by their hash; of the latest 65,536 of them.
-    begun: Latest<u64, Nanos>,
+    begun: BoundedMap<u64, Nanos>,
     /// What several taps saw; from the second tap on.
-    crossings: Option<Box<Crossings>>,
+    matcher: Option<Box<TapMatcher>>,
     first_tap: Option<TapId>,
     /// One more than the highest tap of a flow.
     taps: u32,
@@ -189,14 +195,14 @@ pub struct Analysis {
     first_epoch: u32,
 }
 
-/// Intervals of missing PSNs of all flows together, as far as flows have more than [`crate::holes::MIN_OPEN_HOLES`]: 64 bytes each.
+/// Intervals of missing PSNs of all flows together, as far as flows have more than [`crate::psn::holes::MIN_OPEN_HOLES`]: 64 bytes each.
 const MAX_HOLES_OF_ALL: usize = 1 << 22;
 
 /// Rows or flows that close together, so that waits for memory overlap.
-const CLOSED_TOGETHER: usize = 16;
+const CLOSE_BATCH: usize = 16;
 
 /// Events of the current bin that wait for its end, at most.
-const MOST_EVENTS: usize = 1 << 16;
+const MAX_EVENTS: usize = 1 << 16;
 
 impl Analysis {
     /// So many packets should come together at the beginning: at 800 Gbit/s packets of 1 KiB fill 0.17 ms, longer than mirrors
@@ -210,7 +216,7 @@ impl Analysis {
             bins: Bins::new(options.bin),
             recent: Recent::default(),
             learned: 0,
-            asked: AskedFor::default(),
+            recent_naks: RecentNaks::default(),
             latest: Nanos(0),
             ended: Nanos(0),
             cnp: CnpReceivers::new(options.max_flows),
@@ -220,7 +226,7 @@ impl Analysis {
             shared_ports: SharedPorts::default(),
             siblings: HashMap::default(),
             exchanges: Exchanges::default(),
-            promises: Promises::default(),
+            known_peers: KnownPeers::default(),
             queue_pairs: QueuePairs::default(),
             last_serial: 0,
             pauses: Pauses::new(options.link_rate),
@@ -237,14 +243,14 @@ impl Analysis {
             copies: Vec::new(),
             losses: Vec::new(),
             lost_at: Vec::new(),
-            begun: Latest::new(1 << 16),
-            crossings: None,
+            begun: bounded_map(),
+            matcher: None,
             first_tap: None,
             taps: 0,
             max_flows: options.max_flows,
             max_holes: MAX_OPEN_HOLES,
             output: Output::default(),
-            found: vec![Found::default(); TOGETHER].into_boxed_slice(),
+            found: vec![Found::default(); LOOKUP_BATCH].into_boxed_slice(),
             first_epoch: 0,
         }
     }
@@ -320,17 +326,17 @@ impl Analysis {
 
     /// Takes the results that cannot change any more.
     pub fn take_output(&mut self) -> Output {
-        if self.bins.events.len() >= MOST_EVENTS {
-            // Time hardly moves: what happened is handed on all the same, so that it does not pile up.
+        if self.bins.events.len() >= MAX_EVENTS {
+            // Time hardly moves: what happened is emitted all the same, so that it does not pile up.
             self.output.bins.push(self.bins.overdue_events());
         }
-        self.output.done_before = self.bins.done_before();
+        self.output.watermark = self.bins.watermark();
         core::mem::take(&mut self.output)
     }
 
-    /// Whether results wait to be taken.
+    /// True if results wait to be taken.
     pub fn has_output(&self) -> bool {
-        !self.output.bins.is_empty() || !self.output.flows.is_empty() || self.bins.events.len() >= MOST_EVENTS
+        !self.output.bins.is_empty() || !self.output.flows.is_empty() || self.bins.events.len() >= MAX_EVENTS
     }
 
     /// Before the end: closes up to `most` flows, so that their rows need not all be held at once; whether there may
@@ -339,9 +345,9 @@ impl Analysis {
         self.end_waiting();
         self.choose_taps();
         self.ended = self.latest;
-        let closing: Vec<u32> = self.table.live().take(most).collect();
+        let closing: Vec<FlowSlot> = self.table.live().take(most).collect();
         self.output.flows.reserve(closing.len());
-        for some in closing.chunks(CLOSED_TOGETHER) {
+        for some in closing.chunks(CLOSE_BATCH) {
             self.table.prefetch_all(some);
             for at in some {
                 self.close_flow(*at, false);
@@ -356,9 +362,9 @@ impl Analysis {
         while self.close_flows(usize::MAX) {}
         self.pauses.finish(self.bins.end(), &mut self.bins.events);
         self.begin_bin(self.bins.current() + 1);
-        self.hand_on(true);
+        self.emit(true);
         let mut output = self.take_output();
-        output.done_before = u64::MAX;
+        output.watermark = u64::MAX;
         let [not_ect, ect1, ect0, ce] = self.ecn;
         let [v2_over_ipv4, v2_over_ipv6, roce_v1, local, global] = self.carriers;
         let totals = Totals {
@@ -371,8 +377,8 @@ impl Analysis {
             infiniband: local + global,
             ..self.totals
         };
-        let (matched, hops) = self.crossings.map_or_else(Default::default, |crossings| {
-            (crossings.matched().to_vec(), crossings.hops.rows())
+        let (matched, hops) = self.matcher.map_or_else(Default::default, |matcher| {
+            (matcher.matched().to_vec(), matcher.hops.rows())
         });
         (
             output,
@@ -391,12 +397,12 @@ impl Analysis {
             .last()
             .map_or(self.latest, |last| self.latest.max(last.time));
         let mut found = core::mem::take(&mut self.found);
-        for some in packets.chunks(TOGETHER) {
+        for some in packets.chunks(LOOKUP_BATCH) {
             self.table.find_all(some, &self.recent, &mut found);
-            if let Some(crossings) = &self.crossings {
-                crossings.prefetch(some);
+            if let Some(matcher) = &self.matcher {
+                matcher.prefetch(some);
             }
-            // A flow that is new to this portion may be opened, and another evicted, by a packet before: then what
+            // A flow that is new to this batch may be opened, and another evicted, by a packet before: then what
             // was found no longer holds.
             let mut holds = true;
             for (packet, found) in some.iter().zip(found.iter()) {
@@ -405,7 +411,7 @@ impl Analysis {
                     continue;
                 }
                 let mut at = found.at;
-                if at == Found::NONE || !holds {
+                if at == FlowSlot::NONE || !holds {
                     at = if let Some(at) = self.table.find_now(&found.key) {
                         at
                     } else {
@@ -420,17 +426,17 @@ impl Analysis {
     }
 
     #[inline]
-    fn observe(&mut self, at: u32, fingerprint: u64, packet: &Packet) {
+    fn observe(&mut self, at: FlowSlot, fingerprint: u64, packet: &Packet) {
         let sighting = self.recent.look(fingerprint, packet);
-        let hot = &mut self.table.hot[at as usize];
+        let hot = &mut self.table.hot[at];
         hot.referenced = true;
         if hot.evidence.is_copy(sighting, packet.roce.ip_id) {
             return self.copy(packet);
         }
-        if self.crossings.is_some() {
+        if self.matcher.is_some() {
             self.cross(at, packet);
         }
-        let seen = Seen {
+        let seen = CopyCheck {
             sighting,
             fingerprint,
         };
@@ -440,7 +446,7 @@ impl Analysis {
             Place::Earlier(bin) => return self.observe_earlier(at, bin, seen, packet),
         }
         let verdict = self.judge(at, self.bins.current(), seen, packet);
-        let hot = &mut self.table.hot[at as usize];
+        let hot = &mut self.table.hot[at];
         if !hot.active {
             hot.active = true;
             self.bins.begin_flow(at, packet.time);
@@ -450,19 +456,19 @@ impl Analysis {
 
     /// A packet whose stamp is out of order: it counts in the bin that it belongs to.
     #[cold]
-    fn observe_earlier(&mut self, at: u32, bin: u64, seen: Seen, packet: &Packet) {
+    fn observe_earlier(&mut self, at: FlowSlot, bin: u64, seen: CopyCheck, packet: &Packet) {
         let verdict = self.judge(at, bin, seen, packet);
-        let current = core::mem::take(&mut self.table.hot[at as usize].counts);
+        let current = core::mem::take(&mut self.table.hot[at].counts);
         self.count(at, packet, verdict);
-        let counts = core::mem::replace(&mut self.table.hot[at as usize].counts, current);
+        let counts = core::mem::replace(&mut self.table.hot[at].counts, current);
         self.add_earlier(at, bin, &counts);
     }
 
-    /// Adds to a row of an earlier bin; once that has been handed on, the row comes in parts.
-    fn add_earlier(&mut self, at: u32, bin: u64, counts: &Counts) {
-        let cold = &mut self.table.cold[at as usize];
+    /// Adds to a row of an earlier bin; once that has been emitted, the row comes in parts.
+    fn add_earlier(&mut self, at: FlowSlot, bin: u64, counts: &Counts) {
+        let cold = &mut self.table.cold[at];
         cold.totals.add(counts);
-        let hot = &self.table.hot[at as usize];
+        let hot = &self.table.hot[at];
         let row = cold.row(hot.tap, hot.knows_answers, counts.clone());
         if let Some(sum) = self.bins.at(bin, cold.row_at, &row) {
             return sum.add(counts);
@@ -492,8 +498,8 @@ impl Analysis {
         self.losses[tap] = self.losses[tap].wrapping_add(1);
         self.lost_at.resize(self.losses.len(), Nanos(0));
         self.lost_at[tap] = lost.time;
-        if let Some(crossings) = &mut self.crossings {
-            crossings.lost(lost.tap, lost.time);
+        if let Some(matcher) = &mut self.matcher {
+            matcher.lost(lost.tap, lost.time);
         }
         if lost.records == 0 {
             return;
@@ -517,7 +523,7 @@ impl Analysis {
         let since = self.bins.take_since();
         self.bins.rows.reserve(active.len());
         let mut since_of = since.iter().copied().chain(core::iter::repeat(Nanos(0)));
-        for some in active.chunks(CLOSED_TOGETHER) {
+        for some in active.chunks(CLOSE_BATCH) {
             self.table.prefetch_rows(some);
             for at in some {
                 self.close_row(*at, since_of.next().unwrap_or_default());
@@ -529,15 +535,15 @@ impl Analysis {
         self.pauses.end_bin(self.bins.time(number), &mut self.bins.events);
         let rows = core::mem::take(&mut self.bins.rows);
         self.bins.advance(number, rows);
-        self.hand_on(false);
+        self.emit(false);
     }
 
-    /// Hands on the bins that cannot change any more.
-    fn hand_on(&mut self, all: bool) {
+    /// Emits the bins that cannot change any more.
+    fn emit(&mut self, all: bool) {
         loop {
             for at in self.bins.undecided_in_done(all) {
-                if self.table.hot[at as usize].live {
-                    self.table.cold[at as usize].tracker.decide_alone();
+                if self.table.hot[at].live {
+                    self.table.cold[at].tracker.decide_alone();
                     self.settle(at);
                 }
             }
@@ -555,7 +561,7 @@ impl Conclusion {
     pub fn add(&mut self, other: &Self) {
         self.totals.add(&other.totals);
         self.cnp_receivers.extend_from_slice(&other.cnp_receivers);
-        crate::cnp::sort(&mut self.cnp_receivers);
+        crate::congestion::cnp_receivers::sort(&mut self.cnp_receivers);
         if self.copies.len() < other.copies.len() {
             self.copies.resize(other.copies.len(), 0);
         }

@@ -2,18 +2,18 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{EventRow, FlowId, Nanos, PauseFrame, TapId};
+use roce_model::{Active, EventRow, FlowId, Groups, Nanos, PauseFrame, TapId};
 
 use crate::counts::Counts;
-use crate::hosts::Groups;
-use crate::times::BinTimes;
+use crate::key::FlowSlot;
+use crate::timing::latency::BinTimes;
 
 /// Bins that stay changeable after time has passed them: at least so many, ...
-const LEAST_BINS: u64 = 4;
+const MIN_BINS: u64 = 4;
 /// ... and at least as many as this time has, ...
-const LEAST_TIME: Nanos = Nanos(10_000_000);
+const MIN_TIME: Nanos = Nanos(10_000_000);
 /// ... but no more than this.
-const MOST_BINS: u64 = 128;
+const MAX_BINS: u64 = 128;
 /// Events that are looked through for one to be taken back.
 const RECENT_EVENTS: usize = 1024;
 
@@ -28,28 +28,13 @@ pub(crate) struct Row {
     pub(crate) paired: bool,
     /// The place in [`Bin::times`], counted from 1; 0: none.
     pub(crate) times: u32,
-    /// Whether notifications for the flow would be known.
+    /// True if notifications for the flow would be known.
     pub(crate) knows_cnp: bool,
     /// The place in [`Bin::limits`], counted from 1; 0: none.
     pub(crate) limits: u32,
     /// From its first packet in the bin to its last one, in ns after the begin of the bin.
     pub(crate) active: Active,
     pub(crate) counts: Counts,
-}
-
-/// When a flow sent in a bin, in ns after the bin's begin. Where that is not known, all the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Active {
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-}
-
-impl Active {
-    /// The whole bin.
-    pub(crate) const ALL: Self = Self {
-        first: 0,
-        last: u64::MAX,
-    };
 }
 
 /// What held a flow back in one bin.
@@ -68,7 +53,7 @@ impl Row {
         (self.knows_cnp || cnp > 0).then_some(cnp)
     }
 
-    /// Whether the two are of one flow.
+    /// True if the two are of one flow.
     fn is_of_flow_of(&self, other: &Self) -> bool {
         (self.flow_id, self.tap, self.epoch) == (other.flow_id, other.tap, other.epoch)
     }
@@ -89,7 +74,7 @@ pub(crate) struct Bin {
     /// Where a flow's row is; made when first needed.
     places: Option<HashMap<(FlowId, TapId, u32), u32, foldhash::fast::RandomState>>,
     /// Flows with packets in this bin that are neither late nor sent again yet.
-    undecided: Vec<u32>,
+    undecided: Vec<FlowSlot>,
     /// Receivers of congestion notifications in this bin, by their places.
     notified: Vec<usize>,
 }
@@ -139,7 +124,7 @@ pub(crate) struct Bins {
     /// Closed but changeable bins, in order.
     pending: VecDeque<Bin>,
     /// Flows with counts in the current bin, in the order of their first packet in it.
-    pub(crate) active: Vec<u32>,
+    pub(crate) active: Vec<FlowSlot>,
     /// When the first packet of each of them came; 0, or nothing at the end: not known.
     since: Vec<Nanos>,
     /// Rows of the current bin that closed before its end.
@@ -153,7 +138,7 @@ pub(crate) struct Bins {
     /// Pause frames of the current bin.
     pub(crate) pauses: Vec<PauseFrame>,
     /// Flows that became undecided in the current bin.
-    undecided: Vec<u32>,
+    undecided: Vec<FlowSlot>,
     /// Receivers of congestion notifications in the current bin.
     notified: Vec<usize>,
 }
@@ -174,7 +159,7 @@ impl Bins {
         let width = width.0.max(1);
         Self {
             width,
-            window: LEAST_TIME.0.div_ceil(width).clamp(LEAST_BINS, MOST_BINS),
+            window: MIN_TIME.0.div_ceil(width).clamp(MIN_BINS, MAX_BINS),
             current: 0,
             begin: 0,
             open: 0,
@@ -222,7 +207,7 @@ impl Bins {
 
     /// A flow becomes active in the current bin with a packet at `time`.
     #[inline]
-    pub(crate) fn begin_flow(&mut self, flow: u32, time: Nanos) {
+    pub(crate) fn begin_flow(&mut self, flow: FlowSlot, time: Nanos) {
         self.since.resize(self.active.len(), Nanos(0));
         self.since.push(time);
         self.active.push(flow);
@@ -304,7 +289,7 @@ impl Bins {
         row.is_of_flow_of(like).then_some(&mut row.counts)
     }
 
-    /// The counts of the flow of `like` in an earlier bin; `None` when that bin has been handed on.
+    /// The counts of the flow of `like` in an earlier bin; `None` when that bin has been emitted.
     pub(crate) fn earlier(&mut self, number: u64, like: &Row) -> Option<&mut Counts> {
         let at = match self.pending.binary_search_by_key(&number, |bin| bin.number) {
             // Also when its time is over and what was undecided in it is being settled.
@@ -326,8 +311,8 @@ impl Bins {
             .flatten()
     }
 
-    /// Flows that are undecided in the bin that [`Bins::take_done`] hands on next.
-    pub(crate) fn undecided_in_done(&mut self, all: bool) -> Vec<u32> {
+    /// Flows that are undecided in the bin that [`Bins::take_done`] emits next.
+    pub(crate) fn undecided_in_done(&mut self, all: bool) -> Vec<FlowSlot> {
         match self.pending.front_mut() {
             Some(oldest) if all || oldest.number + self.window < self.current => {
                 core::mem::take(&mut oldest.undecided)
@@ -337,14 +322,14 @@ impl Bins {
     }
 
     /// The flow at `flow` has undecided packets in bin `number`.
-    pub(crate) fn undecided_at(&mut self, number: u64, flow: u32) {
+    pub(crate) fn undecided_at(&mut self, number: u64, flow: FlowSlot) {
         match self.pending.binary_search_by_key(&number, |bin| bin.number) {
             Ok(at) if number != self.current => self.pending[at].undecided.push(flow),
             _ => self.undecided.push(flow),
         }
     }
 
-    /// A receiver got notifications in bin `number`, its first of this bin; `false` when that has been handed on.
+    /// A receiver got notifications in bin `number`, its first of this bin; `false` when that has been emitted.
     pub(crate) fn notified_at(&mut self, number: u64, receiver: usize) -> bool {
         if number >= self.current {
             self.notified.push(receiver);
@@ -362,14 +347,14 @@ impl Bins {
         true
     }
 
-    /// The bin that [`Bins::take_done`] hands on next, and who got notifications in it.
+    /// The bin that [`Bins::take_done`] emits next, and who got notifications in it.
     pub(crate) fn notified_in_done(&mut self, all: bool) -> Option<(u64, Vec<usize>)> {
         let oldest = self.pending.front_mut()?;
         (all || oldest.number + self.window < self.current)
             .then(|| (oldest.number, core::mem::take(&mut oldest.notified)))
     }
 
-    /// The latest events that have not been handed on, from the last one back.
+    /// The latest events that have not been emitted, from the last one back.
     pub(crate) fn recent_events(&mut self) -> impl Iterator<Item = &mut EventRow> {
         let before = self
             .pending
@@ -379,14 +364,14 @@ impl Bins {
         self.events.iter_mut().rev().chain(before).take(RECENT_EVENTS)
     }
 
-    /// Adds events to the bin that [`Bins::take_done`] hands on next.
+    /// Adds events to the bin that [`Bins::take_done`] emits next.
     pub(crate) fn add_to_oldest(&mut self, events: Vec<EventRow>) {
         if let Some(oldest) = self.pending.front_mut() {
             oldest.events.extend(events);
         }
     }
 
-    /// A bin of its own for counts of a time that has been handed on.
+    /// A bin of its own for counts of a time that has been emitted.
     pub(crate) fn overdue(number: u64, row: Row) -> Bin {
         Bin {
             rows: vec![row],
@@ -399,12 +384,12 @@ impl Bins {
         Bin {
             events: core::mem::take(&mut self.events),
             pauses: core::mem::take(&mut self.pauses),
-            ..Bin::new(self.done_before().saturating_sub(1))
+            ..Bin::new(self.watermark().saturating_sub(1))
         }
     }
 
-    /// Every bin before this one has been handed on.
-    pub(crate) fn done_before(&self) -> u64 {
+    /// Every bin before this one has been emitted.
+    pub(crate) fn watermark(&self) -> u64 {
         self.current.saturating_sub(self.window)
     }
 
@@ -417,6 +402,7 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::slot;
 
     const MS: u64 = 1_000_000;
 
@@ -466,9 +452,9 @@ mod tests {
         bins.advance(101, vec![row(1, 5)]);
         bins.advance(110, vec![row(1, 7)]);
         assert!(bins.take_done(false).is_none());
-        assert_eq!(bins.done_before(), 100);
+        assert_eq!(bins.watermark(), 100);
         bins.advance(111, Vec::new());
-        assert_eq!(bins.done_before(), 101);
+        assert_eq!(bins.watermark(), 101);
         let done = bins.take_done(false).unwrap();
         assert_eq!((done.number, done.rows), (100, vec![row(1, 5)]));
         assert!(bins.take_done(false).is_none(), "101 is next and not over");
@@ -482,7 +468,7 @@ mod tests {
         for (width, window) in [(1_000 * MS, 4), (MS, 10), (1_000, 128)] {
             let mut bins = Bins::new(Nanos(width));
             bins.advance(1_000, Vec::new());
-            assert_eq!(bins.done_before(), 1_000 - window);
+            assert_eq!(bins.watermark(), 1_000 - window);
         }
     }
 
@@ -509,11 +495,11 @@ mod tests {
     #[test]
     fn undecided_flows_are_settled_before_their_bin_goes() {
         let mut bins = bins();
-        bins.undecided_at(100, 7);
+        bins.undecided_at(100, slot(7));
         bins.advance(101, vec![row(1, 5)]);
-        bins.undecided_at(100, 8);
+        bins.undecided_at(100, slot(8));
         bins.advance(111, Vec::new());
-        assert_eq!(bins.undecided_in_done(false), [7, 8]);
+        assert_eq!(bins.undecided_in_done(false), [slot(7), slot(8)]);
         assert!(bins.undecided_in_done(false).is_empty(), "once");
         // Its time is over, and still the row can be corrected.
         bins.earlier(100, &row(1, 0)).unwrap().rare_mut().late += 1;

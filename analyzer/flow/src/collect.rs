@@ -9,22 +9,21 @@ use roce_model::{
 
 use crate::analysis::{LiveFlows, Output};
 use crate::bins::{Bin, Row};
-use crate::verdict::{Settings, Verdicts};
-use crate::ways::Ways;
+use roce_verdict::{HostPairs, Settings, Verdicts};
 
 /// Rows that go to the sinks together.
-const ROWS: usize = 8192;
+const FLUSH_ROWS: usize = 8192;
 /// Rows made before they become columns.
-const TOGETHER: usize = 32;
+const ROW_BATCH: usize = 32;
 
 /// Merges the outputs of the parts of a run (one thread each) in the order of time.
 pub struct Collector<'a> {
     sinks: Vec<&'a mut dyn Sink>,
     width: Nanos,
-    parts: Vec<Part>,
+    shards: Vec<Shard>,
     timeline: TimelineColumns,
     events: EventColumns,
-    ways: Ways,
+    pairs: HostPairs,
     /// The numbers of those of the rows of a bin.
     of_rows: Vec<u32>,
     /// Rows that are not in `timeline` yet; none between two bins.
@@ -40,13 +39,13 @@ struct Shown {
 }
 
 /// Flows that are shown, at most: some 64 MB. More of them are not.
-const MOST_SHOWN: usize = 1 << 22;
+const MAX_SHOWN: usize = 1 << 22;
 
 impl Shown {
-    /// Whether a flow is shown from now on, whose first packet has this DSCP.
+    /// True if a flow is shown from now on, whose first packet has this DSCP.
     fn opened(&mut self, key: &FlowKey, dscp: Option<u8>) -> bool {
         let id = key.id();
-        if self.flows.len() < MOST_SHOWN && self.filter.matches_flow(key, dscp) {
+        if self.flows.len() < MAX_SHOWN && self.filter.matches_flow(key, dscp) {
             self.flows.insert(id);
         }
         self.has(id)
@@ -58,25 +57,29 @@ impl Shown {
 }
 
 #[derive(Default)]
-struct Part {
+struct Shard {
     bins: VecDeque<Bin>,
-    done_before: u64,
+    watermark: u64,
     /// How its live flows stand, when it was asked.
-    so_far: Option<LiveFlows>,
+    snapshot: Option<LiveFlows>,
 }
 
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "each error is that of a sink, after which no sink is called again"
+)]
 impl<'a> Collector<'a> {
     /// For `parts` parts.
-    pub fn new(parts: usize, settings: Settings, sinks: Vec<&'a mut dyn Sink>) -> Self {
+    pub fn new(shards: usize, settings: Settings, sinks: Vec<&'a mut dyn Sink>) -> Self {
         Self {
             sinks,
             width: settings.bin,
-            parts: (0..parts).map(|_| Part::default()).collect(),
+            shards: (0..shards).map(|_| Shard::default()).collect(),
             timeline: TimelineColumns::default(),
             events: EventColumns::default(),
-            ways: Ways::default(),
+            pairs: HostPairs::default(),
             of_rows: Vec::new(),
-            rows: Vec::with_capacity(TOGETHER),
+            rows: Vec::with_capacity(ROW_BATCH),
             shown: settings.shown.clone().map(|filter| Shown {
                 filter,
                 flows: HashSet::default(),
@@ -85,11 +88,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Takes the output of one part, hands on what is complete.
-    ///
-    /// # Errors
-    /// When a sink fails.
-    pub fn push(&mut self, part: usize, mut output: Output) -> Result<(), SinkError> {
+    /// Takes the output of one part, emits what is complete.
+    pub fn push(&mut self, shard: usize, mut output: Output) -> Result<(), SinkError> {
         let mut opened = core::mem::take(&mut output.opened);
         if let Some(shown) = &mut self.shown {
             opened.retain(|(key, dscp)| shown.opened(key, *dscp));
@@ -111,38 +111,38 @@ impl<'a> Collector<'a> {
                 sink.flows_closed(&output.flows)?;
             }
         }
-        let Some(state) = self.parts.get_mut(part) else {
+        let Some(state) = self.shards.get_mut(shard) else {
             return Ok(());
         };
-        state.done_before = output.done_before;
-        if output.so_far.is_some() {
-            state.so_far = output.so_far;
+        state.watermark = output.watermark;
+        if output.snapshot.is_some() {
+            state.snapshot = output.snapshot;
         }
         state.bins.extend(output.bins);
-        self.hand_on()
+        self.emit()
     }
 
     /// The first bin that a part may still add to.
     fn complete(&self) -> u64 {
-        let parts = self.parts.iter();
-        parts.map(|part| part.done_before).min().unwrap_or_default()
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.watermark).min().unwrap_or_default()
     }
 
-    /// Hands on every bin that no part will add to.
-    fn hand_on(&mut self) -> Result<(), SinkError> {
+    /// Emits every bin that no part will add to.
+    fn emit(&mut self) -> Result<(), SinkError> {
         let complete = self.complete();
         loop {
             let next = self
-                .parts
+                .shards
                 .iter()
-                .filter_map(|part| part.bins.front().map(|bin| bin.number))
+                .filter_map(|shard| shard.bins.front().map(|bin| bin.number))
                 .min();
             let Some(number) = next.filter(|number| *number < complete) else {
                 return Ok(());
             };
-            let mut bins = Vec::with_capacity(self.parts.len());
-            for part in &mut self.parts {
-                while let Some(bin) = part.bins.pop_front_if(|bin| bin.number == number) {
+            let mut bins = Vec::with_capacity(self.shards.len());
+            for shard in &mut self.shards {
+                while let Some(bin) = shard.bins.pop_front_if(|bin| bin.number == number) {
                     bins.push(bin);
                 }
             }
@@ -155,31 +155,31 @@ impl<'a> Collector<'a> {
         // A run of which only the summary is wanted has no sinks.
         let is_wanted = !self.sinks.is_empty();
         self.verdicts.begin_bin(time);
-        if self.ways.begin_bin() {
-            self.verdicts.renumber(&mut self.ways);
+        if self.pairs.begin_bin() {
+            self.verdicts.renumber(&mut self.pairs);
         }
         self.of_rows.clear();
         for row in bins.iter().flat_map(|bin| &bin.rows) {
-            let way = self.ways.of(row.groups);
+            let pair = self.pairs.find_or_add(row.groups);
             if row.counts.payload_bytes > 0 {
-                self.ways.sends(way, row.active);
+                self.pairs.sends(pair, row.active);
             }
-            self.of_rows.push(way.number);
+            self.of_rows.push(pair.number);
         }
-        self.ways.count_senders(time, self.width);
+        self.pairs.count_senders(time, self.width);
         let rows = bins
             .iter()
             .flat_map(|bin| bin.rows.iter().map(move |row| (bin, row)));
         for ((bin, row), number) in rows.zip(&self.of_rows) {
-            let way = self.ways.by_number(*number);
-            let senders = self.ways.senders(way.destination);
+            let pair = self.pairs.by_number(*number);
+            let senders = self.pairs.senders(pair.destination);
             // Written out twice: what the verdicts do not look at need not be filled in for them.
             self.verdicts
-                .row(&timeline_row(time, bin, row, senders), way, &self.ways);
+                .row(&timeline_row(time, bin, row, senders), pair, &self.pairs);
             let is_shown = self.shown.as_ref().is_none_or(|shown| shown.has(row.flow_id));
             if is_wanted && is_shown {
                 self.rows.push(timeline_row(time, bin, row, senders));
-                if self.rows.len() == TOGETHER {
+                if self.rows.len() == ROW_BATCH {
                     self.timeline.extend(&self.rows);
                     self.rows.clear();
                 }
@@ -204,8 +204,8 @@ impl<'a> Collector<'a> {
         for frame in bins.iter().flat_map(|bin| &bin.pauses) {
             self.verdicts.pause(frame);
         }
-        self.verdicts.end_bin(&self.ways);
-        if self.timeline.len() >= ROWS || self.events.len() >= ROWS {
+        self.verdicts.end_bin(&self.pairs);
+        if self.timeline.len() >= FLUSH_ROWS || self.events.len() >= FLUSH_ROWS {
             self.flush()?;
         }
         Ok(())
@@ -225,10 +225,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// An interval of a live run has passed: hands on what is complete, and says so.
-    ///
-    /// # Errors
-    /// When a sink fails.
+    /// An interval of a live run has passed: emits what is complete, and says so.
     pub fn interval(&mut self) -> Result<(), SinkError> {
         self.flush()?;
         for sink in &mut self.sinks {
@@ -237,32 +234,29 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Somebody looks at the run: hands on what is complete, says how far it has come, and, once all parts have told of their flows,
+    /// Somebody looks at the run: emits what is complete, says how far it has come, and, once all parts have told of their flows,
     /// what there is to say so far.
-    ///
-    /// # Errors
-    /// When a sink fails.
     pub fn progress(&mut self) -> Result<(), SinkError> {
         self.flush()?;
-        let all_told = self.parts.iter().all(|part| part.so_far.is_some());
-        let so_far = all_told.then(|| {
-            let told = self.parts.iter_mut().filter_map(|part| part.so_far.take());
+        let is_whole = self.shards.iter().all(|shard| shard.snapshot.is_some());
+        let snapshot = is_whole.then(|| {
+            let told = self.shards.iter_mut().filter_map(|shard| shard.snapshot.take());
             let rows = told.map(|flows| match flows {
                 LiveFlows::Rows(rows) => Some(rows),
                 LiveFlows::TooMany => None,
             });
             let flows: Option<Vec<Vec<FlowRow>>> = rows.collect();
-            self.verdicts.so_far(flows.map(|flows| flows.concat()))
+            self.verdicts.snapshot(flows.map(|flows| flows.concat()))
         });
-        let so_far = so_far.map(|mut so_far| {
+        let snapshot = snapshot.map(|mut snapshot| {
             if let Some(shown) = &self.shown {
-                so_far.flows.retain(|row| shown.has(row.flow_id));
+                snapshot.flows.retain(|row| shown.has(row.flow_id));
             }
-            so_far
+            snapshot
         });
         let progress = Progress {
             complete: Nanos(self.complete().saturating_mul(self.width.0)),
-            so_far: so_far.as_ref(),
+            snapshot: snapshot.as_ref(),
         };
         for sink in &mut self.sinks {
             sink.progress(&progress)?;
@@ -270,15 +264,12 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// The end: hands on what is left; gives what there is to conclude from.
-    ///
-    /// # Errors
-    /// When a sink fails.
+    /// The end: emits what is left; gives what there is to conclude from.
     pub fn finish(mut self) -> Result<Verdicts, SinkError> {
-        for part in &mut self.parts {
-            part.done_before = u64::MAX;
+        for shard in &mut self.shards {
+            shard.watermark = u64::MAX;
         }
-        self.hand_on()?;
+        self.emit()?;
         self.flush()?;
         Ok(self.verdicts)
     }

@@ -1,9 +1,7 @@
 //! What is counted of a flow: in one bin, and in all.
 
-use roce_model::{FlowRow, TimelineRow, Totals};
+use roce_model::{FlowRow, TimelineRow, Totals, prefetch};
 use roce_wire::Ecn;
-
-use crate::prefetch::prefetch;
 
 /// Counts of one flow in one bin of time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,7 +69,7 @@ impl Counts {
         self.rare.get_or_insert_default()
     }
 
-    const fn of_ecn(&self, ecn: Ecn) -> u32 {
+    const fn by_ecn(&self, ecn: Ecn) -> u32 {
         self.ecn[ecn as usize]
     }
 
@@ -82,10 +80,10 @@ impl Counts {
         row.wire_bytes = self.wire_bytes;
         row.payload_bytes = self.payload_bytes;
         row.data_packets = self.data_packets;
-        row.not_ect = self.of_ecn(Ecn::NotEct);
-        row.ect0 = self.of_ecn(Ecn::Ect0);
-        row.ect1 = self.of_ecn(Ecn::Ect1);
-        row.ce = self.of_ecn(Ecn::Ce);
+        row.not_ect = self.by_ecn(Ecn::NotEct);
+        row.ect0 = self.by_ecn(Ecn::Ect0);
+        row.ect1 = self.by_ecn(Ecn::Ect1);
+        row.ce = self.by_ecn(Ecn::Ce);
         row.acks = self.acks;
         row.messages = self.messages;
         if let Some(rare) = &self.rare {

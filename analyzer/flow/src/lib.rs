@@ -5,44 +5,22 @@
 //! they are merged.
 
 mod analysis;
-mod asked;
 mod bins;
-pub mod clocks;
-mod cnp;
 mod collect;
 mod congestion;
-mod copies;
 mod counts;
-mod crossings;
-mod dcqcn;
-mod distribution;
-mod holes;
-mod hosts;
-mod marks;
-mod messages;
-mod outstanding;
-mod pace;
+mod hash;
+mod key;
 mod pairing;
-mod pauses;
-mod ports;
-mod prefetch;
-mod promises;
-mod queue_pairs;
-mod reads;
-mod requests;
-mod responses;
-mod state;
+mod psn;
 mod table;
-mod times;
-mod vantage;
-mod verdict;
-mod ways;
+mod taps;
+mod timing;
 
 pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;
-pub use crossings::identity;
-pub use dcqcn::{Parameters as DcqcnParameters, ParametersError as DcqcnParametersError};
-pub use queue_pairs::{Connection, QueuePairs};
-pub use verdict::{
-    LoggedStep, RULES, Rule, Settings, Threshold, ThresholdError, ThresholdValue, Thresholds, Verdicts,
-};
+pub use congestion::dcqcn::Parameters as DcqcnParameters;
+pub use congestion::dcqcn::parse::ParametersError as DcqcnParametersError;
+pub use pairing::host_queue_pairs::{Connection, QueuePairs};
+pub use taps::clocks;
+pub use taps::matching::identity;

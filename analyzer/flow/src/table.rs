@@ -4,186 +4,20 @@
 //! packets are looked up many at a time ([`FlowTable::find_all`]): every index entry is asked for, then every
 //! flow, and the waits overlap. A library's hash table takes one key at a time.
 
-mod ahead;
+mod attributes;
+pub(crate) mod lookup;
+mod prefetch;
+mod prefetch_rows;
+pub(crate) mod state;
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use roce_model::{FlowKey, Packet, TapId, prefetch};
 
-use roce_model::{FlowKey, Packet, TapId};
-use roce_wire::{Address, Qpn, Roce, VlanTag};
-
-use crate::copies::{Recent, fingerprint};
-use crate::prefetch::prefetch;
-use crate::state::{Cold, Hot};
-use ahead::Ahead;
-
-/// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Key([u64; 6]);
-
-impl PartialEq for Key {
-    /// Without a branch for each word, and without the call that arrays are compared with.
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.0
-            .iter()
-            .zip(&other.0)
-            .fold(0, |differences, (a, b)| differences | (a ^ b))
-            == 0
-    }
-}
-
-#[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the two halves are what is wanted"
-)]
-pub(crate) fn halves(address: &Address) -> [u64; 2] {
-    let both = u128::from_le_bytes(*address.octets());
-    [both as u64, (both >> 64) as u64]
-}
-
-/// A 24-bit VNI, or a bit that says there is none.
-const NO_VNI: u32 = 1 << 24;
-/// A 12-bit VLAN identifier, or a bit that says there is none.
-const NO_VLAN: u16 = 1 << 12;
-
-impl Key {
-    /// Every field has bits of its own: 24 + 24 + 3 of QPNs and service, 25 + 13 of networks, 32 of the tap.
-    #[inline]
-    fn new(
-        tap: TapId,
-        source: &Address,
-        destination: &Address,
-        qpns: [Qpn; 2],
-        service: u8,
-        nets: (u32, u16),
-    ) -> Self {
-        let [a, b] = halves(source);
-        let [c, d] = halves(destination);
-        let tap = u64::from(tap.0);
-        let ends = u64::from(qpns[0].value()) | u64::from(qpns[1].value()) << 24 | u64::from(service) << 48;
-        let nets = u64::from(nets.0) | u64::from(nets.1) << 25;
-        Self([a, b, c, d, ends | tap << 56, nets | tap >> 8 << 40])
-    }
-
-    #[inline]
-    pub(crate) fn of_packet(packet: &Packet) -> Self {
-        let roce: &Roce = &packet.roce;
-        Self::new(
-            packet.tap,
-            &roce.source,
-            &roce.destination,
-            [roce.bth.destination_qpn(), Qpn::new(roce.source_qpn)],
-            roce.service() as u8,
-            (roce.vni.unwrap_or(NO_VNI), roce.vlan.map_or(NO_VLAN, VlanTag::id)),
-        )
-    }
-
-    /// Whether it is the same flow, at whatever tap; a tag or an overlay that one of the taps does not see makes no
-    /// difference.
-    pub(crate) fn is_same_traffic(&self, other: &Self) -> bool {
-        const TAP: u64 = 0xff << 56;
-        let (nets, others) = (Nets::of(self.0[5]), Nets::of(other.0[5]));
-        self.0[..4] == other.0[..4]
-            && (self.0[4] ^ other.0[4]) & !TAP == 0
-            && (nets.vni == others.vni || nets.vni == NO_VNI || others.vni == NO_VNI)
-            && (nets.vlan == others.vlan || nets.vlan == NO_VLAN || others.vlan == NO_VLAN)
-    }
-
-    fn of_flow(tap: TapId, key: &FlowKey) -> Self {
-        Self::new(
-            tap,
-            &key.source,
-            &key.destination,
-            [key.destination_qpn, key.source_qpn],
-            key.service as u8,
-            (key.vni.unwrap_or(NO_VNI), key.vlan.unwrap_or(NO_VLAN)),
-        )
-    }
-}
-
-/// The networks in a key's last word.
-struct Nets {
-    vni: u32,
-    vlan: u16,
-}
-
-impl Nets {
-    #[expect(clippy::cast_possible_truncation, reason = "masked to the bits of each")]
-    fn of(word: u64) -> Self {
-        Self {
-            vni: word as u32 & ((NO_VNI << 1) - 1),
-            vlan: (word >> 25) as u16 & ((NO_VLAN << 1) - 1),
-        }
-    }
-}
-
-/// The numbers that make one hash of keys differ from another.
-#[derive(Clone, Copy, Debug)]
-struct Seeds([u64; 6]);
-
-impl Seeds {
-    /// Those that come of one number (SplitMix64, Steele, Lea and Flood 2014).
-    fn of(mut number: u64) -> Self {
-        Self(core::array::from_fn(|_| {
-            number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = number;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^ (mixed >> 31)
-        }))
-    }
-
-    fn random() -> Self {
-        Self(core::array::from_fn(|i| {
-            let mut hasher = RandomState::new().build_hasher();
-            hasher.write_usize(i);
-            hasher.finish()
-        }))
-    }
-
-    #[inline]
-    fn hash(&self, Key(key): &Key) -> u64 {
-        let Self(seeds) = self;
-        let source = fold(key[0] ^ seeds[0], key[1] ^ seeds[1]);
-        let destination = fold(key[2] ^ seeds[2], key[3] ^ seeds[3]);
-        fold(
-            source ^ key[4] ^ seeds[4],
-            destination.rotate_left(32) ^ key[5] ^ seeds[5],
-        )
-    }
-}
-
-/// The two halves of a product, folded into one.
-#[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the two halves are what is wanted"
-)]
-pub(crate) fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    product as u64 ^ (product >> 64) as u64
-}
-
-/// Packets looked up together.
-pub(crate) const TOGETHER: usize = 64;
-
-/// A looked-up packet.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) key: Key,
-    pub(crate) hash: u64,
-    /// The index entry where its search begins.
-    entry: u64,
-    /// The packet's own hash, for finding copies.
-    pub(crate) fingerprint: u64,
-    /// The flow's place; [`Found::NONE`] when there is none yet.
-    pub(crate) at: u32,
-}
-
-impl Found {
-    pub(crate) const NONE: u32 = u32::MAX;
-}
+use crate::hash::Seeds;
+use crate::key::{FlowSlot, Key, Slots};
+use crate::table::lookup::Found;
+use crate::table::state::{Cold, Hot};
+use crate::taps::duplicates::{Recent, fingerprint};
+use prefetch::Ahead;
 
 /// Live flows. A flow's place stays the same while it lives.
 #[derive(Debug)]
@@ -198,9 +32,9 @@ pub(crate) struct FlowTable {
     /// one; 0 is free.
     index: Vec<u64>,
     len: usize,
-    pub(crate) hot: Vec<Hot>,
-    pub(crate) cold: Vec<Cold>,
-    free: Vec<u32>,
+    pub(crate) hot: Slots<Hot>,
+    pub(crate) cold: Slots<Cold>,
+    free: Vec<FlowSlot>,
     most: usize,
     hand: usize,
     /// No place before this one is live.
@@ -214,17 +48,17 @@ const LOW: u64 = 0xffff_ffff;
 const MAX_PROBES: usize = 128;
 
 /// From so many flows on there is room for all that there may be.
-const MANY: usize = 1 << 13;
+const RESERVE_FROM: usize = 1 << 13;
 
 impl FlowTable {
     pub(crate) fn new(most: usize, seed: u64) -> Self {
         Self {
-            seeds: Seeds::of(seed),
+            seeds: Seeds::from_number(seed),
             index_seeds: None,
             index: vec![0; 64],
             len: 0,
-            hot: Vec::new(),
-            cold: Vec::new(),
+            hot: Slots::new(),
+            cold: Slots::new(),
             free: Vec::new(),
             most: most.clamp(1, u32::MAX as usize / 4),
             hand: 0,
@@ -240,20 +74,21 @@ impl FlowTable {
     }
 
     #[inline]
-    fn place(entry: u64) -> usize {
-        ((entry & LOW) as usize).wrapping_sub(1)
+    #[expect(clippy::cast_possible_truncation, reason = "the low half")]
+    fn place(entry: u64) -> FlowSlot {
+        FlowSlot::from_bits((entry as u32).wrapping_sub(1))
     }
 
     /// Looks up the flows of `packets`. Apart from its caller each of the two has more registers.
     #[inline(never)]
     pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [Found]) {
         for (packet, found) in packets.iter().zip(found.iter_mut()) {
-            found.key = Key::of_packet(packet);
-            let flow = self.seeds.hash(&found.key);
+            found.key = Key::from_packet(packet);
+            let flow = self.seeds.hash(found.key.words());
             found.hash = self
                 .index_seeds
                 .as_ref()
-                .map_or(flow, |seeds| seeds.hash(&found.key));
+                .map_or(flow, |seeds| seeds.hash(found.key.words()));
             found.fingerprint = fingerprint(flow, packet);
             recent.prefetch(found.fingerprint);
             prefetch(&self.index[self.slot(found.hash)]);
@@ -270,39 +105,37 @@ impl FlowTable {
             let at = Self::place(found.entry);
             let hit = (found.entry ^ found.hash) >> 32 == 0
                 && self.hot.get(at).is_some_and(|hot| hot.packed == found.key);
-            #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits")]
-            let place = at as u32;
             found.at = if hit {
-                place
+                at
             } else {
-                self.find(found.hash, &found.key).unwrap_or(Found::NONE)
+                self.find(found.hash, &found.key).unwrap_or(FlowSlot::NONE)
             };
-            if let Some(hot) = self.hot.get(found.at as usize) {
+            if let Some(hot) = self.hot.get(found.at) {
                 ahead.note(hot, found.at, packet);
             }
         }
-        ahead.prefetch_flows(self);
+        ahead.prefetch_flows(&self.hot, &self.cold);
         ahead.prefetch(&self.cold);
     }
 
     /// The hash of a packet's flow that its own hash begins with.
     pub(crate) fn hash_of(&self, packet: &Packet) -> u64 {
-        self.seeds.hash(&Key::of_packet(packet))
+        self.seeds.hash(Key::from_packet(packet).words())
     }
 
     /// The hash by which the index finds a key.
     #[inline]
     fn index_hash(&self, key: &Key) -> u64 {
-        self.index_seeds.as_ref().unwrap_or(&self.seeds).hash(key)
+        self.index_seeds.as_ref().unwrap_or(&self.seeds).hash(key.words())
     }
 
     /// The place of the flow with this key.
-    pub(crate) fn find_now(&self, key: &Key) -> Option<u32> {
+    pub(crate) fn find_now(&self, key: &Key) -> Option<FlowSlot> {
         self.find(self.index_hash(key), key)
     }
 
     /// The place of the flow with this key and this hash by the index's seeds.
-    fn find(&self, hash: u64, key: &Key) -> Option<u32> {
+    fn find(&self, hash: u64, key: &Key) -> Option<FlowSlot> {
         let mut slot = self.slot(hash);
         loop {
             let entry = *self.index.get(slot)?;
@@ -311,7 +144,7 @@ impl FlowTable {
             }
             let at = Self::place(entry);
             if (entry ^ hash) >> 32 == 0 && self.hot.get(at).is_some_and(|hot| hot.packed == *key) {
-                return u32::try_from(at).ok();
+                return Some(at);
             }
             slot = self.after(slot);
         }
@@ -323,8 +156,8 @@ impl FlowTable {
     }
 
     /// The flow with this key at this tap.
-    pub(crate) fn find_key(&self, tap: TapId, key: &FlowKey) -> Option<u32> {
-        let key = Key::of_flow(tap, key);
+    pub(crate) fn find_key(&self, tap: TapId, key: &FlowKey) -> Option<FlowSlot> {
+        let key = Key::from_flow(tap, key);
         self.find_now(&key)
     }
 
@@ -333,17 +166,17 @@ impl FlowTable {
         self.len
     }
 
-    /// Whether another flow would be one too many.
+    /// True if another flow would be one too many.
     pub(crate) fn is_full(&self) -> bool {
         self.len >= self.most
     }
 
     /// Adds a flow.
-    pub(crate) fn insert(&mut self, hot: Hot, cold: Cold) -> u32 {
+    pub(crate) fn insert(&mut self, hot: Hot, cold: Cold) -> FlowSlot {
         let key = hot.packed;
         let at = if let Some(at) = self.free.pop() {
-            self.hot[at as usize] = hot;
-            self.cold[at as usize] = cold;
+            self.hot[at] = hot;
+            self.cold[at] = cold;
             at
         } else {
             if self.hot.len() == self.hot.capacity().min(self.cold.capacity()) {
@@ -351,7 +184,7 @@ impl FlowTable {
             }
             self.hot.push(hot);
             self.cold.push(cold);
-            u32::try_from(self.hot.len() - 1).unwrap_or(Found::NONE)
+            FlowSlot::from_index(self.hot.len() - 1)
         };
         if (self.len + 1) * 4 > self.index.len() {
             let larger = vec![0; self.index.len() * 2];
@@ -360,11 +193,11 @@ impl FlowTable {
                 self.enter(entry);
             }
         }
-        let probes = self.enter((self.index_hash(&key) & !LOW) | (u64::from(at) + 1));
+        let probes = self.enter((self.index_hash(&key) & !LOW) | (u64::from(at.bits()) + 1));
         if probes > MAX_PROBES && self.index_seeds.is_none() {
             self.scatter(Seeds::random());
         }
-        self.first_live = self.first_live.min(at as usize);
+        self.first_live = self.first_live.min(at.index());
         self.len += 1;
         at
     }
@@ -374,7 +207,7 @@ impl FlowTable {
     #[cold]
     fn grow(&mut self) {
         let flows = self.hot.len();
-        if flows >= MANY && self.most > flows {
+        if flows >= RESERVE_FROM && self.most > flows {
             let more = self.most - flows;
             let _ = self
                 .hot
@@ -402,31 +235,32 @@ impl FlowTable {
         let size = self.index.len();
         let entries = std::mem::replace(&mut self.index, vec![0; size]);
         for entry in entries.into_iter().filter(|entry| *entry != 0) {
-            let hash = seeds.hash(&self.hot[Self::place(entry)].packed);
+            let hash = seeds.hash(self.hot[Self::place(entry)].packed.words());
             self.enter((hash & !LOW) | (entry & LOW));
         }
     }
 
     /// A flow that can go: the next one under the clock hand that was not seen since the hand last passed.
-    pub(crate) fn idle(&mut self) -> Option<u32> {
+    pub(crate) fn idle(&mut self) -> Option<FlowSlot> {
         for _ in 0..self.hot.len() * 2 {
             self.hand = (self.hand + 1) % self.hot.len();
-            let hot = &mut self.hot[self.hand];
+            let slot = FlowSlot::from_index(self.hand);
+            let hot = &mut self.hot[slot];
             if hot.live && !core::mem::take(&mut hot.referenced) {
-                return u32::try_from(self.hand).ok();
+                return Some(slot);
             }
         }
         None
     }
 
     /// Takes a flow out of the table; its place can be given away.
-    pub(crate) fn remove(&mut self, at: u32) {
-        let hot = &mut self.hot[at as usize];
+    pub(crate) fn remove(&mut self, at: FlowSlot) {
+        let hot = &mut self.hot[at];
         hot.live = false;
         let key = hot.packed;
         let hash = self.index_hash(&key);
         let mut hole = self.slot(hash);
-        while Self::place(self.index[hole]) != at as usize {
+        while Self::place(self.index[hole]) != at {
             if self.index[hole] == 0 {
                 return;
             }
@@ -446,18 +280,19 @@ impl FlowTable {
         self.index[hole] = 0;
         self.len -= 1;
         self.free.push(at);
-        while self.hot.get(self.first_live).is_some_and(|hot| !hot.live) {
+        while self
+            .hot
+            .get(FlowSlot::from_index(self.first_live))
+            .is_some_and(|hot| !hot.live)
+        {
             self.first_live += 1;
         }
     }
 
     /// The places of all live flows.
-    pub(crate) fn live(&self) -> impl Iterator<Item = u32> {
-        (0..)
-            .zip(&self.hot)
-            .skip(self.first_live)
-            .filter(|(_, hot)| hot.live)
-            .map(|(at, _)| at)
+    pub(crate) fn live(&self) -> impl Iterator<Item = FlowSlot> {
+        let flows = self.hot.starting_at(self.first_live);
+        flows.filter(|(_, hot)| hot.live).map(|(at, _)| at)
     }
 }
 

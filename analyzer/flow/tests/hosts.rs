@@ -2,11 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "tests, in functions of their own")]
 
-use roce_flow::{Analysis, Collector, Options, Settings};
+use roce_flow::{Analysis, Collector, Options};
 use roce_model::{
     FlowRow, HostChange, HostEvent, HostReport, Nanos, Packet, PacketBatch, Process, QueuePairChange, Sink,
     SinkError,
 };
+use roce_verdict::Settings;
 use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Qpn, Roce};
 
 const CLIENT: Address = Address::v4([10, 77, 0, 1]);

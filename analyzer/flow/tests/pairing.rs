@@ -7,8 +7,9 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use roce_flow::{Analysis, Collector, Options, Settings};
+use roce_flow::{Analysis, Collector, Options};
 use roce_model::{FlowKey, FlowRow, Nanos, Packet, PacketBatch, Sink, SinkError};
+use roce_verdict::Settings;
 use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Roce};
 
 const BEGIN: u64 = 1_000 * Nanos::SECOND;
@@ -122,7 +123,7 @@ fn pairs(shape: &Shape) -> (usize, usize) {
     for number in 0..shape.connections {
         connection(number, shape, &mut random, &mut packets);
         let id = |from_a, qpn| {
-            FlowKey::of(&packet(from_a, 0, Opcode::RC_ACKNOWLEDGE, qpn, Psn::default()).roce).id()
+            FlowKey::from_packet(&packet(from_a, 0, Opcode::RC_ACKNOWLEDGE, qpn, Psn::default()).roce).id()
         };
         let (one, other) = (id(true, 0x100 + number), id(false, 0x2000 + 7 * number));
         peers.insert(one, other);

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
-use roce_flow::{Analysis, Collector, Options, Settings};
+use roce_flow::{Analysis, Collector, Options};
 use roce_model::{Columns, EventColumns, FlowRow, Nanos, Packet, PacketBatch, Sink, SinkError};
+use roce_verdict::Settings;
 use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Roce};
 
 const BEGIN: u64 = 1_000 * Nanos::SECOND;

@@ -9,7 +9,7 @@ pub struct Devices {
     pub interfaces: Vec<NetworkInterface>,
     /// RDMA devices, by name.
     pub rdma: Vec<RdmaDevice>,
-    /// Whether the libpcap that would capture supports RDMA devices; `None` in a build without it.
+    /// True if the libpcap that would capture supports RDMA devices; `None` in a build without it.
     pub sniffer: Option<bool>,
 }
 
@@ -40,7 +40,7 @@ pub struct Pcie {
 }
 
 impl Pcie {
-    /// Whether the device could do more than its slot gives it.
+    /// True if the device could do more than its slot gives it.
     pub fn is_slowed(&self) -> bool {
         self.lanes < self.most_lanes || self.speed != self.most_speed
     }

@@ -47,7 +47,7 @@ macro_rules! names {
                 crate::Cell::Text(self.name())
             }
 
-            fn of(cell: crate::Cell<'_>) -> Option<Self> {
+            fn from_cell(cell: crate::Cell<'_>) -> Option<Self> {
                 match cell {
                     crate::Cell::Text(text) => Self::ALL.iter().copied().find(|value| value.name() == text),
                     _ => None,
@@ -97,7 +97,7 @@ names! {
         Cnp = "cnp",
         /// READ responses missing: `psn` the first of them, `value` how many.
         ResponseGap = "response_gap",
-        /// The flow's PSNs began anew: `psn` the first of the new epoch, `value` its number.
+        /// The flow's PSNs started again: `psn` the first of the new epoch, `value` its number.
         Epoch = "epoch",
         /// A connection manager's message: `value` the local QPN it names, `psn` the starting PSN it names.
         Connection = "connection",

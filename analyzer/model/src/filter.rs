@@ -66,7 +66,7 @@ impl Node {
         }
     }
 
-    /// Whether it holds for a flow; `None` where that takes a DSCP that is not known.
+    /// True if it holds for a flow; `None` where that takes a DSCP that is not known.
     fn holds(&self, flow: &FlowKey, dscp: Option<u8>) -> Option<bool> {
         match self {
             Self::Or(a, b) => match (a.holds(flow, dscp), b.holds(flow, dscp)) {
@@ -177,12 +177,12 @@ impl Filter {
         }
     }
 
-    /// Whether the packet is one to look at.
+    /// True if the packet is one to look at.
     pub fn matches(&self, packet: &Roce) -> bool {
         self.root.matches(packet)
     }
 
-    /// Whether it holds for the packets of a flow. `dscp` is the one that most of them have, if that is known: where the answer
+    /// True if it holds for the packets of a flow. `dscp` is the one that most of them have, if that is known: where the answer
     /// depends on it, a flow of which it is not known is none to look at.
     pub fn matches_flow(&self, flow: &FlowKey, dscp: Option<u8>) -> bool {
         self.root.holds(flow, dscp) == Some(true)

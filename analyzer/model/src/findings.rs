@@ -125,7 +125,7 @@ impl crate::Value for Evidence {
         crate::Cell::Evidence(self)
     }
 
-    fn of(cell: crate::Cell<'_>) -> Option<Self> {
+    fn from_cell(cell: crate::Cell<'_>) -> Option<Self> {
         match cell {
             crate::Cell::Evidence(evidence) => Some(evidence.clone()),
             _ => None,

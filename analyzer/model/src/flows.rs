@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use roce_wire::{Address, Qpn, Service};
 
 use crate::table::table;
-use crate::{FlowId, FlowKey, Nanos, TapId};
+use crate::{FlowId, FlowKey, Nanos, TapId, Vantage};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,7 +28,7 @@ table! {
     pid: Option<u32>, "", "The process behind it, as its host said: that of the sending queue pair, else of the receiving one. Absent: no host reported it.";
     comm: Option<Cow<'static, str>>, "", "That process's command.";
     cgroup: Option<u64>, "", "That process's cgroup: the inode of its folder.";
-    vantage: Option<&'static str>, "", "Where the tap stands on this flow's way: sender (before the first place that marked or dropped its packets), receiver (behind the last one), between. Absent: nothing shows it, or signs disagree.";
+    vantage: Option<Vantage>, "", "Where the tap stands on this flow's way: sender (before the first place that marked or dropped its packets), receiver (behind the last one), between. Absent: nothing shows it, or signs disagree.";
     counted: bool, "", "Whether totals over flows take this row: false where another tap saw the same traffic, and more of it.";
     first_time: Nanos, "ns", "Capture time of the first packet.";
     last_time: Nanos, "ns", "Capture time of the last packet.";

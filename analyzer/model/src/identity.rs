@@ -30,7 +30,7 @@ pub struct FlowKey {
 impl FlowKey {
     /// The flow of a packet.
     #[inline]
-    pub fn of(packet: &Roce) -> Self {
+    pub fn from_packet(packet: &Roce) -> Self {
         Self {
             source: packet.source,
             destination: packet.destination,

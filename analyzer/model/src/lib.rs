@@ -3,16 +3,19 @@
 //! Every column of every table is described once, by a macro: its name, unit, type and meaning.
 //! Parquet, JSON, the terminal and the schema page read that description, so they cannot drift apart.
 
+mod activity;
 mod devices;
 mod episodes;
 mod events;
 mod filter;
 mod findings;
 mod flows;
+mod groups;
 mod host;
 mod identity;
 mod packet;
 mod places;
+mod prefetch;
 mod recording;
 mod run;
 mod sink;
@@ -21,13 +24,16 @@ mod taps;
 mod time;
 mod timeline;
 mod totals;
+mod vantage;
 
+pub use activity::Active;
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};
 pub use filter::{Filter, FilterError};
 pub use findings::{Evidence, Fact, FindingColumns, FindingRow, Severity};
 pub use flows::{FlowColumns, FlowRow};
+pub use groups::Groups;
 pub use host::{
     CounterUnit, Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState,
 };
@@ -36,14 +42,16 @@ pub use packet::{
     HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
 };
 pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
+pub use prefetch::prefetch;
 pub use recording::Recorded;
 pub use run::{InputSummary, RunColumns, RunRow};
-pub use sink::{Progress, RunSummary, Sink, SinkError, SoFar};
+pub use sink::{Progress, RunSummary, Sink, SinkError, Snapshot};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};
 pub use time::{Nanos, Span};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
+pub use vantage::{HostVantage, Vantage};
 
 // What rows are made of, for those who see the packets only through this crate.
-pub use roce_wire::{Address, Cut, Layer, Opcode, Psn, Qpn, RnrTimer, Service};
+pub use roce_wire::{Address, Cut, Layer, MacAddress, Opcode, Pause, PauseKind, Psn, Qpn, RnrTimer, Service};

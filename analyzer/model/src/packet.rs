@@ -18,9 +18,9 @@ pub struct Packet {
     /// A hash of what the links change and a sender repeats: link addresses, interface, direction and TTL.
     /// Two sightings of one packet differ in it; a packet sent twice does not.
     pub path: u16,
-    /// Whether a header was cut by the snaplen.
+    /// True if a header was cut by the snaplen.
     pub cut: bool,
-    /// Whether its ICRC was checked, and was right.
+    /// True if its ICRC was checked, and was right.
     pub icrc: Option<bool>,
     /// What it says.
     pub roce: Roce,

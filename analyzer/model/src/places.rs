@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use roce_wire::Address;
 
 use crate::table::table;
-use crate::{FlowId, Nanos, TapId};
+use crate::{FlowId, HostVantage, Nanos, TapId};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     VantageRow, VantageColumns, "vantages", "Where one tap stands as seen from one host.";
     tap: TapId, "", "The tap: `taps.tap`.";
     host: Address, "", "The host.";
-    vantage: Option<&'static str>, "", "near (at the host, or before the first place that marks or drops), far (at the other end), between. Absent: nothing shows it.";
+    vantage: Option<HostVantage>, "", "near (at the host, or before the first place that marks or drops), far (at the other end), between. Absent: nothing shows it.";
     flows_sent: u64, "flows", "Flows that the host sends at this tap.";
     flows_received: u64, "flows", "Flows that the host receives at this tap.";
     evidence: Cow<'static, str>, "", "What shows it.";

@@ -23,7 +23,7 @@ mod codec;
 pub struct Recorded {
     /// What the run calls its input: the devices, with commas.
     pub input: String,
-    /// What hashes began with: packets that are alike are told apart as they were.
+    /// What hashes began with: packets that are alike are distinguished as they were.
     pub seed: u64,
     /// The command line, without the program's name.
     pub arguments: Vec<String>,

@@ -31,7 +31,7 @@ pub struct RunSummary {
     pub totals: Totals,
     /// The points of observation.
     pub taps: Vec<TapRow>,
-    /// Who was told to slow down, the most often first.
+    /// Who was notified of congestion, the most often first.
     pub cnp_receivers: Vec<CnpReceiver>,
     /// Where the taps stand.
     pub vantages: Vec<VantageRow>,
@@ -92,94 +92,99 @@ fn stem(path: &str) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// What there is to say of a run that goes on.
+/// Snapshot of a run that goes on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SoFar {
+pub struct Snapshot {
     /// The flows that are live, as they stand: rows that will still change. Rows of what another tap saw more of have
     /// `counted = false`.
     pub flows: Vec<FlowRow>,
-    /// What was congested, the latest last; what still goes on ends with its last sign so far.
+    /// Episodes, the latest last. One that still goes on ends with its last sign.
     pub episodes: Vec<EpisodeRow>,
     /// The findings of the rules that nothing later can take back, the worst first; their numbers may still grow.
     pub findings: Vec<FindingRow>,
-    /// More flows are live than are looked at: nothing is said of any.
+    /// More flows are live than a snapshot takes: it has none of them.
     pub too_many: bool,
 }
 
-/// How far a run that goes on has come.
+/// Watermark of a run that goes on, with a snapshot if one was requested.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress<'a> {
     /// All rows and events of bins that begin before this time have come.
     pub complete: Nanos,
-    /// What there is to say, when it was asked for since the last time.
-    pub so_far: Option<&'a SoFar>,
+    /// The snapshot, if one was requested since the last call.
+    pub snapshot: Option<&'a Snapshot>,
 }
 
-/// Takes rows as they come and the summary at the end.
+/// A consumer of results: it takes rows while a run goes on, and the summary at its end.
 ///
-/// Rows of one bin come together, bins in time order; only what was stamped out of order by more than the analysis
-/// waits for comes later, as rows in parts. After an error nothing more is sent.
+/// # Order of calls
+///
+/// 1. [`begin`](Sink::begin), once.
+/// 2. [`flows_opened`](Sink::flows_opened), [`timeline`](Sink::timeline), [`events`](Sink::events) and
+///    [`flows_closed`](Sink::flows_closed), any number of times.
+/// 3. [`finish`](Sink::finish), once.
+///
+/// A flow is opened before its first row. It is closed once for each epoch; its last rows and events may follow, because
+/// bins are emitted later. A flow that was closed early and is seen again is opened again.
+///
+/// Rows of one bin come together, and bins in the order of time. A packet that is stamped later than the analysis waits for
+/// makes another row of a bin that has been emitted: the values of such rows add up.
+///
+/// # Files, stored results and live runs
+///
+/// All runs make the calls above. Live runs alone call [`interval`](Sink::interval), once for each reporting interval, and
+/// [`progress`](Sink::progress), whenever the screen is due. Before both, all rows that are complete are emitted.
+///
+/// # Threads
+///
+/// All calls come from one thread, the one that called the pipeline. A sink that takes long holds up the analysis, and in a live run
+/// packets are dropped and counted.
+///
+/// # Errors
+///
+/// An error ends the run: no sink is called again, `finish` neither, and the error is returned to whoever started the run. A
+/// run that its input ends early, or that a signal ends, is finished as usual; [`RunSummary::inputs`] has the input's error.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "each error is the sink's own: see the trait"
+)]
 pub trait Sink {
-    /// Before the first row: the width of a bin.
-    ///
-    /// # Errors
-    /// When the sink cannot begin.
+    /// Start of the run: the width of a bin.
     fn begin(&mut self, _bin: Nanos) -> Result<(), SinkError> {
         Ok(())
     }
 
-    /// Flows that were seen for the first time (or again, after they had been closed early), before any row of theirs.
-    ///
-    /// # Errors
-    /// When the sink cannot go on.
+    /// Flows that are new, or were closed early and are seen again.
     fn flows_opened(&mut self, _keys: &[FlowKey]) -> Result<(), SinkError> {
         Ok(())
     }
 
-    /// An interval of a live run has passed; all rows that are complete by now have come.
-    ///
-    /// # Errors
-    /// When the sink cannot go on.
+    /// An interval of a live run has passed.
     fn interval(&mut self) -> Result<(), SinkError> {
         Ok(())
     }
 
-    /// Somebody looks at a run that goes on: all rows that are complete by now have come.
-    ///
-    /// # Errors
-    /// When the sink cannot go on.
+    /// A live run has come to `progress.complete`. A snapshot is present if one was requested since the last call.
     fn progress(&mut self, _progress: &Progress<'_>) -> Result<(), SinkError> {
         Ok(())
     }
 
     /// Rows of the timeline.
-    ///
-    /// # Errors
-    /// When they cannot be written.
     fn timeline(&mut self, _rows: &TimelineColumns) -> Result<(), SinkError> {
         Ok(())
     }
 
-    /// Events.
-    ///
-    /// # Errors
-    /// When they cannot be written.
+    /// Events, in the order of time within a bin.
     fn events(&mut self, _rows: &EventColumns) -> Result<(), SinkError> {
         Ok(())
     }
 
-    /// Flows that are complete.
-    ///
-    /// # Errors
-    /// When they cannot be written.
+    /// Flows, or epochs of flows, that are complete.
     fn flows_closed(&mut self, _rows: &[FlowRow]) -> Result<(), SinkError> {
         Ok(())
     }
 
-    /// The end.
-    ///
-    /// # Errors
-    /// When the result cannot be completed.
+    /// End of the run: the summary.
     fn finish(&mut self, _run: &RunSummary) -> Result<(), SinkError> {
         Ok(())
     }

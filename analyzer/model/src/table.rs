@@ -39,7 +39,7 @@ pub struct Column {
     pub name: &'static str,
     /// The type of its values.
     pub kind: ColumnType,
-    /// Whether values can be absent: not known, or not a thing this row can have.
+    /// True if values can be absent: not known, or not a thing this row can have.
     pub nullable: bool,
     /// The unit of its values; empty for names and counts of nothing in particular.
     pub unit: &'static str,
@@ -100,14 +100,14 @@ impl<'a> Cell<'a> {
 /// The one copy of a word that lives as long as the program: for values out of a small vocabulary that are read back.
 /// `None` when it is longer than 64 bytes, or the 1,025th that is asked for: then it is out of none.
 pub fn word(text: &str) -> Option<&'static str> {
-    const LONGEST: usize = 64;
-    const MOST: usize = 1024;
+    const MAX_LENGTH: usize = 64;
+    const MAX_WORDS: usize = 1024;
     static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(word) = words.get(text) {
         return Some(word);
     }
-    if text.len() > LONGEST || words.len() >= MOST {
+    if text.len() > MAX_LENGTH || words.len() >= MAX_WORDS {
         return None;
     }
     let word: &'static str = Box::leak(text.into());
@@ -187,7 +187,7 @@ impl<T: Default> Values<T> {
         self.leading_nulls + self.present.len()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -212,7 +212,7 @@ impl<T: Default> Values<T> {
         (self.leading_nulls == 0 && self.valid.is_empty()).then_some(&self.present)
     }
 
-    /// Whether every value is absent.
+    /// True if every value is absent.
     pub fn all_null(&self) -> bool {
         self.present.is_empty()
     }
@@ -248,12 +248,12 @@ pub trait Value: Sized {
     type Stored: Default;
     /// The type of such a column.
     const KIND: ColumnType;
-    /// Whether it can be absent.
+    /// True if it can be absent.
     const NULLABLE: bool = false;
 
     /// As its column stores it; the default where it is absent.
     fn stored(&self) -> Self::Stored;
-    /// Whether it is absent.
+    /// True if it is absent.
     #[inline]
     fn is_absent(&self) -> bool {
         false
@@ -279,7 +279,7 @@ pub trait Value: Sized {
     /// It as a cell.
     fn cell(&self) -> Cell<'_>;
     /// The value of such a cell; `None` when that holds no value of this type.
-    fn of(cell: Cell<'_>) -> Option<Self>;
+    fn from_cell(cell: Cell<'_>) -> Option<Self>;
     /// A column of such values.
     fn data<'a>(column: &'a Values<Self::Stored>) -> Data<'a>;
 }
@@ -299,7 +299,7 @@ macro_rules! value {
                 $cell
             }
 
-            fn of(cell: Cell<'_>) -> Option<Self> {
+            fn from_cell(cell: Cell<'_>) -> Option<Self> {
                 match cell {
                     Cell::$kind($held) => $value,
                     _ => None,
@@ -348,10 +348,10 @@ impl<T: Value> Value for Option<T> {
         self.as_ref().map_or(Cell::Null, Value::cell)
     }
 
-    fn of(cell: Cell<'_>) -> Option<Self> {
+    fn from_cell(cell: Cell<'_>) -> Option<Self> {
         match cell {
             Cell::Null => Some(None),
-            cell => T::of(cell).map(Some),
+            cell => T::from_cell(cell).map(Some),
         }
     }
 
@@ -373,7 +373,7 @@ pub trait Columns: Default {
     fn extend(&mut self, rows: &[Self::Row]);
     /// How many rows there are.
     fn len(&self) -> usize;
-    /// Whether there is none.
+    /// True if there is none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -431,8 +431,8 @@ macro_rules! table {
 
             fn extend(&mut self, rows: &[$row]) {
                 // Rows that stay in the first cache while each column takes its part of them.
-                const TOGETHER: usize = 1 + (16 << 10) / size_of::<$row>();
-                for rows in rows.chunks(TOGETHER) {
+                const CHUNK_ROWS: usize = 1 + (16 << 10) / size_of::<$row>();
+                for rows in rows.chunks(CHUNK_ROWS) {
                     $( $crate::Value::store_all(rows, |row| &row.$field, &mut self.$field); )+
                 }
             }
@@ -469,7 +469,7 @@ macro_rules! table {
                 let [ $( $field, )+ ] = Self::TABLE.columns else {
                     unreachable!("a table has as many columns as its row has fields");
                 };
-                Ok($row { $( $field: $crate::Value::of(cell($field)).ok_or($field)?, )+ })
+                Ok($row { $( $field: $crate::Value::from_cell(cell($field)).ok_or($field)?, )+ })
             }
         }
     };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use roce_wire::{Address, Qpn};
 
 use crate::table::table;
-use crate::{Nanos, TapId};
+use crate::{Nanos, TapId, Vantage};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,7 +15,7 @@ table! {
     interface: Option<Cow<'static, str>>, "", "The interface's name, when the file says it.";
     link: Cow<'static, str>, "", "Link type.";
     mirror: Option<Cow<'static, str>>, "", "The mirror session: ERSPAN session, or network identifier of a mirroring overlay.";
-    vantage: Option<&'static str>, "", "Where it looks from: sender, receiver, between. Absent: unknown.";
+    vantage: Option<Vantage>, "", "Where it looks from: sender, receiver, between. Absent: unknown.";
     first_time: Option<Nanos>, "ns", "Capture time of its first frame.";
     last_time: Option<Nanos>, "ns", "Capture time of its last frame.";
     frames: u64, "frames", "Frames read.";

@@ -27,7 +27,7 @@ impl OpcodeCounts {
     }
 
     /// How many packets had `opcode`.
-    pub fn of(&self, opcode: Opcode) -> u64 {
+    pub fn packets(&self, opcode: Opcode) -> u64 {
         self.0[usize::from(opcode.0)]
     }
 
@@ -35,7 +35,7 @@ impl OpcodeCounts {
     pub fn seen(&self) -> impl Iterator<Item = (Opcode, u64)> {
         (0..=u8::MAX)
             .map(Opcode)
-            .map(|opcode| (opcode, self.of(opcode)))
+            .map(|opcode| (opcode, self.packets(opcode)))
             .filter(|(_, packets)| *packets > 0)
     }
 

@@ -22,14 +22,14 @@ fn part(number: usize) -> String {
     format!("part-{number}.parquet")
 }
 
-/// Whether a file name is that of a part: `part-N.parquet`.
+/// True if a file name is that of a part: `part-N.parquet`.
 pub(crate) fn is_part(name: &str) -> bool {
     name.strip_prefix("part-")
         .and_then(|rest| rest.strip_suffix(".parquet"))
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a file name is that of a part that nobody finished.
+/// True if a file name is that of a part that nobody finished.
 pub(crate) fn is_unfinished(name: &str) -> bool {
     name.strip_prefix('.')
         .and_then(|rest| rest.strip_suffix(".tmp"))

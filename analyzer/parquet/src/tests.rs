@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use roce_model::{
     Address, Cell, Columns, Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, EventColumns, EventKind,
     EventRow, EventSource, Evidence, FindingColumns, FindingRow, FlowColumns, FlowId, FlowRow, HopColumns,
-    HopRow, InputSummary, Nanos, RunColumns, RunSummary, Severity, Sink, StepColumns, StepRow, TapColumns,
-    TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow,
+    HopRow, HostVantage, InputSummary, Nanos, RunColumns, RunSummary, Severity, Sink, StepColumns, StepRow,
+    TapColumns, TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow,
 };
 
 use crate::{ColumnValues, Dataset, Error, Options, Rows, TABLES, TableData, read_table};
@@ -126,7 +126,7 @@ fn concluded() -> RunSummary {
         vantages: vec![
             VantageRow {
                 host: Address::v4([10, 0, 0, 1]),
-                vantage: Some("near"),
+                vantage: Some(HostVantage::Near),
                 flows_sent: 3,
                 evidence: "CNPs leave it".into(),
                 ..VantageRow::default()

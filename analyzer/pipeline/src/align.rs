@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use roce_capture::Correction;
-use roce_flow::clocks::{self, Comparison, LEAST_PACKETS, Offset, Stamped};
+use roce_flow::clocks::{self, Comparison, MIN_PACKETS, Offset, Stamped};
 use roce_model::Nanos;
 
 use crate::taps::{Apart, CONTINUES};
@@ -22,18 +22,18 @@ use look::{Budget, Look, Sampled};
 
 /// Frames looked at in all files together, and their bytes: some seconds at the most. Longer ones are looked at from
 /// their beginning.
-const MOST_FRAMES: u64 = 32 << 20;
-const MOST_BYTES: u64 = 4 << 30;
+const MAX_FRAMES: u64 = 32 << 20;
+const MAX_BYTES: u64 = 4 << 30;
 /// Of each file at least so many, though.
-const LEAST_FRAMES: u64 = 1 << 16;
-const LEAST_BYTES: u64 = 16 << 20;
+const MIN_FRAMES: u64 = 1 << 16;
+const MIN_BYTES: u64 = 16 << 20;
 /// Packets in all samples together; in one of them, at most and at least.
-const MOST_SAMPLED: usize = 1 << 20;
+const MAX_SAMPLED: usize = 1 << 20;
 const SAMPLED: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 15;
 /// Clocks are not further apart than this: captures that begin further apart are of different times.
-const MOST_OFFSET: Nanos = Nanos(12 * 3_600 * Nanos::SECOND);
+const MAX_OFFSET: Nanos = Nanos(12 * 3_600 * Nanos::SECOND);
 /// Sightings of one packet that are compared with each other.
-const MOST_SIGHTINGS: usize = 8;
+const MAX_SIGHTINGS: usize = 8;
 
 /// How the clocks of a run's inputs stand to each other.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Alignment {
 }
 
 impl Clock {
-    /// Whether there is anything to correct.
+    /// True if there is anything to correct.
     pub(crate) fn is_off(&self) -> bool {
         self.correction.ahead_ns != 0.0 || self.correction.faster_ppb != 0.0
     }
@@ -119,7 +119,7 @@ fn close_in_time(paths: &[&PathBuf], files: Vec<usize>) -> Vec<usize> {
         .collect();
     begins.sort_unstable();
     let close = |a: Option<&(Nanos, usize)>, b: Option<&(Nanos, usize)>| {
-        a.zip(b).is_some_and(|(a, b)| b.0.since(a.0) <= MOST_OFFSET)
+        a.zip(b).is_some_and(|(a, b)| b.0.since(a.0) <= MAX_OFFSET)
     };
     let mut inputs: Vec<usize> = (0..begins.len())
         .filter(|at| {
@@ -140,9 +140,9 @@ fn look_into(paths: &[&PathBuf], inputs: &[usize], threads: u32) -> Vec<(usize, 
     let files = inputs.len();
     let each = |all: u64, least: u64| (all / files as u64).max(least);
     let budget = Budget {
-        frames: each(MOST_FRAMES, LEAST_FRAMES),
-        bytes: each(MOST_BYTES, LEAST_BYTES),
-        packets: (MOST_SAMPLED / files).clamp(*SAMPLED.start(), *SAMPLED.end()),
+        frames: each(MAX_FRAMES, MIN_FRAMES),
+        bytes: each(MAX_BYTES, MIN_BYTES),
+        packets: (MAX_SAMPLED / files).clamp(*SAMPLED.start(), *SAMPLED.end()),
     };
     let next = AtomicUsize::new(0);
     let looks = Mutex::new(Vec::new());
@@ -179,7 +179,7 @@ fn group(looks: &[(usize, Look)]) -> Vec<usize> {
             end.whole
                 && end.last <= look.first
                 && look.first.since(end.last) <= CONTINUES
-                && shared(end, look) < LEAST_PACKETS
+                && shared(end, look) < MIN_PACKETS
         });
         match before {
             Some(before) => {
@@ -200,7 +200,7 @@ fn shared(a: &Look, b: &Look) -> usize {
     a.packets.iter().filter(in_b).count()
 }
 
-/// Whether two sightings with one identity are of one packet, as far as can be told.
+/// True if two sightings with one identity are of one packet, as far as can be told.
 fn is_same(a: &Sampled, b: &Sampled) -> bool {
     !a.repeated && !b.repeated && a.icrc.zip(b.icrc).is_none_or(|(a, b)| a == b)
 }
@@ -231,7 +231,7 @@ impl<'a> Compared<'a> {
         let hasher = RandomState::new();
         let mut pairs: BTreeMap<(usize, usize), Vec<Stamped>> = BTreeMap::new();
         for same in sightings.chunk_by(|a, b| a.0 == b.0) {
-            let same = &same[..same.len().min(MOST_SIGHTINGS)];
+            let same = &same[..same.len().min(MAX_SIGHTINGS)];
             for (at, (_, clock, place, a)) in same.iter().enumerate() {
                 for (_, other, other_place, b) in &same[at + 1..] {
                     if clock == other || !is_same(a, b) {
@@ -247,7 +247,7 @@ impl<'a> Compared<'a> {
                 }
             }
         }
-        pairs.retain(|_, packets| packets.len() >= LEAST_PACKETS);
+        pairs.retain(|_, packets| packets.len() >= MIN_PACKETS);
         Self { looks, clocks, pairs }
     }
 
@@ -368,7 +368,7 @@ fn turned(packet: &Stamped) -> Stamped {
     }
 }
 
-/// Whether a packet was seen as `a` before it was seen as `b`: hop limits fall, and marks stay.
+/// True if a packet was seen as `a` before it was seen as `b`: hop limits fall, and marks stay.
 fn first_shown(a: &Sampled, b: &Sampled) -> Option<bool> {
     match a.hop_limit.cmp(&b.hop_limit) {
         std::cmp::Ordering::Equal => (a.marked != b.marked).then_some(b.marked),

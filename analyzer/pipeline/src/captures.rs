@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use roce_capture::Merge;
-use roce_flow::Verdicts;
 use roce_model::{InputSummary, Nanos, RunSummary, Sink, SinkError};
+use roce_verdict::Verdicts;
 
 use crate::align::{Alignment, Clock, align};
-use crate::clock::Begun;
+use crate::clock::RunStart;
 use crate::error::{self, Error};
 use crate::feed::Source;
 use crate::inputs;
@@ -74,7 +74,7 @@ impl Captures {
             let errors: Vec<&str> = self.errors().collect();
             return Err(format!("none of the captures could be read: {}", errors.join("; ")).into());
         }
-        let begun = Begun::now();
+        let begun = RunStart::now();
         for sink in &mut sinks {
             sink.begin(plan.options.bin)?;
         }
@@ -166,7 +166,7 @@ impl Analysed {
     /// The summary of the run, with its verdicts.
     pub fn summary(
         self,
-        begun: Begun,
+        begun: RunStart,
         inputs: Vec<InputSummary>,
         options: Vec<(String, String)>,
     ) -> RunSummary {

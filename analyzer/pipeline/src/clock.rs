@@ -6,13 +6,13 @@ use roce_model::Nanos;
 
 /// When a run began.
 #[derive(Clone, Copy, Debug)]
-pub struct Begun {
+pub struct RunStart {
     pub(crate) started: Nanos,
     /// `None` where the environment says when, so that results can be made again byte by byte.
     clock: Option<Instant>,
 }
 
-impl Begun {
+impl RunStart {
     /// It begins now, or when `SOURCE_DATE_EPOCH` says, in seconds since the epoch (reproducible-builds.org).
     pub fn now() -> Self {
         let told = std::env::var("SOURCE_DATE_EPOCH").ok();

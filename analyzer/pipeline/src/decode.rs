@@ -11,7 +11,7 @@ use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
 
 use crate::feed::Work;
-use crate::neighbours::Neighbours;
+use crate::neighbours::LinkAddressBook;
 use crate::processes::Chosen;
 use crate::taps::{Stamps, Taps};
 
@@ -116,7 +116,7 @@ pub(crate) struct Decoder {
     /// Only frames of this time.
     range: Range<u64>,
     pub(crate) taps: Taps,
-    neighbours: Neighbours,
+    neighbours: LinkAddressBook,
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
     pub(crate) span: Option<Span>,
@@ -140,7 +140,7 @@ impl Decoder {
             chosen,
             range,
             taps,
-            neighbours: Neighbours::default(),
+            neighbours: LinkAddressBook::default(),
             totals: Totals::default(),
             span: None,
             told: None,
@@ -479,7 +479,7 @@ pub(crate) fn path(frame: &[u8], roce: &Roce) -> u16 {
 
 fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Management> {
     use roce_wire::management::{cm::Message, mad::Datagram};
-    let message = Message::of(&Datagram::of(frame, roce)?)?;
+    let message = Message::parse(&Datagram::parse(frame, roce)?)?;
     let local_id = message.local_id().map(|id| id.0);
     let remote_id = message.remote_id().map(|id| id.0);
     let (name, local_qpn, starting_psn) = match message {

@@ -18,7 +18,7 @@ pub trait Feed: Send {
 pub enum Next {
     /// Frames.
     Work(Work),
-    /// Nothing for now: what was handed on before should not wait for more. Time has come so far, where that is known.
+    /// Nothing for now: what was emitted before should not wait for more. Time has come so far, where that is known.
     Quiet(Option<Nanos>),
     /// The end.
     Ended,

@@ -58,7 +58,7 @@ mod summary;
 mod taps;
 
 pub use captures::{Analysed, Captures};
-pub use clock::{Begun, time_of_day};
+pub use clock::{RunStart, time_of_day};
 pub use error::Error;
 pub use feed::{Feed, Next, Source, Work};
 pub use inputs::as_live;

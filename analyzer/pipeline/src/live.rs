@@ -11,7 +11,7 @@ use roce_capture::live::{Next as Captured, Notes, Stop, Stream};
 use roce_model::{InputSummary, Nanos, Recorded, RunSummary};
 
 use crate::align::Alignment;
-use crate::clock::{Begun, time_of_day};
+use crate::clock::{RunStart, time_of_day};
 use crate::error::Error;
 use crate::feed::{Feed, Next, Work};
 use crate::inputs::as_live;
@@ -132,7 +132,7 @@ impl Feed for LiveFeed {
 
 impl Done<LiveFeed> {
     /// The summary of a live run on the devices called `name`, but for its bins, options and verdicts; `error` is what went wrong first.
-    pub fn live_summary(&self, begun: Begun, name: &str, error: Option<String>) -> RunSummary {
+    pub fn live_summary(&self, begun: RunStart, name: &str, error: Option<String>) -> RunSummary {
         let stream = &self.feed.stream;
         let counted = stream.summary();
         let mut input = InputSummary {

@@ -9,7 +9,7 @@ use roce_wire::frame::ethernet::Ethernet;
 use roce_wire::{Address, Content, LinkType, Roce};
 
 /// Pairs of hosts that are told of, with their link addresses; a hostile capture could have any number.
-const MOST: usize = 65_536;
+const MAX_HOST_PAIRS: usize = 65_536;
 
 /// Who talks to whom over which link addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -22,7 +22,7 @@ struct Pair {
 
 /// What was learned so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Neighbours {
+pub(crate) struct LinkAddressBook {
     /// Taps that have pause frames.
     taps: HashSet<TapId>,
     told: HashSet<Pair>,
@@ -30,13 +30,13 @@ pub(crate) struct Neighbours {
     last: Option<Pair>,
 }
 
-impl Neighbours {
+impl LinkAddressBook {
     /// A pause frame was seen at `tap`: link addresses matter there from now on.
     pub(crate) fn begin(&mut self, tap: TapId) {
         self.taps.insert(tap);
     }
 
-    /// Whether link addresses matter at `tap`.
+    /// True if link addresses matter at `tap`.
     pub(crate) fn learns(&self, tap: TapId) -> bool {
         !self.taps.is_empty() && self.taps.contains(&tap)
     }
@@ -61,7 +61,10 @@ impl Neighbours {
             source: roce.source,
             destination: roce.destination,
         };
-        if self.last.replace(pair) == Some(pair) || self.told.len() >= MOST || !self.told.insert(pair) {
+        if self.last.replace(pair) == Some(pair)
+            || self.told.len() >= MAX_HOST_PAIRS
+            || !self.told.insert(pair)
+        {
             return None;
         }
         Some(LinkAddresses {

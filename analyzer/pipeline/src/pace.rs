@@ -16,8 +16,8 @@ pub enum Speed {
 }
 
 /// The slowest and the fastest that is paced.
-const LEAST: f64 = 1e-6;
-const MOST: f64 = 1e6;
+const MIN_SPEED: f64 = 1e-6;
+const MAX_SPEED: f64 = 1e6;
 
 impl Speed {
     /// Parses `1x`, `0.1x`, `10`, `max`.
@@ -32,7 +32,7 @@ impl Speed {
         let times: f64 = number
             .parse()
             .map_err(|_| format!("'{text}' is not a speed such as 1x, 0.1x, 10x or max"))?;
-        if (LEAST..=MOST).contains(&times) {
+        if (MIN_SPEED..=MAX_SPEED).contains(&times) {
             Ok(Self::Times(times))
         } else {
             Err("a replay is paced from 0.000001x to 1000000x".to_owned())
@@ -41,14 +41,14 @@ impl Speed {
 
     fn faster(self) -> Self {
         match self {
-            Self::Times(times) if times * 2.0 <= MOST => Self::Times(times * 2.0),
+            Self::Times(times) if times * 2.0 <= MAX_SPEED => Self::Times(times * 2.0),
             _ => Self::Max,
         }
     }
 
     fn slower(self) -> Self {
         match self {
-            Self::Times(times) => Self::Times((times / 2.0).max(LEAST)),
+            Self::Times(times) => Self::Times((times / 2.0).max(MIN_SPEED)),
             Self::Max => Self::Times(1.0),
         }
     }
@@ -76,7 +76,7 @@ struct Moving {
     paused: bool,
     /// It was so far at that time; not before the first frame.
     at: Option<(Instant, Nanos)>,
-    /// The latest frame that was handed on, and how many there were.
+    /// The latest frame that was emitted, and how many there were.
     handed: Nanos,
     frames: u64,
     /// It is to end.
@@ -156,14 +156,14 @@ impl Pace {
         }
     }
 
-    /// Frames were handed on, the last of them with this time.
-    pub fn handed_on(&self, frames: u64, last: Nanos) {
+    /// Frames were emitted, the last of them with this time.
+    pub fn emitted(&self, frames: u64, last: Nanos) {
         let mut moving = self.moving();
         moving.handed = moving.handed.max(last);
         moving.frames += frames;
     }
 
-    /// The time of the latest frame that was handed on, and how many there were.
+    /// The time of the latest frame that was emitted, and how many there were.
     pub fn handed(&self) -> (Nanos, u64) {
         let moving = self.moving();
         (moving.handed, moving.frames)
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(Speed::Times(1.0).faster(), Speed::Times(2.0));
         assert_eq!(Speed::Times(1.0).slower().to_string(), "0.5x");
         assert_eq!(
-            (Speed::Times(MOST).faster(), Speed::Max.slower()),
+            (Speed::Times(MAX_SPEED).faster(), Speed::Max.slower()),
             (Speed::Max, Speed::Times(1.0))
         );
     }
@@ -293,7 +293,7 @@ mod tests {
         pace.go_on_until(Nanos(500));
         pace.go_on_until(Nanos(300));
         assert_eq!(pace.begun(Nanos(100)), Some(Nanos(500)));
-        pace.handed_on(3, Nanos(499));
+        pace.emitted(3, Nanos(499));
         assert_eq!(pace.handed(), (Nanos(499), 3));
         pace.stop();
         pace.wait(Duration::from_mins(1));

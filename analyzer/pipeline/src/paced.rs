@@ -1,4 +1,4 @@
-//! The feed of a replay: frames of files, handed on when their time has come.
+//! The feed of a replay: frames of files, emitted when their time has come.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ pub struct Paced {
     pace: Arc<Pace>,
     /// Frames before this are not waited for.
     from: Nanos,
-    /// By so much frames are handed on before their time: so their rows are complete when it comes.
+    /// By so much frames are emitted before their time: so their rows are complete when it comes.
     lead: Nanos,
-    /// What comes next, as far as it was not handed on.
+    /// What comes next, as far as it was not emitted.
     waiting: Option<Work>,
     /// How far time has come, as was said last.
     told: Option<Nanos>,
@@ -43,13 +43,13 @@ impl Paced {
         }
     }
 
-    /// Up to where frames are handed on by now; `next` is the time of the next one.
+    /// Up to where frames are emitted by now; `next` is the time of the next one.
     fn until(&self, next: Nanos) -> Option<Nanos> {
         let position = self.pace.begun(next.max(self.from))?;
         Some(Nanos(position.0.saturating_add(self.lead.0)))
     }
 
-    /// As much of `work` as may be handed on; what is left waits.
+    /// As much of `work` as may be emitted; what is left waits.
     fn due(&mut self, work: Work) -> Option<Work> {
         let frames = work.run.frames();
         let Some(first) = frames.first() else {
@@ -64,7 +64,7 @@ impl Paced {
             self.waiting = Some(work);
             return None;
         };
-        self.pace.handed_on(many as u64, last);
+        self.pace.emitted(many as u64, last);
         if many == frames.len() {
             return Some(work);
         }
@@ -97,7 +97,7 @@ impl Feed for Paced {
             return Next::Work(work);
         }
         self.pace.wait(NAP);
-        // All that lies before the next frame has been handed on.
+        // All that lies before the next frame has been emitted.
         let next = self.waiting.as_ref().and_then(|work| work.run.frames().first());
         let until = next.and_then(|frame| Some(self.until(frame.time)?.min(frame.time)));
         let now = until.filter(|until| Some(*until) > self.told);

@@ -19,7 +19,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Whether nothing was chosen, so that everything counts.
+    /// True if nothing was chosen, so that everything counts.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -58,10 +58,10 @@ impl Chosen {
             .is_none_or(|process| self.processes.include(process))
     }
 
-    /// Whether a packet is of a connection of theirs.
+    /// True if a packet is of a connection of theirs.
     pub(crate) fn has(&self, packet: &Roce) -> bool {
         self.queue_pairs
-            .processes(&FlowKey::of(packet))
+            .processes(&FlowKey::from_packet(packet))
             .any(|process| self.processes.include(process))
     }
 }

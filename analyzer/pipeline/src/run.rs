@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use roce_capture::Merge;
-use roce_flow::{Analysis, Collector, Conclusion, Options, Output, Settings, Verdicts};
+use roce_flow::{Analysis, Collector, Conclusion, Options, Output};
 use roce_model::{Filter, Nanos, PacketBatch, Sink, SinkError, Span, Totals};
+use roce_verdict::{Settings, Verdicts};
 
 use crate::decode::{Decoder, Share};
 use crate::feed::{Feed, Next, Source, Work};
@@ -21,17 +22,17 @@ use crate::processes::Processes;
 use crate::taps::{Apart, Taps};
 
 /// Flows closed at a time, at the end: their rows, of 1.5 KB each, stay in the second cache level.
-const CLOSED_TOGETHER: usize = 256;
+const CLOSE_BATCH: usize = 256;
 /// Frames decoded and analysed together: their packets stay in the first cache levels.
-const TOGETHER: usize = 256;
+const FRAME_BATCH: usize = 256;
 /// Frames handed to a thread at once, at least, as long as there are more.
 const HANDED_ON: usize = 4096;
-/// A portion also ends at so many bytes, ...
+/// A batch also ends at so many bytes, ...
 const HANDED_ON_BYTES: usize = 1 << 20;
 /// ... or runs: some have no frames, only losses.
-const HANDED_ON_RUNS: usize = 4096;
-/// Such portions that wait for a thread, at most.
-const WAITING: usize = 4;
+const MAX_BATCH_RUNS: usize = 4096;
+/// Such batches that wait for a thread, at most.
+const MAX_WAITING: usize = 4;
 
 /// What a run that goes on is told from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,12 +42,12 @@ pub enum Tick {
     /// Somebody looks: the sinks are told how far the run has come.
     Look {
         /// All that there is to say so far is wanted: the sinks get it with one of the next looks.
-        so_far: bool,
+        snapshot: bool,
     },
 }
 
 /// Live flows of a part of which it is said how they stand, at most: some 25 MB.
-const MOST_SO_FAR: usize = 1 << 14;
+const MAX_SNAPSHOT: usize = 1 << 14;
 
 /// What is known at the end besides what the sinks got.
 pub struct Done<F> {
@@ -148,7 +149,7 @@ impl Plan {
             decoder,
             analysis,
             batch: PacketBatch::default(),
-            together: TOGETHER.max(Analysis::FIRST_PACKETS),
+            together: FRAME_BATCH.max(Analysis::FIRST_PACKETS),
         }
     }
 }
@@ -232,7 +233,7 @@ fn threaded<F: Feed>(
         let mut to_parts = Vec::new();
         let mut workers = Vec::new();
         for index in 0..parts {
-            let (sender, work) = bounded(WAITING);
+            let (sender, work) = bounded(MAX_WAITING);
             to_parts.push(sender);
             let results = results.clone();
             let part = plan.part(Share { index, of: parts });
@@ -252,8 +253,8 @@ fn threaded<F: Feed>(
                 },
                 recv(ticks) -> tick => match tick {
                     Ok(Tick::Interval) if failed.is_none() => collector.interval(),
-                    Ok(Tick::Look { so_far }) if failed.is_none() => {
-                        asked.fetch_or(so_far, Ordering::Relaxed);
+                    Ok(Tick::Look { snapshot }) if failed.is_none() => {
+                        asked.fetch_or(snapshot, Ordering::Relaxed);
                         collector.progress()
                     }
                     _ => Ok(()),
@@ -300,7 +301,7 @@ fn read<F: Feed>(
     asked: &AtomicBool,
     mut progress: impl FnMut(&F),
 ) -> F {
-    let mut handed_on: VecDeque<Arc<Portion>> = VecDeque::new();
+    let mut emitted: VecDeque<Arc<Portion>> = VecDeque::new();
     let mut portion = Vec::new();
     let (mut frames, mut bytes) = (0, 0);
     loop {
@@ -320,27 +321,27 @@ fn read<F: Feed>(
                 .sum::<usize>();
             portion.push(work);
         }
-        let full = frames >= HANDED_ON || bytes >= HANDED_ON_BYTES || portion.len() >= HANDED_ON_RUNS;
-        let so_far = asked.swap(false, Ordering::Relaxed);
-        if full || so_far || now.is_some() || !goes_on && !portion.is_empty() {
+        let full = frames >= HANDED_ON || bytes >= HANDED_ON_BYTES || portion.len() >= MAX_BATCH_RUNS;
+        let snapshot = asked.swap(false, Ordering::Relaxed);
+        if full || snapshot || now.is_some() || !goes_on && !portion.is_empty() {
             let all = Arc::new(Portion {
                 works: std::mem::take(&mut portion),
                 now,
-                so_far,
+                snapshot,
             });
             (frames, bytes) = (0, 0);
             for part in &to_parts {
                 // A part that is gone has panicked: joining it tells.
                 let _ = part.send(Arc::clone(&all));
             }
-            handed_on.push_back(all);
+            emitted.push_back(all);
             progress(&feed);
         }
         if ended || stop.load(Ordering::Relaxed) {
             return feed;
         }
-        while handed_on.front().is_some_and(|work| Arc::strong_count(work) == 1) {
-            for work in handed_on
+        while emitted.front().is_some_and(|work| Arc::strong_count(work) == 1) {
+            for work in emitted
                 .pop_front()
                 .and_then(Arc::into_inner)
                 .into_iter()
@@ -358,7 +359,7 @@ struct Portion {
     /// Behind them, time has come so far.
     now: Option<Nanos>,
     /// Behind them, each part is to say how its flows stand.
-    so_far: bool,
+    snapshot: bool,
 }
 
 fn analyse(
@@ -371,14 +372,14 @@ fn analyse(
         for work in &portion.works {
             part.take(work);
         }
-        let (now, so_far) = (portion.now, portion.so_far);
+        let (now, snapshot) = (portion.now, portion.snapshot);
         drop(portion);
         part.analyse();
         if let Some(now) = now {
             part.analysis.advance_to(now);
         }
-        if so_far {
-            part.analysis.tell_so_far(MOST_SO_FAR);
+        if snapshot {
+            part.analysis.take_snapshot(MAX_SNAPSHOT);
         }
         // How far this part has come is a result, too: others wait for it.
         let _ = results.send((index, part.analysis.take_output()));
@@ -411,7 +412,7 @@ impl Part {
         let all = work.run.range.clone();
         let mut from = all.start;
         loop {
-            let to = (from + TOGETHER).min(all.end);
+            let to = (from + FRAME_BATCH).min(all.end);
             self.decoder.decode(work, from..to, &mut self.batch);
             // Where inputs take turns, runs are short: their packets are analysed together all the same.
             if self.batch.len() >= self.together {
@@ -428,7 +429,7 @@ impl Part {
     fn analyse(&mut self) {
         self.analysis.push(&self.batch);
         if !self.batch.packets.is_empty() {
-            self.together = TOGETHER;
+            self.together = FRAME_BATCH;
         }
         self.batch.clear();
         if let Some(now) = self.decoder.now() {
@@ -439,7 +440,7 @@ impl Part {
     /// Before the end: the rows of some of the flows, so that they are not all held at once; `None` when there are no more.
     fn close(&mut self) -> Option<Output> {
         self.analyse();
-        let more = self.analysis.close_flows(CLOSED_TOGETHER);
+        let more = self.analysis.close_flows(CLOSE_BATCH);
         more.then(|| self.analysis.take_output())
     }
 

@@ -11,10 +11,10 @@ pub const WIDEST: Nanos = Nanos(1_000_000);
 /// The narrowest: at 100 Gbit/s it has 30 packets of 4 KB.
 const NARROWEST: Nanos = Nanos(10_000);
 /// There are at least so many bins.
-const LEAST_BINS: u64 = 250;
+const MIN_BINS: u64 = 250;
 /// So much of a capture is looked at: about a tenth of a second. A capture that is longer and covers less than what the
 /// widest bin takes until then (at 100 Gbit/s 256 MB are 20 ms of whole packets) is taken to be as long as its size says.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// The width of a bin for these captures.
 pub fn bin(paths: &[PathBuf]) -> Nanos {
@@ -23,7 +23,7 @@ pub fn bin(paths: &[PathBuf]) -> Nanos {
 
 /// The widest of 1, 2, 5, 10, ... us with which a run of this length has enough bins.
 fn bin_of(length: Nanos) -> Nanos {
-    let wanted = Nanos(length.0 / LEAST_BINS).clamp(NARROWEST, WIDEST);
+    let wanted = Nanos(length.0 / MIN_BINS).clamp(NARROWEST, WIDEST);
     let mut bin = NARROWEST;
     for power in [10_000, 100_000, 1_000_000] {
         for step in [1, 2, 5] {
@@ -39,7 +39,7 @@ fn bin_of(length: Nanos) -> Nanos {
 /// From the first frame of all captures to the last, or a time that is long enough for the widest bin. `None` where one of them can
 /// be read only once.
 fn length(paths: &[PathBuf]) -> Option<Nanos> {
-    let long = Nanos(WIDEST.0 * LEAST_BINS);
+    let long = Nanos(WIDEST.0 * MIN_BINS);
     let (mut first, mut last) = (Nanos(u64::MAX), Nanos(0));
     for path in paths {
         if path.as_path() == Path::new("-") || !path.is_file() {
@@ -72,7 +72,7 @@ fn times(path: &Path, long: Nanos) -> Option<(Nanos, Nanos)> {
         if first <= last && last.since(first) >= long {
             break;
         }
-        if bytes >= MOST_BYTES {
+        if bytes >= MAX_BYTES {
             let size = reader.progress().total.unwrap_or(bytes).max(bytes);
             let covered = last.since(first).0;
             last = Nanos(first.0.saturating_add(covered.saturating_mul(size / bytes)));

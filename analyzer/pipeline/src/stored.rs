@@ -15,7 +15,7 @@ use roce_report::json;
 use crate::error::Error;
 use crate::folder::DOCUMENT;
 
-/// Whether a folder holds results, or what an interrupted run left of them.
+/// True if a folder holds results, or what an interrupted run left of them.
 pub fn is_dataset(dir: &Path) -> bool {
     dir.join(DOCUMENT).is_file() || TABLES.iter().any(|table| dir.join(table).is_dir())
 }

@@ -4,7 +4,7 @@ use roce_capture::{Interface, Summary};
 use roce_model::{RunSummary, TapRow};
 
 use crate::align::{Alignment, Clock};
-use crate::clock::Begun;
+use crate::clock::RunStart;
 use crate::run::Done;
 use crate::taps::Taps;
 
@@ -20,7 +20,7 @@ impl<F> Done<F> {
     /// The summary of a run, but for its inputs, options and verdicts. `name` is that of an input.
     pub(crate) fn summary(
         &self,
-        begun: Begun,
+        begun: RunStart,
         inputs: &[Read<'_>],
         name: impl Fn(usize) -> String,
         alignment: &Alignment,

@@ -25,7 +25,7 @@ impl Apart {
         Self { clocks, pairs }
     }
 
-    /// Whether the two inputs saw the same packets.
+    /// True if the two inputs saw the same packets.
     pub(crate) fn are(&self, a: usize, b: usize) -> bool {
         let clock = |input: usize| self.clocks.get(input).copied().flatten();
         clock(a)
@@ -70,7 +70,7 @@ pub(crate) struct Stamps {
 
 impl Stamps {
     /// So many frames like the two before them, ...
-    const LEAST: u64 = 16;
+    const MIN_FRAMES: u64 = 16;
     /// ... and one in so many of all, show that stamps are coarse, or that frames were stamped in batches.
     const SHARE: u64 = 8;
 
@@ -99,7 +99,7 @@ impl Stamps {
 
     /// The resolution that they show, in ns; 0: no coarse one.
     fn shown(self) -> u64 {
-        let coarse = self.alike >= Self::LEAST && self.alike.saturating_mul(Self::SHARE) >= self.frames;
+        let coarse = self.alike >= Self::MIN_FRAMES && self.alike.saturating_mul(Self::SHARE) >= self.frames;
         self.step.filter(|_| coarse).unwrap_or_default()
     }
 }
@@ -126,13 +126,13 @@ struct Lag {
 }
 
 /// Of captures that have ended, so many of the latest are looked at for one that goes on.
-const MOST_ENDED: usize = 64;
+const MAX_ENDED: usize = 64;
 
-/// Mirrored frames come late by so many at most; further back, the mirror began anew.
+/// Mirrored frames come late by so many at most; further back, the mirror started again.
 const MIRROR_REORDERING: u32 = 64;
 
-/// Mirror sessions told apart: a capture could name as many as it has frames.
-const MOST_MIRRORS: usize = 4096;
+/// Mirror sessions distinguished: a capture could name as many as it has frames.
+const MAX_MIRRORS: usize = 4096;
 
 impl Taps {
     /// No taps yet; the interfaces or captures named together in `lags` will share one, and inputs that are `apart` none.
@@ -201,7 +201,7 @@ impl Taps {
     /// shortly before.
     fn continued(&mut self, input: usize, of: &Interface, time: Nanos) -> Option<TapId> {
         let ended = self.ended.get_mut(&(of.link, of.name.clone()))?;
-        let begin = ended.len().saturating_sub(MOST_ENDED);
+        let begin = ended.len().saturating_sub(MAX_ENDED);
         let at = ended.get(begin..)?.iter().rposition(|tap| {
             let Some(tap) = self.list.get(tap.0 as usize) else {
                 return false;
@@ -243,7 +243,7 @@ impl Taps {
         let key = (base, mirror.kind, mirror.session);
         let tap = match self.mirrors.get(&key) {
             Some(tap) => *tap,
-            None if self.mirrors.len() >= MOST_MIRRORS => return (base, 0),
+            None if self.mirrors.len() >= MAX_MIRRORS => return (base, 0),
             None => {
                 let input = self.list.get(base.0 as usize).map_or(0, |tap| tap.input);
                 let tap = self.add(input, of, Some((mirror.kind, mirror.session)));
@@ -263,7 +263,7 @@ impl Taps {
                     // It came late: it had been counted as lost.
                     state.mirror_lost = state.mirror_lost.saturating_sub(1);
                 } else {
-                    // A large jump is a mirror that began anew, not a loss.
+                    // A large jump is a mirror that started again, not a loss.
                     lost = u64::from(if ahead < 1 << 16 { ahead } else { 0 });
                     state.mirror_lost += lost;
                     state.sequence = Some(sequence);
@@ -478,7 +478,7 @@ mod tests {
         assert_eq!(taps.mirror(base, &eth0, &mirror(2), Nanos(4)), (tap, 0));
         assert_eq!(taps.mirror(base, &eth0, &mirror(4), Nanos(5)), (tap, 0));
         assert_eq!(taps.rows(|_| String::new())[1].mirror_lost, 1);
-        // A mirror that begins anew lost nothing that could be counted.
+        // A mirror that starts again lost nothing that could be counted.
         assert_eq!(taps.mirror(base, &eth0, &mirror(1 << 31), Nanos(6)), (tap, 0));
         assert_eq!(taps.mirror(base, &eth0, &mirror(0), Nanos(7)), (tap, 0));
     }

@@ -135,9 +135,9 @@ impl Btf {
         })
     }
 
-    fn of(&self, number: u32) -> Option<Type<'_>> {
+    fn type_of(&self, number: u32) -> Option<Type<'_>> {
         let Some(index) = number.checked_sub(self.first) else {
-            return self.base.as_ref()?.of(number);
+            return self.base.as_ref()?.type_of(number);
         };
         let start = *self.starts.get(index as usize)?;
         Some(Type {
@@ -159,7 +159,7 @@ impl Btf {
     /// The type of that name and one of these kinds: the module's own before those of vmlinux.
     fn find(&self, name: &str, kinds: &[u32]) -> Option<Type<'_>> {
         let own = (self.first..).take(self.starts.len()).find_map(|number| {
-            let found = self.of(number)?;
+            let found = self.type_of(number)?;
             (kinds.contains(&found.kind()) && self.text(found.name) == Some(name)).then_some(found)
         });
         match (own, &self.base) {
@@ -215,7 +215,7 @@ impl Btf {
     fn resolved(&self, mut number: u32) -> Option<Type<'_>> {
         // Chains are short; a circle would be a broken file.
         for _ in 0..32 {
-            let found = self.of(number)?;
+            let found = self.type_of(number)?;
             match found.kind() {
                 kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::TYPE_TAG => number = found.other,
                 _ => return Some(found),

@@ -35,17 +35,17 @@ impl Missing {
     ///
     /// # Errors
     /// The kernel does not say.
-    pub fn of_this_process() -> Result<Option<Self>, ProbeError> {
+    pub fn find() -> Result<Option<Self>, ProbeError> {
         let sets = own()?;
         // CAP_SYS_ADMIN stands for BPF and PERFMON, as in the kernel.
         let mut effective = sets.effective;
         if effective.contains(CapabilitySet::SYS_ADMIN) {
             effective |= CapabilitySet::BPF | CapabilitySet::PERFMON;
         }
-        Ok(Self::of(effective, &program()))
+        Ok(Self::from_set(effective, &program()))
     }
 
-    fn of(effective: CapabilitySet, program: &str) -> Option<Self> {
+    fn from_set(effective: CapabilitySet, program: &str) -> Option<Self> {
         let names: Vec<_> = NEEDED
             .iter()
             .filter(|(capability, ..)| !effective.contains(*capability))
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn one_missing_is_named_with_the_way_to_grant_it() {
         let most = CapabilitySet::NET_RAW | CapabilitySet::BPF | CapabilitySet::NET_ADMIN;
-        let missing = Missing::of(most, "/usr/bin/x").unwrap();
+        let missing = Missing::from_set(most, "/usr/bin/x").unwrap();
         assert_eq!(missing.names().collect::<Vec<_>>(), ["cap_perfmon"]);
         let text = missing.to_string();
         assert!(text.contains("missing cap_perfmon (reading"), "{text}");
@@ -128,6 +128,6 @@ mod tests {
             text.ends_with("`sudo setcap cap_net_raw,cap_bpf,cap_perfmon,cap_net_admin+ep /usr/bin/x`"),
             "{text}"
         );
-        assert_eq!(Missing::of(most | CapabilitySet::PERFMON, "x"), None);
+        assert_eq!(Missing::from_set(most | CapabilitySet::PERFMON, "x"), None);
     }
 }

@@ -22,7 +22,7 @@ impl ClockOffset {
             let before = nanos(clock_gettime(ClockId::Monotonic));
             let real = nanos(clock_gettime(ClockId::Realtime));
             let after = nanos(clock_gettime(ClockId::Monotonic));
-            Self::of(before, real, after)
+            Self::from_readings(before, real, after)
         };
         let mut best = reading();
         for _ in 1..READINGS {
@@ -35,7 +35,7 @@ impl ClockOffset {
     }
 
     /// The realtime was read between two readings of the monotonic one.
-    fn of(before: i64, real: i64, after: i64) -> Self {
+    fn from_readings(before: i64, real: i64, after: i64) -> Self {
         let half = (after - before) / 2;
         Self {
             nanos: real - (before + half),
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn the_middle_counts() {
         // Monotonic 100 and 140 around realtime 5,000: it belongs to 120, give or take 20.
-        let offset = ClockOffset::of(100, 5_000, 140);
+        let offset = ClockOffset::from_readings(100, 5_000, 140);
         assert_eq!(offset.nanos, 4_880);
         assert_eq!(offset.uncertainty, Nanos(21));
         assert_eq!(offset.realtime(130), Nanos(5_010));

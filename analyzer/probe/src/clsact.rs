@@ -85,7 +85,7 @@ impl Clsact {
         Ok(answer)
     }
 
-    /// Whether there are filters in one direction. An answer that cannot be read counts as yes.
+    /// True if there are filters in one direction. An answer that cannot be read counts as yes.
     fn is_used(&self, parent: u32) -> io::Result<bool> {
         let answer = self.ask(GET_FILTER, DUMP, 0, parent)?;
         let first = kind(&answer);

@@ -58,7 +58,7 @@ impl Counters {
     /// Reads them all and adds an event for each that has moved since the poll before; `time` is now, on the capture's clock.
     ///
     /// What cannot be read is left out: devices come and go, and drivers show files that they cannot fill. A counter that falls
-    /// was set back, by the driver or by a person: it begins anew.
+    /// was set back, by the driver or by a person: it starts again.
     pub fn poll(&mut self, time: Nanos, into: &mut Vec<HostEvent>) {
         let first = self.last.is_empty();
         for reading in self.readings() {

@@ -19,7 +19,7 @@ const CLASSIFIERS: [(&str, TcAttachType); 2] = [
     ("roce_egress", TcAttachType::Egress),
 ];
 
-/// Whether the kernel has links for classifiers.
+/// True if the kernel has links for classifiers.
 pub(crate) fn has_links() -> bool {
     KernelVersion::current().is_ok_and(|running| running >= KernelVersion::new(6, 6, 0))
 }

@@ -34,7 +34,7 @@ pub(crate) struct Names(HashMap<u32, Arc<str>>);
 
 impl Names {
     /// Of the first of these that has the enumeration; without `prefix`, in lower case if so wanted.
-    fn of(kernels: &[Arc<Btf>], enumeration: &str, prefix: &str, lower: bool) -> Self {
+    fn from_enumeration(kernels: &[Arc<Btf>], enumeration: &str, prefix: &str, lower: bool) -> Self {
         let found = kernels
             .iter()
             .map(|btf| btf.enumeration(enumeration))
@@ -83,20 +83,20 @@ impl KernelTypes {
         if all.is_empty() {
             all.push(vmlinux);
         }
-        Ok(Self::of(&all))
+        Ok(Self::from_kernels(&all))
     }
 
-    fn of(all: &[Arc<Btf>]) -> Self {
+    fn from_kernels(all: &[Arc<Btf>]) -> Self {
         let mut layout = Layout::UNKNOWN;
         for (offset, structure, path) in layout.each() {
             let found = all.iter().find_map(|btf| btf.offset(structure, path));
             *offset = found.unwrap_or(ABSENT);
         }
-        let drop_reasons = Names::of(all, "skb_drop_reason", "SKB_DROP_REASON_", false);
+        let drop_reasons = Names::from_enumeration(all, "skb_drop_reason", "SKB_DROP_REASON_", false);
         Self {
             layout,
-            async_events: Names::of(all, "ib_event_type", "IB_EVENT_", true),
-            cm_events: Names::of(all, "rdma_cm_event_type", "RDMA_CM_EVENT_", true),
+            async_events: Names::from_enumeration(all, "ib_event_type", "IB_EVENT_", true),
+            cm_events: Names::from_enumeration(all, "rdma_cm_event_type", "RDMA_CM_EVENT_", true),
             no_reason: drop_reasons.number("NOT_SPECIFIED").unwrap_or(u32::MAX),
             drop_reasons,
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use roce_model::{HostChange, Process, Qpn};
 
 /// Queue pairs that are remembered; beyond that, new ones are not.
-const MOST: usize = 1 << 20;
+const MAX_QUEUE_PAIRS: usize = 1 << 20;
 
 #[derive(Default)]
 pub(crate) struct Owners(HashMap<(Arc<str>, Qpn), Process>);
@@ -23,7 +23,7 @@ impl Owners {
         let key = |qpn: &Qpn| (Arc::from(device.unwrap_or_default()), *qpn);
         match change {
             HostChange::Created { qpn, .. } => {
-                if self.0.len() < MOST {
+                if self.0.len() < MAX_QUEUE_PAIRS {
                     self.0.insert(key(qpn), running.clone());
                 }
                 Some(running)

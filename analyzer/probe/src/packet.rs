@@ -15,7 +15,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    fn of(number: u32) -> Self {
+    fn from_number(number: u32) -> Self {
         if number == roce_abi::Direction::Egress as u32 {
             Self::Egress
         } else {
@@ -46,7 +46,7 @@ const ADDRESSES: usize = 12;
 
 impl<'a> PacketRecord<'a> {
     /// The packet of a record; `None` for what is no record.
-    pub(crate) fn of(bytes: &'a [u8], clock: ClockOffset) -> Option<Self> {
+    pub(crate) fn parse(bytes: &'a [u8], clock: ClockOffset) -> Option<Self> {
         let head: PacketHead = read(bytes)?;
         let start = size_of::<PacketHead>();
         let frame = bytes.get(start..start + usize::from(head.captured))?;
@@ -57,7 +57,7 @@ impl<'a> PacketRecord<'a> {
         Some(Self {
             time: clock.realtime(head.time),
             interface: head.interface,
-            direction: Direction::of(head.direction),
+            direction: Direction::from_number(head.direction),
             original: head.original + if tag.is_some() { 4 } else { 0 },
             tag,
             bytes: frame,
@@ -96,7 +96,7 @@ pub struct FlowCount {
 
 impl FlowCount {
     /// The sum over all CPUs.
-    pub(crate) fn of<'a>(key: &FlowKey, by_cpu: impl IntoIterator<Item = &'a FlowCounts>) -> Self {
+    pub(crate) fn sum<'a>(key: &FlowKey, by_cpu: impl IntoIterator<Item = &'a FlowCounts>) -> Self {
         let mut counts = FlowCounts::default();
         for cpu in by_cpu {
             counts.packets += cpu.packets;
@@ -113,7 +113,7 @@ impl FlowCount {
             destination: Address::v6(key.destination),
             qpn: Qpn::new(key.qpn),
             interface: key.interface,
-            direction: Direction::of(key.direction),
+            direction: Direction::from_number(key.direction),
             counts,
         }
     }
@@ -153,7 +153,7 @@ mod tests {
         };
         let bytes: Vec<u8> = (0..20).collect();
         let plain = record(0, &bytes);
-        let packet = PacketRecord::of(&plain, clock).unwrap();
+        let packet = PacketRecord::parse(&plain, clock).unwrap();
         let mut frame = Vec::new();
         packet.frame(&mut frame);
         assert_eq!(frame, bytes);
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(packet.direction, Direction::Egress);
 
         let tagged = record(0x8100, &bytes);
-        let packet = PacketRecord::of(&tagged, clock).unwrap();
+        let packet = PacketRecord::parse(&tagged, clock).unwrap();
         frame.clear();
         packet.frame(&mut frame);
         // Twelve bytes of addresses, EtherType 0x8100, priority 3 and VLAN 5, the rest.
@@ -177,8 +177,8 @@ mod tests {
     fn a_record_that_claims_more_than_it_has_is_none() {
         let clock = ClockOffset::measure();
         let whole = record(0, &[1; 96]);
-        assert!(PacketRecord::of(&whole, clock).is_some());
-        assert!(PacketRecord::of(&whole[..32 + 95], clock).is_none());
-        assert!(PacketRecord::of(&whole[..31], clock).is_none());
+        assert!(PacketRecord::parse(&whole, clock).is_some());
+        assert!(PacketRecord::parse(&whole[..32 + 95], clock).is_none());
+        assert!(PacketRecord::parse(&whole[..31], clock).is_none());
     }
 }

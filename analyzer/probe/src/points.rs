@@ -38,14 +38,14 @@ pub const UNSEEN: &[&str] = &[
 
 /// How a program is attached.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum AttachKind {
     Function,
     Tracepoint,
 }
 
 struct Point {
     program: &'static str,
-    way: Way,
+    way: AttachKind,
     at: &'static str,
     unseen: &'static str,
     /// A field that the program cannot do without.
@@ -60,7 +60,7 @@ const fn function(
 ) -> Point {
     Point {
         program,
-        way: Way::Function,
+        way: AttachKind::Function,
         at,
         unseen,
         needs,
@@ -161,7 +161,7 @@ const MLX5: &str = "/sys/module/mlx5_ib";
 const TROUBLE: [Point; 7] = [
     Point {
         program: "cm_event",
-        way: Way::Tracepoint,
+        way: AttachKind::Tracepoint,
         at: "cm_event_handler",
         unseen: "events of the connection manager",
         needs: |layout| layout.cm_event,
@@ -195,7 +195,7 @@ const TROUBLE: [Point; 7] = [
     ),
     Point {
         program: "dropped",
-        way: Way::Tracepoint,
+        way: AttachKind::Tracepoint,
         at: "kfree_skb",
         unseen: "packets that the kernel drops",
         needs: |layout| layout.buffer_network,
@@ -275,14 +275,14 @@ fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program, Progra
 fn attach_one(ebpf: &mut Ebpf, point: &Point) -> Result<(), ProgramError> {
     let program = program(ebpf, point.program)?;
     match point.way {
-        Way::Function => {
+        AttachKind::Function => {
             let probe: &mut KProbe = program.try_into()?;
             if probe.fd().is_err() {
                 probe.load()?;
             }
             probe.attach(point.at, 0)?;
         }
-        Way::Tracepoint => {
+        AttachKind::Tracepoint => {
             let tracepoint: &mut RawTracePoint = program.try_into()?;
             tracepoint.load()?;
             tracepoint.attach(point.at)?;

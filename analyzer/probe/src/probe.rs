@@ -28,9 +28,9 @@ static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!("../../../ebpf/o
 static OBJECT: Option<&[u8]> = None;
 
 /// How many records are read in one call at most, so that it ends however fast new ones come.
-const MOST_RECORDS: usize = 1 << 16;
+const MAX_RECORDS: usize = 1 << 16;
 
-/// How often the clocks are compared anew: the realtime clock can be set.
+/// How often the clocks are compared again: the realtime clock can be set.
 const CLOCK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Which packets the classifier sends, besides counting all.
@@ -54,7 +54,7 @@ pub struct Options {
     pub packets: Packets,
     /// Room for packet records on their way, in bytes; rounded up to a power of two.
     pub packet_buffer: u32,
-    /// Whether the life and troubles of queue pairs are reported.
+    /// True if the life and troubles of queue pairs are reported.
     pub host_events: bool,
     /// Where libibverbs is, for kernels without kprobes; `None`: where distributions put it. Processes that use another file (in a
     /// container, say) are not seen.
@@ -118,7 +118,7 @@ impl Probe {
                 architecture: std::env::consts::ARCH,
             })?),
         };
-        if let Some(missing) = Missing::of_this_process()? {
+        if let Some(missing) = Missing::find()? {
             return Err(ProbeError::Capabilities(missing));
         }
         let types = options.host_events.then(KernelTypes::read).transpose()?;
@@ -179,7 +179,7 @@ impl Probe {
         capability::drop_all(self.has_filters())
     }
 
-    /// Whether there are filters to be removed when it is dropped, which takes CAP_NET_ADMIN. Links go by themselves.
+    /// True if there are filters to be removed when it is dropped, which takes CAP_NET_ADMIN. Links go by themselves.
     pub fn has_filters(&self) -> bool {
         self.filters && self.watches
     }
@@ -213,7 +213,7 @@ impl Probe {
             return Ok(());
         };
         let mut last = None;
-        for _ in 0..MOST_RECORDS {
+        for _ in 0..MAX_RECORDS {
             let Some(item) = self.events.next() else { break };
             if let Some(event) = records.event(&item, self.clock) {
                 last = Some(event.time);
@@ -234,15 +234,15 @@ impl Probe {
         Ok(())
     }
 
-    /// Hands on the packet records that wait, in order, and returns how many packets found no room since it was called before.
+    /// Emits the packet records that wait, in order, and returns how many packets found no room since it was called before.
     ///
     /// # Errors
     /// The losses cannot be read.
     pub fn packets(&mut self, mut each: impl FnMut(PacketRecord<'_>)) -> Result<u64, ProbeError> {
         self.keep_time();
-        for _ in 0..MOST_RECORDS {
+        for _ in 0..MAX_RECORDS {
             let Some(item) = self.packets.next() else { break };
-            if let Some(packet) = PacketRecord::of(&item, self.clock) {
+            if let Some(packet) = PacketRecord::parse(&item, self.clock) {
                 each(packet);
             }
         }
@@ -259,7 +259,7 @@ impl Probe {
     pub fn counts(&self) -> Result<Vec<FlowCount>, ProbeError> {
         let counted = self.flows.iter().map(|entry| {
             let (key, by_cpu) = entry.map_err(|source| failed("FLOW_COUNTS", source))?;
-            Ok(FlowCount::of(&key, by_cpu.iter()))
+            Ok(FlowCount::sum(&key, by_cpu.iter()))
         });
         counted.collect()
     }

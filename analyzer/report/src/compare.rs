@@ -286,7 +286,7 @@ impl Outcome {
         }
     }
 
-    /// Whether it stands out of the noise and matters.
+    /// True if it stands out of the noise and matters.
     pub const fn stands_out(self) -> bool {
         matches!(self, Self::Worse | Self::Better | Self::Different)
     }
@@ -351,12 +351,12 @@ pub struct FindingChange {
 }
 
 impl FindingChange {
-    /// Whether it is a warning or more, was none before, and is not so for a few events alone.
+    /// True if it is a warning or more, was none before, and is not so for a few events alone.
     pub fn is_regression(&self) -> bool {
         self.is_new() && !self.may_be_chance
     }
 
-    /// Whether it is a warning or more, and was none before.
+    /// True if it is a warning or more, and was none before.
     pub(crate) fn is_new(&self) -> bool {
         self.a < Some(Severity::Warning) && self.b >= Some(Severity::Warning)
     }
@@ -440,7 +440,7 @@ impl Comparison {
             .count()
     }
 
-    /// Whether something that stands out is worse by `least` (0.05 is 5 %) or more of A's value, or a finding of warning or worse is new.
+    /// True if something that stands out is worse by `least` (0.05 is 5 %) or more of A's value, or a finding of warning or worse is new.
     pub fn has_regression(&self, least: f64) -> bool {
         !self.regressions(least).is_empty()
     }

@@ -129,7 +129,7 @@ pub(crate) fn rdma_of(devices: &Devices, interface: &str) -> Vec<String> {
     found
 }
 
-/// Whether the kernel itself does what a device does, so that its packets pass the kernel's interfaces.
+/// True if the kernel itself does what a device does, so that its packets pass the kernel's interfaces.
 fn is_software(device: &RdmaDevice) -> bool {
     matches!(
         device.attachment.driver.as_deref(),

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use roce_model::{
     Address, CnpReceiver, Columns, Cut, FlowId, FlowRow, InputSummary, Layer, Nanos, Opcode, Qpn, RunSummary,
-    Sink, Span, TapId, TapRow, TimelineColumns, TimelineRow, Totals,
+    Sink, Span, TapId, TapRow, TimelineColumns, TimelineRow, Totals, Vantage,
 };
 
 mod concluded;
@@ -117,7 +117,7 @@ pub(crate) fn incast() -> Made {
             peer_flow_id: Some(FlowId(u64::from(sender) + 0x101)),
             pairing: Some(if sender == 0 { "cm" } else { "psn" }),
             pairing_matches: (sender > 0).then_some(120),
-            vantage: Some("receiver"),
+            vantage: Some(Vantage::Receiver),
             ack_time_is: Some("turnaround"),
             ack_rtt_count: 100,
             ack_rtt_p50_ns: Some(1_500 + 100 * u64::from(sender)),

@@ -22,22 +22,22 @@ use serde::Serialize;
 
 use crate::schema::TABLES;
 use crate::{Error, json};
-use gather::Gathered;
+use gather::GatheredSeries;
 use moments::{Moments, event};
 use pack::{Packed, Place};
 use page::Block;
 use series::{METRICS, Rule};
 
 /// Rows of flows that go into the page; while rows come, a quarter more are kept.
-const MOST_FLOWS: usize = 1 << 14;
+const MAX_FLOWS: usize = 1 << 14;
 /// Destinations whose senders are drawn.
-const MOST_DESTINATIONS: usize = 32;
+const MAX_DESTINATIONS: usize = 32;
 
 /// Writes the page when the run ends.
 #[derive(Debug)]
 pub struct HtmlReport<W> {
     out: W,
-    gathered: Gathered,
+    gathered: GatheredSeries,
     moments: Moments,
     flows: Vec<FlowRow>,
     flows_seen: u64,
@@ -48,7 +48,7 @@ impl<W: Write> HtmlReport<W> {
     pub fn new(out: W) -> Self {
         Self {
             out,
-            gathered: Gathered::new(Nanos(0)),
+            gathered: GatheredSeries::new(Nanos(0)),
             moments: Moments::new(),
             flows: Vec::new(),
             flows_seen: 0,
@@ -62,8 +62,8 @@ impl<W: Write> HtmlReport<W> {
 
     /// The rows that matter most, and no more of them than there is room for.
     fn keep_flows(&mut self) {
-        if self.flows.len() > MOST_FLOWS {
-            self.flows.select_nth_unstable_by_key(MOST_FLOWS, |row| {
+        if self.flows.len() > MAX_FLOWS {
+            self.flows.select_nth_unstable_by_key(MAX_FLOWS, |row| {
                 (
                     std::cmp::Reverse((signs(row) > 0, row.wire_bytes)),
                     row.flow_id,
@@ -72,7 +72,7 @@ impl<W: Write> HtmlReport<W> {
                     row.first_time,
                 )
             });
-            self.flows.truncate(MOST_FLOWS);
+            self.flows.truncate(MAX_FLOWS);
         }
     }
 
@@ -183,7 +183,7 @@ impl<W: Write> HtmlReport<W> {
             packed.series(flow.series, &axis);
         }
         let kept = kept.len();
-        let crowded = self.gathered.crowded(MOST_DESTINATIONS);
+        let crowded = self.gathered.crowded(MAX_DESTINATIONS);
         packed.number(crowded.len() as u64);
         for (tap, destination, series) in crowded {
             packed.number(u64::from(tap.0));
@@ -196,7 +196,7 @@ impl<W: Write> HtmlReport<W> {
 
 impl<W: Write> Sink for HtmlReport<W> {
     fn begin(&mut self, bin: Nanos) -> Result<(), SinkError> {
-        self.gathered = Gathered::new(bin);
+        self.gathered = GatheredSeries::new(bin);
         Ok(())
     }
 
@@ -222,7 +222,7 @@ impl<W: Write> Sink for HtmlReport<W> {
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
         self.flows_seen += rows.len() as u64;
         self.flows.extend_from_slice(rows);
-        if self.flows.len() >= MOST_FLOWS + MOST_FLOWS / 4 {
+        if self.flows.len() >= MAX_FLOWS + MAX_FLOWS / 4 {
             self.keep_flows();
         }
         Ok(())

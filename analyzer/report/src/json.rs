@@ -324,7 +324,7 @@ impl Serialize for Stated<'_> {
     }
 }
 
-/// A list made anew for each reading.
+/// A list made again for each reading.
 struct List<F>(F);
 
 impl<F, I> Serialize for List<F>

@@ -40,8 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let others = [
-        Frame::Pfc(Pfc::of(THERE, 3, 0xffff)),
-        Frame::Pfc(Pfc::of(THERE, 3, 0)),
+        Frame::Pfc(Pfc::new(THERE, 3, 0xffff)),
+        Frame::Pfc(Pfc::new(THERE, 3, 0)),
         Frame::Pause(Pause {
             source: THERE,
             quanta: 100,

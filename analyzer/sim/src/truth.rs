@@ -77,7 +77,7 @@ pub struct Tap {
     pub node: String,
     /// The other end of the link.
     pub neighbour: String,
-    /// Whether it is at a host's NIC; otherwise at a switch's port.
+    /// True if it is at a host's NIC; otherwise at a switch's port.
     pub at_host: bool,
     /// Its capture file.
     pub file: String,
@@ -130,7 +130,7 @@ pub struct Hole {
     /// What happened to its first transmission, whatever can be known of it: `reordered`, `network_lost`, `capture_lost` or
     /// `unresolved`.
     pub cause: HoleClass,
-    /// Whether records of this tap tell the class: the NAK or the resend, the ACK that passes it, the late packet.
+    /// True if records of this tap tell the class: the NAK or the resend, the ACK that passes it, the late packet.
     pub observable: bool,
     /// The PSN before belongs to the same READ request, which is one packet.
     pub continues: bool,
@@ -147,7 +147,7 @@ pub struct LostDownstream {
     pub time: u64,
     /// It was not lost but overtaken.
     pub reordered: bool,
-    /// Whether this tap recorded the NAK.
+    /// True if this tap recorded the NAK.
     pub observable: bool,
 }
 
@@ -160,7 +160,7 @@ pub struct Connection {
     pub name: String,
     /// RC, UC, UD.
     pub service: String,
-    /// Whether the connection manager made it.
+    /// True if the connection manager made it.
     pub cm: bool,
     /// The side that opened it.
     pub a: End,
@@ -204,7 +204,7 @@ pub struct ConnectionAtTap {
     pub b_packets: u64,
     /// Answers recorded, both ways, that name one request: ACKs of something new, and READ responses that begin one.
     pub answers: u64,
-    /// Whether the two flows can be paired from the records alone: an RC connection, both directions recorded, at least
+    /// True if the two flows can be paired from the records alone: an RC connection, both directions recorded, at least
     /// [`Truth::ANSWERS_BY_PORT`] answers where its UDP source port is that of its queue pairs' numbers, otherwise
     /// [`Truth::ANSWERS_BY_PSN`].
     pub observable: bool,
@@ -250,7 +250,7 @@ pub struct Flow {
     pub ce_paced: u64,
     /// CNPs that reached the sender.
     pub cnps_received: u64,
-    /// Whether the sender slows down on CNPs.
+    /// True if the sender slows down on CNPs.
     #[serde(default)]
     pub reacts: bool,
     /// SEND and WRITE packets lost, each transmission.

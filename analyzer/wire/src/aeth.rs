@@ -73,7 +73,7 @@ impl Aeth {
         match self.0[0] >> 5 {
             0 => AethKind::Ack { credits: low },
             1 => AethKind::RnrNak { timer: RnrTimer(low) },
-            3 => match Nak::of(low) {
+            3 => match Nak::from_code(low) {
                 Some(nak) => AethKind::Nak(nak),
                 None => AethKind::Reserved(self.0[0]),
             },
@@ -111,7 +111,7 @@ impl AethKind {
 
 impl Nak {
     /// The reason of a 5-bit NAK code; `None` when it is reserved.
-    pub const fn of(code: u8) -> Option<Self> {
+    pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             0 => Self::PsnSequenceError,
             1 => Self::InvalidRequest,

@@ -19,7 +19,7 @@ pub enum Ecn {
 impl Ecn {
     /// The field of a TOS or traffic class byte.
     #[inline]
-    pub const fn of(traffic_class: u8) -> Self {
+    pub const fn from_traffic_class(traffic_class: u8) -> Self {
         match traffic_class & 3 {
             0 => Self::NotEct,
             1 => Self::Ect1,
@@ -47,9 +47,9 @@ mod tests {
     #[test]
     fn codepoints_are_those_of_rfc_3168() {
         // TOS 106 = 0b011010_10: DSCP 26, ECT(0).
-        assert_eq!(Ecn::of(106), Ecn::Ect0);
-        assert_eq!(Ecn::of(0b11), Ecn::Ce);
-        assert_eq!(Ecn::of(0b01), Ecn::Ect1);
-        assert_eq!(Ecn::of(0xfc), Ecn::NotEct);
+        assert_eq!(Ecn::from_traffic_class(106), Ecn::Ect0);
+        assert_eq!(Ecn::from_traffic_class(0b11), Ecn::Ce);
+        assert_eq!(Ecn::from_traffic_class(0b01), Ecn::Ect1);
+        assert_eq!(Ecn::from_traffic_class(0xfc), Ecn::NotEct);
     }
 }

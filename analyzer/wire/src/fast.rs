@@ -31,63 +31,62 @@ pub fn decode(link: LinkType, frame: &[u8], original: u32) -> Option<Roce> {
 #[inline]
 pub fn decode_into(link: LinkType, frame: &[u8], original: u32, into: &mut Roce) -> bool {
     match link {
-        LinkType::ETHERNET => of_ethernet(frame, original, into).is_some(),
-        _ => of_other(link, frame, original, into).is_some(),
+        LinkType::ETHERNET => decode_ethernet(frame, original, into).is_some(),
+        _ => decode_other(link, frame, original, into).is_some(),
     }
 }
 
-fn of_other(link: LinkType, frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
+fn decode_other(link: LinkType, frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
     match link {
         LinkType::LINUX_SLL2 => {
             let sll = LinuxSll2(frame.first_chunk()?);
-            of_cooked::<20>(sll.device_type(), sll.protocol(), frame, original, into)
+            decode_cooked::<20>(sll.device_type(), sll.protocol(), frame, original, into)
         }
         LinkType::LINUX_SLL => {
             let sll = LinuxSll(frame.first_chunk()?);
-            of_cooked::<16>(sll.device_type(), sll.protocol(), frame, original, into)
+            decode_cooked::<16>(sll.device_type(), sll.protocol(), frame, original, into)
         }
-        LinkType::RAW => {
-            of_ipv4::<0>(frame, original, None, into).or_else(|| of_ipv6::<0>(frame, original, None, into))
-        }
-        LinkType::IPV4 => of_ipv4::<0>(frame, original, None, into),
-        LinkType::IPV6 => of_ipv6::<0>(frame, original, None, into),
+        LinkType::RAW => decode_ipv4::<0>(frame, original, None, into)
+            .or_else(|| decode_ipv6::<0>(frame, original, None, into)),
+        LinkType::IPV4 => decode_ipv4::<0>(frame, original, None, into),
+        LinkType::IPV6 => decode_ipv6::<0>(frame, original, None, into),
         _ => None,
     }
 }
 
 #[inline]
-fn of_ethernet(frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
+fn decode_ethernet(frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
     match Ethernet(frame.first_chunk()?).ether_type() {
-        ethernet::IPV4 => of_ipv4::<14>(frame, original, None, into),
-        ethernet::IPV6 => of_ipv6::<14>(frame, original, None, into),
-        ethernet::VLAN | ethernet::SERVICE_VLAN => of_tagged(frame, original, into),
-        ethernet::ROCE_V1 => of_grh::<14>(frame, original, None, into),
+        ethernet::IPV4 => decode_ipv4::<14>(frame, original, None, into),
+        ethernet::IPV6 => decode_ipv6::<14>(frame, original, None, into),
+        ethernet::VLAN | ethernet::SERVICE_VLAN => decode_tagged(frame, original, into),
+        ethernet::ROCE_V1 => decode_grh::<14>(frame, original, None, into),
         _ => None,
     }
 }
 
-fn of_tagged(frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
+fn decode_tagged(frame: &[u8], original: u32, into: &mut Roce) -> Option<()> {
     let outer = Vlan(chunk(frame, 14)?);
     let tag = Some(outer.tag());
     match outer.ether_type() {
-        ethernet::IPV4 => return of_ipv4::<18>(frame, original, tag, into),
-        ethernet::IPV6 => return of_ipv6::<18>(frame, original, tag, into),
-        ethernet::ROCE_V1 => return of_grh::<18>(frame, original, tag, into),
+        ethernet::IPV4 => return decode_ipv4::<18>(frame, original, tag, into),
+        ethernet::IPV6 => return decode_ipv6::<18>(frame, original, tag, into),
+        ethernet::ROCE_V1 => return decode_grh::<18>(frame, original, tag, into),
         ethernet::VLAN | ethernet::SERVICE_VLAN => {}
         _ => return None,
     }
     let inner = Vlan(chunk(frame, 18)?);
     let tag = Some(inner.tag());
     match inner.ether_type() {
-        ethernet::IPV4 => of_ipv4::<22>(frame, original, tag, into),
-        ethernet::IPV6 => of_ipv6::<22>(frame, original, tag, into),
-        ethernet::ROCE_V1 => of_grh::<22>(frame, original, tag, into),
+        ethernet::IPV4 => decode_ipv4::<22>(frame, original, tag, into),
+        ethernet::IPV6 => decode_ipv6::<22>(frame, original, tag, into),
+        ethernet::ROCE_V1 => decode_grh::<22>(frame, original, tag, into),
         _ => None,
     }
 }
 
 #[inline]
-fn of_cooked<const AT: u16>(
+fn decode_cooked<const AT: u16>(
     device_type: u16,
     protocol: u16,
     frame: &[u8],
@@ -95,15 +94,20 @@ fn of_cooked<const AT: u16>(
     into: &mut Roce,
 ) -> Option<()> {
     match protocol {
-        ethernet::IPV4 if sll::has_ether_type(device_type) => of_ipv4::<AT>(frame, original, None, into),
-        ethernet::IPV6 if sll::has_ether_type(device_type) => of_ipv6::<AT>(frame, original, None, into),
+        ethernet::IPV4 if sll::has_ether_type(device_type) => decode_ipv4::<AT>(frame, original, None, into),
+        ethernet::IPV6 if sll::has_ether_type(device_type) => decode_ipv6::<AT>(frame, original, None, into),
         _ => None,
     }
 }
 
 /// IPv4 at offset `AT`: 20 + 8 + 12 bytes of headers and 4 more, the ICRC of the shortest packet.
 #[inline]
-fn of_ipv4<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, into: &mut Roce) -> Option<()> {
+fn decode_ipv4<const AT: u16>(
+    frame: &[u8],
+    original: u32,
+    vlan: Option<VlanTag>,
+    into: &mut Roce,
+) -> Option<()> {
     let head: &[u8; 44] = chunk(frame, usize::from(AT))?;
     let ip = Ipv4(chunk(head, 0)?);
     let udp = Udp(chunk(head, 20)?);
@@ -117,7 +121,7 @@ fn of_ipv4<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, in
         return None;
     }
     let bth = Bth(*chunk(head, 28)?);
-    let transport = Transport::of(frame, bth, AT + 28, length, original)?;
+    let transport = Transport::parse(frame, bth, AT + 28, length, original)?;
     *into = Roce {
         source: ip.source(),
         destination: ip.destination(),
@@ -143,7 +147,12 @@ fn of_ipv4<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, in
 
 /// IPv6 at offset `AT`: 40 + 8 + 12 + 4 bytes.
 #[inline]
-fn of_ipv6<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, into: &mut Roce) -> Option<()> {
+fn decode_ipv6<const AT: u16>(
+    frame: &[u8],
+    original: u32,
+    vlan: Option<VlanTag>,
+    into: &mut Roce,
+) -> Option<()> {
     let head: &[u8; 64] = chunk(frame, usize::from(AT))?;
     let ip = Ipv6(chunk(head, 0)?);
     let udp = Udp(chunk(head, 40)?);
@@ -155,7 +164,7 @@ fn of_ipv6<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, in
         return None;
     }
     let bth = Bth(*chunk(head, 48)?);
-    let transport = Transport::of(frame, bth, AT + 48, u32::from(udp.length()), original)?;
+    let transport = Transport::parse(frame, bth, AT + 48, u32::from(udp.length()), original)?;
     *into = Roce {
         source: ip.source(),
         destination: ip.destination(),
@@ -180,7 +189,12 @@ fn of_ipv6<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, in
 }
 
 /// A GRH at offset `AT`: 40 + 12 + 4 bytes. Its payload length is what a UDP length says but for the 8 bytes of UDP.
-fn of_grh<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, into: &mut Roce) -> Option<()> {
+fn decode_grh<const AT: u16>(
+    frame: &[u8],
+    original: u32,
+    vlan: Option<VlanTag>,
+    into: &mut Roce,
+) -> Option<()> {
     let head: &[u8; 56] = chunk(frame, usize::from(AT))?;
     let grh = Grh(chunk(head, 0)?);
     if grh.next_header() != Grh::IBA_TRANSPORT {
@@ -188,7 +202,7 @@ fn of_grh<const AT: u16>(frame: &[u8], original: u32, vlan: Option<VlanTag>, int
     }
     let bth = Bth(*chunk(head, 40)?);
     let length = u32::from(grh.payload_length()) + 8;
-    let transport = Transport::of(frame, bth, AT + 40, length, original)?;
+    let transport = Transport::parse(frame, bth, AT + 40, length, original)?;
     *into = Roce {
         source: grh.source(),
         destination: grh.destination(),
@@ -237,7 +251,7 @@ impl Transport {
         clippy::inline_always,
         reason = "as a call it returns through memory, which costs more than its work"
     )]
-    fn of(frame: &[u8], bth: Bth, at: u16, length: u32, original: u32) -> Option<Self> {
+    fn parse(frame: &[u8], bth: Bth, at: u16, length: u32, original: u32) -> Option<Self> {
         let opcode = bth.opcode();
         let extended_bytes = opcode.extended_bytes();
         let overhead = 8 + 12 + u32::from(extended_bytes) + u32::from(bth.pad_count()) + 4;

@@ -20,7 +20,7 @@ use crate::network::lrh::Lrh;
 use crate::{Bth, Carrier, Roce};
 use crc32fast::Hasher;
 
-/// Whether the invariant CRC of a packet is right.
+/// True if the invariant CRC of a packet is right.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Icrc {
     /// It is.
@@ -134,7 +134,7 @@ fn end_of_payload(roce: &Roce) -> usize {
     usize::from(roce.bth_offset) + roce.transport_bytes() as usize - BYTES
 }
 
-/// Whether the lengths in the headers say that the packet ends where `roce` says.
+/// True if the lengths in the headers say that the packet ends where `roce` says.
 fn lengths_agree(frame: &[u8], roce: &Roce) -> bool {
     let network = usize::from(roce.network_offset);
     let transport = roce.transport_bytes() as usize;

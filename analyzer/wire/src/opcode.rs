@@ -24,7 +24,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// Whether its packets are acknowledged and its PSNs tell losses: RC and XRC. (RD has never been built.)
+    /// True if its packets are acknowledged and its PSNs tell losses: RC and XRC. (RD has never been built.)
     pub const fn is_reliable(self) -> bool {
         matches!(self, Self::Rc | Self::Xrc)
     }
@@ -118,7 +118,7 @@ impl Extended {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of `other` are in the set.
+    /// True if all of `other` are in the set.
     #[inline]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -172,7 +172,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    const fn of(extended: Extended) -> Self {
+    const fn new(extended: Extended) -> Self {
         /// Bytes of the headers of `extended` that come before `header`.
         const fn before(extended: Extended, header: Extended) -> u8 {
             Extended(extended.0 & (header.0 - 1)).bytes()
@@ -259,7 +259,7 @@ const fn entry(code: u8) -> Entry {
             extended: none,
             extended_bytes: 0,
             flags,
-            places: Places::of(none),
+            places: Places::new(none),
         };
     }
     match transport {
@@ -284,7 +284,7 @@ const fn entry(code: u8) -> Entry {
             0
         }
         | if low == 0x0c { READ } else { 0 };
-    let places = Places::of(extended);
+    let places = Places::new(extended);
     Entry {
         operation,
         extended,
@@ -384,7 +384,7 @@ impl Opcode {
         self.entry().operation
     }
 
-    /// Whether the specification (or, for the CNP, its annex) defines it.
+    /// True if the specification (or, for the CNP, its annex) defines it.
     pub fn is_defined(self) -> bool {
         self.entry().flags & DEFINED != 0
     }
@@ -407,43 +407,43 @@ impl Opcode {
         self.entry().places
     }
 
-    /// Whether it carries a PSN of its sender's own request stream.
+    /// True if it carries a PSN of its sender's own request stream.
     #[inline]
     pub fn is_request(self) -> bool {
         self.entry().flags & REQUEST != 0
     }
 
-    /// Whether it answers the other side: its PSN belongs to the other side's requests.
+    /// True if it answers the other side: its PSN belongs to the other side's requests.
     #[inline]
     pub fn is_response(self) -> bool {
         self.entry().flags & RESPONSE != 0
     }
 
-    /// Whether the operation carries application data: SEND, WRITE, ATOMIC WRITE, READ Response.
+    /// True if the operation carries application data: SEND, WRITE, ATOMIC WRITE, READ Response.
     #[inline]
     pub fn carries_data(self) -> bool {
         self.entry().flags & PAYLOAD != 0
     }
 
-    /// Whether it begins a message.
+    /// True if it begins a message.
     #[inline]
     pub fn is_first(self) -> bool {
         self.entry().flags & FIRST != 0
     }
 
-    /// Whether it ends a message.
+    /// True if it ends a message.
     #[inline]
     pub fn is_last(self) -> bool {
         self.entry().flags & LAST != 0
     }
 
-    /// Whether it is a congestion notification, RoCEv2's or InfiniBand's.
+    /// True if it is a congestion notification, RoCEv2's or InfiniBand's.
     #[inline]
     pub const fn is_cnp(self) -> bool {
         matches!(self, Self::CNP | Self::INFINIBAND_CNP)
     }
 
-    /// Whether it is one packet of a READ response.
+    /// True if it is one packet of a READ response.
     #[inline]
     pub fn is_read_response(self) -> bool {
         matches!(self.operation(), Operation::ReadResponse)

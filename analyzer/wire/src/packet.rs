@@ -22,7 +22,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// Whether the packet has an IP header, so that its ECN field and DSCP mean what RFC 3168 and RFC 2474 say.
+    /// True if the packet has an IP header, so that its ECN field and DSCP mean what RFC 3168 and RFC 2474 say.
     #[inline]
     pub const fn has_ip(self) -> bool {
         matches!(self, Self::RoceV2Ipv4 | Self::RoceV2Ipv6)
@@ -82,12 +82,12 @@ impl Through {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of `other` are in the set.
+    /// True if all of `other` are in the set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether the packet came through nothing but its own headers.
+    /// True if the packet came through nothing but its own headers.
     pub const fn is_nothing(self) -> bool {
         self.0 == 0
     }
@@ -194,7 +194,7 @@ impl Roce {
     /// The ECN field of its IP header (of the GRH's traffic class in RoCEv1).
     #[inline]
     pub const fn ecn(&self) -> Ecn {
-        Ecn::of(self.traffic_class)
+        Ecn::from_traffic_class(self.traffic_class)
     }
 
     /// The DSCP of its IP header.

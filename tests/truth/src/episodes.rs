@@ -8,9 +8,9 @@
 //! episode begin earlier and end later, and make one that consists only of them neither right nor wrong.
 //! An `ecn` episode of which an incast covers half is that incast's.
 
-use roce_flow::Thresholds;
 use roce_model::EpisodeRow;
 use roce_sim::truth::Tap;
+use roce_verdict::Thresholds;
 
 use crate::case::Case;
 use crate::score::{Said, Score};

@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_flow::Thresholds;
 use roce_model::{Confidence, FindingRow, Severity};
 use roce_sim::truth::{Finding, HoleClass, PacketKind, Tap, TriggerKind};
+use roce_verdict::Thresholds;
 
 use crate::case::Case;
 use crate::reactions;

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_flow::Thresholds;
 use roce_sim::truth::{End, EpisodeKind, HoleClass, NakKind, PacketKind, Tap, TriggerKind};
+use roce_verdict::Thresholds;
 
 use crate::case::Case;
 

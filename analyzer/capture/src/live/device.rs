@@ -99,7 +99,7 @@ impl Device {
         &self.interface
     }
 
-    /// Whether frames come from libpcap's RDMA sniffer.
+    /// True if frames come from libpcap's RDMA sniffer.
     pub fn is_rdma(&self) -> bool {
         self.is_rdma
     }
@@ -140,7 +140,7 @@ impl Device {
         }
     }
 
-    /// Whether frames came within the patience.
+    /// True if frames came within the patience.
     fn wait(&self) -> Result<bool, Error> {
         let mut waited = [PollFd::new(&self.handle, PollFlags::IN)];
         let patience = Timespec {
@@ -191,7 +191,7 @@ impl End {
         }
     }
 
-    /// Whether all frames up to then were read: `newest` is the latest stamp, and there are `more` in the kernel's buffer.
+    /// True if all frames up to then were read: `newest` is the latest stamp, and there are `more` in the kernel's buffer.
     fn is_reached(self, more: bool, newest: Nanos) -> bool {
         Instant::now() >= self.look && (!more || newest > self.told)
     }
@@ -263,7 +263,7 @@ impl<'a> Block<'a> {
         self.is_heard &= self.outlet.frames(batch, until);
     }
 
-    /// Hands on the rest; false when nobody listens any more.
+    /// Emits the rest; false when nobody listens any more.
     fn end(mut self, until: Nanos) -> bool {
         self.send(until);
         self.is_heard
@@ -294,13 +294,13 @@ fn link_type(dlt: u16) -> LinkType {
     LinkType(if dlt == RAW { 101 } else { dlt })
 }
 
-/// Whether a name is that of an RDMA device, with or without a port.
+/// True if a name is that of an RDMA device, with or without a port.
 fn is_rdma(name: &str) -> bool {
     let device = name.split_once(':').map_or(name, |(device, _)| device);
     !device.is_empty() && Path::new("/sys/class/infiniband").join(device).exists()
 }
 
-/// Whether libpcap was built with support for RDMA devices: then it has brought libibverbs into the process.
+/// True if libpcap was built with support for RDMA devices: then it has brought libibverbs into the process.
 pub fn rdma_support() -> bool {
     std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("libibverbs"))
 }

@@ -16,7 +16,7 @@ const GET_LINK_SETTINGS: u32 = 0x4c;
 /// IFNAMSIZ.
 const INTERFACE_BYTES: usize = 16;
 /// Words of a mask, at most: their number is a signed byte.
-const MOST_WORDS: usize = 127;
+const MAX_WORDS: usize = 127;
 
 /// Speeds of link modes in Mbit/s, by their bits (`enum ethtool_link_mode_bit_indices`): first, last, speed. What is no speed, such as a
 /// medium or an error correction, is left out.
@@ -69,7 +69,7 @@ struct Settings {
     words: i8,
     rest: [u32; 8],
     /// Supported modes, then advertised ones and the other end's.
-    masks: [u32; 3 * MOST_WORDS],
+    masks: [u32; 3 * MAX_WORDS],
 }
 
 /// `struct ifreq`: the interface's name, then a union of 24 bytes of which the pointer is used.
@@ -112,7 +112,7 @@ pub fn most_speed(interface: &str) -> Option<u64> {
         about: [0; 7],
         words: 0,
         rest: [0; 8],
-        masks: [0; 3 * MOST_WORDS],
+        masks: [0; 3 * MAX_WORDS],
     };
     // Twice: how many words there are, then the words.
     for _ in 0..2 {

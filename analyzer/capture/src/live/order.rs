@@ -109,7 +109,7 @@ impl Order {
         }
     }
 
-    /// Whether nothing is left and nothing will come.
+    /// True if nothing is left and nothing will come.
     pub(super) fn has_ended(&self) -> bool {
         self.sources
             .iter()

@@ -131,7 +131,7 @@ fn every_loss_is_in_one_run() {
 #[test]
 fn many_files_are_closed_until_their_time() {
     let folder = tempfile::tempdir().unwrap();
-    let count = MANY as u64 + 6;
+    let count = CLOSE_FROM as u64 + 6;
     let readers = (0..count).map(|number| {
         let path = folder.path().join(number.to_string());
         // Each file follows the one before it, and the first one reaches over all.

@@ -7,7 +7,7 @@ use crate::frame::Direction;
 use crate::walk::{u16_of, u32_of};
 
 /// Bytes that are kept of a text.
-const MOST_TEXT: usize = 256;
+const MAX_TEXT: usize = 256;
 pub(crate) const COMMENT: u16 = 1;
 pub(crate) const SHB_OS: u16 = 3;
 pub(crate) const SHB_USERAPPL: u16 = 4;
@@ -72,7 +72,7 @@ impl<const BIG: bool> Opt<'_, BIG> {
     /// The value as text, without the NUL that some writers end it with; `None` when it is empty.
     pub(crate) fn text(&self) -> Option<String> {
         // Names are short; what pretends to be one is cut.
-        let value = self.value.get(..MOST_TEXT).unwrap_or(self.value);
+        let value = self.value.get(..MAX_TEXT).unwrap_or(self.value);
         let text = String::from_utf8_lossy(value);
         let text = text.trim_end_matches('\0');
         (!text.is_empty()).then(|| text.to_owned())

@@ -1,4 +1,4 @@
-//! Whole files: formats, compressions, and how little memory is used anew.
+//! Whole files: formats, compressions, and how little memory is used again.
 
 use std::io::{self, Cursor, Read, Write};
 

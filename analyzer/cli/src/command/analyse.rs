@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use roce_model::{Nanos, Recorded, Sink};
-use roce_pipeline::{Begun, Captures, as_live};
+use roce_pipeline::{Captures, RunStart, as_live};
 use roce_report::{HtmlReport, JsonReport};
 
 use crate::command::player::Player;
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
 pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> anyhow::Result<ExitCode> {
     #[cfg(feature = "live")]
     if let Some((arguments, recorded)) = crate::command::recorded::recorded(arguments)? {
-        return analyse(&arguments, Some(&recorded), beside, None, Begun::now());
+        return analyse(&arguments, Some(&recorded), beside, None, RunStart::now());
     }
     #[cfg(not(feature = "live"))]
     if let Some(dir) = arguments
@@ -43,7 +43,7 @@ pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> 
             Recorded::FILE
         );
     }
-    analyse(arguments, None, beside, None, Begun::now())
+    analyse(arguments, None, beside, None, RunStart::now())
 }
 
 /// Analyses captures, or a recorded run, at the pace of `player`.
@@ -52,7 +52,7 @@ pub(crate) fn replay(
     arguments: &Analyse,
     live: Option<&Recorded>,
     player: &Player,
-    begun: Begun,
+    begun: RunStart,
 ) -> anyhow::Result<ExitCode> {
     analyse(arguments, live, None, Some(player), begun)
 }
@@ -63,9 +63,9 @@ fn analyse(
     live: Option<&Recorded>,
     mut beside: Option<&mut dyn Sink>,
     player: Option<&Player>,
-    begun: Begun,
+    begun: RunStart,
 ) -> anyhow::Result<ExitCode> {
-    let choices = Choices::of_captures(
+    let choices = Choices::from_captures(
         arguments,
         live.is_none() && player.is_none_or(|player| player.has_span),
     )?;

@@ -184,7 +184,7 @@ fn teach(
     let lesson = Lesson::parse(demo.lesson).with_context(|| format!("lesson {}", demo.name))?;
     let made = simulate(demo, path)?;
     let frames = frames::read(&made.captures)?;
-    let found = Found::of(&lesson, &frames)?;
+    let found = Found::find(&lesson, &frames)?;
     let files: Vec<String> = made.captures.iter().map(|path| name_of(path)).collect();
     out.write_all(show::before(demo, &lesson, &found, &files, style)?.as_bytes())?;
 

@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use roce_flow::{RULES, Rule, ThresholdValue, Thresholds};
 use roce_model::Table;
 use roce_report::schema::TABLES;
+use roce_verdict::{RULES, Rule, ThresholdValue, Thresholds};
 
 use crate::options::arguments::Analyse;
 use crate::options::choices;

@@ -22,7 +22,7 @@ use roce_capture::live::{Counters, Device, Options, Stop, Stream};
 use roce_files::{Access, Directory, Place};
 use roce_model::{Nanos, Recorded, RunSummary, Sink};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
-use roce_pipeline::{Begun, LiveFeed, Tick, run_live, time_of_day};
+use roce_pipeline::{LiveFeed, RunStart, Tick, run_live, time_of_day};
 use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing};
 
 use crate::command::watch::{Signals, WAITING_TICKS, Watch};
@@ -131,8 +131,8 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     if !arguments.shape.processes.processes().is_empty() && !arguments.host.has_probe() {
         bail!("--pid, --comm and --cgroup need --probe: without it the owner of a queue pair is unknown");
     }
-    let begun = Begun::now();
-    let choices = Choices::of(&Analyse {
+    let begun = RunStart::now();
+    let choices = Choices::from_arguments(&Analyse {
         captures: Vec::new(),
         output: arguments.output.clone(),
         overwrite: arguments.overwrite,
@@ -335,7 +335,7 @@ impl Prepared {
         self,
         arguments: &Live,
         choices: &Choices,
-        begun: Begun,
+        begun: RunStart,
         ticks: &Receiver<Tick>,
         stage: Option<Stage>,
     ) -> anyhow::Result<ExitCode> {

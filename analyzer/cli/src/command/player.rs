@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
 use roce_capture::Merge;
-use roce_flow::Verdicts;
 use roce_model::{Nanos, Sink, SinkError, Span};
 use roce_pipeline::{Done, Pace, Paced, Plan, Source, Tick, run_live};
 use roce_report::{About, Command as Asked, Counted, LiveReport, Screen, Standing};
+use roce_verdict::Verdicts;
 
 use crate::options::choices::Choices;
 use crate::output::messages;

@@ -9,7 +9,7 @@ use clap::Args;
 use crossbeam_channel::bounded;
 use roce_capture::{Options, Reader};
 use roce_model::{Nanos, Recorded, Span};
-use roce_pipeline::{Begun, Pace, Speed};
+use roce_pipeline::{Pace, RunStart, Speed};
 
 use crate::command::analyse;
 use crate::command::explain;
@@ -60,7 +60,7 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
     if let Some(id) = &arguments.analyse.explain {
         return explain::print(id, &arguments.analyse);
     }
-    let begun = Begun::now();
+    let begun = RunStart::now();
     let (analyse, live) = match recorded(&arguments.analyse)? {
         Some((analyse, recorded)) => (analyse, Some(recorded)),
         None => (arguments.analyse.clone(), None),
@@ -143,7 +143,7 @@ fn interval(whole: Nanos) -> Nanos {
 }
 
 /// Frames and bytes that are looked at for the span of a replay, in all.
-const MOST_FRAMES: u64 = 1 << 25;
+const MAX_FRAMES: u64 = 1 << 25;
 
 /// The first and last time of what is replayed, as far as that can be seen beforehand: not of standard input, nor of very many frames.
 fn span(analyse: &Analyse) -> Option<Span> {
@@ -159,7 +159,7 @@ fn span(analyse: &Analyse) -> Option<Span> {
         };
         while let Ok(Some(batch)) = reader.next_batch() {
             frames += batch.frames().len() as u64;
-            if frames > MOST_FRAMES {
+            if frames > MAX_FRAMES {
                 return None;
             }
             for frame in batch.frames() {

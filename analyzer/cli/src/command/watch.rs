@@ -132,8 +132,8 @@ impl Watch {
                 () = next(&mut intervals), if !stopping => drop(ticker.try_send(Tick::Interval)),
                 () = next(&mut looks) => {
                     looked += 1;
-                    let so_far = looked % SO_FAR == 0;
-                    let _ = ticker.try_send(Tick::Look { so_far });
+                    let snapshot = looked % SO_FAR == 0;
+                    let _ = ticker.try_send(Tick::Look { snapshot });
                 }
                 () = &mut limit, if !stopping => {
                     stopping = true;

@@ -1,9 +1,9 @@
 //! Builds without live captures replay nothing: there is no player.
 
 use roce_capture::Merge;
-use roce_flow::Verdicts;
 use roce_model::{Sink, SinkError};
 use roce_pipeline::{Done, Plan, Source};
+use roce_verdict::Verdicts;
 
 use crate::options::choices::Choices;
 

@@ -93,7 +93,7 @@ pub(crate) struct Analyse {
 
 /// Everything that --explain explains.
 fn explained() -> Vec<&'static str> {
-    let findings = roce_flow::RULES.iter().map(|rule| rule.id);
+    let findings = roce_verdict::RULES.iter().map(|rule| rule.id);
     let tables = roce_report::schema::TABLES.iter().map(|table| table.name);
     std::iter::once("list").chain(findings).chain(tables).collect()
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use roce_flow::{LoggedStep, Options, ThresholdValue, Thresholds};
+use roce_flow::Options;
 use roce_model::{Filter, Nanos};
 use roce_pipeline::{Plan, span};
+use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
 
 use crate::options::arguments::Analyse;
 use crate::options::config::{Config, Setting, Written};
@@ -20,7 +21,7 @@ use crate::options::training::{self, Logged, Pattern};
 /// The name under which the width of a bin is echoed.
 const BIN: &str = "bin_ns";
 /// More threads than this bring nothing: one reads for all of them.
-const MOST_THREADS: u32 = 8;
+const MAX_THREADS: u32 = 8;
 
 /// Everything that shapes a run but its inputs.
 pub(crate) struct Choices {
@@ -53,7 +54,7 @@ impl Choices {
     ///
     /// # Errors
     /// When the configuration or the training log cannot be read.
-    pub(crate) fn of(arguments: &Analyse) -> anyhow::Result<Self> {
+    pub(crate) fn from_arguments(arguments: &Analyse) -> anyhow::Result<Self> {
         let shape = &arguments.shape;
         let (config, thresholds) = configuration(shape.config.as_deref())?;
         let log = shape
@@ -102,8 +103,8 @@ impl Choices {
     ///
     /// # Errors
     /// As above.
-    pub(crate) fn of_captures(arguments: &Analyse, fits_bin: bool) -> anyhow::Result<Self> {
-        let mut choices = Self::of(arguments)?;
+    pub(crate) fn from_captures(arguments: &Analyse, fits_bin: bool) -> anyhow::Result<Self> {
+        let mut choices = Self::from_arguments(arguments)?;
         if fits_bin && choices.is_bin_free {
             choices.bin = span::bin(&arguments.captures);
             let said = choices.echo.iter_mut().find(|(name, _)| name == BIN);
@@ -243,5 +244,5 @@ fn set(thresholds: &mut Thresholds, setting: &Setting) -> Result<(), String> {
 
 fn default_threads() -> u32 {
     let processors = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
-    processors.min(MOST_THREADS)
+    processors.min(MAX_THREADS)
 }

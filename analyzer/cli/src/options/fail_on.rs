@@ -1,7 +1,7 @@
 //! `--fail-on`: which findings make a run exit with 1.
 
-use roce_flow::RULES;
 use roce_model::{FindingRow, Severity};
+use roce_verdict::RULES;
 
 use crate::options::nearest::nearest;
 

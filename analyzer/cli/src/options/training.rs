@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use regex::{Captures, Regex};
-use roce_flow::LoggedStep;
 use roce_model::Nanos;
+use roce_verdict::LoggedStep;
 
 /// `Iteration 10 | Loss: 2.31 | AllReduce: 45.2ms | Total: 156.3ms`.
 const BUILT_IN: &str = r"(?i)\biteration:?\s+(?<step>\d+)\b.*?\ball-?reduce:\s*(?<allreduce_ms>\d+(?:\.\d+)?)\s*ms(?:.*?\btotal:\s*(?<total_ms>\d+(?:\.\d+)?)\s*ms)?";
@@ -17,7 +17,7 @@ const LINE: u64 = 64 * 1024;
 /// Maximum size of a log, whatever length the system states: a million steps of a thousand bytes each.
 const MAX_LOG_BYTES: u64 = 1 << 30;
 /// More steps than this are not taken.
-const MOST: usize = 1_000_000;
+const MAX_STEPS: usize = 1_000_000;
 
 /// What one line of the log says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,8 +147,8 @@ pub(crate) fn read(path: &Path, pattern: &Pattern) -> anyhow::Result<Vec<Logged>
         }
         lines += 1;
         if let Some(logged) = pattern.read(&String::from_utf8_lossy(&line)) {
-            if steps.len() == MOST {
-                bail!("{}: more than {MOST} lines of steps", path.display());
+            if steps.len() == MAX_STEPS {
+                bail!("{}: more than {MAX_STEPS} lines of steps", path.display());
             }
             steps.push(logged);
         }

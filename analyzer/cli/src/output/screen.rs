@@ -32,7 +32,7 @@ pub(crate) const FRAME: Duration = Duration::from_millis(100);
 /// So soon the rest of a key follows its first byte.
 const REST: Duration = Duration::from_millis(20);
 
-/// Whether a screen can be opened and is wanted: it needs a terminal of which this process has the foreground.
+/// True if a screen can be opened and is wanted: it needs a terminal of which this process has the foreground.
 pub(crate) fn is_wanted(no_tui: bool, format: Format) -> bool {
     let (keys, cells) = (std::io::stdin(), std::io::stdout());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());

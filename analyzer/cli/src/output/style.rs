@@ -32,7 +32,7 @@ pub(crate) fn width() -> usize {
         .unwrap_or_else(|| terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0)))
 }
 
-/// Whether the locale's character set is UTF-8, by the first of the variables that is set (POSIX, 8.2).
+/// True if the locale's character set is UTF-8, by the first of the variables that is set (POSIX, 8.2).
 fn unicode() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

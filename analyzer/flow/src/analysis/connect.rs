@@ -1,12 +1,12 @@
-//! The connection manager's messages: which queue pairs it connects, and that their PSNs begin anew.
+//! The connection manager's messages: which queue pairs it connects, and that their PSNs start again.
 
 use roce_model::{EventKind, EventRow, FlowKey, Management, Packet};
 use roce_wire::{Psn, Qpn, Service};
 
-use super::Analysis;
-use crate::pairing::Pairing;
-use crate::promises::{Direction, Promise, Step};
-use crate::requests::Connected;
+use crate::analysis::Analysis;
+use crate::pairing::evidence::Pairing;
+use crate::pairing::known_peers::{Direction, KnownPeer, Step};
+use crate::psn::request::Connected;
 
 /// The services that are connected this way.
 const CONNECTED: [Service; 3] = [Service::Rc, Service::Uc, Service::Xrc];
@@ -18,7 +18,7 @@ fn back(packet: &Packet, qpn: Qpn) -> FlowKey {
         destination: packet.roce.source,
         destination_qpn: qpn,
         source_qpn: Qpn::default(),
-        ..FlowKey::of(&packet.roce)
+        ..FlowKey::from_packet(&packet.roce)
     }
 }
 
@@ -27,7 +27,7 @@ fn forth(packet: &Packet, qpn: Qpn) -> FlowKey {
     FlowKey {
         destination_qpn: qpn,
         source_qpn: Qpn::default(),
-        ..FlowKey::of(&packet.roce)
+        ..FlowKey::from_packet(&packet.roce)
     }
 }
 
@@ -39,7 +39,7 @@ impl Analysis {
             time: packet.time,
             kind: EventKind::Connection,
             tap: packet.tap,
-            flow_id: Some(FlowKey::of(&packet.roce).id()),
+            flow_id: Some(FlowKey::from_packet(&packet.roce).id()),
             psn: message.starting_psn.map(Psn::value),
             value: message.local_qpn.map(|qpn| u64::from(qpn.value())),
             detail: Some(message.name.into()),
@@ -84,7 +84,7 @@ impl Analysis {
         }
     }
 
-    /// The queue pair `qpn` of who sent `packet` gets a connection: PSNs for it begin anew, at `first`, and who it belonged
+    /// The queue pair `qpn` of who sent `packet` gets a connection: PSNs for it start again, at `first`, and who it belonged
     /// to before it does not belong to any more. What comes for it comes from the other host.
     fn connect(&mut self, packet: &Packet, (qpn, first): (Qpn, Option<Psn>)) {
         for service in CONNECTED {
@@ -92,22 +92,20 @@ impl Analysis {
                 service,
                 ..back(packet, qpn)
             };
-            let direction = Direction::of(packet.tap, &key);
-            if let Some(promise) = self.promises.of(&direction) {
-                self.promises.end(&direction);
-                self.promises
-                    .end(&Direction::of(packet.tap, &forth(packet, promise.qpn)));
+            let direction = Direction::new(packet.tap, &key);
+            if let Some(known) = self.known_peers.get(&direction) {
+                self.known_peers.forget(&direction);
+                self.known_peers
+                    .forget(&Direction::new(packet.tap, &forth(packet, known.qpn)));
             }
             if let Some(at) = self.table.find_key(packet.tap, &key) {
                 self.unlink(at);
-                let hot = &mut self.table.hot[at as usize];
+                let hot = &mut self.table.hot[at];
                 let connected = Connected {
                     reason: "the connection manager made a new connection",
                     first,
                 };
-                self.table.cold[at as usize]
-                    .tracker
-                    .connect(&mut hot.requests, connected);
+                self.table.cold[at].tracker.connect(&mut hot.requests, connected);
             }
         }
     }
@@ -116,12 +114,12 @@ impl Analysis {
     fn pair_connected(&mut self, packet: &Packet, mine: Qpn, theirs: Qpn) {
         let (back, forth) = (back(packet, mine), forth(packet, theirs));
         for (key, qpn) in [(&back, theirs), (&forth, mine)] {
-            let promise = Promise {
+            let known = KnownPeer {
                 qpn,
                 how: Pairing::Cm,
                 matches: None,
             };
-            self.promises.make(Direction::of(packet.tap, key), promise);
+            self.known_peers.remember(Direction::new(packet.tap, key), known);
         }
         for service in CONNECTED {
             let key = FlowKey { service, ..back };
@@ -136,7 +134,7 @@ impl Analysis {
     fn disconnect(&mut self, packet: &Packet, mine: Qpn, theirs: Qpn, refused: bool) {
         let (back, forth) = (back(packet, mine), forth(packet, theirs));
         for key in [&back, &forth] {
-            self.promises.end(&Direction::of(packet.tap, key));
+            self.known_peers.forget(&Direction::new(packet.tap, key));
         }
         for service in CONNECTED.into_iter().filter(|_| refused) {
             let key = FlowKey { service, ..back };

@@ -3,9 +3,10 @@
 use roce_model::{EventKind, EventRow, FlowId, Packet};
 use roce_wire::{AethKind, Ecn, Extended, Nak, Operation};
 
-use super::Analysis;
-use super::judge::note_losses;
-use crate::requests::Verdict;
+use crate::analysis::Analysis;
+use crate::analysis::request::note_losses;
+use crate::key::FlowSlot;
+use crate::psn::request::Verdict;
 
 impl Analysis {
     /// Counts what is counted of every packet, of a flow or not.
@@ -22,7 +23,7 @@ impl Analysis {
         clippy::inline_always,
         reason = "called for every packet from one place, and from another that is rare"
     )]
-    pub(super) fn count(&mut self, at: u32, packet: &Packet, verdict: Verdict) {
+    pub(super) fn count(&mut self, at: FlowSlot, packet: &Packet, verdict: Verdict) {
         self.count_packet(packet);
         let roce = &packet.roce;
         let traits = roce.bth.opcode().traits();
@@ -31,11 +32,11 @@ impl Analysis {
         self.ecn[usize::from(ecn)] += u64::from(has_ip);
         let data = traits.carries_data() && roce.payload_bytes > 0;
         let is_marked = data && has_ip && ecn == Ecn::Ce as u8;
-        let mut hot = &mut self.table.hot[at as usize];
+        let mut hot = &mut self.table.hot[at];
         hot.pace = hot.pace.wrapping_sub(1);
         if (hot.pace == 0) | is_marked {
             self.pace_or_mark(at, packet.time, is_marked);
-            hot = &mut self.table.hot[at as usize];
+            hot = &mut self.table.hot[at];
         }
         hot.last_time = hot.last_time.max(packet.time);
         let counts = &mut hot.counts;
@@ -47,12 +48,12 @@ impl Analysis {
         if let Some(good) = packet.icrc {
             hot.icrc_checked += 1;
             if !good {
-                let cold = &mut self.table.cold[at as usize];
+                let cold = &mut self.table.cold[at];
                 cold.trouble.get_or_insert_default().icrc_bad += 1;
             }
         }
         if hot.has_other_attributes(packet, data) {
-            hot.change_attributes(&mut self.table.cold[at as usize], packet, data);
+            hot.change_attributes(&mut self.table.cold[at], packet, data);
         }
         hot.dscp_run += u32::from(data);
         if traits.is_response() {
@@ -67,7 +68,7 @@ impl Analysis {
         self.asks(at, packet);
     }
 
-    fn response(&mut self, at: u32, packet: &Packet) {
+    fn response(&mut self, at: FlowSlot, packet: &Packet) {
         self.count_response(at, packet);
         self.answers(at, packet);
         if let Some((first, missing)) = self.read_gap.take() {
@@ -75,9 +76,9 @@ impl Analysis {
         }
     }
 
-    fn count_request(&mut self, at: u32, packet: &Packet, verdict: Verdict) {
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+    fn count_request(&mut self, at: FlowSlot, packet: &Packet, verdict: Verdict) {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         let roce = &packet.roce;
         match verdict {
             Verdict::InOrder
@@ -148,9 +149,9 @@ impl Analysis {
         }
     }
 
-    fn count_response(&mut self, at: u32, packet: &Packet) {
-        let hot = &mut self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+    fn count_response(&mut self, at: FlowSlot, packet: &Packet) {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         let roce = &packet.roce;
         let opcode = roce.bth.opcode();
         if opcode.is_read_response() {
@@ -175,7 +176,7 @@ impl Analysis {
             AethKind::Ack { .. } => hot.counts.acks += 1,
             AethKind::RnrNak { timer } => {
                 hot.counts.rare_mut().rnr_naks += 1;
-                self.asked.note_refusal(hot.tap, &cold.key, packet.time);
+                self.recent_naks.note_refusal(hot.tap, &cold.key, packet.time);
                 self.bins.events.push(EventRow {
                     kind: EventKind::RnrNak,
                     value: Some(timer.nanos()),
@@ -194,7 +195,8 @@ impl Analysis {
                 cold.trouble.get_or_insert_default().naks[place] += 1;
                 cold.last_nak = packet.time;
                 if code == Nak::PsnSequenceError {
-                    self.asked.note(hot.tap, &cold.key, roce.bth.psn(), packet.time);
+                    self.recent_naks
+                        .note(hot.tap, &cold.key, roce.bth.psn(), packet.time);
                 }
                 self.bins.events.push(EventRow {
                     kind: EventKind::Nak,

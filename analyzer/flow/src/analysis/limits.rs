@@ -2,10 +2,11 @@
 
 use roce_model::{EventKind, EventRow, Nanos, PauseFrame};
 
-use super::Analysis;
+use crate::analysis::Analysis;
 use crate::bins::Limits;
+use crate::congestion::dcqcn::replay::Replay;
 use crate::counts::Counts;
-use crate::dcqcn::Replay;
+use crate::key::FlowSlot;
 
 impl Analysis {
     /// A pause frame: every part of a run sees it, one reports it.
@@ -29,12 +30,12 @@ impl Analysis {
     }
 
     /// A notification told the flow at `at` to slow down.
-    pub(super) fn slow_down(&mut self, at: u32, time: Nanos) {
+    pub(super) fn slow_down(&mut self, at: FlowSlot, time: Nanos) {
         let (Some(line), Some(parameters)) = (self.link_rate, self.dcqcn) else {
             return;
         };
-        let hot = &self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+        let hot = &self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         let bin = self.bins.time(self.bins.current());
         let new = || Box::new(Replay::new(parameters, line, bin));
         cold.replay
@@ -44,10 +45,10 @@ impl Analysis {
 
     /// What held the flow at `at` back up to the end of the current bin, in which it counts this.
     #[inline]
-    pub(super) fn limits(&mut self, at: u32, counts: &Counts) -> Limits {
+    pub(super) fn limits(&mut self, at: FlowSlot, counts: &Counts) -> Limits {
         let mut limits = Limits::default();
-        let hot = &self.table.hot[at as usize];
-        let cold = &mut self.table.cold[at as usize];
+        let hot = &self.table.hot[at];
+        let cold = &mut self.table.cold[at];
         // Without a link's speed nothing is replayed.
         if self.link_rate.is_some()
             && let Some(replay) = &mut cold.replay

@@ -8,22 +8,22 @@ use roce_model::{EventKind, EventRow, FlowKey, Nanos, Packet};
 use roce_wire::network::udp::source_port;
 use roce_wire::{AethKind, Extended, Nak, Operation, Psn, Service};
 
-use super::Analysis;
-use crate::outstanding::Handle;
-use crate::pairing::{BEGIN, Evidence, FAR as FAR_PSNS, Pairing, Peer, SOLE_MATCHES};
-use crate::promises::{Direction, Promise};
-use crate::requests::{Connected, LARGEST_GAP, STALE};
-use crate::state::Cold;
-use crate::table::Found;
-use crate::vantage::Other;
+use crate::analysis::Analysis;
+use crate::key::FlowSlot;
+use crate::pairing::evidence::{CAPTURE_START, Evidence, FAR_PSNS, Pairing, Peer, SOLE_MATCHES};
+use crate::pairing::known_peers::{Direction, KnownPeer};
+use crate::pairing::outstanding::Handle;
+use crate::psn::request::{Connected, LARGEST_GAP, STALE};
+use crate::table::state::Cold;
+use crate::taps::vantage::Other;
 
 /// An ACK that names a PSN which did not ask for it, as receivers that acknowledge several messages at once send, is for one of so
 /// many latest PSNs of its flow: a megabyte under way with 1 KiB packets. By chance it falls there in one of 16,384 cases.
 const UNDER_WAY: i32 = 1 << 10;
 /// An answer to a request that was not captured, but may have been: how much doubt it adds. The capture lost it, perhaps.
-const NEAR: u8 = 2;
+const NEAR_DOUBT: u8 = 2;
 /// An answer to a PSN where the other flow never was.
-const FAR: u8 = 8;
+const FAR_DOUBT: u8 = 8;
 /// So much doubt ends a pairing: four answers far off in a row, or, as each answer that fits takes one off, more
 /// than a third that are off by little. No capture that is worth reading loses so much.
 const TOO_MUCH_DOUBT: u8 = 32;
@@ -33,18 +33,26 @@ const MAX_SIBLINGS: usize = 256;
 
 impl Analysis {
     /// A flow was opened, with a packet at `time`: perhaps the first one of its two hosts.
-    pub(super) fn begin_hosts(&mut self, at: u32, time: Nanos) {
-        self.begun
-            .or_insert(both_ways(&self.table.cold[at as usize]), time);
+    pub(super) fn begin_hosts(&mut self, at: FlowSlot, time: Nanos) {
+        let hosts = both_ways(&self.table.cold[at]);
+        if !self.begun.contains(&hosts) {
+            self.begun.put(hosts, time);
+        }
     }
 
     /// From when on answers between a flow's hosts are for requests that were captured, too: a while after the first of
     /// their packets, and after the tap last lost records.
-    fn settled(&self, at: u32) -> Nanos {
-        let tap = self.table.hot[at as usize].tap.0 as usize;
+    fn settled(&self, at: FlowSlot) -> Nanos {
+        let tap = self.table.hot[at].tap.0 as usize;
         let lost = self.lost_at.get(tap).copied().unwrap_or_default();
-        let begun = self.begun.of(&both_ways(&self.table.cold[at as usize]));
-        Nanos(begun.unwrap_or_default().max(lost).0.saturating_add(BEGIN.0))
+        let begun = self.begun.peek(&both_ways(&self.table.cold[at])).copied();
+        Nanos(
+            begun
+                .unwrap_or_default()
+                .max(lost)
+                .0
+                .saturating_add(CAPTURE_START.0),
+        )
     }
 
     /// A number for a new flow or epoch.
@@ -53,32 +61,29 @@ impl Analysis {
         self.last_serial
     }
 
-    fn handle(&self, at: u32) -> Handle {
+    fn handle(&self, at: FlowSlot) -> Handle {
         Handle {
             at,
-            serial: self.table.cold[at as usize].serial,
+            serial: self.table.cold[at].serial,
         }
     }
 
-    /// Whether the flow of a handle is there still and unpaired.
+    /// True if the flow of a handle is there still and unpaired.
     fn is_open(&self, handle: Handle) -> bool {
-        let (hot, cold) = (
-            self.table.hot.get(handle.at as usize),
-            self.table.cold.get(handle.at as usize),
-        );
+        let (hot, cold) = (self.table.hot.get(handle.at), self.table.cold.get(handle.at));
         hot.is_some_and(|hot| hot.live && !hot.is_paired())
             && cold.is_some_and(|cold| cold.serial == handle.serial)
     }
 
-    /// A request of a flow. Of an unpaired one it is remembered when it asks for an answer.
+    /// A request of a flow. Of an unpaired one it is remembered when it requests an answer.
     #[inline]
-    pub(super) fn asks(&mut self, at: u32, packet: &Packet) {
-        let hot = &self.table.hot[at as usize];
+    pub(super) fn asks(&mut self, at: FlowSlot, packet: &Packet) {
+        let hot = &self.table.hot[at];
         let bth = &packet.roce.bth;
         if hot.is_paired() || !(bth.ack_request() || bth.opcode().is_last()) {
             return;
         }
-        let cold = &self.table.cold[at as usize];
+        let cold = &self.table.cold[at];
         if !cold.key.service.is_reliable() {
             return;
         }
@@ -92,20 +97,20 @@ impl Analysis {
 
     /// An answer of a flow.
     #[inline]
-    pub(super) fn answers(&mut self, at: u32, packet: &Packet) {
+    pub(super) fn answers(&mut self, at: FlowSlot, packet: &Packet) {
         let tells = packet.roce.seen.has(Extended::AETH) || fits_one_request(packet);
-        if tells && !self.table.hot[at as usize].is_paired() {
+        if tells && !self.table.hot[at].is_paired() {
             self.look_for_peer(at, packet);
         }
-        let peer = self.table.hot[at as usize].peer;
-        if peer != Found::NONE && self.still_fits(at, peer, packet) {
+        let peer = self.table.hot[at].peer;
+        if peer != FlowSlot::NONE && self.still_fits(at, peer, packet) {
             self.on_response(peer, at, packet);
         }
     }
 
     /// An answer of an unpaired flow: whose request it may be for.
-    fn look_for_peer(&mut self, at: u32, packet: &Packet) {
-        let cold = &self.table.cold[at as usize];
+    fn look_for_peer(&mut self, at: FlowSlot, packet: &Packet) {
+        let cold = &self.table.cold[at];
         if !cold.key.service.is_reliable() {
             return;
         }
@@ -121,20 +126,20 @@ impl Analysis {
             let is_nak = is_nak && packet.roce.bth.opcode().operation() == Operation::Acknowledge;
             let named = is_nak.then(|| self.named_by(at, -FAR_PSNS..LARGEST_GAP + 1, packet));
             if let Some(requester) = named.flatten() {
-                let asked = self.table.hot[requester.at as usize].last_request;
+                let asked = self.table.hot[requester.at].last_request;
                 self.note_match(self.handle(at), requester, asked, packet);
             }
             return;
         }
-        let cold = &self.table.cold[at as usize];
+        let cold = &self.table.cold[at];
         let (me, service) = (self.handle(at), cold.key.service);
         let candidates = cold.evidence.iter().flat_map(|evidence| evidence.candidates());
         let mut contradicted = [None; 4];
         for (place, candidate) in contradicted.iter_mut().zip(candidates) {
-            let is_beyond = |requests: &crate::requests::Requests| {
+            let is_beyond = |requests: &crate::psn::request::Requests| {
                 requests.next == 0 || psn.offset_from(requests.expected()) >= 0
             };
-            if self.is_open(candidate) && is_beyond(&self.table.hot[candidate.at as usize].requests) {
+            if self.is_open(candidate) && is_beyond(&self.table.hot[candidate.at].requests) {
                 *place = Some(candidate);
             }
         }
@@ -142,20 +147,15 @@ impl Analysis {
             self.evidence(me).contradicted(candidate);
             self.evidence(candidate).contradicted(me);
         }
-        let askers = self
-            .outstanding
-            .find(self.table.cold[at as usize].back, psn, packet.time);
+        let askers = self.outstanding.find(self.table.cold[at].back, psn, packet.time);
         let (mut fresh, mut answered) = (None, None);
         let (mut fresh_ones, mut answered_ones) = (0, 0);
         for (asker, asked) in askers.list() {
             // Where both ends have one address, a flow's own requests are among them.
-            if asker.at == at
-                || !self.is_open(*asker)
-                || self.table.cold[asker.at as usize].key.service != service
-            {
+            if asker.at == at || !self.is_open(*asker) || self.table.cold[asker.at].key.service != service {
                 continue;
             }
-            let evidence = self.table.cold[asker.at as usize].evidence.as_deref();
+            let evidence = self.table.cold[asker.at].evidence.as_deref();
             if evidence.is_some_and(|evidence| evidence.is_answered_by(psn, me)) {
                 // An answer sent again: it says nothing new.
                 return;
@@ -176,7 +176,7 @@ impl Analysis {
             if packet.roce.bth.opcode().operation() == Operation::Acknowledge
                 && let Some(requester) = self.named_by(at, -UNDER_WAY..0, packet)
             {
-                let asked = self.table.hot[requester.at as usize].last_request;
+                let asked = self.table.hot[requester.at].last_request;
                 self.note_match(me, requester, asked, packet);
             }
             return;
@@ -189,14 +189,11 @@ impl Analysis {
 
     /// The only flow whose requests the answer of the flow at `at` may name: it alone has sent the PSN, or is about to, and all
     /// others are far off. The PSN is ahead of the one that the flow sends next by a distance within `ahead`.
-    fn named_by(&self, at: u32, ahead: Range<i32>, packet: &Packet) -> Option<Handle> {
+    fn named_by(&self, at: FlowSlot, ahead: Range<i32>, packet: &Packet) -> Option<Handle> {
         let psn = packet.roce.bth.psn();
-        let (back, service) = (
-            self.table.cold[at as usize].back,
-            self.table.cold[at as usize].key.service,
-        );
-        let is_near = |other: &&u32| {
-            let requests = &self.table.hot[**other as usize].requests;
+        let (back, service) = (self.table.cold[at].back, self.table.cold[at].key.service);
+        let is_near = |other: &&FlowSlot| {
+            let requests = &self.table.hot[**other].requests;
             requests.next != 0 && (-FAR_PSNS..=LARGEST_GAP).contains(&psn.offset_from(requests.expected()))
         };
         let siblings = self.siblings.get(&back)?;
@@ -208,15 +205,15 @@ impl Analysis {
             return None;
         };
         let handle = self.handle(only);
-        let evidence = self.table.cold[only as usize].evidence.as_deref();
+        let evidence = self.table.cold[only].evidence.as_deref();
         let is_new = evidence.is_none_or(|evidence| !evidence.is_answered_by(psn, self.handle(at)));
-        let requests = &self.table.hot[only as usize].requests;
+        let requests = &self.table.hot[only].requests;
         let fits = is_new
             && ahead.contains(&psn.offset_from(requests.expected()))
             && !requests.is_near_zero()
             && only != at
             && self.is_open(handle)
-            && self.table.cold[only as usize].key.service == service;
+            && self.table.cold[only].key.service == service;
         fits.then_some(handle)
     }
 
@@ -239,12 +236,12 @@ impl Analysis {
         }
         // Between hosts with one flow each way, one answer in its place says enough.
         let is_only = [me, candidate].iter().all(|flow| {
-            let pair = self.table.cold[flow.at as usize].groups.pair;
+            let pair = self.table.cold[flow.at].groups.pair;
             self.siblings
                 .get(&pair)
                 .is_some_and(|siblings| siblings.len() == 1)
         });
-        let requests = &self.table.hot[candidate.at as usize].requests;
+        let requests = &self.table.hot[candidate.at].requests;
         if requests.is_near_zero() {
             return;
         }
@@ -257,10 +254,10 @@ impl Analysis {
         }
     }
 
-    /// Whether no other flow of the same direction between the same hosts has PSNs near those of the flow at `at`.
-    fn stands_alone(&self, at: u32) -> bool {
-        let pair = self.table.cold[at as usize].groups.pair;
-        let requests = &self.table.hot[at as usize].requests;
+    /// True if no other flow of the same direction between the same hosts has PSNs near those of the flow at `at`.
+    fn stands_alone(&self, at: FlowSlot) -> bool {
+        let pair = self.table.cold[at].groups.pair;
+        let requests = &self.table.hot[at].requests;
         let Some(siblings) = self
             .siblings
             .get(&pair)
@@ -269,26 +266,23 @@ impl Analysis {
             return false;
         };
         siblings.iter().filter(|other| **other != at).all(|other| {
-            let other = &self.table.hot[*other as usize].requests;
+            let other = &self.table.hot[*other].requests;
             other.next == 0 || other.expected().offset_from(requests.expected()).abs() >= FAR_PSNS
         })
     }
 
     fn evidence(&mut self, of: Handle) -> &mut Evidence {
-        self.table.cold[of.at as usize].evidence.get_or_insert_default()
+        self.table.cold[of.at].evidence.get_or_insert_default()
     }
 
     /// The other direction by the UDP source port: the only flow of the other direction that has the same one, when
     /// this flow is the only one of its direction with it, when it is the port of the two queue pairs, and the other
     /// flow has sent `psn` a while ago.
-    fn port_says(&self, at: u32, psn: Psn) -> Option<u32> {
-        let cold = &self.table.cold[at as usize];
+    fn port_says(&self, at: FlowSlot, psn: Psn) -> Option<FlowSlot> {
+        let cold = &self.table.cold[at];
         let port = cold.only_port()?;
         let other = self.shared_ports.only(cold.back, port)?;
-        let (other_hot, other_cold) = (
-            self.table.hot.get(other as usize)?,
-            self.table.cold.get(other as usize)?,
-        );
+        let (other_hot, other_cold) = (self.table.hot.get(other)?, self.table.cold.get(other)?);
         let fits = other != at
             && self.shared_ports.only(cold.groups.pair, port) == Some(at)
             && !other_hot.is_paired()
@@ -300,12 +294,12 @@ impl Analysis {
         fits.then_some(other)
     }
 
-    /// Whether the UDP source port of the flow at `at` says that its other direction is another flow than that at `other`.
-    fn port_names_another(&self, at: u32, other: u32) -> bool {
-        let cold = &self.table.cold[at as usize];
+    /// True if the UDP source port of the flow at `at` says that its other direction is another flow than that at `other`.
+    fn port_names_another(&self, at: FlowSlot, other: FlowSlot) -> bool {
+        let cold = &self.table.cold[at];
         let named = cold.only_port().and_then(|port| {
             let named = self.shared_ports.only(cold.back, port)?;
-            let named_cold = self.table.cold.get(named as usize)?;
+            let named_cold = self.table.cold.get(named)?;
             let fits = self.shared_ports.only(cold.groups.pair, port) == Some(at)
                 && named_cold.only_port() == Some(port)
                 && named_cold.key.service == cold.key.service
@@ -315,11 +309,11 @@ impl Analysis {
         named.is_some_and(|named| named != at && named != other)
     }
 
-    /// Whether an answer of a paired flow fits the requests of its peer; when it has often not, the pairing ends.
+    /// True if an answer of a paired flow fits the requests of its peer; when it has often not, the pairing ends.
     #[inline]
-    fn still_fits(&mut self, at: u32, peer: u32, packet: &Packet) -> bool {
-        let requests = self.table.hot[peer as usize].requests;
-        let hot = &mut self.table.hot[at as usize];
+    fn still_fits(&mut self, at: FlowSlot, peer: FlowSlot, packet: &Packet) -> bool {
+        let requests = self.table.hot[peer].requests;
+        let hot = &mut self.table.hot[at];
         let ahead = packet.roce.bth.psn().offset_from(requests.expected());
         if requests.next != 0 && (-STALE..0).contains(&ahead) {
             hot.doubt = hot.doubt.saturating_sub(1);
@@ -333,11 +327,8 @@ impl Analysis {
     }
 
     #[cold]
-    fn doubt(&mut self, at: u32, peer: u32, packet: &Packet, ahead: i32) -> bool {
-        let (hot, cold) = (
-            &mut self.table.hot[peer as usize],
-            &mut self.table.cold[peer as usize],
-        );
+    fn doubt(&mut self, at: FlowSlot, peer: FlowSlot, packet: &Packet, ahead: i32) -> bool {
+        let (hot, cold) = (&mut self.table.hot[peer], &mut self.table.cold[peer]);
         if cold.tracker.is_stale(packet.roce.bth.psn()) {
             // The peer's latest requests, far behind, are answered: its queue pair has got a new connection.
             let connected = Connected {
@@ -348,12 +339,12 @@ impl Analysis {
             return false;
         }
         let is_near = (0..LARGEST_GAP).contains(&ahead);
-        let hot = &mut self.table.hot[at as usize];
-        let how = self.table.cold[at as usize].link.map(|link| link.how);
+        let hot = &mut self.table.hot[at];
+        let how = self.table.cold[at].link.map(|link| link.how);
         hot.doubt = hot.doubt.saturating_add(match how {
             Some(Pairing::Cm | Pairing::Host) if is_near => 0,
-            _ if is_near => NEAR,
-            _ => FAR,
+            _ if is_near => NEAR_DOUBT,
+            _ => FAR_DOUBT,
         });
         if hot.doubt < TOO_MUCH_DOUBT {
             return true;
@@ -363,29 +354,36 @@ impl Analysis {
     }
 
     /// A link was wrong, or is no longer right.
-    pub(super) fn forget_peer(&mut self, at: u32) {
-        let peer = self.table.hot[at as usize].peer;
-        if peer == Found::NONE {
+    pub(super) fn forget_peer(&mut self, at: FlowSlot) {
+        let peer = self.table.hot[at].peer;
+        if peer == FlowSlot::NONE {
             return;
         }
         self.unlink(at);
         for at in [at, peer] {
-            let cold = &mut self.table.cold[at as usize];
+            let cold = &mut self.table.cold[at];
             cold.set_peer(None);
-            self.promises
-                .end(&Direction::of(self.table.hot[at as usize].tap, &cold.key));
+            self.known_peers
+                .forget(&Direction::new(self.table.hot[at].tap, &cold.key));
         }
     }
 
     /// Makes two flows the two directions of one connection.
-    pub(super) fn link(&mut self, one: u32, other: u32, how: Pairing, matches: Option<u64>, time: Nanos) {
+    pub(super) fn link(
+        &mut self,
+        one: FlowSlot,
+        other: FlowSlot,
+        how: Pairing,
+        matches: Option<u64>,
+        time: Nanos,
+    ) {
         self.unlink(one);
         self.unlink(other);
-        let ids = [one, other].map(|at| self.table.cold[at as usize].id);
+        let ids = [one, other].map(|at| self.table.cold[at].id);
         for (at, peer, id) in [(one, other, ids[1]), (other, one, ids[0])] {
-            let hot = &mut self.table.hot[at as usize];
+            let hot = &mut self.table.hot[at];
             (hot.peer, hot.doubt) = (peer, 0);
-            let cold = &mut self.table.cold[at as usize];
+            let cold = &mut self.table.cold[at];
             cold.link = Some(Peer { id, how, matches });
             cold.evidence = None;
             // Of a connection that has only begun, the epoch of the one before keeps what it had.
@@ -396,7 +394,7 @@ impl Analysis {
         self.bins.events.push(EventRow {
             time,
             kind: EventKind::Paired,
-            tap: self.table.hot[one as usize].tap,
+            tap: self.table.hot[one].tap,
             flow_id: ids.into_iter().min(),
             value: matches,
             detail: Some(how.name().into()),
@@ -408,91 +406,88 @@ impl Analysis {
     }
 
     /// Ends the link of a flow to its peer. What their rows say of it stays.
-    pub(super) fn unlink(&mut self, at: u32) {
-        let peer = core::mem::replace(&mut self.table.hot[at as usize].peer, Found::NONE);
-        if peer != Found::NONE {
-            self.table.hot[peer as usize].peer = Found::NONE;
-            self.table.cold[peer as usize].link = None;
-            self.table.cold[at as usize].link = None;
+    pub(super) fn unlink(&mut self, at: FlowSlot) {
+        let peer = core::mem::replace(&mut self.table.hot[at].peer, FlowSlot::NONE);
+        if peer != FlowSlot::NONE {
+            self.table.hot[peer].peer = FlowSlot::NONE;
+            self.table.cold[peer].link = None;
+            self.table.cold[at].link = None;
         }
     }
 
     /// Links a flow to the one that is said to be its other direction, when that is there.
-    pub(super) fn link_as_promised(&mut self, at: u32, time: Nanos) {
-        let key = &self.table.cold[at as usize].key;
+    pub(super) fn link_as_promised(&mut self, at: FlowSlot, time: Nanos) {
+        let key = &self.table.cold[at].key;
         let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
-        if self.promises.is_empty() || !is_connected {
+        if self.known_peers.is_empty() || !is_connected {
             return;
         }
-        let tap = self.table.hot[at as usize].tap;
-        let Some(promise) = self.promises.of(&Direction::of(tap, key)) else {
+        let tap = self.table.hot[at].tap;
+        let Some(known) = self.known_peers.get(&Direction::new(tap, key)) else {
             return;
         };
         let other = FlowKey {
             source: key.destination,
             destination: key.source,
-            destination_qpn: promise.qpn,
+            destination_qpn: known.qpn,
             ..*key
         };
-        let is_free = |other: &u32| {
-            let is_paired = self.table.hot[*other as usize].is_paired();
-            *other != at && (matches!(promise.how, Pairing::Cm | Pairing::Host) || !is_paired)
+        let is_free = |other: &FlowSlot| {
+            let is_paired = self.table.hot[*other].is_paired();
+            *other != at && (matches!(known.how, Pairing::Cm | Pairing::Host) || !is_paired)
         };
         if let Some(other) = self.table.find_key(tap, &other).filter(is_free) {
-            self.link(at, other, promise.how, promise.matches, time);
+            self.link(at, other, known.how, known.matches, time);
         }
     }
 
     /// A flow is closed early: should it come back, it has the same peer.
-    pub(super) fn promise_to_return(&mut self, at: u32) {
-        let peer = self.table.hot[at as usize].peer;
-        let (Some(link), Some(other)) = (
-            self.table.cold[at as usize].link,
-            self.table.cold.get(peer as usize),
-        ) else {
+    pub(super) fn promise_to_return(&mut self, at: FlowSlot) {
+        let peer = self.table.hot[at].peer;
+        let (Some(link), Some(other)) = (self.table.cold[at].link, self.table.cold.get(peer)) else {
             return;
         };
-        let (tap, key) = (self.table.hot[at as usize].tap, &self.table.cold[at as usize].key);
+        let (tap, key) = (self.table.hot[at].tap, &self.table.cold[at].key);
         for (of, to) in [(key, &other.key), (&other.key, key)] {
-            let promise = Promise {
+            let known = KnownPeer {
                 qpn: to.destination_qpn,
                 how: link.how,
                 matches: link.matches,
             };
-            self.promises.make(Direction::of(tap, of), promise);
+            self.known_peers.remember(Direction::new(tap, of), known);
         }
     }
 
     /// A flow began an epoch: its peer, if it still has one, is that of the new one too. The answers will tell.
-    pub(super) fn keep_peer(&mut self, at: u32) {
+    pub(super) fn keep_peer(&mut self, at: FlowSlot) {
         let serial = self.next_serial();
-        let cold = &mut self.table.cold[at as usize];
+        let cold = &mut self.table.cold[at];
         cold.serial = serial;
         cold.evidence = None;
         cold.set_peer(cold.link);
     }
 
     /// What the other direction of a flow that closes says of the tap's place, if it is there; it is told the same.
-    pub(super) fn other(&mut self, at: u32) -> Option<Other> {
-        let peer = self.table.hot[at as usize].peer;
-        if peer == Found::NONE {
-            return self.table.cold[at as usize].other;
+    pub(super) fn other(&mut self, at: FlowSlot) -> Option<Other> {
+        let peer = self.table.hot[at].peer;
+        if peer == FlowSlot::NONE {
+            return self.table.cold[at].other;
         }
-        self.table.cold[peer as usize].other = Some(self.table.cold[at as usize].to_other());
+        self.table.cold[peer].other = Some(self.table.cold[at].to_other());
         self.what_other_says(at)
     }
 
     /// The same, of a flow that stays.
-    pub(super) fn what_other_says(&self, at: u32) -> Option<Other> {
-        match self.table.hot[at as usize].peer {
-            Found::NONE => self.table.cold[at as usize].other,
-            peer => Some(self.table.cold[peer as usize].to_other()),
+    pub(super) fn what_other_says(&self, at: FlowSlot) -> Option<Other> {
+        match self.table.hot[at].peer {
+            FlowSlot::NONE => self.table.cold[at].other,
+            peer => Some(self.table.cold[peer].to_other()),
         }
     }
 
     /// A flow was opened.
-    pub(super) fn enter_ports(&mut self, at: u32) {
-        let cold = &self.table.cold[at as usize];
+    pub(super) fn enter_ports(&mut self, at: FlowSlot) {
+        let cold = &self.table.cold[at];
         if cold.key.service.is_reliable() {
             let siblings = self.siblings.entry(cold.groups.pair).or_default();
             if siblings.len() < MAX_SIBLINGS {
@@ -505,8 +500,8 @@ impl Analysis {
     }
 
     /// A flow goes.
-    pub(super) fn leave_ports(&mut self, at: u32) {
-        let cold = &self.table.cold[at as usize];
+    pub(super) fn leave_ports(&mut self, at: FlowSlot) {
+        let cold = &self.table.cold[at];
         if let Entry::Occupied(mut siblings) = self.siblings.entry(cold.groups.pair) {
             // Once there were too many, some are not listed: the list stays as it is until all of them are gone.
             if siblings.get().len() < MAX_SIBLINGS {
@@ -527,7 +522,7 @@ fn both_ways(cold: &Cold) -> u64 {
     cold.groups.pair.wrapping_add(cold.back)
 }
 
-/// Whether the PSN of an answer is that of a request which asked for one: an ACK, the first packet of a READ response,
+/// True if the PSN of an answer is that of a request which asked for one: an ACK, the first packet of a READ response,
 /// an atomic ACK. A NAK may name a PSN that was never sent.
 fn fits_one_request(packet: &Packet) -> bool {
     let roce = &packet.roce;

@@ -1,9 +1,8 @@
-use roce_model::{Address, EventRow, FlowId, Qpn, SoFar, TapId};
+use roce_model::{Active, Address, EventRow, FlowId, Groups, Qpn, Snapshot, TapId};
 
 use super::*;
-use crate::bins::{Active, Bins, Row};
+use crate::bins::{Bins, Row};
 use crate::counts::Counts;
-use crate::hosts::Groups;
 
 /// What a sink got: begin of the bin, flow, senders to its destination; times of events.
 #[derive(Default)]
@@ -80,10 +79,10 @@ fn bin(number: u64, rows: Vec<Row>, events: &[u64]) -> Bin {
     bin
 }
 
-fn output(done_before: u64, bins: Vec<Bin>) -> Output {
+fn output(watermark: u64, bins: Vec<Bin>) -> Output {
     Output {
         bins,
-        done_before,
+        watermark,
         ..Output::default()
     }
 }
@@ -222,7 +221,7 @@ fn a_part_that_there_is_not_is_no_harm() {
 #[derive(Default)]
 struct Looked {
     rows: usize,
-    told: Vec<(u64, usize, Option<SoFar>)>,
+    told: Vec<(u64, usize, Option<Snapshot>)>,
 }
 
 impl Sink for Looked {
@@ -233,7 +232,7 @@ impl Sink for Looked {
 
     fn progress(&mut self, progress: &Progress<'_>) -> Result<(), SinkError> {
         self.told
-            .push((progress.complete.0, self.rows, progress.so_far.cloned()));
+            .push((progress.complete.0, self.rows, progress.snapshot.cloned()));
         Ok(())
     }
 }
@@ -249,9 +248,9 @@ fn whoever_looks_gets_what_is_complete() {
     };
     let mut got = Looked::default();
     let mut collector = Collector::new(2, settings(), vec![&mut got]);
-    let with = |done_before, so_far| Output {
-        so_far,
-        ..output(done_before, vec![bin(5, vec![row(1, 1, 1, 1)], &[])])
+    let with = |watermark, snapshot| Output {
+        snapshot,
+        ..output(watermark, vec![bin(5, vec![row(1, 1, 1, 1)], &[])])
     };
     collector
         .push(0, with(9, Some(LiveFlows::Rows(vec![live(1, 2)]))))
@@ -263,23 +262,23 @@ fn whoever_looks_gets_what_is_complete() {
         .unwrap();
     collector.progress().unwrap();
     collector.progress().unwrap();
-    for part in 0..2 {
-        let flows = if part == 0 {
+    for shard in 0..2 {
+        let flows = if shard == 0 {
             LiveFlows::Rows(Vec::new())
         } else {
             LiveFlows::TooMany
         };
-        collector.push(part, with(9, Some(flows))).unwrap();
+        collector.push(shard, with(9, Some(flows))).unwrap();
     }
     collector.progress().unwrap();
     collector.finish().unwrap();
-    let [none, so_far, none_again, too_many] = <[_; 4]>::try_from(got.told).unwrap();
+    let [none, snapshot, none_again, too_many] = <[_; 4]>::try_from(got.told).unwrap();
     assert_eq!((none.0, none.1, none.2), (0, 0, None));
     // Bins of 10 before number 7, and both rows of number 5.
-    assert_eq!((so_far.0, so_far.1), (70, 2));
-    let so_far = so_far.2.unwrap();
-    assert_eq!(so_far.flows, [live(1, 2), live(2, 3)]);
-    let [finding] = <[_; 1]>::try_from(so_far.findings).unwrap();
+    assert_eq!((snapshot.0, snapshot.1), (70, 2));
+    let snapshot = snapshot.2.unwrap();
+    assert_eq!(snapshot.flows, [live(1, 2), live(2, 3)]);
+    let [finding] = <[_; 1]>::try_from(snapshot.findings).unwrap();
     assert_eq!(finding.id, "retransmit.timeout");
     assert!(
         finding.summary.contains("2 flows sent again after 5 timeouts"),

@@ -2,10 +2,11 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use roce_model::Nanos;
-use roce_wire::Bth;
+use roce_wire::{Address, Bth, Roce, VlanTag};
 
 use super::*;
-use crate::state::Hosts;
+use crate::table::lookup::LOOKUP_BATCH;
+use crate::table::state::Hosts;
 
 fn packet(qpn: u16) -> Packet {
     let [high, low] = qpn.to_be_bytes();
@@ -26,13 +27,13 @@ fn packet(qpn: u16) -> Packet {
     }
 }
 
-fn insert(table: &mut FlowTable, packet: &Packet) -> u32 {
-    let key = Key::of_packet(packet);
+fn insert(table: &mut FlowTable, packet: &Packet) -> FlowSlot {
+    let key = Key::from_packet(packet);
     table.insert(Hot::new(packet, key), Cold::new(packet, 0, 1, Hosts::default()))
 }
 
-fn find(table: &FlowTable, packet: &Packet) -> Option<u32> {
-    let key = Key::of_packet(packet);
+fn find(table: &FlowTable, packet: &Packet) -> Option<FlowSlot> {
+    let key = Key::from_packet(packet);
     table.find_now(&key)
 }
 
@@ -52,20 +53,24 @@ fn keys_differ_in_every_field() {
     others[10].roce.bth.0[7] = 0x12;
     for (i, one) in others.iter().enumerate() {
         for (j, other) in others.iter().enumerate() {
-            assert_eq!(Key::of_packet(one) == Key::of_packet(other), i == j, "{i} {j}");
+            assert_eq!(
+                Key::from_packet(one) == Key::from_packet(other),
+                i == j,
+                "{i} {j}"
+            );
         }
-        let key = FlowKey::of(&one.roce);
-        assert!(Key::of_flow(one.tap, &key) == Key::of_packet(one), "{i}");
+        let key = FlowKey::from_packet(&one.roce);
+        assert!(Key::from_flow(one.tap, &key) == Key::from_packet(one), "{i}");
     }
     // The same traffic: taps, and what one of two does not see.
     for (number, other) in others.iter().enumerate() {
-        let same = Key::of_packet(&base).is_same_traffic(&Key::of_packet(other));
+        let same = Key::from_packet(&base).is_same_traffic(&Key::from_packet(other));
         assert_eq!(same, [0, 1, 2, 3, 7, 8].contains(&number), "{number}");
     }
     let tagged = |id| {
         let mut packet = base;
         packet.roce.vlan = Some(VlanTag(id));
-        Key::of_packet(&packet)
+        Key::from_packet(&packet)
     };
     assert!(tagged(7).is_same_traffic(&tagged(7)));
     assert!(!tagged(7).is_same_traffic(&tagged(8)));
@@ -74,13 +79,13 @@ fn keys_differ_in_every_field() {
     same.roce.udp_source_port = 7;
     same.roce.vlan = None;
     same.roce.bth.0[0] = 0x0a;
-    assert!(Key::of_packet(&same) == Key::of_packet(&base));
+    assert!(Key::from_packet(&same) == Key::from_packet(&base));
 }
 
 #[test]
 fn seeds_are_those_of_their_generator() {
     // The first numbers of the reference implementation (prng.di.unimi.it/splitmix64.c) from the state 0.
-    let Seeds(seeds) = Seeds::of(0);
+    let Seeds(seeds) = Seeds::from_number(0);
     assert_eq!(
         seeds[..3],
         [
@@ -98,17 +103,20 @@ fn many_at_once_are_found_as_one_by_one() {
     for packet in packets.iter().step_by(2) {
         insert(&mut table, packet);
     }
-    let mut found = [Found::default(); TOGETHER];
-    table.find_all(&packets[..TOGETHER], &Recent::default(), &mut found);
+    let mut found = [Found::default(); LOOKUP_BATCH];
+    table.find_all(&packets[..LOOKUP_BATCH], &Recent::default(), &mut found);
     for (packet, found) in packets.iter().zip(&found) {
-        assert_eq!(find(&table, packet).unwrap_or(Found::NONE), found.at);
+        assert_eq!(find(&table, packet).unwrap_or(FlowSlot::NONE), found.at);
     }
     assert_eq!(table.live().count(), 50);
     assert_eq!(
-        table.find_key(TapId(0), &FlowKey::of(&packets[2].roce)),
+        table.find_key(TapId(0), &FlowKey::from_packet(&packets[2].roce)),
         find(&table, &packets[2])
     );
-    assert_eq!(table.find_key(TapId(1), &FlowKey::of(&packets[2].roce)), None);
+    assert_eq!(
+        table.find_key(TapId(1), &FlowKey::from_packet(&packets[2].roce)),
+        None
+    );
 }
 
 /// Queue pairs whose flows the index with the seeds of 0 enters at one of its first 64 slots, out of `qpns`.
@@ -119,7 +127,7 @@ fn crowding(table: &FlowTable, qpns: impl Iterator<Item = u32>) -> Vec<Packet> {
         packet.roce.bth.0[5..8].copy_from_slice(&[high, middle, low]);
         packet
     })
-    .filter(|packet| table.seeds.hash(&Key::of_packet(packet)) >> 50 == 0)
+    .filter(|packet| table.seeds.hash(Key::from_packet(packet).words()) >> 50 == 0)
     .collect()
 }
 
@@ -129,14 +137,14 @@ fn flows_made_for_one_stretch_of_the_index_are_scattered() {
     // One of 2^14 queue pairs has a hash of this kind: 512 of all 2^23 are enough for a stretch of 512 entries.
     let crowd = crowding(&table, 0..1 << 23);
     assert!(crowd.len() > 2 * MAX_PROBES, "{}", crowd.len());
-    let places: Vec<u32> = crowd.iter().map(|packet| insert(&mut table, packet)).collect();
+    let places: Vec<FlowSlot> = crowd.iter().map(|packet| insert(&mut table, packet)).collect();
     assert!(table.index_seeds.is_some());
     for (packet, place) in crowd.iter().zip(&places) {
         assert_eq!(find(&table, packet), Some(*place));
     }
     // A flow's way is short again: an index that is at most a quarter full has no long stretches.
     let longest = crowd.iter().map(|packet| {
-        let hash = table.index_hash(&Key::of_packet(packet));
+        let hash = table.index_hash(&Key::from_packet(packet));
         let mut slot = table.slot(hash);
         let mut probes = 0;
         while (table.index[slot] ^ hash) >> 32 != 0 {
@@ -147,11 +155,11 @@ fn flows_made_for_one_stretch_of_the_index_are_scattered() {
     });
     assert!(longest.max().unwrap() < MAX_PROBES / 2);
     // The packets' own hashes are the old ones: results do not depend on the random seeds.
-    let mut found = [Found::default(); TOGETHER];
-    table.find_all(&crowd[..TOGETHER], &Recent::default(), &mut found);
+    let mut found = [Found::default(); LOOKUP_BATCH];
+    table.find_all(&crowd[..LOOKUP_BATCH], &Recent::default(), &mut found);
     let plain = FlowTable::new(1, 0);
-    let mut expected = [Found::default(); TOGETHER];
-    plain.find_all(&crowd[..TOGETHER], &Recent::default(), &mut expected);
+    let mut expected = [Found::default(); LOOKUP_BATCH];
+    plain.find_all(&crowd[..LOOKUP_BATCH], &Recent::default(), &mut expected);
     for ((found, expected), place) in found.iter().zip(&expected).zip(&places) {
         assert_eq!((found.fingerprint, found.at), (expected.fingerprint, *place));
     }
@@ -166,7 +174,7 @@ fn flows_made_for_one_stretch_of_the_index_are_scattered() {
 #[test]
 fn a_flow_that_was_seen_has_a_second_chance() {
     let mut table = FlowTable::new(3, 0);
-    let places: Vec<u32> = (0..3).map(|qpn| insert(&mut table, &packet(qpn))).collect();
+    let places: Vec<FlowSlot> = (0..3).map(|qpn| insert(&mut table, &packet(qpn))).collect();
     assert!(table.is_full());
     // All are new: the hand takes every mark once, then the first one without.
     let first = table.idle().unwrap();
@@ -175,10 +183,10 @@ fn a_flow_that_was_seen_has_a_second_chance() {
     assert_eq!(new, first, "its place is given away");
     // Of the two old ones, one is seen again: the other goes, though its turn may come later.
     let seen = places.iter().copied().find(|place| *place != first).unwrap();
-    table.hot[seen as usize].referenced = true;
+    table.hot[seen].referenced = true;
     let second = table.idle().unwrap();
-    assert!(second != seen && second != new, "{second}");
-    assert!(!table.hot[second as usize].referenced);
+    assert!(second != seen && second != new, "{second:?}");
+    assert!(!table.hot[second].referenced);
 }
 
 #[test]
@@ -214,7 +222,7 @@ proptest! {
         for qpn in 0..200 {
             prop_assert_eq!(find(&table, &packet(qpn)), map.get(&qpn).copied());
         }
-        let mut live: Vec<u32> = map.into_values().collect();
+        let mut live: Vec<FlowSlot> = map.into_values().collect();
         live.sort_unstable();
         prop_assert_eq!(table.live().collect::<Vec<_>>(), live);
     }

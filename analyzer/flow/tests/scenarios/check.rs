@@ -7,14 +7,14 @@ use roce_model::{Columns, FlowColumns, FlowId, FlowKey, Nanos, StepColumns, Time
 use roce_wire::{Address, Carrier, Opcode, Qpn, Service};
 
 use crate::parse::{BEGIN, Item, Line, Scenario, host, number, time};
-use crate::run::{Results, Row, Way, row_of, run};
+use crate::run::{LinkDirection, Results, Row, row_of, run};
 
 /// What does not hold.
 pub(crate) fn failures(scenario: &Scenario) -> Vec<String> {
-    let results = sorted(scenario, Way::OneBatch);
+    let results = sorted(scenario, LinkDirection::OneBatch);
     let mut failures = rules(&results);
-    for way in [Way::OneByOne, Way::TwoParts] {
-        if way == Way::TwoParts && scenario.one_part {
+    for way in [LinkDirection::OneByOne, LinkDirection::TwoParts] {
+        if way == LinkDirection::TwoParts && scenario.one_part {
             continue;
         }
         let other = sorted(scenario, way);
@@ -29,7 +29,7 @@ pub(crate) fn failures(scenario: &Scenario) -> Vec<String> {
     failures
 }
 
-fn sorted(scenario: &Scenario, way: Way) -> Results {
+fn sorted(scenario: &Scenario, way: LinkDirection) -> Results {
     let mut results = run(&scenario.items, scenario.options, way);
     if scenario.rows_in_parts {
         results.timeline = put_together(&results.timeline);
@@ -453,7 +453,7 @@ fn expect(scenario: &Scenario, results: &Results, line: &Line) -> Result<(), Str
             let code = number(code)
                 .and_then(|code| u8::try_from(code).ok())
                 .ok_or("which opcode?")?;
-            same(results.conclusion.totals.opcodes.of(Opcode(code)), wanted)
+            same(results.conclusion.totals.opcodes.packets(Opcode(code)), wanted)
         }
         ["copies", tap, wanted] => {
             let tap: usize = tap.parse().map_err(|_| "which tap?")?;
@@ -564,7 +564,7 @@ fn all_events(results: &Results) -> String {
 fn rows_name_flows_by_their_key() {
     let text = "scenario one\n0us a>b write-only qp 0x11\nexpect flows 1\n";
     let scenario = &crate::parse::scenarios("inline", text)[0];
-    let results = run(&scenario.items, scenario.options, Way::OneBatch);
+    let results = run(&scenario.items, scenario.options, LinkDirection::OneBatch);
     let key = FlowKey {
         source: host(b'a', Carrier::RoceV2Ipv4),
         destination: host(b'b', Carrier::RoceV2Ipv4),

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use roce_flow::{Analysis, Collector, Conclusion, Options, Settings};
+use roce_flow::{Analysis, Collector, Conclusion, Options};
 use roce_model::{
     Cell, Columns, Data, EventColumns, FlowColumns, FlowRow, LostRecords, PacketBatch, Sink, SinkError,
     TimelineColumns,
 };
+use roce_verdict::Settings;
 
 use crate::parse::Item;
 
@@ -120,15 +121,15 @@ fn rows_of<C: Columns>(columns: &C) -> Vec<Row> {
 
 /// How a scenario's packets reach the analysis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
+pub(crate) enum LinkDirection {
     OneBatch,
     OneByOne,
     TwoParts,
 }
 
 /// Runs `items`.
-pub(crate) fn run(items: &[Item], options: Options, way: Way) -> Results {
-    let parts = if way == Way::TwoParts { 2 } else { 1 };
+pub(crate) fn run(items: &[Item], options: Options, way: LinkDirection) -> Results {
+    let parts = if way == LinkDirection::TwoParts { 2 } else { 1 };
     let mut results = Results::default();
     let settings = Settings {
         bin: options.bin,
@@ -137,7 +138,7 @@ pub(crate) fn run(items: &[Item], options: Options, way: Way) -> Results {
     };
     let mut collector = Collector::new(parts, settings, vec![&mut results]);
     let mut analyses: Vec<Analysis> = (0..parts).map(|_| Analysis::new(options)).collect();
-    if way == Way::OneBatch {
+    if way == LinkDirection::OneBatch {
         let mut batch = PacketBatch::default();
         for item in items {
             add(&mut batch, item);

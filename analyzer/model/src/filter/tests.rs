@@ -18,7 +18,7 @@ fn packet() -> Roce {
 
 fn matches(expression: &str) -> bool {
     let filter = Filter::parse(expression).unwrap_or_else(|error| panic!("{error}"));
-    let (packet, flow) = (packet(), FlowKey::of(&packet()));
+    let (packet, flow) = (packet(), FlowKey::from_packet(&packet()));
     let matches = filter.matches(&packet);
     assert_eq!(
         filter.matches_flow(&flow, Some(packet.dscp())),
@@ -30,7 +30,7 @@ fn matches(expression: &str) -> bool {
 
 #[test]
 fn a_dscp_that_is_not_known_decides_nothing() {
-    let flow = FlowKey::of(&packet());
+    let flow = FlowKey::from_packet(&packet());
     let matches = |expression| Filter::parse(expression).unwrap().matches_flow(&flow, None);
     assert!(!matches("dscp 26") && !matches("not dscp 26"));
     assert!(!matches("qpn 17 and dscp 26") && matches("qpn 17 or dscp 26"));

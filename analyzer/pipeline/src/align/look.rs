@@ -53,7 +53,7 @@ pub(super) struct Sampled {
     pub(super) repeated: bool,
     /// A hash of its two hosts, whichever sends.
     pub(super) hosts: u64,
-    /// Whether the lower of their addresses sent it.
+    /// True if the lower of their addresses sent it.
     pub(super) forward: bool,
     path: u16,
 }

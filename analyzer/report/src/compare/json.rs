@@ -14,7 +14,7 @@ use crate::Error;
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write(comparison: &Comparison, mut out: impl Write) -> Result<(), Error> {
-    serde_json::to_writer_pretty(&mut out, &Document::of(comparison))
+    serde_json::to_writer_pretty(&mut out, &Document::new(comparison))
         .map_err(io::Error::from)
         .and_then(|()| out.write_all(b"\n"))
         .and_then(|()| out.flush())
@@ -79,15 +79,15 @@ struct Line {
 }
 
 impl<'a> Document<'a> {
-    fn of(comparison: &'a Comparison) -> Self {
+    fn new(comparison: &'a Comparison) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
-            a: Run::of(&comparison.a),
-            b: Run::of(&comparison.b),
+            a: Run::new(&comparison.a),
+            b: Run::new(&comparison.b),
             confidence: comparison.confidence,
             matters: comparison.matters,
             notes: &comparison.notes,
-            findings: comparison.findings.iter().map(Finding::of).collect(),
+            findings: comparison.findings.iter().map(Finding::new).collect(),
             pairs_left_out: comparison.pairs_left_out,
             scopes: Scopes(&comparison.scopes),
         }
@@ -95,7 +95,7 @@ impl<'a> Document<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn of(side: &'a Side) -> Self {
+    fn new(side: &'a Side) -> Self {
         Self {
             path: &side.path,
             length_ns: side.length.0,
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
 }
 
 impl<'a> Finding<'a> {
-    fn of(change: &'a FindingChange) -> Self {
+    fn new(change: &'a FindingChange) -> Self {
         Self {
             id: &change.id,
             a: change.a.map(Severity::name),
@@ -129,7 +129,7 @@ impl Serialize for Scopes<'_> {
             list.serialize_element(&Place {
                 source: pair.map(|(source, _)| source.as_str()),
                 destination: pair.map(|(_, destination)| destination.as_str()),
-                compared: scope.compared.iter().map(Line::of).collect(),
+                compared: scope.compared.iter().map(Line::new).collect(),
             })?;
         }
         list.end()
@@ -137,7 +137,7 @@ impl Serialize for Scopes<'_> {
 }
 
 impl Line {
-    fn of(compared: &Compared) -> Self {
+    fn new(compared: &Compared) -> Self {
         let metric = compared.quantity.describe();
         Self {
             metric: metric.key,

@@ -1,7 +1,7 @@
 //! Gathers what is drawn over time while rows come, in bounded memory.
 //!
 //! Of each tap and destination there is a series of everything; of flows as long as there is room. When there is not, rows of one slot
-//! become one, then slots become twice as wide down to [`FEWEST_SLOTS`] of them, then the flows that matter least lose theirs, and of them
+//! become one, then slots become twice as wide down to [`MIN_SLOTS`] of them, then the flows that matter least lose theirs, and of them
 //! bytes alone are counted until they are among the largest, or in trouble. What they did is in the tap's series, so that sums stay whole.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,34 +10,34 @@ use foldhash::fast::RandomState;
 use roce_model::{Address, Columns, EventRow, FlowId, FlowKey, Nanos, TapId, TimelineColumns};
 
 use super::axis::Axis;
-use super::series::{Drawn, Room, Row, Series, Slots, metric, of_event};
+use super::series::{Drawn, Room, Row, Series, Slots, event_metric, metric};
 
 /// Bytes that the values of all flows take at once, and those of all destinations.
-const MOST_BYTES: usize = 1 << 23;
+const MAX_BYTES: usize = 1 << 23;
 /// Flows that are known at once.
-const MOST_FLOWS: usize = 1 << 17;
+const MAX_FLOWS: usize = 1 << 17;
 /// Flows that are no longer, and are known to have been.
-const MOST_DROPPED: usize = 1 << 20;
+const MAX_DROPPED: usize = 1 << 20;
 /// Slots on the whole axis at most: few flows are shown bin by bin for long.
-const MOST_SLOTS: u64 = 1 << 14;
+const MAX_SLOTS: u64 = 1 << 14;
 /// No slots are merged for want of room once there are only so many: a screen shows no more.
-const FEWEST_SLOTS: u64 = 1 << 11;
+const MIN_SLOTS: u64 = 1 << 11;
 /// Destinations whose senders are counted.
-const MOST_DESTINATIONS: usize = 1 << 12;
+const MAX_DESTINATIONS: usize = 1 << 12;
 /// The flows with the most bytes that stay whatever happens to the others.
 const LARGEST: usize = 64;
 /// Values and flows that go into the page.
 const PAGE_VALUES: usize = 3 << 19;
 const PAGE_SERIES: usize = 1 << 12;
 /// Rows that are looked at together: they stay in the first cache level.
-const TOGETHER: usize = 32;
+const ROW_BATCH: usize = 32;
 
 /// A flow's series are kept per tap: the same traffic seen twice is two.
 type Key = (FlowId, TapId);
 
 /// What is kept by slot.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct GatheredSeries {
     pub(super) axis: Axis,
     taps: BTreeMap<TapId, Slots>,
     destination_of: HashMap<FlowId, Address, RandomState>,
@@ -103,7 +103,7 @@ pub(super) struct Kept<'a> {
     pub(super) series: &'a Series,
 }
 
-impl Gathered {
+impl GatheredSeries {
     pub(super) fn new(bin: Nanos) -> Self {
         let bit = |name| metric(name).map_or(0, |metric| 1 << metric);
         let trouble = [
@@ -149,11 +149,11 @@ impl Gathered {
             .flatten()
             .for_each(|time| self.axis.include(*time));
         self.fit();
-        let drawn = Drawn::of(columns);
-        let (mut rows, mut room) = ([Row::default(); TOGETHER], Room::default());
-        let mut places = [0; TOGETHER];
-        for first in (0..columns.len()).step_by(TOGETHER) {
-            let rows = &mut rows[..TOGETHER.min(columns.len() - first)];
+        let drawn = Drawn::new(columns);
+        let (mut rows, mut room) = ([Row::default(); ROW_BATCH], Room::default());
+        let mut places = [0; ROW_BATCH];
+        for first in (0..columns.len()).step_by(ROW_BATCH) {
+            let rows = &mut rows[..ROW_BATCH.min(columns.len() - first)];
             drawn.rows(first, rows);
             let key = |row| {
                 let flow = FlowId(columns.flow_id.at(row).copied().unwrap_or_default());
@@ -181,10 +181,10 @@ impl Gathered {
     pub(super) fn event(&mut self, event: &EventRow) {
         self.axis.include(event.time.0);
         self.fit();
-        let Some((metric, value)) = of_event(event) else {
+        let Some((metric, value)) = event_metric(event) else {
             return;
         };
-        let (bin, row) = (self.axis.bin(event.time.0), Row::of(metric, value));
+        let (bin, row) = (self.axis.bin(event.time.0), Row::single(metric, value));
         let mut room = Room::default();
         self.tap(event.tap).push(bin, &row, &mut room);
         if let Some(flow) = event.flow_id {
@@ -235,7 +235,7 @@ impl Gathered {
             key,
             goes_to: destination.and_then(|destination| self.destination((key.1, destination))),
             wire_bytes: 0,
-            partial: self.dropped.len() >= MOST_DROPPED || self.dropped.contains(&key),
+            partial: self.dropped.len() >= MAX_DROPPED || self.dropped.contains(&key),
         };
         let place = self.flows.len();
         self.places.insert(key, place);
@@ -248,7 +248,7 @@ impl Gathered {
             return Some(*place);
         }
         let place = self.towards.len();
-        if place >= MOST_DESTINATIONS {
+        if place >= MAX_DESTINATIONS {
             return None;
         }
         self.destinations.insert(key, place);
@@ -258,7 +258,7 @@ impl Gathered {
 
     /// No more slots than there may be.
     fn fit(&mut self) {
-        while self.axis.slots() > MOST_SLOTS {
+        while self.axis.slots() > MAX_SLOTS {
             self.widen();
         }
     }
@@ -286,27 +286,27 @@ impl Gathered {
     }
 
     fn make_room(&mut self) {
-        if self.destination_of.len() > 2 * MOST_FLOWS {
+        if self.destination_of.len() > 2 * MAX_FLOWS {
             let flows: HashSet<FlowId, RandomState> = self.flows.iter().map(|flow| flow.key.0).collect();
             self.destination_of.retain(|flow, _| flows.contains(flow));
         }
-        while self.bytes_towards > MOST_BYTES && self.axis.slots() > FEWEST_SLOTS {
+        while self.bytes_towards > MAX_BYTES && self.axis.slots() > MIN_SLOTS {
             self.widen();
         }
-        if self.bytes <= MOST_BYTES && self.flows.len() <= MOST_FLOWS {
+        if self.bytes <= MAX_BYTES && self.flows.len() <= MAX_FLOWS {
             return;
         }
         // Half of the room, so that it is some time until more is wanted.
         if self.axis.shift() > 0 {
             self.merge();
         }
-        while self.bytes > MOST_BYTES / 2 && self.axis.slots() > FEWEST_SLOTS {
+        while self.bytes > MAX_BYTES / 2 && self.axis.slots() > MIN_SLOTS {
             self.widen();
             self.merge();
         }
         let ranked = self.ranked(&HashSet::new());
         self.leave_out(&ranked);
-        if self.flows.len() > MOST_FLOWS {
+        if self.flows.len() > MAX_FLOWS {
             self.forget(&ranked);
         }
         self.measure();
@@ -321,7 +321,7 @@ impl Gathered {
             if rank + 1 == LARGEST {
                 self.large = flow.wire_bytes;
             }
-            if rank >= LARGEST && bytes > MOST_BYTES / 2 {
+            if rank >= LARGEST && bytes > MAX_BYTES / 2 {
                 flow.leave_out();
             } else {
                 flow.is_left_out = false;
@@ -332,9 +332,9 @@ impl Gathered {
     /// The flows that come last are no longer known.
     fn forget(&mut self, ranked: &[usize]) {
         let mut stay = vec![true; self.flows.len()];
-        for place in &ranked[MOST_FLOWS / 2..] {
+        for place in &ranked[MAX_FLOWS / 2..] {
             stay[*place] = false;
-            if self.dropped.len() < MOST_DROPPED {
+            if self.dropped.len() < MAX_DROPPED {
                 self.dropped.insert(self.flows[*place].key);
             }
         }
@@ -432,8 +432,8 @@ mod tests {
         }
     }
 
-    fn gather(rows: impl IntoIterator<Item = TimelineRow>) -> Gathered {
-        let mut gathered = Gathered::new(Nanos(1_000));
+    fn gather(rows: impl IntoIterator<Item = TimelineRow>) -> GatheredSeries {
+        let mut gathered = GatheredSeries::new(Nanos(1_000));
         let mut columns = TimelineColumns::default();
         for row in rows {
             columns.push(&row);
@@ -469,9 +469,9 @@ mod tests {
     #[test]
     fn what_finds_no_room_stays_in_the_sum_of_its_tap() {
         // Twice as many flows as have room, the later ones larger; each has a byte more than the one before.
-        let flows = u64::try_from(MOST_FLOWS).unwrap() * 2;
+        let flows = u64::try_from(MAX_FLOWS).unwrap() * 2;
         let mut gathered = gather((0..flows).map(|flow| row(0, flow, flow + 1)));
-        assert!(gathered.flows.len() <= MOST_FLOWS);
+        assert!(gathered.flows.len() <= MAX_FLOWS);
         // 1 + 2 + ... + n.
         let tap = gathered.taps().next().unwrap().1;
         assert_eq!(wire_bytes(&tap), flows * (flows + 1) / 2);
@@ -496,7 +496,7 @@ mod tests {
         let rest = [row(100, 1, 1), row(100, 0, 1 << 40), row(101, 0, 5), marked];
         let gathered = gather(rows.chain(rest));
         let of = |flow: u64| &gathered.flows[gathered.places[&(FlowId(flow), TapId(0))]];
-        assert!(gathered.bytes <= MOST_BYTES);
+        assert!(gathered.bytes <= MAX_BYTES);
         assert!(of(1).is_left_out && of(1).series.size() == 0);
         assert_eq!(of(1).wire_bytes, 2 * 100 + 1);
         assert!(!of(0).is_left_out && of(0).partial);
@@ -515,17 +515,17 @@ mod tests {
         gathered.large = u64::MAX;
         // One slot more than there are to be, and all of the room for rows that become few when slots are wider.
         let mut columns = TimelineColumns::default();
-        (0..8_192).for_each(|_| columns.push(&row(FEWEST_SLOTS, 1, 5)));
+        (0..8_192).for_each(|_| columns.push(&row(MIN_SLOTS, 1, 5)));
         while gathered.axis.shift() == 0 {
             gathered.timeline(&columns);
         }
-        assert!(gathered.bytes < MOST_BYTES / 2);
+        assert!(gathered.bytes < MAX_BYTES / 2);
         assert!(!gathered.flows[0].is_left_out && gathered.flows[0].partial);
     }
 
     #[test]
     fn a_flow_that_lost_its_series_says_so() {
-        let flows = u64::try_from(MOST_FLOWS).unwrap() * 2;
+        let flows = u64::try_from(MAX_FLOWS).unwrap() * 2;
         let all = (0..flows).map(|flow| row(0, flow, flow + 1));
         let mut gathered = gather(all.chain([row(1, 0, 1 << 40)]));
         let kept = gathered.kept(&HashSet::new());

@@ -6,9 +6,9 @@ use foldhash::fast::RandomState;
 use roce_model::{Columns, EventColumns, EventKind, EventRow, EventSource, FlowId, Nanos, TapId};
 
 /// Events kept of one flow, or of one kind of those without a flow.
-const MOST_OF_ONE: usize = 2_048;
+const MAX_EVENTS_OF_FLOW: usize = 2_048;
 /// Events kept of all.
-const MOST: usize = 1 << 17;
+const MAX_EVENTS: usize = 1 << 17;
 
 /// Events, thinned out evenly where there are too many.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Moments {
     pub(super) fn new() -> Self {
         Self {
             groups: HashMap::default(),
-            most_of_one: MOST_OF_ONE,
+            most_of_one: MAX_EVENTS_OF_FLOW,
             kept: 0,
             seen: 0,
         }
@@ -67,7 +67,7 @@ impl Moments {
         let group = self.groups.entry((event.flow_id, kind)).or_default();
         let is_wanted = group.seen.is_multiple_of(group.stride);
         group.seen += 1;
-        if !is_wanted || self.kept >= MOST {
+        if !is_wanted || self.kept >= MAX_EVENTS {
             return;
         }
         group.rows.push(event.clone());
@@ -77,7 +77,7 @@ impl Moments {
             group.thin();
             self.kept -= before - group.rows.len();
         }
-        while self.kept >= MOST && self.most_of_one > 1 {
+        while self.kept >= MAX_EVENTS && self.most_of_one > 1 {
             self.most_of_one /= 2;
             for group in self.groups.values_mut() {
                 while group.rows.len() > self.most_of_one {
@@ -168,6 +168,6 @@ mod tests {
         assert_eq!(moments.seen(), 400_000);
         let kept = moments.columns().len();
         // Of each flow as many as all have room for: a power of two.
-        assert!((MOST / 4..=MOST).contains(&kept), "{kept}");
+        assert!((MAX_EVENTS / 4..=MAX_EVENTS).contains(&kept), "{kept}");
     }
 }

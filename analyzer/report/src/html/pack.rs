@@ -256,7 +256,7 @@ mod tests {
         axis.include(8_000);
         let mut series = Series::default();
         for (bin, value) in [(10, 5), (11, 6), (14, 200)] {
-            series.push(bin, &Row::of(1, value), &mut Room::default());
+            series.push(bin, &Row::single(1, value), &mut Room::default());
         }
         let mut packed = Packed::default();
         packed.series(&series, &axis);

@@ -62,7 +62,7 @@ pub(super) fn metric(name: &str) -> Option<usize> {
 }
 
 /// What an event adds to the series of its flow and tap: the metric and how much.
-pub(super) fn of_event(event: &EventRow) -> Option<(usize, u64)> {
+pub(super) fn event_metric(event: &EventRow) -> Option<(usize, u64)> {
     let name = match (event.kind, event.detail.as_deref().unwrap_or_default()) {
         (EventKind::Hole, class) => class,
         (EventKind::LostAgain, _) => "network_lost",
@@ -92,7 +92,7 @@ impl Default for Row {
 
 impl Row {
     /// A single value.
-    pub(super) fn of(metric: usize, value: u64) -> Self {
+    pub(super) fn single(metric: usize, value: u64) -> Self {
         let mut row = Self::default();
         row.set(metric, value);
         row
@@ -107,7 +107,7 @@ impl Row {
         }
     }
 
-    /// Whether it has one of these metrics, a bit for each.
+    /// True if it has one of these metrics, a bit for each.
     pub(super) fn has(&self, metrics: u64) -> bool {
         self.present & metrics != 0
     }
@@ -244,7 +244,7 @@ impl Series {
         self.bytes.len()
     }
 
-    /// Whether any row had one of these metrics, a bit for each.
+    /// True if any row had one of these metrics, a bit for each.
     pub(super) fn has(&self, metrics: u64) -> bool {
         self.ever & metrics != 0
     }
@@ -377,7 +377,7 @@ pub(super) struct Drawn<'a>(Vec<(usize, Counts<'a>)>);
 
 impl<'a> Drawn<'a> {
     /// The columns that are drawn, those without any value left out.
-    pub(super) fn of(rows: &'a TimelineColumns) -> Self {
+    pub(super) fn new(rows: &'a TimelineColumns) -> Self {
         let mut columns = Vec::new();
         rows.for_each(|column, data| {
             let values = match data {
@@ -453,7 +453,7 @@ mod tests {
         let (bytes, rtt) = (metric("wire_bytes").unwrap(), metric("ack_rtt_max_ns").unwrap());
         // Out of order at the end: into a bin that is there and into one that is not.
         for (bin, value) in [(4, 10), (5, 7), (6, 1), (9, 100), (5, 3), (8, 2)] {
-            let mut row = Row::of(bytes, value);
+            let mut row = Row::single(bytes, value);
             row.set(rtt, value);
             series.touch(&row);
             series.push(bin, &row, &mut Room::default());
@@ -478,7 +478,7 @@ mod tests {
             row.set(metric, u64::MAX);
             row
         });
-        let one = Row::of(METRICS.len() - 1, 1);
+        let one = Row::single(METRICS.len() - 1, 1);
         let rows = [
             (u64::MAX, &one),
             (0, &all),
@@ -518,11 +518,11 @@ mod tests {
         let bytes = metric("wire_bytes").unwrap();
         let mut slots = Slots::new(0);
         for (bin, value) in [(2, 1), (2, 2), (3, 4), (3, 8), (4, 16)] {
-            slots.push(bin, &Row::of(bytes, value), &mut Room::default());
+            slots.push(bin, &Row::single(bytes, value), &mut Room::default());
         }
         assert_eq!(of(&slots.whole(), 0, "wire_bytes"), [(2, 3), (3, 12), (4, 16)]);
         slots.widen(1);
-        slots.push(5, &Row::of(bytes, 32), &mut Room::default());
+        slots.push(5, &Row::single(bytes, 32), &mut Room::default());
         let whole = slots.whole();
         // Bins 2 and 3, then 4 and what came since.
         assert_eq!(of(&whole, 1, "wire_bytes"), [(1, 15), (2, 48)]);
@@ -534,7 +534,7 @@ mod tests {
         let mut series = Series::default();
         let p50 = metric("ack_rtt_p50_ns").unwrap();
         for (bin, value) in [(2, 10), (3, 20), (3, 60)] {
-            let mut row = Row::of(p50, value);
+            let mut row = Row::single(p50, value);
             row.set(p50 + 1, 1);
             series.push(bin, &row, &mut Room::default());
         }

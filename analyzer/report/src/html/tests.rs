@@ -193,7 +193,7 @@ fn the_same_run_gives_the_same_bytes() {
 #[test]
 fn more_flows_than_have_room_leave_those_that_matter() {
     let mut report = HtmlReport::new(Vec::new());
-    let flows = 2 * MOST_FLOWS as u64 + 1;
+    let flows = 2 * MAX_FLOWS as u64 + 1;
     let row = |flow: u64| FlowRow {
         flow_id: FlowId(flow),
         wire_bytes: flow,
@@ -205,12 +205,12 @@ fn more_flows_than_have_room_leave_those_that_matter() {
     rows.chunks(1_000)
         .for_each(|rows| report.flows_closed(rows).unwrap());
     report.keep_flows();
-    assert_eq!((report.flows.len(), report.flows_seen), (MOST_FLOWS, flows));
+    assert_eq!((report.flows.len(), report.flows_seen), (MAX_FLOWS, flows));
     report.flows.sort_by_key(|row| row.flow_id);
     assert_eq!(report.flows[0].flow_id, FlowId(1));
     assert_eq!(
         report.flows[1].flow_id,
-        FlowId(flows - MOST_FLOWS as u64 + 2),
+        FlowId(flows - MAX_FLOWS as u64 + 2),
         "the largest others"
     );
 }

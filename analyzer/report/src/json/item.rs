@@ -73,7 +73,7 @@ impl<'a> Object<'a> {
 
     /// What stands under a key, as the type that it was written from.
     pub(super) fn value<T: Value>(&self, key: &str) -> Result<T, Error> {
-        T::of(self.get(key).cell(T::KIND)).ok_or_else(|| self.wrong(key))
+        T::from_cell(self.get(key).cell(T::KIND)).ok_or_else(|| self.wrong(key))
     }
 
     /// What stands under a key, as text.

@@ -15,7 +15,7 @@ pub(super) struct Layout {
     open: Vec<bool>,
     /// How many containers were open when the one-line part began.
     line: Option<usize>,
-    /// Whether the container being closed has had a value.
+    /// True if the container being closed has had a value.
     filled: bool,
 }
 

@@ -26,7 +26,7 @@ pub(super) fn about(view: &View<'_>) -> Vec<String> {
         let path = shorten(&clean(&input.path), room.max(12), style.unicode);
         lines.extend(field(
             if index == 0 { name } else { "" },
-            &[format!("{} ({facts})", Ink::Bold.of(&path))],
+            &[format!("{} ({facts})", Ink::Bold.paint(&path))],
             style,
         ));
     }
@@ -135,9 +135,10 @@ fn stamp(time: Nanos) -> String {
 fn quality(view: &View<'_>) -> Vec<String> {
     let run = view.run;
     let sum = |of: fn(&roce_model::TapRow) -> u64| run.taps.iter().map(of).sum::<u64>();
-    let bad = |value: u64, one: &str, many: &str| (value > 0).then(|| Ink::Bad.of(&plural(value, one, many)));
+    let bad =
+        |value: u64, one: &str, many: &str| (value > 0).then(|| Ink::Bad.paint(&plural(value, one, many)));
     let warn =
-        |value: u64, one: &str, many: &str| (value > 0).then(|| Ink::Warn.of(&plural(value, one, many)));
+        |value: u64, one: &str, many: &str| (value > 0).then(|| Ink::Warn.paint(&plural(value, one, many)));
     let mut items = Vec::new();
     let truncated = run.inputs.iter().filter(|input| input.truncated).count() as u64;
     let lost = bad(

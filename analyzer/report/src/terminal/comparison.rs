@@ -84,15 +84,15 @@ fn verdict(comparison: &Comparison, unicode: bool) -> Vec<String> {
         .filter(|outcome| comparison.count(*outcome) > 0)
         .map(|outcome| {
             let (ink, symbol, word) = mark(outcome, unicode);
-            ink.of(&format!("{symbol} {} {word}", comparison.count(outcome)))
+            ink.paint(&format!("{symbol} {} {word}", comparison.count(outcome)))
         })
         .collect();
     if said.is_empty() {
-        said.push(Ink::Bold.of("no difference that stands out of the noise"));
+        said.push(Ink::Bold.paint("no difference that stands out of the noise"));
     }
     let regressions = comparison.new_findings();
     if regressions > 0 {
-        said.push(Ink::Bad.of(&plural(regressions as u64, "new finding", "new findings")));
+        said.push(Ink::Bad.paint(&plural(regressions as u64, "new finding", "new findings")));
     }
     let doubtful = comparison.doubtful_findings();
     if doubtful > 0 {
@@ -125,7 +125,7 @@ fn words(name: &str, text: &str, ink: Ink, style: &Style) -> Vec<String> {
 }
 
 fn heading(text: &str) -> [String; 2] {
-    [String::new(), format!(" {}", Ink::Bold.of(text))]
+    [String::new(), format!(" {}", Ink::Bold.paint(text))]
 }
 
 /// What of the whole run stands out.
@@ -152,7 +152,7 @@ fn outstanding(lines: &[Line<'_>], style: &Style) -> Vec<String> {
 
 fn outcome(line: &Line<'_>, with_word: bool, style: &Style) -> String {
     let (ink, symbol, word) = mark(line.compared.outcome, style.unicode);
-    ink.of(&if with_word {
+    ink.paint(&if with_word {
         format!("{symbol} {word}")
     } else {
         symbol.to_owned()
@@ -161,7 +161,7 @@ fn outcome(line: &Line<'_>, with_word: bool, style: &Style) -> String {
 
 fn changed(line: &Line<'_>, style: &Style) -> String {
     let (ink, ..) = mark(line.compared.outcome, style.unicode);
-    ink.of(&change(line.compared))
+    ink.paint(&change(line.compared))
 }
 
 fn value(compared: &Compared, value: Option<f64>) -> String {
@@ -184,7 +184,7 @@ fn findings(changes: &[FindingChange], style: &Style) -> Vec<String> {
             Ink::Bold
         };
         let (head, tail) = (moved(change), clean(&change.told()));
-        let mut words: Vec<String> = vec![ink.of(&format!("{}:", clean(&change.id)))];
+        let mut words: Vec<String> = vec![ink.paint(&format!("{}:", clean(&change.id)))];
         words.extend(tail.split(' ').map(str::to_owned));
         lines.extend(wrapped(&head, &words, Ink::Bold, style));
     }

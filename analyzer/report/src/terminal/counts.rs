@@ -32,7 +32,7 @@ pub(super) fn totals(view: &View<'_>) -> Vec<String> {
     if totals.pause_frames > 0 {
         lines.extend(field(
             "pause",
-            &[Ink::Warn.of(&plural(totals.pause_frames, "pause frame", "pause frames"))],
+            &[Ink::Warn.paint(&plural(totals.pause_frames, "pause frame", "pause frames"))],
             style,
         ));
     }
@@ -48,7 +48,7 @@ fn ecn(view: &View<'_>) -> Vec<String> {
         if packets > 0 {
             let share = percent(packets, all).unwrap_or_default();
             let item = format!("{name} {} ({share})", count(packets));
-            items.push(ink.map_or(item.clone(), |ink| ink.of(&item)));
+            items.push(ink.map_or(item.clone(), |ink| ink.paint(&item)));
         }
     };
     add("CE", sums.ce, Some(Ink::Warn));
@@ -62,7 +62,7 @@ fn ecn(view: &View<'_>) -> Vec<String> {
     );
     // Marks are set on the way: the tap that saw most of a flow may stand before the place that marks.
     if sums.ce_again > 0 {
-        items.push(Ink::Warn.of(&format!("{} CE at other taps", count(sums.ce_again))));
+        items.push(Ink::Warn.paint(&format!("{} CE at other taps", count(sums.ce_again))));
     }
     items
 }
@@ -72,7 +72,7 @@ fn cnp(view: &View<'_>) -> Vec<String> {
     if total == 0 {
         return Vec::new();
     }
-    let mut items = vec![Ink::Warn.of(&plural(total, "CNP", "CNPs"))];
+    let mut items = vec![Ink::Warn.paint(&plural(total, "CNP", "CNPs"))];
     if run.totals.seen_again > 0 {
         items.push("at all taps together".to_owned());
     }
@@ -129,10 +129,10 @@ fn replies(view: &View<'_>) -> Vec<String> {
         } else {
             format!(" ({})", kinds.join(", "))
         };
-        items.push(Ink::Bad.of(&format!("{}{kinds}", plural(totals.naks, "NAK", "NAKs"))));
+        items.push(Ink::Bad.paint(&format!("{}{kinds}", plural(totals.naks, "NAK", "NAKs"))));
     }
     if totals.rnr_naks > 0 {
-        items.push(Ink::Bad.of(&plural(totals.rnr_naks, "RNR NAK", "RNR NAKs")));
+        items.push(Ink::Bad.paint(&plural(totals.rnr_naks, "RNR NAK", "RNR NAKs")));
     }
     items
 }
@@ -145,7 +145,7 @@ fn resent(view: &View<'_>) -> Vec<String> {
     let share = percent(totals.retransmitted_packets, totals.roce_packets).unwrap_or_default();
     let packets = plural(totals.retransmitted_packets, "packet", "packets");
     let mut items = vec![
-        Ink::Bad.of(&format!("{packets} ({share} of all)")),
+        Ink::Bad.paint(&format!("{packets} ({share} of all)")),
         format!("{} payload", bytes(totals.retransmitted_bytes)),
     ];
     if totals.wasted_bytes > 0 {
@@ -191,7 +191,7 @@ fn icrc(totals: &Totals) -> Vec<String> {
     let mut items = vec![format!("{} checked", count(totals.icrc_checked))];
     let bad = format!("{} bad", count(totals.icrc_bad));
     items.push(if totals.icrc_bad > 0 {
-        Ink::Bad.of(&bad)
+        Ink::Bad.paint(&bad)
     } else {
         bad
     });

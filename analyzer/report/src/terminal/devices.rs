@@ -183,7 +183,7 @@ fn told(lines: &mut Vec<String>, title: &str, sayings: &[(String, String)], styl
         return;
     };
     lines.push(String::new());
-    lines.push(format!(" {}", Ink::Bold.of(title)));
+    lines.push(format!(" {}", Ink::Bold.paint(title)));
     let room = style.width.saturating_sub(4 + widest).max(30);
     for (name, text) in sayings {
         let mut name = clean(name);

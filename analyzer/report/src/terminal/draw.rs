@@ -19,7 +19,7 @@ pub(super) enum Height {
 }
 
 impl Height {
-    fn of(self, column: &Column) -> f64 {
+    fn value(self, column: &Column) -> f64 {
         match self {
             Self::Volume => column.volume,
             Self::Ce => column.ce / column.data.max(f64::MIN_POSITIVE),
@@ -40,7 +40,10 @@ impl Height {
 
 /// The height of the highest column.
 pub(super) fn peak(columns: &[Column], height: Height) -> f64 {
-    columns.iter().map(|column| height.of(column)).fold(0.0, f64::max)
+    columns
+        .iter()
+        .map(|column| height.value(column))
+        .fold(0.0, f64::max)
 }
 
 /// The strip, scaled to its own peak. Anything more than nothing has at least the lowest level.
@@ -48,7 +51,7 @@ pub(super) fn strip(columns: &[Column], height: Height, style: &Style) -> String
     let levels = if style.unicode { BLOCKS } else { ASCII };
     let peak = peak(columns, height);
     let draw = |column: &Column| {
-        let value = height.of(column);
+        let value = height.value(column);
         let ink = height.ink(column);
         // Loss without any data in that time is still to be seen.
         let seen = value > 0.0 || (height == Height::Volume && ink.is_some());

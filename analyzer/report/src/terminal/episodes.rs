@@ -98,7 +98,7 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
     } else {
         String::new()
     };
-    let mut lines = vec![String::new(), format!(" {}{shown}", Ink::Bold.of(&title))];
+    let mut lines = vec![String::new(), format!(" {}{shown}", Ink::Bold.paint(&title))];
     lines.extend(with_causes(lay(columns, None, style), &cause, wide, style));
     lines
 }
@@ -107,7 +107,7 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
 fn with_causes(table: Vec<String>, cause: &Column, wide: bool, style: &Style) -> Vec<String> {
     let used = table.iter().map(|line| width(line)).max().unwrap_or(0);
     if wide && used + GAP + cause.width() <= style.width {
-        let title = Ink::Bold.of(cause.title);
+        let title = Ink::Bold.paint(cause.title);
         let causes = std::iter::once(&title).chain(&cause.cells);
         let beside = |(line, cause): (&String, &String)| {
             let line = format!("{}{:GAP$}{cause}", padded(line, used), "");
@@ -125,14 +125,14 @@ fn with_causes(table: Vec<String>, cause: &Column, wide: bool, style: &Style) ->
             lines.extend(
                 wrapped
                     .iter()
-                    .map(|line| format!("{:INDENT$}{}", "", Ink::Faint.of(line))),
+                    .map(|line| format!("{:INDENT$}{}", "", Ink::Faint.paint(line))),
             );
         }
     }
     lines
 }
 
-/// `+12.5 ms` after the first frame; to the millisecond from ten seconds on, so that moments can be told apart.
+/// `+12.5 ms` after the first frame; to the millisecond from ten seconds on, so that moments can be distinguished.
 pub(super) fn after(time: Nanos, origin: Nanos) -> String {
     let after = time.since(origin);
     if after.0 < 10 * Nanos::SECOND {

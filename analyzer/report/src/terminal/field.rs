@@ -34,7 +34,7 @@ pub(super) fn field(name: &str, items: &[String], style: &Style) -> Vec<String> 
     lines
         .into_iter()
         .zip(heads)
-        .map(|(line, head)| format!(" {}{line}", padded(&Ink::Faint.of(head), NAME - 1)))
+        .map(|(line, head)| format!(" {}{line}", padded(&Ink::Faint.paint(head), NAME - 1)))
         .collect()
 }
 
@@ -86,6 +86,6 @@ pub(super) fn wrapped(name: &str, words: &[String], ink: Ink, style: &Style) -> 
     texts
         .iter()
         .zip(heads)
-        .map(|(text, head)| format!(" {}{text}", padded(&ink.of(head), NAME - 1)))
+        .map(|(text, head)| format!(" {}{text}", padded(&ink.paint(head), NAME - 1)))
         .collect()
 }

@@ -47,7 +47,7 @@ impl Column {
             .unwrap_or(0)
     }
 
-    /// Whether all that it says is that there was nothing.
+    /// True if all that it says is that there was nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.cells
             .iter()
@@ -66,7 +66,7 @@ impl Column {
     pub(super) fn in_ink(mut self, ink: Ink) -> Self {
         for cell in &mut self.cells {
             if cell != "0" && cell != ABSENT {
-                *cell = ink.of(cell);
+                *cell = ink.paint(cell);
             }
         }
         self
@@ -113,7 +113,7 @@ pub(super) fn draw(columns: &[Column], gap: usize) -> Vec<String> {
     table.set_header(
         columns
             .iter()
-            .map(|column| cell(Ink::Bold.of(column.title), column.right)),
+            .map(|column| cell(Ink::Bold.paint(column.title), column.right)),
     );
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
     for row in 0..rows {

@@ -53,7 +53,7 @@ impl Ink {
     }
 
     /// `text` in this ink. Characters that no table holds stay without.
-    pub(super) fn of(self, text: &str) -> String {
+    pub(super) fn paint(self, text: &str) -> String {
         text.chars().map(|glyph| self.dip(glyph)).collect()
     }
 
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn ink_takes_no_room_and_is_gone_without_color() {
-        let text = format!("a{}b", Ink::Warn.of("12 █…✗▲•✓"));
+        let text = format!("a{}b", Ink::Warn.paint("12 █…✗▲•✓"));
         assert_eq!(width(&text), 11);
         assert_eq!(paint(&text, false), "a12 █…✗▲•✓b\n");
         assert_eq!(paint(&text, true), "a\u{1b}[33m12 █…✗▲•✓\u{1b}[0mb\n");
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn lines_end_without_color_and_blanks() {
-        let text = format!("{}\n{}  ", Ink::Bad.of("x"), Ink::Bold.of(" "));
+        let text = format!("{}\n{}  ", Ink::Bad.paint("x"), Ink::Bold.paint(" "));
         assert_eq!(paint(&text, true), "\u{1b}[31mx\u{1b}[0m\n\n");
     }
 

@@ -13,9 +13,9 @@ use super::{Style, TerminalReport};
 use crate::Error;
 
 /// Flows under each line, at most.
-const MOST_FLOWS: usize = 5;
+const MAX_FLOWS: usize = 5;
 /// Flows whose names are kept.
-const MOST_NAMES: usize = 1 << 18;
+const MAX_NAMES: usize = 1 << 18;
 
 /// How a capture stands, since its beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -32,7 +32,7 @@ pub struct Counted {
 
 /// What happened since the last line.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct LiveCounts {
     packets: u64,
     payload: u64,
     data: u64,
@@ -42,7 +42,7 @@ struct Seen {
     missing: u64,
 }
 
-impl Seen {
+impl LiveCounts {
     fn add(&mut self, other: &Self) {
         self.packets += other.packets;
         self.payload += other.payload;
@@ -64,16 +64,16 @@ impl Seen {
         words.extend(rate(self.payload, time));
         if self.ce > 0 {
             let share = percent(self.ce, self.data).unwrap_or_default();
-            words.push(Ink::Warn.of(&format!("CE {share}")));
+            words.push(Ink::Warn.paint(&format!("CE {share}")));
         }
         if self.cnp > 0 {
-            words.push(Ink::Warn.of(&plural(self.cnp, "CNP", "CNPs")));
+            words.push(Ink::Warn.paint(&plural(self.cnp, "CNP", "CNPs")));
         }
         if self.resent > 0 {
-            words.push(Ink::Bad.of(&format!("{} resent", count(self.resent))));
+            words.push(Ink::Bad.paint(&format!("{} resent", count(self.resent))));
         }
         if self.missing > 0 {
-            words.push(Ink::Bad.of(&format!("{} missing", count(self.missing))));
+            words.push(Ink::Bad.paint(&format!("{} missing", count(self.missing))));
         }
         words
     }
@@ -87,9 +87,9 @@ pub struct LiveReport<W, C> {
     /// The time of the first row since the last line.
     first: Option<Nanos>,
     names: HashMap<FlowId, FlowKey, foldhash::fast::RandomState>,
-    seen: HashMap<(FlowId, TapId), Seen, foldhash::fast::RandomState>,
+    seen: HashMap<(FlowId, TapId), LiveCounts, foldhash::fast::RandomState>,
     /// Rows that are not counted yet: a paced replay reads a little ahead of its position.
-    coming: Vec<(Nanos, FlowId, TapId, Seen)>,
+    coming: Vec<(Nanos, FlowId, TapId, LiveCounts)>,
 }
 
 impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
@@ -118,7 +118,7 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
         };
         let time = now.now.since(since);
         // What several taps saw counts once: from the one that saw most of it.
-        let mut flows: HashMap<FlowId, Seen, foldhash::fast::RandomState> = HashMap::default();
+        let mut flows: HashMap<FlowId, LiveCounts, foldhash::fast::RandomState> = HashMap::default();
         let due = self.coming.extract_if(.., |(time, ..)| *time <= now.now);
         for (_, flow, tap, seen) in due {
             self.seen.entry((flow, tap)).or_default().add(&seen);
@@ -129,7 +129,7 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
                 *most = seen;
             }
         }
-        let mut sum = Seen::default();
+        let mut sum = LiveCounts::default();
         for seen in flows.values() {
             sum.add(seen);
         }
@@ -147,14 +147,14 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
             (now.kernel - before.kernel, "dropped by the kernel"),
         ] {
             if lost > 0 {
-                words.push(Ink::Bad.of(&format!("{} {who}", plural(lost, "frame", "frames"))));
+                words.push(Ink::Bad.paint(&format!("{} {who}", plural(lost, "frame", "frames"))));
             }
         }
         let style = self.end.style;
-        let mut lines = wrapped(&Ink::Faint.of(&clock(now.now)), &words, style.width);
-        let mut largest: Vec<(FlowId, Seen)> = flows.into_iter().collect();
+        let mut lines = wrapped(&Ink::Faint.paint(&clock(now.now)), &words, style.width);
+        let mut largest: Vec<(FlowId, LiveCounts)> = flows.into_iter().collect();
         largest.sort_unstable_by_key(|(flow, seen)| (std::cmp::Reverse(seen.rank()), *flow));
-        largest.truncate(MOST_FLOWS.min(style.top));
+        largest.truncate(MAX_FLOWS.min(style.top));
         let named: Vec<(String, Vec<String>)> = largest
             .iter()
             .map(|(flow, seen)| (self.name(*flow), seen.words(time)))
@@ -230,7 +230,7 @@ impl<W: Write, C: Fn() -> Counted> Sink for LiveReport<W, C> {
 
     fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
         for key in keys {
-            if self.names.len() < MOST_NAMES {
+            if self.names.len() < MAX_NAMES {
                 self.names.insert(key.id(), *key);
             }
         }
@@ -253,7 +253,7 @@ impl<W: Write, C: Fn() -> Counted> Sink for LiveReport<W, C> {
             };
             self.first = self.first.or_else(|| rows.time.at(row).map(|time| Nanos(*time)));
             let number = |values: &roce_model::Values<u32>| u64::from(values.at(row).copied().unwrap_or(0));
-            let seen = Seen {
+            let seen = LiveCounts {
                 packets: number(&rows.packets),
                 payload: rows.payload_bytes.at(row).copied().unwrap_or(0),
                 data: number(&rows.data_packets),
@@ -291,7 +291,7 @@ mod tests {
             source: Address::v4([10, 77, 0, last]),
             destination: Address::v4([10, 77, 0, 2]),
             destination_qpn: Qpn::new(0x11),
-            ..FlowKey::of(&roce_model::Packet::default().roce)
+            ..FlowKey::from_packet(&roce_model::Packet::default().roce)
         }
     }
 

@@ -28,7 +28,7 @@ pub enum Tone {
 }
 
 impl Tone {
-    fn of(self, text: &str) -> String {
+    fn paint(self, text: &str) -> String {
         let ink = match self {
             Self::Plain => return text.to_owned(),
             Self::Bold => Ink::Bold,
@@ -37,7 +37,7 @@ impl Tone {
             Self::Warn => Ink::Warn,
             Self::Bad => Ink::Bad,
         };
-        ink.of(text)
+        ink.paint(text)
     }
 }
 
@@ -77,9 +77,12 @@ impl Page {
             self.style.unicode,
         );
         let left = self.measure().saturating_sub(width(&text) + 4);
-        let (before, after) = (Ink::Faint.of(&dash.repeat(2)), Ink::Faint.of(&dash.repeat(left)));
+        let (before, after) = (
+            Ink::Faint.paint(&dash.repeat(2)),
+            Ink::Faint.paint(&dash.repeat(left)),
+        );
         self.lines
-            .push(format!("{before} {} {after}", Ink::Bold.of(&text)));
+            .push(format!("{before} {} {after}", Ink::Bold.paint(&text)));
     }
 
     /// A heading.
@@ -100,7 +103,7 @@ impl Page {
 
     /// Running text behind a mark: `indent` blanks, the mark, then the text; its further lines begin `hang` columns in.
     pub fn entry(&mut self, indent: usize, mark: &str, text: &str, hang: usize) {
-        let painted = Ink::Faint.of(mark);
+        let painted = Ink::Faint.paint(mark);
         for paragraph in paragraphs(text) {
             self.wrap(
                 &" ".repeat(indent),
@@ -114,7 +117,7 @@ impl Page {
 
     /// Running text beside a mark: `indent` blanks, the mark, then the text, all its lines below each other.
     pub fn item(&mut self, indent: usize, mark: &str, text: &str) {
-        let painted = Ink::Faint.of(mark);
+        let painted = Ink::Faint.paint(mark);
         let blanks = " ".repeat(indent);
         for (place, paragraph) in paragraphs(text).into_iter().enumerate() {
             let mark = if place == 0 {
@@ -135,7 +138,7 @@ impl Page {
 
     /// A command, after a prompt: where it needs several lines they end so that a shell goes on.
     pub fn command(&mut self, words: &[String]) {
-        let mut line = format!(" {}", Ink::Faint.of("$"));
+        let mut line = format!(" {}", Ink::Faint.paint("$"));
         for word in words {
             let word = clean(word);
             if width(&line) + 1 + width(&word) + 2 > self.style.width && width(&line) > 6 {
@@ -143,7 +146,7 @@ impl Page {
                 self.lines.push(std::mem::replace(&mut line, " ".repeat(5)));
             }
             line.push(' ');
-            line.push_str(&Ink::Bold.of(&word));
+            line.push_str(&Ink::Bold.paint(&word));
         }
         self.lines.push(line);
     }
@@ -156,7 +159,7 @@ impl Page {
             .map(|(place, title)| {
                 Column::new(title, false, 0, rows, |row| {
                     row.get(place)
-                        .map_or_else(String::new, |(text, tone)| tone.of(&clean(text)))
+                        .map_or_else(String::new, |(text, tone)| tone.paint(&clean(text)))
                 })
             })
             .collect();
@@ -232,7 +235,7 @@ fn emphasised(text: &str, tone: Option<Tone>) -> String {
             if word_place > 0 {
                 painted.push(' ');
             }
-            painted.push_str(&tone.of(word));
+            painted.push_str(&tone.paint(word));
         }
     }
     painted

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use roce_model::{Address, HopRow, TapId, TapRow};
+use roce_model::{Address, HopRow, HostVantage, TapId, TapRow, Vantage};
 
 use super::field::{field, sentence};
 use super::grid::{Column, lay};
@@ -19,12 +19,16 @@ const HOSTS: usize = 3;
 /// From which hosts a single tap is near, far or in between.
 pub(super) fn vantage(view: &View<'_>) -> Vec<String> {
     let mut items = Vec::new();
-    for (name, said) in [("near", "at"), ("between", "between"), ("far", "far from")] {
+    for (vantage, said) in [
+        (HostVantage::Near, "at"),
+        (HostVantage::Between, "between"),
+        (HostVantage::Far, "far from"),
+    ] {
         let mut hosts: Vec<Address> = view
             .run
             .vantages
             .iter()
-            .filter(|row| row.vantage == Some(name))
+            .filter(|row| row.vantage == Some(vantage))
             .map(|row| row.host)
             .collect();
         hosts.sort_unstable();
@@ -91,7 +95,10 @@ pub(super) fn taps(view: &View<'_>) -> Vec<String> {
         Column::new("link", false, 9, &shown, |tap| clean(&tap.link)),
         Column::new("packets", true, 1, &shown, |tap| short_count(tap.roce_packets)),
         Column::new("matched", true, 6, &shown, |tap| short_count(tap.matched_packets)).unless_zero(),
-        Column::new("vantage", false, 2, &shown, |tap| text(tap.vantage)).unless_zero(),
+        Column::new("vantage", false, 2, &shown, |tap| {
+            text(tap.vantage.map(Vantage::name))
+        })
+        .unless_zero(),
         Column::new("clock", true, 3, &shown, |tap| {
             number(tap.clock_offset_ns, |offset| {
                 let sign = if offset > 0.0 { "+" } else { "" };
@@ -117,7 +124,7 @@ pub(super) fn taps(view: &View<'_>) -> Vec<String> {
     let title = plural(run.taps.len() as u64, "tap", "taps");
     let again = run.totals.seen_again;
     let facts = [
-        Some(Ink::Bold.of(&title)),
+        Some(Ink::Bold.paint(&title)),
         (again > 0).then(|| {
             format!(
                 "{} seen at another tap too: counted once here",
@@ -219,7 +226,7 @@ pub(super) fn hops(view: &View<'_>) -> Vec<String> {
     let mut lines = vec![String::new()];
     lines.extend(sentence(
         [
-            Some(Ink::Bold.of(&title)),
+            Some(Ink::Bold.paint(&title)),
             Some("what happened between two taps".to_owned()),
         ],
         style,

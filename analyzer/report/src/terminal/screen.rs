@@ -1,4 +1,4 @@
-//! The live screen: what flows do now, with small timelines, what was found so far, and what was lost; and one flow with its events.
+//! The live screen: what flows do now, with small timelines, what was found until now, and what was lost; and one flow with its events.
 //!
 //! It has no terminal. [`Screen`] is a sink that keeps the latest intervals of a bounded number of flows, takes keys, and draws into
 //! a buffer of cells: whoever owns the terminal brings the keys and shows the cells. Handles are shared between threads, and held
@@ -32,7 +32,7 @@ use state::State;
 use view::{Page, View};
 
 /// The least columns and rows that the screen is laid out for.
-const LEAST: (u16, u16) = (60, 15);
+const MIN_SIZE: (u16, u16) = (60, 15);
 
 /// Whose run is shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,10 +123,10 @@ impl Screen {
             width: usize::from(area.width),
             ..inner.style
         };
-        if area.width < LEAST.0 || area.height < LEAST.1 {
+        if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
             let lines = [
                 format!("{} x {} is too small:", area.width, area.height),
-                format!("{} x {} at least", LEAST.0, LEAST.1),
+                format!("{} x {} at least", MIN_SIZE.0, MIN_SIZE.1),
                 "q quits".to_owned(),
             ];
             return paint::lines(buffer, &lines, 0, style.color);

@@ -55,7 +55,7 @@ pub(super) fn steps(view: &View<'_>) -> Vec<String> {
     let mut sizes: Vec<u64> = all.values().map(|step| step.bytes).collect();
     sizes.sort_unstable();
     let mut facts = vec![
-        Ink::Bold.of(&plural(all.len() as u64, "step", "steps")),
+        Ink::Bold.paint(&plural(all.len() as u64, "step", "steps")),
         format!(
             "between {}",
             plural(pairs.len() as u64, "pair of hosts", "pairs of hosts")
@@ -69,14 +69,14 @@ pub(super) fn steps(view: &View<'_>) -> Vec<String> {
     facts.push(if outliers.is_empty() {
         "no outlier".to_owned()
     } else {
-        Ink::Warn.of(&plural(outliers.len() as u64, "outlier", "outliers"))
+        Ink::Warn.paint(&plural(outliers.len() as u64, "outlier", "outliers"))
     });
     let mut lines = vec![String::new()];
     lines.extend(field("training", &facts, style));
     let room = style.width.saturating_sub(NAME + 1);
     lines.push(format!(
         " {}{}",
-        padded(&Ink::Faint.of("duration"), NAME - 1),
+        padded(&Ink::Faint.paint("duration"), NAME - 1),
         bars(&longest(&drawn, room), style)
     ));
     if outliers.is_empty() {
@@ -103,7 +103,7 @@ fn table(view: &View<'_>, outliers: &[&StepRow]) -> Vec<String> {
         Column::new("step", true, 0, outliers, |row| row.step.to_string()),
         Column::new("at", true, 0, outliers, |row| after(row.start, origin)),
         Column::new("took", true, 0, outliers, |row| {
-            Ink::Warn.of(&Nanos(row.duration_ns).to_string())
+            Ink::Warn.paint(&Nanos(row.duration_ns).to_string())
         }),
         Column::new("host", false, 0, outliers, |row| host(row.host_a)),
         Column::new("host", false, 0, outliers, |row| host(row.host_b)),

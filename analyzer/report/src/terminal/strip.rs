@@ -57,9 +57,9 @@ pub(super) struct Column {
     pub(super) ce: f64,
     /// Packets sent again or missing.
     pub(super) trouble: f64,
-    /// Whether there was any CE.
+    /// True if there was any CE.
     pub(super) has_ce: bool,
-    /// Whether anything was sent again or missing.
+    /// True if anything was sent again or missing.
     pub(super) has_trouble: bool,
 }
 
@@ -181,7 +181,7 @@ pub(super) struct FlowStrips {
     last: Option<(u64, usize)>,
     /// The strip of the last row. Flows come in much the same order bin after bin.
     previous: usize,
-    /// Whether there was a flow without room.
+    /// True if there was a flow without room.
     full: bool,
 }
 

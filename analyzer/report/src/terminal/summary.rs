@@ -48,7 +48,7 @@ fn timeline(view: &View<'_>) -> Vec<String> {
     {
         return Vec::new();
     }
-    let named = |name: &str, text: &str| format!(" {}{text}", padded(&Ink::Faint.of(name), NAME - 1));
+    let named = |name: &str, text: &str| format!(" {}{text}", padded(&Ink::Faint.paint(name), NAME - 1));
     let peak_rate = rate_of(peak(&columns, Height::Volume) * 8e9 / column_time);
     let mut scales = vec![format!("payload up to {peak_rate}")];
     if view.run.totals.seen_again > 0 {
@@ -78,7 +78,7 @@ fn timeline(view: &View<'_>) -> Vec<String> {
         "{begin}{end:>room$}",
         room = columns.len().saturating_sub(begin.len())
     );
-    lines.push(named("", &Ink::Faint.of(&axis)));
+    lines.push(named("", &Ink::Faint.paint(&axis)));
     lines.extend(field("scale", &scales, style));
     lines
 }
@@ -117,7 +117,7 @@ pub(super) fn flows(view: &View<'_>, top: &mut TopFlows, strips: &FlowStrips) ->
     let mut lines = vec![String::new()];
     let title = plural(all, "flow", "flows");
     let facts = [
-        Some(Ink::Bold.of(&title)),
+        Some(Ink::Bold.paint(&title)),
         (several && sums.seen_again == 0).then(|| "at each tap".to_owned()),
         (sums.seen_again > 0).then(|| "each at the tap that saw most of it".to_owned()),
         (all > 1).then(|| "the largest by payload".to_owned()),
@@ -128,10 +128,10 @@ pub(super) fn flows(view: &View<'_>, top: &mut TopFlows, strips: &FlowStrips) ->
         lines.extend(table::table(shown, strips, several, qpn_of, style));
         let legend = [
             Some("timeline: scaled to each flow's own peak".to_owned()),
-            style.color.then(|| format!("{}: CE", Ink::Warn.of("yellow"))),
+            style.color.then(|| format!("{}: CE", Ink::Warn.paint("yellow"))),
             style
                 .color
-                .then(|| format!("{}: resent or missing", Ink::Bad.of("red"))),
+                .then(|| format!("{}: resent or missing", Ink::Bad.paint("red"))),
         ];
         lines.extend(sentence(legend, style));
     }
@@ -212,7 +212,7 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
         ));
     }
     if totals.evicted > 0 {
-        left_out.push(Ink::Warn.of(&format!(
+        left_out.push(Ink::Warn.paint(&format!(
             "{} closed early for --max-flows",
             plural(totals.evicted, "flow", "flows")
         )));

@@ -5,7 +5,7 @@ use roce_model::{Address, FlowId, FlowRow, Nanos, TapId, Totals};
 
 /// Flows that are kept at least, whatever number is shown: a flow's epochs close apart and are added up, so that
 /// one whose first epoch was small can still become large.
-const KEPT: usize = 2_048;
+const MIN_KEPT: usize = 2_048;
 
 /// What resend runs are triggered by.
 pub(super) const TRIGGERS: [&str; 5] = ["nak", "implied", "rnr", "timeout", "unknown"];
@@ -56,7 +56,7 @@ pub(super) struct TopFlow {
 }
 
 impl TopFlow {
-    fn of(row: &FlowRow) -> Self {
+    fn from_row(row: &FlowRow) -> Self {
         Self {
             flow_id: row.flow_id,
             tap: row.tap,
@@ -285,7 +285,7 @@ impl TopFlows {
     /// Will be asked for `top` flows.
     pub(super) fn new(top: usize) -> Self {
         Self {
-            kept: top.saturating_mul(4).max(KEPT),
+            kept: top.saturating_mul(4).max(MIN_KEPT),
             ..Self::default()
         }
     }
@@ -298,7 +298,7 @@ impl TopFlows {
             sums.seen_again += u64::from(row.epoch == 0);
             sums.ce_again += row.ce;
         }
-        self.flows.push(TopFlow::of(row));
+        self.flows.push(TopFlow::from_row(row));
         if self.flows.len() >= self.kept.saturating_mul(2) {
             self.condense();
             self.flows.truncate(self.kept);
@@ -345,7 +345,7 @@ impl TopFlows {
     }
 }
 
-/// Whether the share of `a` (of how many, how many) is larger than that of `b`.
+/// True if the share of `a` (of how many, how many) is larger than that of `b`.
 fn beyond(a: (u64, u64), b: (u64, u64)) -> bool {
     u128::from(a.1) * u128::from(b.0.max(1)) > u128::from(b.1) * u128::from(a.0.max(1))
 }
@@ -468,7 +468,7 @@ mod tests {
         for flow in 0..50_000 {
             top.add(&row(flow, 0, flow * 7 % 50_000));
         }
-        assert!(top.flows.len() < 2 * KEPT);
+        assert!(top.flows.len() < 2 * MIN_KEPT);
         let largest: Vec<u64> = top
             .sorted()
             .iter()

@@ -1,7 +1,7 @@
 //! What the screen begins with: the findings, the worst first, and what became of missing packets. Where nothing was
 //! found, it says what could not be seen from where the capture was taken.
 
-use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity, Span};
+use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity, Span, Vantage};
 
 use super::field::{field, wrapped};
 use super::ink::{Ink, clean};
@@ -56,7 +56,7 @@ pub(super) fn verdicts(view: &View<'_>) -> Vec<String> {
         lines.extend(field(&title, &ids, view.style));
     }
     let hint = "roce-analyze --explain ID: its meaning, what would make it surer";
-    lines.extend(field("", &[Ink::Faint.of(hint)], view.style));
+    lines.extend(field("", &[Ink::Faint.paint(hint)], view.style));
     lines
 }
 
@@ -148,7 +148,7 @@ fn counts(view: &View<'_>) -> Vec<String> {
         return vec![if run.totals.roce_packets == 0 {
             "nothing to judge: no RoCE packet".to_owned()
         } else {
-            Ink::Bold.of("no finding")
+            Ink::Bold.paint("no finding")
         }];
     }
     let words = [
@@ -167,7 +167,7 @@ fn counts(view: &View<'_>) -> Vec<String> {
                 .count();
             let (ink, symbol) = mark(*severity, view.style.unicode);
             let text = plural(of_it as u64, one, many);
-            (of_it > 0).then(|| format!("{} {}", ink.of(symbol), ink.of(&text)))
+            (of_it > 0).then(|| format!("{} {}", ink.paint(symbol), ink.paint(&text)))
         })
         .collect()
 }
@@ -177,7 +177,7 @@ fn said(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<S
     let style = view.style;
     let (ink, symbol) = mark(finding.severity, style.unicode);
     let name = format!("{symbol} {}", finding.severity.name());
-    let mut words = vec![Ink::Bold.of(&format!("{}:", clean(finding.id)))];
+    let mut words = vec![Ink::Bold.paint(&format!("{}:", clean(finding.id)))];
     words.extend(clean(&finding.summary).split_whitespace().map(str::to_owned));
     // With --flow, verdicts are about all traffic all the same.
     let concerns = match finding.concerns_shown {
@@ -207,7 +207,7 @@ fn said(finding: &FindingRow, lines_of_numbers: usize, view: &View<'_>) -> Vec<S
         last.pop();
     }
     let next = clean(&finding.next_step);
-    let words: Vec<String> = std::iter::once(Ink::Bold.of("next:"))
+    let words: Vec<String> = std::iter::once(Ink::Bold.paint("next:"))
         .chain(next.split_whitespace().map(str::to_owned))
         .collect();
     if words.len() > 1 {
@@ -284,7 +284,7 @@ fn holes(view: &View<'_>) -> Vec<String> {
     let part = |value: u64, what: &str, ink: Option<Ink>| {
         (value > 0).then(|| {
             let text = format!("{} {what}", count(value));
-            ink.map_or(text.clone(), |ink| ink.of(&text))
+            ink.map_or(text.clone(), |ink| ink.paint(&text))
         })
     };
     let mut items = Vec::new();
@@ -301,7 +301,7 @@ fn holes(view: &View<'_>) -> Vec<String> {
             part(totals.unresolved, "unresolved", Some(Ink::Warn)),
         ];
         let mut classes = classes.into_iter().flatten();
-        let title = Ink::Bold.of(&plural(totals.missing, "PSN missing", "PSNs missing"));
+        let title = Ink::Bold.paint(&plural(totals.missing, "PSN missing", "PSNs missing"));
         items.push(
             classes
                 .next()
@@ -349,11 +349,7 @@ fn blind(view: &View<'_>) -> Vec<String> {
     if run.totals.roce_packets == 0 {
         return Vec::new();
     }
-    let at = |name: &str| {
-        let taps = run.taps.iter().filter_map(|tap| tap.vantage);
-        let hosts = run.vantages.iter().filter_map(|row| row.vantage);
-        taps.chain(hosts).any(|vantage| vantage == name)
-    };
+    let at = |vantage| run.taps.iter().any(|tap| tap.vantage == Some(vantage));
     let mut items = Vec::new();
     if sums.paired == 0 {
         items.push("losses, ACK times and CNPs by flow (no other direction is known)".to_owned());
@@ -367,9 +363,9 @@ fn blind(view: &View<'_>) -> Vec<String> {
             )
         ));
     }
-    if at("sender") && !at("receiver") {
+    if at(Vantage::Sender) && !at(Vantage::Receiver) {
         items.push("CE marks set behind this tap (sender side)".to_owned());
-    } else if !at("sender") {
+    } else if !at(Vantage::Sender) {
         items.push("how senders react to CNPs (no sender-side tap)".to_owned());
     }
     if run.totals.pause_frames == 0 {

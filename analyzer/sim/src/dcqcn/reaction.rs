@@ -10,7 +10,7 @@ use super::Parameters;
 /// The rate limiter of one flow (SIGCOMM 2015, section 3.1, figure 7).
 ///
 /// ```text
-/// CNP:      Rt = Rc; Rc = Rc (1 - alpha / 2); alpha = (1 - g) alpha + g; all counters and timers begin anew
+/// CNP:      Rt = Rc; Rc = Rc (1 - alpha / 2); alpha = (1 - g) alpha + g; all counters and timers start again
 /// alpha timer K without a CNP:  alpha = (1 - g) alpha
 /// rate timer T or byte counter B expires, the t-th or b-th time since the cut:
 ///   max(t, b) <= F  fast recovery:      Rc = (Rt + Rc) / 2
@@ -112,7 +112,7 @@ impl ReactionPoint {
         self.target
     }
 
-    /// Whether a CNP has limited the flow and it is not back at line rate yet.
+    /// True if a CNP has limited the flow and it is not back at line rate yet.
     pub fn is_limited(&self) -> bool {
         self.limited
     }

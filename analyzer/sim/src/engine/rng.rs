@@ -26,7 +26,7 @@ impl Stream {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Whether an event of this probability happens. Draws nothing for 0 or less.
+    /// True if an event of this probability happens. Draws nothing for 0 or less.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.unit() < probability
     }

@@ -53,7 +53,7 @@ impl HostState {
 }
 
 impl Simulation<'_> {
-    /// Whether an end has something that it may send, but for its rate.
+    /// True if an end has something that it may send, but for its rate.
     fn has_work(&self, end: EndpointId) -> bool {
         let own = &self.ends[end.index()];
         own.open && !own.closed && (!own.jobs.is_empty() || own.requester.can_send())

@@ -33,7 +33,7 @@ impl ImpairmentState {
         }
     }
 
-    /// Whether a packet is lost.
+    /// True if a packet is lost.
     fn loses(&mut self, table: &Impairment, packet: &Packet) -> bool {
         let number = self.seen;
         self.seen += 1;
@@ -47,7 +47,7 @@ impl ImpairmentState {
         by_chance || table.drop.contains(&number)
     }
 
-    /// Whether it is one of the first transmissions of a chosen PSN.
+    /// True if it is one of the first transmissions of a chosen PSN.
     fn loses_repeatedly(
         &mut self,
         table: &Impairment,
@@ -78,7 +78,7 @@ impl Simulation<'_> {
             let Some(table) = self.scenario.impairment.get(index) else {
                 continue;
             };
-            let packet = *self.pool.of(packet_id);
+            let packet = *self.pool.packet(packet_id);
             if !applies(table, &packet, self.now) {
                 continue;
             }
@@ -105,7 +105,7 @@ impl Simulation<'_> {
             let Some(table) = self.scenario.impairment.get(index) else {
                 continue;
             };
-            let mut copy = *self.pool.of(packet_id);
+            let mut copy = *self.pool.packet(packet_id);
             if copy.is_copy() || table.duplicate <= 0.0 || !applies(table, &copy, self.now) {
                 continue;
             }
@@ -133,7 +133,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Whether an impairment is for a packet.
+/// True if an impairment is for a packet.
 fn applies(table: &Impairment, packet: &Packet, now: Time) -> bool {
     if now < table.begin || table.end.is_some_and(|end| now >= end) {
         return false;

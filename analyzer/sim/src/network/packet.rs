@@ -33,7 +33,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether it carries data: messages of the connection manager do, as UD SENDs.
+    /// True if it carries data: messages of the connection manager do, as UD SENDs.
     pub(crate) fn is_data(self) -> bool {
         matches!(
             self,
@@ -41,7 +41,7 @@ impl Kind {
         )
     }
 
-    /// Whether its PSN is one of its sender's own requests.
+    /// True if its PSN is one of its sender's own requests.
     pub(crate) fn is_request(self) -> bool {
         matches!(self, Self::Request | Self::ReadRequest)
     }
@@ -128,7 +128,7 @@ impl Packet {
         }
     }
 
-    /// Whether the network made it of another packet.
+    /// True if the network made it of another packet.
     pub(crate) fn is_copy(&self) -> bool {
         self.copy != u32::MAX
     }
@@ -194,7 +194,7 @@ impl Pool {
         self.packets[id.index()]
     }
 
-    pub(crate) fn of(&self, id: PacketId) -> &Packet {
+    pub(crate) fn packet(&self, id: PacketId) -> &Packet {
         &self.packets[id.index()]
     }
 

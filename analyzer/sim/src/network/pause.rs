@@ -30,7 +30,7 @@ impl Simulation<'_> {
         let frame = if class == LINK_CLASS {
             Frame::Pause(Pause { source, quanta })
         } else {
-            Frame::Pfc(Pfc::of(source, class, quanta))
+            Frame::Pfc(Pfc::new(source, class, quanta))
         };
         let packet = Packet {
             span: 0,

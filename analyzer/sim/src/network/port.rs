@@ -1,4 +1,4 @@
-//! What a port does: it sends one packet after the other, obeys pauses, and hands on what comes in.
+//! What a port does: it sends one packet after the other, obeys pauses, and emits what comes in.
 
 use roce_capture::Direction;
 
@@ -15,7 +15,7 @@ const STRICT: [usize; 2] = [7, 6];
 const TURNS: usize = 6;
 
 impl Port {
-    /// Whether a priority must not be sent now.
+    /// True if a priority must not be sent now.
     pub(crate) fn is_paused(&self, priority: u8, now: Time) -> bool {
         self.paused_until[usize::from(priority)] > now || self.paused_until[usize::from(LINK_CLASS)] > now
     }
@@ -58,7 +58,7 @@ impl Simulation<'_> {
         });
         let Some(packet_id) = chosen else { return };
         self.pass(id, packet_id, Direction::Outbound);
-        let packet = *self.pool.of(packet_id);
+        let packet = *self.pool.packet(packet_id);
         let port = &mut self.topology.ports[id.index()];
         let time = port.rate.time_of(u64::from(packet.bytes + Frame::LINE_OVERHEAD));
         let delay = port.delay;
@@ -102,7 +102,7 @@ impl Simulation<'_> {
     /// The last bit of a packet came in at a port.
     pub(crate) fn arrive(&mut self, id: PortId, packet: PacketId) {
         self.pass(id, packet, Direction::Inbound);
-        if self.pool.of(packet).kind == Kind::Pause {
+        if self.pool.packet(packet).kind == Kind::Pause {
             let pause = self.pool.take(packet);
             self.obey_pause(id, &pause.frame);
             return;

@@ -121,7 +121,7 @@ impl Simulation<'_> {
         let Some(state) = &mut self.spray else {
             return false;
         };
-        let packet = *self.pool.of(id);
+        let packet = *self.pool.packet(id);
         let peer = self.topology.ports[ingress.index()].peer;
         let Node::Host(from) = self.topology.ports[peer.index()].node else {
             return false;
@@ -161,7 +161,7 @@ impl Simulation<'_> {
         let (Node::Host(from), Node::Host(_)) = (own.node, self.topology.ports[peer.index()].node) else {
             return None;
         };
-        let packet = *self.pool.of(id);
+        let packet = *self.pool.packet(id);
         if packet.kind == crate::network::packet::Kind::Pause {
             return None;
         }
@@ -172,7 +172,7 @@ impl Simulation<'_> {
 
     /// A packet comes out of the paths in a cable: packets arrive one after the other, at the rate of the link.
     pub(crate) fn merge(&mut self, port: PortId, id: PacketId) {
-        let bytes = u64::from(self.pool.of(id).bytes + Frame::LINE_OVERHEAD);
+        let bytes = u64::from(self.pool.packet(id).bytes + Frame::LINE_OVERHEAD);
         let state = &mut self.topology.ports[port.index()];
         let arrives = self.now.max(state.merged.plus(state.rate.time_of(bytes)));
         state.merged = arrives;
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn packet() -> Packet {
-        let pfc = crate::record::frame::Pfc::of(roce_wire::MacAddress([0; 6]), 0, 0);
+        let pfc = crate::record::frame::Pfc::new(roce_wire::MacAddress([0; 6]), 0, 0);
         Packet::new(&Frame::Pfc(pfc), Kind::Request, EndpointId(0), 1)
     }
 

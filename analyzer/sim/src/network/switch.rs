@@ -77,7 +77,7 @@ fn ecmp_hash(frame: &Frame, salt: u64) -> u64 {
 impl Simulation<'_> {
     /// A packet came in at a switch's port.
     pub(crate) fn forward(&mut self, switch: u32, ingress: PortId, id: PacketId) {
-        let packet = *self.pool.of(id);
+        let packet = *self.pool.packet(id);
         let Some(egress) = self.route(switch, &packet) else {
             self.drop_packet(id, ingress, Reason::TailDrop);
             return;
@@ -163,7 +163,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether a packet finds room.
+    /// True if a packet finds room.
     fn admit(
         &self,
         switch: u32,

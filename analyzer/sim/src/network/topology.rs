@@ -56,7 +56,7 @@ pub(crate) struct Port {
     pub pause_log: [Option<u32>; CLASSES],
     /// What came in by this port and still waits in its switch, by class.
     pub held: [u64; CLASSES],
-    /// Whether this port keeps its neighbour paused, by class.
+    /// True if this port keeps its neighbour paused, by class.
     pub pausing: [bool; CLASSES],
     /// Impairments of what it sends, by their place in the scenario.
     pub impairments: Vec<u32>,

@@ -71,14 +71,14 @@ const IBA_TRANSPORT: u8 = 0x1b;
 
 impl Frame {
     /// The shortest frame, without its FCS: shorter ones are padded with zeros (IEEE 802.3, 4.2.3.3).
-    pub const LEAST_BYTES: u32 = 60;
+    pub const MIN_BYTES: u32 = 60;
     /// What a frame takes on the line besides its own bytes: preamble and start delimiter 8, FCS 4, gap 12
     /// (IEEE 802.3).
     pub const LINE_OVERHEAD: u32 = 24;
 
     /// Its length on the wire, without the FCS: what a capture calls the original length.
     pub fn wire_bytes(&self) -> u32 {
-        self.bare_bytes().max(Self::LEAST_BYTES)
+        self.bare_bytes().max(Self::MIN_BYTES)
     }
 
     /// The bytes that it takes of a line, from the preamble to the end of the gap after it.
@@ -131,7 +131,7 @@ pub fn encode_within(frame: &Frame, most: usize, out: &mut Vec<u8>) {
         Frame::Pause(pause) => pause.encode(out),
     }
     let whole = out.len() - start;
-    let least = usize::try_from(Frame::LEAST_BYTES).unwrap_or(0);
+    let least = usize::try_from(Frame::MIN_BYTES).unwrap_or(0);
     // A frame that was cut has all that is wanted of it already.
     if whole < least && whole < most {
         out.resize(start + least, 0);

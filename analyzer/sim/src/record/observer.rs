@@ -179,7 +179,7 @@ impl Observer {
         Ok(outputs)
     }
 
-    /// Whether writing has failed.
+    /// True if writing has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.error.is_some()
     }

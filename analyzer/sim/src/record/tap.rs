@@ -300,7 +300,7 @@ impl<W: Write> Recording<W> {
         })
     }
 
-    /// What the taps have seen so far.
+    /// What the taps have seen until now.
     pub fn seen(&self) -> impl Iterator<Item = Seen> {
         self.taps.iter().map(|state| state.seen)
     }

@@ -5,22 +5,22 @@ use crate::Error;
 use crate::units::Time;
 
 /// More would need more memory than a simulation of single packets is good for.
-const MOST_HOSTS: u32 = 4_096;
-const MOST_SWITCHES: u32 = 256;
+const MAX_HOSTS: u32 = 4_096;
+const MAX_SWITCHES: u32 = 256;
 /// Queue pairs of one flow table from one host to another.
-const MOST_QPS: u32 = 16_384;
+const MAX_QPS: u32 = 16_384;
 /// What happens again and again takes some time.
-const LEAST: Time = Time::from_nanos(1);
+const MIN_PERIOD: Time = Time::from_nanos(1);
 const SHORTEST: Time = Time::from_nanos(1_000);
 /// Paths between two hosts: a large fabric has 256 spines.
 const MAX_PATHS: u32 = 256;
 /// The longest skew and jitter of paths.
 const MAX_SKEW: Time = Time::from_nanos(500_000);
 /// Taps are numbered in the bits of a word.
-const MOST_TAPS: usize = 64;
+const MAX_TAPS: usize = 64;
 
 impl Scenario {
-    /// Whether it can be simulated.
+    /// True if it can be simulated.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_network()?;
         self.check_numbers()?;
@@ -29,9 +29,9 @@ impl Scenario {
 
     fn check_network(&self) -> Result<(), Error> {
         let network = &self.network;
-        if network.hosts < 2 || network.hosts > MOST_HOSTS {
+        if network.hosts < 2 || network.hosts > MAX_HOSTS {
             return wrong(format!(
-                "network.hosts is {}: give 2 to {MOST_HOSTS}",
+                "network.hosts is {}: give 2 to {MAX_HOSTS}",
                 network.hosts
             ));
         }
@@ -40,16 +40,16 @@ impl Scenario {
         }
         if network.topology == Topology::LeafSpine {
             for (name, count) in [("leaves", network.leaves), ("spines", network.spines)] {
-                if count == 0 || count > MOST_SWITCHES {
-                    return wrong(format!("network.{name} is {count}: give 1 to {MOST_SWITCHES}"));
+                if count == 0 || count > MAX_SWITCHES {
+                    return wrong(format!("network.{name} is {count}: give 1 to {MAX_SWITCHES}"));
                 }
             }
         }
         if network.vlan.is_some_and(|vlan| vlan > 4_094) {
             return wrong("network.vlan is 0 to 4094".to_owned());
         }
-        if self.tap.len() > MOST_TAPS {
-            return wrong(format!("{} taps: there can be {MOST_TAPS}", self.tap.len()));
+        if self.tap.len() > MAX_TAPS {
+            return wrong(format!("{} taps: there can be {MAX_TAPS}", self.tap.len()));
         }
         Ok(())
     }
@@ -127,8 +127,8 @@ impl Scenario {
             return wrong("there is no traffic: add [[flow]] or [[training]]".to_owned());
         }
         for (index, table) in self.flow.iter().enumerate() {
-            if table.qps == 0 || table.qps > MOST_QPS {
-                return wrong(format!("flow.{index}.qps is {}: give 1 to {MOST_QPS}", table.qps));
+            if table.qps == 0 || table.qps > MAX_QPS {
+                return wrong(format!("flow.{index}.qps is {}: give 1 to {MAX_QPS}", table.qps));
             }
             if table.service != ServiceName::Rc && table.op == Operation::Read {
                 return wrong(format!("flow.{index}: READ needs service \"rc\""));
@@ -155,7 +155,7 @@ impl Scenario {
                 ("on", table.on),
                 ("off", table.off),
             ] {
-                if time.is_some_and(|time| time < LEAST) {
+                if time.is_some_and(|time| time < MIN_PERIOD) {
                     return wrong(format!("flow.{index}.{name} is 1 ns at least"));
                 }
             }
@@ -169,9 +169,9 @@ impl Scenario {
             if table.compute < SHORTEST {
                 return wrong(format!("training.{index}.compute is 1 us at least"));
             }
-            if table.qps == 0 || table.qps > MOST_QPS {
+            if table.qps == 0 || table.qps > MAX_QPS {
                 return wrong(format!(
-                    "training.{index}.qps is {}: give 1 to {MOST_QPS}",
+                    "training.{index}.qps is {}: give 1 to {MAX_QPS}",
                     table.qps
                 ));
             }

@@ -173,7 +173,7 @@ pub struct FlowTable {
     pub reverse_dscp: Option<u8>,
     /// ECT(0) or not, instead of DCQCN's setting.
     pub ecn: Option<bool>,
-    /// Whether the senders slow down on CNPs, instead of DCQCN's setting.
+    /// True if the senders slow down on CNPs, instead of DCQCN's setting.
     pub react: Option<bool>,
     /// UDP source ports.
     #[serde(default)]
@@ -191,7 +191,7 @@ pub struct FlowTable {
     pub receives: Option<u32>,
     /// One receive buffer is posted each such time, up to `receives`.
     pub refill: Option<Time>,
-    /// At this time the queue pairs are destroyed and made anew with the same numbers and other first PSNs.
+    /// At this time the queue pairs are destroyed and made again with the same numbers and other first PSNs.
     pub reuse: Option<Time>,
     /// From this time on, the responder answers requests with a NAK for a remote access error.
     pub fatal: Option<Time>,

@@ -99,7 +99,7 @@ pub struct Switch {
     pub kmax: Size,
     /// Marking probability just below `kmax`.
     pub pmax: f64,
-    /// Whether and how pause frames are sent.
+    /// True if and how pause frames are sent.
     pub pause: SwitchPause,
     /// Lossless priorities: what comes in with them is paused instead of dropped.
     pub pause_priorities: Vec<u8>,

@@ -38,7 +38,7 @@ pub enum IpId {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DuplicateAck {
-    /// Those that ask for an ACK.
+    /// Those that request an ACK.
     #[default]
     Asked,
     /// All of them (IBTA C9-105; `duplicate_request` of Linux drivers/infiniband/sw/rxe/rxe_resp.c).
@@ -61,7 +61,7 @@ pub struct Nic {
     pub retries: u32,
     /// Code of the RNR timer, 0 to 31 (IBTA 9.7.5.2.8).
     pub rnr_timer: u8,
-    /// A request asks for an ACK every so many packets, and with the last of a message. 0: the last only.
+    /// A request requests an ACK every so many packets, and with the last of a message. 0: the last only.
     pub ack_every: u32,
     /// The receiver sends one ACK for so many packets that ask for one; what is held back leaves after `ack_delay`.
     pub ack_coalesce: u32,

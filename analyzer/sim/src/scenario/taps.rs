@@ -181,7 +181,7 @@ pub struct TapTable {
 }
 
 impl TapTable {
-    /// Whether it records at a time.
+    /// True if it records at a time.
     pub fn is_recording(&self, time: Time) -> bool {
         self.from <= time && self.until.is_none_or(|until| time < until)
     }

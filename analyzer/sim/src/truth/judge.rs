@@ -128,13 +128,13 @@ fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap
     taps
 }
 
-/// Whether a tap's records tell where others are missing: their own counts do, and the sequence numbers of ERSPAN.
+/// True if a tap's records tell where others are missing: their own counts do, and the sequence numbers of ERSPAN.
 fn tells_losses(table: &TapTable) -> bool {
     let numbered = matches!(table.mirror, Some(MirrorName::Erspan2 | MirrorName::Erspan3));
     numbered || table.told == ToldName::Packets
 }
 
-/// Whether a tap cuts the RETH of WRITE and READ requests: it ends after 36 bytes of UDP, BTH and RETH behind the headers of
+/// True if a tap cuts the RETH of WRITE and READ requests: it ends after 36 bytes of UDP, BTH and RETH behind the headers of
 /// IP and Ethernet. What a mirror puts before them comes on top.
 fn cuts_reth(simulation: &Simulation<'_>, table: &TapTable) -> bool {
     let network = &simulation.scenario.network;
@@ -202,7 +202,7 @@ fn connection_at_tap(
     }
 }
 
-/// Whether the other direction of a flow can be found from what a tap has recorded by `time`.
+/// True if the other direction of a flow can be found from what a tap has recorded by `time`.
 fn is_paired(simulation: &Simulation<'_>, tap: usize, flow: u32, time: Time) -> bool {
     if flow as usize >= simulation.ends.len() {
         return false;
@@ -216,7 +216,7 @@ fn is_paired(simulation: &Simulation<'_>, tap: usize, flow: u32, time: Time) -> 
     answers.filter(|answer| **answer <= time).count() as u64 >= answers_wanted(simulation, flow)
 }
 
-/// When a flow begins anew at a tap whose records tell where others are missing: there is a jump, and records are missing
+/// When a flow starts again at a tap whose records tell where others are missing: there is a jump, and records are missing
 /// before it.
 fn restarts(simulation: &Simulation<'_>, tap: usize, flow: u32) -> impl Iterator<Item = Time> {
     let tells = simulation.scenario.tap.get(tap).is_some_and(tells_losses);

@@ -121,7 +121,7 @@ pub struct TapFlow {
     pub resent_packets: u64,
     /// Application data in them.
     pub resent_bytes: u64,
-    /// Of these, behind the highest request PSN recorded before: the others cannot be told from first transmissions.
+    /// Of these, behind the highest request PSN recorded before: the others cannot be distinguished from first transmissions.
     pub resent_behind_packets: u64,
     /// Application data in them.
     pub resent_behind_bytes: u64,
@@ -266,7 +266,7 @@ pub struct ResendRun {
     pub packets: u64,
     /// Application data in them.
     pub bytes: u64,
-    /// Whether something had been lost before that it begins with: the request, its READ response, or (RNR NAK) its place in a
+    /// True if something had been lost before that it begins with: the request, its READ response, or (RNR NAK) its place in a
     /// receive buffer. Otherwise packets were late, or acknowledgements.
     #[serde(default)]
     pub needed: bool,
@@ -291,7 +291,7 @@ pub struct RunAtTap {
     pub first_psn: u32,
     /// Packets recorded.
     pub packets: u64,
-    /// Whether the records tell the run and its trigger: both directions were recorded, the run from its first packet
+    /// True if the records tell the run and its trigger: both directions were recorded, the run from its first packet
     /// on, that one behind the highest PSN before; after a NAK or RNR NAK, this too.
     pub observable: bool,
 }

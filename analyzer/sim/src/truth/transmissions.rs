@@ -112,7 +112,7 @@ pub struct LossAtTap {
     pub evidence: Evidence,
     /// It was sent again in a run that had begun at an earlier PSN, whatever had become of it.
     pub in_resend_window: bool,
-    /// Whether the tap's records alone prove the loss of this transmission. A NAK and an implied NAK do, if both directions
+    /// True if the tap's records alone prove the loss of this transmission. A NAK and an implied NAK do, if both directions
     /// can be paired, unless the packet had passed and the paths behind the tap may only have delayed it. A timeout does
     /// where the first transmission left a hole at the tap; behind the tap it may be the ACK that was lost.
     pub decidable: bool,

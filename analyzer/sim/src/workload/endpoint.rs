@@ -144,7 +144,7 @@ impl Simulation<'_> {
         let (own, peer) = (&self.ends[end.index()], &self.ends[end.peer().index()]);
         let (service, own_qpn) = (own.service, own.qpn);
         let psn = own.first_psn.plus(low(out.seq));
-        let position = Position::of(out.index, out.packets);
+        let position = Position::from_index(out.index, out.packets);
         let operation = match out.operation {
             Operation::Write => position.write(),
             Operation::Send => position.send(),
@@ -217,7 +217,7 @@ impl Simulation<'_> {
         let seq = read.seq + u64::from(index);
         let mtu = u64::from(self.scenario.nic.mtu);
         let payload = read.length.saturating_sub(u64::from(index) * mtu).min(mtu);
-        let position = Position::of(index, read.packets);
+        let position = Position::from_index(index, read.packets);
         let mut transport = Transport::new(position.read_response(), peer.qpn, peer.first_psn.plus(low(seq)));
         transport.extended.aeth = acknowledgement(0x1f, own.responder.completed);
         let payload = u16::try_from(payload).unwrap_or(u16::MAX);
@@ -323,7 +323,7 @@ impl Simulation<'_> {
         if self.topology.ports[port.index()].taps.is_empty() {
             return;
         }
-        let packet = *self.pool.of(id);
+        let packet = *self.pool.packet(id);
         let taps = &self.topology.ports[port.index()].taps;
         let (passed, recorded) = self.observer.pass(taps, &packet, self.now, direction);
         let packet = self.pool.change(id);

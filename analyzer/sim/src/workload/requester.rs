@@ -87,12 +87,12 @@ impl Requester {
         self.messages.push_back(message);
     }
 
-    /// Whether something is posted that is not done.
+    /// True if something is posted that is not done.
     pub(crate) fn is_busy(&self) -> bool {
         self.oldest < self.end && !self.failed
     }
 
-    /// Whether something that was posted has not been sent yet.
+    /// True if something that was posted has not been sent yet.
     pub(crate) fn has_unsent(&self) -> bool {
         self.next < self.end && !self.failed
     }
@@ -105,7 +105,7 @@ impl Requester {
             .filter(|message| seq < message.end())
     }
 
-    /// Whether a packet can leave now.
+    /// True if a packet can leave now.
     pub(crate) fn can_send(&self) -> bool {
         if self.waiting || self.failed {
             return false;

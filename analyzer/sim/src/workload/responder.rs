@@ -126,7 +126,7 @@ impl Responder {
         self.gaps.as_ref()?.due_first()
     }
 
-    /// Whether a packet that comes before its turn is dropped.
+    /// True if a packet that comes before its turn is dropped.
     pub(crate) fn drops_early(&self) -> bool {
         self.recovery == Recovery::GoBackN
     }

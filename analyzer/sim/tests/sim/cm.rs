@@ -159,11 +159,11 @@ proptest! {
         let bytes = bytes_of(&frame);
         let roce = decoded(&bytes);
         prop_assert_eq!((roce.source_qpn, roce.payload_bytes), (1, 256));
-        let read = mad::Datagram::of(&bytes, &roce).unwrap();
+        let read = mad::Datagram::parse(&bytes, &roce).unwrap();
         prop_assert_eq!((read.mad.base_version(), read.mad.class_version(), read.mad.method()), (1, 2, 3));
         prop_assert_eq!((read.mad.status(), read.mad.modifier(), read.data.len()), (0, 0, 232));
         prop_assert_eq!(read.mad.transaction(), transaction);
-        let read = Read::of(&read).unwrap();
+        let read = Read::parse(&read).unwrap();
         prop_assert_eq!(read.local_id(), Some(local_id));
         let is_req = matches!(message, Message::Req(_));
         prop_assert_eq!(read.remote_id(), (!is_req).then_some(remote_id));

@@ -74,7 +74,7 @@ fn network() -> impl Strategy<Value = Network> {
             source,
             destination,
             dscp,
-            ecn: Ecn::of(ecn),
+            ecn: Ecn::from_traffic_class(ecn),
             hop_limit,
             identification,
             dont_fragment,

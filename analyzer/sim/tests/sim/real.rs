@@ -22,7 +22,7 @@ struct Made {
     frame: Frame,
     /// Where the payload begins and ends.
     payload: std::ops::Range<usize>,
-    /// Whether the payload is one that can be made again.
+    /// True if the payload is one that can be made again.
     same_payload: bool,
 }
 
@@ -145,8 +145,8 @@ fn made_again(bytes: &[u8]) -> Made {
     let start = bth_offset + headers.payload_offset;
     let payload = start..start + roce.payload_bytes as usize;
     let data = &bytes[payload.clone()];
-    let management = mad::Datagram::of(bytes, &roce).and_then(|datagram| {
-        let message = cm::Message::of(&datagram)?;
+    let management = mad::Datagram::parse(bytes, &roce).and_then(|datagram| {
+        let message = cm::Message::parse(&datagram)?;
         Some(Payload::Management(Datagram {
             transaction: datagram.mad.transaction(),
             local_id: message.local_id()?,
@@ -193,7 +193,7 @@ fn made_again(bytes: &[u8]) -> Made {
     }
 }
 
-/// Whether the frame is the same in all its bytes; where its payload cannot be made again, in all but that and the ICRC.
+/// True if the frame is the same in all its bytes; where its payload cannot be made again, in all but that and the ICRC.
 #[track_caller]
 fn assert_same(bytes: &[u8], name: &str) -> bool {
     let made = made_again(bytes);

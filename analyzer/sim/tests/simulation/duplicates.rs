@@ -74,7 +74,7 @@ fn a_duplicate_is_the_same_packet_later() {
 
 #[test]
 fn duplicates_are_acknowledged_again() {
-    // One ACK for a message; all packets come twice, right after one another. The last of each message asks for an ACK,
+    // One ACK for a message; all packets come twice, right after one another. The last of each message requests an ACK,
     // and its duplicate does: 2 a message. With `always` each of the 32 duplicates brings one: 33.
     for (nic, acks) in [("", 80), ("duplicate_ack = \"always\"", 40 * 33)] {
         let truth = truth_of(&duplicated("", nic, "duplicate = 1.0\nonly = \"request\""));

@@ -81,7 +81,7 @@ fn a_lost_resend_needs_the_timer() {
             .find(|run| run.time > loss.time && run.first_psn == loss.psn)
             .unwrap();
         assert_eq!(run.trigger, TriggerKind::Timeout);
-        // 200 us from the last progress or the first packet of the run that asks for an ACK, at the earliest.
+        // 200 us from the last progress or the first packet of the run that requests an ACK, at the earliest.
         assert!(run.time >= loss.time + 150_000, "{} {}", run.time, loss.time);
     }
 }

@@ -2,12 +2,12 @@
 
 use roce_sim::Scenario;
 
-const LEAST: &str =
+const MINIMAL: &str =
     "duration = \"1ms\"\n[network]\nhosts = 2\nrate = \"25Gbps\"\n[[flow]]\nfrom = \"h1\"\nto = \"h2\"\n";
 
 #[test]
 fn what_is_wrong_is_said() {
-    assert!(Scenario::parse(LEAST).is_ok());
+    assert!(Scenario::parse(MINIMAL).is_ok());
     for (more, text) in [
         ("speed = 3", "unknown field `speed`"),
         ("message = \"4 apples\"", "\"4 apples\" is not a size"),
@@ -20,7 +20,7 @@ fn what_is_wrong_is_said() {
         ),
         ("[switch]\npause = \"maybe\"", "unknown variant `maybe`"),
     ] {
-        let error = Scenario::parse(&format!("{LEAST}{more}"))
+        let error = Scenario::parse(&format!("{MINIMAL}{more}"))
             .unwrap_err()
             .to_string();
         assert!(error.contains(text), "{more}: {error}");
@@ -37,7 +37,7 @@ fn names_that_are_not_there_are_told() {
             "no link from \"h1\" to \"h2\"",
         ),
     ] {
-        let scenario = Scenario::parse(&format!("{LEAST}{more}")).unwrap();
+        let scenario = Scenario::parse(&format!("{MINIMAL}{more}")).unwrap();
         let error = roce_sim::simulate_in_memory(&scenario).unwrap_err().to_string();
         assert!(error.contains(text), "{more}: {error}");
     }
@@ -61,7 +61,7 @@ fn odd_scenarios_come_to_an_end() {
         "reuse = 0\ncm = true",
         "receives = 0\nop = \"send\"",
     ] {
-        let scenario = Scenario::parse(&format!("{LEAST}{more}")).unwrap();
+        let scenario = Scenario::parse(&format!("{MINIMAL}{more}")).unwrap();
         let truth = roce_sim::simulate_in_memory(&scenario).unwrap().0;
         let left: u64 = truth
             .flows

@@ -53,7 +53,7 @@ impl Erf<'_> {
         }
     }
 
-    /// Whether an extension header follows.
+    /// True if an extension header follows.
     pub const fn has_extension(&self) -> bool {
         self.0[8] & 0x80 != 0
     }

@@ -24,7 +24,7 @@ impl Loopback<'_> {
         }
     }
 
-    /// Whether IP follows: AF_INET is 2 everywhere, AF_INET6 is 10 on Linux and 24, 28 or 30 on the BSDs.
+    /// True if IP follows: AF_INET is 2 everywhere, AF_INET6 is 10 on Linux and 24, 28 or 30 on the BSDs.
     pub const fn is_ip(&self) -> bool {
         matches!(self.family(), 2 | 10 | 24 | 28 | 30)
     }

@@ -36,7 +36,7 @@ impl LinuxSll<'_> {
     }
 }
 
-/// Whether the protocol field of a device of this ARPHRD type is an EtherType. The registry names the exceptions:
+/// True if the protocol field of a device of this ARPHRD type is an EtherType. The registry names the exceptions:
 /// netlink (824), IPGRE (778, a GRE protocol type, which is one too), Frame Relay (770), 802.11 (801 to 803).
 #[inline]
 pub const fn has_ether_type(device_type: u16) -> bool {

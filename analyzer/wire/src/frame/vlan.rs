@@ -30,7 +30,7 @@ impl Vlan<'_> {
     }
 }
 
-/// Whether an EtherType announces a tag: 0x8100 or 0x88a8.
+/// True if an EtherType announces a tag: 0x8100 or 0x88a8.
 #[inline]
 pub const fn is_tag(ether_type: u16) -> bool {
     matches!(ether_type, super::ethernet::VLAN | super::ethernet::SERVICE_VLAN)

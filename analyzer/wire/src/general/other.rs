@@ -18,7 +18,7 @@ const ICMPV6: u8 = 58;
 const ARP: u16 = 0x0806;
 const LLDP: u16 = 0x88cc;
 
-/// Whether a frame is surely nothing that the decoder follows: TCP, ICMP, UDP to other ports, ARP, LLDP.
+/// True if a frame is surely nothing that the decoder follows: TCP, ICMP, UDP to other ports, ARP, LLDP.
 /// `false` says nothing.
 #[inline]
 pub(crate) fn is_other(link: LinkType, frame: &[u8]) -> bool {

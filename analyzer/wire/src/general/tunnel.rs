@@ -168,7 +168,7 @@ fn inside(protocol: u16) -> Next {
     }
 }
 
-/// Whether an EtherType is one that leads on.
+/// True if an EtherType is one that leads on.
 fn is_followed(ether_type: u16) -> bool {
     matches!(
         ether_type,

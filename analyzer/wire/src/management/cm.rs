@@ -72,14 +72,14 @@ pub struct RejectReason(pub u16);
 
 impl<'a> Message<'a> {
     /// The message in a management datagram; `None` when it is not of communication management.
-    pub fn of(datagram: &Datagram<'a>) -> Option<Self> {
+    pub fn parse(datagram: &Datagram<'a>) -> Option<Self> {
         if datagram.mad.class() != Mad::COMMUNICATION_MANAGEMENT {
             return None;
         }
         let data = datagram.data;
         let attribute = datagram.mad.attribute();
         let message = match attribute {
-            0x0010 => Req::of(data).map(Self::Req),
+            0x0010 => Req::parse(data).map(Self::Req),
             0x0011 => chunk(data, 0).map(|b| Self::Mra(Mra(b))),
             0x0012 => chunk(data, 0).map(|b| Self::Rej(Rej(b))),
             0x0013 => chunk(data, 0).map(|b| Self::Rep(Rep(b))),
@@ -183,7 +183,7 @@ impl Rep<'_> {
         self.0[27] >> 5
     }
 
-    /// Whether the queue pair receives from a shared receive queue.
+    /// True if the queue pair receives from a shared receive queue.
     pub const fn has_shared_receive_queue(&self) -> bool {
         self.0[27] & 0x10 != 0
     }
@@ -325,7 +325,7 @@ mod tests {
             mad: Mad(&header),
             data: &data,
         };
-        let message = Message::of(&datagram_of);
+        let message = Message::parse(&datagram_of);
         let Some(Message::Rej(rej)) = message else {
             panic!("a REJ: {message:?}")
         };
@@ -339,7 +339,7 @@ mod tests {
         let (header, mut data) = datagram(0x11);
         // Service timeout 18 << 3 = 0x90.
         (data[8], data[9]) = (0x80, 0x90);
-        let message = Message::of(&Datagram {
+        let message = Message::parse(&Datagram {
             mad: Mad(&header),
             data: &data,
         });
@@ -348,7 +348,7 @@ mod tests {
         };
         assert_eq!((mra.received(), mra.service_timeout()), (2, 18));
         // Cut within its fields: only the attribute is known.
-        let message = Message::of(&Datagram {
+        let message = Message::parse(&Datagram {
             mad: Mad(&header),
             data: &data[..9],
         });
@@ -360,7 +360,7 @@ mod tests {
         let (header, mut data) = datagram(0x13);
         // Target ACK delay 15, failover 1, flow control 1: 0b01111_01_1; RNR retries 7, SRQ: 0b111_1_0000.
         (data[26], data[27]) = (0x7b, 0xf0);
-        let message = Message::of(&Datagram {
+        let message = Message::parse(&Datagram {
             mad: Mad(&header),
             data: &data,
         });

@@ -45,7 +45,7 @@ pub struct ServiceId(pub u64);
 
 impl<'a> Req<'a> {
     /// A view of the data of a REQ; `None` when its first 36 bytes are not all there.
-    pub fn of(data: &'a [u8]) -> Option<Self> {
+    pub fn parse(data: &'a [u8]) -> Option<Self> {
         Some(Self {
             head: chunk(data, 0)?,
             rest: chunk(data, 36),
@@ -122,7 +122,7 @@ impl ReqDetail<'_> {
         }
     }
 
-    /// Whether the queue pair uses end-to-end flow control.
+    /// True if the queue pair uses end-to-end flow control.
     pub const fn has_flow_control(&self) -> bool {
         self.0[43 - 36] & 1 != 0
     }
@@ -175,7 +175,7 @@ impl ReqDetail<'_> {
         self.0[51 - 36] >> 4
     }
 
-    /// Whether the queue pair receives from a shared receive queue.
+    /// True if the queue pair receives from a shared receive queue.
     pub const fn has_shared_receive_queue(&self) -> bool {
         self.0[51 - 36] & 8 != 0
     }
@@ -245,7 +245,7 @@ impl IpAddressing<'_> {
 }
 
 impl ServiceId {
-    /// Whether it is of RDMA CM over IP (IBTA annex A11).
+    /// True if it is of RDMA CM over IP (IBTA annex A11).
     pub const fn is_rdma_ip(self) -> bool {
         self.0 >> 24 == 1
     }
@@ -304,7 +304,7 @@ mod tests {
         (data[43], data[47], data[50], data[51]) = (0xa3, 0x97, 0x36, 0xf8);
         // ACK timeout 19: 0b10011_000.
         data[95] = 0x98;
-        let Some(detail) = Req::of(&data).and_then(|req| req.detail()) else {
+        let Some(detail) = Req::parse(&data).and_then(|req| req.detail()) else {
             panic!("a REQ")
         };
         assert_eq!(
@@ -327,7 +327,7 @@ mod tests {
         );
         // Transport 3 and extended type 1: XRC.
         (data[43], data[51]) = (0x06, 0x01);
-        let transport = Req::of(&data)
+        let transport = Req::parse(&data)
             .and_then(|req| req.detail())
             .and_then(|detail| detail.transport());
         assert_eq!(transport, Some(Service::Xrc));
@@ -337,7 +337,7 @@ mod tests {
     fn the_first_36_bytes_are_enough_for_the_queue_pair() {
         let mut data = [0; 40];
         data[34] = 0x11;
-        let Some(req) = Req::of(&data) else {
+        let Some(req) = Req::parse(&data) else {
             panic!("a REQ")
         };
         assert_eq!(req.local_qpn(), Qpn::new(0x11));
@@ -345,6 +345,6 @@ mod tests {
             (req.detail(), req.private_data(), req.ip_addressing()),
             (None, &[][..], None)
         );
-        assert_eq!(Req::of(&data[..35]), None);
+        assert_eq!(Req::parse(&data[..35]), None);
     }
 }

@@ -84,7 +84,7 @@ impl Mad<'_> {
 impl<'a> Datagram<'a> {
     /// The management datagram that the packet `roce`, decoded from `frame`, carries: a UD SEND Only to queue
     /// pair 1 whose common header was captured (IBTA chapter 13).
-    pub fn of(frame: &'a [u8], roce: &Roce) -> Option<Self> {
+    pub fn parse(frame: &'a [u8], roce: &Roce) -> Option<Self> {
         let to_management = roce.bth.destination_qpn() == Qpn::GENERAL_SERVICES;
         if !to_management || roce.bth.opcode() != Opcode::UD_SEND_ONLY || !roce.seen.has(Extended::DETH) {
             return None;

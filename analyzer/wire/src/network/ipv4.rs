@@ -45,7 +45,7 @@ impl Ipv4<'_> {
 
     /// The ECN field.
     pub const fn ecn(&self) -> Ecn {
-        Ecn::of(self.0[1])
+        Ecn::from_traffic_class(self.0[1])
     }
 
     /// The length of header and payload; 0 in captures on a sender that leaves segmentation to its NIC.
@@ -66,13 +66,13 @@ impl Ipv4<'_> {
         (u16::from_be_bytes([self.0[6], self.0[7]]) & 0x1fff) << 3
     }
 
-    /// Whether more fragments follow.
+    /// True if more fragments follow.
     #[inline]
     pub const fn more_fragments(&self) -> bool {
         self.0[6] & 0x20 != 0
     }
 
-    /// Whether it is one of several fragments.
+    /// True if it is one of several fragments.
     #[inline]
     pub const fn is_fragment(&self) -> bool {
         self.more_fragments() || self.fragment_offset() != 0

@@ -45,7 +45,7 @@ impl Ipv6<'_> {
 
     /// The ECN field.
     pub const fn ecn(&self) -> Ecn {
-        Ecn::of(self.traffic_class())
+        Ecn::from_traffic_class(self.traffic_class())
     }
 
     /// The flow label.
@@ -98,7 +98,7 @@ impl Ipv6Fragment<'_> {
         u16::from_be_bytes([self.0[2], self.0[3]]) & 0xfff8
     }
 
-    /// Whether more fragments follow.
+    /// True if more fragments follow.
     pub const fn more_fragments(&self) -> bool {
         self.0[3] & 1 != 0
     }

@@ -14,7 +14,7 @@ impl Cnp<'_> {
     /// Its length in bytes.
     pub const BYTES: usize = 16;
 
-    /// Whether they are zero, as they should be.
+    /// True if they are zero, as they should be.
     pub const fn is_zero(&self) -> bool {
         u128::from_ne_bytes(*self.0) == 0
     }

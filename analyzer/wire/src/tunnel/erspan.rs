@@ -42,7 +42,7 @@ impl ErspanII<'_> {
         u16::from_be_bytes([self.0[0], self.0[1]]) & 0x0fff
     }
 
-    /// Whether the mirror cut the frame.
+    /// True if the mirror cut the frame.
     pub const fn truncated(&self) -> bool {
         self.0[2] & 0x04 != 0
     }
@@ -74,7 +74,7 @@ impl ErspanIII<'_> {
         u16::from_be_bytes([self.0[0], self.0[1]]) & 0x0fff
     }
 
-    /// Whether the mirror cut the frame.
+    /// True if the mirror cut the frame.
     pub const fn truncated(&self) -> bool {
         self.0[2] & 0x04 != 0
     }
@@ -99,7 +99,7 @@ impl ErspanIII<'_> {
         self.0[10] >> 2 & 0x1f
     }
 
-    /// Whether the frame was mirrored on its way out.
+    /// True if the frame was mirrored on its way out.
     pub const fn is_egress(&self) -> bool {
         self.0[11] & 0x08 != 0
     }
@@ -109,7 +109,7 @@ impl ErspanIII<'_> {
         self.0[11] >> 1 & 3
     }
 
-    /// Whether the platform-specific part follows.
+    /// True if the platform-specific part follows.
     pub const fn has_platform(&self) -> bool {
         self.0[11] & 1 != 0
     }

@@ -28,7 +28,7 @@ impl Geneve<'_> {
         (self.0[0] & 0x3f) * 4
     }
 
-    /// Whether it is a control packet, which holds no frame.
+    /// True if it is a control packet, which holds no frame.
     pub const fn is_control(&self) -> bool {
         self.0[1] & 0x80 != 0
     }

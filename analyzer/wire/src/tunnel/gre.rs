@@ -23,22 +23,22 @@ impl Gre<'_> {
     /// Its length in bytes, without the optional fields.
     pub const BYTES: usize = 4;
 
-    /// Whether a checksum follows.
+    /// True if a checksum follows.
     pub const fn has_checksum(&self) -> bool {
         self.0[0] & 0x80 != 0
     }
 
-    /// Whether source routes follow (RFC 1701): their length is not in this header.
+    /// True if source routes follow (RFC 1701): their length is not in this header.
     pub const fn has_routing(&self) -> bool {
         self.0[0] & 0x40 != 0
     }
 
-    /// Whether a key follows.
+    /// True if a key follows.
     pub const fn has_key(&self) -> bool {
         self.0[0] & 0x20 != 0
     }
 
-    /// Whether a sequence number follows.
+    /// True if a sequence number follows.
     pub const fn has_sequence(&self) -> bool {
         self.0[0] & 0x10 != 0
     }

@@ -24,7 +24,7 @@ impl Mpls<'_> {
         self.0[2] >> 1 & 7
     }
 
-    /// Whether it is the last entry.
+    /// True if it is the last entry.
     pub const fn is_bottom(&self) -> bool {
         self.0[2] & 1 != 0
     }

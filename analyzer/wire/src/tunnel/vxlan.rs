@@ -17,7 +17,7 @@ impl Vxlan<'_> {
     /// Its length in bytes.
     pub const BYTES: usize = 8;
 
-    /// Whether the network identifier is valid.
+    /// True if the network identifier is valid.
     pub const fn has_identifier(&self) -> bool {
         self.0[0] & 0x08 != 0
     }

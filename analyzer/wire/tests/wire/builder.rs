@@ -99,7 +99,7 @@ fn extended(p: &Packet) -> Vec<u8> {
     bytes
 }
 
-/// Whether the opcode has an AETH, a RETH, a DETH.
+/// True if the opcode has an AETH, a RETH, a DETH.
 pub(crate) fn fields(opcode: u8) -> (bool, bool, bool) {
     let (service, operation) = (opcode >> 5, opcode & 0x1f);
     let aeth = matches!(operation, 0x0d | 0x0f..=0x12);

@@ -102,14 +102,14 @@ fn rnr_nak() {
 }
 
 fn message<'a>(frame: &'a [u8], roce: &Roce) -> Message<'a> {
-    let datagram = Datagram::of(frame, roce).expect("a MAD");
+    let datagram = Datagram::parse(frame, roce).expect("a MAD");
     assert_eq!((datagram.mad.class(), datagram.mad.method()), (7, 3));
     assert_eq!(
         (datagram.mad.transaction(), datagram.mad.status()),
         (0x0000_0002_0122_1801, 0)
     );
     assert_eq!(datagram.data.len(), 232);
-    Message::of(&datagram).expect("of the connection manager")
+    Message::parse(&datagram).expect("of the connection manager")
 }
 
 // tshark -r k61_rping.pcap -c 1 -T fields -e infiniband.cm.req.serviceid -e infiniband.cm.req.serviceid.dport
@@ -191,8 +191,8 @@ fn connection_request() {
         panic!("RoCE")
     };
     assert_eq!(cut, packet);
-    let datagram = Datagram::of(&bytes[..128], &cut).expect("its header");
-    let Some(Message::Req(req)) = Message::of(&datagram) else {
+    let datagram = Datagram::parse(&bytes[..128], &cut).expect("its header");
+    let Some(Message::Req(req)) = Message::parse(&datagram) else {
         panic!("a REQ")
     };
     assert_eq!((req.local_qpn(), req.detail()), (Qpn::new(0x19), None));

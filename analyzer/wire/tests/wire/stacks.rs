@@ -414,7 +414,7 @@ fn anything(link: LinkType, bytes: &[u8], original: u32) {
     if let Content::Roce(roce) = decoded.content {
         assert!(usize::from(roce.bth_offset) + 12 <= bytes.len() && roce.network_offset < roce.bth_offset);
         let _ = icrc::check(bytes, &roce);
-        let _ = roce_wire::management::mad::Datagram::of(bytes, &roce);
+        let _ = roce_wire::management::mad::Datagram::parse(bytes, &roce);
         assert!(!roce.bth.to_string().is_empty() && !roce.aeth.to_string().is_empty());
     }
 }

@@ -205,7 +205,7 @@ fn a_frame_may_be_as_long_as_its_interface_declares() {
 fn interfaces_without_end_are_refused() {
     // One interface description after another: each is 20 bytes, of which the last one is one too many.
     let mut writer = writer(ByteOrder::Little);
-    for _ in 0..=crate::pcapng::MOST_INTERFACES {
+    for _ in 0..=crate::pcapng::MAX_INTERFACES {
         writer.interface(&InterfaceOptions::default()).unwrap();
     }
     let (_, found) = fault(&writer.finish().unwrap());

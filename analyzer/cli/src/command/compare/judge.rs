@@ -15,7 +15,7 @@ const CONFIDENCE: f64 = 0.95;
 /// A relative difference under this one matters to nobody.
 const MATTERS: f64 = 0.05;
 /// Pairs of hosts that are compared one by one, those with most data.
-const MOST_PAIRS: usize = 64;
+const MAX_PAIRS: usize = 64;
 
 /// A quantity of both runs, before it is known how many there are.
 struct Pending {
@@ -103,8 +103,8 @@ fn pairs(a: &Collected, b: &Collected) -> (Vec<Pair>, usize) {
     if pairs.len() == 1 {
         pairs.clear();
     }
-    let left_out = pairs.len().saturating_sub(MOST_PAIRS);
-    pairs.truncate(MOST_PAIRS);
+    let left_out = pairs.len().saturating_sub(MAX_PAIRS);
+    pairs.truncate(MAX_PAIRS);
     (pairs.into_iter().map(|(pair, _)| pair).collect(), left_out)
 }
 
@@ -248,7 +248,7 @@ fn events(finding: &FindingRow) -> Option<u64> {
     }
 }
 
-/// Whether two runs that are alike may have so many events and so many, or more on the second one's side, in one case of twenty: then
+/// True if two runs that are alike may have so many events and so many, or more on the second one's side, in one case of twenty: then
 /// each event falls into the second with its share of the time (binomial test). Events that draw others after them only make chance
 /// more likely.
 #[expect(
@@ -257,9 +257,9 @@ fn events(finding: &FindingRow) -> Option<u64> {
 )]
 fn may_be_chance(first: u64, second: u64, share: f64) -> bool {
     /// Beyond so many, a difference is judged by its rate alone.
-    const MANY: u64 = 1_000;
+    const MAX_EXACT: u64 = 1_000;
     let all = first + second;
-    if all > MANY || !(share > 0.0 && share < 1.0) {
+    if all > MAX_EXACT || !(share > 0.0 && share < 1.0) {
         return false;
     }
     // All of them in the second, then one less each time.

@@ -11,12 +11,12 @@ use rand::Rng as _;
 use super::random::{self, Random};
 
 /// Slices that are needed to tell anything.
-const FEWEST_SLICES: usize = 16;
+const MIN_SLICES: usize = 16;
 /// Blocks that are needed.
-const FEWEST_BLOCKS: f64 = 5.0;
+const MIN_BLOCKS: f64 = 5.0;
 /// So many long blocks a series is drawn in to see what is slow.
 const LONG: f64 = 5.0;
-/// How often a series is drawn anew: the error itself is then known to 4 % (1 / sqrt(2 * 400)).
+/// How often a series is drawn again: the error itself is then known to 4 % (1 / sqrt(2 * 400)).
 const DRAWS: u32 = 400;
 
 /// A ratio of two sums over slices of time, such as marked packets over packets.
@@ -43,7 +43,7 @@ pub(super) fn estimate(series: &[(f64, f64)], name: &str) -> Option<Estimate> {
         .map(|(part, whole)| (part - value * whole) / mean_whole)
         .collect();
     let length = block_length(&off);
-    if series.len() < FEWEST_SLICES || slices / length < FEWEST_BLOCKS {
+    if series.len() < MIN_SLICES || slices / length < MIN_BLOCKS {
         return Some(Estimate { value, noise: None });
     }
     // What changes slowly and by little, such as how flows share a link, is hidden from the autocorrelation by what changes fast, and not

@@ -10,9 +10,9 @@ use roce_model::{
 };
 
 /// Slices of a run, at most; half as many at least once a run has that many bins.
-const MOST_SLICES: usize = 256;
+const MAX_SLICES: usize = 256;
 /// Pairs of hosts (at one tap) of which sums are kept; what others do counts for the whole run alone. About 40 kB each.
-const MOST_SERIES: usize = 1_000;
+const MAX_SERIES: usize = 1_000;
 
 macro_rules! sums {
     ($( $(#[$meta:meta])* $name:ident, )+) => {
@@ -170,7 +170,7 @@ impl Collected {
     /// The slice of a time, made wide enough that it is one of those that are kept.
     fn slice_of(&mut self, time: u64) -> usize {
         let origin = *self.origin.get_or_insert(time);
-        while self.place(time, origin) >= MOST_SLICES {
+        while self.place(time, origin) >= MAX_SLICES {
             self.width = self.width.max(1).saturating_mul(2);
             for series in self.series.values_mut() {
                 series.halve();
@@ -183,7 +183,7 @@ impl Collected {
     fn add(&mut self, time: u64, flow: Option<FlowId>, tap: TapId, sums: &Sums) {
         let place = self.slice_of(time);
         let pair = flow.and_then(|flow| self.flows.get(&flow).copied());
-        let full = self.series.len() >= MOST_SERIES;
+        let full = self.series.len() >= MAX_SERIES;
         let key = match (pair, tap) {
             key if !full || self.series.contains_key(&key) => key,
             (_, tap) => (None, tap),

@@ -4,7 +4,7 @@ use roce_model::Nanos;
 use roce_wire::{AethKind, Ecn, PauseKind, Psn, Roce};
 use serde::Deserialize;
 
-use super::frames::{History, Seen, What};
+use super::frames::{DemoFrame, History, What};
 use crate::options::duration::parse_duration;
 
 /// What kind of frame.
@@ -64,7 +64,7 @@ pub(crate) enum Most {
 }
 
 impl Most {
-    fn of(self, frame: &Seen) -> u64 {
+    fn of(self, frame: &DemoFrame) -> u64 {
         match self {
             Self::BehindPsns => frame.behind_psns.into(),
             Self::BehindTime => frame.behind_time.0,
@@ -82,11 +82,11 @@ pub(crate) struct Find {
     pub(crate) ecn: Option<EcnName>,
     /// The PSN beside those before it.
     pub(crate) history: Option<HistoryName>,
-    /// Whether a request of its flow with the same PSN was captured before.
+    /// True if a request of its flow with the same PSN was captured before.
     pub(crate) repeated: Option<bool>,
-    /// Whether it asks for an acknowledgement.
+    /// True if it asks for an acknowledgement.
     pub(crate) ack_request: Option<bool>,
-    /// Whether it is a request, and not a response.
+    /// True if it is a request, and not a response.
     pub(crate) request: Option<bool>,
     /// The DSCP.
     pub(crate) dscp: Option<u8>,
@@ -122,15 +122,15 @@ pub(crate) struct Find {
     pub(crate) most: Option<Most>,
 }
 
-/// Frames found so far, by label.
+/// Frames found until now, by label.
 pub(crate) trait Labels {
     /// The frame of that label.
-    fn seen(&self, label: &str) -> Option<&Seen>;
+    fn seen(&self, label: &str) -> Option<&DemoFrame>;
 }
 
 impl Find {
     /// The frame that is meant; `None` when there is none, or a label is not known.
-    pub(crate) fn one<'a>(&self, frames: &'a [Seen], labels: &impl Labels) -> Option<&'a Seen> {
+    pub(crate) fn one<'a>(&self, frames: &'a [DemoFrame], labels: &impl Labels) -> Option<&'a DemoFrame> {
         let mut found = frames.iter().filter(|frame| self.holds(frame, labels));
         if let Some(most) = self.most {
             // Of equal ones `max_by_key` takes the last; the first one is meant.
@@ -143,8 +143,13 @@ impl Find {
     }
 
     /// The first `most` frames that are meant; with `last`, the last ones. In order.
-    pub(crate) fn some<'a>(&self, frames: &'a [Seen], labels: &impl Labels, most: usize) -> Vec<&'a Seen> {
-        let mut found: Vec<&Seen> = frames.iter().filter(|frame| self.holds(frame, labels)).collect();
+    pub(crate) fn some<'a>(
+        &self,
+        frames: &'a [DemoFrame],
+        labels: &impl Labels,
+        most: usize,
+    ) -> Vec<&'a DemoFrame> {
+        let mut found: Vec<&DemoFrame> = frames.iter().filter(|frame| self.holds(frame, labels)).collect();
         if self.last {
             found.drain(..found.len().saturating_sub(most));
         } else {
@@ -154,7 +159,7 @@ impl Find {
     }
 
     /// How many frames are meant.
-    pub(crate) fn count(&self, frames: &[Seen], labels: &impl Labels) -> u64 {
+    pub(crate) fn count(&self, frames: &[DemoFrame], labels: &impl Labels) -> u64 {
         frames.iter().filter(|frame| self.holds(frame, labels)).count() as u64
     }
 
@@ -176,7 +181,7 @@ impl Find {
         .map(String::as_str)
     }
 
-    fn holds(&self, frame: &Seen, labels: &impl Labels) -> bool {
+    fn holds(&self, frame: &DemoFrame, labels: &impl Labels) -> bool {
         self.file.is_none_or(|file| frame.file == file)
             && self.kind.is_none_or(|kind| kind.is_of(&frame.what))
             && self.time_fits(frame, labels)
@@ -186,7 +191,7 @@ impl Find {
             }
     }
 
-    /// Whether something is asked that only packets have.
+    /// True if something is asked that only packets have.
     fn is_about_packets(&self) -> bool {
         self.ecn.is_some()
             || self.history.is_some()
@@ -205,9 +210,9 @@ impl Find {
             || self.silence.is_some()
     }
 
-    fn time_fits(&self, frame: &Seen, labels: &impl Labels) -> bool {
-        // Frames of one file are told apart by their numbers: several can have one time.
-        let order = |other: &Seen| {
+    fn time_fits(&self, frame: &DemoFrame, labels: &impl Labels) -> bool {
+        // Frames of one file are distinguished by their numbers: several can have one time.
+        let order = |other: &DemoFrame| {
             if other.file == frame.file {
                 frame.number.cmp(&other.number)
             } else {
@@ -225,7 +230,7 @@ impl Find {
         after && before
     }
 
-    fn packet_fits(&self, frame: &Seen, packet: &Roce, labels: &impl Labels) -> bool {
+    fn packet_fits(&self, frame: &DemoFrame, packet: &Roce, labels: &impl Labels) -> bool {
         let history = match frame.history {
             History::Jump(_) => HistoryName::Jump,
             History::Again => HistoryName::Again,
@@ -233,7 +238,7 @@ impl Find {
         };
         let of = |label: &Option<String>, fits: &dyn Fn(&Roce) -> bool| match label {
             None => true,
-            Some(label) => labels.seen(label).and_then(Seen::packet).is_some_and(fits),
+            Some(label) => labels.seen(label).and_then(DemoFrame::packet).is_some_and(fits),
         };
         let psn = packet.bth.psn();
         self.ecn.is_none_or(|ecn| ecn.ecn() == packet.ecn())

@@ -31,7 +31,7 @@ pub(crate) enum What {
 
 /// One frame.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct DemoFrame {
     /// Its file: an index.
     pub(crate) file: usize,
     /// Its number in the file, from 1: what Wireshark calls `frame.number`.
@@ -111,7 +111,7 @@ impl Flow {
 }
 
 /// Reads the files; frames that are neither RoCE nor pause frames are numbered and left out.
-pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Seen>> {
+pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<DemoFrame>> {
     let mut all = Vec::new();
     for (file, path) in files.iter().enumerate() {
         let mut reader = Reader::open(path, &Options::default())?;
@@ -130,7 +130,7 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Seen>> {
                     Content::Pause(pause) => What::Pause(pause),
                     _ => continue,
                 };
-                let mut seen = Seen {
+                let mut seen = DemoFrame {
                     file,
                     number,
                     time: frame.time,
@@ -162,7 +162,7 @@ fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> Place {
     let key = (packet.source, packet.destination, packet.bth.destination_qpn());
     let traits = packet.bth.opcode().traits();
     let sequenced = traits.is_sequenced();
-    // How many PSNs a READ takes depends on the path MTU: the request after it begins anew.
+    // How many PSNs a READ takes depends on the path MTU: the request after it starts again.
     let known = traits.takes_one_psn();
     let psn = packet.bth.psn();
     match flows.entry(key) {
@@ -203,7 +203,7 @@ fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> Place {
     }
 }
 
-impl Seen {
+impl DemoFrame {
     /// The packet, if it is one.
     pub(crate) fn packet(&self) -> Option<&Roce> {
         match &self.what {

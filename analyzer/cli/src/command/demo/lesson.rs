@@ -12,7 +12,7 @@ use roce_wire::{AethKind, Pause};
 use serde::Deserialize;
 
 use super::find::{Find, Labels};
-use super::frames::{History, Seen, What};
+use super::frames::{DemoFrame, History, What};
 
 /// The text of one demo.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -107,20 +107,20 @@ impl Lesson {
 /// What was found for a lesson.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
-    frames: BTreeMap<String, Seen>,
+    frames: BTreeMap<String, DemoFrame>,
     counts: BTreeMap<String, u64>,
     rates: BTreeMap<String, String>,
 }
 
 impl Labels for Found {
-    fn seen(&self, label: &str) -> Option<&Seen> {
+    fn seen(&self, label: &str) -> Option<&DemoFrame> {
         self.frames.get(label)
     }
 }
 
 impl Found {
     /// Finds everything that a lesson points at.
-    pub(crate) fn of(lesson: &Lesson, frames: &[Seen]) -> anyhow::Result<Self> {
+    pub(crate) fn find(lesson: &Lesson, frames: &[DemoFrame]) -> anyhow::Result<Self> {
         let mut found = Self::default();
         for step in &lesson.step {
             for look in &step.look {
@@ -181,7 +181,7 @@ impl Found {
         Ok(format!("frame {}", self.frame(place)?.number))
     }
 
-    fn frame(&self, label: &str) -> anyhow::Result<&Seen> {
+    fn frame(&self, label: &str) -> anyhow::Result<&DemoFrame> {
         self.seen(label)
             .ok_or_else(|| anyhow!("no frame has the label `{label}`"))
     }
@@ -195,7 +195,7 @@ impl Found {
 }
 
 impl Rate {
-    fn of(&self, frames: &[Seen], found: &Found) -> Option<String> {
+    fn of(&self, frames: &[DemoFrame], found: &Found) -> Option<String> {
         let seen = self.find.some(frames, found, self.packets);
         let (first, last) = (seen.first()?, seen.last()?);
         let payload: u64 = seen
@@ -213,7 +213,7 @@ impl Rate {
 }
 
 /// Something that a frame says, by its name in texts.
-fn field_of(seen: &Seen, field: &str) -> Option<String> {
+fn field_of(seen: &DemoFrame, field: &str) -> Option<String> {
     Some(match (field, &seen.what) {
         ("n", _) => seen.number.to_string(),
         ("at", _) => seen.offset.to_string(),

@@ -3,7 +3,7 @@
 use roce_report::{Page, Style, Tone};
 
 use super::catalogue::Catalogued;
-use super::frames::Seen;
+use super::frames::DemoFrame;
 use super::lesson::{Found, Lesson};
 use super::verdict::{Agreement, Line};
 
@@ -64,7 +64,7 @@ pub(crate) fn before(
 }
 
 /// A frame: where it is, what it says, what it shows.
-fn frame(page: &mut Page, seen: &Seen, says: &str, files: &[String]) {
+fn frame(page: &mut Page, seen: &DemoFrame, says: &str, files: &[String]) {
     let file = match files {
         [_, _, ..] => files.get(seen.file).map(|file| format!(" of {file}")),
         _ => None,

@@ -14,7 +14,7 @@ struct Taught {
     demo: Catalogued,
     lesson: Lesson,
     truth: Truth,
-    frames: Vec<frames::Seen>,
+    frames: Vec<frames::DemoFrame>,
 }
 
 fn taught() -> Vec<Taught> {
@@ -57,7 +57,7 @@ fn every_scenario_has_its_lesson() {
 fn every_text_is_filled_in() {
     for taught in taught() {
         let (name, lesson) = (taught.demo.name, &taught.lesson);
-        let found = Found::of(lesson, &taught.frames).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        let found = Found::find(lesson, &taught.frames).unwrap_or_else(|error| panic!("{name}: {error:#}"));
         let texts =
             std::iter::once(&lesson.situation)
                 .chain(&lesson.advice)
@@ -167,7 +167,7 @@ fn rates_are_those_of_the_links() {
         .iter()
         .find(|taught| taught.demo.name == "cnp-ignored")
         .unwrap();
-    let found = Found::of(&ignored.lesson, &ignored.frames).unwrap();
+    let found = Found::find(&ignored.lesson, &ignored.frames).unwrap();
     // 10 Gbit/s carry 4096 bytes of payload in 4096 + 58 of headers and ICRC + 24 of preamble, FCS and gap:
     // 10 * 4096 / 4178 = 9.80.
     assert_eq!(
@@ -179,7 +179,7 @@ fn rates_are_those_of_the_links() {
         .iter()
         .find(|taught| taught.demo.name == "shared-port")
         .unwrap();
-    let found = Found::of(&shared.lesson, &shared.frames).unwrap();
+    let found = Found::find(&shared.lesson, &shared.frames).unwrap();
     assert_eq!(
         found.fill("{port}, {before}, {after}").unwrap(),
         "9.80 Gbit/s, 1.63 Gbit/s, 1.40 Gbit/s"
@@ -193,7 +193,7 @@ fn the_flow_that_a_lesson_pairs_with_a_cnp_is_the_one_that_it_slows_down() {
         .iter()
         .find(|taught| taught.demo.name == "shared-port")
         .unwrap();
-    let found = Found::of(&shared.lesson, &shared.frames).unwrap();
+    let found = Found::find(&shared.lesson, &shared.frames).unwrap();
     let first = shared.truth.cnps.iter().filter(|cnp| cnp.to == "h1");
     let first = first.min_by_key(|cnp| cnp.received).unwrap();
     let paired = shared

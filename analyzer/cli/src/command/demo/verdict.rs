@@ -38,7 +38,7 @@ impl Sink for Concluded {
     }
 }
 
-/// Whether the analysis says what happened.
+/// True if the analysis says what happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Agreement {
     /// It does.
@@ -59,7 +59,7 @@ pub(crate) struct Line {
 }
 
 impl Agreement {
-    fn of(agrees: bool) -> Self {
+    fn from_bool(agrees: bool) -> Self {
         if agrees { Self::Same } else { Self::Differs }
     }
 
@@ -156,7 +156,7 @@ fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
                 about: about.to_owned(),
                 truth: grouped(happened),
                 verdict: grouped(said),
-                agreement: Agreement::of(by_flow.values().all(|(truth, verdict)| truth == verdict)),
+                agreement: Agreement::from_bool(by_flow.values().all(|(truth, verdict)| truth == verdict)),
             });
         }
     }
@@ -169,7 +169,7 @@ fn line(about: &str, truth: u64, verdict: u64) -> Option<Line> {
         about: about.to_owned(),
         truth: grouped(truth),
         verdict: grouped(verdict),
-        agreement: Agreement::of(truth == verdict),
+        agreement: Agreement::from_bool(truth == verdict),
     })
 }
 
@@ -224,7 +224,7 @@ fn reordering(truth: &Truth, concluded: &Concluded) -> Option<Line> {
         about: "longest time by which one was late".to_owned(),
         truth: shown(happened),
         verdict: shown(said),
-        agreement: Agreement::of(happened == said),
+        agreement: Agreement::from_bool(happened == said),
     })
 }
 
@@ -295,7 +295,7 @@ fn pairs(truth: &Truth, concluded: &Concluded) -> Option<Line> {
     let about = "connections, as pairs of flows";
     line(about, happened.len() as u64, said.len() as u64).map(|line| Line {
         // One that the capture hardly shows may be found or not, as long as it is right.
-        agreement: Agreement::of(sure.is_subset(&said) && said.is_subset(&happened)),
+        agreement: Agreement::from_bool(sure.is_subset(&said) && said.is_subset(&happened)),
         ..line
     })
 }
@@ -319,7 +319,7 @@ fn pauses(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         truth: Nanos(happened).to_string(),
         verdict: Nanos(said).to_string(),
         // The tap is not where the pause begins and ends.
-        agreement: Agreement::of(said.abs_diff(happened) <= happened / 20),
+        agreement: Agreement::from_bool(said.abs_diff(happened) <= happened / 20),
     });
     frames.into_iter().chain(time).collect()
 }
@@ -407,7 +407,7 @@ fn findings(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> 
             about: format!("finding {id}"),
             truth: "yes".to_owned(),
             verdict: told(id),
-            agreement: Agreement::of(said.contains_key(id)),
+            agreement: Agreement::from_bool(said.contains_key(id)),
         });
     }
     for id in not {
@@ -415,7 +415,7 @@ fn findings(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> 
             about: format!("finding {id}"),
             truth: "no".to_owned(),
             verdict: told(id),
-            agreement: Agreement::of(!said.contains_key(id)),
+            agreement: Agreement::from_bool(!said.contains_key(id)),
         });
     }
     lines

@@ -127,7 +127,7 @@ impl Host {
         buffer: u32,
     ) -> anyhow::Result<Self> {
         if (arguments.probe || !arguments.by_libpcap())
-            && let Some(missing) = Missing::of_this_process()?
+            && let Some(missing) = Missing::find()?
         {
             anyhow::bail!("{missing}");
         }

@@ -1,4 +1,4 @@
-//! Results of several folders as those of one run: taps numbered on, rows and summaries joined, nothing concluded anew.
+//! Results of several folders as those of one run: taps numbered on, rows and summaries joined, nothing concluded again.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -55,18 +55,18 @@ pub(super) fn replay(dirs: &[(String, &Path)], sink: &mut dyn Sink) -> anyhow::R
 }
 
 /// What a folder holds of a flow that counts there: from when to when, and how many packets.
-struct Seen {
+struct CountedFlow {
     folder: usize,
     span: Span,
     packets: u64,
 }
 
 /// Which folder counts a flow that several hold.
-struct Counting(HashMap<FlowId, Vec<Seen>>);
+struct Counting(HashMap<FlowId, Vec<CountedFlow>>);
 
 impl Counting {
     fn of(dirs: &[(String, &Path)]) -> anyhow::Result<Self> {
-        let mut flows: HashMap<FlowId, Vec<Seen>> = HashMap::new();
+        let mut flows: HashMap<FlowId, Vec<CountedFlow>> = HashMap::new();
         for (folder, (_, dir)) in dirs.iter().enumerate() {
             for rows in Rows::<FlowColumns>::open(dir)? {
                 for row in rows?.into_iter().filter(|row| row.counted) {
@@ -77,7 +77,7 @@ impl Counting {
                             seen.span.include(row.last_time);
                             seen.packets += row.packets;
                         }
-                        None => seen.push(Seen {
+                        None => seen.push(CountedFlow {
                             folder,
                             span: Span {
                                 first: row.first_time,
@@ -93,7 +93,7 @@ impl Counting {
         Ok(Self(flows))
     }
 
-    /// Whether it is this one: no other saw more of it at the same time; of equals the first.
+    /// True if it is this one: no other saw more of it at the same time; of equals the first.
     fn counts(&self, flow: FlowId, folder: usize) -> bool {
         let Some(seen) = self.0.get(&flow) else {
             return true;
@@ -101,7 +101,7 @@ impl Counting {
         let Some(own) = seen.iter().find(|seen| seen.folder == folder) else {
             return true;
         };
-        let weight = |seen: &Seen| (seen.packets, std::cmp::Reverse(seen.folder));
+        let weight = |seen: &CountedFlow| (seen.packets, std::cmp::Reverse(seen.folder));
         seen.iter().all(|other| {
             let is_apart = other.span.last < own.span.first || own.span.last < other.span.first;
             is_apart || weight(other) <= weight(own)

@@ -36,7 +36,7 @@ impl Keys {
         pressed
     }
 
-    /// Whether more is needed to say what was pressed.
+    /// True if more is needed to say what was pressed.
     pub(super) fn wait(&self) -> bool {
         !self.0.is_empty()
     }

@@ -77,7 +77,7 @@ impl Tty {
         Ok(true)
     }
 
-    /// All cells are written anew the next time.
+    /// All cells are written again the next time.
     pub(super) fn redraw(&mut self) {
         // Where it cannot be cleared, drawing tells.
         let _ = self.terminal.clear();
@@ -108,7 +108,7 @@ pub(super) fn read(time: Duration) -> io::Result<Vec<u8>> {
     let mut waiting = [PollFd::new(&keys, PollFlags::IN)];
     let timeout = Timespec::try_from(time).map_err(io::Error::other)?;
     match poll(&mut waiting, Some(&timeout)) {
-        // A change of the size interrupts it: then it is drawn anew.
+        // A change of the size interrupts it: then it is drawn again.
         Ok(0) | Err(Errno::INTR) => return Ok(Vec::new()),
         polled => polled?,
     };

@@ -11,7 +11,7 @@ use super::super::number::{ABSENT, bytes, count, float, percent, plural, rate, s
 use super::Shown;
 use super::flows::{process, rivals, strip, time};
 use super::head::moment;
-use super::history::{Cell, KEPT};
+use super::history::{Cell, MAX_INTERVALS};
 use super::state::{Event, Flow};
 
 /// Flows to the same destination that are named.
@@ -25,11 +25,11 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
     let name = shown.name(id, shown.style.width);
     let Some(flow) = shown.state.flow(id) else {
         return vec![
-            Ink::Bold.of(&name),
+            Ink::Bold.paint(&name),
             "it was silent for a long time, and nothing of it is kept".to_owned(),
         ];
     };
-    let mut lines = vec![Ink::Bold.of(&name)];
+    let mut lines = vec![Ink::Bold.paint(&name)];
     lines.extend(field("", &identity(flow), &shown.style));
     lines.extend(field("process", &[whose(shown, flow)], &shown.style));
     lines.extend(field("peer", &[peer(shown, flow)], &shown.style));
@@ -40,7 +40,7 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
     if let Some(row) = &flow.row {
         lines.extend(field("total", &sums(row), &shown.style));
     }
-    lines.push(Ink::Faint.of("events, the latest first"));
+    lines.push(Ink::Faint.paint("events, the latest first"));
     let events = of(shown, &flow.events);
     if events.is_empty() {
         lines.push("  none yet".to_owned());
@@ -48,7 +48,7 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
     lines.extend(events);
     let others = of(shown, &shown.state.of_no_flow);
     if !others.is_empty() {
-        lines.push(Ink::Faint.of("events of no flow: of hosts, of the capture"));
+        lines.push(Ink::Faint.paint("events of no flow: of hosts, of the capture"));
         lines.extend(others);
     }
     lines
@@ -60,7 +60,7 @@ fn of(shown: &Shown<'_>, events: &VecDeque<Event>) -> Vec<String> {
         .iter()
         .rev()
         .filter(|event| event.time <= shown.state.limit);
-    come.map(|event| told(shown, event)).collect()
+    come.map(|event| conclusions(shown, event)).collect()
 }
 
 fn identity(flow: &Flow) -> Vec<String> {
@@ -78,7 +78,7 @@ fn identity(flow: &Flow) -> Vec<String> {
             row.recovery
                 .map(|how| format!("recovers by {}", how.replace('_', "-"))),
         );
-        words.extend(row.vantage.map(|vantage| format!("vantage {vantage}")));
+        words.extend(row.vantage.map(|vantage| format!("vantage {}", vantage.name())));
     }
     if flow.taps.len() > 1 {
         words.push(format!(
@@ -110,7 +110,7 @@ fn peer(shown: &Shown<'_>, flow: &Flow) -> String {
     let Some((row, peer)) = flow.row.as_ref().and_then(|row| Some((row, row.peer_flow_id?))) else {
         // Times to an answer need both directions: the name follows with the next snapshot of the flow.
         let is_paired = shown.interval.is_some_and(|interval| {
-            flow.until(interval, KEPT)
+            flow.until(interval, MAX_INTERVALS)
                 .iter()
                 .any(|cell| cell.answer().is_some())
         });
@@ -133,13 +133,17 @@ fn peer(shown: &Shown<'_>, flow: &Flow) -> String {
 
 /// A strip for everything that a flow has, with the value in the interval that is looked at.
 fn timelines(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
-    let room = shown.style.width.saturating_sub(TITLE + VALUE + 2).min(KEPT);
+    let room = shown
+        .style
+        .width
+        .saturating_sub(TITLE + VALUE + 2)
+        .min(MAX_INTERVALS);
     let cells = flow.until(interval, room);
     let now = flow.at(interval);
     let line = |title: &str, value: String, strip: String| {
         format!(
             " {}{}{strip}",
-            padded(&Ink::Faint.of(title), TITLE),
+            padded(&Ink::Faint.paint(title), TITLE),
             padded(&value, VALUE)
         )
     };
@@ -155,7 +159,7 @@ fn timelines(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
         }
     };
     let end = moment(shown, shown.state.begins(interval + 1), shown.width());
-    let mut lines = vec![Ink::Faint.of(&format!(
+    let mut lines = vec![Ink::Faint.paint(&format!(
         " {}{}last {}",
         padded("", TITLE),
         padded(&format!("at {end}"), VALUE),
@@ -277,7 +281,7 @@ fn sums(row: &FlowRow) -> Vec<String> {
 }
 
 /// `18:00:12.003400 resend_run, 12, PSN 7, timeout`.
-fn told(shown: &Shown<'_>, event: &Event) -> String {
+fn conclusions(shown: &Shown<'_>, event: &Event) -> String {
     let time = moment(shown, event.time, Nanos(1_000));
     let mut words = vec![event.kind.name().replace('_', " ")];
     words.extend(event.psn.map(|psn| format!("PSN {psn}")));
@@ -285,7 +289,7 @@ fn told(shown: &Shown<'_>, event: &Event) -> String {
     if !event.detail.is_empty() {
         words.push(clean(&event.detail));
     }
-    format!("  {}  {}", Ink::Faint.of(&time), words.join(", "))
+    format!("  {}  {}", Ink::Faint.paint(&time), words.join(", "))
 }
 
 fn value_of(event: &Event, value: u64) -> String {

@@ -1,4 +1,4 @@
-//! What was found so far: a few lines above the table, and a page of all of it.
+//! What was found until now: a few lines above the table, and a page of all of it.
 
 use roce_model::{EpisodeKind, EpisodeRow, FindingRow, Nanos, Severity};
 
@@ -12,11 +12,11 @@ use super::head::moment;
 
 /// Lines above the table: the worst findings, and the latest episode. At most `room`.
 pub(super) fn short(shown: &Shown<'_>, room: usize) -> Vec<String> {
-    let findings = &shown.state.told.findings;
+    let findings = &shown.state.conclusions.findings;
     let style = &shown.style;
     let mut lines = Vec::new();
-    let told = findings.len().min(room.saturating_sub(1));
-    for finding in findings.iter().take(told) {
+    let listed = findings.len().min(room.saturating_sub(1));
+    for finding in findings.iter().take(listed) {
         let (ink, symbol) = mark(finding.severity, style.unicode);
         let text = format!("{}: {}", clean(finding.id), clean(&finding.summary));
         let head = format!("{symbol} {} ", finding.severity.name());
@@ -25,19 +25,19 @@ pub(super) fn short(shown: &Shown<'_>, room: usize) -> Vec<String> {
             style.width.saturating_sub(head.chars().count()),
             style.unicode,
         );
-        lines.push(format!("{}{text}", ink.of(&head)));
+        lines.push(format!("{}{text}", ink.paint(&head)));
     }
     let mut last = Vec::new();
-    if findings.len() > told {
-        last.push(format!("{} more", findings.len() - told));
+    if findings.len() > listed {
+        last.push(format!("{} more", findings.len() - listed));
     }
-    if shown.state.told.too_many {
+    if shown.state.conclusions.too_many {
         last.push("too many flows for findings before the end".to_owned());
     } else if findings.is_empty() {
         last.push(
-            if !shown.state.told.anything {
+            if !shown.state.conclusions.anything {
                 "no findings yet"
-            } else if shown.state.told.ended {
+            } else if shown.state.conclusions.ended {
                 "no finding"
             } else {
                 "no finding yet"
@@ -59,12 +59,12 @@ fn episode(shown: &Shown<'_>, row: &EpisodeRow) -> String {
     let length = Nanos(row.end.0.saturating_sub(row.start.0));
     format!(
         "{} at {start} for {length}: {}",
-        ink(row.kind).of(row.kind.name()),
+        ink(row.kind).paint(row.kind.name()),
         clean(&row.cause)
     )
 }
 
-/// Whether an episode is about losses, or about congestion.
+/// True if an episode is about losses, or about congestion.
 fn ink(kind: EpisodeKind) -> Ink {
     match kind {
         EpisodeKind::Loss | EpisodeKind::Rnr | EpisodeKind::Stall => Ink::Bad,
@@ -76,29 +76,29 @@ fn ink(kind: EpisodeKind) -> Ink {
 pub(super) fn all(shown: &Shown<'_>) -> Vec<String> {
     let state = shown.state;
     let style = &shown.style;
-    let mut lines = vec![Ink::Bold.of(if state.told.ended {
+    let mut lines = vec![Ink::Bold.paint(if state.conclusions.ended {
         "Findings"
     } else {
         "Findings up to now"
     })];
-    if !state.told.ended {
+    if !state.conclusions.ended {
         let text = "Shown during the run: nak.fatal, loss.network, retransmit.timeout, rnr, incast, stall. Later packets cannot \
                     revoke them; their numbers may grow. The other findings need the whole run, and come at its end.";
         lines.extend(wrapped("", &words(text), Ink::Faint, style));
     }
-    if state.told.too_many {
+    if state.conclusions.too_many {
         lines.push("Too many flows are live for findings during the run: they come at its end.".to_owned());
-    } else if !state.told.anything {
+    } else if !state.conclusions.anything {
         lines.push("none yet".to_owned());
-    } else if state.told.findings.is_empty() {
+    } else if state.conclusions.findings.is_empty() {
         lines.push("none".to_owned());
     }
-    for finding in &state.told.findings {
-        lines.extend(told(finding, shown));
+    for finding in &state.conclusions.findings {
+        lines.extend(finding_lines(finding, shown));
     }
     lines.push(String::new());
     let heading = plural(state.episodes().count() as u64, "episode", "episodes");
-    lines.push(Ink::Bold.of(&format!("The latest {heading}, the last first")));
+    lines.push(Ink::Bold.paint(&format!("The latest {heading}, the last first")));
     for row in state.episodes().rev() {
         let text = episode(shown, row);
         lines.push(end_cut(&format!("  {text}"), style.width, style.unicode));
@@ -106,7 +106,7 @@ pub(super) fn all(shown: &Shown<'_>) -> Vec<String> {
     lines
 }
 
-fn told(finding: &FindingRow, shown: &Shown<'_>) -> Vec<String> {
+fn finding_lines(finding: &FindingRow, shown: &Shown<'_>) -> Vec<String> {
     let (ink, symbol) = mark(finding.severity, shown.style.unicode);
     let name = format!("{symbol} {}", finding.severity.name());
     let text = format!("{}: {}", clean(finding.id), clean(&finding.summary));

@@ -9,7 +9,7 @@ use super::super::ink::{Ink, clean, shorten, width};
 use super::super::number::{ABSENT, bytes, float, rate_of, share, short_count};
 use super::super::strip::Column as Bar;
 use super::Shown;
-use super::history::{Cell, KEPT};
+use super::history::{Cell, MAX_INTERVALS};
 use super::state::Flow;
 use super::view::{View, lately};
 
@@ -95,7 +95,7 @@ fn lay_out(shown: &Shown<'_>, flows: &[&Flow], interval: u64, (top, all): (usize
     }
     let left = style.width.saturating_sub(taken(&columns) + 2);
     let name = longest.min(left.saturating_sub(STRIP + 1));
-    let strip_room = left.saturating_sub(name + 1).min(KEPT / 2);
+    let strip_room = left.saturating_sub(name + 1).min(MAX_INTERVALS / 2);
     let name = longest.min(left.saturating_sub(strip_room + 1));
     let end = top + flows.len();
     let title = if top > 0 || end < all {
@@ -112,7 +112,7 @@ fn lay_out(shown: &Shown<'_>, flows: &[&Flow], interval: u64, (top, all): (usize
     let time = Nanos(shown.state.width * strip_room as u64).to_string();
     let title = format!("LAST {time}");
     head.push_str(if title.len() <= strip_room { &title } else { &time });
-    let mut lines = vec![Ink::Faint.of(&head)];
+    let mut lines = vec![Ink::Faint.paint(&head)];
     for (at, flow) in flows.iter().enumerate() {
         let mut line = format!(
             " {}{}",
@@ -131,7 +131,7 @@ fn lay_out(shown: &Shown<'_>, flows: &[&Flow], interval: u64, (top, all): (usize
     lines
 }
 
-/// Whether a flow had losses, or congestion, in the last intervals: by symbol and colour.
+/// True if a flow had losses, or congestion, in the last intervals: by symbol and colour.
 fn mark(flow: &Flow, interval: u64, style: &Style) -> String {
     let lately = lately(flow, interval);
     let (ink, glyph) = match (lately.has_losses(), lately.is_congested(), style.unicode) {
@@ -141,7 +141,7 @@ fn mark(flow: &Flow, interval: u64, style: &Style) -> String {
         (_, true, false) => (Ink::Warn, "!"),
         _ => return " ".to_owned(),
     };
-    ink.of(glyph)
+    ink.paint(glyph)
 }
 
 fn columns(shown: &Shown<'_>, flows: &[&Flow], interval: u64) -> Vec<Column> {
@@ -152,13 +152,13 @@ fn columns(shown: &Shown<'_>, flows: &[&Flow], interval: u64) -> Vec<Column> {
     };
     let inked = |value: u64, ink: Ink| {
         let text = short_count(value);
-        if value > 0 { ink.of(&text) } else { text }
+        if value > 0 { ink.paint(&text) } else { text }
     };
     let mut columns = vec![
         column("BIT/S", 0, &|_, cell| speed(cell, shown.width())),
         column("CE %", 0, &|_, cell| {
             let text = share(cell.ce, cell.data).unwrap_or_else(|| ABSENT.to_owned());
-            if cell.ce > 0 { Ink::Warn.of(&text) } else { text }
+            if cell.ce > 0 { Ink::Warn.paint(&text) } else { text }
         }),
         column("CNP", 0, &|_, cell| {
             cell.cnp

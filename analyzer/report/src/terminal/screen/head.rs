@@ -38,10 +38,14 @@ fn title(shown: &Shown<'_>, view: &View) -> String {
     }
     let newest = shown.state.newest();
     let behind = newest.zip(shown.interval).map_or(0, |(newest, at)| newest - at);
-    let word = match (view.paused, shown.state.told.ended, shown.standing.stopping) {
-        (_, true, _) => Ink::Bold.of("ended"),
-        (_, _, true) => Ink::Bold.of("ending ..."),
-        (true, ..) => Ink::Warn.of("PAUSED"),
+    let word = match (
+        view.paused,
+        shown.state.conclusions.ended,
+        shown.standing.stopping,
+    ) {
+        (_, true, _) => Ink::Bold.paint("ended"),
+        (_, _, true) => Ink::Bold.paint("ending ..."),
+        (true, ..) => Ink::Warn.paint("PAUSED"),
         _ => shown
             .standing
             .speed
@@ -50,7 +54,7 @@ fn title(shown: &Shown<'_>, view: &View) -> String {
     };
     right.push(word);
     if behind > 0 {
-        right.push(Ink::Warn.of(&format!("{} back", plural(behind, "interval", "intervals"))));
+        right.push(Ink::Warn.paint(&format!("{} back", plural(behind, "interval", "intervals"))));
     }
     let right = right.join("  ");
     let program = "roce-analyze";
@@ -58,7 +62,7 @@ fn title(shown: &Shown<'_>, view: &View) -> String {
     let left = room.saturating_sub(width(&right) + width(program) + 3);
     let what = shorten(&what, left, shown.style.unicode);
     both(
-        &format!("{} {what}", Ink::Bold.of(program)),
+        &format!("{} {what}", Ink::Bold.paint(program)),
         &right,
         room,
         shown.style.unicode,
@@ -75,7 +79,7 @@ fn when(shown: &Shown<'_>, interval: u64) -> String {
     format!("{end} of {}", seconds(span.length(), shown.width()))
 }
 
-/// A time of day, or how far it is from the begin of what is replayed. `exact`: what lies so far apart is told apart.
+/// A time of day, or how far it is from the begin of what is replayed. `exact`: what lies so far apart is distinguished.
 pub(super) fn moment(shown: &Shown<'_>, time: Nanos, exact: Nanos) -> String {
     if let Some(span) = shown.replayed() {
         return format!("+{}", seconds(time.since(span.first), exact));
@@ -115,17 +119,17 @@ fn sums(shown: &Shown<'_>) -> String {
     };
     let (active, sum) = shown.state.sum(interval);
     // What matters least comes last: there the line is cut.
-    let mut words = vec![Ink::Bold.of(&rate(sum.payload, shown.width()).unwrap_or_default())];
+    let mut words = vec![Ink::Bold.paint(&rate(sum.payload, shown.width()).unwrap_or_default())];
     for (value, what) in [(sum.missing, "missing"), (sum.resent, "resent")] {
         if value > 0 {
-            words.push(Ink::Bad.of(&format!("{} {what}", count(value))));
+            words.push(Ink::Bad.paint(&format!("{} {what}", count(value))));
         }
     }
     if let Some(share) = percent(sum.ce, sum.data).filter(|_| sum.ce > 0) {
-        words.push(Ink::Warn.of(&format!("CE {share}")));
+        words.push(Ink::Warn.paint(&format!("CE {share}")));
     }
     if let Some(cnp) = sum.cnp.filter(|cnp| *cnp > 0) {
-        words.push(Ink::Warn.of(&plural(cnp, "CNP", "CNPs")));
+        words.push(Ink::Warn.paint(&plural(cnp, "CNP", "CNPs")));
     }
     let begun = shown.state.begun(interval) as u64;
     words.push(format!("{} of {}", count(active), plural(begun, "flow", "flows")));
@@ -156,8 +160,8 @@ fn lost(shown: &Shown<'_>) -> String {
             losses.push((counted.kernel, "dropped by the kernel"));
             losses.push((counted.overrun, "found no room here: the analysis is too slow"));
             // What else the stream tells of is ring buffers' and mirrors' losses.
-            let told = counted.kernel.saturating_add(counted.overrun);
-            losses.push((state.records_lost.saturating_sub(told), "lost on the way"));
+            let conclusions = counted.kernel.saturating_add(counted.overrun);
+            losses.push((state.records_lost.saturating_sub(conclusions), "lost on the way"));
         }
         None => losses.push((state.records_lost, "lost by the capture")),
     }
@@ -173,12 +177,12 @@ fn lost(shown: &Shown<'_>) -> String {
         .counted
         .map_or(Nanos(0), |counted| counted.now.since(state.complete));
     let mut line = if words.is_empty() {
-        Ink::Faint.of("lost: nothing that is known of")
+        Ink::Faint.paint("lost: nothing that is known of")
     } else {
-        Ink::Bad.of(&format!("LOST: {}", words.join(", ")))
+        Ink::Bad.paint(&format!("LOST: {}", words.join(", ")))
     };
-    if state.complete.0 > 0 && !state.told.ended && behind.0 > 2 * Nanos::SECOND + state.width {
-        line.push_str(&Ink::Warn.of(&format!("; {behind} behind")));
+    if state.complete.0 > 0 && !state.conclusions.ended && behind.0 > 2 * Nanos::SECOND + state.width {
+        line.push_str(&Ink::Warn.paint(&format!("; {behind} behind")));
     }
     line
 }
@@ -193,8 +197,8 @@ pub(super) fn foot(shown: &Shown<'_>, view: &View) -> String {
         let text: String = text.chars().skip(width(&text) - left).collect();
         let right = room.saturating_sub(left + 2);
         let right = match &typing.error {
-            Some(error) => Ink::Bad.of(&end_cut(&clean(error), right, shown.style.unicode)),
-            None => Ink::Faint.of(&end_cut(
+            Some(error) => Ink::Bad.paint(&end_cut(&clean(error), right, shown.style.unicode)),
+            None => Ink::Faint.paint(&end_cut(
                 "Enter: only these; Esc: as before",
                 right,
                 shown.style.unicode,
@@ -220,12 +224,12 @@ pub(super) fn foot(shown: &Shown<'_>, view: &View) -> String {
     };
     let keys: Vec<String> = keys
         .iter()
-        .map(|(key, what)| format!("{} {what}", Ink::Bold.of(key)))
+        .map(|(key, what)| format!("{} {what}", Ink::Bold.paint(key)))
         .collect();
     let order = if view.reversed { ", reversed" } else { "" };
     let mut right = format!("by {}{order}", view.sort.word());
     if let Some(filter) = &view.filter {
-        right = format!("{}; {right}", Ink::Warn.of(&clean(&filter.to_string())));
+        right = format!("{}; {right}", Ink::Warn.paint(&clean(&filter.to_string())));
     }
     if view.page != Page::Flows {
         right.clear();

@@ -72,21 +72,21 @@ pub(super) fn help(shown: &Shown<'_>) -> Vec<String> {
             "hosts that sent to the same destination in one bin, at most",
         ),
     ];
-    let mut lines = vec![Ink::Bold.of("Keys")];
+    let mut lines = vec![Ink::Bold.paint("Keys")];
     let paced = paced.iter().filter(|_| shown.about.paced);
-    lines.extend(keys.iter().chain(paced).flat_map(|line| told(line, shown)));
+    lines.extend(keys.iter().chain(paced).flat_map(|line| conclusions(line, shown)));
     lines.push(String::new());
-    lines.push(Ink::Bold.of("Columns"));
-    lines.extend(columns.iter().flat_map(|line| told(line, shown)));
+    lines.push(Ink::Bold.paint("Columns"));
+    lines.extend(columns.iter().flat_map(|line| conclusions(line, shown)));
     lines.push(String::new());
     let width = shown.width();
     let text =
         format!("all numbers are of one interval of {width} (--interval), by the times of the packets");
-    lines.extend(told(&("", &text), shown));
+    lines.extend(conclusions(&("", &text), shown));
     lines
 }
 
-fn told((name, text): &(&str, &str), shown: &Shown<'_>) -> Vec<String> {
+fn conclusions((name, text): &(&str, &str), shown: &Shown<'_>) -> Vec<String> {
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     wrapped(name, &words, Ink::Bold, &shown.style)
 }

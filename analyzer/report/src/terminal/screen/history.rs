@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Intervals that are kept.
-pub(super) const KEPT: usize = 120;
+pub(super) const MAX_INTERVALS: usize = 120;
 
 /// What happened in one interval, or in several that are added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -66,12 +66,12 @@ impl Cell {
         )
     }
 
-    /// Whether anything was sent again or missing.
+    /// True if anything was sent again or missing.
     pub(super) fn has_losses(&self) -> bool {
         self.missing + self.resent > 0
     }
 
-    /// Whether anything was marked, or told to slow down.
+    /// True if anything was marked, or notified of congestion.
     pub(super) fn is_congested(&self) -> bool {
         self.ce + self.cnp.unwrap_or_default() > 0
     }
@@ -93,18 +93,18 @@ impl History {
     pub(super) fn add(&mut self, interval: u64, cell: &Cell) {
         self.packets = self.packets.saturating_add(cell.packets);
         self.begun = Some(self.begun.map_or(interval, |begun| begun.min(interval)));
-        if self.cells.is_empty() || interval >= self.end().saturating_add(KEPT as u64) {
+        if self.cells.is_empty() || interval >= self.end().saturating_add(MAX_INTERVALS as u64) {
             self.cells.clear();
             self.first = interval;
         }
-        while interval < self.first && self.cells.len() < KEPT {
+        while interval < self.first && self.cells.len() < MAX_INTERVALS {
             self.cells.push_front(Cell::default());
             self.first -= 1;
         }
         while self.end() <= interval {
             self.cells.push_back(Cell::default());
         }
-        while self.cells.len() > KEPT {
+        while self.cells.len() > MAX_INTERVALS {
             self.cells.pop_front();
             self.first += 1;
         }
@@ -168,10 +168,10 @@ mod tests {
     fn what_is_old_goes() {
         let mut history = History::default();
         history.add(0, &packets(1));
-        history.add(KEPT as u64, &packets(2));
-        assert_eq!(history.cells.len(), KEPT);
+        history.add(MAX_INTERVALS as u64, &packets(2));
+        assert_eq!(history.cells.len(), MAX_INTERVALS);
         assert_eq!(
-            (history.at(0), history.at(KEPT as u64).packets),
+            (history.at(0), history.at(MAX_INTERVALS as u64).packets),
             (Cell::default(), 2)
         );
         // Too late for all that is kept.

@@ -9,14 +9,14 @@ use roce_model::{
     TapId, TimelineColumns,
 };
 
-use super::history::{Cell, History, KEPT};
+use super::history::{Cell, History, MAX_INTERVALS};
 
 /// Flows that are kept at a time: 60 MB when each of them has been active in all intervals that are kept.
-const MOST_FLOWS: usize = 4096;
+const MAX_FLOWS: usize = 4096;
 /// Flows whose names are kept.
-const MOST_NAMES: usize = 1 << 18;
+const MAX_NAMES: usize = 1 << 18;
 /// Events that are kept of a flow, and of everything that is no flow's.
-const MOST_EVENTS: usize = 64;
+const MAX_EVENTS: usize = 64;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ impl Flow {
         most.map(|(_, history)| history)
     }
 
-    /// Whether it had packets up to this interval.
+    /// True if it had packets up to this interval.
     pub(super) fn has_begun(&self, interval: u64) -> bool {
         let begun = self.taps.iter().filter_map(|(_, history)| history.begun);
         begun.min().is_some_and(|begun| begun <= interval)
@@ -92,9 +92,9 @@ pub(super) struct State {
     /// By so much rows of a replay come before they are shown, at most.
     lead: Nanos,
     /// What is told of findings, episodes and flows.
-    pub(super) told: Told,
+    pub(super) conclusions: Conclusions,
     /// The same, as soon as time has come so far.
-    waiting: Option<(Nanos, Told)>,
+    waiting: Option<(Nanos, Conclusions)>,
     /// The last rows of flows that are complete.
     last: HashMap<FlowId, FlowRow, RandomState>,
     /// Records that the capture itself says it lost, and host events.
@@ -104,7 +104,7 @@ pub(super) struct State {
 
 /// What there is to say of a run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Conclusions {
     /// Anything was told.
     pub(super) anything: bool,
     pub(super) findings: Vec<FindingRow>,
@@ -130,7 +130,7 @@ impl State {
             complete: Nanos(0),
             limit: Nanos(u64::MAX),
             lead,
-            told: Told::default(),
+            conclusions: Conclusions::default(),
             waiting: None,
             last: HashMap::default(),
             records_lost: 0,
@@ -146,7 +146,7 @@ impl State {
 
     pub(super) fn opened(&mut self, keys: &[FlowKey]) {
         for key in keys {
-            if self.names.len() < MOST_NAMES {
+            if self.names.len() < MAX_NAMES {
                 self.names.insert(key.id(), *key);
             }
         }
@@ -155,9 +155,9 @@ impl State {
     /// Time has come so far: what waited for that is told.
     pub(super) fn shown_until(&mut self, limit: Nanos) {
         self.limit = limit;
-        if let Some((_, told)) = self.waiting.take_if(|(due, _)| *due <= limit) {
-            self.told = told;
-            for row in std::mem::take(&mut self.told.rows) {
+        if let Some((_, conclusions)) = self.waiting.take_if(|(due, _)| *due <= limit) {
+            self.conclusions = conclusions;
+            for row in std::mem::take(&mut self.conclusions.rows) {
                 if let Some(flow) = self.flows.get_mut(&row.flow_id) {
                     flow.row = Some(Box::new(row));
                 }
@@ -167,7 +167,10 @@ impl State {
 
     /// The episodes up to now: also those that are over, though the rest that was told with them waits.
     pub(super) fn episodes(&self) -> impl DoubleEndedIterator<Item = &EpisodeRow> {
-        let latest = self.waiting.as_ref().map_or(&self.told, |(_, told)| told);
+        let latest = self
+            .waiting
+            .as_ref()
+            .map_or(&self.conclusions, |(_, conclusions)| conclusions);
         latest.episodes.iter().filter(|row| row.end <= self.limit)
     }
 
@@ -181,7 +184,7 @@ impl State {
     /// The oldest interval that can be looked at.
     pub(super) fn oldest(&self) -> Option<u64> {
         let newest = self.newest()?;
-        Some(newest.saturating_sub(KEPT as u64 - 1).max(self.first?))
+        Some(newest.saturating_sub(MAX_INTERVALS as u64 - 1).max(self.first?))
     }
 
     /// When an interval begins.
@@ -268,7 +271,7 @@ impl State {
         *first = interval.min(*first);
         // A row that comes late.
         self.sums.remove(&interval);
-        if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&id) {
+        if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&id) {
             self.others.add(interval, cell);
             return;
         }
@@ -319,7 +322,7 @@ impl State {
                 .at(row)
                 .and_then(|id| self.flows.get_mut(&FlowId(*id)));
             let events = flow.map_or(&mut self.of_no_flow, |flow| &mut flow.events);
-            if events.len() >= MOST_EVENTS {
+            if events.len() >= MAX_EVENTS {
                 events.pop_front();
             }
             events.push_back(event);
@@ -329,7 +332,7 @@ impl State {
     pub(super) fn progress(&mut self, progress: &Progress<'_>) {
         self.complete = self.complete.max(progress.complete);
         self.add_up();
-        if self.flows.len() >= MOST_FLOWS
+        if self.flows.len() >= MAX_FLOWS
             && let Some(oldest) = self.oldest()
         {
             // Flows that nothing is kept of make room.
@@ -337,16 +340,19 @@ impl State {
                 .retain(|_, flow| flow.taps.iter().any(|(_, history)| history.end() > oldest));
         }
         // What was told last waits its turn.
-        if let Some(so_far) = progress.so_far.filter(|_| self.waiting.is_none()) {
-            let told = Told {
+        if let Some(snapshot) = progress.snapshot.filter(|_| self.waiting.is_none()) {
+            let conclusions = Conclusions {
                 anything: true,
-                findings: so_far.findings.clone(),
-                episodes: so_far.episodes.clone(),
-                too_many: so_far.too_many,
+                findings: snapshot.findings.clone(),
+                episodes: snapshot.episodes.clone(),
+                too_many: snapshot.too_many,
                 ended: false,
-                rows: so_far.flows.iter().filter(|row| row.counted).cloned().collect(),
+                rows: snapshot.flows.iter().filter(|row| row.counted).cloned().collect(),
             };
-            self.waiting = Some((Nanos(progress.complete.0.saturating_add(self.lead.0)), told));
+            self.waiting = Some((
+                Nanos(progress.complete.0.saturating_add(self.lead.0)),
+                conclusions,
+            ));
         }
     }
 
@@ -368,7 +374,7 @@ impl State {
             let end = (last.0 / self.width).saturating_add(1);
             self.complete = self.complete.max(Nanos(end.saturating_mul(self.width)));
         }
-        let told = Told {
+        let conclusions = Conclusions {
             anything: true,
             findings: run.findings.clone(),
             episodes: run.episodes.clone(),
@@ -376,6 +382,6 @@ impl State {
             ended: true,
             rows: std::mem::take(&mut self.last).into_values().collect(),
         };
-        self.waiting = Some((last.unwrap_or_default(), told));
+        self.waiting = Some((last.unwrap_or_default(), conclusions));
     }
 }

@@ -5,7 +5,7 @@ use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
 use roce_model::{
     Address, Columns, Confidence, EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow, Evidence,
-    FindingRow, FlowKey, FlowRow, Nanos, Packet, Progress, Qpn, RunSummary, Severity, Sink, SoFar, Span,
+    FindingRow, FlowKey, FlowRow, Nanos, Packet, Progress, Qpn, RunSummary, Severity, Sink, Snapshot, Span,
     TapId, TimelineColumns, TimelineRow,
 };
 
@@ -24,7 +24,7 @@ fn key(source: u8, destination: u8, qpn: u32) -> FlowKey {
         source: Address::v4([10, 77, 0, source]),
         destination: Address::v4([10, 77, 0, destination]),
         destination_qpn: Qpn::new(qpn),
-        ..FlowKey::of(&Packet::default().roce)
+        ..FlowKey::from_packet(&Packet::default().roce)
     }
 }
 
@@ -116,7 +116,7 @@ fn events() -> EventColumns {
     events
 }
 
-fn so_far() -> SoFar {
+fn snapshot() -> Snapshot {
     let row = |key: FlowKey| FlowRow {
         flow_id: key.id(),
         source: key.source,
@@ -127,7 +127,7 @@ fn so_far() -> SoFar {
         ..FlowRow::default()
     };
     let [well, marked, lossy, acks] = keys();
-    SoFar {
+    Snapshot {
         flows: vec![
             FlowRow {
                 pid: Some(4_711),
@@ -222,7 +222,7 @@ fn replayed() -> Standing {
 fn complete(seconds: u64) -> Progress<'static> {
     Progress {
         complete: Nanos(START + seconds * Nanos::SECOND),
-        so_far: None,
+        snapshot: None,
     }
 }
 
@@ -235,9 +235,9 @@ fn running(paced: bool, style: Style) -> Screen {
         screen.timeline(&rows(bin)).unwrap();
     }
     screen.events(&events()).unwrap();
-    let so_far = so_far();
+    let snapshot = snapshot();
     let progress = Progress {
-        so_far: Some(&so_far),
+        snapshot: Some(&snapshot),
         ..complete(3)
     };
     screen.progress(&progress).unwrap();

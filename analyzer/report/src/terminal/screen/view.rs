@@ -230,7 +230,7 @@ impl View {
         let was_paused = std::mem::replace(&mut self.paused, true);
         if shown < newest {
             self.cursor = Some(shown + 1).filter(|next| *next < newest || !self.paced);
-        } else if self.paced && was_paused && !state.told.ended {
+        } else if self.paced && was_paused && !state.conclusions.ended {
             self.cursor = None;
             return Some(Command::Until(state.begins(newest + 2)));
         } else {
@@ -244,7 +244,7 @@ impl View {
         let Some(newest) = state.newest() else {
             return self.first(SKIPPED, state);
         };
-        if !self.paced || state.told.ended {
+        if !self.paced || state.conclusions.ended {
             return None;
         }
         self.cursor = None;

@@ -61,7 +61,7 @@ pub struct Req {
     pub starting_psn: Psn,
     /// The transport of the queue pair.
     pub transport: Connected,
-    /// Whether it uses end-to-end flow control.
+    /// True if it uses end-to-end flow control.
     pub flow_control: bool,
     /// How many READs and ATOMICs the active side will answer at a time.
     pub responder_resources: u8,
@@ -104,7 +104,7 @@ pub struct Rep {
     pub responder_resources: u8,
     /// How many it will have outstanding.
     pub initiator_depth: u8,
-    /// Whether it uses end-to-end flow control.
+    /// True if it uses end-to-end flow control.
     pub flow_control: bool,
     /// How long it may take to acknowledge: 4.096 us * 2^n, 5 bits.
     pub target_ack_delay: u8,

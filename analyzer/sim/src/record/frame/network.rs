@@ -88,7 +88,7 @@ impl Ethernet {
 }
 
 impl Network {
-    /// ECT(0), DSCP 0, hop limit 64, not to be fragmented: what RoCE NICs send unless told otherwise.
+    /// ECT(0), DSCP 0, hop limit 64, not to be fragmented: what RoCE NICs send unless configured otherwise.
     pub const fn new(source: Address, destination: Address) -> Self {
         Self {
             source,

@@ -17,7 +17,7 @@ pub enum Position {
 
 impl Position {
     /// The position of packet `index` (from 0) of a message of `packets` packets.
-    pub const fn of(index: u32, packets: u32) -> Self {
+    pub const fn from_index(index: u32, packets: u32) -> Self {
         match (index, packets) {
             (_, 0 | 1) => Self::Only,
             (0, _) => Self::First,
@@ -82,12 +82,12 @@ mod tests {
     fn positions_in_a_message() {
         let of = |packets| {
             (0..packets)
-                .map(|index| Position::of(index, packets))
+                .map(|index| Position::from_index(index, packets))
                 .collect::<Vec<_>>()
         };
         assert_eq!(of(1), [Position::Only]);
         assert_eq!(of(2), [Position::First, Position::Last]);
         assert_eq!(of(3), [Position::First, Position::Middle, Position::Last]);
-        assert_eq!(Position::of(0, 0), Position::Only);
+        assert_eq!(Position::from_index(0, 0), Position::Only);
     }
 }

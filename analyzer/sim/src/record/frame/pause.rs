@@ -32,7 +32,7 @@ impl Pfc {
     pub(super) const BYTES: u32 = 14 + 2 + 2 + 16;
 
     /// A frame for one priority (0 to 7).
-    pub const fn of(source: MacAddress, priority: u8, quanta: u16) -> Self {
+    pub const fn new(source: MacAddress, priority: u8, quanta: u16) -> Self {
         let mut all = [0; 8];
         all[(priority & 7) as usize] = quanta;
         Self {

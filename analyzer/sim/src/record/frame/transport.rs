@@ -24,7 +24,7 @@ pub struct Transport {
     pub becn: bool,
     /// The queue pair that it is for.
     pub destination_qpn: Qpn,
-    /// Whether an acknowledgement is asked for.
+    /// True if an acknowledgement is asked for.
     pub ack_request: bool,
     /// The packet sequence number.
     pub psn: Psn,
@@ -110,7 +110,7 @@ impl Payload {
     /// No payload.
     pub const NONE: Self = Self::data(0);
     /// The most data that a packet carries: the largest path MTU, 4096 bytes. More is cut to it.
-    pub const MOST_BYTES: u16 = 4096;
+    pub const MAX_BYTES: u16 = 4096;
 
     /// So many bytes that count up from 0.
     pub const fn data(bytes: u16) -> Self {
@@ -124,7 +124,7 @@ impl Payload {
     /// Its length in bytes, without padding.
     pub const fn bytes(&self) -> u16 {
         match *self {
-            Self::Data { bytes, .. } if bytes > Self::MOST_BYTES => Self::MOST_BYTES,
+            Self::Data { bytes, .. } if bytes > Self::MAX_BYTES => Self::MAX_BYTES,
             Self::Data { bytes, .. } => bytes,
             Self::Management(_) => cm::Datagram::BYTES,
         }

@@ -37,7 +37,7 @@ pub enum TunnelKind {
         hardware: u8,
         /// The unit of the timestamp.
         granularity: Granularity,
-        /// Whether frames are mirrored on their way out.
+        /// True if frames are mirrored on their way out.
         egress: bool,
     },
     /// VXLAN: UDP port 4789.
@@ -99,7 +99,7 @@ impl Tunnel {
     /// The length of `frame` in the tunnel, without the FCS.
     pub fn wire_bytes(&self, frame: &Frame) -> u32 {
         let headers = self.ethernet.bytes() + self.network.ip_bytes() + self.inner_header_bytes();
-        (headers + self.kept_bytes(frame)).max(Frame::LEAST_BYTES)
+        (headers + self.kept_bytes(frame)).max(Frame::MIN_BYTES)
     }
 
     /// Appends the first `most` bytes of `frame` in the tunnel. `sequence` numbers the frames of a session and `time` is
@@ -155,7 +155,7 @@ impl Tunnel {
         let kept = usize::try_from(kept).unwrap_or(usize::MAX);
         let room = most.saturating_sub(out.len() - start);
         encode_within(frame, room.min(kept), out);
-        let least = usize::try_from(Frame::LEAST_BYTES).unwrap_or(0).min(most);
+        let least = usize::try_from(Frame::MIN_BYTES).unwrap_or(0).min(most);
         if out.len() - start < least {
             out.resize(start + least, 0);
         }

@@ -40,7 +40,7 @@ pub(crate) struct RunSeen {
     pub time: Time,
     pub seq: u64,
     pub packets: u64,
-    /// The first one recorded lies behind the highest PSN recorded before: it can be told from new ones.
+    /// The first one recorded lies behind the highest PSN recorded before: it can be distinguished from new ones.
     pub behind: bool,
     /// It goes on where the run before stopped: the two look like one.
     pub joins: bool,
@@ -230,7 +230,7 @@ impl Seen {
         }
     }
 
-    /// Whether a duplicate that the network made brings nothing that was not recorded before: neither a new PSN nor one that
+    /// True if a duplicate that the network made brings nothing that was not recorded before: neither a new PSN nor one that
     /// had been jumped over.
     fn is_known(&self, packet: &Packet) -> bool {
         if !packet.kind.is_request() {

@@ -93,7 +93,7 @@ fn behind(roce: &Roce, routed: bool) -> Roce {
     roce
 }
 
-/// Whether an event of a probability happens, by 64 random bits.
+/// True if an event of a probability happens, by 64 random bits.
 #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
 fn happens(bits: u64, probability: f64) -> bool {
     ((bits >> 11) as f64 / (1_u64 << 53) as f64) < probability

@@ -73,7 +73,7 @@ impl Losing {
         }
     }
 
-    /// Whether the next frame is lost: it passes at `time` and `bytes` of it would be kept.
+    /// True if the next frame is lost: it passes at `time` and `bytes` of it would be kept.
     pub(super) fn next(&mut self, time: Nanos, bytes: u64) -> bool {
         let index = self.frames;
         self.frames += 1;

@@ -55,7 +55,7 @@ fn set<'a>(flows: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
     flows.cloned().collect()
 }
 
-/// Whether a tap recorded the replies to one of the flows: both directions.
+/// True if a tap recorded the replies to one of the flows: both directions.
 fn both_ways(truth: &Truth, tap: &Tap, flows: &BTreeSet<String>) -> bool {
     truth.connections.iter().any(|connection| {
         let seen = connection.taps.iter().find(|seen| seen.tap == tap.name);
@@ -360,7 +360,7 @@ fn paths(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Finding>
     }
 }
 
-/// Whether a tap keeps too little of WRITE and READ requests.
+/// True if a tap keeps too little of WRITE and READ requests.
 fn headers_cut(simulation: &Simulation<'_>, truth: &Truth, tap: &Tap) -> bool {
     let has_reth = truth.connections.iter().any(|connection| {
         let here = connection.taps.iter().find(|here| here.tap == tap.name);

@@ -81,7 +81,7 @@ struct Facts<'a> {
     begun: HashMap<u32, u64>,
     /// The runs that the tap recorded packets of, by flow: where each began, and what was seen of it.
     runs: HashMap<u32, Vec<(u64, RunSeen)>>,
-    /// The capture says itself where it lost records: with each of them everything begins anew.
+    /// The capture says itself where it lost records: with each of them everything starts again.
     told: bool,
 }
 
@@ -109,7 +109,7 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
             }
             jump.next = seq + 1;
             jump.filled_by(hole, simulation);
-            // What is known of a hole is forgotten where everything begins anew.
+            // What is known of a hole is forgotten where everything starts again.
             let settled = hole.filled.map_or(Time::NEVER, |filled| filled.time);
             let forgotten = restarts.iter().any(|time| (hole.time..=settled).contains(time));
             let (class, cause, observable) = facts.class(number(flow), *seq, &jump, hole, acked);
@@ -180,7 +180,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether a PSN belongs to the request of the PSN before.
+    /// True if a PSN belongs to the request of the PSN before.
     fn continues(&self, flow: u32, seq: u64, hole: &SeenHole) -> bool {
         match hole.filled.filter(|filled| filled.attempt == 0) {
             Some(late) => late.first != seq,

@@ -183,7 +183,7 @@ fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Run
             Trigger::ImpliedNak => true,
         };
         let paired = super::is_paired(simulation, tap, run.flow, seen.time);
-        // What asked for it is forgotten where everything begins anew.
+        // What asked for it is forgotten where everything starts again.
         let asked = match run.trigger {
             Trigger::Nak | Trigger::Rnr => refusals.map_or(Time::ZERO, |refusal| refusal.time),
             Trigger::Timeout | Trigger::ImpliedNak => Time(seen.time.0.saturating_sub(seen.waited.0)),

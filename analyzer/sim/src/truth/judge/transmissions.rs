@@ -118,7 +118,7 @@ impl<'a> Resends<'a> {
     }
 }
 
-/// Whether the network may delay packets for longer than receivers wait before they name them in a NAK.
+/// True if the network may delay packets for longer than receivers wait before they name them in a NAK.
 fn naks_what_is_late(simulation: &Simulation<'_>) -> bool {
     let (network, nic) = (&simulation.scenario.network, &simulation.scenario.nic);
     network.spray.is_some_and(|spray| {
@@ -199,7 +199,7 @@ impl Lost {
         Self(lost)
     }
 
-    /// Whether what a run begins with was lost since it was sent the last time before.
+    /// True if what a run begins with was lost since it was sent the last time before.
     pub(super) fn before(&self, run: &Run) -> bool {
         let times = self.0.get(&(run.flow, run.seq));
         times.is_some_and(|times| times.iter().any(|time| *time < run.begin))

@@ -11,7 +11,7 @@ use crate::workload::account::Account;
 use crate::workload::requester::Requester;
 use crate::workload::responder::{Read, Reply, Responder};
 
-/// Whether an end is in its NIC's queue.
+/// True if an end is in its NIC's queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Queued {
     /// It has nothing to send.

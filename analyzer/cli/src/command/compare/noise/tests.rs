@@ -113,7 +113,7 @@ fn what_is_too_short_is_said_to_be() {
     );
     let long = estimate(&steady(16), "").unwrap();
     assert!(long.noise.unwrap().error.abs() < 1e-12);
-    // A series that drifts all the time is one block: whatever it does next cannot be told from it.
+    // A series that drifts all the time is one block: whatever it does next cannot be distinguished from it.
     let drift: Vec<(f64, f64)> = (0..40).map(|slice| (f64::from(slice), 1.0)).collect();
     assert_eq!(estimate(&drift, "").unwrap().noise, None);
     assert_eq!(estimate(&[(0.0, 0.0); 30], ""), None);

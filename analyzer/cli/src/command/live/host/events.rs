@@ -19,14 +19,14 @@ use crate::output::messages;
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Events this close to each other, in ns, stand together in the stream: drops of packets come in floods.
-const TOGETHER: u64 = 20_000;
+const MAX_DISTANCE: u64 = 20_000;
 
 /// Addresses of a device are read again after this time, when it gets a queue pair for datagrams.
 const ADDRESSES_AGE: Duration = Duration::from_secs(1);
 /// Where the system describes its devices.
 const SYSFS: &str = "/sys";
 
-/// The kernel stamps an event this long, in ns, before it can be read, at most; with room for who waits for a processor.
+/// The kernel stamps an event this long, in ns, before it can be read, at most; with room for whoever waits for a processor.
 const LATENESS: u64 = 5_000_000;
 /// So often, in ns, the stream is told how far events have come.
 const SETTLED_EVERY: u64 = 10_000_000;
@@ -75,7 +75,7 @@ impl Events {
                 polled = Instant::now();
                 self.counters.poll(time_of_day(), &mut events);
             }
-            for together in events.chunk_by(|first, next| next.time.since(first.time).0 < TOGETHER) {
+            for together in events.chunk_by(|first, next| next.time.since(first.time).0 < MAX_DISTANCE) {
                 if !add(notes, together) {
                     lost += together.len() as u64;
                 }
@@ -163,7 +163,7 @@ impl Addresses {
     }
 }
 
-/// Whether there was room for them.
+/// True if there was room for them.
 fn add(notes: &Notes, together: &[HostEvent]) -> bool {
     let bodies: Vec<Vec<u8>> = together.iter().map(HostEvent::encode).collect();
     let time = together.first().map_or(Nanos(0), |event| event.time);

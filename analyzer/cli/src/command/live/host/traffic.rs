@@ -18,14 +18,14 @@ use crate::output::messages;
 /// Bytes that a record has of a packet.
 pub(super) const BYTES: u32 = 96;
 /// The same of the connection manager's packets.
-const MOST_BYTES: u32 = 384;
+const MAX_BYTES: u32 = 384;
 /// So long it waits for packets before it says that there are none.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// So long packets gather: one at a time they would fill the queue with portions of one.
+/// So long packets gather: one at a time they would fill the queue with batches of one.
 const GATHER: Duration = Duration::from_millis(20);
-/// Frames handed on at once.
+/// Frames emitted at once.
 const AT_ONCE: usize = 4096;
-/// The kernel stamps a packet this long, in ns, before its record is there, at most; with room for who waits for a processor.
+/// The kernel stamps a packet this long, in ns, before its record is there, at most; with room for whoever waits for a processor.
 const LATENESS: u64 = 20_000_000;
 
 /// An interface with a classifier.
@@ -64,7 +64,7 @@ impl Tap {
             link: LinkType::ETHERNET,
             name: Some(name.to_owned()),
             description: None,
-            snaplen: MOST_BYTES,
+            snaplen: MAX_BYTES,
             fcs_bytes: 0,
             quantum_ns: 1,
             dropped: None,
@@ -72,7 +72,7 @@ impl Tap {
         Ok(Self { probe, interface })
     }
 
-    /// Whether something has to be removed at the end.
+    /// True if something has to be removed at the end.
     pub(super) fn has_filters(&self) -> bool {
         self.probe.has_filters()
     }
@@ -148,7 +148,7 @@ impl<'a> Taken<'a> {
     /// Copies a packet out of the ring buffer.
     fn add(&mut self, packet: &roce_probe::PacketRecord<'_>) {
         if self.frames.len() == AT_ONCE {
-            self.hand_on(Nanos(0));
+            self.emit(Nanos(0));
         }
         let offset = self.data.len();
         packet.frame(&mut self.data);
@@ -167,15 +167,15 @@ impl<'a> Taken<'a> {
         });
     }
 
-    fn hand_on(&mut self, until: Nanos) {
+    fn emit(&mut self, until: Nanos) {
         let data = std::mem::take(&mut self.data).into();
         let batch = Batch::new(data, std::mem::take(&mut self.frames), Vec::new());
         self.is_heard &= self.outlet.frames(batch, until);
     }
 
-    /// Hands on the rest; `until` is before the stamps of all that follows. Whether anybody listens.
+    /// Emits the rest; `until` is before the stamps of all that follows. Whether anybody listens.
     fn end(mut self, until: Nanos) -> bool {
-        self.hand_on(until);
+        self.emit(until);
         self.is_heard
     }
 }

@@ -131,12 +131,12 @@ fn what_a_replay_has_not_come_to_is_not_shown() {
     for bin in 0..35 {
         screen.timeline(&rows(bin)).unwrap();
     }
-    let so_far = so_far();
-    let told = Progress {
-        so_far: Some(&so_far),
+    let snapshot = snapshot();
+    let conclusions = Progress {
+        snapshot: Some(&snapshot),
         ..complete(3)
     };
-    screen.progress(&told).unwrap();
+    screen.progress(&conclusions).unwrap();
     let at = |milliseconds: u64| Standing {
         position: Some(Nanos(START + milliseconds * 1_000_000)),
         ..replayed()

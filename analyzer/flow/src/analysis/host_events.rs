@@ -1,0 +1,93 @@
+//! What a host reports: rows of events, connections between queue pairs that it names, and the processes behind them.
+
+use std::borrow::Cow;
+
+use roce_model::{FlowKey, FlowRow, HostReport, Nanos, TapId};
+use roce_wire::{Qpn, Service};
+
+use crate::analysis::Analysis;
+use crate::key::FlowSlot;
+use crate::pairing::evidence::Pairing;
+use crate::pairing::host_queue_pairs::Connection;
+use crate::psn::request::Connected;
+
+impl Analysis {
+    /// Something that a host reports.
+    pub(super) fn host(&mut self, report: &HostReport) {
+        let event = &report.event;
+        self.advance_to(event.time);
+        if report.reported {
+            // A host is no tap; what it reports stands at the first one.
+            self.bins.events.push(event.row(TapId(0), None));
+        }
+        if let Some(connection) = self.queue_pairs.take(event) {
+            self.connected_by_host(&connection, event.time);
+        }
+    }
+
+    /// A queue pair has got a connection: flows for it that were there before start again, and have a peer. What hosts say may come later
+    /// than packets: a flow that has begun since is of this connection.
+    fn connected_by_host(&mut self, connection: &Connection, time: Nanos) {
+        for tap in (0..self.taps).map(TapId) {
+            for service in [Service::Rc, Service::Uc, Service::Xrc] {
+                let to_this_host = FlowKey {
+                    source: connection.remote,
+                    destination: connection.local,
+                    destination_qpn: connection.local_qpn,
+                    source_qpn: Qpn::default(),
+                    vlan: None,
+                    vni: None,
+                    service,
+                };
+                let Some(at) = self.table.find_key(tap, &to_this_host) else {
+                    continue;
+                };
+                let cold = &mut self.table.cold[at];
+                if cold.first_time < time {
+                    let connected = Connected {
+                        reason: "the host made a new connection",
+                        first: connection.first,
+                    };
+                    let hot = &mut self.table.hot[at];
+                    cold.tracker.connect(&mut hot.requests, connected);
+                }
+                self.link_as_told(at, time);
+            }
+        }
+    }
+
+    /// Links a flow to the one that its host says is its other direction, when that is there. What the host says is stronger than what
+    /// packets show.
+    pub(super) fn link_as_told(&mut self, at: FlowSlot, time: Nanos) {
+        let key = &self.table.cold[at].key;
+        let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
+        let Some(told) = self.queue_pairs.reported(key).filter(|_| is_connected) else {
+            return;
+        };
+        let other = FlowKey {
+            source: key.destination,
+            destination: key.source,
+            destination_qpn: told.peer,
+            ..*key
+        };
+        let tap = self.table.hot[at].tap;
+        let found = self.table.find_key(tap, &other).filter(|other| *other != at);
+        let how = self.table.cold[at].link.map(|link| link.how);
+        let is_said = matches!(how, Some(Pairing::Cm | Pairing::Host));
+        if let Some(other) = found
+            && (self.table.hot[at].peer != other || !is_said)
+        {
+            self.link(at, other, Pairing::Host, None, time);
+        }
+    }
+
+    /// Names the process behind a flow that closes.
+    pub(super) fn name_process(&self, key: &FlowKey, row: &mut FlowRow) {
+        let Some(process) = self.queue_pairs.process(key) else {
+            return;
+        };
+        row.pid = Some(process.pid);
+        row.comm = Some(Cow::Owned(process.comm.to_string()));
+        row.cgroup = (process.cgroup != 0).then_some(process.cgroup);
+    }
+}

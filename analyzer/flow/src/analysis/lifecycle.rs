@@ -1,0 +1,142 @@
+//! The life of a flow: it opens with its first packet, closes with each epoch, and goes when it is the idlest of too many,
+//! or at the end.
+
+use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Nanos, Packet, Totals};
+
+use crate::analysis::{Analysis, MAX_HOLES_OF_ALL};
+use crate::bins::Row;
+use crate::key::FlowSlot;
+use crate::psn::holes::MAX_OPEN_HOLES;
+use crate::table::lookup::Found;
+use crate::table::state::{Cold, Hosts, Hot};
+
+impl Analysis {
+    /// Opens the flow of a packet that was not found.
+    pub(super) fn open_flow(&mut self, found: &Found, packet: &Packet) -> FlowSlot {
+        if *self.first_tap.get_or_insert(packet.tap) != packet.tap {
+            self.match_taps();
+        }
+        self.taps = self.taps.max(packet.tap.0.saturating_add(1));
+        if self.table.is_full()
+            && let Some(idle) = self.table.idle()
+        {
+            self.close_flow(idle, true);
+            self.promise_to_return(idle);
+            self.drop_flow(idle);
+        }
+        let dscp = packet.roce.carrier.has_ip().then(|| packet.roce.dscp());
+        self.output
+            .opened
+            .push((FlowKey::from_packet(&packet.roce), dscp));
+        let hosts = Hosts::from_packet(packet);
+        let hot = Hot::new(packet, found.key);
+        let serial = self.next_serial();
+        let cold = Cold::new(packet, self.first_epoch, serial, hosts);
+        let at = self.table.insert(hot, cold);
+        self.max_holes = (MAX_HOLES_OF_ALL / self.table.len()).min(MAX_OPEN_HOLES);
+        self.begin_hosts(at, packet.time);
+        self.enter_ports(at);
+        self.enter_datagrams(at);
+        self.link_as_promised(at, packet.time);
+        self.link_as_told(at, packet.time);
+        at
+    }
+
+    /// Takes a closed flow out of the table.
+    pub(super) fn drop_flow(&mut self, at: FlowSlot) {
+        self.unlink(at);
+        self.leave_ports(at);
+        self.leave_datagrams(at);
+        if let Some(matcher) = &mut self.matcher {
+            matcher.forget(at);
+        }
+        self.table.remove(at);
+    }
+
+    /// Closes a flow's epoch: its row in the current bin, and its row in `flows`.
+    pub(super) fn close_flow(&mut self, at: FlowSlot, evicted: bool) {
+        let last = self.table.hot[at].last_time;
+        self.table.cold[at].tracker.close(last.max(self.ended));
+        self.settle_news(at, true);
+        self.report_holes(at, true);
+        self.close_reads(at);
+        self.close_row(at, Nanos(0));
+        let other = self.other(at);
+        let hot = &self.table.hot[at];
+        let cold = &self.table.cold[at];
+        if cold.totals.packets == 0 {
+            // All it showed were copies of packets that were counted before it was evicted and came back.
+            return;
+        }
+        let mut row = cold.flow_row(hot, evicted, other, self.by_taps(at));
+        self.name_process(&cold.key, &mut row);
+        cold.totals.add_to_run(&mut self.totals);
+        add_verdicts(&row, &mut self.totals);
+        self.totals.icrc_checked += hot.icrc_checked;
+        self.totals.icrc_bad += row.icrc_bad;
+        if evicted {
+            self.totals.evicted += 1;
+            self.first_epoch = self.first_epoch.max(cold.epoch + 1);
+            self.bins.events.push(EventRow {
+                time: hot.last_time,
+                kind: EventKind::Evicted,
+                tap: hot.tap,
+                flow_id: Some(cold.id),
+                value: Some(row.packets),
+                ..EventRow::default()
+            });
+        }
+        self.hand_on_flow(at, row);
+    }
+
+    /// Ends the open row of a flow, if it has one. `since`: when its first packet in the bin came; 0: not known.
+    #[inline]
+    pub(super) fn close_row(&mut self, at: FlowSlot, since: Nanos) {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
+        if !core::mem::take(&mut hot.active) {
+            return;
+        }
+        let counts = core::mem::take(&mut hot.counts);
+        cold.totals.add(&counts);
+        let mut times = 0;
+        if core::mem::take(&mut hot.timed)
+            && let Some(of_flow) = &mut cold.times
+        {
+            times = self.bins.add_times(of_flow.take_bin());
+        }
+        let limits = self.limits(at, &counts);
+        let limits = self.bins.add_limits(limits);
+        let hot = &self.table.hot[at];
+        let cold = &mut self.table.cold[at];
+        cold.row_at = u32::try_from(self.bins.rows.len()).unwrap_or(u32::MAX);
+        let active = self.bins.active_from(since, hot.last_time);
+        self.bins.rows.push(Row {
+            times,
+            limits,
+            active,
+            ..cold.row(hot.tap, hot.knows_answers, counts)
+        });
+    }
+}
+
+/// Adds what a closed flow's row says of losses and resends to the run.
+fn add_verdicts(row: &FlowRow, totals: &mut Totals) {
+    totals.reordered += row.reordered;
+    totals.network_lost += row.network_lost;
+    totals.network_lost_again += row.network_lost_again;
+    totals.capture_lost += row.capture_lost;
+    totals.ambiguous += row.ambiguous;
+    totals.unresolved += row.unresolved;
+    totals.lost_downstream += row.lost_downstream.unwrap_or_default();
+    totals.wasted_bytes += row.wasted_bytes;
+    totals.resend_runs += row.resend_runs;
+    totals.runs_nak += row.runs_nak;
+    totals.runs_implied_nak += row.runs_implied_nak;
+    totals.runs_rnr += row.runs_rnr;
+    totals.runs_timeout += row.runs_timeout;
+    totals.runs_unknown += row.runs_unknown;
+    totals.duplicate_acks += row.duplicate_acks.unwrap_or_default();
+    totals.response_network_lost += row.response_network_lost.unwrap_or_default();
+    totals.response_capture_lost += row.response_capture_lost.unwrap_or_default();
+}

@@ -1,0 +1,378 @@
+//! What the answers of one direction say of the requests of the other, once the two are known to belong together: losses,
+//! times, stalls. What becomes of them in rows is in `count` and `judge`.
+
+use roce_model::{EventKind, EventRow, Nanos, Packet};
+use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
+
+use crate::analysis::Analysis;
+use crate::key::FlowSlot;
+use crate::psn::holes::DecidedHole;
+use crate::psn::read_holes::{Judged, Silence};
+use crate::psn::request::{Again, Verdict, psn_of};
+use crate::psn::tracker::Tracker;
+use crate::timing::latency::{Answer, Sent, Times, What};
+use crate::timing::stall::{MIN_STALL, Silent};
+
+impl Analysis {
+    /// An answer of a paired flow: ACK, NAK, RNR NAK, READ response (every packet of it), atomic ACK. Called in the order
+    /// of capture, after the packet was counted. The flow at `response_at` carries it; the flow at `requests_at`, its
+    /// peer, carries the requests that it answers. Both are live and stay so during the call.
+    pub(super) fn on_response(&mut self, requests_at: FlowSlot, response_at: FlowSlot, packet: &Packet) {
+        let hot = &self.table.hot[requests_at];
+        let requests = hot.requests;
+        let roce = &packet.roce;
+        let time = packet.time;
+        let Some(psn) = Tracker::position(&requests, roce.bth.psn()) else {
+            return;
+        };
+        let before = self.waiting(requests_at);
+        let cold = &mut self.table.cold[requests_at];
+        let (answer, covered) = match roce.bth.opcode().operation() {
+            Operation::ReadResponse if roce.bth.opcode().is_last() => (Answer::ReadDone, psn + 1),
+            Operation::ReadResponse => (Answer::ReadBegun, psn + 1),
+            Operation::AtomicAcknowledge => (Answer::Atomic, psn + 1),
+            _ if !roce.seen.has(Extended::AETH) => return,
+            _ => match roce.aeth.kind() {
+                AethKind::Ack { .. } => (Answer::Ack, psn + 1),
+                AethKind::Nak(_) | AethKind::RnrNak { .. } => (Answer::Nak, psn),
+                AethKind::Reserved(_) => return,
+            },
+        };
+        if roce.seen.has(Extended::AETH) {
+            let captured = cold.totals.messages() + u64::from(hot.counts.messages);
+            let all = covered == requests.next;
+            if cold.completed.note(covered, roce.aeth.msn(), all, captured) {
+                // Nothing was lost where the PSNs jumped. The requests since stay with the connection before.
+                let reason = "the receiver counts its messages anew";
+                return self.new_epoch(requests_at, packet, reason);
+            }
+        }
+        let answered = match (answer, roce.aeth.kind()) {
+            (Answer::Ack, _) => cold.tracker.acknowledged(&requests, covered, time),
+            (Answer::Nak, AethKind::RnrNak { timer }) => {
+                cold.tracker.rnr(&requests, psn, time, Nanos(timer.nanos()))
+            }
+            (Answer::Nak, AethKind::Nak(Nak::PsnSequenceError)) => {
+                let rtt = cold.times.as_deref().map_or(Nanos(0), Times::shortest);
+                cold.tracker.nak(&requests, psn, time, rtt)
+            }
+            _ => cold.tracker.acknowledge(&requests, covered, time),
+        };
+        if answered.is_new {
+            self.end_of_silence(requests_at, before, time);
+        }
+        self.times_of_answer(requests_at, answer, covered, time);
+        self.read_answered(requests_at, response_at, answer, psn, packet);
+        self.settle(requests_at);
+        if let Some((psn, times)) = answered.lost_downstream {
+            for _ in 0..times {
+                self.lost_downstream(requests_at, psn, time);
+            }
+        }
+    }
+
+    /// The flows at `one` and `other` turned out, at `time`, to be the two directions of a connection. Called once for
+    /// each pairing, before the first [`Analysis::on_response`] of the two.
+    pub(super) fn on_paired(&mut self, one: FlowSlot, other: FlowSlot, time: Nanos) {
+        for at in [one, other] {
+            self.table.hot[at].knows_answers = true;
+            self.table.cold[at].tracker.pair();
+            self.settle(at);
+            for psn in self.table.cold[at].tracker.take_early_downstream() {
+                self.lost_downstream(at, psn, time);
+            }
+        }
+    }
+
+    fn times_of_answer(&mut self, at: FlowSlot, answer: Answer, covered: u64, time: Nanos) {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
+        let Some(times) = &mut cold.times else { return };
+        if times.answered(answer, covered, time, hot.sent_bytes) {
+            hot.timed = true;
+            self.activate(at);
+        }
+    }
+
+    /// The flow has something in the current bin, be it no packet.
+    pub(super) fn activate(&mut self, at: FlowSlot) {
+        let hot = &mut self.table.hot[at];
+        if !core::mem::replace(&mut hot.active, true) {
+            self.bins.active.push(at);
+        }
+    }
+
+    /// A packet of the flow was captured, and its receiver asks for it again.
+    pub(super) fn lost_downstream(&mut self, at: FlowSlot, psn: Psn, time: Nanos) {
+        self.activate(at);
+        let hot = &mut self.table.hot[at];
+        hot.counts.rare_mut().lost_downstream += 1;
+        self.bins.events.push(EventRow {
+            time,
+            kind: EventKind::LostDownstream,
+            tap: hot.tap,
+            flow_id: Some(self.table.cold[at].id),
+            psn: Some(psn.value()),
+            ..EventRow::default()
+        });
+    }
+
+    /// What an answer says of the READs of the flow at `at`, whose responses the flow at `response_at` carries.
+    fn read_answered(
+        &mut self,
+        at: FlowSlot,
+        response_at: FlowSlot,
+        answer: Answer,
+        psn: u64,
+        packet: &Packet,
+    ) {
+        let sent = self.table.hot[at].requests.next;
+        let Some(reads) = &mut self.table.cold[at].reads else {
+            return;
+        };
+        let missing = match answer {
+            Answer::ReadBegun | Answer::ReadDone => match reads.response(psn, packet.time, sent) {
+                Judged::Missing(missing) => {
+                    // Exact: what the response alone told is not needed.
+                    self.read_gap = None;
+                    missing
+                }
+                Judged::Unknown => Vec::new(),
+            },
+            Answer::Ack | Answer::Atomic => reads.passed(psn + 1, packet.time, sent),
+            Answer::Nak => Vec::new(),
+        };
+        for (first, end) in missing {
+            self.count_read_gap(response_at, psn_of(first), end - first, packet);
+        }
+        self.settle_reads(at, response_at);
+    }
+
+    /// Counts missing READ responses of the flow at `at`.
+    pub(super) fn count_read_gap(&mut self, at: FlowSlot, first: Psn, missing: u64, packet: &Packet) {
+        let cold = &mut self.table.cold[at];
+        cold.trouble.get_or_insert_default().response_missing += missing;
+        self.totals.response_missing += missing;
+        self.bins.events.push(EventRow {
+            time: packet.time,
+            kind: EventKind::ResponseGap,
+            tap: packet.tap,
+            flow_id: Some(cold.id),
+            psn: Some(first.value()),
+            value: Some(missing),
+            ..EventRow::default()
+        });
+    }
+
+    /// Counts and reports, for the flow at `response_at`, what became of missing responses to the flow at `at`.
+    fn settle_reads(&mut self, at: FlowSlot, response_at: FlowSlot) {
+        let Some(reads) = &mut self.table.cold[at].reads else {
+            return;
+        };
+        for DecidedHole {
+            first,
+            end,
+            time,
+            class,
+        } in reads.take_decided()
+        {
+            let cold = &mut self.table.cold[response_at];
+            cold.trouble.get_or_insert_default().response_fates[class as usize] += end - first;
+            self.bins.events.push(EventRow {
+                time,
+                kind: EventKind::ResponseHole,
+                tap: self.table.hot[response_at].tap,
+                flow_id: Some(cold.id),
+                psn: Some(psn_of(first).value()),
+                value: Some(end - first),
+                detail: Some(class.name().into()),
+                ..EventRow::default()
+            });
+        }
+    }
+
+    /// The flow at `at` closes: what its responses, and the responses to it, have not told by now stays untold.
+    pub(super) fn close_reads(&mut self, at: FlowSlot) {
+        let hot = &self.table.hot[at];
+        if !hot.is_paired() {
+            return;
+        }
+        for (at, response_at) in [(at, hot.peer), (hot.peer, at)] {
+            if let Some(reads) = &mut self.table.cold[at].reads {
+                reads.close();
+                self.settle_reads(at, response_at);
+            }
+        }
+    }
+
+    /// A READ was sent again, from `psn` on.
+    pub(super) fn read_asked_again(&mut self, at: FlowSlot, psn: Psn, again: Again, packet: &Packet) {
+        let hot = &self.table.hot[at];
+        let cold = &mut self.table.cold[at];
+        let Some(position) = Tracker::position(&hot.requests, psn) else {
+            return;
+        };
+        let (Some(reads), true) = (&mut cold.reads, hot.is_paired()) else {
+            return;
+        };
+        let response_at = hot.peer;
+        let begins = cold.tracker.has_begun_a_run();
+        // A receiver that names the request in a NAK has sent no response to it.
+        let is_request_lost = cold.tracker.is_run_by_nak();
+        reads.asked_again(position, begins);
+        let silence = if begins && cold.tracker.is_run_by_timeout() {
+            reads.never_came(position, packet.time)
+        } else {
+            Silence::Nothing
+        };
+        match silence {
+            Silence::Nothing => {}
+            Silence::Unanswered => cold.trouble.get_or_insert_default().reads_unanswered += 1,
+            Silence::Tail(first, end) => self.count_read_gap(response_at, psn_of(first), end - first, packet),
+        }
+        self.settle_reads(at, response_at);
+        if begins && !is_request_lost && matches!(again, Again::Captured | Again::Whole) {
+            self.lost_downstream(response_at, psn, packet.time);
+        }
+    }
+
+    /// A request of the flow was sent for the first time: it is remembered until its answer comes.
+    #[inline]
+    pub(super) fn note_sent(&mut self, at: FlowSlot, packet: &Packet, verdict: Verdict) {
+        if self.table.hot[at].is_paired() {
+            self.note_sent_of_paired(at, packet, verdict);
+        } else if packet.roce.bth.opcode().operation() == Operation::ReadRequest {
+            let requests = &self.table.hot[at].requests;
+            if let Some(first) = Tracker::position(requests, packet.roce.bth.psn()) {
+                let reads = &mut self.table.cold[at].reads;
+                reads.get_or_insert_default().begins_unpaired(first);
+            }
+        }
+    }
+
+    fn note_sent_of_paired(&mut self, at: FlowSlot, packet: &Packet, verdict: Verdict) {
+        let hot = &mut self.table.hot[at];
+        let cold = &mut self.table.cold[at];
+        let bth = &packet.roce.bth;
+        let opcode = bth.opcode();
+        let Some(first) = Tracker::position(&hot.requests, bth.psn()) else {
+            return;
+        };
+        let what = match opcode.operation() {
+            Operation::ReadRequest => What::Read,
+            Operation::Atomic => What::Atomic,
+            Operation::Flush | Operation::AtomicWrite => What::Other,
+            _ => What::Message,
+        };
+        let end = hot.requests.next;
+        if what == What::Read {
+            let known = cold.pending_read.is_none().then_some(end);
+            cold.reads.get_or_insert_default().asked(first, known);
+        }
+        let sent = Sent {
+            first,
+            end,
+            time: packet.time,
+            what,
+            is_first: opcode.is_first(),
+            is_last: opcode.is_last(),
+            after_gap: verdict != Verdict::InOrder,
+            asks: bth.ack_request(),
+            bytes: hot.sent_bytes,
+        };
+        if cold.times.get_or_insert_default().sent(&sent) {
+            hot.timed = true;
+        }
+    }
+
+    /// When the flow at `at` last went on, and whether it awaits answers.
+    fn waiting(&self, at: FlowSlot) -> Waiting {
+        let hot = &self.table.hot[at];
+        let answers = self.table.cold[at].tracker.answers();
+        let progress = answers.map_or(Nanos(0), crate::psn::acks::Answers::progress);
+        Waiting {
+            since: hot.last_request.max(progress),
+            awaits: answers.is_some_and(|answers| answers.acked() < hot.requests.next),
+        }
+    }
+
+    /// An answer after a silence.
+    fn end_of_silence(&mut self, at: FlowSlot, before: Waiting, time: Nanos) {
+        let silence = time.since(before.since);
+        if silence < MIN_STALL || !before.awaits {
+            return;
+        }
+        // Without an answer before there is nothing to compare the first one with.
+        let cold = &self.table.cold[at];
+        let known = cold.times.as_deref().is_some_and(|times| times.shortest().0 > 0);
+        if known && self.is_stall(at, silence, Silent::InAMessage) {
+            self.table.cold[at].pace.end(time);
+            self.stall(at, before.since, silence, None, "ended by an answer");
+        }
+    }
+
+    fn is_stall(&self, at: FlowSlot, silence: Nanos, silent: Silent) -> bool {
+        let hot = &self.table.hot[at];
+        let cold = &self.table.cold[at];
+        let packets = cold.totals.packets + u64::from(hot.counts.packets);
+        let age = hot.last_time.since(cold.first_time);
+        let answer = cold.times.as_deref().map_or(Nanos(0), Times::shortest);
+        cold.pace.is_stall(silence, silent, packets, age, answer)
+    }
+
+    fn stall(&mut self, at: FlowSlot, since: Nanos, silence: Nanos, psn: Option<Psn>, how: &'static str) {
+        let hot = &self.table.hot[at];
+        self.bins.events.push(EventRow {
+            time: since,
+            kind: EventKind::Stall,
+            tap: hot.tap,
+            flow_id: Some(self.table.cold[at].id),
+            psn: psn.map(Psn::value),
+            value: Some(silence.0),
+            detail: Some(how.into()),
+            ..EventRow::default()
+        });
+    }
+
+    /// A request after a silence of at least `Hot::quiet`, as it was judged; `open`: its message had begun before.
+    #[cold]
+    pub(super) fn request_after_silence(
+        &mut self,
+        at: FlowSlot,
+        silence: Nanos,
+        packet: &Packet,
+        verdict: Verdict,
+        open: bool,
+    ) {
+        let cold = &self.table.cold[at];
+        let ended = packet.time.since(cold.pace.ended());
+        let silence = silence.min(ended);
+        let (silent, how) = match verdict {
+            Verdict::InOrder | Verdict::Gap { .. } if open => {
+                (Silent::InAMessage, "ended by the next packet")
+            }
+            Verdict::InOrder | Verdict::Gap { .. } => (Silent::BetweenMessages, "ended by the next message"),
+            _ => (Silent::InAMessage, "ended by a resend"),
+        };
+        if silence >= MIN_STALL && self.is_stall(at, silence, silent) {
+            self.stall(
+                at,
+                Nanos(packet.time.0 - silence.0),
+                silence,
+                Some(packet.roce.bth.psn()),
+                how,
+            );
+        }
+        if silence >= MIN_STALL {
+            let quiet = self.table.cold[at].pace.note(silence);
+            self.table.hot[at].quiet = quiet;
+        }
+    }
+}
+
+/// A flow between its packets.
+#[derive(Clone, Copy)]
+struct Waiting {
+    since: Nanos,
+    awaits: bool,
+}

@@ -1,0 +1,321 @@
+//! The most that DCQCN can have allowed a sender: an upper bound over all parameter sets that are known, replayed from the
+//! notifications that surely were for the flow. Only a rate above it shows that a sender ignores notifications; a rate
+//! that stays where it was shows nothing, because a share of a port or an application may limit it already.
+//!
+//! What is not known is taken as what allows most:
+//! - the speed of the port: `--link-rate`, else the speed of Ethernet that the flow's own packets show (see [`Line`]), else
+//!   [`FASTEST_PORT`];
+//! - alpha before the first notification: 0, as after a long time without any, unless the user states the parameters;
+//! - the rules: each of [`LAWS`], a way of alpha with a way of increasing; the one that allows most counts;
+//! - the bytes that the byte counter counts: those that were sent, with what each frame takes on the wire besides, but
+//!   no more than the bound allowed.
+
+use roce_model::{Nanos, prefetch};
+
+use crate::congestion::dcqcn::Parameters;
+use crate::congestion::dcqcn::line::Line;
+use crate::congestion::dcqcn::replay::Replay;
+use crate::congestion::progress::{Progress, WINDOW_PACKETS as WINDOW_STEP};
+use crate::timing::distribution::Distribution;
+
+/// No port of an adapter is faster (IEEE 802.3df, 2024), in bit/s.
+const FASTEST_PORT: u64 = 800_000_000_000;
+/// Rates are compared over at least this time: four alpha and rate timers of the paper (55 us).
+const WINDOW: Nanos = Nanos(200_000);
+/// And over so many packets: one more or less is then less than 2 %.
+const WINDOW_PACKETS: u64 = 64;
+/// A window is over the bound when its rate is so many times the bound: a late reaction, the burst that a limiter lets
+/// through and a pause that ends stay below this, as windows on end do not have them.
+const MARGIN: f64 = 1.5;
+/// What a frame takes on the wire besides what is captured: FCS, preamble, gap (IEEE 802.3, 3.1.1 and 4.4.2).
+const FRAME_OVERHEAD: u64 = 24;
+
+/// Notifications never less than this apart are paced as in the paper and its simulator, each 50 us. NVIDIA's are 4 us apart.
+const PACE_OF_PAPER: Nanos = Nanos(40_000);
+/// So many notifications show how they are paced.
+const PACED: u32 = 16;
+/// The byte counters of the paper (10 MB) and its simulator (300 kB and more) are larger than this, NVIDIA's (32,767) is not.
+const FEW_BYTES: u64 = 100_000;
+
+/// Alpha begins with nothing, in every law.
+const fn cautious(set: Parameters) -> Parameters {
+    Parameters {
+        initial_alpha: 0.0,
+        ..set
+    }
+}
+
+/// NVIDIA's alpha and target with another set's way of increasing.
+const fn with_alpha_of_nvidia(set: Parameters) -> Parameters {
+    Parameters {
+        alpha_timer: Parameters::NVIDIA.alpha_timer,
+        g: Parameters::NVIDIA.g,
+        reduce_period: Parameters::NVIDIA.reduce_period,
+        clamp_target: Parameters::NVIDIA.clamp_target,
+        ..cautious(set)
+    }
+}
+
+/// Each way of alpha (the paper and its simulator have the same) with each way of increasing.
+const LAWS: [Parameters; 6] = [
+    cautious(Parameters::PAPER),
+    cautious(Parameters::NS3),
+    cautious(Parameters::NVIDIA),
+    with_alpha_of_nvidia(Parameters::PAPER),
+    with_alpha_of_nvidia(Parameters::NS3),
+    Parameters {
+        alpha_timer: Parameters::PAPER.alpha_timer,
+        g: Parameters::PAPER.g,
+        ..cautious(Parameters::NVIDIA)
+    },
+];
+
+/// What senders may go by.
+#[derive(Clone, Debug)]
+pub(crate) struct Legal {
+    /// Speed of the ports, in bit/s; `None`: not known.
+    line: Option<u64>,
+    laws: Vec<Parameters>,
+}
+
+impl Legal {
+    /// With the speed of the ports, when that is known, and the parameters, when the user states them.
+    pub(crate) fn new(link_rate: Option<u64>, stated: Option<Parameters>) -> Self {
+        Self {
+            line: link_rate.filter(|rate| *rate > 0),
+            laws: stated.map_or_else(|| LAWS.to_vec(), |set| vec![set]),
+        }
+    }
+}
+
+/// What one flow may send at most, and how often it sent more.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    /// From the speed of the port that is stated, or else from that of the fastest one.
+    judged: Judged,
+    pace: PortRate,
+    stated: Option<u64>,
+    /// What the flow shows of its port's speed, when that is not stated, and what the bound is from there.
+    line: Option<Line>,
+    shown: Option<Judged>,
+}
+
+/// How notifications are paced: how many there were, when the last one came, and the least time between two.
+#[derive(Clone, Copy, Debug)]
+struct PortRate {
+    notified: u32,
+    last: Nanos,
+    closest: Nanos,
+}
+
+impl PortRate {
+    fn cnp(&mut self, time: Nanos) {
+        if self.notified > 0 {
+            self.closest = self.closest.min(time.since(self.last));
+        }
+        self.notified = self.notified.saturating_add(1);
+        self.last = time;
+    }
+
+    /// True if a set of parameters may be in use at the two ends: one with a byte counter of a few packets belongs to notifications
+    /// each 4 us, and makes up for one each 50 us.
+    fn allows(self, set: &Parameters) -> bool {
+        let is_wide = self.notified >= PACED && self.closest >= PACE_OF_PAPER;
+        !is_wide || set.bytes >= FEW_BYTES
+    }
+}
+
+/// Replays from one speed of the port, and windows compared with them.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+struct Judged {
+    // The first cache line has what every window needs.
+    /// Where the current window began.
+    begin: Progress,
+    /// The line rate in bit/s, while all laws allow it: until the next notification none of them has to be replayed.
+    free: Option<u64>,
+    /// Notifications in the window, and in the one before.
+    cnp: u32,
+    cnp_before: u32,
+    /// The sum of the rates of windows in bit/s, and how many they are.
+    rates: (f64, u32),
+    // The rest.
+    laws: Vec<Replay>,
+    limited: u64,
+    over: u64,
+    /// Rates over the bound, in thousandths of it, in windows over it.
+    excess: Distribution,
+}
+
+impl Judged {
+    fn new(laws: impl Iterator<Item = Parameters>, line: u64, now: Progress) -> Self {
+        Self {
+            laws: laws.map(|set| Replay::bound(set, line, now.time)).collect(),
+            free: None,
+            begin: now,
+            cnp: 0,
+            cnp_before: 0,
+            rates: (0.0, 0),
+            limited: 0,
+            over: 0,
+            excess: Distribution::default(),
+        }
+    }
+
+    /// Bytes on the wire since the window began.
+    fn sent(&self, now: &Progress) -> u64 {
+        let packets = now.packets.saturating_sub(self.begin.packets);
+        let bytes = now.wire_bytes.saturating_sub(self.begin.wire_bytes);
+        bytes.saturating_add(packets.saturating_mul(FRAME_OVERHEAD))
+    }
+
+    fn cnp(&mut self, now: Progress) {
+        let sent = self.sent(&now);
+        self.free = None;
+        for law in &mut self.laws {
+            law.cnp(now.time, self.begin.time, sent);
+        }
+        self.cnp = self.cnp.saturating_add(1);
+    }
+
+    /// The highest rate that any applicable law allows in the current window, which lasts for `time` up to `now`, in bit/s.
+    fn allowed(&mut self, now: &Progress, time: Nanos, pace: Option<PortRate>) -> u64 {
+        let sent = self.sent(now);
+        let only = self.laws.len() == 1;
+        let mut allowed = 0;
+        for law in &mut self.laws {
+            let mean = law.bin(self.begin.time, time, sent, false);
+            if only || pace.is_none_or(|pace| pace.allows(law.parameters())) {
+                allowed = allowed.max(mean.unwrap_or(u64::MAX));
+            }
+        }
+        if self.laws.iter().all(Replay::is_free) {
+            self.free = self.laws.first().map(Replay::line);
+        }
+        allowed
+    }
+
+    /// Ends the window when it is long enough.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "rates, and a ratio of positive ones"
+    )]
+    fn mark(&mut self, now: Progress, pace: Option<PortRate>) {
+        let time = now.time.since(self.begin.time);
+        if time < WINDOW || now.packets < self.begin.packets.saturating_add(WINDOW_PACKETS) {
+            return;
+        }
+        let allowed = self.free.unwrap_or_else(|| self.allowed(&now, time, pace));
+        // Without what frames take besides: a rate is not told too high.
+        let measured = now.wire_bytes.saturating_sub(self.begin.wire_bytes) as f64 * 8.0 / time.seconds();
+        self.rates = (self.rates.0 + measured, self.rates.1.saturating_add(1));
+        let usual = self.rates.0 / f64::from(self.rates.1);
+        let bound = allowed as f64 * MARGIN;
+        // Only where notifications go on, and only where the flow's usual rate is more than the bound allows.
+        if self.cnp + self.cnp_before > 0 && bound <= usual {
+            self.limited += 1;
+            if measured >= bound {
+                self.over += 1;
+                self.excess.add((measured / allowed.max(1) as f64 * 1e3) as u64);
+            }
+        }
+        (self.cnp_before, self.cnp) = (self.cnp, 0);
+        self.begin = now;
+    }
+
+    /// True if most of the windows that tell are over the bound.
+    fn tells(&self) -> bool {
+        self.over.saturating_mul(2) > self.limited
+    }
+}
+
+impl Bound {
+    /// A flow that gets its first notification, having come so far.
+    pub(crate) fn new(legal: &Legal, now: Progress) -> Self {
+        let sets = legal.laws.iter().copied();
+        Self {
+            pace: PortRate {
+                notified: 0,
+                last: Nanos(0),
+                closest: Nanos(u64::MAX),
+            },
+            judged: Judged::new(sets, legal.line.unwrap_or(FASTEST_PORT), now),
+            stated: legal.line,
+            line: legal.line.is_none().then(|| Line::new(now)),
+            shown: None,
+        }
+    }
+
+    /// Prefetches the state that [`Bound::mark`] needs.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.judged);
+    }
+
+    /// A notification that surely is for the flow.
+    pub(crate) fn cnp(&mut self, now: Progress) {
+        self.pace.cnp(now.time);
+        for judged in [Some(&mut self.judged), self.shown.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            judged.cnp(now);
+        }
+    }
+
+    /// Called now and then: ends the window when it is long enough.
+    pub(crate) fn mark(&mut self, now: Progress) {
+        if let Some(line) = &mut self.line
+            && line.step(now)
+        {
+            // From here on the flow may use the whole port; what was concluded from another speed is void.
+            let sets = self.judged.laws.iter().map(|law| *law.parameters());
+            self.shown = line.speed().map(|speed| Judged::new(sets, speed, now));
+        }
+        self.judged.mark(now, Some(self.pace));
+        // From a speed that is only inferred, every law has to forbid the rate, whatever paces the notifications: those of a
+        // port whose flows share one pace may come far apart as well.
+        if let Some(shown) = &mut self.shown {
+            shown.mark(now, None);
+        }
+    }
+
+    /// Packets between two calls of [`Bound::mark`], at most: few while the speed of the port is being learned.
+    pub(crate) fn step(&self) -> u8 {
+        match &self.line {
+            Some(line) if line.is_learning() => Line::PACKETS,
+            _ => WINDOW_STEP,
+        }
+    }
+
+    /// What the windows say: of the speed that the packets show, unless the fastest port would not explain the rate either.
+    fn told(&self) -> &Judged {
+        let shown = self.shown.as_ref().filter(|_| !self.judged.tells());
+        shown.unwrap_or(&self.judged)
+    }
+
+    /// The speed of the port that the windows rest on, when it is not that of the fastest one.
+    pub(crate) fn line(&self) -> Option<u64> {
+        let shown = self.shown.as_ref().filter(|_| !self.judged.tells());
+        let speed = self.line.as_ref().and_then(Line::speed);
+        self.stated.or(speed.filter(|_| shown.is_some()))
+    }
+
+    /// Windows in which a sender that ignores notifications would show, and those in which one did.
+    pub(crate) fn windows(&self) -> (u64, u64) {
+        let told = self.told();
+        (told.limited, told.over)
+    }
+
+    /// The median of rate over bound, in the windows over it.
+    #[expect(clippy::cast_precision_loss, reason = "thousandths of a ratio")]
+    pub(crate) fn excess(&self) -> Option<f64> {
+        let median = self.told().excess.summary().quantile(50);
+        median.map(|thousandths| thousandths as f64 / 1e3)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,326 @@
+//! The reaction point as a state machine over the notifications of one flow. Time and bytes are inputs, and nothing is
+//! stepped through that a formula gives, so that a long silence costs as little as a short one.
+
+use roce_model::Nanos;
+
+use crate::congestion::dcqcn::Parameters;
+
+/// What the reaction point of one flow may send, from its first notification on.
+///
+/// Rates are in bit/s. Before the first notification nothing but the link limits a flow, and there is no replay. A
+/// flow's bytes within a bin are taken as sent evenly between the notifications in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Replay {
+    parameters: Parameters,
+    line: f64,
+    now: Nanos,
+    /// RC and RT.
+    current: f64,
+    target: f64,
+    alpha: f64,
+    /// When alpha was last raised: it shrinks from here.
+    alpha_since: Nanos,
+    last_cut: Option<Nanos>,
+    /// When the timer's next increase is due, and after how many bytes the byte counter's.
+    due: Nanos,
+    bytes_left: f64,
+    /// Increases by the timer and by the byte counter since the last cut.
+    by_timer: u32,
+    by_bytes: u32,
+    /// The bin that `now` is in: its begin, how many bytes of it are accounted for, and what was allowed since, in bits.
+    bin: Nanos,
+    sent: u64,
+    allowed: f64,
+    /// The byte counter counts no more than was allowed: an upper bound for whoever obeys.
+    capped: bool,
+    deviation: Deviation,
+}
+
+/// By how much a flow exceeds what it may send. A bin counts when the flow sent application data in it and in the bins before and after
+/// it: at the borders of its activity it is not backlogged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Deviation {
+    sum: f64,
+    bins: u32,
+    /// The last bin with data: its end, and its share if it follows another one.
+    last_end: Nanos,
+    waiting: Option<f64>,
+}
+
+impl Deviation {
+    fn bin(&mut self, begin: Nanos, end: Nanos, over: Option<f64>) {
+        let follows = self.last_end == begin;
+        if let (true, Some(over)) = (follows, self.waiting) {
+            self.sum += over;
+            self.bins = self.bins.saturating_add(1);
+        }
+        self.waiting = over.filter(|_| follows);
+        self.last_end = end;
+    }
+}
+
+/// Below this difference, in bit/s, two rates are the same.
+const SAME: f64 = 1.0;
+
+impl Replay {
+    /// A flow that may use the whole line of `line` bit/s, in the bin that begins at `bin`.
+    pub(crate) fn new(parameters: Parameters, line: u64, bin: Nanos) -> Self {
+        let line = number(line).max(1.0);
+        Self {
+            parameters,
+            line,
+            now: bin,
+            current: line,
+            target: line,
+            alpha: parameters.initial_alpha,
+            alpha_since: bin,
+            last_cut: None,
+            due: bin,
+            bytes_left: 0.0,
+            by_timer: 0,
+            by_bytes: 0,
+            bin,
+            sent: 0,
+            allowed: 0.0,
+            capped: false,
+            deviation: Deviation::default(),
+        }
+    }
+
+    /// The same as an upper bound: what was sent beyond it does not make it rise.
+    pub(crate) fn bound(parameters: Parameters, line: u64, bin: Nanos) -> Self {
+        Self {
+            capped: true,
+            ..Self::new(parameters, line, bin)
+        }
+    }
+
+    /// What it goes by.
+    pub(crate) fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// A notification at `time`, in the bin that begins at `bin` and in which the flow has sent `sent` bytes so far.
+    pub(crate) fn cnp(&mut self, time: Nanos, bin: Nanos, sent: u64) {
+        self.roll(bin);
+        self.account(time, sent);
+        let parameters = self.parameters;
+        let time = self.now;
+        if self.last_cut.is_some() {
+            // Equation 2, as often as the time allows.
+            let periods = time.since(self.alpha_since).0 / parameters.alpha_timer.0.max(1);
+            self.alpha *= (1.0 - parameters.g).powi(i32::try_from(periods).unwrap_or(i32::MAX));
+        }
+        if self
+            .last_cut
+            .is_none_or(|last| time.since(last) >= parameters.reduce_period)
+        {
+            if parameters.clamp_target || self.by_timer > 0 || self.by_bytes > 0 {
+                self.target = self.current;
+            }
+            // Equation 1.
+            let least = number(parameters.min_rate).min(self.line);
+            self.current = (self.current * (1.0 - (self.alpha / 2.0).min(parameters.max_cut))).max(least);
+            self.target = self.target.max(self.current);
+            (self.by_timer, self.by_bytes) = (0, 0);
+            self.due = Nanos(time.0.saturating_add(parameters.timer.0.max(1)));
+            self.bytes_left = number(parameters.bytes.max(1));
+            self.last_cut = Some(time);
+        }
+        self.alpha = (1.0 - parameters.g) * self.alpha + parameters.g;
+        self.alpha_since = time;
+    }
+
+    /// The flow's bin from `begin` on is over, in which it sent `wire_bytes`, with application data in them or not: the mean
+    /// rate that was allowed in it, in bit/s.
+    pub(crate) fn bin(&mut self, begin: Nanos, width: Nanos, wire_bytes: u64, data: bool) -> Option<u64> {
+        if begin < self.bin || width.0 == 0 {
+            // Its rate has been told, or is not known any more.
+            return None;
+        }
+        self.roll(begin);
+        let end = Nanos(begin.0.saturating_add(width.0));
+        self.account(end, wire_bytes);
+        let seconds = width.seconds();
+        let mean = (self.allowed / seconds).min(self.line);
+        let limited = mean < self.line * (1.0 - 1e-9);
+        let over = limited.then(|| number(wire_bytes) * 8.0 / seconds / mean.max(SAME) - 1.0);
+        if data {
+            self.deviation.bin(begin, end, over);
+        }
+        self.roll(end);
+        Some(whole(mean))
+    }
+
+    /// Mean of measured over expected rate, less 1, over the bins in which less than the line rate was expected.
+    pub(crate) fn deviation(&self) -> Option<f64> {
+        let Deviation { sum, bins, .. } = self.deviation;
+        (bins > 0).then(|| sum / f64::from(bins))
+    }
+
+    /// Moves on to the bin that begins at `bin`, if that is a later one; in between nothing was sent.
+    fn roll(&mut self, bin: Nanos) {
+        if bin > self.bin {
+            self.advance(bin, 0.0);
+            (self.bin, self.sent, self.allowed) = (bin, 0, 0.0);
+        }
+    }
+
+    /// Moves on to `time`, by when the flow has sent `sent` bytes of the bin.
+    fn account(&mut self, time: Nanos, sent: u64) {
+        let bytes = sent.saturating_sub(self.sent);
+        self.sent = self.sent.max(sent);
+        self.advance(time, number(bytes));
+    }
+
+    /// Moves on to `to` while `bytes` are sent evenly.
+    fn advance(&mut self, to: Nanos, bytes: f64) {
+        let mut left = to.since(self.now).seconds();
+        if left <= 0.0 {
+            // Stamps out of order: the bytes count all the same.
+            self.bytes_left -= bytes;
+            return;
+        }
+        let sent_rate = bytes / left;
+        let silent = bytes <= 0.0;
+        while !self.is_free() {
+            let byte_rate = self.counted(sent_rate);
+            let timer = self.due.since(self.now).seconds();
+            let counter = if silent {
+                f64::INFINITY
+            } else {
+                (self.bytes_left / byte_rate).max(0.0)
+            };
+            if timer.min(counter) > left {
+                break;
+            }
+            if timer <= counter {
+                if silent && self.run(to) {
+                    left = to.since(self.now).seconds();
+                    continue;
+                }
+                self.allowed += self.current * timer;
+                self.bytes_left -= byte_rate * timer;
+                left -= timer;
+                self.now = self.due.max(self.now);
+                self.due = Nanos(self.due.0.saturating_add(self.parameters.timer.0.max(1)));
+                self.by_timer = self.by_timer.saturating_add(1);
+            } else {
+                self.allowed += self.current * counter;
+                left -= counter;
+                self.now = Nanos(to.0.saturating_sub(whole(left * 1e9)));
+                self.bytes_left = number(self.parameters.bytes.max(1));
+                self.by_bytes = self.by_bytes.saturating_add(1);
+            }
+            self.increase();
+        }
+        self.allowed += self.current * left.max(0.0);
+        self.bytes_left -= self.counted(sent_rate) * left.max(0.0);
+        self.now = to;
+    }
+
+    /// What the byte counter counts while so many bytes are sent in a second.
+    fn counted(&self, rate: f64) -> f64 {
+        if self.capped {
+            rate.min(self.current / 8.0)
+        } else {
+            rate
+        }
+    }
+
+    /// What may be sent from `time` on, when `bytes` were sent since the last call and a notification comes or does not.
+    #[cfg(test)]
+    pub(crate) fn rate_now(&mut self, time: Nanos, bytes: u64, told: bool) -> f64 {
+        if self.last_cut.is_none() && !told {
+            self.now = time;
+            return self.line;
+        }
+        self.advance(time, number(bytes));
+        (self.bin, self.sent) = (time, 0);
+        if told {
+            self.cnp(time, time, 0);
+        }
+        self.current
+    }
+
+    /// Nothing will change before the next notification: until then it need not be asked, and catches up with the next call.
+    pub(super) fn is_free(&self) -> bool {
+        self.current >= self.line
+    }
+
+    /// The rate of the whole line, in bit/s.
+    pub(super) fn line(&self) -> u64 {
+        whole(self.line)
+    }
+
+    /// One increase, by either counter (figure 7).
+    fn increase(&mut self) {
+        let (most, least) = (self.by_timer.max(self.by_bytes), self.by_timer.min(self.by_bytes));
+        if most >= self.parameters.stages {
+            self.target += self.step(least);
+        }
+        self.target = self.target.min(self.line);
+        self.current = self.current.midpoint(self.target);
+        if self.target >= self.line && self.line - self.current < SAME {
+            self.current = self.line;
+        }
+    }
+
+    /// By how much the target rises when the counter that is behind stands at `least`.
+    fn step(&self, least: u32) -> f64 {
+        match least.checked_sub(self.parameters.stages) {
+            Some(past @ 1..) => number(self.parameters.hyper) * f64::from(past),
+            _ => number(self.parameters.additive),
+        }
+    }
+
+    /// In a silence, many increases by the timer at once, up to `to`: whether there were any. With a constant step c the target
+    /// after k of them is t + k c, and its distance to the rate c + (d - c) / 2^k.
+    fn run(&mut self, to: Nanos) -> bool {
+        let timer = self.parameters.timer.0.max(1);
+        if self.by_timer + 1 < self.parameters.stages || self.by_timer < self.by_bytes {
+            return false;
+        }
+        let step = self.step(self.by_bytes);
+        let room = ((self.line - self.target) / step).floor();
+        let fit = to.since(self.due).0 / timer + 1;
+        let count = fit.min(if room >= 1.0 { whole(room) } else { 0 });
+        if count < 2 {
+            return false;
+        }
+        let n = number(count);
+        let distance = self.target - self.current - step;
+        let shrunk = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+        // The rate up to the first of them; then the sum of the rates after each but the last.
+        self.allowed += self.current * self.due.since(self.now).seconds();
+        let after =
+            (n - 1.0) * (self.target - step) + step * n * (n - 1.0) / 2.0 - distance * (1.0 - 2.0 * shrunk);
+        self.allowed += after * Nanos(timer).seconds();
+        self.target += n * step;
+        self.current = self.target - step - distance * shrunk;
+        let last = self.due.0.saturating_add(timer.saturating_mul(count - 1));
+        self.now = Nanos(last);
+        self.due = Nanos(last.saturating_add(timer));
+        self.by_timer = self
+            .by_timer
+            .saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        true
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rates and bytes: 2^53 are far away")]
+fn number(value: u64) -> f64 {
+    value as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast stops at the ends of the range"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+#[cfg(test)]
+mod tests;

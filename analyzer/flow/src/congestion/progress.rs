@@ -1,0 +1,38 @@
+//! How far a flow's sending has come, and its rate between two points.
+
+use roce_model::Nanos;
+
+/// Rates are measured over this time at least, ...
+const WINDOW: Nanos = Nanos(100_000);
+/// ... and over so many packets, so that one more or less makes no difference.
+pub(crate) const WINDOW_PACKETS: u8 = 32;
+/// A flow whose packets come in distances of so many times the mean has more to send.
+const NO_PAUSE: u64 = 2;
+
+/// How far a flow's sending has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) time: Nanos,
+    pub(crate) packets: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) wire_bytes: u64,
+}
+
+impl Progress {
+    /// The rate of payload since `earlier`, in bit/s, when a window has passed.
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    pub(super) fn rate_since(&self, earlier: &Self) -> Option<f64> {
+        let time = self.time.since(earlier.time);
+        let bytes = self.payload_bytes.checked_sub(earlier.payload_bytes)?;
+        let is_window = time >= WINDOW && self.packets >= earlier.packets + u64::from(WINDOW_PACKETS);
+        is_window.then(|| bytes as f64 * 8.0 / time.seconds())
+    }
+
+    /// True if the flow sends on after a distance `since` to its last packet: it is in the middle of a message, or the
+    /// distance is nothing unusual since `earlier`.
+    pub(super) fn is_backlogged(&self, earlier: &Self, since: Nanos, in_message: bool) -> bool {
+        let packets = self.packets.saturating_sub(earlier.packets).max(1);
+        let mean = self.time.since(earlier.time).0 / packets;
+        in_message || since.0 <= mean * NO_PAUSE
+    }
+}

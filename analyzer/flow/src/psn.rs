@@ -1,0 +1,16 @@
+//! What the PSNs of one flow say: which packets are missing, late or sent again, what the receiver acknowledged, and when a new
+//! epoch starts. Each flow is looked at alone here: no file of this folder knows the table of flows.
+
+pub(crate) mod acks;
+pub(crate) mod cause;
+pub(crate) mod holes;
+pub(crate) mod jump;
+pub(crate) mod read_holes;
+pub(crate) mod read_responses;
+pub(crate) mod recent_naks;
+pub(crate) mod reordering;
+pub(crate) mod request;
+pub(crate) mod run;
+mod seldom;
+pub(crate) mod tracker;
+pub(crate) mod undecided;

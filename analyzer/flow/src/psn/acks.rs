@@ -1,0 +1,319 @@
+//! What the other direction's answers say of a flow's requests: how far they are acknowledged, which PSN the receiver
+//! waits for, why the sender falls back. How long answers take is left to `times`.
+
+mod fallback;
+
+use core::num::NonZeroU64;
+use std::collections::VecDeque;
+
+use roce_model::Nanos;
+
+/// A sender answers a NAK within its timeouts: within a second.
+const MAX_NAK_AGE: Nanos = Nanos(Nanos::SECOND);
+/// So far behind the PSN of a NAK the run that answers it may seem to begin: its first packets may be lost, too.
+pub(crate) const MAX_RUN_OFFSET: u64 = 1024;
+/// What the longest way from a NAK to its run is taken for while there was none.
+pub(super) const LONGEST_ANSWER: Nanos = Nanos(1_000_000);
+/// A sender that was silent for less answers a NAK, whatever it took before: a round trip through full queues.
+pub(super) const SHORT_SILENCE: Nanos = Nanos(200_000);
+/// NAKs remembered that no run has answered. A receiver sends one for each gap that it sees; few are under way at once.
+const MAX_NAKS: usize = 4;
+
+/// A PSN that the receiver asked for.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct NakRecord {
+    /// What it asks for was under way. In front: by this byte an `Option` shows that there is none.
+    overtaken: bool,
+    at: u64,
+    time: Nanos,
+    /// RNR NAK: not before this time is over.
+    timer: Nanos,
+}
+
+impl NakRecord {
+    fn explains(self, at: u64) -> bool {
+        (self.at..self.at + MAX_RUN_OFFSET).contains(&at)
+    }
+}
+
+/// What a NAK says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NakMeaning {
+    /// Nothing that was not known: it was overtaken, or came twice.
+    Stale,
+    /// The receiver waits for a PSN that it could have had from what this tap saw.
+    LostDownstream,
+    /// The receiver waits for a PSN that it could not have had, or not in its place.
+    Missing,
+}
+
+/// What is known of a flow's requests from the answers to them. What an ACK needs stands in front.
+#[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Answers {
+    /// All before this PSN is acknowledged; 0: nothing was yet.
+    acked: u64,
+    /// When that last advanced.
+    progress: Nanos,
+    /// When the last answer came, new or not.
+    pub(super) last_answer: Nanos,
+    /// The PSN that the receiver waits for, as far as the requests seen here tell it; 0: for the next new one.
+    expects: u64,
+    /// One past the highest PSN when a packet last came late without a NAK; 0: none has since.
+    late_before: u64,
+    /// A PSN that was sent again after a NAK, captured, and then sent once more by a timeout, and how often: lost behind the
+    /// tap each time, unless the receiver turns out to have had it.
+    pub(super) lost_again: Option<(NonZeroU64, u32)>,
+    /// The latest RNR NAK that is not acknowledged. Of its cache line an ACK needs the first byte alone.
+    rnr: Option<NakRecord>,
+    /// ACKs that acknowledged nothing new.
+    pub(super) duplicates: u64,
+    /// The latest sequence NAKs that no run has answered yet, in their order; those acknowledged since may still be on
+    /// their way to the sender.
+    naks: VecDeque<NakRecord>,
+    /// The latest PSNs that came late: a NAK that was sent before does not mean that they were lost.
+    late: core::ops::Range<u64>,
+    /// The PSN last counted as lost downstream, until it is sent again.
+    downstream: u64,
+    /// The latest run: its PSNs so far, and its begin.
+    pub(super) run: core::ops::Range<u64>,
+    run_begin: Nanos,
+    /// The shortest time that a timeout took; 0: there was none.
+    timer: Nanos,
+    /// The timer of the latest RNR NAK; 0: there was none.
+    rnr_timer: Nanos,
+    /// The longest time from a NAK to the run that answered it.
+    longest_answer: Nanos,
+    /// The shortest time from a NAK to a run that repeats, from its PSN on, what had been captured; 0: there was none.
+    shortest_answer: Nanos,
+    /// The latest one, and the PSN that the NAK asked for; 0: there was none.
+    latest_answer: Nanos,
+    answered: u64,
+    /// When the first PSNs were acknowledged.
+    begin: Nanos,
+    /// How often the receiver acknowledged what it had got before a late packet.
+    taken_out_of_order: u32,
+    /// The latest run answered a NAK, or repeated one that did.
+    run_by_nak: bool,
+    /// The latest run showed all up to a packet that requests an ACK.
+    pub(super) run_asks: bool,
+}
+
+// An ACK that says something new touches the first line alone.
+const _: () = assert!(core::mem::offset_of!(Answers, rnr) < 64 && size_of::<Option<NakRecord>>() == 32);
+
+impl Answers {
+    /// All before this PSN is acknowledged; 0: nothing was yet.
+    pub(crate) fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// ACKs that acknowledged nothing new.
+    pub(crate) fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// How often the receiver acknowledged, without a NAK, what it had got before a late packet.
+    pub(crate) fn taken_out_of_order(&self) -> u32 {
+        self.taken_out_of_order
+    }
+
+    /// For how long, at `time`, something has been acknowledged.
+    pub(super) fn acknowledges_for(&self, time: Nanos) -> Nanos {
+        time.since(self.begin)
+    }
+
+    /// True if `waited` is much less than the sender ever took to answer a NAK.
+    pub(super) fn is_early(&self, waited: Nanos) -> bool {
+        waited.0.saturating_mul(2) < self.shortest_answer.0
+    }
+
+    /// When the last answer came.
+    pub(super) fn last(&self) -> Nanos {
+        self.last_answer
+    }
+
+    /// When the acknowledged PSN last advanced.
+    pub(crate) fn progress(&self) -> Nanos {
+        self.progress
+    }
+
+    /// All before `psn` is acknowledged; says whether that is new.
+    pub(super) fn acknowledge(&mut self, psn: u64, next: u64, time: Nanos) -> bool {
+        if psn <= self.acked {
+            return false;
+        }
+        if self.acked == 0 {
+            self.begin = time;
+        }
+        self.acked = psn;
+        self.progress = time;
+        if self.late_before != 0 && psn >= self.late_before {
+            self.late_before = 0;
+            self.taken_out_of_order += 1;
+        }
+        match self.expects {
+            0 => {}
+            // It has that, perhaps because it was only late: what came after, it may have dropped.
+            expects if psn == expects || psn == expects + 1 => self.wait_for(psn, next),
+            // More than that: it keeps what comes out of order, or a retransmission was not captured.
+            expects if psn > expects => self.wait_for(psn, next),
+            _ => {}
+        }
+        if self.rnr.is_some_and(|rnr| rnr.at < psn) {
+            self.rnr = None;
+        }
+        true
+    }
+
+    fn wait_for(&mut self, psn: u64, next: u64) {
+        self.expects = if psn < next { psn } else { 0 };
+    }
+
+    /// A sequence NAK for `psn`. `selective`: the receiver keeps what comes out of order. `rtt`: the shortest time that
+    /// an answer took; 0: not known.
+    pub(super) fn nak(
+        &mut self,
+        psn: u64,
+        next: u64,
+        time: Nanos,
+        selective: bool,
+        rtt: Nanos,
+    ) -> NakMeaning {
+        if psn < self.acked {
+            return NakMeaning::Stale;
+        }
+        let again = self.naks.iter().any(|nak| nak.at == psn);
+        if self.naks.len() == MAX_NAKS {
+            self.naks.pop_front();
+        }
+        // Sent before the resend could reach the receiver: only the sender may make something of it.
+        let overtaken = self.run.contains(&psn) && time.since(self.run_begin) < rtt;
+        self.naks.push_back(NakRecord {
+            at: psn,
+            time,
+            timer: Nanos(0),
+            overtaken,
+        });
+        if overtaken {
+            return NakMeaning::Stale;
+        }
+        let expected = if self.expects == 0 {
+            next
+        } else {
+            // What it waited for may have come late, and what followed on that was dropped.
+            self.expects.max(psn)
+        };
+        self.acknowledge(psn, next, time);
+        self.wait_for(psn, next);
+        if psn >= next || self.late.contains(&psn) {
+            return NakMeaning::Missing;
+        }
+        let new = if selective {
+            psn != self.downstream
+        } else {
+            psn < expected
+        };
+        match (new, again) {
+            (true, _) => NakMeaning::LostDownstream,
+            (false, true) => NakMeaning::Stale,
+            (false, false) => NakMeaning::Missing,
+        }
+    }
+
+    /// A packet was captured and asked for: it counts once, until it is sent again.
+    pub(super) fn count_downstream(&mut self, psn: u64) {
+        self.downstream = psn;
+    }
+
+    /// The receiver had no buffer for `psn`, and asks for it after `timer`.
+    pub(super) fn rnr(&mut self, psn: u64, next: u64, time: Nanos, timer: Nanos) -> bool {
+        if psn < self.acked {
+            return false;
+        }
+        self.acknowledge(psn, next, time);
+        self.rnr_timer = timer;
+        self.rnr = Some(NakRecord {
+            at: psn,
+            time,
+            timer,
+            overtaken: false,
+        });
+        self.wait_for(psn, next);
+        true
+    }
+
+    /// PSNs were jumped over.
+    pub(super) fn gap(&mut self, first: u64) {
+        if self.expects == 0 {
+            self.expects = first;
+        }
+    }
+
+    /// True if the receiver waits for a PSN before `psn`, so that it does not take what comes behind.
+    pub(super) fn waits_before(&self, psn: u64) -> bool {
+        self.expects != 0 && self.expects < psn
+    }
+
+    /// The PSN that a NAK asked for last, when it is not acknowledged and no run answered yet.
+    pub(super) fn named(&self) -> Option<u64> {
+        let asks = |nak: &&NakRecord| !nak.overtaken && nak.at >= self.acked;
+        self.naks.back().filter(asks).map(|nak| nak.at)
+    }
+
+    /// True if a NAK after `time` may make the sender fall back to `at`.
+    pub(super) fn named_since(&self, at: u64, time: Nanos) -> bool {
+        self.naks.iter().any(|nak| nak.explains(at) && nak.time > time)
+    }
+
+    /// The latest NAK that may make the sender fall back to `at` at `time`.
+    fn nak_for(&self, at: u64, time: Nanos) -> Option<NakRecord> {
+        let may = |nak: &&NakRecord| {
+            // What arrived after all is not asked for again, but the sender knows only when the acknowledgement comes.
+            let window = if nak.overtaken || nak.at < self.acked {
+                LONGEST_ANSWER
+            } else {
+                MAX_NAK_AGE
+            };
+            nak.explains(at) && time.since(nak.time) <= window
+        };
+        self.naks.iter().rev().find(may).copied()
+    }
+
+    /// For how long, at `time`, the NAK has been there that may make the sender fall back to `at`.
+    pub(super) fn waited_since_nak(&self, at: u64, time: Nanos) -> Option<Nanos> {
+        self.nak_for(at, time).map(|nak| time.since(nak.time))
+    }
+
+    /// Packets that are behind the highest fill the PSNs `first..end`: the receiver takes them when it waits for them.
+    pub(super) fn behind(&mut self, first: u64, end: u64, next: u64) {
+        if self.expects != 0 && (first..end).contains(&self.expects) {
+            self.wait_for(end, next);
+        }
+        if (first..end).contains(&self.downstream) {
+            self.downstream = 0;
+        }
+    }
+
+    /// The PSNs `first..end` came late. `missing`: the first PSN that is still missing. `next`: one past the highest.
+    pub(super) fn late(&mut self, first: u64, end: u64, missing: Option<u64>, next: u64) {
+        self.late = first..end;
+        // No NAK named them, or what came before: the receiver keeps what comes out of order.
+        let mut named = self.naks.iter().map(|nak| nak.at).chain([self.answered]);
+        let named = named.any(|at| (first..end).contains(&at));
+        if !named && self.named().is_none() && self.rnr.is_none() {
+            self.expects = missing.unwrap_or(0);
+            if next > end {
+                self.late_before = next;
+            }
+        }
+    }
+
+    /// The PSN of the NAK that a run which begins at `at` answers, if it is before that.
+    pub(super) fn named_before(&self, at: u64, time: Nanos) -> Option<u64> {
+        self.nak_for(at, time)
+            .map(|nak| nak.at)
+            .filter(|named| *named < at)
+    }
+}

@@ -1,0 +1,195 @@
+//! Why a sender falls back to a PSN: a NAK, an RNR NAK, missing READ responses, its timer, or nothing that was captured.
+
+use core::num::NonZeroU64;
+
+use roce_model::Nanos;
+
+use super::{Answers, NakRecord, SHORT_SILENCE};
+use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
+use crate::psn::request::{Again, Request, SILENCE};
+
+/// A NAK is not what made the sender fall back when that took so many times longer than after any NAK before.
+const MUCH_LONGER: u64 = 5;
+/// A sender in software, or on a busy host, takes some times as long to answer a NAK as its receiver does to answer a request.
+const SLOW_ANSWER: u64 = 8;
+
+impl Answers {
+    /// Why the sender falls back to `at` with `request`. `reordering`: how long the flow's packets were overtaken;
+    /// `is_reordered`: they may be, on the way that the flow takes.
+    pub(in crate::psn) fn cause(
+        &self,
+        at: u64,
+        request: &Request,
+        reordering: Nanos,
+        is_reordered: bool,
+    ) -> Option<Cause> {
+        let waited = |nak: NakRecord| request.time.since(nak.time);
+        let of = |trigger, exact| {
+            Some(Cause {
+                trigger,
+                exact,
+                certain: true,
+            })
+        };
+        if let Some(rnr) = self.rnr.filter(|rnr| rnr.explains(at))
+            && waited(rnr).0 >= rnr.timer.0 / 4 * 3
+        {
+            return of(Trigger::Rnr, rnr.at == at);
+        }
+        let is_early = |nak: &NakRecord| is_reordered && self.is_early(waited(*nak));
+        if let Some(nak) = self.nak_for(at, request.time).filter(|nak| !is_early(nak)) {
+            return of(
+                self.nak_or_timeout(waited(nak), request, is_reordered),
+                nak.at == at,
+            );
+        }
+        let waited = if request.is_read {
+            // As long as responses come, the timer does not expire.
+            self.waited(request).min(request.time.since(self.last_answer))
+        } else {
+            self.waited(request)
+        };
+        if request.again != Again::Nothing && waited < SHORT_SILENCE {
+            // A response behind the missing one has just shown the gap.
+            return Some(Cause {
+                trigger: Trigger::ImpliedNak,
+                exact: request.again == Again::Missing,
+                certain: request.again != Again::Whole,
+            });
+        }
+        if waited.0 < request.rtt.0 * 2 {
+            return None;
+        }
+        let fits_timer = self.timer.0 != 0 && waited.0 >= self.timer.0 / 4 * 3;
+        let has_responses = matches!(request.again, Again::Captured | Again::Rest | Again::Whole);
+        if has_responses && waited >= SILENCE && waited < MIN_TIMEOUT && !fits_timer {
+            // Its responses may have come in an order that the requester does not take.
+            return of(Trigger::Unknown, false);
+        }
+        if self.is_rnr_wait(waited) {
+            return of(Trigger::Unknown, false);
+        }
+        let silence = Cause::by_silence(waited, self.timer, reordering);
+        // As long as packets of the flow go on coming, the sender's timer does not expire.
+        silence.map(|cause| Cause {
+            certain: cause.certain && (request.silence.0 >= waited.0 / 4 || waited >= MIN_TIMEOUT),
+            ..cause
+        })
+    }
+
+    /// True if a silence has the length that the receiver's RNR NAKs make it: one more of them may have been lost on its way or
+    /// by the capture.
+    fn is_rnr_wait(&self, waited: Nanos) -> bool {
+        let timer = self.rnr_timer.0;
+        timer != 0 && (timer / 4 * 3..=timer.saturating_mul(2)).contains(&waited.0)
+    }
+
+    /// A sender falls back so long after a NAK: because of it, or because the NAK or its retransmission was lost and the timer
+    /// expired. A sender that answers a NAK goes on sending until it does; one that waits for its timer is silent.
+    fn nak_or_timeout(&self, waited: Nanos, request: &Request, is_reordered: bool) -> Trigger {
+        let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
+        if !is_silent || waited < SHORT_SILENCE {
+            return Trigger::Nak;
+        }
+        let fits_timer = self.timer.0 != 0 && waited.0 >= self.timer.0 / 4 * 3;
+        let usual = self.longest_answer.0.max(request.usual_rtt.0 * 2);
+        let is_long = waited.0 >= MIN_TIMEOUT.0.max(request.usual_rtt.0 * SLOW_ANSWER);
+        if !fits_timer && request.is_slowed {
+            // Congestion control may hold back the answer as long as a timer would.
+            return Trigger::Unknown;
+        }
+        if self.timer.0 != 0 && !fits_timer {
+            // Its timer takes much longer: the sender was slow to answer.
+            return Trigger::Nak;
+        }
+        if is_reordered && !fits_timer && !is_long {
+            // A resend takes its time on the way like any packet.
+            return Trigger::Nak;
+        }
+        if fits_timer || is_long || usual != 0 && waited.0 >= usual * MUCH_LONGER {
+            Trigger::Timeout
+        } else if usual == 0 || waited.0 <= usual * 2 {
+            Trigger::Nak
+        } else {
+            Trigger::Unknown
+        }
+    }
+
+    /// For how long nothing had come when `request` was sent again: since the last progress, since the oldest request
+    /// was sent, or since the last run began.
+    fn waited(&self, request: &Request) -> Nanos {
+        let since = self.progress.max(request.waiting_since).max(self.run_begin);
+        if since.0 == 0 {
+            request.silence
+        } else {
+            request.time.since(since)
+        }
+    }
+
+    /// A run begins at `at` because of `trigger`: what asked for it is answered.
+    /// `repeats`: its first packet had been captured before, so that it is no late one.
+    /// `is_sure`: no reordering explains the silence of a timeout.
+    pub(in crate::psn) fn begin_run(
+        &mut self,
+        at: u64,
+        request: &Request,
+        trigger: Trigger,
+        repeats: bool,
+        is_sure: bool,
+    ) {
+        match trigger {
+            Trigger::Nak => {
+                if let Some(nak) = self.nak_for(at, request.time) {
+                    let took = request.time.since(nak.time);
+                    let is_shortest = self.shortest_answer.0 == 0 || took < self.shortest_answer;
+                    if repeats && nak.at == at && is_shortest {
+                        self.shortest_answer = took;
+                    }
+                    if took < MIN_TIMEOUT {
+                        self.longest_answer = self.longest_answer.max(took);
+                    }
+                    self.latest_answer = took;
+                    self.answered = nak.at;
+                }
+            }
+            Trigger::Timeout => {
+                if self.run_by_nak && self.run_asks && self.run.start == at && self.acked == at {
+                    let before = self.lost_again.filter(|(psn, _)| psn.get() == at);
+                    let times = before.map_or(0, |(_, times)| times) + 1;
+                    self.lost_again = NonZeroU64::new(at).map(|psn| (psn, times));
+                }
+                let waited = self.waited(request);
+                self.timer = if !is_sure && waited < MIN_TIMEOUT {
+                    self.timer
+                } else if self.timer.0 == 0 {
+                    waited
+                } else {
+                    self.timer.min(waited)
+                };
+            }
+            _ => {}
+        }
+        self.run_by_nak = trigger == Trigger::Nak || self.run_by_nak && self.run.start == at;
+        // A run that answers a younger NAK is still on its way, by slower paths than this one's first packet.
+        let (time, least) = (request.time, self.shortest_answer);
+        let is_early = |nak: &NakRecord| !is_sure && time.since(nak.time).0.saturating_mul(2) < least.0;
+        self.naks.retain(|nak| !nak.explains(at) || is_early(nak));
+        self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
+        self.run_asks = false;
+        self.run = at..at;
+        self.run_begin = request.time;
+    }
+
+    /// At `time` the sender has gone on after a run that a NAK made it begin. Another NAK for what the run sent again would have
+    /// made it fall back by then, if it came after that.
+    pub(in crate::psn) fn forget_answered_naks(&mut self, time: Nanos) {
+        let (run, answer) = (&self.run, self.latest_answer);
+        self.naks
+            .retain(|nak| !run.contains(&nak.at) || time.since(nak.time).0 < answer.0 * 2);
+    }
+
+    /// The run has come to `end`.
+    pub(in crate::psn) fn extend_run(&mut self, end: u64) {
+        self.run.end = self.run.end.max(end);
+    }
+}

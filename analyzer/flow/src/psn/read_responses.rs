@@ -1,0 +1,109 @@
+//! READ responses: which ones are missing inside a response message.
+//!
+//! One direction alone shows no more: between two response messages other requests may take PSNs, so at their
+//! border only what is certain is counted.
+
+use roce_wire::{Opcode, Psn};
+
+use crate::psn::request::LARGEST_GAP;
+
+/// The state of a flow's READ responses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Responses {
+    /// The PSN after the last response.
+    next: Psn,
+    seen: bool,
+    /// A First or Middle came last: its message goes on.
+    open: bool,
+}
+
+impl Responses {
+    /// Takes a READ response; says from which PSN on how many are missing before it.
+    pub(crate) fn observe(&mut self, opcode: Opcode, psn: Psn) -> Option<(Psn, u32)> {
+        let expected = self.next;
+        let ahead = psn.offset_from(expected);
+        let missing = match (self.seen, opcode.is_first()) {
+            // The capture begins here, or the responder begins again at an earlier PSN.
+            (false, _) => 0,
+            _ if ahead < 0 => 0,
+            // So much is missing of no message: its queue pair, or the capture, started again.
+            _ if ahead > LARGEST_GAP => 0,
+            // In its message: every PSN between is a response of that message, or of one that came whole between.
+            (true, false) if self.open => ahead.unsigned_abs(),
+            // A Middle or Last without its First: that one is missing, at the least.
+            (true, false) => 1,
+            // A First or Only while a message was open: its Last is missing, at the least.
+            (true, true) => u32::from(self.open),
+        };
+        self.seen = true;
+        self.open = !opcode.is_last();
+        self.next = psn.plus(1);
+        (missing > 0).then_some((expected, missing))
+    }
+
+    /// True if a response message has begun that did not end.
+    pub(crate) const fn is_open(self) -> bool {
+        self.open
+    }
+
+    /// Whatever comes next is no gap: the capture lost records.
+    pub(crate) fn resynchronise(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Opcode = Opcode(0x0d);
+    const MIDDLE: Opcode = Opcode(0x0e);
+    const LAST: Opcode = Opcode(0x0f);
+    const ONLY: Opcode = Opcode(0x10);
+
+    fn missing(packets: &[(Opcode, u32)]) -> u32 {
+        let mut responses = Responses::default();
+        packets
+            .iter()
+            .filter_map(|(opcode, psn)| responses.observe(*opcode, Psn::new(*psn)))
+            .map(|(_, missing)| missing)
+            .sum()
+    }
+
+    #[test]
+    fn whole_messages_miss_nothing_whatever_lies_between() {
+        assert_eq!(
+            missing(&[
+                (FIRST, 1),
+                (MIDDLE, 2),
+                (LAST, 3),
+                (ONLY, 4),
+                (ONLY, 9),
+                (FIRST, 20)
+            ]),
+            0
+        );
+        assert_eq!(missing(&[(FIRST, 0x00ff_ffff), (LAST, 0)]), 0);
+    }
+
+    #[test]
+    fn gaps_inside_a_message_are_exact() {
+        assert_eq!(missing(&[(FIRST, 1), (MIDDLE, 4), (LAST, 5)]), 2);
+        assert_eq!(missing(&[(FIRST, 1), (LAST, 16)]), 14);
+    }
+
+    #[test]
+    fn gaps_at_the_border_count_what_is_certain() {
+        assert_eq!(missing(&[(FIRST, 1), (MIDDLE, 2), (FIRST, 9)]), 1, "a Last");
+        assert_eq!(missing(&[(FIRST, 1), (LAST, 2), (MIDDLE, 8)]), 1, "a First");
+    }
+
+    #[test]
+    fn a_start_in_the_middle_and_a_resend_miss_nothing() {
+        assert_eq!(missing(&[(MIDDLE, 7), (LAST, 8)]), 0);
+        assert_eq!(
+            missing(&[(FIRST, 1), (MIDDLE, 2), (FIRST, 1), (MIDDLE, 2), (LAST, 3)]),
+            0
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! The latest PSNs that receivers NAKed, for each pair of hosts. They tell a retransmission from a late packet without
+//! knowing which queue pairs belong together.
+
+use std::hash::{BuildHasher, Hasher};
+
+use roce_model::{FlowKey, Nanos, TapId};
+use roce_wire::{Address, Psn};
+
+/// NAKs remembered of a pair of hosts.
+const MAX_NAKS: usize = 8;
+/// Pairs of hosts, by hash; of two that share a place the later one has it.
+const MAX_HOST_PAIRS: usize = 256;
+/// A sender answers a NAK within its timeouts: within a second.
+const MAX_AGE: Nanos = Nanos(Nanos::SECOND);
+/// Go-back-N sends everything from the PSN of the NAK on; so far beyond it a resent packet is looked for.
+const MAX_OFFSET: i32 = 1024;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Nak {
+    psn: Psn,
+    /// 0: the place is empty.
+    time: Nanos,
+}
+
+/// True if a receiver has NAKed a PSN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NakMatch {
+    /// No NAK is near the PSN.
+    None,
+    /// A PSN up to [`MAX_OFFSET`] before it was NAKed.
+    Before,
+    /// It was NAKed itself.
+    Exact,
+}
+
+/// The NAKs of one pair of hosts at one tap.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pair {
+    /// Tap, requester, responder.
+    key: (TapId, Address, Address),
+    naks: [Nak; MAX_NAKS],
+    next: usize,
+    /// When a receiver last had no buffer; 0: never.
+    refused: Nanos,
+    /// A request came late.
+    is_reordered: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct RecentNaks {
+    pairs: Box<[Pair]>,
+    /// The same in every run: which pairs share a place changes no result from one run to the next.
+    hasher: foldhash::fast::FixedState,
+}
+
+impl Default for RecentNaks {
+    fn default() -> Self {
+        Self {
+            pairs: vec![Pair::default(); MAX_HOST_PAIRS].into_boxed_slice(),
+            hasher: foldhash::fast::FixedState::with_seed(0),
+        }
+    }
+}
+
+impl RecentNaks {
+    #[expect(clippy::cast_possible_truncation, reason = "a remainder of a small number")]
+    fn place(&self, (tap, requester, responder): &(TapId, Address, Address)) -> usize {
+        let mut state = self.hasher.build_hasher();
+        state.write_u32(tap.0);
+        state.write(requester.octets());
+        state.write(responder.octets());
+        (state.finish() % MAX_HOST_PAIRS as u64) as usize
+    }
+
+    /// The pair of hosts with this key, which takes the place of another one.
+    fn pair_mut(&mut self, key: (TapId, Address, Address)) -> &mut Pair {
+        let place = self.place(&key);
+        let pair = &mut self.pairs[place];
+        if pair.key != key {
+            *pair = Pair {
+                key,
+                ..Pair::default()
+            };
+        }
+        pair
+    }
+
+    /// The pair of hosts that send the requests of `key` and answer them, if it is remembered.
+    fn pair(&self, tap: TapId, key: &FlowKey) -> Option<&Pair> {
+        let key = (tap, key.source, key.destination);
+        Some(&self.pairs[self.place(&key)]).filter(|pair| pair.key == key)
+    }
+
+    /// A NAK for `psn` in the flow of `key` at `tap`, which goes from responder to requester.
+    pub(crate) fn note(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) {
+        let pair = self.pair_mut((tap, key.destination, key.source));
+        pair.naks[pair.next] = Nak { psn, time };
+        pair.next = (pair.next + 1) % MAX_NAKS;
+    }
+
+    /// An RNR NAK in the flow of `key` at `tap`, which goes from responder to requester.
+    pub(crate) fn note_refusal(&mut self, tap: TapId, key: &FlowKey, time: Nanos) {
+        self.pair_mut((tap, key.destination, key.source)).refused = time;
+    }
+
+    /// A request of the flow of `key` came late at `tap`: others between its hosts may, too.
+    pub(crate) fn note_late(&mut self, tap: TapId, key: &FlowKey) {
+        self.pair_mut((tap, key.source, key.destination)).is_reordered = true;
+    }
+
+    /// True if requests between the hosts of `key` came late at `tap`.
+    pub(crate) fn is_reordered(&self, tap: TapId, key: &FlowKey) -> bool {
+        self.pair(tap, key).is_some_and(|pair| pair.is_reordered)
+    }
+
+    /// True if some receiver of the destination had no buffer for requests from the source of `key` a moment ago.
+    pub(crate) fn is_refused(&self, tap: TapId, key: &FlowKey, time: Nanos) -> bool {
+        self.pair(tap, key)
+            .is_some_and(|pair| pair.refused.0 != 0 && time.since(pair.refused) <= MAX_AGE)
+    }
+
+    /// The match of `psn` with the PSNs that the receiver of the requests of `key` NAKed within [`MAX_AGE`].
+    pub(crate) fn matching(&self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) -> NakMatch {
+        let naks = self.pair(tap, key).map_or(&[][..], |pair| &pair.naks);
+        let naks = naks
+            .iter()
+            .filter(|nak| nak.time.0 != 0 && nak.time <= time && time.since(nak.time) <= MAX_AGE);
+        let ahead = naks.map(|nak| psn.offset_from(nak.psn));
+        ahead
+            .filter(|ahead| (0..MAX_OFFSET).contains(ahead))
+            .fold(NakMatch::None, |nak_match, ahead| match (nak_match, ahead) {
+                (NakMatch::Exact, _) | (_, 0) => NakMatch::Exact,
+                _ => NakMatch::Before,
+            })
+    }
+}

@@ -1,0 +1,149 @@
+//! What answers say of requests: how far they are acknowledged, and what was lost behind the tap.
+
+use roce_model::Nanos;
+use roce_wire::Psn;
+
+use crate::psn::acks::{Answers, NakMeaning};
+use crate::psn::request::{LARGEST_GAP, Requests, STALE, psn_of};
+use crate::psn::run::Recovery;
+use crate::psn::tracker::Tracker;
+
+/// What an answer shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Answered {
+    /// It acknowledges something new.
+    pub(crate) is_new: bool,
+    /// A packet that was captured did not reach the receiver: its PSN, and how often.
+    pub(crate) lost_downstream: Option<(Psn, u32)>,
+}
+
+impl Tracker {
+    /// The other direction is known from now on.
+    pub(crate) fn pair(&mut self) {
+        self.paired = true;
+        self.await_answers();
+    }
+
+    /// Makes room for what the other direction says, once that is known and there was a request.
+    pub(super) fn await_answers(&mut self) {
+        if self.paired && self.begin != 0 {
+            self.answers.get_or_insert_default();
+        }
+    }
+
+    /// True if the other direction is known.
+    pub(crate) fn is_paired(&self) -> bool {
+        self.paired
+    }
+
+    /// What the other direction says of the requests; `None` while it is not known, and without requests.
+    pub(crate) fn answers(&self) -> Option<&Answers> {
+        self.answers.as_deref()
+    }
+
+    /// Where `psn`, as an answer names it, is among the requests; `None` when it fits none of them.
+    pub(crate) fn position(requests: &Requests, psn: Psn) -> Option<u64> {
+        let ahead = psn.offset_from(requests.expected());
+        if requests.next == 0 || ahead <= -STALE || ahead > LARGEST_GAP {
+            return None;
+        }
+        requests.next.checked_add_signed(i64::from(ahead))
+    }
+
+    /// An answer shows that everything before `psn` arrived.
+    pub(crate) fn acknowledge(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
+        let Some(answers) = &mut self.answers else {
+            return Answered::default();
+        };
+        answers.last_answer = time;
+        let is_new = answers.acknowledge(psn, requests.next, time);
+        if self.holes.is_some() {
+            let begun = self.begun();
+            let holes = self.holes.get_or_insert_default();
+            if is_new {
+                holes.cover(psn, time);
+            }
+            holes.decide_covered(time, begun);
+        }
+        let Some(answers) = &mut self.answers else {
+            return Answered::default();
+        };
+        // The receiver has no more than the latest run brought: the run before brought it nothing.
+        let lost_again = Some(answers).filter(|_| is_new).and_then(|answers| {
+            let (sent, times) = answers.lost_again.take()?;
+            (psn > sent.get() && psn <= answers.run.end).then_some((psn_of(sent.get()), times))
+        });
+        Answered {
+            is_new,
+            lost_downstream: lost_again,
+        }
+    }
+
+    /// The same for an ACK, which is for nothing else: one that says nothing new is counted.
+    pub(crate) fn acknowledged(&mut self, requests: &Requests, psn: u64, time: Nanos) -> Answered {
+        let answered = self.acknowledge(requests, psn, time);
+        if let Some(answers) = self.answers.as_mut().filter(|_| !answered.is_new) {
+            answers.duplicates += 1;
+        }
+        answered
+    }
+
+    /// A sequence NAK for `psn`: all before arrived. `rtt`: the shortest time that an answer took; 0: not known.
+    pub(crate) fn nak(&mut self, requests: &Requests, psn: u64, time: Nanos, rtt: Nanos) -> Answered {
+        let missing = self.is_missing(psn);
+        let filled = self
+            .pending
+            .as_ref()
+            .map_or(self.refilled.end, |pending| pending.next);
+        if !missing && psn < requests.next && psn == filled {
+            // It has what was missing, and asks for what was captured behind that: it had not kept it. That says more than
+            // runs do, whose ends may be lost.
+            self.go_back_n += 4;
+        }
+        let selective = matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
+        // What is filling a hole right now may be late, and the NAK older.
+        let filling = self.pending.as_ref().is_some_and(|pending| {
+            pending
+                .filled
+                .iter()
+                .any(|part| (part.first..part.end).contains(&psn))
+        });
+        let (begin, next) = (self.begin, requests.next);
+        let Some(answers) = &mut self.answers else {
+            return Answered::default();
+        };
+        answers.last_answer = time;
+        let before = answers.acked();
+        let says = answers.nak(psn, next, time, selective, rtt);
+        let is_sure = psn >= begin && !self.unsure.contains(&psn);
+        let lost_downstream = says == NakMeaning::LostDownstream && !missing && !filling && is_sure;
+        if lost_downstream {
+            answers.count_downstream(psn);
+        }
+        let is_new = answers.acked() > before;
+        if let Some(holes) = self.holes.as_mut().filter(|_| says != NakMeaning::Stale) {
+            holes.cover(psn, time);
+            holes.name_at(psn, time);
+        }
+        Answered {
+            is_new,
+            lost_downstream: lost_downstream.then_some((psn_of(psn), 1)),
+        }
+    }
+
+    /// An RNR NAK for `psn`: all before arrived, and it, too.
+    pub(crate) fn rnr(&mut self, requests: &Requests, psn: u64, time: Nanos, timer: Nanos) -> Answered {
+        let Some(answers) = &mut self.answers else {
+            return Answered::default();
+        };
+        let before = answers.acked();
+        let is_new = answers.rnr(psn, requests.next, time, timer);
+        if let Some(holes) = self.holes.as_mut().filter(|_| is_new) {
+            holes.cover(psn + 1, time);
+        }
+        Answered {
+            is_new: self.answers().is_some_and(|answers| answers.acked() > before),
+            lost_downstream: None,
+        }
+    }
+}

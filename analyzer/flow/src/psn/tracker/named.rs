@@ -1,0 +1,134 @@
+//! Packets that a NAK names, on ways where packets come late: sent again for the NAK, or overtaken before it was sent.
+//!
+//! A receiver that goes back N names a late packet as it does a lost one. The sender answers each NAK (IBTA 9.7.5.1.1), which
+//! takes it at least the way to it and back: what comes much sooner is late, and so is what comes again with the answer. Where neither
+//! shows, the packets do not tell the two apart.
+
+use roce_model::Nanos;
+
+use crate::psn::acks::MAX_RUN_OFFSET;
+use crate::psn::cause::Trigger;
+use crate::psn::request::{Request, SILENCE};
+use crate::psn::run::Recovery;
+use crate::psn::tracker::Tracker;
+use crate::psn::undecided::{Judged, Pending};
+
+impl Tracker {
+    /// Packets that seemed to answer a NAK, and then the sender falls back to `at`: the two answers take about as long if both
+    /// are such.
+    pub(super) fn judge_by_next_answer(&self, seeming: &Pending, at: u64, request: &Request) -> Judged {
+        let answers = self.answers();
+        let by_nak = answers.is_some_and(|answers| answers.named_since(at, seeming.begin.time));
+        if !by_nak && !self.may_be_reordered() {
+            return Judged::Resent;
+        }
+        let follows = at == seeming.next && request.time.since(seeming.time) < SILENCE;
+        if follows && !by_nak {
+            // The run goes on.
+            return Judged::Resent;
+        }
+        match self.judge_by_times(seeming, at, request) {
+            Judged::Unknown if !self.may_be_reordered() => Judged::Resent,
+            judged => judged,
+        }
+    }
+
+    /// The same by the times alone: the true answer comes at least twice as long after its NAK as a late packet did.
+    pub(super) fn judge_by_times(&self, seeming: &Pending, at: u64, request: &Request) -> Judged {
+        let took = self
+            .answers()
+            .and_then(|answers| answers.waited_since_nak(at, request.time));
+        match took.zip(seeming.since_nak) {
+            Some((took, seemed)) if took.0 >= seemed.0.saturating_mul(2) => Judged::Late,
+            _ => Judged::Unknown,
+        }
+    }
+
+    /// True if packets of this flow, or of others between its hosts, were overtaken.
+    pub(super) fn may_be_reordered(&self) -> bool {
+        self.reordering.is_seen() || self.others_late
+    }
+
+    /// True if packets that seem to answer a NAK came long before the sender answers one, as it was seen to.
+    pub(super) fn comes_before_answers(&self, pending: &Pending) -> bool {
+        let is_early = |seemed| self.answers().is_some_and(|answers| answers.is_early(seemed));
+        self.may_be_reordered() && pending.since_nak.is_some_and(is_early)
+    }
+
+    /// Packets that a NAK named, with nothing after them that repeats what had been captured. Where packets are overtaken on their
+    /// way they may be late, unless they were missing for much longer than any late packet.
+    pub(super) fn judge_named(&self, pending: &Pending) -> Judged {
+        if !self.may_be_reordered() || self.recovery() == Some(Recovery::OutOfOrder) {
+            return Judged::Resent;
+        }
+        if self.comes_before_answers(pending) {
+            return Judged::Late;
+        }
+        let missed = pending
+            .filled
+            .first()
+            .map_or(Nanos(0), |hole| pending.begin.time.since(hole.time));
+        if self.reordering.is_usual() && missed.0 > self.reordering.bound().0.saturating_mul(2) {
+            Judged::Resent
+        } else {
+            Judged::Unknown
+        }
+    }
+
+    /// True if `at`, captured before, belongs to a run of which other packets overtook it: the run that goes on or one before, the
+    /// latest of whose packets has just come, and no NAK waits that names `at`. A copy that the network makes meanwhile looks
+    /// like it.
+    pub(super) fn was_overtaken_in_run(&mut self, at: u64, request: &Request) -> bool {
+        let latest = self.reordering.bound().max(SILENCE);
+        let is_among = |pending: &Pending| (pending.first..pending.next).contains(&at);
+        if self.waiting.as_deref().is_some_and(is_among) {
+            return false;
+        }
+        let is_soon = self.run_reach != 0 && request.time.since(self.run_time) <= latest;
+        if !is_soon || !self.may_be_reordered() || self.has_nak_for(at, request) {
+            return false;
+        }
+        let run = self.run.as_mut().filter(|run| run.repeats);
+        let is_one = if let Some(run) = run {
+            let is_one = at < run.next && at + MAX_RUN_OFFSET > run.start;
+            run.packets += u64::from(is_one);
+            is_one
+        } else {
+            at + MAX_RUN_OFFSET > self.repeated.start && at < self.repeated.end
+        };
+        if is_one {
+            self.run_time = request.time;
+        }
+        is_one
+    }
+
+    /// Whether a NAK, an RNR NAK or missing responses would make the sender send `at` again now.
+    pub(super) fn has_nak_for(&self, at: u64, request: &Request) -> bool {
+        self.cause(at, request)
+            .is_some_and(|cause| matches!(cause.trigger, Trigger::Nak | Trigger::Rnr | Trigger::ImpliedNak))
+    }
+
+    /// Whether the run that is under way answers a NAK for `at`, which is missing, and began with packets behind that.
+    pub(super) fn is_named_by_run(&self, at: u64) -> bool {
+        self.may_be_reordered()
+            && self.run.is_some_and(|run| {
+                run.repeats && run.trigger == Trigger::Nak && run.skipped.0 == at && at < run.skipped.1
+            })
+    }
+
+    /// Whether the sender repeats `at` after `pending`, which a NAK named, and packets between were lost again: nothing comes late.
+    pub(super) fn skips_to(&self, pending: &Pending, at: u64) -> bool {
+        let is_answer = pending
+            .cause
+            .is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact);
+        let is_beyond = at > pending.next && at < pending.next + MAX_RUN_OFFSET;
+        is_answer && !pending.repeats && is_beyond && !self.may_be_reordered()
+    }
+
+    /// Whether `at`, captured before, is one of the packets of `pending` out of their order: an answer to a NAK whose packets take several
+    /// paths. Copies that the network makes come one at a time.
+    pub(super) fn is_shuffled_among(&self, pending: &Pending, at: u64) -> bool {
+        let is_answer = pending.cause.is_some_and(|cause| cause.trigger == Trigger::Nak);
+        pending.repeats && is_answer && self.may_be_reordered() && at != pending.next
+    }
+}

@@ -1,0 +1,74 @@
+//! True if a flow's PSNs start again: a new connection that somebody told of, or one that its PSNs show.
+
+use roce_model::Nanos;
+use roce_wire::Psn;
+
+use crate::psn::acks::{Answers, MAX_RUN_OFFSET};
+use crate::psn::request::{Connected, LARGEST_GAP, Request, Requests, SILENCE, psn_of};
+use crate::psn::tracker::Tracker;
+
+/// When so many PSNs are acknowledged, ...
+const DONE: u64 = 8;
+/// ... and the first of them for so long that the sender knows it, it does not fall back to that one.
+const KNOWN: Nanos = Nanos(2_000_000);
+
+/// The same where the first PSN is 0, with which many libraries begin every connection: the silence before is enough.
+const KNOWN_FROM_ZERO: Nanos = Nanos(0);
+
+impl Tracker {
+    /// True if a packet so far `ahead` of `next`, that is behind it, is so far before all that is captured, or has been
+    /// acknowledged so long ago, that no sender sends it again.
+    pub(super) fn is_long_done(&self, next: u64, ahead: i32) -> bool {
+        let acked = self.answers().map_or(0, Answers::acked);
+        let at = next - u64::from(ahead.unsigned_abs());
+        // Before the first one captured, a little is enough as soon as anything was acknowledged.
+        let reach = if at < self.begin && acked > self.begin {
+            MAX_RUN_OFFSET
+        } else {
+            u64::from(LARGEST_GAP.unsigned_abs())
+        };
+        at + reach < acked.max(self.begin)
+    }
+
+    /// True if a packet behind the highest PSN begins another connection. It does with the first PSN, once that has been acknowledged
+    /// for long enough that the sender knows it; without the other direction, where that is likelier than a sender that falls back
+    /// this far. By another UDP source port it does with the first PSN, or where nothing is outstanding: a queue pair keeps its port.
+    pub(super) fn begins_once_more(&self, next: u64, ahead: i32, request: &Request) -> bool {
+        let is_settled = self.answers().is_some_and(|answers| answers.acked() >= next);
+        if next - u64::from(ahead.unsigned_abs()) != self.begin {
+            return request.has_other_port && is_settled;
+        }
+        if request.has_other_port {
+            return true;
+        }
+        let Some(answers) = self.answers() else {
+            // Many libraries begin every connection with PSN 0; another first PSN is hardly given twice. Where nothing was
+            // missing, nothing is sent again either.
+            let is_begin = psn_of(self.begin) == Psn::new(0) && self.begin + DONE <= next;
+            return is_begin && self.holes.is_none() && request.silence >= SILENCE;
+        };
+        if psn_of(self.begin) == Psn::new(0) && answers.acked() >= next && request.silence >= SILENCE {
+            // Nothing is outstanding. Many libraries begin every connection with PSN 0.
+            return true;
+        }
+        let known = if psn_of(self.begin) == Psn::new(0) {
+            KNOWN_FROM_ZERO
+        } else {
+            KNOWN
+        };
+        let rests = answers.acknowledges_for(request.time) >= known && request.silence >= SILENCE;
+        let enough = if rests { DONE } else { MAX_RUN_OFFSET };
+        self.begin + enough <= answers.acked()
+    }
+
+    /// The queue pair got a new connection.
+    pub(crate) fn connect(&mut self, requests: &mut Requests, connected: Connected) {
+        self.connected = (requests.next != 0).then_some(connected);
+        requests.disturbed |= self.connected.is_some();
+    }
+
+    /// True if the next request is that of a new connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected.is_some()
+    }
+}

@@ -1,0 +1,425 @@
+//! Exact copies: a tap that mirrors both directions of a port, or `any` with the interfaces under it, shows a
+//! packet twice. Which taps do so is learned in `mirrors`.
+
+mod mirrors;
+
+use roce_model::{Packet, prefetch};
+
+use crate::hash::fold;
+use mirrors::{Mirrors, TIME_SHIFT};
+
+/// The latest packets, by fingerprint: 16,384 of them in sets of four, the newest of a set first, so that a copy is
+/// found even thousands of packets later; eight times as many where a tap shows packets twice.
+#[derive(Clone, Debug)]
+pub(crate) struct Recent {
+    /// Fingerprint (high 32 bits), whether its copy was seen (1 bit), path (7 bits), time in units of 64 ns (low 24 bits).
+    sets: Box<[[u64; 4]]>,
+    /// Bits of the tag that a place has above those of the fingerprint.
+    more: usize,
+    mirrors: Mirrors,
+}
+
+/// What is known of a packet that looks like one seen before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sighting {
+    /// Nothing like it was seen in the last millisecond.
+    New,
+    /// The same packet, by another way (interface, link addresses, direction or TTL): a copy.
+    OtherPath,
+    /// The same packet by the same way, at a tap that shows everything twice: a copy.
+    Doubled,
+    /// The same packet by the same way: a copy, made twice by the network, or sent again.
+    SamePath,
+    /// The same packet longer ago than mirrors take, 131 us, or by whatever way longer than a millisecond ago, as far as that is
+    /// remembered: made twice by the network, or sent again.
+    LongAgo,
+}
+
+impl Sighting {
+    /// The packet was seen before, or one that differs from it in nothing.
+    pub(crate) fn is_repeated(self) -> bool {
+        self != Self::New
+    }
+}
+
+const PLACE_BITS: u32 = 12;
+const SETS: usize = 1 << PLACE_BITS;
+/// So many times as many sets where a tap shows packets twice: 1 MiB.
+const MORE_ROOM: usize = 8;
+const TIME_MASK: u64 = (1 << 24) - 1;
+const PATH_SHIFT: u32 = 24;
+const PATH_MASK: u64 = (1 << 7) - 1;
+/// It was seen twice: the next one is no copy of it.
+const TWICE: u64 = 1 << 31;
+/// A copy comes within 1 ms.
+const WINDOW: u64 = 1_000_000 >> TIME_SHIFT;
+/// What is said of all packets seen before is said of those of the last 10 ms.
+const REMEMBERED: u64 = 10_000_000 >> TIME_SHIFT;
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self {
+            sets: vec![[0; 4]; SETS].into_boxed_slice(),
+            more: 0,
+            mirrors: Mirrors::default(),
+        }
+    }
+}
+
+impl Recent {
+    /// Asks for the place of a fingerprint.
+    #[inline]
+    pub(crate) fn prefetch(&self, fingerprint: u64) {
+        prefetch(&self.sets[self.place(fingerprint)]);
+    }
+
+    /// Where the packets with this fingerprint are.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "masked to the number of sets")]
+    fn place(&self, fingerprint: u64) -> usize {
+        fingerprint as usize & (SETS - 1) | ((fingerprint >> 32) as usize & self.more) << PLACE_BITS
+    }
+
+    /// Looks for the packet with this fingerprint among the latest ones, and remembers it.
+    #[inline]
+    pub(crate) fn look(&mut self, fingerprint: u64, packet: &Packet) -> Sighting {
+        let path = u64::from(packet.path) & PATH_MASK;
+        let time = packet.time.0 >> TIME_SHIFT & TIME_MASK;
+        let tag = fingerprint >> 32;
+        let place = self.place(fingerprint);
+        let set = &mut self.sets[place];
+        let entry = tag << 32 | path << PATH_SHIFT | time;
+        // Nearly always there is nothing like it: that is told without a branch for each.
+        if set.iter().map(|old| u8::from(old >> 32 == tag)).sum::<u8>() > 0 {
+            return self.look_alike(place, entry, packet);
+        }
+        *set = [entry, set[0], set[1], set[2]];
+        self.mirrors.first(short(tag), packet);
+        Sighting::New
+    }
+
+    /// The same, where something in the set is like the packet, which makes the entry `new`.
+    #[inline(never)]
+    fn look_alike(&mut self, place: usize, new: u64, packet: &Packet) -> Sighting {
+        let (tag, time) = (new >> 32, new & TIME_MASK);
+        let set = &mut self.sets[place];
+        let is_old =
+            |old: &u64| old >> 32 == tag && (time.wrapping_sub(*old) & TIME_MASK) <= WINDOW && *old != 0;
+        let Some(old) = set.iter_mut().find(|old| is_old(old)) else {
+            let is_known = set.iter().any(|old| old >> 32 == tag && *old != 0);
+            *set = [new, set[0], set[1], set[2]];
+            self.mirrors.first(short(tag), packet);
+            return if is_known {
+                Sighting::LongAgo
+            } else {
+                Sighting::New
+            };
+        };
+        if (*old ^ new) >> PATH_SHIFT & PATH_MASK != 0 {
+            // The first way stays remembered: what comes by it again is no copy of the copy.
+            return Sighting::OtherPath;
+        }
+        let distance = time.wrapping_sub(*old) & TIME_MASK;
+        if distance > mirrors::MAX_DISTANCE {
+            // It may have a copy of its own.
+            *old = new;
+            self.mirrors.first(short(tag), packet);
+            return Sighting::LongAgo;
+        }
+        if *old & TWICE != 0 {
+            // Sent again, or the next of packets that are alike: it may have a copy of its own.
+            self.mirrors.third(short(tag), packet);
+            *old = new;
+            return Sighting::SamePath;
+        }
+        *old = new | TWICE;
+        if !self.mirrors.second(short(tag), packet, distance) {
+            return Sighting::SamePath;
+        }
+        self.make_room();
+        Sighting::Doubled
+    }
+
+    /// Where a tap shows packets twice, originals must be found for as long as their copies may take: 131 us at 800 Gbit/s are
+    /// 12,500 packets of 1 KiB, each way.
+    #[inline]
+    fn make_room(&mut self) {
+        if self.more == 0 {
+            self.grow();
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.more = MORE_ROOM - 1;
+        let mut sets = vec![[0; 4]; SETS * MORE_ROOM].into_boxed_slice();
+        for (place, set) in self.sets.iter().enumerate() {
+            // The oldest first, so that the newest one of a set comes to stand first.
+            for entry in set.iter().rev().filter(|entry| **entry != 0) {
+                let place = place | (short(entry >> 32) as usize & self.more) << PLACE_BITS;
+                let to: &mut [u64; 4] = &mut sets[place];
+                *to = [*entry, to[0], to[1], to[2]];
+            }
+        }
+        self.sets = sets;
+    }
+
+    /// True if a packet with this fingerprint would still be known if it had been seen in the last 10 ms: none of that age
+    /// had to make room. No network delays its copies for longer.
+    pub(crate) fn remembers(&self, fingerprint: u64, packet: &Packet) -> bool {
+        let oldest = self.sets[self.place(fingerprint)][3];
+        let time = packet.time.0 >> TIME_SHIFT;
+        oldest == 0 || (time.wrapping_sub(oldest) & TIME_MASK) > REMEMBERED
+    }
+
+    /// Looks at the first packets of a capture, before they are judged, for taps that show everything twice. `fingerprint` is that
+    /// of a packet.
+    pub(crate) fn learn(&mut self, packets: &[Packet], fingerprint: impl Fn(&Packet) -> u64) {
+        let mut ahead = Self::default();
+        core::mem::swap(&mut ahead.mirrors, &mut self.mirrors);
+        ahead.mirrors.sample_all();
+        for packet in packets {
+            ahead.look(fingerprint(packet), packet);
+        }
+        ahead
+            .mirrors
+            .conclude(packets.last().map(|last| last.time).unwrap_or_default());
+        self.mirrors = ahead.mirrors;
+        if self.mirrors.has_any() {
+            self.make_room();
+        }
+    }
+}
+
+/// The tag of an entry.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "a tag has 32 bits")]
+fn short(tag: u64) -> u32 {
+    tag as u32
+}
+
+/// A hash of all that a copy shares with its original. What links change (TTL, link addresses) is left out; a
+/// retransmission differs from its original in the IPv4 identification, where the sender counts it.
+#[inline]
+pub(crate) fn fingerprint(flow: u64, packet: &Packet) -> u64 {
+    let roce = &packet.roce;
+    let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let (front, back) = (word(roce.bth.0.first_chunk()), word(roce.bth.0.last_chunk()));
+    // The AETH tells an ACK from the NAK that has the same PSN. Its MSN counts up as the PSN does: on the same side of the
+    // product, bit by bit above each other, the two would cancel out.
+    let aeth = u64::from(u32::from_le_bytes(roce.aeth.0)) << 32;
+    let rest = u64::from(roce.ip_id) << 32 | u64::from(roce.traffic_class) << 48;
+    fold(flow ^ front ^ aeth ^ SPREAD, back.rotate_left(32) ^ rest ^ SPREAD)
+}
+
+/// The fractional part of the golden ratio: bits that are neither regular nor zero.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// When a packet was sent, as its IPv4 identification says, against all packets of its flow that were captured before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum IdAge {
+    /// After all of them.
+    Newer,
+    /// Before the newest of them, or it is that one once more: a late packet or a duplicate made by the network.
+    Older,
+}
+
+/// The identification of a packet whose sender counts them up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ids {
+    pub(crate) id: u16,
+    /// The newest one of the flow, this packet included.
+    pub(crate) newest: u16,
+    pub(crate) age: IdAge,
+}
+
+impl Ids {
+    /// How many identifications behind the newest one the packet is; `None`: it is newer than all before.
+    pub(crate) fn behind(self) -> Option<u16> {
+        (self.age == IdAge::Older).then(|| self.newest.wrapping_sub(self.id))
+    }
+
+    /// True if the packet was sent after the packet with the identification `other`.
+    pub(crate) fn is_after(self, other: u16) -> bool {
+        let ahead = self.id.wrapping_sub(other);
+        ahead != 0 && ahead < 1 << 15
+    }
+}
+
+/// Steps of this size or less are near: a sender that counts for its whole host sends for others in between.
+const NEAR: u16 = 2_048;
+/// A packet further behind the newest one than this can as well be ahead of it (serial numbers, RFC 1982).
+const MAX_DISTANCE: u16 = 1 << 14;
+/// With so many near steps a sender counts its packets, if hardly any step is far.
+const ENOUGH_STEPS: u16 = 16;
+/// Of so many near steps one can be far.
+const STEPS_PER_FAR: u16 = 128;
+/// Of so many near steps one can be none at all, as where the network makes duplicates.
+const STEPS_PER_ZERO: u16 = 8;
+/// A sender whose steps are this wide at most counts for the flow alone, or nearly so: losses and reordering make no wider ones.
+const OWN_COUNTER_STEP: u16 = 64;
+
+/// The sender sends for others in between.
+const SHARES_COUNTER: u8 = 1;
+/// A packet came before the copy of the one before: copies do not follow their originals at once, or there are none.
+const LAGGED: u8 = 2;
+
+/// Tells, for one flow, copies by the same path from packets sent again, and by the IPv4 identification which packets are old.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CopyEvidence {
+    /// No copies.
+    packets: u16,
+    /// Seen before by the same path, copies or not.
+    repeats: u16,
+    /// The identification of the packet that was sent last.
+    newest_id: u16,
+    /// Steps from the newest identification that were small, large, and none.
+    near: u16,
+    far: u8,
+    zero: u8,
+    /// [`SHARES_COUNTER`] and [`LAGGED`].
+    flags: u8,
+    /// The age of the latest packet.
+    age: Option<IdAge>,
+}
+
+impl CopyEvidence {
+    /// True if a packet with this sighting is a copy. Called once for each packet of the flow. A packet that comes twice at a tap
+    /// that does not show everything twice is a copy only if at least half of its flow's packets do.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a few instructions for nearly every packet: the call would cost more"
+    )]
+    pub(crate) fn is_copy(&mut self, sighting: Sighting, ip_id: u16) -> bool {
+        if matches!(sighting, Sighting::New | Sighting::LongAgo) {
+            self.flags |= u8::from(self.packets > self.repeats) * LAGGED;
+        } else if self.is_copy_of_another(sighting, ip_id) {
+            return true;
+        }
+        self.note_id(ip_id);
+        self.packets += 1;
+        if self.packets == u16::MAX {
+            (self.packets, self.repeats) = (self.packets / 2, self.repeats / 2);
+        }
+        false
+    }
+
+    /// The same for a packet that was seen before.
+    #[inline(never)]
+    fn is_copy_of_another(&mut self, sighting: Sighting, ip_id: u16) -> bool {
+        if sighting != Sighting::SamePath {
+            // It says nothing of copies of this flow alone.
+            return true;
+        }
+        self.repeats = self.repeats.saturating_add(1);
+        // From the first packet on each came twice in a row; or at least half of them, each numbered by its sender, so that
+        // it was not sent again.
+        let from_first = self.flags & LAGGED == 0 && self.repeats == self.packets;
+        from_first || self.ids_vary(ip_id) && self.repeats >= self.packets.div_ceil(2)
+    }
+
+    /// What the identification says of the packet that [`CopyEvidence::is_copy`] took last, if it was no copy. `None` where the
+    /// identifications do not count up (constant, random, absent), and where too few were seen to know.
+    #[inline]
+    pub(crate) fn ids(&self, ip_id: u16) -> Option<Ids> {
+        self.age.map(|age| Ids {
+            id: ip_id,
+            newest: self.newest_id,
+            age,
+        })
+    }
+
+    /// A new connection begins with the packet that was taken last: its identifications are compared with this one.
+    pub(crate) fn begin_anew(&mut self, ip_id: u16) {
+        (self.newest_id, self.age) = (ip_id, None);
+    }
+
+    /// Two packets had different identifications: the sender counts them, so a resend has a new one.
+    #[inline]
+    pub(crate) fn ids_vary(&self, ip_id: u16) -> bool {
+        self.near > 0 || self.far > 0 || (self.packets > 0 && ip_id != self.newest_id)
+    }
+
+    /// Notes the identification of a packet that is no copy.
+    #[inline]
+    fn note_id(&mut self, ip_id: u16) {
+        if self.packets == 0 {
+            self.newest_id = ip_id;
+            return;
+        }
+        let ahead = ip_id.wrapping_sub(self.newest_id);
+        if ahead > OWN_COUNTER_STEP {
+            return self.note_far_id(ip_id, ahead);
+        }
+        // Nearly always: the next one of a sender that counts, or the same constant. Without a branch between the two.
+        let is_ahead = ahead > 0;
+        let age = if is_ahead { IdAge::Newer } else { IdAge::Older };
+        self.age = self.counts_up().then_some(age);
+        self.newest_id = ip_id;
+        self.near += u16::from(is_ahead);
+        self.zero += u8::from(!is_ahead);
+        if self.near == u16::MAX || self.zero == u8::MAX {
+            self.halve_steps();
+        }
+    }
+
+    /// The same for an identification that is further ahead of the newest one than a sender comes that counts for the flow alone.
+    #[inline]
+    fn note_far_id(&mut self, ip_id: u16, ahead: u16) {
+        let behind = ahead.wrapping_neg();
+        let size = ahead.min(behind);
+        let (is_ahead, is_near) = (ahead <= behind, size <= NEAR);
+        self.age = None;
+        if self.counts_up() {
+            self.age = match size {
+                0..=NEAR if is_ahead => Some(IdAge::Newer),
+                0..=NEAR => Some(IdAge::Older),
+                // The counter of one flow does not run far ahead between two of its packets.
+                _ if size <= MAX_DISTANCE && !is_ahead && self.flags & SHARES_COUNTER == 0 => {
+                    Some(IdAge::Older)
+                }
+                _ => None,
+            };
+        }
+        // Of a counter that many flows share steps are near and far by chance: no branch is taken for that.
+        self.near += u16::from(is_near);
+        self.far += u8::from(!is_near);
+        let is_wide = is_near & is_ahead;
+        self.flags |= u8::from(is_wide) * SHARES_COUNTER;
+        // A far one is where the sender is now, as far as anyone can tell.
+        if is_wide | (!is_near & self.age.is_none()) {
+            self.newest_id = ip_id;
+        }
+        if self.near == u16::MAX || self.far == u8::MAX {
+            self.halve_steps();
+        }
+    }
+
+    /// The shares of steps stay as they are, and there is room to count on.
+    #[cold]
+    fn halve_steps(&mut self) {
+        (self.near, self.far, self.zero) = (self.near / 2, self.far / 2, self.zero / 2);
+    }
+
+    #[inline]
+    fn counts_up(&self) -> bool {
+        self.near >= ENOUGH_STEPS
+            && u16::from(self.far) <= self.near / STEPS_PER_FAR
+            && u16::from(self.zero) <= self.near / STEPS_PER_ZERO
+    }
+
+    /// The same for packets that are alike by nature, as the notifications for one queue pair are: by the same path
+    /// nothing but the identification tells a copy from the next one.
+    #[inline]
+    pub(crate) fn is_copy_among_alike(&mut self, sighting: Sighting, ip_id: u16) -> bool {
+        match sighting {
+            Sighting::SamePath if self.ids_vary(ip_id) => true,
+            Sighting::SamePath => self.is_copy(Sighting::New, ip_id),
+            _ => self.is_copy(sighting, ip_id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,351 @@
+//! Packets that several taps of a run saw: matched, timed on their way between two taps, and counted once.
+//!
+//! Nothing is dropped here: each tap's flows are followed as if it were alone. That the taps' clocks agree is left to
+//! whoever merged them. Congestion notifications are not matched: those for one queue pair are alike.
+//!
+//! What one tap saw and the next one did not is followed in `sent`.
+
+pub(crate) mod counted;
+mod entry;
+pub(crate) mod hops;
+mod unseen;
+
+use roce_model::{FlowKey, Nanos, Packet, TapId, Vantage, prefetch};
+use roce_wire::{Ecn, Psn, Roce};
+
+use crate::hash::{fold, halves};
+use crate::key::{FlowSlot, Key};
+
+use counted::Sides;
+use entry::{Entry, Flags, Number, WINDOW};
+use hops::LastHop;
+use hops::{Ends, Hops, Sighted};
+use unseen::Sent;
+
+/// What all sightings of one packet share, and hardly any two packets: addresses, queue pairs, BTH, AETH, length, UDP
+/// source port and IPv4 identification. Headers behind the BTH that one capture shows and another one cuts off are not in it. What is between two taps changes none of it: neither marks, nor the hop
+/// limit, nor tags and tunnels are in it. The same in every run.
+pub fn identity(roce: &Roce) -> u64 {
+    identities(roce).0
+}
+
+/// The identity of a packet, and what it shares with all other transmissions of its PSN.
+fn identities(roce: &Roce) -> (u64, u64) {
+    const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+    /// FECN, BECN and reserved bits: the ICRC leaves them out, too.
+    const CHANGES: usize = 4;
+    let [a, b] = halves(&roce.source);
+    let [c, d] = halves(&roce.destination);
+    let mut front = [0; 8];
+    front.copy_from_slice(&roce.bth.0[..8]);
+    front[CHANGES] = 0;
+    let mut back = [0; 4];
+    back.copy_from_slice(&roce.bth.0[8..]);
+    let numbers = u64::from(u32::from_be_bytes(back)) | u64::from(roce.source_qpn) << 32;
+    let port = u64::from(roce.ip_id) | u64::from(roce.udp_source_port) << 16;
+    let rest = port | u64::from(u32::from_be_bytes(roce.aeth.0)) << 32;
+    let hosts = fold(
+        fold(a ^ SEED, b.rotate_left(17) ^ !SEED),
+        fold(c ^ !SEED, d.rotate_left(31) ^ SEED) ^ SEED,
+    );
+    let bth = fold(u64::from_be_bytes(front) ^ SEED, numbers.rotate_left(11) ^ !SEED);
+    let all = fold(hosts ^ bth.rotate_left(23), rest ^ SEED);
+    let qpns = u64::from(roce.bth.destination_qpn().value()) | u64::from(roce.source_qpn) << 24;
+    let number = fold(
+        hosts ^ qpns ^ !SEED,
+        u64::from(Number::from_packet(roce).0) ^ SEED,
+    );
+    (fold(all ^ u64::from(roce.payload_bytes), SEED), number)
+}
+
+/// The packets seen last: 262,144 of them in sets of four, the newest of a set first. At 10 million packets a second that is
+/// 26 ms, far more than a network takes. All transmissions of one PSN share a set.
+#[derive(Debug)]
+struct Recent {
+    sets: Box<[Set]>,
+}
+
+/// Two cache lines.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Set([Entry; 4]);
+
+const SETS: usize = 1 << 16;
+
+/// Clocks of two taps that were brought together differ by less.
+const CLOCKS_DIFFER: Nanos = Nanos(100_000);
+
+/// A packet that another tap saw before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Crossing {
+    /// The place of its flow at that tap.
+    flow: FlowSlot,
+    tap: TapId,
+    /// When it was there; `None` when it was sent again and could be either.
+    time: Option<Nanos>,
+    hop_limit: u8,
+    marked: bool,
+    /// That tap's sighting was not counted as matched yet.
+    is_first: bool,
+}
+
+/// What a packet's sighting shows.
+#[derive(Debug, Default)]
+struct Noted {
+    crossing: Option<Crossing>,
+    /// The flow's PSN was seen at this tap before.
+    is_again: bool,
+    /// What had to make room.
+    gone: Option<Entry>,
+}
+
+impl Recent {
+    fn new() -> Self {
+        Self {
+            sets: vec![Set::default(); SETS].into_boxed_slice(),
+        }
+    }
+
+    /// Notes a packet of the flow at `at`; the sighting at another tap that it follows. `is_same`: whether the flow at a
+    /// place is this packet's, at that tap. `begins`: if the packet was sent again, it is the first of those.
+    fn sight(
+        &mut self,
+        packet: &Packet,
+        (at, generation): (FlowSlot, u8),
+        is_same: impl Fn(FlowSlot, TapId) -> bool,
+        begins: bool,
+    ) -> Noted {
+        let (identity, number) = identities(&packet.roce);
+        let tag = tag(identity);
+        let Some(Set(set)) = self.sets.get_mut(place(number)) else {
+            return Noted::default();
+        };
+        let new = Entry::new(tag, at, generation, packet);
+        let mut noted = Noted::default();
+        let (mut known, mut alike) = (None, 0);
+        let mut is_back = false;
+        for (place, entry) in set.iter_mut().enumerate() {
+            let apart = packet.time.0.abs_diff(entry.time.0);
+            let is_of_flow = entry.is_used && entry.number == new.number && apart <= WINDOW.0;
+            if !is_of_flow || !is_same(entry.flow, entry.tap) {
+                continue;
+            }
+            let was_here = entry.taps & new.taps != 0;
+            noted.is_again |= was_here;
+            let is_alike = entry.tag == tag;
+            alike += u32::from(is_alike && !was_here);
+            if is_alike && !was_here && known.is_none() {
+                // Of several transmissions that are alike the latest: that an earlier one arrives now makes the same counts.
+                known = Some(place);
+                continue;
+            }
+            is_back |= is_alike && was_here && entry.tap != packet.tap && apart <= CLOCKS_DIFFER.0;
+            entry.flags.set(Flags::SENT_AGAIN);
+            entry.flags.set_if(Flags::BEGINS, begins);
+        }
+        let Some(entry) = known.and_then(|known| set.get_mut(known)) else {
+            noted.gone = Some(set[3]).filter(|entry| entry.is_used);
+            // Where the other tap's stamps are early, it may have seen this one first, and that was taken for an earlier one.
+            let mut new = new;
+            new.flags.set_if(Flags::SENT_AGAIN, is_back);
+            new.flags.set_if(Flags::BEGINS, is_back && begins);
+            *set = [new, set[0], set[1], set[2]];
+            return noted;
+        };
+        noted.crossing = Some(Crossing {
+            flow: entry.flow,
+            tap: entry.tap,
+            time: (alike == 1).then_some(entry.time),
+            hop_limit: entry.hop_limit,
+            marked: entry.flags.has(Flags::MARKED),
+            is_first: !entry.flags.has(Flags::COUNTED),
+        });
+        let taps = entry.taps | new.taps;
+        *entry = Entry { taps, ..new };
+        entry.flags.set(Flags::COUNTED);
+        noted
+    }
+
+    /// All that is remembered.
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let entries = self.sets.iter().flat_map(|Set(set)| set);
+        entries.filter(|entry| entry.is_used)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "masked to the number of sets")]
+fn place(number: u64) -> usize {
+    number as usize & (SETS - 1)
+}
+
+fn tag(identity: u64) -> u32 {
+    (identity >> 32) as u32
+}
+
+/// What is known of packets that several taps saw.
+#[derive(Debug)]
+pub(crate) struct TapMatcher {
+    recent: Recent,
+    pub(crate) hops: Hops,
+    pub(crate) sides: Sides,
+    sent: Sent,
+    /// Packets that another tap saw, by tap.
+    matched: Vec<u64>,
+    /// Where each flow's last match was noted, by the flow's place.
+    last: Vec<LastHop>,
+}
+
+/// One of two flows that turned out to be the same traffic: its place, and how the packet was seen there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Match {
+    /// The place of the flow at the other tap.
+    pub(crate) flow: FlowSlot,
+    before: Sighted,
+    now: Sighted,
+}
+
+impl TapMatcher {
+    /// Nothing seen yet; of `most` flows what happened between taps is kept.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            recent: Recent::new(),
+            hops: Hops::new(most),
+            sides: Sides::new(most),
+            sent: Sent::default(),
+            matched: Vec::new(),
+            last: Vec::new(),
+        }
+    }
+
+    /// Takes a packet of the flow at `at`, whose key is `key`; `keys` gives the keys of live flows and their taps.
+    #[inline]
+    pub(crate) fn sight<'a>(
+        &mut self,
+        packet: &Packet,
+        at: FlowSlot,
+        key: &Key,
+        keys: impl Fn(FlowSlot) -> Option<(&'a Key, TapId)>,
+    ) -> Option<Match> {
+        let number = Number::from_packet(&packet.roce);
+        let is_same =
+            |flow, tap| keys(flow).is_some_and(|(other, at)| at == tap && key.is_same_traffic(other));
+        self.sent.watch(packet);
+        let begins = self.sent.begins(at, number);
+        let flow = (at, self.sent.generation(at));
+        let noted = self.recent.sight(packet, flow, is_same, begins);
+        self.sent
+            .sight(at, (number, packet.time), noted.is_again, begins, &mut self.hops);
+        if let Some(gone) = &noted.gone {
+            self.sent.gone(gone, &mut self.hops);
+        }
+        let crossing = noted.crossing?;
+        self.count(packet.tap);
+        if crossing.is_first {
+            self.count(crossing.tap);
+        }
+        Some(Match {
+            flow: crossing.flow,
+            before: Sighted {
+                tap: crossing.tap,
+                time: crossing.time,
+                hop_limit: crossing.hop_limit,
+                marked: crossing.marked,
+            },
+            now: Sighted {
+                tap: packet.tap,
+                time: Some(packet.time),
+                hop_limit: packet.roce.hop_limit,
+                marked: packet.roce.ecn() == Ecn::Ce,
+            },
+        })
+    }
+
+    fn count(&mut self, tap: TapId) {
+        let tap = tap.0 as usize;
+        if self.matched.len() <= tap {
+            self.matched.resize(tap + 1, 0);
+        }
+        if let Some(matched) = self.matched.get_mut(tap) {
+            *matched += 1;
+        }
+    }
+
+    /// Notes what a match of the flow at `at` says of the way between the two taps. `names` gives the flow's names there.
+    pub(crate) fn note(&mut self, of: &Match, at: FlowSlot, names: impl FnOnce() -> Option<Ends>) {
+        let index = at.index();
+        if self.last.len() <= index {
+            self.last.resize(index + 1, LastHop::NONE);
+        }
+        let Some(known) = self.last.get_mut(index) else {
+            return;
+        };
+        let before = *known;
+        self.hops.note(known, of.flow, names, &of.before, &of.now);
+        if *known != before {
+            for place in [at, of.flow] {
+                self.sent.takes_part(place, known.place());
+            }
+        }
+    }
+
+    /// Where a tap stands on the way of the flow at `at`, among those that saw its packets.
+    pub(crate) fn stands(&self, at: FlowSlot, tap: TapId) -> Option<Vantage> {
+        self.hops.stands(self.sent.hops(at), tap)
+    }
+
+    /// A tap lost records before the frame of this time.
+    pub(crate) fn lost(&mut self, tap: TapId, time: Nanos) {
+        self.sent.lost(tap, time);
+    }
+
+    /// No packet follows: what was sent and not seen again is judged. `acked`: whether the receiver of the flow at a place
+    /// acknowledged a request's PSN.
+    pub(crate) fn conclude(&mut self, acked: impl Fn(FlowSlot, Psn) -> bool) {
+        let Self {
+            recent, sent, hops, ..
+        } = self;
+        for entry in recent.entries() {
+            sent.gone(entry, hops);
+        }
+        sent.conclude(hops, acked);
+        recent.sets.fill(Set::default());
+    }
+
+    /// The place `at` is another flow's now.
+    pub(crate) fn forget(&mut self, at: FlowSlot) {
+        if let Some(known) = self.last.get_mut(at.index()) {
+            *known = LastHop::NONE;
+        }
+        self.sent.forget(at);
+    }
+
+    /// Asks for the places of these packets.
+    #[inline]
+    pub(crate) fn prefetch(&self, packets: &[Packet]) {
+        for packet in packets {
+            if let Some(Set([first, _, third, _])) = self.recent.sets.get(place(identities(&packet.roce).1)) {
+                prefetch(first);
+                prefetch(third);
+            }
+        }
+    }
+
+    /// Packets that another tap saw, by tap.
+    pub(crate) fn matched(&self) -> &[u64] {
+        &self.matched
+    }
+}
+
+/// A flow's name without what two taps can see differently.
+pub(crate) fn traffic(key: &FlowKey) -> u64 {
+    FlowKey {
+        vlan: None,
+        vni: None,
+        ..*key
+    }
+    .id()
+    .0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! One transmission of a packet, as it is remembered to find it at other taps.
+
+use roce_model::{Nanos, Packet, TapId};
+use roce_wire::{Ecn, Psn, Roce};
+
+use crate::key::FlowSlot;
+
+/// A PSN and which of a flow's streams it counts in: requests, READ responses, or answers, which repeat the PSNs of requests.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Number(pub(super) u32);
+
+impl Number {
+    pub(super) const REQUEST: u32 = 0;
+    pub(super) const READ_RESPONSE: u32 = 1 << 24;
+    pub(super) const ANSWER: u32 = 2 << 24;
+
+    #[inline]
+    pub(super) fn from_packet(roce: &Roce) -> Self {
+        let opcode = roce.bth.opcode();
+        let stream = match opcode.traits().is_sequenced() {
+            true => Self::REQUEST,
+            false if opcode.is_read_response() => Self::READ_RESPONSE,
+            false => Self::ANSWER,
+        };
+        Self(roce.bth.psn().value() | stream)
+    }
+
+    pub(super) fn psn(self) -> Psn {
+        Psn::new(self.0)
+    }
+
+    /// A loss of it is repaired by sending the same PSN again.
+    pub(super) fn is_sent_again(self) -> bool {
+        self.0 & Self::ANSWER == 0
+    }
+
+    pub(super) fn is_response(self) -> bool {
+        self.0 & Self::READ_RESPONSE != 0
+    }
+
+    /// The one directly before it.
+    pub(super) fn before(self) -> Self {
+        let stream = self.0 & !(Psn::COUNT - 1);
+        Self(self.0.wrapping_sub(1) & (Psn::COUNT - 1) | stream)
+    }
+}
+
+/// What is longer on its way is another one with the same identity.
+pub(super) const WINDOW: Nanos = Nanos(4 * Nanos::SECOND);
+
+/// One transmission of a packet, as the tap saw it that saw it last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entry {
+    pub(super) time: Nanos,
+    /// The taps that saw it, a bit for each; taps 32 apart share one.
+    pub(super) taps: u32,
+    pub(super) tag: u32,
+    /// The place of its flow.
+    pub(super) flow: FlowSlot,
+    pub(super) tap: TapId,
+    pub(super) number: Number,
+    pub(super) is_used: bool,
+    pub(super) hop_limit: u8,
+    pub(super) flags: Flags,
+    /// Which of the flows that had the place it is: see [`Sent::generation`].
+    pub(super) generation: u8,
+}
+
+/// What is noted of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Flags(u8);
+
+impl Flags {
+    pub(super) const MARKED: u8 = 1;
+    /// It was counted as matched at this tap.
+    pub(super) const COUNTED: u8 = 2;
+    /// Its PSN was sent once more after it.
+    pub(super) const SENT_AGAIN: u8 = 4;
+    /// The packets sent again began with it.
+    pub(super) const BEGINS: u8 = 8;
+
+    pub(super) fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+
+    pub(super) fn set(&mut self, flag: u8) {
+        self.0 |= flag;
+    }
+
+    pub(super) fn set_if(&mut self, flag: u8, condition: bool) {
+        if condition {
+            self.0 |= flag;
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn new(tag: u32, at: FlowSlot, generation: u8, packet: &Packet) -> Self {
+        let mut flags = Flags::default();
+        flags.set_if(Flags::MARKED, packet.roce.ecn() == Ecn::Ce);
+        Self {
+            time: packet.time,
+            taps: bit(packet.tap),
+            tag,
+            flow: at,
+            tap: packet.tap,
+            number: Number::from_packet(&packet.roce),
+            is_used: true,
+            hop_limit: packet.roce.hop_limit,
+            flags,
+            generation,
+        }
+    }
+}
+
+pub(super) fn bit(tap: TapId) -> u32 {
+    1 << (tap.0 % 32)
+}

@@ -1,0 +1,419 @@
+//! What happened between two taps: how long packets were on their way, and which were marked or lost there.
+
+use std::collections::HashMap;
+
+use roce_model::{FlowId, HopRow, Nanos, TapId, Vantage};
+use roce_wire::Psn;
+
+use super::entry::bit;
+use crate::key::FlowSlot;
+use crate::timing::distribution::{Distribution, Summary};
+
+/// A flow between two taps, in the order in which a packet was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ends {
+    /// The flow's name at the tap that saw the packet before.
+    pub(crate) before: FlowId,
+    /// Its name at the tap that sees it now.
+    pub(crate) now: FlowId,
+}
+
+/// A packet as one tap saw it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sighted {
+    pub(crate) tap: TapId,
+    /// `None`: one of several transmissions.
+    pub(crate) time: Option<Nanos>,
+    pub(crate) hop_limit: u8,
+    pub(crate) marked: bool,
+}
+
+/// A flow's name at the lower one of two taps, and the taps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Between {
+    flow: FlowId,
+    low: TapId,
+    high: TapId,
+}
+
+/// All of them. Bounded: of more flows nothing is kept.
+#[derive(Debug)]
+pub(crate) struct Hops {
+    most: usize,
+    list: Vec<Hop>,
+    /// Places in the list.
+    by_ends: HashMap<Between, u32, foldhash::fast::RandomState>,
+    /// Taps that lost records.
+    incomplete: Vec<TapId>,
+}
+
+/// Where a flow's last packet that another tap had seen was noted: nearly all that follow are noted there, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LastHop {
+    /// The place of its flow at the other tap.
+    flow: FlowSlot,
+    tap: TapId,
+    /// In the list of hops.
+    place: u32,
+}
+
+impl LastHop {
+    /// None yet: no flow has this place.
+    pub(crate) const NONE: Self = Self {
+        flow: FlowSlot::NONE,
+        tap: TapId(u32::MAX),
+        place: u32::MAX,
+    };
+
+    /// In the list of hops.
+    pub(super) fn place(self) -> u32 {
+        self.place
+    }
+}
+
+/// Packets that both taps saw from which on it is said which of them saw them first.
+const MIN_MATCHED: u64 = 16;
+/// A way that takes longer at once may be two transmissions of one packet, each seen at one of the taps.
+const USUAL: Nanos = Nanos(1_000_000);
+
+/// Transmissions that one of two taps saw and the other one did not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Unseen {
+    /// Sent again: lost.
+    lost: u64,
+    /// Of these, the first ones of each run of packets sent again.
+    begins: u64,
+    /// The earliest one: when it was at the tap that saw it, and its PSN.
+    first: Option<(Nanos, Psn)>,
+    /// The earliest one of those that begin a run.
+    first_begins: Option<(Nanos, Psn)>,
+    not_captured: u64,
+}
+
+/// One flow between two taps, as seen going from the lower tap to the higher one.
+#[derive(Clone, Debug, Default)]
+struct Hop {
+    low: TapId,
+    high: TapId,
+    /// The flow's name at the higher tap: another one where only one of the two sees a tag or an overlay.
+    name: FlowId,
+    matched: u64,
+    /// Marked at the higher tap and not at the lower one; the other way round.
+    marked: [u64; 2],
+    delays: Signed,
+    /// Packets that show by themselves that they passed the lower tap first, less those that show the opposite.
+    shown: i64,
+    /// The same by their times.
+    timed: i64,
+    /// The longest time between both taps, whichever came first.
+    longest: Nanos,
+    /// When packets that both taps saw were at the lower one, first and last; when they were at the higher one.
+    spans: [Span; 2],
+    /// What the lower tap alone saw; what the higher one alone saw.
+    unseen: [Unseen; 2],
+}
+
+/// From when until when.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: Nanos,
+    last: Nanos,
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Self {
+            first: Nanos(u64::MAX),
+            last: Nanos(0),
+        }
+    }
+}
+
+impl Span {
+    fn add(&mut self, time: Nanos) {
+        self.first = self.first.min(time);
+        self.last = self.last.max(time);
+    }
+}
+
+/// A distribution of times that can be negative: clocks agree only so far.
+#[derive(Clone, Debug, Default)]
+struct Signed {
+    /// How far below zero.
+    below: Distribution,
+    above: Distribution,
+}
+
+impl Hop {
+    fn is_upwards(&self) -> bool {
+        if self.shown == 0 {
+            self.timed >= 0
+        } else {
+            self.shown > 0
+        }
+    }
+}
+
+impl Hops {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            list: Vec::new(),
+            by_ends: HashMap::default(),
+            incomplete: Vec::new(),
+        }
+    }
+
+    /// Notes a packet that one tap saw before and another one sees now. `known`: the place where the flow's last such
+    /// packet was noted, and from which flow it came; `names` gives the flow's names at both taps.
+    pub(super) fn note(
+        &mut self,
+        known: &mut LastHop,
+        flow: FlowSlot,
+        names: impl FnOnce() -> Option<Ends>,
+        before: &Sighted,
+        now: &Sighted,
+    ) {
+        if known.flow != flow || known.tap != before.tap {
+            let Some(place) = names().and_then(|ends| self.place(ends, before.tap, now.tap)) else {
+                return;
+            };
+            *known = LastHop {
+                flow,
+                tap: before.tap,
+                place,
+            };
+        }
+        let Some(hop) = self.list.get_mut(known.place as usize) else {
+            return;
+        };
+        let upwards = before.tap < now.tap;
+        let (low, high) = if upwards { (before, now) } else { (now, before) };
+        hop.matched += 1;
+        hop.marked[0] += u64::from(high.marked && !low.marked);
+        hop.marked[1] += u64::from(low.marked && !high.marked);
+        // Marks stay and hop limits fall.
+        hop.shown += i64::from(high.marked) - i64::from(low.marked);
+        hop.shown += i64::from(low.hop_limit > high.hop_limit) - i64::from(high.hop_limit > low.hop_limit);
+        if let (Some(low), Some(high)) = (low.time, high.time) {
+            hop.timed += i64::from(high > low) - i64::from(low > high);
+            hop.spans[0].add(low);
+            hop.spans[1].add(high);
+            let distance = high.0.abs_diff(low.0);
+            if distance <= USUAL.0.max(hop.longest.0.saturating_mul(2)) {
+                hop.longest = hop.longest.max(Nanos(distance));
+            }
+            if high >= low {
+                hop.delays.above.add(high.since(low).0);
+            } else {
+                hop.delays.below.add(low.since(high).0);
+            }
+        }
+    }
+
+    /// The place of a hop in the list; none where there are too many.
+    fn place(&mut self, ends: Ends, before: TapId, now: TapId) -> Option<u32> {
+        let (between, name) = if before < now {
+            (Between::new(ends.before, before, now), ends.now)
+        } else {
+            (Between::new(ends.now, now, before), ends.before)
+        };
+        if let Some(place) = self.by_ends.get(&between) {
+            return Some(*place);
+        }
+        let place = u32::try_from(self.list.len()).ok()?;
+        if self.list.len() >= self.most {
+            return None;
+        }
+        self.by_ends.insert(between, place);
+        self.list.push(Hop {
+            low: between.low,
+            high: between.high,
+            name,
+            ..Hop::default()
+        });
+        Some(place)
+    }
+
+    /// Of the hops that a flow takes part in, the one that its packets take next after `tap`, if none of `taps` at its other end
+    /// saw the packet: of several the one that most packets took.
+    pub(super) fn next(&self, hops: &[u32], tap: TapId, taps: u32) -> Option<u32> {
+        let of_flow = || {
+            hops.iter()
+                .filter_map(|place| Some((*place, self.list.get(*place as usize)?)))
+        };
+        let is_alone = of_flow().nth(1).is_none();
+        let (place, hop) = of_flow()
+            .filter(|(_, hop)| is_alone || (if hop.is_upwards() { hop.low } else { hop.high }) == tap)
+            .max_by_key(|(_, hop)| hop.matched)?;
+        let other = if hop.low == tap { hop.high } else { hop.low };
+        (taps & bit(other) == 0).then_some(place)
+    }
+
+    /// Where a tap stands on the way of a flow that takes part in these hops: `sender` before all others, `receiver` behind them.
+    pub(super) fn stands(&self, hops: &[u32], tap: TapId) -> Option<Vantage> {
+        let (mut begins, mut ends) = (false, false);
+        let hops = hops.iter().filter_map(|place| self.list.get(*place as usize));
+        for hop in hops.filter(|hop| hop.matched >= MIN_MATCHED) {
+            let is_first = hop.is_upwards() == (hop.low == tap);
+            begins |= is_first;
+            ends |= !is_first;
+        }
+        match (begins, ends) {
+            (true, false) => Some(Vantage::Sender),
+            (false, true) => Some(Vantage::Receiver),
+            (true, true) => Some(Vantage::Between),
+            (false, false) => None,
+        }
+    }
+
+    /// The tap at the other end of a hop.
+    pub(super) fn other(&self, hop: u32, tap: TapId) -> Option<TapId> {
+        let hop = self.list.get(hop as usize)?;
+        Some(if hop.low == tap { hop.high } else { hop.low })
+    }
+
+    /// The longest time that a packet took from one end of a hop to the other.
+    pub(super) fn longest(&self, hop: u32) -> Nanos {
+        self.list.get(hop as usize).map_or(Nanos(0), |hop| hop.longest)
+    }
+
+    /// True if packets of the flow that were at `from` before `time`, and others after that, were seen at the other end.
+    pub(super) fn is_between_seen(&self, hop: u32, from: TapId, time: Nanos) -> bool {
+        self.list.get(hop as usize).is_some_and(|hop| {
+            let span = hop.spans[usize::from(hop.low != from)];
+            span.first <= time && time <= span.last
+        })
+    }
+
+    fn unseen(&mut self, hop: u32, from: TapId) -> Option<&mut Unseen> {
+        let hop = self.list.get_mut(hop as usize)?;
+        let side = usize::from(hop.low != from);
+        hop.unseen.get_mut(side)
+    }
+
+    /// A packet that was at `from` at `time` was not seen at the other end, and was sent again.
+    pub(super) fn lost(&mut self, hop: u32, from: TapId, time: Nanos, psn: Psn, begins: bool) {
+        let Some(unseen) = self.unseen(hop, from) else {
+            return;
+        };
+        let earliest = |first: &mut Option<(Nanos, Psn)>| {
+            if first.is_none_or(|(earliest, _)| time < earliest) {
+                *first = Some((time, psn));
+            }
+        };
+        unseen.lost += 1;
+        earliest(&mut unseen.first);
+        if begins {
+            unseen.begins += 1;
+            earliest(&mut unseen.first_begins);
+        }
+    }
+
+    /// A packet that was at `from` was not seen at the other end, where it was.
+    pub(super) fn not_captured(&mut self, hop: u32, from: TapId) {
+        if let Some(unseen) = self.unseen(hop, from) {
+            unseen.not_captured += 1;
+        }
+    }
+
+    /// A tap lost records.
+    pub(super) fn is_incomplete(&mut self, tap: TapId) {
+        self.incomplete.push(tap);
+    }
+
+    /// The table.
+    pub(crate) fn rows(&self) -> Vec<HopRow> {
+        let row = |(between, place): (&Between, &u32)| {
+            let hop = self.list.get(*place as usize)?;
+            Some(hop.row(*between, &self.incomplete))
+        };
+        let mut rows: Vec<HopRow> = self.by_ends.iter().filter_map(row).collect();
+        rows.sort_unstable_by_key(|row| (row.flow_id, row.from_tap, row.to_tap));
+        rows
+    }
+}
+
+impl Between {
+    fn new(flow: FlowId, low: TapId, high: TapId) -> Self {
+        Self { flow, low, high }
+    }
+}
+
+impl Hop {
+    fn row(&self, between: Between, incomplete: &[TapId]) -> HopRow {
+        let upwards = self.is_upwards();
+        let delays = self.delays.summary();
+        let at = |percent| delays.quantile(percent, upwards);
+        let Between { flow, low, high } = between;
+        let (from_tap, flow_id, to_tap) = if upwards {
+            (low, flow, high)
+        } else {
+            (high, self.name, low)
+        };
+        let [low, high] = self.unseen;
+        let unseen = if upwards { low } else { high };
+        let is_incomplete = unseen.not_captured > 0 || incomplete.contains(&to_tap);
+        let (lost, first) = if is_incomplete {
+            (unseen.begins, unseen.first_begins)
+        } else {
+            (unseen.lost, unseen.first)
+        };
+        HopRow {
+            flow_id,
+            from_tap,
+            to_tap,
+            matched: self.matched,
+            marked: self.marked[usize::from(!upwards)],
+            lost,
+            first_lost_psn: first.map(|(_, psn)| psn.value()),
+            first_lost_time: first.map(|(time, _)| time),
+            not_captured: unseen.not_captured,
+            delay_min_ns: at(0),
+            delay_p50_ns: at(50),
+            delay_p99_ns: at(99),
+            delay_max_ns: at(100),
+        }
+    }
+}
+
+impl Signed {
+    fn summary(&self) -> SignedSummary {
+        SignedSummary {
+            below: self.below.summary(),
+            above: self.above.summary(),
+        }
+    }
+}
+
+struct SignedSummary {
+    below: Summary,
+    above: Summary,
+}
+
+impl SignedSummary {
+    /// The value that `percent` of the samples do not exceed (nearest rank), 0 being the least; of the samples with the
+    /// opposite sign when they are not `upwards`.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "times between two taps: 2^53 ns are 104 days"
+    )]
+    fn quantile(&self, percent: u64, upwards: bool) -> Option<f64> {
+        let (below, above) = if upwards {
+            (&self.below, &self.above)
+        } else {
+            (&self.above, &self.below)
+        };
+        let rank = ((below.count() + above.count()) * percent).div_ceil(100).max(1);
+        let exact = |summary: &Summary, from_top: bool| if from_top { summary.max() } else { summary.min() };
+        let value = match rank.checked_sub(below.count() + 1) {
+            // The furthest below zero is the least.
+            None if rank == 1 => -(exact(below, true)? as f64),
+            None => -(below.ranked(below.count() + 1 - rank)? as f64),
+            Some(0) => exact(above, false)? as f64,
+            Some(past) => above.ranked(past + 1)? as f64,
+        };
+        // Zero has no sign.
+        Some(value + 0.0)
+    }
+}

@@ -1,0 +1,269 @@
+//! Where the tap stands on a flow's way, as far as the flow's own packets, and those of its other direction, show it.
+//!
+//! `sender`: before the first place that marked or dropped its packets; `receiver`: behind the last one; `between`: there
+//! are such places on both sides, or routers. Nothing is said when the evidence is thin or disagrees:
+//!
+//! - CE on its data, or a loss before the tap (the receiver asked again for what the tap never saw): not the sender's side.
+//! - A loss behind the tap (the receiver asked again for what the tap saw): not the receiver's side.
+//! - Notifications for it while none of many ECN-capable packets was marked: all marking is behind the tap, and if no loss
+//!   lies before it either, the tap is on the sender's side.
+//! - Many losses, all of them before the tap: the receiver's side.
+//! - Hop limits. A host sends with 64, 128 or 255, and each router takes one off (RFC 1812 5.3.1, RFC 8200 3): packets
+//!   with such a value have passed no router. When one direction's have not and the other's have, the tap is in the
+//!   network of the first one's source; when both have, it is between.
+//! - Turnaround. Where both directions carry requests, and those of one are answered many times faster than those of the
+//!   other, the tap stands near the host that answers fast.
+//! - Other taps of the same run. Of those that saw the flow's packets the first one is on the sender's side, the last one on the
+//!   receiver's, as far as nothing above speaks against it.
+
+use roce_model::{FlowRow, Vantage};
+
+/// ECN-capable packets that are many: a switch that marks one in a hundred has marked some of them.
+const MANY_ECT: u64 = 500;
+/// Losses that are many.
+const MANY_LOSSES: u64 = 3;
+/// Answers that are enough for comparing turnarounds.
+const ANSWERS: u64 = 16;
+/// An answer from near comes so many times faster than one from afar.
+const FASTER: u64 = 8;
+/// Routers on a way, at most: what is further below an initial value began elsewhere.
+const MAX_ROUTERS: u8 = 30;
+
+/// What the other direction says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Other {
+    pub(crate) hop_limit: u8,
+    /// Median time from its requests to their answers, when there were enough.
+    pub(crate) turnaround: Option<u64>,
+}
+
+/// What shows where the tap stands, besides a flow's row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evidence {
+    /// Of the flow's first packet.
+    pub(crate) hop_limit: u8,
+    /// The other direction's, when that is known.
+    pub(crate) other: Option<Other>,
+    /// What other taps of the run that saw its packets say: this one saw them first (`sender`), last (`receiver`), or neither.
+    pub(crate) by_taps: Option<Vantage>,
+}
+
+/// The median of a flow's turnarounds, when there are enough of them.
+pub(crate) fn turnaround(answers: u64, median: Option<u64>) -> Option<u64> {
+    median.filter(|_| answers >= ANSWERS)
+}
+
+/// How many routers a packet with this hop limit has passed.
+fn routers(hop_limit: u8) -> Option<u8> {
+    let initial = [64, 128, 255].into_iter().find(|initial| hop_limit <= *initial)?;
+    let routers = initial - hop_limit;
+    (routers <= MAX_ROUTERS).then_some(routers)
+}
+
+impl Evidence {
+    /// Where the tap stands: `sender`, `receiver`, `between`.
+    pub(crate) fn conclude(self, row: &FlowRow) -> Option<Vantage> {
+        let lost_before = row.network_lost;
+        let lost_behind = row.lost_downstream.unwrap_or_default();
+        let has_trouble_before = row.ce > 0 || lost_before > 0;
+        let has_trouble_behind = lost_behind > 0;
+        if has_trouble_before && has_trouble_behind {
+            return Some(Vantage::Between);
+        }
+        let cnp = row.cnp.unwrap_or_default();
+        let cnp = cnp.saturating_sub(row.cnp_after_nak.unwrap_or_default());
+        let marked_behind = cnp > 0 && row.ce == 0 && row.ect0 + row.ect1 >= MANY_ECT;
+        let place = self
+            .by_routers()
+            .or_else(|| self.by_turnaround(row))
+            .or(self.by_taps);
+        match place {
+            Some(Vantage::Sender) if has_trouble_before => Some(Vantage::Between),
+            Some(Vantage::Receiver) if has_trouble_behind || marked_behind => Some(Vantage::Between),
+            Some(Vantage::Between) => Some(Vantage::Between),
+            Some(place) => Some(place),
+            None if has_trouble_before => {
+                (lost_before >= MANY_LOSSES && row.lost_downstream == Some(0)).then_some(Vantage::Receiver)
+            }
+            None if marked_behind || lost_behind >= MANY_LOSSES => Some(Vantage::Sender),
+            None => None,
+        }
+    }
+
+    fn by_routers(self) -> Option<Vantage> {
+        match (routers(self.hop_limit)?, routers(self.other?.hop_limit)?) {
+            (0, 0) => None,
+            (0, _) => Some(Vantage::Sender),
+            (_, 0) => Some(Vantage::Receiver),
+            _ => Some(Vantage::Between),
+        }
+    }
+
+    fn by_turnaround(self, row: &FlowRow) -> Option<Vantage> {
+        // A flow's requests are answered by its receiver, the other direction's by its sender.
+        let (receiver, sender) = (
+            turnaround(row.ack_rtt_count, row.ack_rtt_p50_ns)?,
+            self.other?.turnaround?,
+        );
+        if sender.saturating_mul(FASTER) <= receiver {
+            Some(Vantage::Sender)
+        } else if receiver.saturating_mul(FASTER) <= sender {
+            Some(Vantage::Receiver)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conclude(hop_limits: Option<(u8, u8)>, fill: impl FnOnce(&mut FlowRow)) -> Option<Vantage> {
+        let mut row = FlowRow::default();
+        fill(&mut row);
+        let (own, other) = hop_limits.unwrap_or((64, 64));
+        let evidence = Evidence {
+            hop_limit: own,
+            other: hop_limits.map(|_| Other {
+                hop_limit: other,
+                turnaround: None,
+            }),
+            by_taps: None,
+        };
+        evidence.conclude(&row)
+    }
+
+    #[test]
+    fn the_first_of_several_taps_is_on_the_senders_side() {
+        let by = |by_taps, hop_limits: (u8, u8), ce| {
+            let evidence = Evidence {
+                hop_limit: hop_limits.0,
+                other: Some(Other {
+                    hop_limit: hop_limits.1,
+                    turnaround: None,
+                }),
+                by_taps: Some(by_taps),
+            };
+            let row = FlowRow {
+                ce,
+                ..FlowRow::default()
+            };
+            evidence.conclude(&row)
+        };
+        // Switched, not routed: hop limits are those that the hosts send.
+        assert_eq!(by(Vantage::Sender, (64, 64), 0), Some(Vantage::Sender));
+        assert_eq!(by(Vantage::Receiver, (64, 64), 5), Some(Vantage::Receiver));
+        assert_eq!(
+            by(Vantage::Sender, (64, 64), 5),
+            Some(Vantage::Between),
+            "marked before it"
+        );
+        assert_eq!(
+            by(Vantage::Sender, (63, 64), 0),
+            Some(Vantage::Receiver),
+            "hop limits say more"
+        );
+    }
+
+    #[test]
+    fn routers_by_hop_limit() {
+        for (hop_limit, expected) in [
+            (64, Some(0)),
+            (63, Some(1)),
+            (128, Some(0)),
+            (125, Some(3)),
+            (255, Some(0)),
+            (254, Some(1)),
+            // No way has so many routers.
+            (1, None),
+            (0, None),
+            (70, None),
+            (200, None),
+        ] {
+            assert_eq!(routers(hop_limit), expected, "{hop_limit}");
+        }
+    }
+
+    #[test]
+    fn hop_limits_tell_the_side() {
+        let by = |own, other| conclude(Some((own, other)), |_| {});
+        assert_eq!(by(64, 63), Some(Vantage::Sender));
+        assert_eq!(by(252, 64), Some(Vantage::Receiver));
+        assert_eq!(by(63, 62), Some(Vantage::Between));
+        assert_eq!(by(64, 255), None, "no router anywhere");
+        assert_eq!(by(64, 1), None);
+    }
+
+    #[test]
+    fn marks_contradict_the_senders_side() {
+        assert_eq!(conclude(Some((64, 63)), |row| row.ce = 1), Some(Vantage::Between));
+        assert_eq!(
+            conclude(Some((63, 64)), |row| row.ce = 1),
+            Some(Vantage::Receiver)
+        );
+        assert_eq!(
+            conclude(None, |row| row.ce = 1),
+            None,
+            "between, or the receiver's side"
+        );
+    }
+
+    #[test]
+    fn notifications_without_marks_come_from_behind() {
+        let notified = |row: &mut FlowRow| {
+            row.cnp = Some(3);
+            row.cnp_after_nak = Some(1);
+            row.ect0 = 1_000;
+        };
+        assert_eq!(conclude(None, notified), Some(Vantage::Sender));
+        assert_eq!(conclude(Some((63, 64)), notified), Some(Vantage::Between));
+        let after_nak = |row: &mut FlowRow| {
+            notified(row);
+            row.cnp_after_nak = Some(3);
+        };
+        assert_eq!(conclude(None, after_nak), None, "they are no sign of marks");
+        let few = |row: &mut FlowRow| {
+            notified(row);
+            row.ect0 = 100;
+        };
+        assert_eq!(conclude(None, few), None);
+    }
+
+    #[test]
+    fn losses_before_and_behind() {
+        let lost = |before, behind| {
+            conclude(None, |row| {
+                row.network_lost = before;
+                row.lost_downstream = Some(behind);
+            })
+        };
+        assert_eq!(lost(5, 0), Some(Vantage::Receiver));
+        assert_eq!(lost(0, 5), Some(Vantage::Sender));
+        assert_eq!(lost(5, 5), Some(Vantage::Between));
+        assert_eq!((lost(1, 0), lost(0, 1), lost(0, 0)), (None, None, None));
+    }
+
+    #[test]
+    fn the_host_that_answers_faster_is_nearer() {
+        let with = |own: u64, other: u64| {
+            let row = FlowRow {
+                ack_rtt_count: 20,
+                ack_rtt_p50_ns: Some(own),
+                ..FlowRow::default()
+            };
+            let evidence = Evidence {
+                hop_limit: 64,
+                other: Some(Other {
+                    hop_limit: 64,
+                    turnaround: Some(other),
+                }),
+                by_taps: None,
+            };
+            evidence.conclude(&row)
+        };
+        assert_eq!(with(20_000, 1_000), Some(Vantage::Sender));
+        assert_eq!(with(1_000, 20_000), Some(Vantage::Receiver));
+        assert_eq!(with(1_000, 2_000), None);
+    }
+}

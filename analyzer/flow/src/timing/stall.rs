@@ -1,0 +1,237 @@
+//! How fast a flow usually goes, so that a silence can be distinguished from its own rhythm.
+
+use roce_model::Nanos;
+
+/// A silence shorter than this is no stall: a packet waits as long in a deep buffer (12.5 MB at 100 Gb/s take 1 ms).
+pub(crate) const MIN_STALL: Nanos = Nanos(1_000_000);
+/// A stall is so many times as long as the flow's usual time between packets, and as its answers take: beyond what a
+/// queue that fills, or a sender that waits for its turn, does to either.
+const TIMES: u64 = 50;
+/// Packets without which a flow has no pace yet.
+const KNOWN_AFTER: u64 = 32;
+/// Silences of about that length, or longer, come at most once in so many packets; where they are more frequent, they are
+/// the flow's way (a guest that is not scheduled, an application that feeds its messages slowly).
+const RARE: u64 = 256;
+/// Between messages a flow is silent because nobody asks for anything. That is a stall only where the flow has paused so
+/// often before, ...
+const PAUSES: u64 = 4;
+
+/// Silences of about one length are the flow's way, too, after so many of them; they are not looked at any more.
+const HABIT: u8 = 16;
+
+/// From how long a silence on a flow's [`SilenceHistory`] is to be asked: [`MIN_STALL`], times four for each class of silences that are
+/// the flow's way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct SilenceThreshold(u8);
+
+impl SilenceThreshold {
+    /// True if a silence is so long.
+    #[inline]
+    pub(crate) fn is_reached(self, silence: Nanos) -> bool {
+        silence.0 >> (2 * u32::from(self.0)) >= MIN_STALL.0
+    }
+}
+
+/// Silences of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SilenceHistory {
+    /// Gaps between packets of at least [`MIN_STALL`], by powers of four of it: how many, up to [`HABIT`].
+    long: [u8; SilenceHistory::CLASSES],
+    /// The end of the last silence that an answer ended: it is not counted again with the next packet.
+    ended: Nanos,
+}
+
+/// Where a flow falls silent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Silent {
+    /// In a message, or while requests wait for answers.
+    InAMessage,
+    /// Between messages.
+    BetweenMessages,
+}
+
+impl SilenceHistory {
+    const CLASSES: usize = 8;
+
+    /// The class of a gap of at least [`MIN_STALL`].
+    fn class(gap: Nanos) -> usize {
+        let power = (gap.0 / MIN_STALL.0).max(1).ilog2() / 2;
+        (power as usize).min(Self::CLASSES - 1)
+    }
+
+    /// A gap of at least [`MIN_STALL`] between two packets; gives from which gaps on the next ones are to be told.
+    pub(crate) fn note(&mut self, gap: Nanos) -> SilenceThreshold {
+        let count = &mut self.long[Self::class(gap)];
+        *count = (*count + 1).min(HABIT);
+        let first = (0..).zip(&self.long).fold(
+            0,
+            |first, (class, count)| {
+                if *count == HABIT { class + 1 } else { first }
+            },
+        );
+        SilenceThreshold(first)
+    }
+
+    /// Gaps of a class or a longer one; `None` when they are habitual.
+    fn from(&self, class: usize) -> Option<u64> {
+        let counts = &self.long[class..];
+        let is_habitual = counts.contains(&HABIT);
+        (!is_habitual).then(|| counts.iter().map(|count| u64::from(*count)).sum())
+    }
+
+    /// True if `silence` is far beyond the pace of a flow with so many packets in `age` before it, and beyond the time
+    /// that answers take.
+    pub(crate) fn is_stall(
+        &self,
+        silence: Nanos,
+        at: Silent,
+        packets: u64,
+        age: Nanos,
+        answer: Nanos,
+    ) -> bool {
+        // The mean; a median would need all gaps.
+        let usual = (age.0 / packets.max(1)).max(answer.0);
+        if silence < MIN_STALL || packets < KNOWN_AFTER || silence.0 < usual.saturating_mul(TIMES) {
+            return false;
+        }
+        let class = Self::class(silence);
+        match at {
+            Silent::InAMessage => self
+                .from(class.saturating_sub(1))
+                .is_some_and(|gaps| gaps <= packets / RARE),
+            // ... and never for more than a sixteenth of it.
+            Silent::BetweenMessages => {
+                let has_paused = self.from(0).is_none_or(|gaps| gaps >= PAUSES);
+                class >= 3 && has_paused && self.from(class - 2) == Some(0)
+            }
+        }
+    }
+
+    /// An answer ended a silence at `time`.
+    pub(crate) fn end(&mut self, time: Nanos) {
+        self.ended = time;
+    }
+
+    /// The end of the last silence that an answer ended.
+    pub(crate) fn ended(&self) -> Nanos {
+        self.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1_000;
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_fast_flow_stalls_after_a_millisecond() {
+        let pace = SilenceHistory::default();
+        // 1000 packets in 1 ms: 1 us each, 50 of them are less than 1 ms.
+        let stalls = |silence| pace.is_stall(Nanos(silence), Silent::InAMessage, 1_000, Nanos(MS), Nanos(0));
+        assert!(!stalls(999 * US));
+        assert!(stalls(MS));
+        // Answers take 100 us: 5 ms.
+        assert!(!pace.is_stall(
+            Nanos(4 * MS),
+            Silent::InAMessage,
+            1_000,
+            Nanos(MS),
+            Nanos(100 * US)
+        ));
+        assert!(pace.is_stall(
+            Nanos(5 * MS),
+            Silent::InAMessage,
+            1_000,
+            Nanos(MS),
+            Nanos(100 * US)
+        ));
+    }
+
+    #[test]
+    fn a_slow_flow_has_its_own_measure() {
+        let mut pace = SilenceHistory::default();
+        for _ in 0..100 {
+            pace.note(Nanos(10 * MS));
+        }
+        let age = Nanos(1_000 * MS);
+        let stalls = |silence| pace.is_stall(Nanos(silence), Silent::InAMessage, 100, age, Nanos(0));
+        assert!(!stalls(499 * MS), "10 ms * 50");
+        assert!(stalls(500 * MS));
+    }
+
+    #[test]
+    fn frequent_silences_are_no_stalls() {
+        let mut pace = SilenceHistory::default();
+        // 2560 packets in 100 ms: 39 us * 50 = 2 ms.
+        let age = Nanos(100 * MS);
+        let stalls =
+            |pace: &SilenceHistory| pace.is_stall(Nanos(21 * MS), Silent::InAMessage, 2_560, age, Nanos(0));
+        for _ in 0..10 {
+            pace.note(Nanos(30 * MS));
+        }
+        assert!(stalls(&pace), "10 in 2560 packets");
+        pace.note(Nanos(5 * MS));
+        assert!(!stalls(&pace), "11, counting one of a fourth");
+    }
+
+    #[test]
+    fn habits_are_not_looked_at() {
+        let mut pace = SilenceHistory::default();
+        for _ in 0..15 {
+            assert!(pace.note(Nanos(10 * MS)).is_reached(MIN_STALL));
+        }
+        // The 16th gap between 4 and 16 ms: only those from 16 ms on are looked at.
+        let quiet = pace.note(Nanos(10 * MS));
+        assert!(!quiet.is_reached(Nanos(16 * MS - 1)) && quiet.is_reached(Nanos(16 * MS)));
+        let stalls = |pace: &SilenceHistory, silence| {
+            pace.is_stall(Nanos(silence), Silent::InAMessage, 1 << 30, Nanos(MS), Nanos(0))
+        };
+        assert!(!stalls(&pace, 20 * MS));
+        assert!(stalls(&pace, 64 * MS));
+        for _ in 0..16 {
+            pace.note(Nanos(1 << 60));
+        }
+        assert!(!stalls(&pace, 1 << 60));
+    }
+
+    #[test]
+    fn between_messages_only_a_habit_makes_a_stall() {
+        let mut pace = SilenceHistory::default();
+        let stalls = |pace: &SilenceHistory, silence| {
+            pace.is_stall(
+                Nanos(silence),
+                Silent::BetweenMessages,
+                1_000,
+                Nanos(100 * MS),
+                Nanos(0),
+            )
+        };
+        for _ in 0..3 {
+            pace.note(Nanos(10 * MS));
+        }
+        assert!(!stalls(&pace, 900 * MS), "three pauses are no habit");
+        pace.note(Nanos(10 * MS));
+        assert!(stalls(&pace, 900 * MS));
+        assert!(
+            !stalls(&pace, 150 * MS),
+            "less than 16 times a pause of 4 to 16 ms"
+        );
+    }
+
+    #[test]
+    fn a_flow_that_just_began_has_no_pace() {
+        let stalls = |packets| {
+            SilenceHistory::default().is_stall(
+                Nanos(900 * MS),
+                Silent::InAMessage,
+                packets,
+                Nanos(MS),
+                Nanos(0),
+            )
+        };
+        assert!(!stalls(31));
+        assert!(stalls(32));
+    }
+}

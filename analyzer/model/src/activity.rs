@@ -1,0 +1,18 @@
+//! When a flow sent within a bin.
+
+/// When a flow sent in a bin, in ns after the bin's begin. Where that is not known, all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Active {
+    /// The first packet's time.
+    pub first: u64,
+    /// The last packet's time.
+    pub last: u64,
+}
+
+impl Active {
+    /// The whole bin.
+    pub const ALL: Self = Self {
+        first: 0,
+        last: u64::MAX,
+    };
+}

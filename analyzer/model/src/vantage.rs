@@ -1,0 +1,31 @@
+//! Where a tap stands: on the way of a flow, or as seen from a host.
+
+use std::borrow::Cow;
+
+use crate::events::names;
+
+names! {
+    /// Where a tap stands on the way of a flow's packets.
+    Vantage {
+        /// Before the first place that marks or drops them.
+        #[default]
+        Sender = "sender",
+        /// Behind the last such place.
+        Receiver = "receiver",
+        /// Such places, or routers, are on both sides.
+        Between = "between",
+    }
+}
+
+names! {
+    /// Where a tap stands as seen from one host.
+    HostVantage {
+        /// At the host, or before the first place that marks or drops its packets.
+        #[default]
+        Near = "near",
+        /// At the other end.
+        Far = "far",
+        /// Neither.
+        Between = "between",
+    }
+}

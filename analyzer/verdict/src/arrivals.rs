@@ -1,0 +1,243 @@
+//! True if senders slow down, as their packets' arrivals show it behind the congested place: while packets to a destination
+//! are marked a queue stands, and they arrive at the bottleneck's rate. When notifications have come, no packet is
+//! marked any more, as many flows as before go on sending, and still less arrives, then the queue has drained and the
+//! senders are slower than the bottleneck.
+
+use std::collections::HashMap;
+
+use roce_model::{Address, Nanos, TimelineRow};
+
+use super::directory::Directory;
+use super::numbers::share;
+use crate::host_pairs::{HostPair, HostPairs};
+
+/// Destinations that are kept, at most.
+const MAX_DESTINATIONS: usize = 1 << 14;
+/// A bin of fewer data packets shows no rate: one more or less is 3 % of these.
+const MIN_PACKETS: u64 = 32;
+/// So many bins after the last marked one arrivals are compared with it.
+const AFTERWARDS: u64 = 64;
+
+/// What came to a destination in one bin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    begin: Nanos,
+    bytes: u64,
+    packets: u64,
+    ce: u64,
+    cnp: u64,
+    flows: u64,
+}
+
+/// A destination.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    current: Sum,
+    /// The bin before, and whether it follows another one: then it is no border of the traffic.
+    before: Option<(Sum, bool)>,
+    /// The marked bin with the most bytes of this congestion, and when the last marked one was.
+    marked: Option<(Sum, Nanos)>,
+    notified: bool,
+}
+
+/// How far arrivals at a destination fell.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fell {
+    /// Bins with less than the share asked for.
+    pub(super) bins: u64,
+    /// The sum of their shares.
+    shares: f64,
+}
+
+impl Fell {
+    /// The mean share of the bottleneck's rate in those bins.
+    #[expect(clippy::cast_precision_loss, reason = "a mean")]
+    pub(super) fn mean(&self) -> Option<f64> {
+        (self.bins > 0).then(|| self.shares / self.bins as f64)
+    }
+}
+
+/// Follows what arrives at destinations.
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals {
+    width: Nanos,
+    fell_below: f64,
+    begin: Nanos,
+    places: Vec<Place>,
+    touched: Vec<u32>,
+    /// By hash of tap and destination.
+    fell: HashMap<u64, Fell, foldhash::fast::RandomState>,
+}
+
+impl Arrivals {
+    pub(super) fn new(width: Nanos, fell_below: f64) -> Self {
+        Self {
+            width,
+            fell_below,
+            begin: Nanos::default(),
+            places: Vec::new(),
+            touched: Vec::new(),
+            fell: HashMap::default(),
+        }
+    }
+
+    pub(super) fn begin_bin(&mut self, time: Nanos) {
+        self.begin = time;
+    }
+
+    #[inline]
+    pub(super) fn row(&mut self, row: &TimelineRow, pair: HostPair) {
+        if row.payload_bytes == 0 {
+            return;
+        }
+        let at = pair.destination as usize;
+        if at >= self.places.len() {
+            if at >= MAX_DESTINATIONS {
+                return;
+            }
+            self.places.resize(at + 1, Place::default());
+        }
+        let current = &mut self.places[at].current;
+        if current.flows == 0 {
+            self.touched.push(pair.destination);
+        }
+        current.flows += 1;
+        current.bytes = current.bytes.saturating_add(row.wire_bytes);
+        current.packets = current.packets.saturating_add(row.data_packets.into());
+        current.ce = current.ce.saturating_add(row.ce.into());
+        current.cnp = current.cnp.saturating_add(row.cnp.unwrap_or_default().into());
+    }
+
+    /// The numbers of destinations have started again.
+    pub(super) fn renumber(&mut self) {
+        self.places.clear();
+        self.touched.clear();
+    }
+
+    pub(super) fn end_bin(&mut self, pairs: &HostPairs) {
+        for number in core::mem::take(&mut self.touched) {
+            let place = &mut self.places[number as usize];
+            let current = Sum {
+                begin: self.begin,
+                ..core::mem::take(&mut place.current)
+            };
+            let follows = place
+                .before
+                .is_some_and(|(before, _)| before.begin.0.saturating_add(self.width.0) == self.begin.0);
+            if let Some((before, true)) = place.before.filter(|_| follows)
+                && let Some(part) = place.judge(&before, self.width)
+                && part <= self.fell_below
+                && (self.fell.len() < MAX_DESTINATIONS || self.fell.contains_key(&pairs.hash(number)))
+            {
+                let fell = self.fell.entry(pairs.hash(number)).or_default();
+                fell.bins += 1;
+                fell.shares += part;
+            }
+            place.before = Some((current, follows));
+        }
+    }
+
+    /// The destinations at which arrivals fell.
+    pub(super) fn conclude(&self, directory: &Directory) -> HashMap<Address, Fell> {
+        let mut all: HashMap<Address, Fell> = HashMap::new();
+        for (hash, fell) in &self.fell {
+            let Some(host) = directory.host(*hash) else {
+                continue;
+            };
+            let most = all.entry(host).or_default();
+            if fell.bins > most.bins {
+                *most = *fell;
+            }
+        }
+        all
+    }
+}
+
+impl Place {
+    /// A bin between two others: the share of the bottleneck's rate that arrived in it, where that says something.
+    fn judge(&mut self, bin: &Sum, width: Nanos) -> Option<f64> {
+        let near = |last: Nanos| bin.begin.since(last).0 <= width.0.saturating_mul(AFTERWARDS);
+        if bin.ce > 0 {
+            let known = self.marked.filter(|(_, last)| near(*last));
+            if known.is_none() {
+                self.notified = false;
+            }
+            self.notified |= bin.cnp > 0;
+            let most = known.map_or(*bin, |(most, _)| if bin.bytes > most.bytes { *bin } else { most });
+            self.marked = Some((most, bin.begin));
+            return None;
+        }
+        let (marked, _) = self.marked.filter(|(_, last)| near(*last))?;
+        self.notified |= bin.cnp > 0;
+        let same_senders = bin.flows >= marked.flows;
+        if !self.notified || !same_senders || marked.packets < MIN_PACKETS {
+            return None;
+        }
+        share(bin.bytes, marked.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::{TestRun, flow};
+    use roce_model::Vantage;
+
+    use super::*;
+    use roce_model::FindingRow;
+
+    fn working(after: fn(&mut TimelineRow), notify: bool) -> FindingRow {
+        let mut data = flow(1, 9);
+        (data.ce, data.cnp, data.vantage) = (100, Some(5), Some(Vantage::Receiver));
+        let mut run = TestRun::new();
+        let marked: fn(&mut TimelineRow) = if notify {
+            |row| {
+                (row.ce, row.data_packets, row.cnp) = (20, 100, Some(1));
+                row.wire_bytes = 100_000;
+            }
+        } else {
+            |row| {
+                (row.ce, row.data_packets) = (20, 100);
+                row.wire_bytes = 100_000;
+            }
+        };
+        for ms in 0..4 {
+            run.bin(ms, &[(&data, marked)], &[]);
+        }
+        for ms in 4..11 {
+            run.bin(ms, &[(&data, after)], &[]);
+        }
+        run.closed(&data);
+        let found = run.conclude().findings;
+        found.into_iter().find(|row| row.id == "ecn.working").unwrap()
+    }
+
+    #[test]
+    fn arrivals_below_the_bottleneck_show_slower_senders() {
+        // Six of the seven bins afterwards lie between others: 60,000 of 100,000 bytes.
+        let seen = working(|row| row.wire_bytes = 60_000, true);
+        assert!(
+            seen.summary.ends_with(
+                "arrivals at 1 receiver fell to 60 % of the bottleneck's rate after CNPs (seen from arrivals at the \
+                 receiver's side)"
+            ),
+            "{}",
+            seen.summary
+        );
+    }
+
+    #[test]
+    fn arrivals_at_the_bottlenecks_rate_show_nothing() {
+        let blind = |row: FindingRow| row.summary.ends_with("cannot be seen from here");
+        assert!(blind(working(|row| row.wire_bytes = 90_000, true)));
+        // Packets are still marked.
+        assert!(blind(working(
+            |row| {
+                row.wire_bytes = 60_000;
+                row.ce = 1;
+            },
+            true
+        )));
+        // Nobody was notified: another reason.
+        assert!(blind(working(|row| row.wire_bytes = 60_000, false)));
+    }
+}

@@ -1,0 +1,130 @@
+//! Who is who: the addresses behind flows and hashes, known from a flow's row on. What flows did is left to the rules.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use roce_model::{Address, FlowId, FlowRow, Groups, Qpn, TapId};
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Flows that are remembered, at most: some 30 MB.
+const MAX_FLOWS: usize = 1 << 18;
+/// Hosts that are remembered, at most.
+const MAX_HOSTS: usize = 1 << 17;
+
+/// A flow by its ends, and what others ask of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Party {
+    pub(super) source: Address,
+    pub(super) destination: Address,
+    qpn: Qpn,
+    pub(super) peer: Option<FlowId>,
+    pub(super) counted: bool,
+    /// Data packets of all its epochs.
+    pub(super) data_packets: u64,
+    pub(super) packets: u64,
+    pub(super) dscp: Option<u8>,
+    pub(super) pcp: Option<u8>,
+    /// Losses before the tap, and how many of them are proven; of all its epochs.
+    pub(super) lost: u64,
+    pub(super) proven: u64,
+}
+
+/// Flows and hosts by tap.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Directory {
+    /// The place of each flow in `parties`: those are many, and written in their order.
+    flows: Map<(TapId, FlowId), u32>,
+    parties: Vec<(TapId, FlowId, Party)>,
+    hosts: Map<u64, Address>,
+}
+
+impl Directory {
+    /// Notes a flow.
+    pub(super) fn note(&mut self, row: &FlowRow) {
+        let groups = Groups::new(row.tap, row.source, row.destination);
+        for (hash, host) in [(groups.destination, row.destination), (groups.source, row.source)] {
+            if self.hosts.len() < MAX_HOSTS {
+                self.hosts.insert(hash, host);
+            }
+        }
+        let key = (row.tap, row.flow_id);
+        if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&key) {
+            return;
+        }
+        let next = u32::try_from(self.parties.len()).unwrap_or(u32::MAX);
+        let place = *self.flows.entry(key).or_insert(next);
+        if place == next {
+            let party = Party {
+                source: row.source,
+                destination: row.destination,
+                qpn: Qpn::new(row.destination_qpn),
+                peer: None,
+                counted: row.counted,
+                data_packets: 0,
+                packets: 0,
+                dscp: row.dscp,
+                pcp: row.pcp,
+                lost: 0,
+                proven: 0,
+            };
+            self.parties.push((row.tap, row.flow_id, party));
+        }
+        let Some((.., party)) = self.parties.get_mut(place as usize) else {
+            return;
+        };
+        party.peer = row.peer_flow_id.or(party.peer);
+        party.counted &= row.counted;
+        if row.data_packets > 0 {
+            (party.dscp, party.pcp) = (row.dscp, row.pcp);
+        }
+        party.data_packets = party.data_packets.saturating_add(row.data_packets);
+        party.packets = party.packets.saturating_add(row.packets);
+        let responses = row.response_network_lost.unwrap_or_default();
+        party.lost = party
+            .lost
+            .saturating_add(row.network_lost)
+            .saturating_add(responses);
+        party.proven = party.proven.saturating_add(row.losses_proven);
+    }
+
+    /// The host of this hash.
+    pub(super) fn host(&self, hash: u64) -> Option<Address> {
+        self.hosts.get(&hash).copied()
+    }
+
+    /// The ends of a flow.
+    pub(super) fn party(&self, tap: TapId, flow: FlowId) -> Option<&Party> {
+        let place = self.flows.get(&(tap, flow))?;
+        self.parties.get(*place as usize).map(|(.., party)| party)
+    }
+
+    /// A flow for people: its ends when they are known, else its id.
+    pub(super) fn name(&self, tap: TapId, flow: FlowId) -> String {
+        match self.party(tap, flow) {
+            Some(party) => party.to_string(),
+            None => format!("flow {flow}"),
+        }
+    }
+
+    /// All flows.
+    pub(super) fn flows(&self) -> impl Iterator<Item = (TapId, FlowId, &Party)> {
+        self.parties.iter().map(|(tap, flow, party)| (*tap, *flow, party))
+    }
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {} QP {}", self.source, self.destination, self.qpn)
+    }
+}
+
+/// The name of a row's flow.
+pub(super) fn name_of(row: &FlowRow) -> String {
+    format!(
+        "{} > {} QP {}",
+        row.source,
+        row.destination,
+        Qpn::new(row.destination_qpn)
+    )
+}

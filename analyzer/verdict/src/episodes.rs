@@ -1,0 +1,452 @@
+//! Episodes: intervals in which something was congested on the way to a destination, built bin by bin.
+//!
+//! Of one destination at one tap four kinds go on at a time. A bin is a sign of
+//! - `ecn`, when a data packet in it is marked, or a CNP slows one of the flows;
+//! - `incast`, when at least `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, sent again
+//!   or missing, or CNPs came, or flows were paused;
+//! - `loss`, when packets are missing, sent again, or asked for again though they were captured;
+//! - `rnr`, when the destination answers with RNR NAKs.
+//!
+//! An episode begins with the first such bin, goes on while the next one begins less than `episode_quiet` after the end
+//! of the last one (or right after it), and ends with the last. An ecn episode of whose bins an incast covers
+//! `absorbed_share` is not reported beside it: the incast carries the marks. A loss episode is reported when packets
+//! were sent again, or a NAK or a hole says that the network lost some: gaps that were mere reordering, or the
+//! capture's own, are none; neither are the resends that RNR NAKs bring about.
+//!
+//! Pauses come from pause frames (`pauses`), stalls from events (`stalls`); the words are put in `tell`. What is kept of
+//! an episode that goes on stands in `open`.
+
+mod facts;
+mod kinds;
+mod open;
+mod pauses;
+mod place;
+mod stalls;
+mod tell;
+
+use std::collections::HashMap;
+
+use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId, TimelineRow};
+
+use kinds::{ECN, INCAST, KINDS, LOSS};
+pub(super) use open::Finished;
+use open::{FlowBin, Mode, NOWHERE, Open};
+use pauses::Pauses;
+use place::{Place, Places};
+use stalls::Stalls;
+pub(super) use tell::{Episode, tell};
+
+use super::directory::Directory;
+use super::numbers::{reaches, share};
+use crate::host_pairs::{HostPair, HostPairs};
+use crate::settings::Settings;
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Destinations with episodes that go on, at most.
+const MAX_PLACES: usize = 4096;
+/// Flows kept of all episodes that go on, at most: some 20 MB.
+const MAX_FLOWS: usize = 1 << 16;
+/// Rows that are added together, so that waits for memory overlap.
+const ROW_BATCH: usize = 16;
+/// Episodes that have ended and are kept, at most: some 10 MB.
+const MAX_FINISHED: usize = 1 << 14;
+
+/// Follows the episodes of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Episodes {
+    settings: Settings,
+    /// The bin that rows come from.
+    begin: Nanos,
+    /// The latest bin so far.
+    latest: Nanos,
+    rows: Vec<FlowBin>,
+    has_signs: bool,
+    places: Places,
+    /// Where flows in episodes go, by the destination's number: their holes and runs are reported by flow.
+    homes: Map<(TapId, FlowId), u32>,
+    /// Such reports of this bin.
+    reports: Vec<Report>,
+    flows: usize,
+    pauses: Pauses,
+    stalls: Stalls,
+    finished: Vec<Finished>,
+    dropped: u64,
+}
+
+/// What became known of a flow's losses.
+#[derive(Clone, Copy, Debug)]
+struct Report {
+    tap: TapId,
+    flow: FlowId,
+    what: Reported,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reported {
+    /// So many packets were lost in the network.
+    Lost(u64),
+    /// A resend run that an RNR NAK brought about.
+    RunForRnr,
+    /// A resend run that a loss brought about.
+    RunForLoss,
+}
+
+/// What the rows of a bin show at one destination.
+#[derive(Clone, Debug, Default)]
+struct Signs {
+    destination: u32,
+    tap: TapId,
+    senders: u32,
+    congested: bool,
+    lost: bool,
+    paused: bool,
+    rnr: bool,
+}
+
+impl Episodes {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            settings: settings.clone(),
+            begin: Nanos::default(),
+            latest: Nanos::default(),
+            rows: Vec::new(),
+            has_signs: false,
+            places: Places::default(),
+            homes: Map::default(),
+            reports: Vec::new(),
+            flows: 0,
+            pauses: Pauses::new(settings),
+            stalls: Stalls::default(),
+            finished: Vec::new(),
+            dropped: 0,
+        }
+    }
+
+    pub(super) fn begin_bin(&mut self, time: Nanos) {
+        self.begin = time;
+        if time > self.latest {
+            self.latest = time;
+            self.end_quiet(time);
+            let finished = self.pauses.end_quiet(time);
+            self.keep(finished);
+        }
+    }
+
+    #[inline]
+    pub(super) fn row(&mut self, row: &TimelineRow, pair: HostPair) {
+        let seen = FlowBin {
+            flow: row.flow_id,
+            destination: pair.destination,
+            source: pair.source,
+            payload_bytes: row.payload_bytes,
+            resent_bytes: row.retransmitted_bytes,
+            pause_ns: row.pause_ns.unwrap_or_default(),
+            tap: row.tap,
+            senders: row.senders_to_destination,
+            data_packets: row.data_packets,
+            markable: row.ect0.saturating_add(row.ect1).saturating_add(row.ce),
+            ce: row.ce,
+            cnp: row.cnp.unwrap_or_default(),
+            missing: u32::try_from(row.missing).unwrap_or(u32::MAX),
+            lost: row.lost_downstream.unwrap_or_default(),
+            resent: row.retransmitted_packets,
+            rnr_naks: row.rnr_naks,
+        };
+        let signs = seen.has_signs();
+        self.has_signs |= signs;
+        // Flows of ACKs only have nothing that an episode counts.
+        if signs || seen.payload_bytes > 0 {
+            self.rows.push(seen);
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &EventRow) {
+        match event.kind {
+            EventKind::Stall | EventKind::ResendRun => self.stalls.event(event),
+            EventKind::PauseInterval => {
+                let finished = self.pauses.interval(event);
+                self.keep(finished);
+            }
+            _ => {}
+        }
+        let what = match (event.kind, event.detail.as_deref()) {
+            (EventKind::Hole, Some("network_lost")) => Reported::Lost(event.value.unwrap_or(1)),
+            (EventKind::ResendRun, Some("rnr")) => Reported::RunForRnr,
+            // Not after a NAK: a receiver without buffers asks for what followed with one, too.
+            (EventKind::ResendRun, Some("implied_nak" | "timeout")) => Reported::RunForLoss,
+            _ => return,
+        };
+        if let Some(flow) = event.flow_id {
+            self.reports.push(Report {
+                tap: event.tap,
+                flow,
+                what,
+            });
+        }
+    }
+
+    pub(super) fn pause(&mut self, frame: &PauseFrame) {
+        self.pauses.frame(frame);
+    }
+
+    /// The numbers of destinations have started again.
+    pub(super) fn renumber(&mut self, pairs: &mut HostPairs) {
+        let numbers = self.places.renumber(pairs);
+        self.homes.retain(|_, home| {
+            let number = numbers.get(home);
+            *home = number.copied().unwrap_or_default();
+            number.is_some()
+        });
+    }
+
+    pub(super) fn end_bin(&mut self, pairs: &HostPairs) {
+        if self.has_signs {
+            for row in self.rows.iter().filter(|row| row.pause_ns > 0) {
+                self.pauses.paused(self.begin, row);
+            }
+            self.mark(pairs);
+        }
+        if !self.places.list.is_empty() {
+            self.add_rows();
+            self.close_bin();
+            self.add_reports();
+        }
+        self.reports.clear();
+        self.rows.clear();
+        self.has_signs = false;
+    }
+
+    /// Ends everything that goes on; the episodes in the order of time, and how many more there were.
+    pub(super) fn conclude(mut self, directory: &Directory) -> (Vec<Finished>, u64) {
+        self.end_quiet(Nanos(u64::MAX));
+        let finished = self.pauses.conclude();
+        self.keep(finished);
+        let stalls = core::mem::take(&mut self.stalls);
+        self.dropped = self.dropped.saturating_add(stalls.dropped());
+        self.keep(stalls.conclude(directory, self.settings.bin));
+        self.finished.sort_by_key(|episode| {
+            let destination = episode.destination.and_then(|hash| directory.host(hash));
+            let kind = EpisodeKind::ALL.iter().position(|kind| *kind == episode.kind);
+            let pause = episode.pause.map(|pause| (pause.priority, pause.source));
+            (episode.start, episode.tap, kind, destination, episode.end, pause)
+        });
+        (self.finished, self.dropped)
+    }
+
+    fn keep(&mut self, finished: impl IntoIterator<Item = Finished>) {
+        for episode in finished {
+            if self.finished.len() < MAX_FINISHED {
+                self.finished.push(episode);
+            } else {
+                self.dropped += 1;
+            }
+        }
+    }
+
+    /// Finds what the bin shows at each destination, and begins or prolongs its episodes.
+    fn mark(&mut self, pairs: &HostPairs) {
+        let mut order: Vec<Signs> = Vec::new();
+        let mut places: Map<u32, usize> = Map::default();
+        let mut at = |destination: u32, row: &FlowBin, signs: &mut Vec<Signs>| {
+            *places.entry(destination).or_insert_with(|| {
+                signs.push(Signs {
+                    destination,
+                    tap: row.tap,
+                    ..Signs::default()
+                });
+                signs.len() - 1
+            })
+        };
+        for row in self.rows.iter().filter(|row| row.has_signs()) {
+            if row.rnr_naks > 0 {
+                let place = at(row.source, row, &mut order);
+                order[place].rnr = true;
+            }
+            let (congested, lost) = (row.ce | row.cnp != 0, row.missing | row.lost | row.resent != 0);
+            if congested || lost || row.pause_ns > 0 {
+                let place = at(row.destination, row, &mut order);
+                let signs = &mut order[place];
+                signs.senders = signs.senders.max(row.senders);
+                signs.congested |= congested;
+                signs.lost |= lost;
+                signs.paused |= row.pause_ns > 0;
+            }
+        }
+        for signs in &order {
+            self.sign(signs, pairs);
+        }
+    }
+
+    fn sign(&mut self, signs: &Signs, pairs: &HostPairs) {
+        let crowded = u64::from(signs.senders) >= self.settings.thresholds.incast_senders.max(1);
+        let shown = [
+            signs.congested,
+            crowded && (signs.congested || signs.lost || signs.paused),
+            signs.lost,
+            signs.rnr,
+        ];
+        if !shown.contains(&true) {
+            return;
+        }
+        let (begin, end) = (
+            self.begin,
+            Nanos(self.begin.0.saturating_add(self.settings.bin.0)),
+        );
+        let overdue = begin < self.latest;
+        if self.places.get_mut(signs.destination).is_none() {
+            if overdue {
+                return;
+            }
+            if self.places.list.len() >= MAX_PLACES {
+                self.dropped += 1;
+                return;
+            }
+            let hash = pairs.hash(signs.destination);
+            self.places.add(Place::new(signs.destination, hash, signs.tap));
+        }
+        let Some(place) = self.places.get_mut(signs.destination).filter(|_| !overdue) else {
+            return;
+        };
+        for (open, _) in place.open.iter_mut().zip(shown).filter(|(_, shown)| *shown) {
+            let open = open.get_or_insert_with(|| Box::new(Open::new(begin)));
+            open.extend(begin, end, signs.senders);
+        }
+        place.signed = true;
+        place.note_meanwhile(shown);
+    }
+
+    /// Adds the rows of the bin to the episodes of their destinations.
+    fn add_rows(&mut self) {
+        let begin = self.begin;
+        if begin < self.latest {
+            // A bin that was emitted before: what is late counts where an episode was going on then.
+            for open in self.places.list.iter_mut().flat_map(Place::opened) {
+                let inside = open.start <= begin && begin < open.end;
+                open.mode = if inside { Mode::Count } else { Mode::Skip };
+            }
+        }
+        let mut slots = [[NOWHERE; 4]; ROW_BATCH];
+        for rows in self.rows.chunks(ROW_BATCH) {
+            for (row, slots) in rows.iter().zip(&mut slots) {
+                *slots = [NOWHERE; 4];
+                if let Some(place) = self.places.get_mut(row.destination) {
+                    *slots = place.slots_of(row.flow);
+                    place.prefetch(slots);
+                }
+            }
+            for (row, slots) in rows.iter().zip(slots) {
+                let room = self.flows < MAX_FLOWS;
+                if let Some(place) = self.places.get_mut(row.destination) {
+                    let kept = place.add(row, slots, room);
+                    self.flows += kept;
+                    if kept > 0 && self.homes.len() < MAX_FLOWS {
+                        self.homes.insert((row.tap, row.flow), row.destination);
+                    }
+                }
+                if row.rnr_naks > 0
+                    && let Some(place) = self.places.get_mut(row.source)
+                {
+                    self.flows += place.add_naks(row, room);
+                }
+            }
+        }
+    }
+
+    /// What became known of the losses of flows that go to places with episodes.
+    fn add_reports(&mut self) {
+        for report in &self.reports {
+            let home = self.homes.get(&(report.tap, report.flow));
+            let Some(place) = home.and_then(|home| self.places.get_mut(*home)) else {
+                continue;
+            };
+            let slots = place.slots_of(report.flow);
+            let [_, incast, loss, _] = &mut place.open;
+            match report.what {
+                Reported::Lost(packets) => {
+                    for (open, slot) in [(incast, slots[INCAST]), (loss, slots[LOSS])] {
+                        if let Some(open) = open {
+                            open.add_lost(slot, packets);
+                        }
+                    }
+                }
+                Reported::RunForRnr => {
+                    if let Some(open) = loss {
+                        open.rnr_meanwhile = true;
+                    }
+                }
+                Reported::RunForLoss => {
+                    if let Some(open) = loss {
+                        open.resent_for_loss = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The bin is complete: its share of marked packets, and until the next one everything waits.
+    fn close_bin(&mut self) {
+        for place in &mut self.places.list {
+            if place.signed && self.begin == self.latest {
+                let marked = share(place.ce, place.markable);
+                for open in place.opened().filter(|open| open.mode == Mode::Count) {
+                    open.ce_share_peak = match (open.ce_share_peak, marked) {
+                        (Some(peak), Some(marked)) => Some(peak.max(marked)),
+                        (peak, marked) => peak.or(marked),
+                    };
+                }
+            }
+            (place.markable, place.ce, place.signed) = (0, 0, false);
+            let sum = core::mem::take(&mut place.sum);
+            for open in place.opened() {
+                open.add_bin(&sum);
+                open.mode = Mode::Wait;
+            }
+        }
+    }
+
+    /// Ends the episodes without a sign for too long before `time`.
+    fn end_quiet(&mut self, time: Nanos) {
+        if self.places.list.is_empty() {
+            return;
+        }
+        let quiet = self.settings.thresholds.episode_quiet;
+        let absorbed = self.settings.thresholds.absorbed_share;
+        let mut finished = Vec::new();
+        let flows = &mut self.flows;
+        self.places.retain(|place| {
+            for (at, kind) in KINDS.into_iter().enumerate() {
+                let over = |open: &mut Box<Open>| {
+                    let gap = time.since(open.end);
+                    gap.0 > 0 && gap >= quiet
+                };
+                let Some(open) = place.open[at].take_if(over) else {
+                    continue;
+                };
+                if at == INCAST
+                    && let Some(ecn) = &mut place.open[ECN]
+                {
+                    ecn.covered_if = 0;
+                }
+                place.forget(at);
+                *flows = flows.saturating_sub(open.flows());
+                let counts = match at {
+                    ECN => !reaches(open.covered, open.bins, absorbed),
+                    LOSS => open.is_loss(),
+                    _ => true,
+                };
+                if counts {
+                    finished.push(open.finish(kind, place.tap, place.hash));
+                }
+            }
+            place.open.iter().any(Option::is_some)
+        });
+        if self.places.list.is_empty() {
+            self.homes.clear();
+        }
+        self.keep(finished);
+    }
+}
+
+#[cfg(test)]
+mod tests;

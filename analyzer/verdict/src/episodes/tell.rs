@@ -1,0 +1,218 @@
+//! Finished episodes as rows: addresses for hashes, and what brought them about in words, with how sure that is.
+
+use std::borrow::Cow;
+
+use roce_model::{Address, Confidence, EpisodeKind, EpisodeRow, FlowId};
+
+use super::super::directory::Directory;
+use super::super::numbers::{counted, percent, some};
+use super::Finished;
+use super::pauses::LINK;
+
+/// So many marked packets are no accident.
+const MARKS_FOR_SURE: u64 = 10;
+
+/// An episode as a row, with what findings want to know besides.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Episode {
+    pub(in super::super) row: EpisodeRow,
+    pub(in super::super) facts: Finished,
+    /// True if totals take the flows' rows of this tap: another tap may have seen the same.
+    pub(in super::super) counted: bool,
+}
+
+/// The rows of all episodes, numbered in their order.
+pub(in super::super) fn tell(finished: Vec<Finished>, directory: &Directory) -> Vec<Episode> {
+    let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    finished
+        .into_iter()
+        .enumerate()
+        .map(|(at, facts)| Episode {
+            counted: is_counted(&facts, directory),
+            row: row(number(at), &facts, directory),
+            facts,
+        })
+        .collect()
+}
+
+/// True if the rows of any of its flows count, or none is known.
+fn is_counted(facts: &Finished, directory: &Directory) -> bool {
+    let flows = facts.aggressors.iter().map(|(flow, _)| flow).chain(&facts.named);
+    let mut known = flows
+        .filter_map(|flow| directory.party(facts.tap, *flow))
+        .peekable();
+    known.peek().is_none() || known.any(|party| party.counted)
+}
+
+fn row(episode: u32, facts: &Finished, directory: &Directory) -> EpisodeRow {
+    let destination = match (&facts.stall, facts.destination) {
+        (Some(stall), _) => stall.destination,
+        (None, hash) => hash.and_then(|hash| directory.host(hash)),
+    };
+    // RNR NAKs are carried by the flow back; the requests are its peer's.
+    let of_request = |flow: &FlowId| {
+        let peer = directory.party(facts.tap, *flow).and_then(|party| party.peer);
+        peer.filter(|_| facts.kind == EpisodeKind::Rnr).unwrap_or(*flow)
+    };
+    let name = |flow: &FlowId| directory.name(facts.tap, of_request(flow));
+    let victims: Vec<String> = facts.victims.iter().map(name).collect();
+    let ids: Vec<String> = facts
+        .named
+        .iter()
+        .map(|flow| of_request(flow).to_string())
+        .collect();
+    let (cause, confidence) = cause(facts, destination, directory);
+    EpisodeRow {
+        episode,
+        tap: facts.tap,
+        kind: facts.kind,
+        start: facts.start,
+        end: facts.end,
+        destination,
+        priority: facts.pause.map(|pause| pause.priority),
+        flows: u32::try_from(facts.flows).unwrap_or(u32::MAX),
+        flow_ids: ids.join(" ").into(),
+        senders_max: facts.senders_max,
+        data_packets: facts.sum.data_packets,
+        ce: facts.sum.ce,
+        ce_share_peak: facts.ce_share_peak,
+        cnp: facts.sum.cnp,
+        lost: facts.sum.lost,
+        retransmitted_bytes: facts.sum.resent_bytes,
+        rnr_naks: facts.sum.rnr_naks,
+        pause_ns: facts.pause_ns,
+        jain: facts.jain,
+        aggressors: aggressors(facts, directory),
+        victims: some(&victims, victims.len(), facts.victims_all).into(),
+        cause: cause.into(),
+        confidence,
+    }
+}
+
+fn aggressors(facts: &Finished, directory: &Directory) -> Cow<'static, str> {
+    if facts.aggressors.is_empty() && facts.senders > 1 {
+        return format!("{} alike", counted(facts.senders as u64, "flow")).into();
+    }
+    let each: Vec<String> = facts
+        .aggressors
+        .iter()
+        .map(|(flow, share)| format!("{} ({})", directory.name(facts.tap, *flow), percent(*share)))
+        .collect();
+    each.join(", ").into()
+}
+
+fn cause(facts: &Finished, destination: Option<Address>, directory: &Directory) -> (String, Confidence) {
+    let there = destination.map_or_else(|| "one destination".to_owned(), |host| host.to_string());
+    match facts.kind {
+        EpisodeKind::Incast => incast(facts, &there),
+        EpisodeKind::Ecn => ecn(facts, &there),
+        EpisodeKind::Loss => loss(facts, &there, directory),
+        EpisodeKind::Rnr => (format!("receiver {there} posts no buffers"), Confidence::High),
+        EpisodeKind::Pause => pause(facts),
+        EpisodeKind::Stall => stall(facts, directory),
+    }
+}
+
+/// Sure when marks show it; by CNPs, pauses or losses alone something else on the way could have brought it about.
+fn incast(facts: &Finished, there: &str) -> (String, Confidence) {
+    let confidence = match &facts.sum {
+        sum if sum.ce >= MARKS_FOR_SURE => Confidence::High,
+        sum if sum.ce > 0 || sum.cnp > 0 || sum.pause_ns > 0 => Confidence::Medium,
+        _ => Confidence::Low,
+    };
+    (
+        format!(
+            "{} at once into {there}",
+            counted(facts.senders_max.into(), "sender")
+        ),
+        confidence,
+    )
+}
+
+fn ecn(facts: &Finished, there: &str) -> (String, Confidence) {
+    let who = match facts.senders_max {
+        0 | 1 => format!("one sender is faster than the way to {there}"),
+        senders => format!("{senders} senders share the way to {there}"),
+    };
+    if facts.sum.ce >= MARKS_FOR_SURE {
+        (who, Confidence::High)
+    } else if facts.sum.ce > 0 {
+        (who, Confidence::Medium)
+    } else {
+        // The marks were made behind this tap.
+        (
+            format!("CNPs came back from {there}: the way behind this tap is congested"),
+            Confidence::Medium,
+        )
+    }
+}
+
+/// Sure when all losses of its flows are proven: then those of this episode are.
+fn loss(facts: &Finished, there: &str, directory: &Directory) -> (String, Confidence) {
+    let meanwhile = if facts.incast_meanwhile {
+        " while many senders sent there at once"
+    } else {
+        ""
+    };
+    if facts.sum.lost > 0 {
+        let lost = counted(facts.sum.lost, "packet");
+        let mut parties = facts.named.iter().map(|flow| directory.party(facts.tap, *flow));
+        let proven = parties.all(|party| party.is_some_and(|party| party.proven >= party.lost));
+        let confidence = if proven && !facts.named.is_empty() && facts.named.len() == facts.flows {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        };
+        return (
+            format!("{lost} to {there} lost in the network{meanwhile}"),
+            confidence,
+        );
+    }
+    (
+        format!("packets to {there} were sent again{meanwhile}; what was lost is not in the capture"),
+        Confidence::Medium,
+    )
+}
+
+fn pause(facts: &Finished) -> (String, Confidence) {
+    let Some(pause) = facts.pause else {
+        return ("paused".to_owned(), Confidence::Low);
+    };
+    let what = if pause.priority == LINK {
+        "802.3x pause of the whole link".to_owned()
+    } else {
+        format!("PFC pause of priority {}", pause.priority)
+    };
+    let from = pause
+        .source
+        .map_or_else(String::new, |source| format!(" from {source}"));
+    let flows = match facts.flows {
+        0 => String::new(),
+        flows => format!(" while {} had that priority", counted(flows as u64, "flow")),
+    };
+    let confidence = if pause.total_ns.is_some() {
+        Confidence::High
+    } else {
+        Confidence::Medium
+    };
+    (format!("{what}{from}{flows}"), confidence)
+}
+
+fn stall(facts: &Finished, directory: &Directory) -> (String, Confidence) {
+    let Some(stall) = facts.stall else {
+        return ("silence in the middle of a message".to_owned(), Confidence::Low);
+    };
+    let who = directory.name(facts.tap, stall.flow);
+    let longest = stall.longest;
+    if stall.by_timeout {
+        (
+            format!("{who} stood still for {longest}, until the sender's timeout"),
+            Confidence::High,
+        )
+    } else {
+        (
+            format!("{who} stood still for {longest} in the middle of a message"),
+            Confidence::Medium,
+        )
+    }
+}

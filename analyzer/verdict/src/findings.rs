@@ -1,0 +1,235 @@
+//! Findings: verdicts over the whole run, one for each rule that fires. A rule stands in one place, in the file of its
+//! family: what it means, how it is computed, where that comes from, its thresholds, and the code.
+//!
+//! There is one finding for an id, about all hosts and flows: it names the worst of them and counts the rest. Sums
+//! leave out rows with `counted = false`, whose traffic another tap saw, too. What only one place on the way can show
+//! (CE behind the switch, a rate at the sender) is taken from whichever tap shows it, once for each flow. No rule
+//! claims an absence that its tap could not have seen.
+
+mod between;
+mod class;
+mod cnp;
+mod ecn;
+mod incast;
+mod loss;
+mod path;
+mod pause;
+mod quality;
+mod receiver;
+pub(crate) mod rule;
+mod stall;
+mod sure;
+mod worst;
+
+use roce_model::{
+    Confidence, EventRow, Evidence, FindingRow, FlowRow, Nanos, PauseFrame, RunSummary, Severity, TimelineRow,
+};
+
+use super::arrivals::Arrivals;
+use super::directory::Directory;
+use super::episodes::Episode;
+use crate::settings::Settings;
+use rule::{Context, Rule};
+
+/// All rules, in the order in which findings of one severity are listed.
+pub const RULES: &[Rule] = &[
+    receiver::NAK_FATAL,
+    loss::NETWORK,
+    loss::TIMEOUT,
+    receiver::RNR,
+    pause::STORM,
+    incast::INCAST,
+    stall::STALL,
+    incast::UNFAIR,
+    ecn::MARKS_WITHOUT_CNP,
+    cnp::IGNORED,
+    cnp::PACING,
+    class::CNP_CLASS,
+    class::DSCP_MISMATCH,
+    ecn::NOT_CAPABLE,
+    path::ENTROPY,
+    path::SPREAD,
+    path::MTU,
+    quality::ICRC,
+    loss::CAPTURE,
+    quality::CAPTURE,
+    ecn::WORKING,
+];
+
+/// Queue pairs that only manage: 0 and 1 (Linux include/rdma/ib_mad.h). Their datagrams are no data.
+const MAX_MANAGEMENT_QPN: u32 = 1;
+
+/// What the rules gathered so far.
+#[derive(Debug)]
+pub(super) struct Findings {
+    settings: Settings,
+    ecn: ecn::EcnTally,
+    cnp: cnp::CnpTally,
+    class: class::ClassTally,
+    loss: loss::LossTally,
+    receiver: receiver::ReceiverTally,
+    path: path::PathTally,
+    pause: pause::PauseTally,
+    quality: quality::QualityTally,
+}
+
+impl Findings {
+    pub(super) fn new(settings: Settings) -> Self {
+        Self {
+            pause: pause::PauseTally::new(settings.bin, settings.link_rate.is_some()),
+            cnp: cnp::CnpTally::new(settings.link_rate.is_some()),
+            settings,
+            ecn: ecn::EcnTally::default(),
+            class: class::ClassTally::default(),
+            loss: loss::LossTally::default(),
+            receiver: receiver::ReceiverTally::default(),
+            path: path::PathTally::default(),
+            quality: quality::QualityTally::default(),
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &EventRow) {
+        self.loss.event(event);
+        self.receiver.event(event);
+    }
+
+    /// A row of the current bin.
+    #[inline]
+    pub(super) fn row(&mut self, row: &TimelineRow) {
+        self.pause.row(row.tap, row.wire_bytes);
+    }
+
+    /// All rows of the bin were given.
+    pub(super) fn end_bin(&mut self) {
+        self.pause.end_bin();
+    }
+
+    pub(super) fn pause(&mut self, frame: &PauseFrame) {
+        self.pause.frame(frame);
+    }
+
+    /// A flow that is complete.
+    pub(super) fn flow(&mut self, row: &FlowRow) {
+        let thresholds = &self.settings.thresholds;
+        self.quality.flow(row);
+        if row.destination_qpn <= MAX_MANAGEMENT_QPN {
+            return;
+        }
+        self.ecn.flow(row, thresholds);
+        self.cnp.flow(row, thresholds);
+        // What a capture lost is missing there, whatever others show.
+        self.loss.captured(row);
+        if row.counted {
+            self.class.flow(row, thresholds);
+            self.loss.flow(row);
+            self.receiver.flow(row);
+            self.path.flow(row, thresholds);
+        }
+    }
+
+    /// The findings that nothing later can take back, the worst first: those of rules that conclude from what was seen, neither from
+    /// what never came nor from how the run went on the whole. `live`: the flows that are not complete.
+    pub(super) fn snapshot(
+        &self,
+        live: &[FlowRow],
+        run: &RunSummary,
+        directory: &Directory,
+        episodes: &[Episode],
+    ) -> Vec<FindingRow> {
+        let (mut loss, mut receiver) = (self.loss.clone(), self.receiver.clone());
+        let counted = |row: &&FlowRow| row.counted && row.destination_qpn > MAX_MANAGEMENT_QPN;
+        for row in live.iter().filter(counted) {
+            loss.flow(row);
+            receiver.flow(row);
+        }
+        let context = Context {
+            run,
+            thresholds: &self.settings.thresholds,
+            directory,
+            episodes,
+            dropped: 0,
+        };
+        let findings = [
+            receiver.fatal(),
+            loss.network(&context),
+            loss.timeout(&context),
+            receiver.rnr(&context),
+            incast::incast(&context),
+            stall::stall(&context),
+        ];
+        worst_first(findings)
+    }
+
+    /// The findings, the worst first. The summary lacks only them and the episodes.
+    pub(super) fn conclude(
+        self,
+        run: &RunSummary,
+        (directory, arrivals): (&Directory, &Arrivals),
+        episodes: &[Episode],
+        dropped: u64,
+    ) -> Vec<FindingRow> {
+        let context = Context {
+            run,
+            thresholds: &self.settings.thresholds,
+            directory,
+            episodes,
+            dropped,
+        };
+        worst_first([
+            self.receiver.fatal(),
+            self.loss.network(&context),
+            self.loss.timeout(&context),
+            self.receiver.rnr(&context),
+            self.pause.storm(&context),
+            incast::incast(&context),
+            stall::stall(&context),
+            incast::unfair(&context),
+            self.ecn.marks_without_cnp(&context),
+            self.cnp.ignored(&context),
+            self.cnp.pacing(&context),
+            class::cnp_class(&context),
+            self.class.mismatch(&context),
+            self.ecn.not_capable(&context),
+            self.path.entropy(&context),
+            self.path.spread(),
+            self.path.mtu(),
+            self.quality.icrc(&context),
+            self.loss.capture(&context),
+            self.quality.capture(&context),
+            self.ecn.working(&context, &arrivals.conclude(directory)),
+        ])
+    }
+}
+
+fn worst_first(findings: impl IntoIterator<Item = Option<FindingRow>>) -> Vec<FindingRow> {
+    let mut findings: Vec<FindingRow> = findings.into_iter().flatten().collect();
+    // Stable: of one severity they stay in the order of the rules.
+    findings.sort_by_key(|finding| core::cmp::Reverse(finding.severity));
+    findings
+}
+
+impl Rule {
+    /// A finding of this rule.
+    fn finding(
+        &self,
+        (severity, confidence): (Severity, Confidence),
+        summary: String,
+        evidence: Evidence,
+        next_step: &'static str,
+        first_time: Option<Nanos>,
+    ) -> FindingRow {
+        FindingRow {
+            id: self.id,
+            severity,
+            summary: summary.into(),
+            evidence,
+            confidence,
+            next_step: next_step.into(),
+            first_time,
+            concerns_shown: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

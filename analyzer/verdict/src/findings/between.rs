@@ -1,0 +1,158 @@
+//! Losses of flows that several taps saw: what is lost between two taps is a loss behind the first one and before the second one, and
+//! counts once. Each tap's own word counts only for what lies outside of all taps.
+
+use std::collections::{BTreeMap, HashMap};
+
+use roce_model::{FlowId, FlowRow, HopRow, Nanos, RunSummary, TapId};
+
+use super::worst::Worst;
+use crate::directory::name_of;
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Flows at taps of which losses are kept: some 10 MB.
+const MAX_CLAIMS: usize = 1 << 16;
+
+/// What one tap says of the losses of one flow.
+#[derive(Clone, Debug, Default)]
+struct Claim {
+    before: u64,
+    behind: u64,
+    /// The same of rows that count.
+    counted: [u64; 2],
+    name: String,
+}
+
+/// What all taps say.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Claims {
+    of: Map<(FlowId, TapId), Claim>,
+}
+
+/// Losses between two taps, whichever of them packets passed first.
+#[derive(Clone, Debug)]
+pub(super) struct Between {
+    pub(super) names: [String; 2],
+    pub(super) lost: u64,
+    /// The first one: when the tap before saw it, and its PSN.
+    pub(super) first: Option<(Nanos, u32)>,
+}
+
+/// All losses, each once.
+#[derive(Debug)]
+pub(super) struct LossTotals {
+    pub(super) before: u64,
+    pub(super) behind: u64,
+    pub(super) between: Vec<Between>,
+    /// Packets of a flow that lost some between two taps were asked for again.
+    pub(super) confirmed: bool,
+    pub(super) flows: Worst,
+}
+
+impl Claims {
+    /// A row of a flow at any tap.
+    pub(super) fn note(&mut self, row: &FlowRow) {
+        let before = row
+            .network_lost
+            .saturating_add(row.response_network_lost.unwrap_or_default());
+        let behind = row.lost_downstream.unwrap_or_default();
+        let key = (row.flow_id, row.tap);
+        if before == 0 && behind == 0 || self.of.len() >= MAX_CLAIMS && !self.of.contains_key(&key) {
+            return;
+        }
+        let claim = self.of.entry(key).or_default();
+        add(&mut claim.before, before);
+        add(&mut claim.behind, behind);
+        if row.counted {
+            add(&mut claim.counted[0], before);
+            add(&mut claim.counted[1], behind);
+        }
+        if claim.name.is_empty() {
+            claim.name = name_of(row);
+        }
+    }
+
+    /// All losses of a run in which taps saw the same flows. `sums`: what rows that count say was lost before and behind their taps;
+    /// `name` gives the name of a flow.
+    pub(super) fn tell(
+        &self,
+        run: &RunSummary,
+        sums: [u64; 2],
+        name: impl Fn(TapId, FlowId) -> String,
+    ) -> LossTotals {
+        let mut hops: BTreeMap<FlowId, Vec<&HopRow>> = BTreeMap::new();
+        for hop in &run.hops {
+            hops.entry(hop.flow_id).or_default().push(hop);
+        }
+        let [mut before, mut behind] = sums;
+        let mut flows = Worst::default();
+        for ((flow, _), claim) in &self.of {
+            if hops.contains_key(flow) {
+                before = before.saturating_sub(claim.counted[0]);
+                behind = behind.saturating_sub(claim.counted[1]);
+            } else if claim.counted != [0, 0] {
+                let [before, behind] = claim.counted;
+                flows.add(before.saturating_add(behind), || claim.name.clone());
+            }
+        }
+        let mut pairs: BTreeMap<[TapId; 2], Between> = BTreeMap::new();
+        let mut confirmed = false;
+        for (flow, hops) in hops {
+            let claim = |tap: Option<TapId>| tap.and_then(|tap| self.of.get(&(flow, tap)));
+            let is_entered = |tap: TapId| hops.iter().any(|hop| hop.to_tap == tap);
+            let is_left = |tap: TapId| hops.iter().any(|hop| hop.from_tap == tap);
+            let first = hops.iter().map(|hop| hop.from_tap).find(|tap| !is_entered(*tap));
+            let last = hops.iter().map(|hop| hop.to_tap).find(|tap| !is_left(*tap));
+            let outside = [
+                claim(first).map_or(0, |claim| claim.before),
+                claim(last).map_or(0, |claim| claim.behind),
+            ];
+            add(&mut before, outside[0]);
+            add(&mut behind, outside[1]);
+            let between = hops.iter().map(|hop| hop.lost);
+            let all = between.chain(outside).fold(0, u64::saturating_add);
+            if let (true, Some(hop)) = (all > 0, hops.first()) {
+                flows.add(all, || name(hop.from_tap, flow));
+            }
+            let is_missed = hops.iter().flat_map(|hop| [hop.from_tap, hop.to_tap]);
+            let is_missed = is_missed.map(Some).any(|tap| claim(tap).is_some());
+            confirmed |= is_missed && hops.iter().any(|hop| hop.lost > 0);
+            for hop in hops.iter().filter(|hop| hop.lost > 0) {
+                let mut taps = [hop.from_tap, hop.to_tap];
+                taps.sort_unstable_by_key(|tap| run.order_of_tap(*tap));
+                let pair = pairs.entry(taps).or_insert_with(|| Between {
+                    names: taps.map(|tap| run.name_of_tap(tap)),
+                    lost: 0,
+                    first: None,
+                });
+                add(&mut pair.lost, hop.lost);
+                let first = hop.first_lost_time.zip(hop.first_lost_psn);
+                pair.first = match (pair.first, first) {
+                    (Some(one), Some(other)) => Some(one.min(other)),
+                    (one, other) => one.or(other),
+                };
+            }
+        }
+        let mut between: Vec<([TapId; 2], Between)> = pairs.into_iter().collect();
+        between.sort_by_key(|(taps, _)| taps.map(|tap| run.order_of_tap(tap)));
+        LossTotals {
+            before,
+            behind,
+            between: between.into_iter().map(|(_, between)| between).collect(),
+            confirmed,
+            flows,
+        }
+    }
+}
+
+impl LossTotals {
+    /// All of it.
+    pub(super) fn lost(&self) -> u64 {
+        let between = self.between.iter().map(|between| between.lost);
+        between.fold(self.before.saturating_add(self.behind), u64::saturating_add)
+    }
+}
+
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}

@@ -1,0 +1,220 @@
+//! Findings about traffic classes: CNPs that queue with the data they are to slow, and data that changes its class.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use roce_model::{Address, Confidence, Evidence, FindingRow, FlowRow, Nanos, Severity, TapId};
+
+use super::super::directory::name_of;
+use super::super::numbers::counted;
+use super::super::thresholds::Thresholds;
+use super::rule::{Context, Rule};
+use super::worst::Worst;
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+pub(super) const CNP_CLASS: Rule = Rule {
+    id: "cnp.class",
+    title: "CNPs have no class of their own",
+    meaning: "Congestion notifications with the data's DSCP wait in the queues that they are to empty; with none (DSCP 0) \
+              beside classed data they travel as best effort and are the first to be dropped.",
+    method: "For each queue pair that CNPs slow: the DSCP of the first CNP, against the DSCP of the data between the same \
+             hosts. CNPs whose 802.1Q priority differs from the data's are fine.",
+    source: "CNP_DSCP = 48 and CNP_802P_PRIO = 6 in published dumps of mlxconfig; the DCQCN paper (SIGCOMM 2015) \
+             sends CNPs with high priority.",
+    thresholds: &[],
+    severity: Severity::Info,
+    otherwise: "warning when they carry DSCP 0 and the data another",
+    confidence: "high: the packets carry the class",
+};
+
+pub(super) const DSCP_MISMATCH: Rule = Rule {
+    id: "dscp.mismatch",
+    title: "data of one connection travels in different classes",
+    meaning: "The two directions of a connection, or one flow over time, use different DSCPs or 802.1Q priorities: one of \
+              them misses the lossless queue, its ECN marking or its pause.",
+    method: "Paired flows with at least least_data_packets data packets each way whose most frequent DSCP or priority \
+             differs, and flows of as many data packets with more than one DSCP. ACKs and CNPs are left out: adapters \
+             can force theirs.",
+    source: "RFC 2474 (DSCP), IEEE 802.1Q (priority); lossless queues are chosen by either of them.",
+    thresholds: &["least_data_packets"],
+    severity: Severity::Warning,
+    otherwise: "",
+    confidence: "high: the packets carry the class",
+};
+
+/// The class of data.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    dscp: u8,
+    priority: Option<u8>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ClassTally {
+    changing: Worst,
+    first: Option<Nanos>,
+}
+
+impl ClassTally {
+    pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
+        if row.dscp_values > 1 && row.data_packets >= thresholds.least_data_packets {
+            self.changing.add(row.data_packets, || name_of(row));
+            self.first = Some(
+                self.first
+                    .map_or(row.first_time, |first| first.min(row.first_time)),
+            );
+        }
+    }
+
+    pub(super) fn mismatch(&self, context: &Context<'_>) -> Option<FindingRow> {
+        let least = context.thresholds.least_data_packets.max(1);
+        let directory = context.directory;
+        let mut pairs = Vec::new();
+        for (tap, flow, party) in directory.flows() {
+            let Some(peer) = party.peer.filter(|peer| flow < *peer) else {
+                continue;
+            };
+            let Some(other) = directory.party(tap, peer) else {
+                continue;
+            };
+            let enough = party.data_packets >= least && other.data_packets >= least;
+            let counts = party.counted || other.counted;
+            let differs = |one: Option<u8>, two: Option<u8>| one.is_some() && two.is_some() && one != two;
+            let differ = differs(party.dscp, other.dscp) || differs(party.pcp, other.pcp);
+            if enough && counts && differ {
+                let class = |party: &super::super::directory::Party| {
+                    let dscp = party.dscp.map_or_else(String::new, |dscp| format!("DSCP {dscp}"));
+                    let pcp = party
+                        .pcp
+                        .map_or_else(String::new, |pcp| format!(" priority {pcp}"));
+                    format!("{dscp}{pcp}").trim_start().to_owned()
+                };
+                let name = format!("{} with {}, back with {}", party, class(party), class(other));
+                pairs.push((party.data_packets.saturating_add(other.data_packets), name));
+            }
+        }
+        if pairs.is_empty() && self.changing.all() == 0 {
+            return None;
+        }
+        pairs.sort();
+        let mut worst = Worst::default();
+        for (packets, name) in pairs {
+            worst.add(packets, || name);
+        }
+        let mut evidence = Evidence::default();
+        let mut parts = Vec::new();
+        if worst.all() > 0 {
+            evidence
+                .count("connections", worst.all())
+                .text("directions", worst.names());
+            let connections = counted(worst.all(), "connection");
+            parts.push(format!(
+                "the directions of {connections} differ in class: {}",
+                worst.name()
+            ));
+        }
+        if self.changing.all() > 0 {
+            evidence
+                .count("flows", self.changing.all())
+                .text("changing", self.changing.names());
+            let flows = counted(self.changing.all(), "flow");
+            parts.push(format!("{flows} changed the DSCP: {}", self.changing.names()));
+        }
+        Some(DSCP_MISMATCH.finding(
+            (Severity::Warning, Confidence::High),
+            parts.join("; "),
+            evidence,
+            "Compare the traffic class of the queue pairs at both ends, and the DSCP maps of the switches between them.",
+            self.first,
+        ))
+    }
+}
+
+pub(super) fn cnp_class(context: &Context<'_>) -> Option<FindingRow> {
+    // The data's class by tap, sender and receiver, where CNPs went from receiver to sender.
+    let mut classes: Map<(TapId, Address, Address), Option<Class>> = Map::default();
+    for cnp in &context.run.cnp_receivers {
+        classes.insert((cnp.tap, cnp.destination, cnp.source), None);
+    }
+    if classes.is_empty() {
+        return None;
+    }
+    // The flow of the most data packets decides, and of equal ones the lowest DSCP.
+    let mut most: Map<(TapId, Address, Address), (u64, Reverse<u8>)> = Map::default();
+    for (tap, _, party) in context.directory.flows() {
+        let key = (tap, party.source, party.destination);
+        if let Some(class) = classes.get_mut(&key)
+            && let Some(dscp) = party.dscp.filter(|_| party.data_packets > 0)
+            && most
+                .get(&key)
+                .is_none_or(|most| (party.data_packets, Reverse(dscp)) > *most)
+        {
+            *class = Some(Class {
+                dscp,
+                priority: party.pcp,
+            });
+            most.insert(key, (party.data_packets, Reverse(dscp)));
+        }
+    }
+    let (mut none, mut shared) = (Worst::default(), Worst::default());
+    let mut first: Option<Nanos> = None;
+    for cnp in &context.run.cnp_receivers {
+        let class = classes
+            .get(&(cnp.tap, cnp.destination, cnp.source))
+            .copied()
+            .flatten();
+        let (Some(dscp), Some(Class { dscp: data, priority })) = (cnp.dscp, class) else {
+            continue;
+        };
+        let own_priority = cnp.pcp.is_some() && priority.is_some() && cnp.pcp != priority;
+        let kind = match dscp {
+            _ if own_priority => continue,
+            dscp if dscp == data => &mut shared,
+            0 => &mut none,
+            _ => continue,
+        };
+        kind.add(cnp.cnp, || {
+            format!("{} to {} (data DSCP {data})", cnp.source, cnp.destination)
+        });
+        first = Some(first.map_or(cnp.first_time, |first| first.min(cnp.first_time)));
+    }
+    let mut evidence = Evidence::default();
+    let mut parts = Vec::new();
+    if none.all() > 0 {
+        evidence
+            .count("cnp_without_class", none.sum())
+            .text("without_class", none.names());
+        parts.push(format!(
+            "{} with DSCP 0, {}",
+            counted(none.sum(), "CNP"),
+            none.name()
+        ));
+    }
+    if shared.all() > 0 {
+        evidence
+            .count("cnp_with_data", shared.sum())
+            .text("with_data", shared.names());
+        parts.push(format!(
+            "{} in the class of the data, {}",
+            counted(shared.sum(), "CNP"),
+            shared.name()
+        ));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let severity = if none.all() > 0 {
+        Severity::Warning
+    } else {
+        Severity::Info
+    };
+    Some(CNP_CLASS.finding(
+        (severity, Confidence::High),
+        parts.join("; "),
+        evidence,
+        "Give CNPs a DSCP and a strict-priority queue of their own (cnp_dscp and cnp_802p_prio at the receiver, 48 and 6 \
+         by default).",
+        first,
+    ))
+}

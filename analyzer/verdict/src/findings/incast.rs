@@ -1,0 +1,192 @@
+//! Findings about many senders to one destination, and about how the way there was shared.
+
+use std::collections::HashMap;
+
+use roce_model::{Address, Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity};
+
+use super::super::episodes::Episode;
+use super::super::numbers::{counted, percent};
+use super::rule::{Context, Rule};
+use super::worst::Worst;
+
+pub(super) const INCAST: Rule = Rule {
+    id: "incast",
+    title: "many senders at once into one destination",
+    meaning: "Several hosts send to one at the same time and its last link cannot take it: the queue before it fills, and \
+              packets are marked, paused or dropped.",
+    method: "Episodes of the kind incast: bins in which at least incast_senders hosts send payload to one destination \
+             at the same time (a host goes on sending for 200 us after a packet), with CE, CNPs, losses or pauses.",
+    source: "DCQCN (SIGCOMM 2015) and HPCC (SIGCOMM 2019) measure it as the hard case of RoCE.",
+    thresholds: &["incast_senders", "incast_long", "episode_quiet", "absorbed_share"],
+    severity: Severity::Info,
+    otherwise: "warning when packets were lost or flows paused meanwhile, or, unless the confidence is low, when the incasts lasted incast_long in all",
+    confidence: "high with at least 10 marked packets while the senders' traffic overlaps; medium with fewer marks, or with CNPs or pauses only; low with losses only",
+};
+
+pub(super) const UNFAIR: Rule = Rule {
+    id: "unfair",
+    title: "flows into one destination get unequal shares",
+    meaning: "Of flows that compete for one destination some get far less than others, longer than rates need to settle.",
+    method: "In incast and ecn episodes of at least unfair_bins bins: Jain's index of the payload of the flows that sent in \
+             at least half as many bins as the most active one, when there are at least three, against jain_least.",
+    source: "Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984.",
+    thresholds: &["jain_least", "jain_warning", "unfair_bins", "least_data_packets"],
+    severity: Severity::Info,
+    otherwise: "warning below jain_warning",
+    confidence: "medium: the shares are counted, but a flow may have had less to send",
+};
+
+/// Flows that an index of fairness is worth computing of.
+const MIN_FLOWS: usize = 3;
+
+/// The incasts into one destination.
+#[derive(Default)]
+struct Into {
+    episodes: u64,
+    lasted: u64,
+    senders: u32,
+}
+
+pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
+    let mut into: HashMap<Option<Address>, Into, foldhash::fast::RandomState> = HashMap::default();
+    let (mut episodes, mut lasted, mut ce, mut cnp, mut lost, mut paused) =
+        (0u64, 0u64, 0u64, 0u64, 0u64, false);
+    let mut worst: Option<&Episode> = None;
+    let mut peak: Option<f64> = None;
+    let mut sure = Confidence::Low;
+    for episode in context.distinct(EpisodeKind::Incast) {
+        let row = &episode.row;
+        let length = row.end.since(row.start).0;
+        let to = into.entry(row.destination).or_default();
+        to.episodes += 1;
+        to.lasted = to.lasted.saturating_add(length);
+        to.senders = to.senders.max(row.senders_max);
+        episodes += 1;
+        lasted = lasted.saturating_add(length);
+        ce = ce.saturating_add(row.ce);
+        cnp = cnp.saturating_add(row.cnp);
+        lost = lost.saturating_add(row.lost);
+        paused |= episode.facts.sum.pause_ns > 0;
+        peak = match (peak, row.ce_share_peak) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+        sure = match (sure, row.confidence) {
+            (Confidence::High, _) | (_, Confidence::High) => Confidence::High,
+            (Confidence::Medium, _) | (_, Confidence::Medium) => Confidence::Medium,
+            _ => Confidence::Low,
+        };
+        if worst.is_none_or(|worst| (worst.row.senders_max, worst.row.ce) < (row.senders_max, row.ce)) {
+            worst = Some(episode);
+        }
+    }
+    let worst = &worst?.row;
+    let mut sorted: Vec<_> = into.into_iter().collect();
+    sorted.sort_by_key(|(to, _)| *to);
+    let mut destinations = Worst::default();
+    for (to, of) in sorted {
+        let name = to.map_or_else(|| "unknown".to_owned(), |to| to.to_string());
+        destinations.add(of.lasted, || {
+            let times = counted(of.episodes, "episode");
+            format!(
+                "{name} ({times}, up to {} senders, {})",
+                of.senders,
+                Nanos(of.lasted)
+            )
+        });
+    }
+    let mut evidence = Evidence::default();
+    evidence
+        .count("episodes", episodes)
+        .count("senders_max", worst.senders_max.into())
+        .count("lasted_ns", lasted)
+        .count("ce", ce)
+        .count("cnp", cnp)
+        .count("lost", lost);
+    if let Some(peak) = peak {
+        evidence.number("ce_share_peak", peak);
+    }
+    evidence.text("destinations", destinations.names());
+    let long = lasted >= context.thresholds.incast_long.0;
+    // Senders that overlap, without a mark, a loss or a pause, may well fit into the link.
+    let severity = if lost > 0 || paused || long && sure != Confidence::Low {
+        Severity::Warning
+    } else {
+        Severity::Info
+    };
+    let marked = peak.filter(|peak| *peak > 0.0);
+    let marked = marked.map_or_else(String::new, |peak| format!(", up to {} marked", percent(peak)));
+    let dropped = if lost > 0 {
+        format!(", {} lost", counted(lost, "packet"))
+    } else {
+        String::new()
+    };
+    Some(INCAST.finding(
+        (severity, sure),
+        format!(
+            "{}{marked}{dropped}; {} in {} to {}",
+            worst.cause,
+            Nanos(lasted),
+            counted(episodes, "episode"),
+            counted(destinations.all(), "destination")
+        ),
+        evidence,
+        "Look at the episodes for the senders and the time; spread the senders in time or over more receivers, and check \
+         the marking thresholds of the switch port to the destination.",
+        context.first(&[EpisodeKind::Incast]),
+    ))
+}
+
+pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
+    let thresholds = context.thresholds;
+    let judged = [EpisodeKind::Incast, EpisodeKind::Ecn]
+        .into_iter()
+        .flat_map(|kind| context.distinct(kind))
+        .filter(|episode| {
+            episode.facts.bins >= thresholds.unfair_bins
+                && episode.facts.steady >= MIN_FLOWS
+                && episode.row.data_packets >= thresholds.least_data_packets
+        })
+        .filter_map(|episode| Some((episode.facts.jain_steady?, episode)))
+        .filter(|(jain, _)| *jain < thresholds.jain_least);
+    let mut episodes = 0u64;
+    let mut least: Option<(f64, &Episode)> = None;
+    let mut first: Option<Nanos> = None;
+    for (jain, episode) in judged {
+        episodes += 1;
+        first = Some(first.map_or(episode.row.start, |first| first.min(episode.row.start)));
+        if least.is_none_or(|(least, _)| jain < least) {
+            least = Some((jain, episode));
+        }
+    }
+    let (jain, episode) = least?;
+    let to = episode
+        .row
+        .destination
+        .map_or_else(|| "one destination".to_owned(), |to| to.to_string());
+    let mut evidence = Evidence::default();
+    evidence
+        .count("episodes", episodes)
+        .number("jain", jain)
+        .count("flows", episode.facts.steady as u64)
+        .count("episode", episode.row.episode.into())
+        .text("aggressors", episode.row.aggressors.clone())
+        .text("victims", episode.row.victims.clone());
+    let severity = if jain < thresholds.jain_warning {
+        Severity::Warning
+    } else {
+        Severity::Info
+    };
+    Some(UNFAIR.finding(
+        (severity, Confidence::Medium),
+        format!(
+            "{} into {to} shared it with a Jain's index of {jain:.2} for {}; {} in all",
+            counted(episode.facts.steady as u64, "flow"),
+            episode.row.end.since(episode.row.start),
+            counted(episodes, "such episode"),
+        ),
+        evidence,
+        "Compare what the slow and the fast flows have in common: path, adapter, congestion control, message size.",
+        first,
+    ))
+}

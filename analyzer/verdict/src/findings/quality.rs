@@ -1,0 +1,255 @@
+//! Findings about the evidence itself: checksums that are wrong, and what the capture could not show.
+
+use std::collections::HashMap;
+
+use roce_model::{Confidence, Evidence, FindingRow, FlowRow, Nanos, RunSummary, Severity, TapId, TapRow};
+
+use super::super::directory::name_of;
+use super::super::numbers::{counted, percent, reaches, share};
+use super::rule::{Context, Rule};
+use super::worst::Worst;
+
+/// Taps that are kept at most.
+const MAX_TAPS: usize = 1 << 12;
+/// Coarser stamps than this cannot order the packets of a fast link: at 100 Gb/s ten full ones come in a microsecond.
+const COARSE_STAMPS: u64 = 1_000;
+/// Copies from which on it is said that a tap shows packets twice, if they are a third of its packets and more: at least half of what
+/// is no copy came twice.
+const MIN_COPIES: u64 = 16;
+/// Rows of the timeline still change for this time; what is stamped out of order by more comes in parts.
+const DISORDER: Nanos = Nanos(10_000_000);
+
+pub(super) const ICRC: Rule = Rule {
+    id: "icrc.bad",
+    title: "packets with a wrong ICRC",
+    meaning: "The invariant CRC, which is to hold from adapter to adapter, does not fit: something on the way changed the \
+              packet behind the links' own checksums, and the receiver drops it silently.",
+    method: "Packets captured whole (others cannot be checked) whose ICRC is wrong. A share over icrc_systematic comes from \
+             how the packets were captured or rewritten, not from corruption.",
+    source: "IBTA 7.8.1 and annex A17.3.3 (ICRC of RoCEv2).",
+    thresholds: &["icrc_systematic"],
+    severity: Severity::Warning,
+    otherwise: "info over icrc_systematic",
+    confidence: "high: the checksum is computed; low over icrc_systematic, where the way of capturing explains it better",
+};
+
+pub(super) const CAPTURE: Rule = Rule {
+    id: "capture.quality",
+    title: "what the capture could not show",
+    meaning: "The capture itself has gaps or limits, and other results are less certain by them.",
+    method: "Records that the capture, the kernel or a mirror lost; headers cut by the snaplen; frames that were not in the \
+             order of their stamps (they are sorted over 1 ms before anything is counted); stamps out of order by more than 10 ms, \
+             or coarser than 1 us, as the file states or as several frames in a row with one stamp show; mirrors that show packets twice (copies are dropped); taps with data in one direction only; inputs that ended early; flows and \
+             episodes for which there was no room.",
+    source: "pcapng ISB and EPB options, ERSPAN sequence numbers; all headers of RoCEv2 end within 96 bytes.",
+    thresholds: &["least_data_packets"],
+    severity: Severity::Info,
+    otherwise: "",
+    confidence: "high: the capture states it, shows it or lacks it",
+};
+
+/// What a tap saw of requests and answers.
+#[derive(Debug, Default)]
+struct Deliveries {
+    data: u64,
+    answers: u64,
+    paired: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct QualityTally {
+    icrc: Worst,
+    icrc_first: Option<Nanos>,
+    ways: HashMap<TapId, Deliveries, foldhash::fast::RandomState>,
+}
+
+impl QualityTally {
+    pub(super) fn flow(&mut self, row: &FlowRow) {
+        if row.icrc_bad > 0 {
+            self.icrc.add(row.icrc_bad, || name_of(row));
+            self.icrc_first = Some(
+                self.icrc_first
+                    .map_or(row.first_time, |first| first.min(row.first_time)),
+            );
+        }
+        if matches!(row.service, "RC" | "XRC")
+            && (self.ways.len() < MAX_TAPS || self.ways.contains_key(&row.tap))
+        {
+            let ways = self.ways.entry(row.tap).or_default();
+            ways.data = ways.data.saturating_add(row.data_packets);
+            let answers = [row.acks, row.naks, row.rnr_naks, row.read_requests, row.atomics];
+            ways.answers = answers.into_iter().fold(ways.answers, u64::saturating_add);
+            ways.paired |= row.peer_flow_id.is_some();
+        }
+    }
+
+    pub(super) fn icrc(&self, context: &Context<'_>) -> Option<FindingRow> {
+        let (checked, bad) = (context.run.totals.icrc_checked, context.run.totals.icrc_bad);
+        if bad == 0 {
+            return None;
+        }
+        let of_checked = share(bad, checked).unwrap_or(1.0);
+        let systematic = reaches(bad, checked.max(bad), context.thresholds.icrc_systematic);
+        let mut evidence = Evidence::default();
+        evidence
+            .count("icrc_bad", bad)
+            .count("icrc_checked", checked)
+            .text("worst", self.icrc.list());
+        let (verdict, next_step) = if systematic {
+            (
+                (Severity::Info, Confidence::Low),
+                "Check where the capture was taken (before the adapter fills in the ICRC?) and whether something on the way \
+                 rewrites addresses or ports.",
+            )
+        } else {
+            (
+                (Severity::Warning, Confidence::High),
+                "Compare with the receivers' counters of ICRC errors, and look for the link or device that all affected \
+                 flows share.",
+            )
+        };
+        Some(ICRC.finding(
+            verdict,
+            format!(
+                "{} of {} checked have a wrong ICRC ({})",
+                counted(bad, "packet"),
+                checked.max(bad),
+                percent(of_checked)
+            ),
+            evidence,
+            next_step,
+            self.icrc_first,
+        ))
+    }
+
+    pub(super) fn capture(&self, context: &Context<'_>) -> Option<FindingRow> {
+        let mut evidence = Evidence::default();
+        let mut parts = Vec::new();
+        let run = context.run;
+        let sum = |of: fn(&roce_model::TapRow) -> u64| run.taps.iter().map(of).fold(0, u64::saturating_add);
+        let mut note = |name: &'static str, count: u64, words: String| {
+            if count > 0 {
+                evidence.count(name, count);
+                parts.push(words);
+            }
+        };
+        let lost = run.totals.frames_lost.max(sum(|tap| tap.frames_lost));
+        note(
+            "frames_lost",
+            lost,
+            format!("{} lost by the capture", counted(lost, "record")),
+        );
+        let mirror = sum(|tap| tap.mirror_lost);
+        note(
+            "mirror_lost",
+            mirror,
+            format!("{} lost by a mirror", counted(mirror, "frame")),
+        );
+        let cut = run.totals.cut_by_snaplen;
+        note(
+            "cut_by_snaplen",
+            cut,
+            format!("the snaplen cut headers of {}", counted(cut, "packet")),
+        );
+        let disordered = run.taps.iter().filter(|tap| tap.out_of_order_max_ns > DISORDER.0);
+        let back = disordered
+            .map(|tap| tap.out_of_order_max_ns)
+            .max()
+            .unwrap_or_default();
+        note(
+            "out_of_order_max_ns",
+            back,
+            format!("stamps step back by up to {}", Nanos(back)),
+        );
+        repaired(run, &mut note);
+        let coarse = run
+            .taps
+            .iter()
+            .map(|tap| tap.stamp_quantum_ns)
+            .filter(|quantum| *quantum > COARSE_STAMPS);
+        let coarse = coarse.max().unwrap_or_default();
+        note(
+            "stamp_quantum_ns",
+            coarse,
+            format!("stamps have a resolution of {}", Nanos(coarse)),
+        );
+        let one_sided = self.one_sided(context.thresholds.least_data_packets.max(1));
+        note(
+            "taps_one_sided",
+            one_sided,
+            format!(
+                "{} saw one direction only: no ACK was captured",
+                counted(one_sided, "tap")
+            ),
+        );
+        let ended = run
+            .inputs
+            .iter()
+            .filter(|input| input.truncated || input.error.is_some())
+            .count() as u64;
+        note(
+            "inputs_ended_early",
+            ended,
+            format!("{} ended early", counted(ended, "input")),
+        );
+        let evicted = run.totals.evicted;
+        note(
+            "evicted",
+            evicted,
+            format!("{} closed early for --max-flows", counted(evicted, "flow")),
+        );
+        let dropped = context.dropped;
+        note(
+            "episodes_dropped",
+            dropped,
+            format!("{} found no room", counted(dropped, "episode")),
+        );
+        if parts.is_empty() {
+            return None;
+        }
+        Some(CAPTURE.finding(
+            (Severity::Info, Confidence::High),
+            parts.join("; "),
+            evidence,
+            "Capture again with a snaplen of at least 96 bytes, a larger buffer, and both directions, before trusting what \
+             rests on the missing packets.",
+            run.taps.iter().filter_map(|tap| tap.sorted_first_time).min(),
+        ))
+    }
+
+    fn one_sided(&self, least: u64) -> u64 {
+        let taps = self.ways.values();
+        taps.filter(|ways| ways.data >= least && ways.answers == 0 && !ways.paired)
+            .count() as u64
+    }
+}
+
+/// What was wrong with captures and put right: records out of order, and packets that came twice.
+fn repaired(run: &RunSummary, note: &mut impl FnMut(&'static str, u64, String)) {
+    let sum = |of: fn(&TapRow) -> u64| run.taps.iter().map(of).fold(0, u64::saturating_add);
+    let sorted = sum(|tap| tap.sorted_frames);
+    let furthest = run.taps.iter().map(|tap| tap.sorted_max_ns).max();
+    note(
+        "sorted_frames",
+        sorted,
+        format!(
+            "the capture was not in the order of its stamps: {} stood up to {} behind later ones, and were put in order",
+            counted(sorted, "frame"),
+            Nanos(furthest.unwrap_or_default())
+        ),
+    );
+    let too_late = sum(|tap| tap.sorted_too_late);
+    note(
+        "sorted_too_late",
+        too_late,
+        format!("{} came too late for that", counted(too_late, "frame")),
+    );
+    let is_doubled = |tap: &&TapRow| tap.copies >= MIN_COPIES && tap.copies >= tap.roce_packets / 3;
+    let copies = run.taps.iter().filter(is_doubled).map(|tap| tap.copies);
+    let copies = copies.fold(0, u64::saturating_add);
+    note(
+        "copies",
+        copies,
+        format!("a mirror shows packets twice: {copies} of them were dropped"),
+    );
+}

@@ -1,0 +1,89 @@
+//! A rule, and the context that all rules conclude from.
+
+use roce_model::{EpisodeKind, FlowId, HopRow, Nanos, RunSummary, Severity, TapId};
+
+use crate::directory::Directory;
+use crate::episodes::Episode;
+use crate::thresholds::Thresholds;
+
+/// One rule: what `--explain` tells of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rule {
+    /// Its id, the same as in [`FindingRow::id`].
+    pub id: &'static str,
+    /// It in a few words.
+    pub title: &'static str,
+    /// What it means when it fires.
+    pub meaning: &'static str,
+    /// How it is computed.
+    pub method: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// The names of its thresholds.
+    pub thresholds: &'static [&'static str],
+    /// Its severity, as a rule.
+    pub severity: Severity,
+    /// When the severity is another one; empty if never.
+    pub otherwise: &'static str,
+    /// What evidence earns which confidence.
+    pub confidence: &'static str,
+}
+
+/// What all rules conclude from, besides what each gathered.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) run: &'a RunSummary,
+    pub(super) thresholds: &'a Thresholds,
+    pub(super) directory: &'a Directory,
+    pub(super) episodes: &'a [Episode],
+    /// Episodes that found no room.
+    pub(super) dropped: u64,
+}
+
+impl Context<'_> {
+    /// The episodes of a kind, each once: of those that two taps saw, the one whose flows count.
+    pub(super) fn distinct(&self, kind: EpisodeKind) -> impl Iterator<Item = &Episode> {
+        self.episodes.iter().filter(move |episode| {
+            episode.row.kind == kind && (episode.counted || !self.seen_elsewhere(episode))
+        })
+    }
+
+    /// True if another tap has the same episode, and is the one to tell it.
+    pub(super) fn seen_elsewhere(&self, episode: &Episode) -> bool {
+        let row = &episode.row;
+        self.episodes
+            .iter()
+            .take_while(|other| other.row.start <= row.end)
+            .any(|other| {
+                other.row.kind == row.kind
+                    && other.row.tap != row.tap
+                    && other.row.destination == row.destination
+                    && other.row.end >= row.start
+                    && (other.counted || other.row.tap < row.tap)
+            })
+    }
+
+    /// The resolution of a tap's stamps, in ns.
+    pub(super) fn quantum(&self, tap: TapId) -> u64 {
+        let taps = self.run.taps.iter().filter(|row| row.tap == tap);
+        taps.map(|row| row.stamp_quantum_ns).max().unwrap_or_default()
+    }
+
+    /// True if a flow's packets pass this tap first, and others that saw the same packets later.
+    pub(super) fn is_first_on_way(&self, tap: TapId, flow: FlowId) -> bool {
+        let mut hops = self.run.hops.iter().filter(|hop| hop.flow_id == flow);
+        let before = |hop: &HopRow| hop.to_tap == tap && hop.matched > 0;
+        let behind = |hop: &HopRow| hop.from_tap == tap && hop.matched > 0;
+        let is_first = hops.clone().any(behind);
+        is_first && !hops.any(before)
+    }
+
+    /// When the first episode of these kinds began.
+    pub(super) fn first(&self, kinds: &[EpisodeKind]) -> Option<Nanos> {
+        let begun = self
+            .episodes
+            .iter()
+            .filter(|episode| kinds.contains(&episode.row.kind));
+        begun.map(|episode| episode.row.start).min()
+    }
+}

@@ -1,0 +1,120 @@
+//! The finding about flows that stand still in the middle of a message.
+
+use roce_model::{Confidence, EpisodeKind, Evidence, FindingRow, Nanos, Severity, Span};
+
+use super::super::episodes::Episode;
+use super::super::numbers::counted;
+use super::rule::{Context, Rule};
+use super::worst::Worst;
+
+pub(super) const STALL: Rule = Rule {
+    id: "stall",
+    title: "flows stood still in the middle of a message",
+    meaning: "A message was under way and no packet of it came for far longer than usual for the flow: lost packets and a \
+              timeout, a pause, or a sender that was not served. An idle application is none: between messages a flow may \
+              be silent.",
+    method: "Stall events (a silence inside a message, far beyond the flow's own pace) of at least stall_least, by \
+             destination; with the resend runs by timeout that ended them. Of low confidence at a tap that lost records.",
+    source: "The definition of the analysis; training steps wait for the slowest message.",
+    thresholds: &["stall_least", "stall_long"],
+    severity: Severity::Info,
+    otherwise: "warning when a timeout ended one of them, when packets to the same host were lost, refused or paused \
+                meanwhile, or when one lasted stall_long",
+    confidence: "high when a timeout ended every stall; medium when nothing captured says why; low at a tap that lost records",
+};
+
+/// True if something else that was captured explains a stall: losses on the way to the same host, a host without
+/// buffers, pauses.
+fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
+    let row = &stall.row;
+    context
+        .episodes
+        .iter()
+        .take_while(|other| other.row.start <= row.end)
+        .any(|other| {
+            let there = other.row.destination == row.destination;
+            let reason = match other.row.kind {
+                EpisodeKind::Loss | EpisodeKind::Rnr => there,
+                EpisodeKind::Pause => true,
+                _ => false,
+            };
+            reason && other.row.tap == row.tap && other.row.end >= row.start
+        })
+}
+
+/// The time that stalls took: of one flow with the length of the run beside it, of several in sum.
+pub(super) fn stood_still(context: &Context<'_>, sum: Nanos, flows: u64) -> String {
+    match context.run.span.map(Span::length) {
+        Some(length) if flows == 1 => format!("{sum} of {length}"),
+        None if flows == 1 => sum.to_string(),
+        _ => format!("{sum} in sum"),
+    }
+}
+
+pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
+    let mut worst = Worst::default();
+    let (mut flows, mut by_timeout, mut explained, mut lossy) = (0u64, 0u64, 0u64, false);
+    let mut first = None;
+    for episode in context.distinct(EpisodeKind::Stall) {
+        let Some(facts) = episode
+            .facts
+            .stall
+            .filter(|facts| facts.longest >= context.thresholds.stall_least)
+        else {
+            continue;
+        };
+        worst.add(facts.longest.0, || {
+            let name = context.directory.name(episode.row.tap, facts.flow);
+            format!("{name} for {}", facts.longest)
+        });
+        flows = flows.saturating_add(episode.facts.flows as u64);
+        by_timeout += u64::from(facts.by_timeout);
+        explained += u64::from(facts.by_timeout || has_reason(context, episode));
+        let taps = context.run.taps.iter().filter(|tap| tap.tap == episode.row.tap);
+        lossy |= taps
+            .map(|tap| tap.frames_lost.saturating_add(tap.mirror_lost))
+            .any(|lost| lost > 0);
+        first = Some(first.map_or(episode.row.start, |first: roce_model::Nanos| {
+            first.min(episode.row.start)
+        }));
+    }
+    if worst.all() == 0 {
+        return None;
+    }
+    let mut evidence = Evidence::default();
+    evidence
+        .count("stalls", worst.all())
+        .count("flows", flows)
+        .count("longest_ns", worst.most())
+        .count("ended_by_timeout", by_timeout)
+        .count("explained", explained)
+        .count("stood_still_ns", worst.sum())
+        .text("worst", worst.names());
+    let confidence = match (lossy, by_timeout) {
+        (true, _) => Confidence::Low,
+        (false, timeouts) if timeouts == worst.all() => Confidence::High,
+        (false, _) => Confidence::Medium,
+    };
+    let timeout = match by_timeout {
+        0 => String::new(),
+        times => format!(", {times} of them until a timeout"),
+    };
+    let severity = if explained > 0 || worst.most() >= context.thresholds.stall_long.0 {
+        Severity::Warning
+    } else {
+        Severity::Info
+    };
+    Some(STALL.finding(
+        (severity, confidence),
+        format!(
+            "{} in the middle of a message{timeout}; stood still for {}; the longest: {}",
+            counted(worst.all(), "stall"),
+            stood_still(context, Nanos(worst.sum()), flows),
+            worst.name()
+        ),
+        evidence,
+        "Look at what ended the longest stall: a resend run points to loss, a pause interval to PFC, neither to the sending \
+         host.",
+        first,
+    ))
+}

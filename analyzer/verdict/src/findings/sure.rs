@@ -1,0 +1,182 @@
+//! How sure a finding is, by what of it is proven, what is likely, and what something else may explain.
+
+use std::collections::HashMap;
+
+use roce_model::{Address, Confidence, FlowRow, TapId};
+
+/// Pairs of hosts that are kept at most.
+const MAX_HOST_PAIRS: usize = 1 << 16;
+
+/// Parts of a sum that a finding reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts {
+    /// What the packets prove.
+    pub(super) proven: u64,
+    /// What one explanation makes far more likely than others.
+    pub(super) likely: u64,
+    /// What reordering or duplicates may explain as well.
+    pub(super) doubtful: u64,
+}
+
+/// Flows of one way between two hosts at a tap, and whether packets overtake each other or come twice on it.
+#[derive(Clone, Copy, Debug, Default)]
+struct SureLosses {
+    parts: Parts,
+    disturbed: bool,
+}
+
+/// What a finding reports, by the way that the flows take. Flows between the same two hosts share their paths: where the packets of one
+/// overtake each other, the others' may have done so, too, unseen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sure {
+    ways: HashMap<(TapId, Address, Address), SureLosses, foldhash::fast::RandomState>,
+    /// What found no room.
+    others: Parts,
+}
+
+impl Sure {
+    /// Notes a flow that is reported or not.
+    pub(super) fn note(&mut self, row: &FlowRow) {
+        if is_disturbed(row)
+            && let Some(way) = self.way(row)
+        {
+            way.disturbed = true;
+        }
+    }
+
+    fn way(&mut self, row: &FlowRow) -> Option<&mut SureLosses> {
+        let key = (row.tap, row.source, row.destination);
+        (self.ways.len() < MAX_HOST_PAIRS || self.ways.contains_key(&key))
+            .then(|| self.ways.entry(key).or_default())
+    }
+
+    fn parts(&mut self, row: &FlowRow) -> &mut Parts {
+        let key = (row.tap, row.source, row.destination);
+        if self.ways.len() < MAX_HOST_PAIRS || self.ways.contains_key(&key) {
+            &mut self.ways.entry(key).or_default().parts
+        } else {
+            &mut self.others
+        }
+    }
+
+    /// Adds losses of a flow. Proven are those that the flow's row says are; of the others a NAK or a timer is the only sign.
+    pub(super) fn add_losses(&mut self, lost: u64, row: &FlowRow) {
+        let proven = row.losses_proven.min(lost);
+        let others = lost - proven;
+        let disturbed = is_disturbed(row);
+        let parts = self.parts(row);
+        parts.proven = parts.proven.saturating_add(proven);
+        let sum = if disturbed {
+            &mut parts.doubtful
+        } else {
+            &mut parts.likely
+        };
+        *sum = sum.saturating_add(others);
+    }
+
+    /// Adds what is said of a flow: proven, unless the flow's packets overtake each other or come twice. Then a packet behind the
+    /// highest can have another reason.
+    pub(super) fn add(&mut self, count: u64, row: &FlowRow) {
+        let disturbed = is_disturbed(row);
+        let parts = self.parts(row);
+        let sum = if disturbed {
+            &mut parts.doubtful
+        } else {
+            &mut parts.proven
+        };
+        *sum = sum.saturating_add(count);
+    }
+
+    /// All ways together: what is proven is only likely where packets of other flows overtake each other.
+    pub(super) fn sum(&self) -> Parts {
+        let mut sum = self.others;
+        for SureLosses { parts, disturbed } in self.ways.values() {
+            let (proven, likely) = if *disturbed {
+                (0, parts.proven.saturating_add(parts.likely))
+            } else {
+                (parts.proven, parts.likely)
+            };
+            sum.proven = sum.proven.saturating_add(proven);
+            sum.likely = sum.likely.saturating_add(likely);
+            sum.doubtful = sum.doubtful.saturating_add(parts.doubtful);
+        }
+        sum
+    }
+
+    /// High when something is proven, medium when something is likely, low when all is doubtful.
+    pub(super) fn confidence(&self) -> Confidence {
+        self.sum().confidence()
+    }
+}
+
+impl Parts {
+    fn confidence(self) -> Confidence {
+        match (self.proven, self.likely) {
+            (1.., _) => Confidence::High,
+            (_, 1..) => Confidence::Medium,
+            _ => Confidence::Low,
+        }
+    }
+}
+
+/// True if the flow's packets overtake each other or come twice.
+fn is_disturbed(row: &FlowRow) -> bool {
+    row.late > 0 || row.duplicates_network > 0 || row.unknown_packets > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_proven_loss_proves_that_there_are_losses() {
+        let parts = |proven, likely, doubtful| {
+            Parts {
+                proven,
+                likely,
+                doubtful,
+            }
+            .confidence()
+        };
+        assert_eq!(parts(1, 5, 5), Confidence::High);
+        assert_eq!(parts(0, 1, 5), Confidence::Medium);
+        assert_eq!(parts(0, 0, 1), Confidence::Low);
+    }
+
+    #[test]
+    fn late_packets_make_a_loss_doubtful() {
+        let mut sure = Sure::default();
+        let mut row = FlowRow {
+            losses_proven: 2,
+            ..FlowRow::default()
+        };
+        sure.note(&row);
+        sure.add_losses(3, &row);
+        let before = Parts {
+            proven: 2,
+            likely: 1,
+            doubtful: 0,
+        };
+        assert_eq!(sure.sum(), before);
+        // Another flow between these hosts has a late packet: its losses are doubtful, and nothing is proven there.
+        row.late = 1;
+        sure.note(&row);
+        sure.add_losses(5, &row);
+        let after = Parts {
+            proven: 0,
+            likely: 5,
+            doubtful: 3,
+        };
+        assert_eq!(sure.sum(), after);
+        sure.add(7, &row);
+        assert_eq!(sure.sum().doubtful, 10);
+        // A flow between other hosts stays as it is.
+        let elsewhere = FlowRow {
+            tap: TapId(1),
+            ..FlowRow::default()
+        };
+        sure.note(&elsewhere);
+        sure.add(1, &elsewhere);
+        assert_eq!((sure.sum().proven, sure.confidence()), (1, Confidence::High));
+    }
+}

@@ -1,0 +1,144 @@
+//! Each rule from rows made by hand: one run in which it fires, one near its threshold in which it does not. A flow is
+//! 1,000 data packets with ECT(0) of 1,024 bytes.
+
+mod anything;
+mod classes;
+mod congestion;
+mod evidence;
+mod losses;
+
+use roce_model::{
+    CnpReceiver, Confidence, EventKind, Fact, FindingRow, FlowRow, Nanos, Qpn, RunSummary, Severity, TapId,
+};
+
+use super::super::rows::{MS, TestRun, back, event, flow, host};
+use super::super::thresholds::Thresholds;
+use super::RULES;
+
+/// The run over these flows.
+fn run_of(rows: &[&FlowRow]) -> RunSummary {
+    let mut run = TestRun::new();
+    for row in rows {
+        run.closed(row);
+    }
+    run.conclude()
+}
+
+fn finding<'a>(run: &'a RunSummary, id: &str) -> Option<&'a FindingRow> {
+    assert!(RULES.iter().any(|rule| rule.id == id), "{id}");
+    run.findings.iter().find(|finding| finding.id == id)
+}
+
+fn fired<'a>(run: &'a RunSummary, id: &str) -> &'a FindingRow {
+    finding(run, id).unwrap_or_else(|| panic!("{id} did not fire: {:?}", run.findings))
+}
+
+fn count(finding: &FindingRow, name: &str) -> u64 {
+    match finding.evidence.0.iter().find(|(known, _)| *known == name) {
+        Some((_, Fact::Count(value))) => *value,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn number(finding: &FindingRow, name: &str) -> f64 {
+    match finding.evidence.0.iter().find(|(known, _)| *known == name) {
+        Some((_, Fact::Number(value))) => *value,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// CNPs from host `from` to host `to`.
+fn cnps(from: u8, to: u8, cnp: u64) -> CnpReceiver {
+    CnpReceiver {
+        tap: TapId(0),
+        source: host(from),
+        destination: host(to),
+        qpn: Qpn::new(7),
+        cnp,
+        dscp: Some(48),
+        pcp: None,
+        first_time: Nanos(MS),
+        last_time: Nanos(2 * MS),
+    }
+}
+
+#[test]
+fn every_rule_is_explained() {
+    for (at, rule) in RULES.iter().enumerate() {
+        assert!(
+            RULES[..at].iter().all(|other| other.id != rule.id),
+            "{} twice",
+            rule.id
+        );
+        for text in [rule.title, rule.meaning, rule.method, rule.source] {
+            assert!(!text.is_empty() && !text.contains("  "), "{}: {text}", rule.id);
+        }
+        // What earns which confidence begins with one of its words.
+        let known = Confidence::ALL
+            .iter()
+            .any(|word| rule.confidence.starts_with(word.name()));
+        assert!(
+            known && !rule.confidence.contains("  "),
+            "{}: {}",
+            rule.id,
+            rule.confidence
+        );
+        for name in rule.thresholds {
+            assert!(Thresholds::named(name).is_ok(), "{}: {name}", rule.id);
+        }
+    }
+    let used = |name: &str| RULES.iter().any(|rule| rule.thresholds.contains(&name));
+    for threshold in Thresholds::ALL {
+        assert!(used(threshold.name), "{} decides nothing", threshold.name);
+    }
+}
+
+#[test]
+fn clean_traffic_has_no_findings() {
+    let data = flow(1, 2);
+    let run = run_of(&[&data, &back(&data)]);
+    assert_eq!(run.findings, []);
+    assert_eq!(run_of(&[]).findings, [], "an empty run");
+}
+
+#[test]
+fn management_traffic_is_no_data() {
+    let mut connecting = flow(1, 2);
+    (connecting.destination_qpn, connecting.service) = (1, "UD");
+    (connecting.ect0, connecting.not_ect) = (0, 1_000);
+    (connecting.dscp_values, connecting.path_mtu) = (3, Some(256));
+    connecting.payload_bytes = 10_000_000;
+    assert_eq!(run_of(&[&connecting]).findings, []);
+}
+
+#[test]
+fn the_worst_come_first() {
+    let mut lossy = flow(1, 2);
+    (lossy.network_lost, lossy.not_ect, lossy.ect0) = (1, 1_000, 0);
+    let mut refused = back(&lossy);
+    refused.nak_remote_access = 1;
+    lossy.capture_lost = 1;
+    let run = run_of(&[&lossy, &refused]);
+    let seen: Vec<_> = run.findings.iter().map(|row| (row.severity, row.id)).collect();
+    assert_eq!(
+        seen,
+        [
+            (Severity::Critical, "nak.fatal"),
+            (Severity::Warning, "loss.network"),
+            (Severity::Warning, "ecn.not-capable"),
+            (Severity::Info, "loss.capture"),
+        ]
+    );
+}
+
+#[test]
+fn rows_that_are_not_counted_add_nothing() {
+    let mut data = flow(1, 2);
+    (data.network_lost, data.runs_timeout, data.capture_lost) = (5, 1, 1);
+    (data.not_ect, data.ect0, data.dscp_values, data.rnr_naks) = (1_000, 0, 2, 1);
+    data.counted = false;
+    // But what the capture lost is missing at this tap alone.
+    let run = run_of(&[&data]);
+    let seen: Vec<_> = run.findings.iter().map(|row| row.id).collect();
+    assert_eq!(seen, ["loss.capture"]);
+}

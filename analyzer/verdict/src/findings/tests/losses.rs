@@ -1,0 +1,301 @@
+//! Losses, timeouts, receivers that refuse, stalls.
+
+use roce_model::{Confidence, HopRow, Span, TapRow, TimelineRow};
+
+use super::*;
+
+#[test]
+fn one_packet_lost_in_the_network_is_a_warning() {
+    let mut data = flow(1, 2);
+    (data.network_lost, data.ambiguous) = (1, 3);
+    (data.retransmitted_bytes, data.wasted_bytes) = (4_096, 3_072);
+    let run = run_of(&[&data, &back(&data)]);
+    let lost = fired(&run, "loss.network");
+    assert_eq!(
+        (lost.severity, lost.confidence),
+        (Severity::Warning, Confidence::Medium)
+    );
+    data.losses_proven = 1;
+    let run = run_of(&[&data, &back(&data)]);
+    let lost = fired(&run, "loss.network");
+    assert_eq!(lost.confidence, Confidence::High);
+    assert_eq!(
+        lost.summary,
+        "the network lost 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB sent again, 3.07 kB of it wasted: \
+         10.0.0.1 > 10.0.0.2 QP 0x11"
+    );
+    assert_eq!(
+        (count(lost, "ambiguous"), count(lost, "data_packets")),
+        (3, 1_000)
+    );
+    data.network_lost = 0;
+    data.reordered = 5;
+    data.unresolved = 2;
+    assert!(finding(&run_of(&[&data]), "loss.network").is_none());
+}
+
+#[test]
+fn more_than_one_in_a_thousand_is_critical() {
+    // 100 of 100,000 are one in a thousand: not more.
+    let mut data = flow(1, 2);
+    (data.network_lost, data.data_packets) = (100, 100_000);
+    assert_eq!(
+        fired(&run_of(&[&data]), "loss.network").severity,
+        Severity::Warning
+    );
+    data.network_lost = 101;
+    assert_eq!(
+        fired(&run_of(&[&data]), "loss.network").severity,
+        Severity::Critical
+    );
+    // A large share of few.
+    (data.network_lost, data.data_packets) = (99, 1_000);
+    assert_eq!(
+        fired(&run_of(&[&data]), "loss.network").severity,
+        Severity::Warning
+    );
+}
+
+#[test]
+fn where_packets_were_lost() {
+    let mut data = flow(1, 2);
+    data.lost_downstream = Some(2);
+    let run = run_of(&[&data]);
+    let lost = fired(&run, "loss.network");
+    assert!(
+        lost.summary
+            .contains("lost 2 packets of 1 flow (0.2 %), behind this tap"),
+        "{}",
+        lost.summary
+    );
+    assert!(lost.next_step.contains("between this tap and the receivers"));
+    (data.response_network_lost, data.network_lost) = (Some(1), 0);
+    let run = run_of(&[&data]);
+    let lost = fired(&run, "loss.network");
+    assert!(lost.summary.contains("lost 3 packets") && lost.summary.contains("before and behind this tap"));
+}
+
+/// Two files; the second one's packets came first, so its tap has the lower number.
+fn two_taps() -> TestRun {
+    let mut run = TestRun::new();
+    let tap = |tap: u32, input: &str| TapRow {
+        tap: TapId(tap),
+        input: input.to_owned().into(),
+        ..TapRow::default()
+    };
+    run.summary.taps = vec![tap(0, "b/h2.pcapng.gz"), tap(1, "a/h1.pcap")];
+    let input = |path: &str| roce_model::InputSummary {
+        path: path.to_owned(),
+        ..roce_model::InputSummary::default()
+    };
+    run.summary.inputs = vec![input("a/h1.pcap"), input("b/h2.pcapng.gz")];
+    run
+}
+
+#[test]
+fn what_was_lost_between_two_taps_is_one_loss() {
+    // 10 are lost between the taps: the first tap says "behind", the second one "before", and of one of them neither knows. The
+    // second one knows of 2 behind it as well.
+    let mut before = flow(1, 2);
+    (before.tap, before.counted, before.lost_downstream) = (TapId(1), false, Some(9));
+    let mut behind = flow(1, 2);
+    (behind.tap, behind.network_lost, behind.lost_downstream) = (TapId(0), 9, Some(2));
+    let hop = HopRow {
+        flow_id: before.flow_id,
+        from_tap: TapId(1),
+        to_tap: TapId(0),
+        lost: 10,
+        first_lost_psn: Some(4_711),
+        first_lost_time: Some(Nanos(5 * MS)),
+        ..HopRow::default()
+    };
+    let mut run = two_taps();
+    run.summary.hops.push(hop.clone());
+    run.closed(&before);
+    run.closed(&behind);
+    let run = run.conclude();
+    let lost = fired(&run, "loss.network");
+    assert_eq!(count(lost, "lost"), 12);
+    assert!(
+        lost.summary.starts_with(
+            "the network lost 12 packets of 1 flow (1.2 %), between h1 and h2: 10 lost, first PSN 4711"
+        ),
+        "{}",
+        lost.summary
+    );
+    assert!(
+        lost.summary.contains("; behind the last tap: 2; "),
+        "{}",
+        lost.summary
+    );
+    assert_eq!(lost.first_time, Some(Nanos(5 * MS)));
+
+    // Neither tap alone names a loss.
+    (
+        before.lost_downstream,
+        behind.network_lost,
+        behind.lost_downstream,
+    ) = (Some(0), 0, Some(0));
+    let mut run = two_taps();
+    run.summary.hops.push(hop.clone());
+    run.closed(&before);
+    run.closed(&behind);
+    let run = run.conclude();
+    assert_eq!(count(fired(&run, "loss.network"), "lost"), 10);
+
+    // Both saw all of it: what one tap alone would say is wrong.
+    (before.lost_downstream, behind.network_lost) = (Some(33), 30);
+    let mut run = two_taps();
+    run.summary.hops.push(HopRow { lost: 0, ..hop });
+    run.closed(&before);
+    run.closed(&behind);
+    assert!(finding(&run.conclude(), "loss.network").is_none());
+}
+
+#[test]
+fn what_the_capture_lost_is_told_apart() {
+    let mut data = flow(1, 2);
+    (data.capture_lost, data.response_capture_lost) = (2, Some(1));
+    let run = run_of(&[&data]);
+    let lost = fired(&run, "loss.capture");
+    assert_eq!(lost.severity, Severity::Info);
+    assert_eq!(
+        lost.summary,
+        "the capture missed 3 packets of 1 flow that were acknowledged and never sent again"
+    );
+    assert!(finding(&run, "loss.network").is_none());
+    (data.capture_lost, data.response_capture_lost) = (0, Some(0));
+    assert!(finding(&run_of(&[&data]), "loss.capture").is_none());
+}
+
+#[test]
+fn timeouts_are_told_with_the_silence_before_them() {
+    let mut data = flow(1, 2);
+    (data.resend_runs, data.runs_timeout, data.runs_nak) = (3, 2, 1);
+    let mut run = TestRun::new();
+    run.summary.span = Some(Span {
+        first: Nanos(0),
+        last: Nanos(1_000 * MS),
+    });
+    run.bin(
+        900,
+        &[(&data, |_| {})],
+        &[
+            event(EventKind::Stall, &data, 10 * MS, 890 * MS, ""),
+            event(EventKind::ResendRun, &data, 900 * MS, 4, "timeout"),
+        ],
+    );
+    run.closed(&data);
+    let run = run.conclude();
+    let timeout = fired(&run, "retransmit.timeout");
+    assert_eq!(
+        timeout.summary,
+        "1 flow sent again after 2 timeouts, stood still for at least 890 ms of 1.00 s: 10.0.0.1 > 10.0.0.2 QP 0x11"
+    );
+    assert_eq!(
+        (timeout.severity, timeout.first_time),
+        (Severity::Warning, Some(Nanos(900 * MS)))
+    );
+    assert_eq!(count(timeout, "silence_max_ns"), 890 * MS);
+    (data.runs_timeout, data.runs_unknown) = (0, 2);
+    assert!(finding(&run_of(&[&data]), "retransmit.timeout").is_none());
+}
+
+#[test]
+fn a_stall_is_silence_in_a_message_and_not_a_short_one() {
+    let data = flow(1, 2);
+    let stalled = |length: u64, lost: u64, change: fn(&mut TimelineRow)| {
+        let mut run = TestRun::new();
+        run.summary.taps = vec![TapRow {
+            frames_lost: lost,
+            ..TapRow::default()
+        }];
+        run.bin(
+            2,
+            &[(&data, change)],
+            &[event(EventKind::Stall, &data, MS, length, "")],
+        );
+        run.conclude()
+    };
+    let nothing: fn(&mut TimelineRow) = |_| {};
+    let run = stalled(10 * MS, 0, nothing);
+    let stall = fired(&run, "stall");
+    assert_eq!(
+        stall.summary,
+        "1 stall in the middle of a message; stood still for 10.0 ms; the longest: 10.0.0.1 > 10.0.0.2 QP 0x11 for 10.0 ms"
+    );
+    // A host that is busy with something else: nothing is wrong with the network.
+    assert_eq!(
+        (stall.severity, stall.confidence),
+        (Severity::Info, Confidence::Medium)
+    );
+    assert_eq!(
+        (count(stall, "longest_ns"), stall.first_time),
+        (10 * MS, Some(Nanos(MS)))
+    );
+    assert_eq!(
+        fired(&stalled(10 * MS, 1, nothing), "stall").confidence,
+        Confidence::Low
+    );
+    assert!(finding(&stalled(10 * MS - 1, 0, nothing), "stall").is_none());
+    let severity = |length, change| fired(&stalled(length, 0, change), "stall").severity;
+    assert_eq!(severity(500 * MS, nothing), Severity::Warning);
+    assert_eq!(severity(500 * MS - 1, nothing), Severity::Info);
+    assert_eq!(
+        severity(10 * MS, |row| row.lost_downstream = Some(1)),
+        Severity::Warning,
+        "meanwhile packets to the same host were lost"
+    );
+}
+
+#[test]
+fn receivers_without_buffers() {
+    let data = flow(1, 2);
+    let mut naks = back(&data);
+    naks.rnr_naks = 2;
+    let mut run = TestRun::new();
+    let nak = |time| event(EventKind::RnrNak, &naks, time, 10_000, "");
+    run.bin(0, &[(&naks, |row| row.rnr_naks = 2)], &[nak(1), nak(2)]);
+    run.closed(&data).closed(&naks);
+    let run = run.conclude();
+    let rnr = fired(&run, "rnr");
+    assert_eq!(
+        rnr.summary,
+        "2 RNR NAKs of 1 receiver: no receive buffer was posted; their timers add up to 20.0 us: 10.0.0.2"
+    );
+    assert_eq!((rnr.severity, count(rnr, "rnr_naks")), (Severity::Warning, 2));
+    naks.rnr_naks = 0;
+    naks.naks = 3;
+    assert!(finding(&run_of(&[&data, &naks]), "rnr").is_none());
+}
+
+#[test]
+fn errors_that_end_a_connection_are_critical() {
+    let data = flow(1, 2);
+    let mut naks = back(&data);
+    (
+        naks.naks,
+        naks.nak_sequence,
+        naks.nak_invalid_request,
+        naks.nak_remote_access,
+    ) = (6, 3, 1, 2);
+    let mut run = TestRun::new();
+    let nak = |time, syndrome| event(EventKind::Nak, &naks, time, syndrome, "");
+    run.bin(0, &[(&naks, |_| {})], &[nak(5, 0x60), nak(7, 0x61), nak(9, 0x62)]);
+    run.closed(&naks);
+    let run = run.conclude();
+    let fatal = fired(&run, "nak.fatal");
+    assert_eq!(
+        fatal.summary,
+        "3 fatal NAKs (invalid request: 1, remote access error: 2) ended connections: 10.0.0.2 > 10.0.0.1 QP 0x12"
+    );
+    assert_eq!(
+        (fatal.severity, fatal.first_time),
+        (Severity::Critical, Some(Nanos(7)))
+    );
+    (naks.nak_invalid_request, naks.nak_remote_access) = (0, 0);
+    assert!(
+        finding(&run_of(&[&naks]), "nak.fatal").is_none(),
+        "sequence NAKs only"
+    );
+}

@@ -1,0 +1,231 @@
+//! Verdicts over a run: episodes, the steps of a training job, and findings, from rows and events as they pass on
+//! their way to the sinks. How packets became rows is left to `roce-flow`.
+
+mod arrivals;
+mod directory;
+mod episodes;
+mod findings;
+mod host_pairs;
+mod numbers;
+#[cfg(test)]
+mod rows;
+mod settings;
+mod steps;
+mod tap_vantage;
+mod thresholds;
+
+use std::collections::{BTreeMap, HashSet};
+
+use roce_model::{
+    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, Snapshot, TapId, TapRow,
+    TimelineRow,
+};
+
+pub use findings::RULES;
+pub use findings::rule::Rule;
+pub use host_pairs::{HostPair, HostPairs};
+pub use settings::Settings;
+pub use steps::LoggedStep;
+pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};
+
+use arrivals::Arrivals;
+use directory::Directory;
+use episodes::{Episode, Episodes};
+use findings::Findings;
+use steps::Steps;
+use tap_vantage::Vantages;
+
+/// Takes what the sinks get and concludes from it.
+#[derive(Debug)]
+pub struct Verdicts {
+    directory: Directory,
+    vantages: Vantages,
+    episodes: Episodes,
+    findings: Findings,
+    /// The same of the flows that are shown alone.
+    of_shown: Option<Box<OfShown>>,
+    steps: Steps,
+    arrivals: Arrivals,
+    /// Records lost so far, by tap.
+    lost: BTreeMap<TapId, u64>,
+}
+
+/// What the rules say of the flows that are shown.
+#[derive(Debug)]
+struct OfShown {
+    filter: Filter,
+    findings: Findings,
+    flows: HashSet<FlowId>,
+}
+
+/// Shown flows that are remembered, at most: some 16 MB.
+const MAX_SHOWN: usize = 1 << 20;
+
+impl OfShown {
+    fn flow(&mut self, row: &FlowRow) {
+        let shown = row
+            .key()
+            .is_some_and(|key| self.filter.matches_flow(&key, row.dscp));
+        if shown {
+            self.findings.flow(row);
+            if self.flows.len() < MAX_SHOWN {
+                self.flows.insert(row.flow_id);
+            }
+        }
+    }
+
+    /// True if any flow of an episode is shown.
+    fn concerns(&self, episode: &Episode) -> bool {
+        let facts = &episode.facts;
+        let senders = facts.aggressors.iter().map(|(flow, _)| flow);
+        let mut all = facts.named.iter().chain(&facts.victims).chain(senders);
+        all.any(|flow| self.flows.contains(flow))
+    }
+}
+
+/// Episodes that are told of while the run goes on, at most.
+const MAX_EPISODES: usize = 256;
+
+impl Verdicts {
+    /// Verdicts over a run that has not started.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            directory: Directory::default(),
+            vantages: Vantages::default(),
+            episodes: Episodes::new(&settings),
+            steps: Steps::new(settings.bin, settings.training_log.clone()),
+            arrivals: Arrivals::new(settings.bin, settings.thresholds.arrivals_fell),
+            of_shown: settings.shown.clone().map(|filter| {
+                Box::new(OfShown {
+                    filter,
+                    findings: Findings::new(settings.clone()),
+                    flows: HashSet::new(),
+                })
+            }),
+            findings: Findings::new(settings),
+            lost: BTreeMap::new(),
+        }
+    }
+
+    /// The rows and events that follow are of the bin that begins at `time`.
+    pub fn begin_bin(&mut self, time: Nanos) {
+        self.episodes.begin_bin(time);
+        self.arrivals.begin_bin(time);
+    }
+
+    /// A row of the timeline.
+    #[inline]
+    pub fn row(&mut self, row: &TimelineRow, pair: HostPair, pairs: &HostPairs) {
+        self.episodes.row(row, pair);
+        self.steps.row(row, pair, pairs);
+        self.arrivals.row(row, pair);
+        self.findings.row(row);
+    }
+
+    /// The numbers of ways and destinations have started again.
+    pub fn renumber(&mut self, pairs: &mut HostPairs) {
+        self.episodes.renumber(pairs);
+        self.steps.renumber();
+        self.arrivals.renumber();
+    }
+
+    /// An event; those of a bin come in the order of time.
+    pub fn event(&mut self, event: &EventRow) {
+        if matches!(event.kind, EventKind::CaptureLost | EventKind::MirrorLost) {
+            let lost = self.lost.entry(event.tap).or_default();
+            *lost = lost.saturating_add(event.value.unwrap_or_default());
+        }
+        self.episodes.event(event);
+        self.findings.event(event);
+    }
+
+    /// A pause frame.
+    pub fn pause(&mut self, frame: &PauseFrame) {
+        self.episodes.pause(frame);
+        self.findings.pause(frame);
+        if let Some(shown) = &mut self.of_shown {
+            shown.findings.pause(frame);
+        }
+    }
+
+    /// All rows and events of the bin were given.
+    pub fn end_bin(&mut self, pairs: &HostPairs) {
+        self.episodes.end_bin(pairs);
+        self.arrivals.end_bin(pairs);
+        self.findings.end_bin();
+    }
+
+    /// A flow that is complete; most of its rows were given before.
+    pub fn flow(&mut self, row: &FlowRow) {
+        self.directory.note(row);
+        self.vantages.flow(row);
+        self.findings.flow(row);
+        if let Some(shown) = &mut self.of_shown {
+            shown.flow(row);
+        }
+        self.steps.flow(row);
+    }
+
+    /// What there is to say while the run goes on, of it and of the flows that are `live`. Of the many episodes of a long run, the
+    /// latest.
+    pub fn snapshot(&self, live: Option<Vec<FlowRow>>) -> Snapshot {
+        let Some(flows) = live else {
+            return Snapshot {
+                too_many: true,
+                ..Snapshot::default()
+            };
+        };
+        let mut directory = self.directory.clone();
+        for row in &flows {
+            directory.note(row);
+        }
+        let (finished, _) = self.episodes.clone().conclude(&directory);
+        let episodes = episodes::tell(finished, &directory);
+        // A stall at a tap that lost records is less sure.
+        let taps = self.lost.iter().map(|(tap, records)| TapRow {
+            tap: *tap,
+            frames_lost: *records,
+            ..TapRow::default()
+        });
+        let run = RunSummary {
+            taps: taps.collect(),
+            ..RunSummary::default()
+        };
+        let findings = self.findings.snapshot(&flows, &run, &directory, &episodes);
+        let old = episodes.len().saturating_sub(MAX_EPISODES);
+        Snapshot {
+            flows,
+            episodes: episodes
+                .into_iter()
+                .skip(old)
+                .map(|episode| episode.row)
+                .collect(),
+            findings,
+            too_many: false,
+        }
+    }
+
+    /// The end: fills in the run's vantages, episodes, steps and findings. Everything else in `run` is there already.
+    pub fn conclude(self, run: &mut RunSummary) {
+        self.vantages.conclude(run);
+        let (finished, dropped) = self.episodes.conclude(&self.directory);
+        let episodes = episodes::tell(finished, &self.directory);
+        run.findings = self
+            .findings
+            .conclude(run, (&self.directory, &self.arrivals), &episodes, dropped);
+        if let Some(shown) = self.of_shown {
+            let of_them: Vec<Episode> = episodes
+                .iter()
+                .filter(|episode| shown.concerns(episode))
+                .cloned()
+                .collect();
+            let all = (&self.directory, &self.arrivals);
+            let fired = shown.findings.conclude(run, all, &of_them, dropped);
+            for finding in &mut run.findings {
+                finding.concerns_shown = Some(fired.iter().any(|other| other.id == finding.id));
+            }
+        }
+        run.episodes = episodes.into_iter().map(|episode| episode.row).collect();
+        run.steps = self.steps.conclude(&run.episodes);
+    }
+}

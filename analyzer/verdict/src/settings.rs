@@ -1,0 +1,33 @@
+//! What verdicts depend on besides rows and events.
+
+use roce_model::{Filter, Nanos};
+
+use crate::steps::LoggedStep;
+use crate::thresholds::Thresholds;
+
+/// What verdicts depend on besides the packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Width of a timeline bin.
+    pub bin: Nanos,
+    /// Speed of the links, in bit/s, if given.
+    pub link_rate: Option<u64>,
+    /// What the training script logged of its steps, in its order.
+    pub training_log: Vec<LoggedStep>,
+    /// What episodes and findings compare with.
+    pub thresholds: Thresholds,
+    /// Which flows are shown; verdicts are about all.
+    pub shown: Option<Filter>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            bin: Nanos(1_000_000),
+            link_rate: None,
+            training_log: Vec::new(),
+            thresholds: Thresholds::default(),
+            shown: None,
+        }
+    }
+}

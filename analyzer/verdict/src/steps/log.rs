@@ -1,0 +1,64 @@
+//! What the training script logged of its steps, beside those that were seen. Reading its file is left to the command.
+
+use std::collections::HashMap;
+
+use roce_model::{Nanos, StepRow};
+
+/// One step as the training script logged it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LoggedStep {
+    /// Its number in the log.
+    pub step: u64,
+    /// When it began, when the log says it.
+    pub begin: Option<Nanos>,
+    /// How long its all-reduce took, in ns.
+    pub allreduce_ns: Option<u64>,
+    /// How long the whole step took, in ns.
+    pub total_ns: Option<u64>,
+}
+
+/// A log, ready to be asked.
+///
+/// Where the log has times of day, a burst belongs to the last step that had begun by the burst's middle, unless that step was
+/// over by then. Without times the log's first step is taken for the first one that was captured, and the others follow by
+/// their numbers, so that a log of every tenth step is joined with every tenth burst: a capture should begin
+/// with the training.
+#[derive(Debug)]
+pub(super) struct Log {
+    by_time: Vec<(Nanos, LoggedStep)>,
+    by_number: HashMap<u64, LoggedStep>,
+}
+
+impl Log {
+    pub(super) fn new(steps: Vec<LoggedStep>) -> Self {
+        let mut by_time: Vec<(Nanos, LoggedStep)> = steps
+            .iter()
+            .filter_map(|step| Some((step.begin?, *step)))
+            .collect();
+        by_time.sort_by_key(|(begin, _)| *begin);
+        let mut by_number = HashMap::new();
+        if by_time.is_empty() {
+            let first = steps.first().map_or(0, |step| step.step);
+            for step in steps {
+                // A number that comes again is a restart: the first one stays.
+                let number = step.step.checked_sub(first).and_then(|past| past.checked_add(1));
+                if let Some(number) = number {
+                    by_number.entry(number).or_insert(step);
+                }
+            }
+        }
+        Self { by_time, by_number }
+    }
+
+    /// How long the all-reduce of a captured step took by the log.
+    pub(super) fn step_of(&self, row: &StepRow) -> Option<u64> {
+        if self.by_time.is_empty() {
+            return self.by_number.get(&u64::from(row.step))?.allreduce_ns;
+        }
+        let middle = Nanos(row.start.0.midpoint(row.end.0));
+        let after = self.by_time.partition_point(|(begin, _)| *begin <= middle);
+        let (begin, step) = self.by_time.get(after.checked_sub(1)?)?;
+        let over = step.total_ns.is_some_and(|total| middle.since(*begin).0 > total);
+        if over { None } else { step.allreduce_ns }
+    }
+}
