@@ -108,9 +108,13 @@ impl Net {
         inside
     }
 
-    /// Starts `live` inside.
+    /// Starts `live` inside. It goes on as nobody, who may write to the folder.
     pub(crate) fn live(&self, folder: &Path, arguments: &[&str]) -> Running {
+        use std::os::unix::fs::PermissionsExt;
         let program = Path::new(env!("CARGO_BIN_EXE_roce-analyze"));
+        if folder.parent().is_some() {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+        }
         let mut command = self.inside(folder, program);
         Running(command.arg("live").args(arguments).spawn().unwrap())
     }

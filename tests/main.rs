@@ -32,10 +32,13 @@ mod real;
 mod replay;
 mod report;
 #[cfg(feature = "live")]
+mod rights;
+#[cfg(feature = "live")]
 mod screen;
 mod snapshots;
 mod statistics;
 #[cfg(feature = "parquet")]
 mod stored;
 mod taps;
+mod terminal;
 mod variants;

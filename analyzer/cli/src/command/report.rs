@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use roce_model::text::clean;
 use roce_pipeline::folder::{PAGE, Whole};
 use roce_pipeline::stored;
 use roce_report::HtmlReport;
@@ -52,7 +53,7 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
         dirs => joined::replay(&named(dirs), &mut page)?,
     }
     whole.finish(Ok(())).map_err(sink_error)?;
-    writeln!(anstream::stdout(), "{}", path.display())?;
+    writeln!(anstream::stdout(), "{}", clean(&path.to_string_lossy()))?;
     Ok(ExitCode::SUCCESS)
 }
 
