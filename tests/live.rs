@@ -110,13 +110,25 @@ impl Net {
 
     /// Starts `live` inside. It goes on as nobody, who may write to the folder.
     pub(crate) fn live(&self, folder: &Path, arguments: &[&str]) -> Running {
+        self.live_to(folder, arguments, Stdio::piped())
+    }
+
+    /// The same, with another standard output.
+    pub(crate) fn live_to(&self, folder: &Path, arguments: &[&str], stdout: Stdio) -> Running {
         use std::os::unix::fs::PermissionsExt;
         let program = Path::new(env!("CARGO_BIN_EXE_roce-analyze"));
         if folder.parent().is_some() {
             fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
         }
         let mut command = self.inside(folder, program);
-        Running(command.arg("live").args(arguments).spawn().unwrap())
+        Running(
+            command
+                .arg("live")
+                .args(arguments)
+                .stdout(stdout)
+                .spawn()
+                .unwrap(),
+        )
     }
 
     /// Sends frames out of an interface inside, so many a second at most.
@@ -172,13 +184,15 @@ impl Running {
     pub(crate) fn ended(mut self) -> Ran {
         use std::io::Read;
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        let mut out = self.0.stdout.take().unwrap();
+        let out = self.0.stdout.take();
         let mut err = self.0.stderr.take().unwrap();
         let reader = std::thread::spawn(move || {
             err.read_to_string(&mut stderr).unwrap();
             stderr
         });
-        out.read_to_string(&mut stdout).unwrap();
+        if let Some(mut out) = out {
+            out.read_to_string(&mut stdout).unwrap();
+        }
         Ran {
             code: self.0.wait().unwrap().code(),
             stdout,

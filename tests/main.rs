@@ -25,6 +25,8 @@ mod merge;
 mod options;
 mod order;
 mod pauses;
+#[cfg(feature = "live")]
+mod pressure;
 #[cfg(feature = "probe")]
 mod probe;
 mod real;

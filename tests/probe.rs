@@ -111,6 +111,57 @@ fn the_classifier_hands_on_what_was_sent() {
     assert_eq!(lasting(document(folder.path(), ["dir"])), lasting(seen));
 }
 
+/// Totals of a run over frames that are sent into `v1`.
+fn totals(net: &Net, capture: &str, frames: &[Vec<u8>]) -> Value {
+    let folder = tempdir().unwrap();
+    let dir = folder.path().join("dir");
+    let arguments = [
+        "-i",
+        "v1",
+        "--capture",
+        capture,
+        "--format",
+        "json",
+        "-o",
+        text(&dir),
+        "--record",
+    ];
+    let mut live = net.live(folder.path(), &arguments);
+    live.captures_into(&dir.join("recording.pcapng.zst"));
+    net.send("v0", frames.to_vec(), Some(1_000));
+    live.signal(Signal::INT);
+    live.ended().good().json()["totals"].clone()
+}
+
+#[test]
+fn frames_that_lie_about_their_length_count_as_with_libpcap() {
+    let Some(net) = net() else { return };
+    let mut frames = whole("write_bw_loss");
+    frames.truncate(200);
+    for frame in frames.iter_mut().step_by(10) {
+        // IPv4's total length (RFC 791): more than the frame has.
+        frame[16..18].copy_from_slice(&9_000_u16.to_be_bytes());
+    }
+    let (by_kernel, by_libpcap) = (totals(&net, "tc", &frames), totals(&net, "pcap", &frames));
+    assert_eq!(by_kernel["frames"], 200);
+    // What times alone decide differs from run to run.
+    for count in [
+        "frames",
+        "roce_packets",
+        "stops",
+        "undecodable",
+        "flows",
+        "data_packets",
+        "acks",
+        "naks",
+        "missing",
+        "wire_bytes",
+        "payload_bytes",
+    ] {
+        assert_eq!(by_kernel[count], by_libpcap[count], "{count}");
+    }
+}
+
 #[test]
 fn what_finds_no_room_in_the_ring_buffer_is_told() {
     let Some(net) = net() else { return };
