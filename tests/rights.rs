@@ -209,9 +209,14 @@ fn an_analysis_starts_no_program_and_opens_no_socket() {
 }
 
 /// A run of root's with an output folder, as the environment and options have it: its folder and what it said.
-fn writes(net: &Net, variables: &[(&str, &str)], mode: u32, more: &[&str]) -> (TempDir, Option<i32>, String) {
+fn writes(
+    net: &Net,
+    variables: &[(&str, &str)],
+    rights: u32,
+    more: &[&str],
+) -> (TempDir, Option<i32>, String) {
     let folder = tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(rights)).unwrap();
     let mut command: Command = net.inside(folder.path(), Path::new(env!("CARGO_BIN_EXE_roce-analyze")));
     let arguments = [
         "live",

@@ -25,7 +25,7 @@ pub(crate) use user::{Identity, Outputs};
 /// It takes about a tenth of a millisecond. A kernel without such filters changes nothing for who runs as itself.
 pub(crate) fn offline() {
     // Where it cannot be had, the run has no more rights than its user.
-    let _ = filter(&Needs::default());
+    let _ = filter(Needs::default());
     #[cfg(debug_assertions)]
     attempt();
 }

@@ -341,6 +341,11 @@ fn map<T: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -
     map.try_into().map_err(|source| failed(name, source))
 }
 
+const _: () = {
+    const fn moves<T: Send>() {}
+    moves::<Probe>();
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,8 +362,3 @@ mod tests {
         }
     }
 }
-
-const _: () = {
-    const fn moves<T: Send>() {}
-    moves::<Probe>();
-};

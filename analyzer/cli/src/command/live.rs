@@ -153,7 +153,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         no_align: false,
         hash: false,
     })?;
-    confinement.raise()?;
+    sandbox::raise()?;
     let host = Host::open(&arguments.host, &arguments.interface, arguments.buffer)?;
     sandbox::may_capture()?;
     let options = Options {
@@ -172,7 +172,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     };
     confinement.give_up(&outputs, host.capabilities())?;
     let files = Files::open(arguments, &devices, &host)?;
-    confinement.confine(&outputs, &host.calls())?;
+    confinement.confine(&outputs, host.calls())?;
     for device in devices.iter().filter(|device| device.is_rdma()) {
         messages::warn(device.name(), SNIFFER);
     }

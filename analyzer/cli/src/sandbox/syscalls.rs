@@ -193,7 +193,7 @@ const TYPING: [u64; 2] = [0x5412, 0x541c];
 ///
 /// # Errors
 /// The kernel has no such filters, or the processor is one for which none is made.
-pub(crate) fn filter(needs: &Needs) -> Result<(), Error> {
+pub(crate) fn filter(needs: Needs) -> Result<(), Error> {
     // The C library starts threads by clone3, whose arguments no filter sees. When it is not there, by clone.
     let one = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
@@ -212,7 +212,7 @@ fn program(rules: Rules, otherwise: SeccompAction, matched: SeccompAction) -> Re
     Ok(SeccompFilter::new(rules, otherwise, matched, processor)?.try_into()?)
 }
 
-fn rules(needs: &Needs) -> Result<Rules, Error> {
+fn rules(needs: Needs) -> Result<Rules, Error> {
     let mut rules: Rules = ALLOWED
         .iter()
         .chain(OLDER)
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn calls_that_could_take_over_a_host_are_in_no_filter() {
-        let most = rules(&Needs {
+        let most = rules(Needs {
             maps: true,
             netlink: true,
         })
@@ -305,7 +305,7 @@ mod tests {
         ] {
             assert!(!most.contains_key(&call), "{call}");
         }
-        let least = rules(&Needs::default()).unwrap();
+        let least = rules(Needs::default()).unwrap();
         for call in [libc::SYS_bpf, libc::SYS_socket, libc::SYS_bind] {
             assert!(!least.contains_key(&call), "{call}");
         }
@@ -317,7 +317,7 @@ mod tests {
             maps: true,
             netlink: true,
         };
-        let rules = rules(&needs).unwrap();
+        let rules = rules(needs).unwrap();
         assert!(program(rules, SeccompAction::Allow, SeccompAction::Trap).is_ok());
     }
 }

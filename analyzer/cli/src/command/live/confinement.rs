@@ -32,7 +32,7 @@ pub(super) struct Confinement<'a> {
 }
 
 impl<'a> Confinement<'a> {
-    /// Rights are low from here on, until [`Confinement::raise`].
+    /// Rights are low from here on, until `sandbox::raise`.
     ///
     /// # Errors
     /// There is no such user.
@@ -40,11 +40,6 @@ impl<'a> Confinement<'a> {
         sandbox::lower()?;
         let named = arguments.user.as_deref().map(Identity::named).transpose()?;
         Ok(Self { arguments, named })
-    }
-
-    /// Everything from outside is parsed: devices may be opened.
-    pub(super) fn raise(&self) -> anyhow::Result<()> {
-        sandbox::raise()
     }
 
     /// Devices are open: goes on as another user, with no capabilities but those `needed` at the end.
@@ -81,7 +76,7 @@ impl<'a> Confinement<'a> {
     ///
     /// # Errors
     /// The kernel has what it takes, and refuses.
-    pub(super) fn confine(&self, outputs: &Outputs<'_>, needs: &Needs) -> anyhow::Result<()> {
+    pub(super) fn confine(&self, outputs: &Outputs<'_>, needs: Needs) -> anyhow::Result<()> {
         if self.arguments.no_sandbox {
             #[cfg(debug_assertions)]
             sandbox::attempt();
