@@ -58,10 +58,9 @@ pub struct Options {
     pub dcqcn_stated: bool,
     /// The priority (0 to 7) of untagged packets, by DSCP.
     pub priority_of_dscp: [u8; 64],
-    /// What the hashes of packets begin with. Which of those of the last millisecond are remembered, to tell copies by, depends on it where they
-    /// are more than find room: of one stream the same seed gives the same results. `None`: random. The tables' own hashes always are, so that
-    /// no capture can be made for them, nor a recording, which says its seed.
-    pub seed: Option<u64>,
+    /// The seed of the packets' hashes, which decide what stays remembered of the latest packets to recognise copies. Equal seeds give
+    /// equal results. Live runs draw a random one and record it, so that nobody can send packets that displace those of others.
+    pub seed: u64,
 }
 
 impl Options {
@@ -89,7 +88,7 @@ impl Default for Options {
             dcqcn: Some(Parameters::default()),
             dcqcn_stated: false,
             priority_of_dscp: Self::PRIORITY_OF_DSCP,
-            seed: None,
+            seed: 0,
         }
     }
 }
@@ -407,7 +406,7 @@ impl Analysis {
                 }
                 let mut at = found.at;
                 if at == Found::NONE || !holds {
-                    at = if let Some(at) = self.table.find(found.hash, &found.key) {
+                    at = if let Some(at) = self.table.find_now(&found.key) {
                         at
                     } else {
                         holds &= !self.table.is_full();

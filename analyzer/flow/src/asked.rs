@@ -72,9 +72,8 @@ impl AskedFor {
         (state.finish() % PAIRS as u64) as usize
     }
 
-    /// A NAK for `psn` in the flow of `key` at `tap`, which goes from responder to requester.
-    pub(crate) fn note(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) {
-        let key = (tap, key.destination, key.source);
+    /// The pair of hosts with this key, which takes the place of another one.
+    fn pair_mut(&mut self, key: (TapId, Address, Address)) -> &mut Pair {
         let place = self.place(&key);
         let pair = &mut self.pairs[place];
         if pair.key != key {
@@ -83,59 +82,49 @@ impl AskedFor {
                 ..Pair::default()
             };
         }
+        pair
+    }
+
+    /// The pair of hosts that send the requests of `key` and answer them, if it is remembered.
+    fn pair(&self, tap: TapId, key: &FlowKey) -> Option<&Pair> {
+        let key = (tap, key.source, key.destination);
+        Some(&self.pairs[self.place(&key)]).filter(|pair| pair.key == key)
+    }
+
+    /// A NAK for `psn` in the flow of `key` at `tap`, which goes from responder to requester.
+    pub(crate) fn note(&mut self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) {
+        let pair = self.pair_mut((tap, key.destination, key.source));
         pair.asked[pair.next] = Asked { psn, time };
         pair.next = (pair.next + 1) % KEPT;
     }
 
     /// An RNR NAK in the flow of `key` at `tap`, which goes from responder to requester.
     pub(crate) fn note_refusal(&mut self, tap: TapId, key: &FlowKey, time: Nanos) {
-        let key = (tap, key.destination, key.source);
-        let place = self.place(&key);
-        let pair = &mut self.pairs[place];
-        if pair.key != key {
-            *pair = Pair {
-                key,
-                ..Pair::default()
-            };
-        }
-        pair.refused = time;
+        self.pair_mut((tap, key.destination, key.source)).refused = time;
     }
 
     /// A request of the flow of `key` came late at `tap`: others between its hosts may, too.
     pub(crate) fn note_late(&mut self, tap: TapId, key: &FlowKey) {
-        let key = (tap, key.source, key.destination);
-        let place = self.place(&key);
-        let pair = &mut self.pairs[place];
-        if pair.key != key {
-            *pair = Pair {
-                key,
-                ..Pair::default()
-            };
-        }
-        pair.is_reordered = true;
+        self.pair_mut((tap, key.source, key.destination)).is_reordered = true;
     }
 
     /// Whether requests between the hosts of `key` came late at `tap`.
     pub(crate) fn is_reordered(&self, tap: TapId, key: &FlowKey) -> bool {
-        let key = (tap, key.source, key.destination);
-        let pair = &self.pairs[self.place(&key)];
-        pair.key == key && pair.is_reordered
+        self.pair(tap, key).is_some_and(|pair| pair.is_reordered)
     }
 
     /// Whether some receiver of the destination had no buffer for requests from the source of `key` a moment ago.
     pub(crate) fn is_refused(&self, tap: TapId, key: &FlowKey, time: Nanos) -> bool {
-        let key = (tap, key.source, key.destination);
-        let pair = &self.pairs[self.place(&key)];
-        pair.key == key && pair.refused.0 != 0 && time.since(pair.refused) <= WINDOW
+        self.pair(tap, key)
+            .is_some_and(|pair| pair.refused.0 != 0 && time.since(pair.refused) <= WINDOW)
     }
 
     /// What the receiver of the requests of `key` asked for a moment ago.
     pub(crate) fn looks_for(&self, tap: TapId, key: &FlowKey, psn: Psn, time: Nanos) -> LooksFor {
-        let key = (tap, key.source, key.destination);
-        let pair = &self.pairs[self.place(&key)];
-        let asked = pair.asked.iter().filter(|asked| {
-            pair.key == key && asked.time.0 != 0 && asked.time <= time && time.since(asked.time) <= WINDOW
-        });
+        let asked = self.pair(tap, key).map_or(&[][..], |pair| &pair.asked);
+        let asked = asked
+            .iter()
+            .filter(|asked| asked.time.0 != 0 && asked.time <= time && time.since(asked.time) <= WINDOW);
         let ahead = asked.map(|asked| psn.offset_from(asked.psn));
         ahead
             .filter(|ahead| (0..REACH).contains(ahead))

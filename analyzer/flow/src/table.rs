@@ -118,7 +118,7 @@ impl Nets {
     }
 }
 
-/// Random numbers that make hashes unpredictable: keys come from captures that nobody vouches for.
+/// The numbers that make one hash of keys differ from another.
 #[derive(Clone, Copy, Debug)]
 struct Seeds([u64; 6]);
 
@@ -188,10 +188,11 @@ impl Found {
 /// Live flows. A flow's place stays the same while it lives.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
-    /// Random: nobody can make flows that meet in one stretch of the index.
+    /// The seeds of the packets' own hashes: equal seeds give equal results, since these hashes decide which packets stay remembered.
+    /// The index uses them too, until somebody makes flows for it.
     seeds: Seeds,
-    /// Those of packets' own hashes, where these are to be the same again in another run.
-    told: Option<Seeds>,
+    /// Random seeds of the index, from the moment on when its entries formed a stretch that no chance explains.
+    index_seeds: Option<Seeds>,
     /// Open addressing, linear probing, at most a quarter full: then the first entry nearly always
     /// decides. An entry: the high half of the hash, and the place plus
     /// one; 0 is free.
@@ -208,14 +209,18 @@ pub(crate) struct FlowTable {
 
 const LOW: u64 = 0xffff_ffff;
 
+/// The longest way from an entry's first slot to its own before the index takes random seeds. In a table that is a quarter full the
+/// longest way grows as ln(n) / (0.25 - 1 - ln 0.25) (Pittel 1987): 27 slots for 30 million flows.
+const MAX_PROBES: usize = 128;
+
 /// From so many flows on there is room for all that there may be.
 const MANY: usize = 1 << 13;
 
 impl FlowTable {
-    pub(crate) fn new(most: usize, seed: Option<u64>) -> Self {
+    pub(crate) fn new(most: usize, seed: u64) -> Self {
         Self {
-            seeds: Seeds::random(),
-            told: seed.map(Seeds::of),
+            seeds: Seeds::of(seed),
+            index_seeds: None,
             index: vec![0; 64],
             len: 0,
             hot: Vec::new(),
@@ -244,11 +249,11 @@ impl FlowTable {
     pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [Found]) {
         for (packet, found) in packets.iter().zip(found.iter_mut()) {
             found.key = Key::of_packet(packet);
-            found.hash = self.seeds.hash(&found.key);
-            let flow = self
-                .told
+            let flow = self.seeds.hash(&found.key);
+            found.hash = self
+                .index_seeds
                 .as_ref()
-                .map_or(found.hash, |told| told.hash(&found.key));
+                .map_or(flow, |seeds| seeds.hash(&found.key));
             found.fingerprint = fingerprint(flow, packet);
             recent.prefetch(found.fingerprint);
             prefetch(&self.index[self.slot(found.hash)]);
@@ -282,14 +287,22 @@ impl FlowTable {
 
     /// The hash of a packet's flow that its own hash begins with.
     pub(crate) fn hash_of(&self, packet: &Packet) -> u64 {
-        self.told
-            .as_ref()
-            .unwrap_or(&self.seeds)
-            .hash(&Key::of_packet(packet))
+        self.seeds.hash(&Key::of_packet(packet))
     }
 
-    /// The place of a flow.
-    pub(crate) fn find(&self, hash: u64, key: &Key) -> Option<u32> {
+    /// The hash by which the index finds a key.
+    #[inline]
+    fn index_hash(&self, key: &Key) -> u64 {
+        self.index_seeds.as_ref().unwrap_or(&self.seeds).hash(key)
+    }
+
+    /// The place of the flow with this key.
+    pub(crate) fn find_now(&self, key: &Key) -> Option<u32> {
+        self.find(self.index_hash(key), key)
+    }
+
+    /// The place of the flow with this key and this hash by the index's seeds.
+    fn find(&self, hash: u64, key: &Key) -> Option<u32> {
         let mut slot = self.slot(hash);
         loop {
             let entry = *self.index.get(slot)?;
@@ -312,7 +325,7 @@ impl FlowTable {
     /// The flow with this key at this tap.
     pub(crate) fn find_key(&self, tap: TapId, key: &FlowKey) -> Option<u32> {
         let key = Key::of_flow(tap, key);
-        self.find(self.seeds.hash(&key), &key)
+        self.find_now(&key)
     }
 
     /// Live flows.
@@ -326,7 +339,8 @@ impl FlowTable {
     }
 
     /// Adds a flow.
-    pub(crate) fn insert(&mut self, hash: u64, hot: Hot, cold: Cold) -> u32 {
+    pub(crate) fn insert(&mut self, hot: Hot, cold: Cold) -> u32 {
+        let key = hot.packed;
         let at = if let Some(at) = self.free.pop() {
             self.hot[at as usize] = hot;
             self.cold[at as usize] = cold;
@@ -346,7 +360,10 @@ impl FlowTable {
                 self.enter(entry);
             }
         }
-        self.enter((hash & !LOW) | (u64::from(at) + 1));
+        let probes = self.enter((self.index_hash(&key) & !LOW) | (u64::from(at) + 1));
+        if probes > MAX_PROBES && self.index_seeds.is_none() {
+            self.scatter(Seeds::random());
+        }
         self.first_live = self.first_live.min(at as usize);
         self.len += 1;
         at
@@ -366,12 +383,28 @@ impl FlowTable {
         }
     }
 
-    fn enter(&mut self, entry: u64) {
+    /// Enters a flow, and returns the number of slots that were taken before its own.
+    fn enter(&mut self, entry: u64) -> usize {
         let mut slot = self.slot(entry);
+        let mut probes = 0;
         while self.index[slot] != 0 {
             slot = self.after(slot);
+            probes += 1;
         }
         self.index[slot] = entry;
+        probes
+    }
+
+    /// Enters all flows again, by the hash of these seeds.
+    #[cold]
+    fn scatter(&mut self, seeds: Seeds) {
+        self.index_seeds = Some(seeds);
+        let size = self.index.len();
+        let entries = std::mem::replace(&mut self.index, vec![0; size]);
+        for entry in entries.into_iter().filter(|entry| *entry != 0) {
+            let hash = seeds.hash(&self.hot[Self::place(entry)].packed);
+            self.enter((hash & !LOW) | (entry & LOW));
+        }
     }
 
     /// A flow that can go: the next one under the clock hand that was not seen since the hand last passed.
@@ -390,7 +423,8 @@ impl FlowTable {
     pub(crate) fn remove(&mut self, at: u32) {
         let hot = &mut self.hot[at as usize];
         hot.live = false;
-        let hash = self.seeds.hash(&hot.packed);
+        let key = hot.packed;
+        let hash = self.index_hash(&key);
         let mut hole = self.slot(hash);
         while Self::place(self.index[hole]) != at as usize {
             if self.index[hole] == 0 {
@@ -428,179 +462,4 @@ impl FlowTable {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use proptest::prelude::*;
-    use roce_model::Nanos;
-    use roce_wire::Bth;
-
-    use super::*;
-    use crate::state::Hosts;
-
-    fn packet(qpn: u16) -> Packet {
-        let [high, low] = qpn.to_be_bytes();
-        let roce = Roce {
-            source: Address::v4([10, 0, 0, 1]),
-            destination: Address::v4([10, 0, 0, 2]),
-            bth: Bth([0x07, 0, 0, 0, 0, 0, high, low, 0, 0, 0, 0]),
-            ..Roce::default()
-        };
-        Packet {
-            time: Nanos(0),
-            tap: TapId(0),
-            wire_bytes: 100,
-            path: 0,
-            cut: false,
-            icrc: None,
-            roce,
-        }
-    }
-
-    fn insert(table: &mut FlowTable, packet: &Packet) -> u32 {
-        let key = Key::of_packet(packet);
-        let hash = table.seeds.hash(&key);
-        table.insert(
-            hash,
-            Hot::new(packet, key),
-            Cold::new(packet, 0, 1, Hosts::default()),
-        )
-    }
-
-    fn find(table: &FlowTable, packet: &Packet) -> Option<u32> {
-        let key = Key::of_packet(packet);
-        table.find(table.seeds.hash(&key), &key)
-    }
-
-    #[test]
-    fn keys_differ_in_every_field() {
-        let base = packet(0x11);
-        let mut others = vec![base; 11];
-        others[1].tap = TapId(1);
-        others[2].tap = TapId(0x100);
-        others[3].tap = TapId(0x100_0000);
-        others[4].roce.source = base.roce.destination;
-        others[5].roce.destination = base.roce.source;
-        others[6].roce.source_qpn = 1;
-        others[7].roce.vlan = Some(VlanTag(0));
-        others[8].roce.vni = Some(0);
-        others[9].roce.bth.0[0] = 0x27;
-        others[10].roce.bth.0[7] = 0x12;
-        for (i, one) in others.iter().enumerate() {
-            for (j, other) in others.iter().enumerate() {
-                assert_eq!(Key::of_packet(one) == Key::of_packet(other), i == j, "{i} {j}");
-            }
-            let key = FlowKey::of(&one.roce);
-            assert!(Key::of_flow(one.tap, &key) == Key::of_packet(one), "{i}");
-        }
-        // The same traffic: taps, and what one of two does not see.
-        for (number, other) in others.iter().enumerate() {
-            let same = Key::of_packet(&base).is_same_traffic(&Key::of_packet(other));
-            assert_eq!(same, [0, 1, 2, 3, 7, 8].contains(&number), "{number}");
-        }
-        let tagged = |id| {
-            let mut packet = base;
-            packet.roce.vlan = Some(VlanTag(id));
-            Key::of_packet(&packet)
-        };
-        assert!(tagged(7).is_same_traffic(&tagged(7)));
-        assert!(!tagged(7).is_same_traffic(&tagged(8)));
-        // What is no part of a flow.
-        let mut same = base;
-        same.roce.udp_source_port = 7;
-        same.roce.vlan = None;
-        same.roce.bth.0[0] = 0x0a;
-        assert!(Key::of_packet(&same) == Key::of_packet(&base));
-    }
-
-    #[test]
-    fn seeds_are_those_of_their_generator() {
-        // The first numbers of the reference implementation (prng.di.unimi.it/splitmix64.c) from the state 0.
-        let Seeds(seeds) = Seeds::of(0);
-        assert_eq!(
-            seeds[..3],
-            [
-                0xe220_a839_7b1d_cdaf,
-                0x6e78_9e6a_a1b9_65f4,
-                0x06c4_5d18_8009_454f
-            ]
-        );
-    }
-
-    #[test]
-    fn many_at_once_are_found_as_one_by_one() {
-        let mut table = FlowTable::new(1_000, None);
-        let packets: Vec<Packet> = (0..100).map(packet).collect();
-        for packet in packets.iter().step_by(2) {
-            insert(&mut table, packet);
-        }
-        let mut found = [Found::default(); TOGETHER];
-        table.find_all(&packets[..TOGETHER], &Recent::default(), &mut found);
-        for (packet, found) in packets.iter().zip(&found) {
-            assert_eq!(find(&table, packet).unwrap_or(Found::NONE), found.at);
-        }
-        assert_eq!(table.live().count(), 50);
-        assert_eq!(
-            table.find_key(TapId(0), &FlowKey::of(&packets[2].roce)),
-            find(&table, &packets[2])
-        );
-        assert_eq!(table.find_key(TapId(1), &FlowKey::of(&packets[2].roce)), None);
-    }
-
-    #[test]
-    fn a_flow_that_was_seen_has_a_second_chance() {
-        let mut table = FlowTable::new(3, None);
-        let places: Vec<u32> = (0..3).map(|qpn| insert(&mut table, &packet(qpn))).collect();
-        assert!(table.is_full());
-        // All are new: the hand takes every mark once, then the first one without.
-        let first = table.idle().unwrap();
-        table.remove(first);
-        let new = insert(&mut table, &packet(3));
-        assert_eq!(new, first, "its place is given away");
-        // Of the two old ones, one is seen again: the other goes, though its turn may come later.
-        let seen = places.iter().copied().find(|place| *place != first).unwrap();
-        table.hot[seen as usize].referenced = true;
-        let second = table.idle().unwrap();
-        assert!(second != seen && second != new, "{second}");
-        assert!(!table.hot[second as usize].referenced);
-    }
-
-    #[test]
-    fn a_table_of_nothing_has_nothing_idle() {
-        let mut table = FlowTable::new(0, None);
-        assert!(!table.is_full(), "one flow can always be live");
-        assert_eq!(table.idle(), None);
-        let at = insert(&mut table, &packet(1));
-        assert!(table.is_full());
-        assert_eq!(table.idle(), Some(at));
-    }
-
-    proptest! {
-        /// Flows that come and go are found as in a library's map, whatever stretches their entries form.
-        #[test]
-        fn as_a_map(steps in prop::collection::vec((any::<bool>(), 0u16..200), 0..600)) {
-            let mut table = FlowTable::new(1_000, None);
-            let mut map = HashMap::new();
-            for (comes, qpn) in steps {
-                let packet = packet(qpn);
-                prop_assert_eq!(find(&table, &packet), map.get(&qpn).copied());
-                match map.get(&qpn).copied() {
-                    None if comes => {
-                        map.insert(qpn, insert(&mut table, &packet));
-                    }
-                    Some(at) if !comes => {
-                        table.remove(at);
-                        map.remove(&qpn);
-                    }
-                    _ => {}
-                }
-            }
-            for qpn in 0..200 {
-                prop_assert_eq!(find(&table, &packet(qpn)), map.get(&qpn).copied());
-            }
-            let mut live: Vec<u32> = map.into_values().collect();
-            live.sort_unstable();
-            prop_assert_eq!(table.live().collect::<Vec<_>>(), live);
-        }
-    }
-}
+mod tests;

@@ -58,6 +58,43 @@ pub(crate) fn flow(plan: &mut Plan, draw: &mut Draw, traffic: &Traffic<'_>, more
     );
 }
 
+/// Traffic from the first host to the last in a closed loop, by up to 32 queue pairs.
+pub(crate) fn closed(plan: &mut Plan, draw: &mut Draw) {
+    let to = format!("h{}", plan.hosts);
+    let traffic = Traffic {
+        from: "h1",
+        to: &to,
+        op: draw.of(&["write", "send", "read"]),
+        message: draw.scaled(1_024, 262_144),
+        qps: draw.scaled(1, 32),
+        load: Load::Closed(draw.between(1, 4)),
+    };
+    flow(plan, draw, &traffic, "jitter = \"20us\"\n");
+}
+
+/// Traffic from the first host to the last, in a closed loop or at times of its own, by up to `max_qps` queue pairs; and a tap on its way.
+pub(crate) fn across(plan: &mut Plan, draw: &mut Draw, operations: &[&'static str], max_qps: u64) {
+    let to = format!("h{}", plan.hosts);
+    let qps = draw.scaled(1, max_qps);
+    let message = draw.scaled(1_024, 524_288);
+    let load = if draw.one_in(3) {
+        Load::Every(plan.message_time(message) * qps * draw.between(2, 6))
+    } else {
+        Load::Closed(draw.between(1, 4))
+    };
+    let traffic = Traffic {
+        from: "h1",
+        to: &to,
+        op: draw.of(operations),
+        message,
+        qps,
+        load,
+    };
+    flow(plan, draw, &traffic, "jitter = \"20us\"\n");
+    let at = place(plan, draw, 1, plan.hosts);
+    tap(plan, draw, &at, "");
+}
+
 /// How ACKs are sent, and how long a sender waits for them at the most.
 pub(crate) fn acknowledgements(plan: &mut Plan, draw: &mut Draw, timeout: u64) {
     let _ = writeln!(

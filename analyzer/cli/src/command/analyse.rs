@@ -84,7 +84,9 @@ fn analyse(
         sink.begin(choices.bin).map_err(sink_error)?;
     }
     let mut plan = choices.plan();
-    plan.options.seed = live.map(|recorded| recorded.seed);
+    if let Some(recorded) = live {
+        plan.options.seed = recorded.seed;
+    }
     plan.range = range;
     let mut borrowed: Vec<&mut dyn Sink> = sinks
         .iter_mut()

@@ -405,7 +405,7 @@ impl Prepared {
             sink.begin(choices.bin).map_err(sink_error)?;
         }
         let mut plan = choices.plan();
-        plan.options.seed = Some(self.seed);
+        plan.options.seed = self.seed;
         plan.match_taps = self.feed.stream.interfaces().len() > 1;
         let borrowed = sinks
             .iter_mut()

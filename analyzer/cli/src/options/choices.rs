@@ -137,7 +137,7 @@ impl Choices {
                 .map_or(Options::default().dcqcn, |reaction| reaction.parameters),
             dcqcn_stated: self.dcqcn.is_some(),
             priority_of_dscp: self.dscp_map.0,
-            seed: None,
+            seed: Options::default().seed,
         }
     }
 

@@ -29,7 +29,7 @@ impl Analysis {
         let hot = Hot::new(packet, found.key);
         let serial = self.next_serial();
         let cold = Cold::new(packet, self.first_epoch, serial, hosts);
-        let at = self.table.insert(found.hash, hot, cold);
+        let at = self.table.insert(hot, cold);
         self.max_holes = (MAX_HOLES_OF_ALL / self.table.len()).min(MAX_OPEN_HOLES);
         self.begin_hosts(at, packet.time);
         self.enter_ports(at);

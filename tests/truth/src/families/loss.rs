@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::draw::Draw;
-use crate::parts::{Load, Traffic, acknowledgements, flow, place, tap};
+use crate::parts::{Load, Traffic, acknowledgements, across, flow, place, tap};
 use crate::plan::{Plan, Ranges};
 
 const RANGES: Ranges = Ranges {
@@ -13,29 +13,6 @@ const RANGES: Ranges = Ranges {
     packets: 8_000,
     duration: (1_000, 10_000),
 };
-
-/// Traffic from the first host to the last, and a tap somewhere on its way.
-fn traffic(plan: &mut Plan, draw: &mut Draw) {
-    let to = format!("h{}", plan.hosts);
-    let qps = draw.scaled(1, 32);
-    let message = draw.scaled(1_024, 524_288);
-    let load = if draw.one_in(3) {
-        Load::Every(plan.message_time(message) * qps * draw.between(2, 6))
-    } else {
-        Load::Closed(draw.between(1, 4))
-    };
-    let traffic = Traffic {
-        from: "h1",
-        to: &to,
-        op: draw.of(&["write", "send"]),
-        message,
-        qps,
-        load,
-    };
-    flow(plan, draw, &traffic, "jitter = \"20us\"\n");
-    let at = place(plan, draw, 1, plan.hosts);
-    tap(plan, draw, &at, "");
-}
 
 /// The first link or the last one.
 fn link(plan: &Plan, draw: &mut Draw) -> (String, String) {
@@ -55,7 +32,7 @@ fn lossy(draw: &mut Draw, recovery: &str) -> Plan {
         "recovery = \"{recovery}\"\nwindow = \"{}KB\"",
         draw.scaled(64, 4_096)
     );
-    traffic(&mut plan, draw);
+    across(&mut plan, draw, &["write", "send"], 32);
     let (from, to) = link(&plan, draw);
     let what = format!(
         "{} = {}\nonly = \"{}\"",
@@ -127,7 +104,7 @@ pub(super) fn naks(draw: &mut Draw) -> Plan {
     let mut plan = Plan::draw(draw, &RANGES);
     let timeout = draw.scaled(300, 3_000);
     acknowledgements(&mut plan, draw, timeout);
-    traffic(&mut plan, draw);
+    across(&mut plan, draw, &["write", "send"], 32);
     let (from, to) = link(&plan, draw);
     let what = format!("loss = {}\nonly = \"data\"", draw.share(500, 10_000));
     plan.impair(&from, &to, &what);
@@ -150,7 +127,7 @@ pub(super) fn repeated(draw: &mut Draw) -> Plan {
     if draw.one_in(2) {
         plan.nic.push_str("recovery = \"selective\"\n");
     }
-    traffic(&mut plan, draw);
+    across(&mut plan, draw, &["write", "send"], 32);
     let (from, to) = link(&plan, draw);
     let what = if draw.one_in(2) {
         let again = draw.share(50_000, 600_000);

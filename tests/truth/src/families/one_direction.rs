@@ -1,23 +1,14 @@
 //! Family `one-direction`: a tap sees what a node receives, or what it sends, but not both; with loss or without.
 
 use crate::draw::Draw;
-use crate::parts::{Load, Traffic, acknowledgements, flow, place, tap};
+use crate::parts::{acknowledgements, closed, place, tap};
 use crate::plan::{Plan, Ranges};
 
 pub(super) fn plan(draw: &mut Draw) -> Plan {
     let mut plan = Plan::draw(draw, &Ranges::default());
     let timeout = draw.scaled(500, 3_000);
     acknowledgements(&mut plan, draw, timeout);
-    let to = format!("h{}", plan.hosts);
-    let traffic = Traffic {
-        from: "h1",
-        to: &to,
-        op: draw.of(&["write", "send", "read"]),
-        message: draw.scaled(1_024, 262_144),
-        qps: draw.scaled(1, 32),
-        load: Load::Closed(draw.between(1, 4)),
-    };
-    flow(&mut plan, draw, &traffic, "jitter = \"20us\"\n");
+    closed(&mut plan, draw);
     if draw.one_in(2) {
         let (from, to) = plan.last_link(plan.hosts);
         let what = draw.share(200, 10_000);

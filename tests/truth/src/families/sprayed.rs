@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use crate::draw::Draw;
-use crate::parts::{Load, Traffic, acknowledgements, flow, place, tap};
+use crate::parts::{acknowledgements, across};
 use crate::plan::{Plan, Ranges};
+
+/// What the queue pairs do: half of the plans write.
+const OPERATIONS: &[&str] = &["write", "write", "send", "read"];
 
 /// Hosts at two leaves, or at one cable, and paths between them with a skew of up to 500 us. Returns skew and jitter together,
 /// in nanoseconds.
@@ -34,29 +37,6 @@ fn paths(plan: &mut Plan, draw: &mut Draw) -> u64 {
     skew + jitter
 }
 
-/// Traffic from the first host to the last one, and a tap on its way.
-fn traffic(plan: &mut Plan, draw: &mut Draw) {
-    let to = format!("h{}", plan.hosts);
-    let qps = draw.scaled(1, 64);
-    let message = draw.scaled(1_024, 524_288);
-    let load = if draw.one_in(3) {
-        Load::Every(plan.message_time(message) * qps * draw.between(2, 6))
-    } else {
-        Load::Closed(draw.between(1, 4))
-    };
-    let traffic = Traffic {
-        from: "h1",
-        to: &to,
-        op: draw.of(&["write", "write", "send", "read"]),
-        message,
-        qps,
-        load,
-    };
-    flow(plan, draw, &traffic, "jitter = \"20us\"\n");
-    let at = place(plan, draw, 1, plan.hosts);
-    tap(plan, draw, &at, "");
-}
-
 fn ranges() -> Ranges {
     Ranges {
         hosts: (2, 4),
@@ -72,7 +52,7 @@ pub(super) fn healthy(draw: &mut Draw) -> Plan {
     acknowledgements(&mut plan, draw, 20_000);
     paths(&mut plan, draw);
     plan.nic.push_str("out_of_order = true\n");
-    traffic(&mut plan, draw);
+    across(&mut plan, draw, OPERATIONS, 64);
     plan
 }
 
@@ -95,7 +75,7 @@ pub(super) fn lossy(draw: &mut Draw) -> Plan {
             let _ = writeln!(plan.nic, "ooo_nak_packets = {packets}");
         }
     }
-    traffic(&mut plan, draw);
+    across(&mut plan, draw, OPERATIONS, 64);
     let (from, to) = if draw.one_in(3) {
         plan.first_link(1)
     } else {
@@ -116,7 +96,7 @@ pub(super) fn go_back_n(draw: &mut Draw) -> Plan {
         plan.nic.push_str("recovery = \"selective\"\n");
     }
     let _ = writeln!(plan.nic, "window = \"{}KB\"", draw.scaled(32, 1_024));
-    traffic(&mut plan, draw);
+    across(&mut plan, draw, OPERATIONS, 64);
     if draw.one_in(3) {
         let (from, to) = plan.last_link(plan.hosts);
         let what = draw.share(200, 5_000);

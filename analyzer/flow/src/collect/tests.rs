@@ -1,0 +1,292 @@
+use roce_model::{Address, EventRow, FlowId, Qpn, SoFar, TapId};
+
+use super::*;
+use crate::bins::{Active, Bins, Row};
+use crate::counts::Counts;
+use crate::hosts::Groups;
+
+/// What a sink got: begin of the bin, flow, senders to its destination; times of events.
+#[derive(Default)]
+struct Got {
+    rows: Vec<(u64, u64, u32)>,
+    events: Vec<u64>,
+}
+
+impl Sink for Got {
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        for at in 0..rows.len() {
+            let senders = *rows.senders_to_destination.at(at).unwrap();
+            self.rows
+                .push((*rows.time.at(at).unwrap(), *rows.flow_id.at(at).unwrap(), senders));
+        }
+        Ok(())
+    }
+
+    fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
+        self.events.extend(rows.time.iter().flatten());
+        Ok(())
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        bin: Nanos(10),
+        ..Settings::default()
+    }
+}
+
+struct Broken;
+
+impl Sink for Broken {
+    fn timeline(&mut self, _: &TimelineColumns) -> Result<(), SinkError> {
+        Err("the disk is full".into())
+    }
+}
+
+fn row(flow: u64, destination: u64, pair: u64, payload_bytes: u64) -> Row {
+    let counts = Counts {
+        packets: 1,
+        payload_bytes,
+        ..Counts::default()
+    };
+    Row {
+        flow_id: FlowId(flow),
+        tap: TapId(0),
+        epoch: 0,
+        groups: Groups {
+            destination,
+            source: 0,
+            pair,
+        },
+        paired: false,
+        times: 0,
+        knows_cnp: false,
+        counts,
+        limits: 0,
+        active: Active::ALL,
+    }
+}
+
+fn bin(number: u64, rows: Vec<Row>, events: &[u64]) -> Bin {
+    let mut bin = Bins::overdue(number, row(0, 0, 0, 0));
+    bin.rows = rows;
+    bin.events = events
+        .iter()
+        .map(|time| EventRow {
+            time: Nanos(*time),
+            ..EventRow::default()
+        })
+        .collect();
+    bin
+}
+
+fn output(done_before: u64, bins: Vec<Bin>) -> Output {
+    Output {
+        bins,
+        done_before,
+        ..Output::default()
+    }
+}
+
+#[test]
+fn a_bin_waits_for_the_slowest_part() {
+    let mut got = Got::default();
+    let mut collector = Collector::new(2, settings(), vec![&mut got]);
+    collector
+        .push(
+            0,
+            output(
+                9,
+                vec![
+                    bin(5, vec![row(1, 1, 1, 1)], &[]),
+                    bin(7, vec![row(1, 1, 1, 1)], &[]),
+                ],
+            ),
+        )
+        .unwrap();
+    assert_eq!(collector.timeline.len(), 0, "part 1 may still add to bin 5");
+    collector
+        .push(1, output(6, vec![bin(5, vec![row(2, 1, 2, 1)], &[])]))
+        .unwrap();
+    assert_eq!(collector.timeline.len(), 2, "bin 5, not 7");
+    collector
+        .push(1, output(6, vec![bin(6, vec![row(2, 1, 2, 1)], &[])]))
+        .unwrap();
+    collector.finish().unwrap();
+    // Bin 5 had two senders to destination 1, one in each part; 10 ns later both still go on.
+    assert_eq!(got.rows, [(50, 1, 2), (50, 2, 2), (60, 2, 2), (70, 1, 2)]);
+}
+
+#[test]
+fn senders_are_hosts_with_payload() {
+    let mut got = Got::default();
+    let mut collector = Collector::new(1, settings(), vec![&mut got]);
+    // Flows 1 and 2 come from one host, 3 from another, 4 sends ACKs only; 5 goes elsewhere.
+    let rows = vec![
+        row(1, 1, 1, 9),
+        row(2, 1, 1, 9),
+        row(3, 1, 3, 9),
+        row(4, 1, 4, 0),
+        row(5, 2, 5, 9),
+    ];
+    collector.push(0, output(1, vec![bin(0, rows, &[])])).unwrap();
+    collector.finish().unwrap();
+    assert_eq!(got.rows, [(0, 1, 2), (0, 2, 2), (0, 3, 2), (0, 4, 2), (0, 5, 1)]);
+}
+
+#[test]
+fn events_of_a_bin_are_in_the_order_of_time() {
+    let mut got = Got::default();
+    let mut collector = Collector::new(2, settings(), vec![&mut got]);
+    collector
+        .push(0, output(1, vec![bin(0, Vec::new(), &[4, 2])]))
+        .unwrap();
+    collector
+        .push(1, output(1, vec![bin(0, Vec::new(), &[3])]))
+        .unwrap();
+    collector.finish().unwrap();
+    assert_eq!(got.events, [2, 3, 4]);
+}
+
+/// The flow of an RC queue pair of host 10.0.0.9.
+fn key(qpn: u32) -> FlowKey {
+    FlowKey {
+        source: Address::v4([10, 0, 0, 1]),
+        destination: Address::v4([10, 0, 0, 9]),
+        destination_qpn: Qpn::new(qpn),
+        source_qpn: Qpn::default(),
+        vlan: None,
+        vni: None,
+        service: roce_wire::Service::Rc,
+    }
+}
+
+#[test]
+fn only_shown_flows_reach_the_sinks_and_all_reach_the_verdicts() {
+    let mut got = Got::default();
+    let settings = Settings {
+        shown: Some(Filter::parse("qpn 1").unwrap()),
+        ..settings()
+    };
+    let mut collector = Collector::new(1, settings, vec![&mut got]);
+    let (one, other) = (key(1).id().0, key(2).id().0);
+    let bin = bin(0, vec![row(one, 1, 1, 9), row(other, 1, 2, 9)], &[4]);
+    let mut output = output(1, vec![bin]);
+    output.opened = vec![(key(1), None), (key(2), None)];
+    output.flows = vec![FlowRow {
+        flow_id: FlowId(other),
+        source: key(2).source,
+        destination: key(2).destination,
+        destination_qpn: 2,
+        service: "RC",
+        counted: true,
+        runs_timeout: 3,
+        ..FlowRow::default()
+    }];
+    collector.push(0, output).unwrap();
+    let verdicts = collector.finish().unwrap();
+    let mut run = roce_model::RunSummary::default();
+    verdicts.conclude(&mut run);
+    // Two hosts send to the destination, also when one of them is shown.
+    assert_eq!(got.rows, [(0, one, 2)]);
+    assert_eq!(got.events, [4], "what is of no flow is shown");
+    let [timeout] = <[_; 1]>::try_from(run.findings).unwrap();
+    assert_eq!(
+        (timeout.id, timeout.concerns_shown),
+        ("retransmit.timeout", Some(false))
+    );
+}
+
+#[test]
+fn a_sink_that_fails_ends_it() {
+    let mut broken = Broken;
+    let mut collector = Collector::new(1, settings(), vec![&mut broken]);
+    collector
+        .push(0, output(1, vec![bin(0, vec![row(1, 1, 1, 1)], &[])]))
+        .unwrap();
+    assert_eq!(collector.finish().unwrap_err().to_string(), "the disk is full");
+}
+
+#[test]
+fn a_part_that_there_is_not_is_no_harm() {
+    let mut got = Got::default();
+    let mut collector = Collector::new(1, settings(), vec![&mut got]);
+    collector
+        .push(3, output(9, vec![bin(0, vec![row(1, 1, 1, 1)], &[])]))
+        .unwrap();
+    collector.finish().unwrap();
+    assert!(got.rows.is_empty());
+}
+
+/// What a sink was told of how far the run has come.
+#[derive(Default)]
+struct Looked {
+    rows: usize,
+    told: Vec<(u64, usize, Option<SoFar>)>,
+}
+
+impl Sink for Looked {
+    fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
+        self.rows += rows.len();
+        Ok(())
+    }
+
+    fn progress(&mut self, progress: &Progress<'_>) -> Result<(), SinkError> {
+        self.told
+            .push((progress.complete.0, self.rows, progress.so_far.cloned()));
+        Ok(())
+    }
+}
+
+#[test]
+fn whoever_looks_gets_what_is_complete() {
+    let live = |flow: u64, timeouts| FlowRow {
+        flow_id: FlowId(flow),
+        counted: true,
+        destination_qpn: 17,
+        runs_timeout: timeouts,
+        ..FlowRow::default()
+    };
+    let mut got = Looked::default();
+    let mut collector = Collector::new(2, settings(), vec![&mut got]);
+    let with = |done_before, so_far| Output {
+        so_far,
+        ..output(done_before, vec![bin(5, vec![row(1, 1, 1, 1)], &[])])
+    };
+    collector
+        .push(0, with(9, Some(LiveFlows::Rows(vec![live(1, 2)]))))
+        .unwrap();
+    // The other part has not told: nothing is said of half of the run.
+    collector.progress().unwrap();
+    collector
+        .push(1, with(7, Some(LiveFlows::Rows(vec![live(2, 3)]))))
+        .unwrap();
+    collector.progress().unwrap();
+    collector.progress().unwrap();
+    for part in 0..2 {
+        let flows = if part == 0 {
+            LiveFlows::Rows(Vec::new())
+        } else {
+            LiveFlows::TooMany
+        };
+        collector.push(part, with(9, Some(flows))).unwrap();
+    }
+    collector.progress().unwrap();
+    collector.finish().unwrap();
+    let [none, so_far, none_again, too_many] = <[_; 4]>::try_from(got.told).unwrap();
+    assert_eq!((none.0, none.1, none.2), (0, 0, None));
+    // Bins of 10 before number 7, and both rows of number 5.
+    assert_eq!((so_far.0, so_far.1), (70, 2));
+    let so_far = so_far.2.unwrap();
+    assert_eq!(so_far.flows, [live(1, 2), live(2, 3)]);
+    let [finding] = <[_; 1]>::try_from(so_far.findings).unwrap();
+    assert_eq!(finding.id, "retransmit.timeout");
+    assert!(
+        finding.summary.contains("2 flows sent again after 5 timeouts"),
+        "{}",
+        finding.summary
+    );
+    assert_eq!(none_again.2, None, "it is told once");
+    let too_many = too_many.2.unwrap();
+    assert!(too_many.too_many && too_many.findings.is_empty());
+}

@@ -1,0 +1,254 @@
+use super::*;
+use roce_model::{Nanos, TapId};
+use roce_wire::{Bth, Roce};
+
+fn packet(ns: u64, psn: u8, path: u16) -> Packet {
+    let roce = Roce {
+        bth: Bth([0x07, 0, 0, 0, 0, 0, 0, 0x11, 0, 0, 0, psn]),
+        ip_id: 9,
+        ..Roce::default()
+    };
+    Packet {
+        time: Nanos(ns),
+        tap: TapId(0),
+        wire_bytes: 100,
+        path,
+        cut: false,
+        icrc: None,
+        roce,
+    }
+}
+
+#[test]
+fn sightings_within_a_millisecond() {
+    let mut recent = Recent::default();
+    let mut look = |flow, packet: Packet| recent.look(fingerprint(flow, &packet), &packet);
+    assert_eq!(look(1, packet(1_000_000, 5, 1)), Sighting::New);
+    assert_eq!(look(1, packet(1_000_100, 5, 1)), Sighting::SamePath);
+    assert_eq!(look(1, packet(1_000_200, 5, 2)), Sighting::OtherPath);
+    assert_eq!(
+        look(1, packet(1_000_300, 5, 1)),
+        Sighting::SamePath,
+        "the first path stays remembered"
+    );
+    assert_eq!(look(1, packet(1_000_400, 6, 1)), Sighting::New, "another PSN");
+    assert_eq!(look(2, packet(1_000_500, 5, 1)), Sighting::New, "another flow");
+    assert_eq!(
+        look(1, packet(2_000_400, 5, 2)),
+        Sighting::LongAgo,
+        "1.0001 ms later"
+    );
+    assert!(Sighting::LongAgo.is_repeated() && !Sighting::New.is_repeated());
+}
+
+#[test]
+fn mirrors_take_at_most_131_microseconds() {
+    let mut recent = Recent::default();
+    let mut look = |packet: Packet| recent.look(fingerprint(1, &packet), &packet);
+    assert_eq!(look(packet(1_000_000, 5, 1)), Sighting::New);
+    // 2^11 units of 64 ns are 131,072 ns.
+    assert_eq!(look(packet(1_000_000 + 131_072 + 64, 5, 1)), Sighting::LongAgo);
+    assert_eq!(
+        look(packet(1_000_000 + 140_000, 5, 1)),
+        Sighting::SamePath,
+        "its own copy"
+    );
+    assert_eq!(look(packet(1_000_000 + 271_000, 5, 2)), Sighting::OtherPath);
+}
+
+#[test]
+fn more_room_keeps_what_is_remembered() {
+    let mut recent = Recent::default();
+    let of = |flow: u64| (fingerprint(flow, &packet(0, 5, 1)), packet(1_000_000, 5, 1));
+    // 8,192 packets in 4,096 sets of four: nearly all are remembered.
+    for flow in 0..8_192 {
+        let (fingerprint, packet) = of(flow);
+        recent.look(fingerprint, &packet);
+    }
+    let is_known = |recent: &Recent, flow| {
+        let fingerprint = of(flow).0;
+        recent.sets[recent.place(fingerprint)]
+            .iter()
+            .any(|entry| entry >> 32 == fingerprint >> 32)
+    };
+    let before: Vec<bool> = (0..8_192).map(|flow| is_known(&recent, flow)).collect();
+    recent.make_room();
+    let after: Vec<bool> = (0..8_192).map(|flow| is_known(&recent, flow)).collect();
+    assert_eq!(before, after);
+    // Of 8,192 packets a set has two on average: by Poisson's law fewer than 3 % are crowded out.
+    assert!(before.iter().filter(|known| **known).count() > 7_900);
+    assert_eq!(recent.sets.len(), 32_768);
+}
+
+#[test]
+fn a_full_set_may_have_forgotten() {
+    let mut recent = Recent::default();
+    let first = packet(1_000_000, 5, 1);
+    assert!(recent.remembers(7, &first), "nothing had to make room");
+    for number in 1..=4_u64 {
+        // One place, four different packets.
+        recent.look(7 | number << 32, &first);
+    }
+    assert!(!recent.remembers(7, &packet(10_900_000, 5, 1)), "9.9 ms");
+    assert!(recent.remembers(7, &packet(11_100_000, 5, 1)), "10.1 ms");
+}
+
+#[test]
+fn numbers_that_count_up_together_do_not_cancel_out() {
+    // Answers to one READ each: PSN and MSN both count up, nothing else changes.
+    let answer = |number: u8| {
+        let mut answer = packet(u64::from(number), number, 1);
+        answer.roce.ip_id = 0;
+        answer.roce.aeth.0 = [0x1f, 0, 0, number];
+        fingerprint(7, &answer)
+    };
+    let different: std::collections::HashSet<u64> = (0..=255).map(answer).collect();
+    assert_eq!(different.len(), 256);
+}
+
+#[test]
+fn what_a_link_changes_is_left_out_and_what_a_switch_marks_is_not() {
+    let plain = packet(0, 5, 1);
+    let mut other = plain;
+    other.roce.hop_limit = 3;
+    assert_eq!(fingerprint(1, &plain), fingerprint(1, &other));
+    other.roce.traffic_class = 3;
+    assert_ne!(fingerprint(1, &plain), fingerprint(1, &other));
+}
+
+#[test]
+fn the_same_path_needs_evidence() {
+    // One that is repeated among many was made twice by the network: it is no copy.
+    let mut counted = CopyEvidence::default();
+    for id in 0..100 {
+        assert!(!counted.is_copy(Sighting::New, id));
+    }
+    assert!(!counted.is_copy(Sighting::SamePath, 99));
+    assert_eq!(counted.ids(99).map(|ids| ids.age), Some(IdAge::Older));
+    // Half of all are: some of what the tap mirrors passes it twice.
+    let mut half = CopyEvidence::default();
+    let mut copies = 0;
+    for id in 0..200 {
+        assert!(!half.is_copy(Sighting::New, id));
+        copies += u32::from(id % 3 > 0 && half.is_copy(Sighting::SamePath, id));
+    }
+    assert!(copies > 110, "{copies} of 133");
+
+    let mut doubled = CopyEvidence::default();
+    for _ in 0..3 {
+        assert!(!doubled.is_copy(Sighting::New, 0));
+        assert!(
+            doubled.is_copy(Sighting::SamePath, 0),
+            "doubled from the first packet on"
+        );
+    }
+
+    let mut constant = CopyEvidence::default();
+    assert!(!constant.is_copy(Sighting::New, 0));
+    assert!(!constant.is_copy(Sighting::New, 0));
+    assert!(
+        constant.is_copy(Sighting::OtherPath, 0),
+        "another path is evidence enough"
+    );
+    assert!(!constant.is_copy(Sighting::SamePath, 0), "a fast resend");
+}
+
+/// What a flow with these identifications says of its packet with `last`.
+fn age_after(ids: impl Iterator<Item = u16>, last: u16) -> Option<IdAge> {
+    let mut evidence = CopyEvidence::default();
+    for id in ids {
+        assert!(!evidence.is_copy(Sighting::New, id));
+    }
+    assert!(!evidence.is_copy(Sighting::New, last));
+    evidence.ids(last).map(|ids| ids.age)
+}
+
+#[test]
+fn identifications_that_count_up_tell_old_packets_from_new_ones() {
+    // From 65,500 to 65,535 and from 0 to 63: the counter has 16 bits.
+    let counted = || (0..100_u16).map(|n| n.wrapping_add(65_500));
+    assert_eq!(age_after(counted(), 64), Some(IdAge::Newer));
+    assert_eq!(age_after(counted(), 64 + 2_000), Some(IdAge::Newer));
+    assert_eq!(age_after(counted(), 62), Some(IdAge::Older));
+    assert_eq!(
+        age_after(counted(), 63),
+        Some(IdAge::Older),
+        "the newest once more"
+    );
+    assert_eq!(age_after(counted(), 65_530), Some(IdAge::Older));
+    // 10,000 packets before, of a counter that is the flow's own.
+    assert_eq!(
+        age_after(counted(), 63_u16.wrapping_sub(10_000)),
+        Some(IdAge::Older)
+    );
+    assert_eq!(
+        age_after(counted(), 63 + 10_000),
+        None,
+        "ahead by that much: it began anew"
+    );
+    // One counter for 200 flows: each sees steps of 200.
+    let shared = || (0..100_u16).map(|n| n.wrapping_mul(200));
+    assert_eq!(age_after(shared(), 99 * 200 + 150), Some(IdAge::Newer));
+    assert_eq!(age_after(shared(), 98 * 200), Some(IdAge::Older));
+    assert_eq!(
+        age_after(shared(), 99 * 200 - 10_000),
+        None,
+        "the others may have sent 55,536"
+    );
+    // A sprayed flow: pairs come the other way round, and 50 is behind 51 as ever.
+    let sprayed = || (0..50_u16).flat_map(|n| [2 * n + 1, 2 * n]);
+    assert_eq!(age_after(sprayed(), 100), Some(IdAge::Newer));
+    assert_eq!(age_after(sprayed(), 90), Some(IdAge::Older));
+}
+
+#[test]
+fn other_identifications_tell_nothing() {
+    assert_eq!(age_after((0..100).map(|_| 0), 0), None, "constant, as over IPv6");
+    assert_eq!(age_after((0..100).map(|_| 7), 8), None);
+    // 40,503 is odd: all 65,536 values come, in steps of 25,033 backwards.
+    let random = |n: u16| n.wrapping_mul(40_503);
+    assert_eq!(age_after((0..1_000).map(random), 5), None);
+    assert_eq!(age_after(0..16, 16), None, "15 steps are too few");
+    assert_eq!(age_after(0..17, 17), Some(IdAge::Newer), "16 are enough");
+    // Every packet twice with the same number, as with segments made of one: half of the steps are none.
+    assert_eq!(age_after((0..200).map(|n| n / 2), 100), None);
+    // It counts, and then it does not any more.
+    let changes = (0..200_u16).chain((0..50).map(random));
+    assert_eq!(age_after(changes, 5), None);
+}
+
+#[test]
+fn two_packets_in_a_hundred_made_twice_by_the_network_do_not_hide_the_counter() {
+    let twice = (0..5_000_u16).flat_map(|n| core::iter::repeat_n(n, 1 + usize::from(n % 50 == 0)));
+    let mut evidence = CopyEvidence::default();
+    let mut last = None;
+    for id in twice {
+        assert!(!evidence.is_copy(Sighting::New, id));
+        let expected = if last == Some(id) {
+            IdAge::Older
+        } else {
+            IdAge::Newer
+        };
+        if id > 200 {
+            assert_eq!(evidence.ids(id).map(|ids| ids.age), Some(expected), "{id}");
+        }
+        last = Some(id);
+    }
+    assert!(size_of::<CopyEvidence>() <= 12);
+}
+
+#[test]
+fn packets_alike_by_nature_need_identifications() {
+    let mut cnps = CopyEvidence::default();
+    assert!(!cnps.is_copy_among_alike(Sighting::New, 0));
+    assert!(
+        !cnps.is_copy_among_alike(Sighting::SamePath, 0),
+        "the next notification"
+    );
+    assert!(cnps.is_copy_among_alike(Sighting::OtherPath, 0));
+    assert!(!cnps.is_copy_among_alike(Sighting::New, 1));
+    assert!(
+        cnps.is_copy_among_alike(Sighting::SamePath, 1),
+        "the sender counts"
+    );
+}
