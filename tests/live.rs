@@ -169,6 +169,23 @@ impl Running {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Waits until all threads of a live run are there, which is after its rights are given up; false if it ended before.
+    pub(crate) fn captures(&mut self) -> bool {
+        let begun = Instant::now();
+        loop {
+            // The main thread, those of the device and the host, and the analysis.
+            let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id())).map_or(0, Iterator::count);
+            if tasks >= 4 {
+                return true;
+            }
+            if self.0.try_wait().unwrap().is_some() {
+                return false;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "{tasks} threads");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Waits until it captures: packets are kept from the moment that its file is there.
     pub(crate) fn captures_into(&mut self, path: &Path) {
         let begun = Instant::now();

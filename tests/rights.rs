@@ -107,7 +107,7 @@ fn each_mode_keeps_what_the_table_says_and_no_more() {
             folder.path(),
             &[&arguments[1..], &["--no-tui", "--format", "none"]].concat(),
         );
-        if !captures(&mut live) {
+        if !live.captures() {
             let ended = live.ended();
             assert!(run.contains("tc") || run.contains("--probe"), "{run}: {ended:?}");
             skip(ended.stderr.lines().next().unwrap_or_default());
@@ -117,23 +117,6 @@ fn each_mode_keeps_what_the_table_says_and_no_more() {
         live.signal(Signal::INT);
         let ended = live.ended();
         assert_eq!(ended.code, Some(0), "{run}: {ended:?}");
-    }
-}
-
-/// Waits until all threads of a live run are there; false if it ended before: the kernel does not take its programs.
-fn captures(live: &mut Running) -> bool {
-    let begun = Instant::now();
-    loop {
-        // The main thread, those of the device and the host, and the analysis.
-        let tasks = fs::read_dir(format!("/proc/{}/task", live.0.id())).map_or(0, Iterator::count);
-        if tasks >= 4 {
-            return true;
-        }
-        if live.0.try_wait().unwrap().is_some() {
-            return false;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(30), "{tasks} threads");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
