@@ -1,5 +1,7 @@
 //! Capabilities: low while arguments and files are parsed, raised to open devices, and given up for good.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, bail};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -12,6 +14,8 @@ use rustix::thread::{
 use super::user::Identity;
 
 const HELD: &str = "the system does not say which capabilities there are";
+/// A thread that was joined has ended after this time, on slow machines, too.
+const MAX_ENDING: Duration = Duration::from_secs(5);
 const GIVEN_UP: &str = "rights cannot be given up";
 
 /// No capability is in effect from here on, until [`raise`].
@@ -59,7 +63,7 @@ sudo setcap cap_net_raw+ep {program}"
 /// # Errors
 /// When the system does not take them back, or threads run that would keep theirs.
 pub(crate) fn give_up(identity: Option<Identity>, needed: CapabilitySet) -> anyhow::Result<()> {
-    if std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() > 1) {
+    if !is_alone() {
         bail!("{GIVEN_UP}: threads are running already");
     }
     let held = capabilities(None).context(HELD)?;
@@ -83,6 +87,18 @@ pub(crate) fn give_up(identity: Option<Identity>, needed: CapabilitySet) -> anyh
         inheritable: CapabilitySet::empty(),
     };
     set_capabilities(None, sets).context(GIVEN_UP)
+}
+
+/// True if this is the only thread. One that was joined is listed until the kernel has ended it.
+fn is_alone() -> bool {
+    let begun = Instant::now();
+    while std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() > 1) {
+        if begun.elapsed() > MAX_ENDING {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
 }
 
 /// One after the other, up to the last one that the kernel knows.

@@ -246,8 +246,9 @@ fn rules(needs: Needs) -> Result<Rules, Error> {
         rules.insert(libc::SYS_bpf, one_of(&MAP_COMMANDS)?);
     }
     if needs.netlink {
-        let family = u64::from(libc::AF_NETLINK.cast_unsigned());
-        rules.insert(libc::SYS_socket, one_of(&[family])?);
+        // The C library finds an interface's number by a socket of the host's own, to which nothing is connected.
+        let families = [libc::AF_NETLINK, libc::AF_UNIX].map(|family| u64::from(family.cast_unsigned()));
+        rules.insert(libc::SYS_socket, one_of(&families)?);
         rules.insert(libc::SYS_bind, Vec::new());
     }
     Ok(rules)
