@@ -11,19 +11,24 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 13] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 14] = [
+    ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
     ("roce-capture", &["roce-wire", "roce-model"]),
     ("roce-flow", &["roce-wire", "roce-model"]),
     ("roce-abi", &[]),
     ("roce-probe", &["roce-model", "roce-abi"]),
-    ("roce-sim", &["roce-wire", "roce-model", "roce-capture"]),
+    (
+        "roce-sim",
+        &["roce-files", "roce-wire", "roce-model", "roce-capture"],
+    ),
     ("roce-report", &["roce-model"]),
-    ("roce-parquet", &["roce-model"]),
+    ("roce-parquet", &["roce-files", "roce-model"]),
     (
         "roce-pipeline",
         &[
+            "roce-files",
             "roce-wire",
             "roce-model",
             "roce-capture",
@@ -35,6 +40,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 13] = [
     (
         "roce-analyze",
         &[
+            "roce-files",
             "roce-wire",
             "roce-model",
             "roce-capture",
@@ -58,7 +64,10 @@ const ONLY: [(&str, &[&str]); 9] = [
     ("polars", &["roce-parquet"]),
     // The records are readable from bytes by a trait of aya's, which the kernel programs do without.
     ("aya", &["roce-probe", "roce-abi"]),
-    ("rustix", &["roce-probe", "roce-analyze", "roce-capture"]),
+    (
+        "rustix",
+        &["roce-files", "roce-probe", "roce-analyze", "roce-capture"],
+    ),
     ("pcap", &["roce-capture"]),
     ("tokio", &["roce-analyze"]),
     ("ratatui-core", &["roce-report", "roce-analyze"]),
@@ -356,4 +365,90 @@ fn versions_stand_in_one_place() {
             );
         }
     }
+}
+
+/// Calls that make, change or remove files.
+const WRITES: [&str; 14] = [
+    "File::create",
+    "File::options",
+    "OpenOptions",
+    "fs::write",
+    "fs::copy",
+    "fs::rename",
+    "fs::hard_link",
+    "fs::create_dir",
+    "fs::remove_file",
+    "fs::remove_dir",
+    "fs::set_permissions",
+    "fs::symlink",
+    "create_new(",
+    "tempfile",
+];
+
+/// Files of crates that may call some of these, and why.
+const WRITERS: [(&str, &str, &str); 3] = [
+    (
+        "roce-analyze",
+        "command/demo.rs",
+        "a demo's capture is in a temporary folder that is private, made by tempfile; the files in it are written by roce-files",
+    ),
+    (
+        "roce-analyze",
+        "sandbox/user.rs",
+        "the folder of results is made and given away before the user changes; roce-files writes into it afterwards",
+    ),
+    (
+        "roce-analyze",
+        "sandbox/attempts.rs",
+        "attempts to write, which tests see refused; only in builds with debug assertions",
+    ),
+];
+
+/// Sources without what only tests have: files of tests, and what follows `#[cfg(test)]` at a file's end.
+fn sources(folder: &std::path::Path, found: &mut Vec<(String, String)>, below: &std::path::Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "tests" {
+            sources(&path, found, below);
+        } else if path.extension().is_some_and(|ending| ending == "rs") && name != "tests.rs" {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned();
+            found.push((path.strip_prefix(below).unwrap().display().to_string(), code));
+        }
+    }
+}
+
+#[test]
+fn files_are_written_in_one_crate() {
+    let mut allowed: BTreeSet<(&str, &str)> = WRITERS.iter().map(|(name, file, _)| (*name, *file)).collect();
+    let mut found = Vec::new();
+    let analyzer = root().join("analyzer").canonicalize().unwrap();
+    for (name, package) in packages() {
+        let folder = package.manifest_path.parent().unwrap().join("src");
+        if name == "roce-files" || !folder.starts_with(&analyzer) {
+            continue;
+        }
+        let mut files = Vec::new();
+        sources(folder.as_std_path(), &mut files, folder.as_std_path());
+        for (file, code) in files {
+            let lines = code.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+            for line in lines.filter(|line| WRITES.iter().any(|call| line.contains(call))) {
+                let listed = WRITERS.iter().find(|(of, at, _)| *of == name && *at == file);
+                match listed {
+                    Some((name, file, _)) => drop(allowed.remove(&(*name, *file))),
+                    None => found.push(format!("{name}: {file}: {line}")),
+                }
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "roce-files writes files, and nothing else:\n{}",
+        found.join("\n")
+    );
+    assert!(
+        allowed.is_empty(),
+        "no such call any more, the line can go: {allowed:?}"
+    );
 }

@@ -18,6 +18,9 @@ mod documents;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;
+mod hostile;
+#[cfg(feature = "parquet")]
+mod killed;
 #[cfg(feature = "live")]
 mod live;
 mod losses;

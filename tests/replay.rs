@@ -16,7 +16,7 @@ use crate::captures::{Capture, Record};
 use crate::command::{document, flows, run, total};
 
 /// Writes a recording of `frames`, with events of the host before the first of them that is later.
-fn record(path: &Path, recorded: &Recorded, frames: &[Record], events: &[HostEvent]) {
+pub(crate) fn record(path: &Path, recorded: &Recorded, frames: &[Record], events: &[HostEvent]) {
     let mut writer = PcapngWriter::new(File::create(path).unwrap(), ByteOrder::Little).unwrap();
     writer
         .interface(&InterfaceOptions {

@@ -83,6 +83,7 @@ fn benches(criterion: &mut Criterion) {
             let options = Options {
                 block_bytes: kib << 10,
                 read_ahead: false,
+                ..Options::default()
             };
             group.bench_with_input(
                 BenchmarkId::new("pcap, KiB", kib),

@@ -43,6 +43,16 @@ pub enum Error {
         /// What the decompressor says.
         source: io::Error,
     },
+    /// It is longer than the reader's limit. What came before was delivered.
+    #[error("{file}: longer than {limit} bytes{}: read no further", within(*.compression))]
+    TooLong {
+        /// The file.
+        file: String,
+        /// The limit.
+        limit: u64,
+        /// The compression around it, if any.
+        compression: Option<Compression>,
+    },
     /// There is nothing in it.
     #[error("{file}: empty{}; expected a capture (pcap or pcapng)", within(*.compression))]
     Empty {

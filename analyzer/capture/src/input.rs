@@ -106,8 +106,63 @@ impl Read for Failed {
     }
 }
 
-/// Looks at the first bytes and unwraps the compression, if there is any.
-pub(crate) fn unwrap(file: &str, stream: Stream, count: &Arc<AtomicU64>) -> Result<Input, Error> {
+/// Counts of what is read: bytes as stored, and bytes of the capture itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    pub(crate) stored: Arc<AtomicU64>,
+    pub(crate) expanded: Arc<AtomicU64>,
+}
+
+/// A stream that fails after a stated number of bytes, and counts them.
+struct Limited {
+    stream: Stream,
+    count: Arc<AtomicU64>,
+    /// Bytes that may still be read.
+    left: u64,
+}
+
+/// The reason of a stream that is longer than allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("longer than allowed")]
+pub(crate) struct LimitReached;
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        if room == 0 && !buffer.is_empty() {
+            // An input of exactly the allowed length is whole.
+            return match self.stream.read(&mut [0])? {
+                0 => Ok(0),
+                _ => Err(io::Error::other(LimitReached)),
+            };
+        }
+        let read = self.stream.read(buffer.get_mut(..room).unwrap_or_default())?;
+        self.left -= read as u64;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// Looks at the first bytes, unwraps the compression if there is any, and lets at most `limit` bytes of the capture pass.
+pub(crate) fn unwrap(
+    file: &str,
+    stream: Stream,
+    counts: &Counts,
+    limit: Option<u64>,
+) -> Result<Input, Error> {
+    let mut input = decompress(file, stream, &counts.stored)?;
+    let had = input.prefix.len() as u64;
+    counts.expanded.store(had, Ordering::Relaxed);
+    input.stream = Box::new(Limited {
+        stream: input.stream,
+        count: Arc::clone(&counts.expanded),
+        left: limit.unwrap_or(u64::MAX).saturating_sub(had),
+    });
+    Ok(input)
+}
+
+/// Looks at the first bytes and unwraps the compression.
+fn decompress(file: &str, stream: Stream, count: &Arc<AtomicU64>) -> Result<Input, Error> {
     let mut stream: Stream = Box::new(Counted {
         stream,
         count: Arc::clone(count),

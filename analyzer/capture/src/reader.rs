@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::correction::Correction;
 use crate::error::Error;
 use crate::frame::{Batch, Frame, Interface, Lost};
-use crate::input::{self, Opened, Stream};
+use crate::input::{self, Counts, Opened, Stream};
 use crate::sorter::Sorting;
 use crate::summary::{Progress, Summary};
 use crate::underway::Underway;
@@ -26,6 +26,8 @@ pub struct Options {
     pub block_bytes: usize,
     /// Whether files that are not compressed are read on a thread of its own, too. Compressed ones always are.
     pub read_ahead: bool,
+    /// Bytes of a capture, decompressed, after which it ends with an error. What comes before was delivered.
+    pub max_bytes: Option<u64>,
 }
 
 impl Default for Options {
@@ -34,6 +36,7 @@ impl Default for Options {
         Self {
             block_bytes: 256 << 10,
             read_ahead: false,
+            max_bytes: None,
         }
     }
 }
@@ -49,6 +52,7 @@ pub struct Reader {
     path: Option<PathBuf>,
     size: Option<u64>,
     stored: Arc<AtomicU64>,
+    expanded: Arc<AtomicU64>,
     state: State,
     found: Found,
     summary: Summary,
@@ -102,8 +106,13 @@ impl Reader {
             ..*options
         };
         let stored = Arc::new(AtomicU64::new(0));
+        let expanded = Arc::new(AtomicU64::new(0));
         let mut found = Found::default();
-        let (underway, format) = Underway::begin(&name, stream, &stored, &options, &mut found)?;
+        let counts = Counts {
+            stored: Arc::clone(&stored),
+            expanded: Arc::clone(&expanded),
+        };
+        let (underway, format) = Underway::begin(&name, stream, counts, &options, &mut found)?;
         let summary = Summary::new(format);
         let state = State::Open(Box::new(underway));
         Ok(Self {
@@ -112,6 +121,7 @@ impl Reader {
             path: None,
             size: None,
             stored,
+            expanded,
             state,
             found,
             summary,
@@ -233,6 +243,11 @@ impl Reader {
             bytes: self.stored.load(Ordering::Relaxed),
             total: self.size,
         }
+    }
+
+    /// Bytes of the capture that were read, decompressed.
+    pub fn expanded(&self) -> u64 {
+        self.expanded.load(Ordering::Relaxed)
     }
 
     /// From now on the frames' times are those of another clock; what [`summary`](Self::summary) says stays as the file

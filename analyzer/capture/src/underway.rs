@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::blocks::{Blocks, ROOM};
 use crate::error::{Begins, Error, Fault};
-use crate::input::{self, Input, Stream};
+use crate::input::{self, Counts, Input, LimitReached, Stream};
 use crate::pcap::{self, Pcap};
 use crate::pcapng::{self, Pcapng};
 use crate::reader::Options;
@@ -22,6 +22,8 @@ use crate::walk::{Found, Stop, Walker};
 pub(crate) struct Underway {
     file: String,
     compression: Option<Compression>,
+    /// Bytes after which it ends with an error.
+    limit: Option<u64>,
     /// Bytes read of the file as it is stored.
     stored: Arc<AtomicU64>,
     pub(crate) blocks: Blocks,
@@ -60,7 +62,7 @@ impl Underway {
     pub(crate) fn begin(
         file: &str,
         stream: Stream,
-        stored: &Arc<AtomicU64>,
+        counts: Counts,
         options: &Options,
         found: &mut Found,
     ) -> Result<(Self, Format), Error> {
@@ -68,7 +70,7 @@ impl Underway {
             stream,
             mut prefix,
             compression,
-        } = input::unwrap(file, stream, stored)?;
+        } = input::unwrap(file, stream, &counts, options.max_bytes)?;
         let begun = match recognise(&prefix, found) {
             Ok(Some(begun)) => begun,
             Ok(None) => {
@@ -103,7 +105,8 @@ impl Underway {
         let underway = Self {
             file: file.to_owned(),
             compression,
-            stored: Arc::clone(stored),
+            limit: options.max_bytes,
+            stored: counts.stored,
             blocks,
             walker: begun.walker,
             offset,
@@ -234,6 +237,17 @@ impl Underway {
     /// The error for a stream that fails.
     fn broken(&self, source: io::Error) -> Error {
         let (file, offset) = (self.file.clone(), self.offset + self.carry.len() as u64);
+        let reason = source.get_ref();
+        if reason
+            .and_then(|reason| reason.downcast_ref::<LimitReached>())
+            .is_some()
+        {
+            return Error::TooLong {
+                file,
+                limit: self.limit.unwrap_or(u64::MAX),
+                compression: self.compression,
+            };
+        }
         match self.compression {
             Some(compression) => {
                 let stored = self.stored.load(Ordering::Relaxed);

@@ -8,6 +8,5 @@ pub(crate) mod dscp;
 pub(crate) mod duration;
 pub(crate) mod processes;
 pub(crate) mod rate;
-#[cfg(feature = "live")]
 pub(crate) mod size;
 pub(crate) mod training;

@@ -145,6 +145,12 @@ impl Congestion {
         self.last_cnp.0 != 0 && time.since(self.last_cnp) <= within
     }
 
+    /// Whether the sender was notified within that time before, or a packet of its own was marked: queues were long.
+    pub(crate) fn was_congested(&self, time: Nanos, within: Nanos) -> bool {
+        let was_marked = self.last_ce.0 != 0 && time.since(self.last_ce) <= within;
+        was_marked || self.was_notified(time, within)
+    }
+
     /// Whether no mark for this time is the end of a burst. Most marks come too soon, or much too late, to ask for the intervals.
     fn is_another_burst(&self, unmarked: Nanos) -> bool {
         let Some(more) = unmarked.0.checked_sub(BURST_GAP.0) else {

@@ -129,7 +129,7 @@ pub(crate) struct Request {
     pub(crate) rtt: Nanos,
     /// What an answer usually takes; 0: not known.
     pub(crate) usual_rtt: Nanos,
-    /// The sender was notified of congestion a moment ago.
+    /// The sender was notified of congestion a moment ago, or the flow's packets were marked.
     pub(crate) is_slowed: bool,
     /// Where the sender counts IP identifications up: that of the packet.
     pub(crate) ids: Option<Ids>,
@@ -169,6 +169,12 @@ pub(crate) struct Tracker {
     /// Packets that seem to answer a NAK, as long as they may turn out to be late.
     waiting: Option<Box<Pending>>,
     run: Option<Run>,
+    /// When the latest packet of the latest run came.
+    run_time: Nanos,
+    /// One past the highest PSN when it came: as far as the sender has to repeat.
+    run_reach: u64,
+    /// What the latest run had to repeat that ended and had repeated what was captured.
+    repeated: Range<u64>,
     /// The first PSN of the epoch, and when it came.
     begin: u64,
     begin_time: Nanos,

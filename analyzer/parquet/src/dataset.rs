@@ -1,15 +1,15 @@
 //! The sink: a writer for each table, and the rules of when files appear and disappear. How a table is written is
 //! left to `table`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use roce_files::{Access, Directory};
 use roce_model::{
     Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, RunColumns,
     RunRow, RunSummary, Sink, SinkError, StepColumns, TapColumns, TimelineColumns, VantageColumns,
 };
 
-use crate::table::{TableWriter, files, is_part, is_unfinished};
+use crate::table::{TableWriter, is_part, is_unfinished};
 use crate::{Error, TABLES};
 
 /// How to write a dataset.
@@ -38,6 +38,13 @@ impl Default for Options {
             row_group: 1 << 17,
             compression_level: 1,
         }
+    }
+}
+
+impl Options {
+    /// Results of live runs name processes: they are their owner's alone.
+    pub(crate) const fn access(&self) -> Access {
+        if self.live { Access::Private } else { Access::Umask }
     }
 }
 
@@ -77,7 +84,7 @@ impl Writers {
 /// Writes every table of a run to a folder. Files appear at [`Sink::finish`]; dropped before, it leaves none but the closed parts of a
 /// live run.
 pub struct Dataset {
-    dir: PathBuf,
+    dir: Directory,
     /// None once finished.
     writers: Option<Writers>,
     flows: FlowColumns,
@@ -87,23 +94,25 @@ impl Dataset {
     /// Begins a dataset in `dir`, which is made if need be. What an interrupted run left there is removed.
     ///
     /// # Errors
-    /// When `dir` holds a dataset and `options.overwrite` is not set, or files cannot be made.
+    /// When `dir` holds a dataset and `options.overwrite` is not set, files cannot be made, or a table's folder is a link.
     pub fn create(dir: &Path, options: &Options) -> Result<Self, Error> {
+        let dir = &Directory::named(dir, options.access())?;
         for table in TABLES {
-            let folder = dir.join(table);
+            let Some(folder) = dir.find(table)? else { continue };
+            let names = folder.names()?;
             if !options.overwrite
-                && let Some(found) = files(&folder, is_part)?.pop()
+                && let Some(found) = names.iter().filter(|name| is_part(name)).max()
             {
                 return Err(Error::Exists {
-                    dir: dir.to_path_buf(),
-                    found,
+                    dir: dir.path().to_path_buf(),
+                    found: folder.path_of(found),
                 });
             }
             // The first parts of a live run appear beside what is there: an older dataset must be gone by then.
-            for left_over in files(&folder, |name| {
-                is_unfinished(name) || options.live && is_part(name)
-            })? {
-                fs::remove_file(&left_over).map_err(Error::io("remove", &left_over))?;
+            for name in &names {
+                if is_unfinished(name) || options.live && is_part(name) {
+                    folder.remove(name)?;
+                }
             }
         }
         let writers = Writers {
@@ -119,7 +128,7 @@ impl Dataset {
             run: TableWriter::create(dir, &RunColumns::TABLE, options)?,
         };
         Ok(Self {
-            dir: dir.to_path_buf(),
+            dir: dir.clone(),
             writers: Some(writers),
             flows: FlowColumns::default(),
         })
@@ -138,11 +147,20 @@ impl Dataset {
 
     fn writers(&mut self) -> Result<&mut Writers, Error> {
         self.writers.as_mut().ok_or_else(|| Error::Finished {
-            dir: self.dir.clone(),
+            dir: self.dir.path().to_path_buf(),
         })
     }
 
-    fn complete(&mut self, run: &RunSummary) -> Result<(), Error> {
+    /// The folder, for what is put beside the tables.
+    pub const fn directory(&self) -> &Directory {
+        &self.dir
+    }
+
+    /// Writes the rest of every table. No file has its name yet, but the closed parts of a live run.
+    ///
+    /// # Errors
+    /// When files cannot be written, or the dataset is finished.
+    pub fn complete(&mut self, run: &RunSummary) -> Result<(), Error> {
         let inputs: Vec<RunRow> = run_rows(run).collect();
         let writers = self.writers()?;
         append::<EpisodeColumns>(&mut writers.episodes, &run.episodes)?;
@@ -154,9 +172,17 @@ impl Dataset {
         append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {
             table.complete()?;
+            table.sync()?;
         }
-        // From here on only renames are left, so that a full disk or a kill before leaves the older dataset whole.
-        for table in writers.all() {
+        Ok(())
+    }
+
+    /// Gives every complete table its name. Only renames are left by now, so that a full disk or a kill before leaves the older dataset whole.
+    ///
+    /// # Errors
+    /// When a name cannot be given, or the dataset is finished.
+    pub fn publish(&mut self) -> Result<(), Error> {
+        for table in self.writers()?.all() {
             table.publish()?;
         }
         self.writers = None;
@@ -185,17 +211,8 @@ impl Sink for Dataset {
     }
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
-        Ok(self.complete(run)?)
-    }
-}
-
-impl Drop for Dataset {
-    fn drop(&mut self) {
-        if let Some(writers) = &mut self.writers {
-            for table in writers.all() {
-                table.discard();
-            }
-        }
+        self.complete(run)?;
+        Ok(self.publish()?)
     }
 }
 

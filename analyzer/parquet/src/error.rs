@@ -16,7 +16,10 @@ pub enum Error {
         /// A file of the dataset in it.
         found: PathBuf,
     },
-    /// A file or folder could not be made, renamed, removed or read.
+    /// A file or folder could not be made, renamed or removed, or is none that is read or written.
+    #[error(transparent)]
+    Files(#[from] roce_files::Error),
+    /// A file or folder could not be read.
     #[error("cannot {action} {}", path.display())]
     Io {
         /// What failed.

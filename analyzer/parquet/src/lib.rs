@@ -8,6 +8,7 @@
 //! This is the only crate that knows polars, and no polars type crosses its border. It does not know what the
 //! numbers mean, and prints nothing.
 
+mod check;
 mod column;
 mod dataset;
 mod error;

@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use polars::prelude::{
-    ChunkedArray, Column as PolarsColumn, DataFrame, DataType, ParquetReader, PolarsNumericType,
-    PolarsResult, SerReader,
+    ChunkedArray, Column as PolarsColumn, DataFrame, DataType, ParquetReader, PolarsError, PolarsNumericType,
+    PolarsResult, SerReader, StringChunked,
 };
 
+use crate::check::{self, Chunk};
 use crate::table::{files, is_part};
 use crate::{Error, SCHEMA_VERSION};
 
@@ -131,6 +132,7 @@ fn append(whole: &mut TableData, part: TableData) -> Result<(), String> {
 }
 
 fn read_part(path: &Path) -> Result<DataFrame, Error> {
+    check(path)?;
     let reader = open(path)?;
     undamaged(path, || reader.finish())
 }
@@ -139,17 +141,44 @@ fn read_part(path: &Path) -> Result<DataFrame, Error> {
 pub(crate) fn undamaged<T>(path: &Path, read: impl FnOnce() -> PolarsResult<T>) -> Result<T, Error> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(read) => read.map_err(Error::parquet("read", path)),
-        Err(_) => Err(Error::Parquet {
-            action: "read",
-            path: path.to_path_buf(),
-            reason: "it is damaged".to_owned(),
-        }),
+        Err(_) => Err(damaged(path, "it is damaged".to_owned())),
     }
+}
+
+fn damaged(path: &Path, reason: String) -> Error {
+    Error::Parquet {
+        action: "read",
+        path: path.to_path_buf(),
+        reason,
+    }
+}
+
+/// Checks the pages of a part. Call it once before the part is read.
+pub(crate) fn check(path: &Path) -> Result<(), Error> {
+    let file = roce_files::open_regular(path)?;
+    let mut reader = open(path)?;
+    let metadata = undamaged(path, || reader.get_metadata().cloned())?;
+    for group in &metadata.row_groups {
+        let chunks = undamaged(path, || {
+            let columns = group.parquet_columns().iter();
+            Ok(columns
+                .map(|column| Chunk {
+                    values: column.num_values(),
+                    range: column.byte_range(),
+                })
+                .collect::<Vec<_>>())
+        })?;
+        let checked = check::group(&file, group.num_rows(), &chunks).map_err(Error::io("read", path))?;
+        checked.map_err(|damage| damaged(path, damage))?;
+    }
+    Ok(())
 }
 
 /// Opens a part of a schema that is understood here.
 pub(crate) fn open(path: &Path) -> Result<ParquetReader<File>, Error> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
+    let file = roce_files::open_regular(path)?;
+    let checked = check::footer(&file).map_err(Error::io("read", path))?;
+    checked.map_err(|damage| damaged(path, damage))?;
     let mut reader = ParquetReader::new(file);
     let metadata = undamaged(path, || reader.get_metadata().cloned())?;
     let version = metadata
@@ -185,8 +214,21 @@ pub(crate) fn values(column: &PolarsColumn) -> PolarsResult<ColumnValues> {
                     .collect(),
             )
         }
-        _ => ColumnValues::Text(column.str()?.iter().map(|text| text.map(str::to_owned)).collect()),
+        _ => ColumnValues::Text(texts(column.str()?)?),
     })
+}
+
+/// Maximum size of a text in bytes. A dictionary has a text once, and rows have it again and again.
+const MAX_TEXT_BYTES: usize = 1 << 16;
+
+fn texts(column: &StringChunked) -> PolarsResult<Vec<Option<String>>> {
+    let text = |text: Option<&str>| match text {
+        Some(text) if text.len() > MAX_TEXT_BYTES => {
+            Err(PolarsError::ComputeError("a text of more than 64 KiB".into()))
+        }
+        text => Ok(text.map(str::to_owned)),
+    };
+    column.iter().map(text).collect()
 }
 
 fn numbers<T: PolarsNumericType>(column: &ChunkedArray<T>) -> Vec<Option<T::Native>> {

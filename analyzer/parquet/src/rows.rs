@@ -8,7 +8,7 @@ use polars::prelude::{DataFrame, ParallelStrategy, SerReader};
 use roce_model::{Cell, Column, ColumnType, Columns, FlowId, Nanos};
 
 use crate::Error;
-use crate::read::{ColumnValues, open, undamaged, values};
+use crate::read::{ColumnValues, check, open, undamaged, values};
 use crate::table::{files, is_part};
 
 /// So many rows are handed on at a time.
@@ -87,6 +87,7 @@ impl<C: Columns> Iterator for Rows<C> {
 
 impl Part {
     fn open(path: PathBuf) -> Result<Self, Error> {
+        check(&path)?;
         let mut reader = open(&path)?;
         let metadata = reader.get_metadata().map_err(Error::parquet("read", &path))?;
         let mut first: usize = 0;

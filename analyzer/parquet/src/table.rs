@@ -10,6 +10,7 @@ use polars::prelude::{
     BatchedWriter, DataFrame, Field, KeyValueMetadata, ParquetCompression, ParquetWriter, PlSmallStr, Schema,
     StatisticsOptions,
 };
+use roce_files::{Directory, Unfinished};
 use roce_model::{Columns, Table, TimelineColumns};
 
 use crate::column::{ColumnBuffer, data_type};
@@ -46,11 +47,13 @@ fn row_group(table: &Table, options: &Options) -> usize {
 
 /// Writes the parts of a table, one after the other.
 pub(crate) struct TableWriter {
-    folder: PathBuf,
+    folder: Directory,
     table: Table,
     options: Options,
     /// The number of the part that is being written.
     number: usize,
+    unfinished: Unfinished,
+    /// The unfinished file, for errors.
     temporary: PathBuf,
     writer: BatchedWriter<BufWriter<File>>,
     columns: Vec<ColumnBuffer>,
@@ -62,16 +65,15 @@ pub(crate) struct TableWriter {
 
 impl TableWriter {
     /// Begins the first part.
-    pub(crate) fn create(dir: &Path, table: &Table, options: &Options) -> Result<Self, Error> {
-        let folder = dir.join(table.name);
-        fs::create_dir_all(&folder).map_err(Error::io("make the folder", &folder))?;
+    pub(crate) fn create(dir: &Directory, table: &Table, options: &Options) -> Result<Self, Error> {
+        let folder = dir.below(table.name, options.access())?;
         Self::begin(folder, table, options, 0)
     }
 
     /// Begins the part `number`.
-    fn begin(folder: PathBuf, table: &Table, options: &Options, number: usize) -> Result<Self, Error> {
-        let temporary = folder.join(format!(".{}.tmp", part(number)));
-        let file = File::create(&temporary).map_err(Error::io("create", &temporary))?;
+    fn begin(folder: Directory, table: &Table, options: &Options, number: usize) -> Result<Self, Error> {
+        let (file, unfinished) = folder.begin(&part(number), options.access())?;
+        let temporary = unfinished.temporary_path();
         let schema: Schema = table
             .columns
             .iter()
@@ -107,6 +109,7 @@ impl TableWriter {
             table: *table,
             options: *options,
             number,
+            unfinished,
             temporary,
             writer,
             columns: table.columns.iter().map(ColumnBuffer::new).collect(),
@@ -161,36 +164,32 @@ impl TableWriter {
         }
         self.complete()?;
         let next = Self::begin(self.folder.clone(), &self.table, &self.options, self.number + 1)?;
-        std::mem::replace(self, next).rename()
+        let mut ended = std::mem::replace(self, next);
+        Ok(ended.unfinished.publish()?)
     }
 
-    fn rename(&self) -> Result<(), Error> {
-        let path = self.folder.join(part(self.number));
-        fs::rename(&self.temporary, &path).map_err(Error::io("rename to", &path))
+    /// Brings the complete last part to the disk, if it replaces an older one.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        Ok(self.unfinished.sync()?)
     }
 
     /// Gives the complete last part its name, in place of an older one, and removes the parts of an older dataset. A later part without rows
-    /// goes.
-    pub(crate) fn publish(&self) -> Result<(), Error> {
+    /// keeps its temporary name, and goes with its writer.
+    pub(crate) fn publish(&mut self) -> Result<(), Error> {
         if self.is_empty && self.number > 0 {
-            return fs::remove_file(&self.temporary).map_err(Error::io("remove", &self.temporary));
+            return Ok(());
         }
-        self.rename()?;
+        self.unfinished.publish()?;
         if self.options.live {
             return Ok(());
         }
-        let path = self.folder.join(part(self.number));
-        for old in files(&self.folder, is_part)? {
-            if old != path {
-                fs::remove_file(&old).map_err(Error::io("remove", &old))?;
+        let own = part(self.number);
+        for old in self.folder.names()?.iter().filter(|name| is_part(name)) {
+            if *old != own {
+                self.folder.remove(old)?;
             }
         }
         Ok(())
-    }
-
-    /// Removes the unfinished file; that it may be gone already is fine.
-    pub(crate) fn discard(&self) {
-        let _ = fs::remove_file(&self.temporary);
     }
 }
 

@@ -28,9 +28,10 @@ pub struct Captures {
 
 impl Captures {
     /// Opens the captures at `paths`, for a run on so many threads; with `align` their times are corrected where packets that several
-    /// saw show that their clocks differ. A capture that cannot be opened does not stop the others.
-    pub fn open(paths: &[PathBuf], threads: u32, align: bool) -> Self {
-        let mut opened = inputs::open(paths, threads > 1);
+    /// saw show that their clocks differ. A capture that cannot be opened does not stop the others. One with more than `max_bytes`,
+    /// decompressed, ends there with an error.
+    pub fn open(paths: &[PathBuf], threads: u32, align: bool, max_bytes: Option<u64>) -> Self {
+        let mut opened = inputs::open(paths, threads > 1, max_bytes);
         let failed = std::mem::take(&mut opened.failed);
         let alignment = if align {
             align_clocks(paths, &mut opened, threads)

@@ -17,16 +17,9 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
-    /// A file for packets cannot be made.
-    #[error("{}: cannot be made: {error}{hint}", path.display())]
-    NotMade {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        error: io::Error,
-        /// What helps.
-        hint: &'static str,
-    },
+    /// A file or folder of results cannot be made, or one to read is no regular file.
+    #[error(transparent)]
+    Files(#[from] roce_files::Error),
     /// A device cannot be captured from any more.
     #[cfg(feature = "live")]
     #[error(transparent)]

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use roce_files::{Access, Unfinished};
 use roce_model::{EventColumns, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, TimelineColumns};
 use roce_parquet::{Dataset, Options};
 use roce_report::{HtmlReport, JsonReport};
@@ -25,9 +26,9 @@ pub struct Folder {
     /// Of a live run.
     parts: Option<Parts>,
     json: JsonReport<BufWriter<File>>,
-    document: Whole,
+    document: Unfinished,
     html: HtmlReport<BufWriter<File>>,
-    page: Whole,
+    page: Unfinished,
 }
 
 impl Folder {
@@ -63,56 +64,35 @@ impl Folder {
 
     fn begin(dir: &Path, options: &Options, parts: Option<Parts>) -> Result<Self, Error> {
         let dataset = Dataset::create(dir, options)?;
-        let (json, document) = Whole::create(&dir.join(DOCUMENT))?;
-        let (html, page) = Whole::create(&dir.join(PAGE))?;
+        let folder = dataset.directory().clone();
+        let access = match parts {
+            Some(_) => Access::Private,
+            None => Access::Umask,
+        };
+        if parts.is_some() {
+            // The older tables are gone. Without its document a folder counts as unfinished, whatever happens to this run.
+            folder.remove(DOCUMENT)?;
+            folder.remove(PAGE)?;
+        }
+        let (json, document) = folder.begin(DOCUMENT, access)?;
+        let (html, page) = folder.begin(PAGE, access)?;
         Ok(Self {
             dataset,
             parts,
-            json: JsonReport::new(json),
+            json: JsonReport::new(BufWriter::with_capacity(ROOM, json)),
             document,
-            html: HtmlReport::new(html),
+            html: HtmlReport::new(BufWriter::with_capacity(ROOM, html)),
             page,
         })
     }
 }
 
-/// A file that appears whole: until then it has another name.
-pub struct Whole {
-    path: PathBuf,
-    unfinished: PathBuf,
-}
-
-impl Whole {
-    /// Begins it.
-    ///
-    /// # Errors
-    /// When it cannot be made.
-    pub fn create(path: &Path) -> Result<(BufWriter<File>, Self), Error> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let whole = Self {
-            path: path.to_owned(),
-            unfinished: path.with_file_name(format!(".{name}.tmp")),
-        };
-        let file = File::create(&whole.unfinished).map_err(Error::io(&whole.unfinished, "cannot be made"))?;
-        Ok((BufWriter::with_capacity(ROOM, file), whole))
-    }
-
-    /// Gives it its name, when writing it went well.
-    ///
-    /// # Errors
-    /// When it did not, or the name cannot be given.
-    pub fn finish(&self, written: Result<(), SinkError>) -> Result<(), SinkError> {
-        written
-            .and_then(|()| Ok(std::fs::rename(&self.unfinished, &self.path)?))
-            .map_err(|error| format!("{}: cannot be written: {error}", self.path.display()).into())
-    }
-}
-
-impl Drop for Whole {
-    /// What is unfinished goes; what is finished has its name already.
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.unfinished);
-    }
+/// The error of a file that could not be written, with its name.
+fn written(file: &Unfinished, written: Result<(), SinkError>) -> Result<(), SinkError> {
+    written.map_err(|error| {
+        let reason = crate::error::text(&*error);
+        format!("{}: cannot be written: {reason}", file.path().display()).into()
+    })
 }
 
 /// When parts are closed.
@@ -158,10 +138,16 @@ impl Sink for Folder {
     }
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
-        self.dataset.finish(run)?;
-        let written = self.json.finish(run);
-        self.document.finish(written)?;
-        let written = self.html.finish(run);
-        self.page.finish(written)
+        self.dataset.complete(run)?;
+        written(&self.document, self.json.finish(run))?;
+        written(&self.page, self.html.finish(run))?;
+        self.document.sync()?;
+        self.page.sync()?;
+        // Everything is written; renames are left. A folder without its document counts as unfinished: no reader takes tables of two runs
+        // for one, if this one is killed in between.
+        self.dataset.directory().remove(DOCUMENT)?;
+        self.dataset.publish()?;
+        self.document.publish()?;
+        Ok(self.page.publish()?)
     }
 }

@@ -19,9 +19,10 @@ pub(crate) struct Opened {
 }
 
 /// Opens `paths`; one that fails does not stop the others.
-pub(crate) fn open(paths: &[PathBuf], read_ahead: bool) -> Opened {
+pub(crate) fn open(paths: &[PathBuf], read_ahead: bool, max_bytes: Option<u64>) -> Opened {
     let options = Options {
         read_ahead,
+        max_bytes,
         ..Options::default()
     };
     let mut opened = Opened {
@@ -81,6 +82,11 @@ pub(crate) fn summaries(
             input.truncated = true;
             input.warnings.push(truncation.to_string());
         }
+        if summary.format.compression.is_some()
+            && let Some(warning) = expansion(reader.expanded(), reader.progress().bytes)
+        {
+            input.warnings.push(warning);
+        }
         if summary.untimed > 0 {
             input.warnings.push(format!(
                 "{} records have no time of their own: they take that of the record before",
@@ -109,6 +115,23 @@ pub(crate) fn summaries(
     Ok(inputs)
 }
 
+/// Compressed captures with a larger ratio than this, and more bytes than [`LARGE_EXPANSION`], are warned about. Captures compress
+/// 3 to 20 times; deflate reaches 1,032 times, zstd far more.
+const MAX_EXPANSION: u64 = 1_000;
+/// Decompressed bytes from which on a high ratio is worth a warning.
+const LARGE_EXPANSION: u64 = 1 << 30;
+
+/// A warning about a compressed capture that is far longer than its file, as no real one is.
+fn expansion(expanded: u64, stored: u64) -> Option<String> {
+    let times = expanded / stored.max(1);
+    (expanded > LARGE_EXPANSION && times > MAX_EXPANSION).then(|| {
+        format!(
+            "decompressed it is {expanded} bytes, {times} times the size of the file: it may be made to take time; \
+             --max-input limits it"
+        )
+    })
+}
+
 /// Says of an input what is said of the devices of a live run, called `name`: they are no file.
 pub fn as_live(input: &mut InputSummary, name: &str) {
     name.clone_into(&mut input.path);
@@ -133,4 +156,23 @@ fn sha256(path: &Path) -> io::Result<String> {
         let _ = write!(text, "{byte:02x}");
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_large_captures_of_a_high_ratio_are_warned_about() {
+        let gib = 1 << 30;
+        assert_eq!(expansion(gib, 1_000), None, "not over 1 GiB");
+        assert_eq!(expansion(2 * gib, 2 * gib / 1_000), None, "1,000 times");
+        assert_eq!(expansion(100 * gib, 10 * gib), None);
+        // 270 kB that become 8 GiB: 31,814 times.
+        let warning = expansion(8 * gib, 270_000).unwrap();
+        assert!(
+            warning.starts_with("decompressed it is 8589934592 bytes, 31814 times"),
+            "{warning}"
+        );
+    }
 }

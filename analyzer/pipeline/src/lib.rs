@@ -22,7 +22,7 @@
 //! # fn main() -> Result<(), SinkError> {
 //! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
 //! let mut sink = Retransmissions::default();
-//! let captures = Captures::open(&["captures/write_bw_loss.pcap".into()], 1, true);
+//! let captures = Captures::open(&["captures/write_bw_loss.pcap".into()], 1, true, None);
 //! let run = captures.analyse(Plan::default(), vec![&mut sink])?;
 //! println!("{} of {} packets were retransmitted", sink.0, run.totals.roce_packets);
 //! # // captures/README.md: 2,689 packets; 34 filled a hole, 1,640 were sent again that had been captured before.

@@ -1,14 +1,15 @@
 //! Keeps the stream of a live run as pcapng: the files of `-w`, which can be rotated, and the recording of `--record`, which also
 //! says how the run was started.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flate2::write::GzEncoder;
 use roce_capture::write::{ByteOrder, InterfaceOptions, Packet, PcapngWriter, SectionOptions};
 use roce_capture::{Interface, Run};
+use roce_files::{Access, Place};
 use roce_model::{Nanos, Recorded};
 
 use crate::error::Error;
@@ -29,7 +30,7 @@ const FLUSHED_EVERY: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct About {
     /// Where they go: the name says the compression.
-    pub path: PathBuf,
+    pub place: Place,
     /// Replace what is there.
     pub overwrite: bool,
     /// When a file is followed by the next one; `None`: there is one file.
@@ -54,7 +55,7 @@ pub struct PacketFiles {
 
 /// The file that is being written.
 struct Open {
-    path: PathBuf,
+    place: Place,
     writer: PcapngWriter<Compressor>,
     begun: Instant,
     flushed: Instant,
@@ -88,22 +89,19 @@ impl Write for Counted {
 }
 
 impl Compressor {
-    fn create(path: &Path, overwrite: bool) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .create_new(!overwrite)
-            .truncate(true)
-            .open(path)?;
+    /// Wraps a file as its name says.
+    fn new(name: &str, file: File) -> io::Result<Self> {
         let file = Counted {
             file: BufWriter::with_capacity(1 << 20, file),
             bytes: 0,
         };
-        Ok(match path.extension().and_then(std::ffi::OsStr::to_str) {
-            Some("gz") => Self::Gzip(GzEncoder::new(file, flate2::Compression::fast())),
-            Some("zst") => Self::Zstd(zstd::Encoder::new(file, 1)?),
-            _ => Self::Plain(file),
-        })
+        Ok(
+            match Path::new(name).extension().and_then(std::ffi::OsStr::to_str) {
+                Some("gz") => Self::Gzip(GzEncoder::new(file, flate2::Compression::fast())),
+                Some("zst") => Self::Zstd(zstd::Encoder::new(file, 1)?),
+                _ => Self::Plain(file),
+            },
+        )
     }
 
     fn bytes(&self) -> u64 {
@@ -173,7 +171,7 @@ impl PacketFiles {
             end(ended, &self.interfaces, &self.lost, self.last)?;
         }
         self.add(run)
-            .map_err(|error| cannot_write(&self.file.path, error))?;
+            .map_err(|error| cannot_write(&self.file.place, error))?;
         self.flush()
     }
 
@@ -245,7 +243,7 @@ impl PacketFiles {
         }
         self.file.flushed = Instant::now();
         let flushed = self.file.writer.output().flush();
-        flushed.map_err(|error| cannot_write(&self.file.path, error))
+        flushed.map_err(|error| cannot_write(&self.file.place, error))
     }
 
     /// Closes the last file.
@@ -259,24 +257,16 @@ impl PacketFiles {
 
 /// Begins the file `number`, before which so many records were lost.
 fn begin(about: &About, interfaces: &[Interface], lost: &[u64], number: u32) -> Result<Open, Error> {
-    let path = match about.rotate {
-        Some(_) => numbered(&about.path, number),
-        None => about.path.clone(),
+    let place = match about.rotate {
+        Some(_) => about.place.beside(&numbered(about.place.name(), number)),
+        None => about.place.clone(),
     };
-    let output = Compressor::create(&path, about.overwrite).map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::AlreadyExists => "\nhint: give another name, or --overwrite",
-            _ => "",
-        };
-        Error::NotMade {
-            path: path.clone(),
-            error,
-            hint,
-        }
-    })?;
-    let writer = head(output, about, interfaces).map_err(|error| cannot_write(&path, error))?;
+    // Packets are private, whatever the umask.
+    let file = place.create(about.overwrite, Access::Private)?;
+    let output = Compressor::new(place.name(), file).map_err(|error| cannot_write(&place, error))?;
+    let writer = head(output, about, interfaces).map_err(|error| cannot_write(&place, error))?;
     Ok(Open {
-        path,
+        place,
         writer,
         begun: Instant::now(),
         flushed: Instant::now(),
@@ -321,22 +311,21 @@ fn end(mut ended: Open, interfaces: &[Interface], lost: &[u64], newest: Nanos) -
         ended
             .writer
             .statistics(number, ticks, None, Some(lost))
-            .map_err(|error| cannot_write(&ended.path, error))?;
+            .map_err(|error| cannot_write(&ended.place, error))?;
     }
     let finished = ended.writer.finish().and_then(Compressor::finish);
-    finished.map_err(|error| cannot_write(&ended.path, error))
+    finished.map_err(|error| cannot_write(&ended.place, error))
 }
 
 /// The name of file `number` of those that follow each other: `trace-00001.pcapng.zst`.
-fn numbered(path: &Path, number: u32) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let (stem, endings) = name.split_once('.').unwrap_or((&name, ""));
+fn numbered(name: &str, number: u32) -> String {
+    let (stem, endings) = name.split_once('.').unwrap_or((name, ""));
     let dot = if endings.is_empty() { "" } else { "." };
-    path.with_file_name(format!("{stem}-{number:05}{dot}{endings}"))
+    format!("{stem}-{number:05}{dot}{endings}")
 }
 
-fn cannot_write(path: &Path, error: io::Error) -> Error {
-    Error::io(path, "cannot be written")(error)
+fn cannot_write(place: &Place, error: io::Error) -> Error {
+    Error::io(&place.path(), "cannot be written")(error)
 }
 
 #[cfg(test)]
@@ -345,8 +334,7 @@ mod tests {
 
     #[test]
     fn files_that_follow_each_other_are_numbered_before_their_endings() {
-        let named = |path: &str| numbered(Path::new(path), 7).display().to_string();
-        assert_eq!(named("/tmp/a/trace.pcapng.zst"), "/tmp/a/trace-00007.pcapng.zst");
-        assert_eq!(named("trace"), "trace-00007");
+        assert_eq!(numbered("trace.pcapng.zst", 7), "trace-00007.pcapng.zst");
+        assert_eq!(numbered("trace", 7), "trace-00007");
     }
 }

@@ -1,7 +1,6 @@
 //! The results of an earlier run, from the folder that `-o` wrote: they go to a sink as those of a run do.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::BufReader;
 use std::iter::Peekable;
 use std::path::Path;
@@ -71,7 +70,7 @@ fn summary(dir: &Path) -> Result<RunSummary, Error> {
             Error::NoResults { dir }
         });
     }
-    let file = File::open(&path).map_err(Error::io(&path, "cannot be opened"))?;
+    let file = roce_files::open_regular(&path)?;
     json::read(BufReader::new(file)).map_err(|source| Error::Document { path, source })
 }
 

@@ -16,6 +16,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A file could not be made.
+    #[error(transparent)]
+    Files(#[from] roce_files::Error),
     /// A frame was offered to a tap that its file does not have.
     #[error("{file} has {taps} taps, tap {tap} is none of them")]
     NoSuchTap {

@@ -46,6 +46,7 @@ fn read(file: &[u8], block_bytes: usize, read_ahead: bool) -> Outcome {
     let options = Options {
         block_bytes,
         read_ahead,
+        ..Options::default()
     };
     let mut outcome = Outcome {
         frames: Vec::new(),

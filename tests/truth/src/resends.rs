@@ -1,7 +1,9 @@
 //! Triggers of resend runs. An item: a run of which a tap recorded packets. Observable: as the truth says (both directions
-//! recorded, the run from its first packet on, that one behind the highest PSN, and the NAK if there was one). Said: an
-//! event `resend_run` with its trigger; right when a run of the flow began then for that reason. `unknown` claims nothing. One
-//! that begins in the middle of a run whose begin the records do not tell is left out.
+//! recorded, the run from its first packet on, that one behind the highest PSN, and the NAK if there was one), and no packets of
+//! an earlier run of the flow come after its first one: of two runs that repeat the same PSNs at once, nobody can tell where the
+//! second begins. Said: an event `resend_run` with its trigger; right when a run of the flow began then for that reason. `unknown`
+//! claims nothing. One that begins in the middle of a run whose begin the records do not tell is left out; of a run that comes
+//! among another's packets it must name the reason.
 
 use std::collections::BTreeSet;
 
@@ -49,8 +51,10 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
             let Some(place) = place else {
                 // The packets of a run of which the records do not tell the begin may look like another.
                 let within = runs.iter().any(|(run, here)| {
+                    let is_hidden = !here.observable
+                        || event.detail == name(run.trigger) && joins_others(&runs, run, here);
                     run.flow_id == event.flow
-                        && !here.observable
+                        && is_hidden
                         && (case.stamp(tap, here.time)..=case.stamp(tap, here.end) + near)
                             .contains(&event.time)
                 });
@@ -65,12 +69,12 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
             };
             matched.insert(place);
             let (run, here) = runs[place];
+            let is_observable = here.observable && !begins_among_others(&runs, run, here);
             let right = event.detail == name(run.trigger);
-            if here.observable && right {
+            if is_observable && right {
                 found.insert(place);
             }
-            if CLAIMED.contains(&event.detail.as_str())
-                && (here.observable || !joins_others(&runs, run, here))
+            if CLAIMED.contains(&event.detail.as_str()) && (is_observable || !joins_others(&runs, run, here))
             {
                 let score = scores.of_class(&class(&event.detail));
                 score.tell(right, || {
@@ -80,7 +84,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
         }
         for (place, (run, here)) in runs.iter().enumerate() {
             let score = scores.of_class(&class(name(run.trigger)));
-            if !here.observable {
+            if !here.observable || begins_among_others(&runs, run, here) {
                 score.hidden();
                 continue;
             }
@@ -110,6 +114,16 @@ fn joins_others(runs: &[(&ResendRun, &RunAtTap)], run: &ResendRun, here: &RunAtT
         other.flow_id == run.flow_id
             && (other.time, other.first_psn) != (run.time, run.first_psn)
             && there.time <= here.end
+            && here.time <= there.end
+    })
+}
+
+/// Whether packets of an earlier run of the flow were recorded after the first packet of this one.
+fn begins_among_others(runs: &[(&ResendRun, &RunAtTap)], run: &ResendRun, here: &RunAtTap) -> bool {
+    runs.iter().any(|(other, there)| {
+        other.flow_id == run.flow_id
+            && (other.time, other.first_psn) != (run.time, run.first_psn)
+            && there.time <= here.time
             && here.time <= there.end
     })
 }

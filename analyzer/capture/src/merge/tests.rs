@@ -19,6 +19,7 @@ fn reader(capture: Vec<u8>, block_bytes: usize) -> Reader {
     let options = Options {
         block_bytes,
         read_ahead: false,
+        ..Options::default()
     };
     Reader::from_read("memory", Box::new(Cursor::new(capture)), &options).unwrap()
 }

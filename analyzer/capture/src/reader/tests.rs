@@ -16,6 +16,7 @@ fn from(capture: impl Into<Vec<u8>>, block_bytes: usize) -> Result<Reader, Error
     let options = Options {
         block_bytes,
         read_ahead: false,
+        ..Options::default()
     };
     Reader::from_read("memory", Box::new(Cursor::new(capture.into())), &options)
 }
@@ -189,6 +190,7 @@ fn recycled_batches_are_used_again() {
         let options = Options {
             block_bytes: 500,
             read_ahead,
+            ..Options::default()
         };
         let mut reader =
             Reader::from_read("memory", Box::new(Cursor::new(capture.clone())), &options).unwrap();
@@ -288,4 +290,43 @@ fn losses_without_frames_are_delivered() {
     assert_eq!((reader.summary().lost_records, reader.summary().untimed), (5, 1));
     assert_eq!(reader.interfaces()[0].dropped, Some(5));
     assert_eq!(reader.interfaces()[0].link, LinkType::LINUX_SLL2);
+}
+
+/// A capture ends where its limit is reached, whatever it is wrapped in; one of exactly that length is whole.
+#[test]
+fn a_capture_is_read_up_to_its_limit() {
+    let plain = pcap(100);
+    let gzip = {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, &plain).unwrap();
+        encoder.finish().unwrap()
+    };
+    let whole = plain.len() as u64;
+    for (stored, read_ahead) in [(&plain, false), (&plain, true), (&gzip, false)] {
+        let drained = |limit| {
+            let options = Options {
+                block_bytes: 1_000,
+                read_ahead,
+                max_bytes: Some(limit),
+            };
+            let stream = Box::new(Cursor::new(stored.clone()));
+            let mut reader = Reader::from_read("memory", stream, &options).unwrap();
+            let mut frames = 0;
+            loop {
+                match reader.next_batch() {
+                    Ok(Some(batch)) => frames += batch.frames().len(),
+                    Ok(None) => return (frames, reader.expanded(), None),
+                    Err(error) => return (frames, reader.expanded(), Some(error.to_string())),
+                }
+            }
+        };
+        assert_eq!(drained(whole), (100, whole, None));
+        let (frames, expanded, error) = drained(whole - 1);
+        assert_eq!((frames, expanded), (99, whole - 1));
+        let error = error.unwrap();
+        assert!(
+            error.contains(&format!("longer than {} bytes", whole - 1)),
+            "{error}"
+        );
+    }
 }

@@ -67,7 +67,12 @@ fn analyse(
     let choices = Choices::of_captures(arguments, live.is_none() && player.is_none())?;
     let threads = choices.threads;
 
-    let mut captures = Captures::open(&arguments.captures, threads, !arguments.no_align);
+    let mut captures = Captures::open(
+        &arguments.captures,
+        threads,
+        !arguments.no_align,
+        arguments.max_input,
+    );
     for error in captures.errors() {
         messages::error(error);
     }

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use roce_files::{Access, Place};
 use roce_model::{Filter, Nanos, Recorded};
 use roce_pipeline::span;
 use roce_report::compare::{Comparison, html, json};
@@ -221,6 +222,7 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         from: None,
         to: None,
         no_align: false,
+        max_input: None,
         hash: false,
     };
     let mut side = Collected::default();
@@ -246,7 +248,10 @@ fn write(arguments: &Compare, comparison: &Comparison) -> anyhow::Result<()> {
         stdout.write_all(&text)?;
         return Ok(stdout.flush()?);
     };
-    std::fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))
+    let mut file = Place::named(path)?.begin(Access::Umask)?;
+    file.write_all(&text)
+        .with_context(|| format!("{}: cannot be written", path.display()))?;
+    Ok(file.finish()?)
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ mod show;
 mod verdict;
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser};
+use roce_files::{Access, Directory, Place};
 use roce_report::Style;
 use roce_sim::{OutputPlan, Scenario, Truth};
 
@@ -62,7 +62,7 @@ pub(crate) fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
     let style = style(usize::MAX);
     let mut out = anstream::stdout();
     if let Some(folder) = &arguments.write_captures {
-        fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
+        let _made = Directory::named(folder, Access::Umask)?;
         for demo in &demos {
             simulate(demo, &folder.join(format!("{}.pcapng", demo.name)))?;
         }
@@ -81,21 +81,22 @@ pub(crate) fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
         .prefix("roce-analyze-")
         .tempdir()
         .context("no temporary folder")?;
-    let path = match &arguments.output {
+    let (path, _folder) = match &arguments.output {
         Some(path) => place(path, demo, arguments.overwrite)?,
-        None => temporary.path().join(format!("{}.pcapng", demo.name)),
+        None => (temporary.path().join(format!("{}.pcapng", demo.name)), None),
     };
     teach(demo, &path, arguments.output.is_some(), next, style, &mut out)
 }
 
-/// Where a demo's capture goes: into a folder, or where it is told.
-fn place(path: &Path, demo: &Catalogued, overwrite: bool) -> anyhow::Result<PathBuf> {
+/// Where a demo's capture goes: a file, or a file in a folder. A folder that is made here stays open until the demo's end, and goes if it
+/// is empty then.
+fn place(path: &Path, demo: &Catalogued, overwrite: bool) -> anyhow::Result<(PathBuf, Option<Directory>)> {
     let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/');
-    let path = if is_folder {
-        fs::create_dir_all(path).with_context(|| format!("{}: cannot be made", path.display()))?;
-        path.join(format!("{}.pcapng", demo.name))
+    let (path, folder) = if is_folder {
+        let folder = Directory::named(path, Access::Umask)?;
+        (path.join(format!("{}.pcapng", demo.name)), Some(folder))
     } else {
-        path.to_owned()
+        (path.to_owned(), None)
     };
     if !overwrite && path.exists() {
         bail!(
@@ -103,7 +104,7 @@ fn place(path: &Path, demo: &Catalogued, overwrite: bool) -> anyhow::Result<Path
             path.display()
         );
     }
-    Ok(path)
+    Ok((path, folder))
 }
 
 /// What a simulation left behind.
@@ -126,7 +127,10 @@ fn simulate(demo: &Catalogued, path: &Path) -> anyhow::Result<Made> {
         None
     } else {
         let path = path.with_extension("log");
-        fs::write(&path, log).with_context(|| format!("{}: cannot be written", path.display()))?;
+        let mut file = Place::named(&path)?.begin(Access::Umask)?;
+        file.write_all(log.as_bytes())
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
+        file.finish()?;
         Some(path)
     };
     Ok(Made {

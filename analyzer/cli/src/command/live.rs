@@ -15,10 +15,11 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use clap::Args;
 use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
+use roce_files::{Access, Directory, Place};
 use roce_model::{Nanos, Recorded, RunSummary, Sink};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
 use roce_pipeline::{Begun, LiveFeed, Tick, run_live, time_of_day};
@@ -151,6 +152,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         from: None,
         to: None,
         no_align: false,
+        max_input: None,
         hash: false,
     })?;
     sandbox::raise()?;
@@ -293,32 +295,33 @@ impl Files {
         };
         let dataset = match &arguments.output {
             // A build without datasets can record all the same.
-            Some(dir) if cfg!(not(feature = "parquet")) && arguments.record => {
-                std::fs::create_dir_all(dir).with_context(|| format!("{}: cannot be made", dir.display()))?;
-                None
-            }
+            Some(dir) if cfg!(not(feature = "parquet")) && arguments.record => None,
             Some(dir) => Some(live_dataset(dir, arguments.overwrite, parts)?),
             None => None,
         };
-        if let Some(dir) = arguments.output.as_ref().filter(|_| arguments.overwrite) {
-            // A recording of an older run would be replayed as if it were this one's; that there is none is fine.
-            let _ = std::fs::remove_file(dir.join(Recorded::FILE));
+        let folder = arguments.output.as_deref();
+        let folder = folder
+            .map(|dir| Directory::named(dir, Access::Private))
+            .transpose()?;
+        if let Some(folder) = folder.as_ref().filter(|_| arguments.overwrite) {
+            // A recording of an older run would be replayed as if it were this one's.
+            folder.remove(Recorded::FILE)?;
         }
         // Nobody can know it before: the standard library's hashes are seeded at random.
         let seed = RandomState::new().hash_one(0);
         let mut kept = Vec::new();
         if let Some(path) = &arguments.write {
             kept.push(About {
-                path: path.clone(),
+                place: Place::named(path)?,
                 overwrite: arguments.overwrite,
                 rotate: arguments.rotate,
                 comment: comment(arguments, &input),
                 recorded: None,
             });
         }
-        if let Some(dir) = arguments.output.as_ref().filter(|_| arguments.record) {
+        if let Some(folder) = folder.as_ref().filter(|_| arguments.record) {
             kept.push(About {
-                path: dir.join(Recorded::FILE),
+                place: Place::below(folder, Recorded::FILE),
                 overwrite: arguments.overwrite,
                 rotate: None,
                 comment: format!("recording for `roce-analyze DIR`; {}", comment(arguments, &input)),

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::{Parser, Subcommand};
 use roce_capture::{Options, Reader};
 use roce_model::Recorded;
 
 use crate::command::live::Live;
-use crate::options::arguments::Analyse;
+use crate::options::arguments::{Analyse, Shape};
+use crate::output::messages;
 
 /// The command line of a recorded run: the other commands record nothing.
 #[derive(Parser, Debug)]
@@ -41,16 +42,58 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, R
     if recorded.arguments.first().is_none_or(|command| command != "live") {
         return Err(anyhow!("{}: not the recording of a live run", path.display()));
     }
+    if let Some(folder) = named_cgroup(&recorded.arguments) {
+        bail!(
+            "{}: its command line names the cgroup {folder:?}, not its number",
+            path.display()
+        );
+    }
     let words = std::iter::once("roce-analyze").chain(recorded.arguments.iter().map(String::as_str));
     let command = RecordedCommand::try_parse_from(words)
         .map_err(|error| anyhow!("{}: its command line is not understood: {error}", path.display()))?;
     let Recorder::Live(live) = command.command;
+    let shape = without_files(live.shape, &path, &arguments.shape);
     let replayed = Analyse {
         captures: vec![path],
-        shape: arguments.shape.clone().or(live.shape),
+        shape: arguments.shape.clone().or(shape),
         ..arguments.clone()
     };
     Ok(Some((replayed, recorded)))
+}
+
+/// The options of a recorded run without those that name files. Whoever made the recording must not choose which files of this host are
+/// read. The files that are left out are warned about, unless the command line has its own.
+fn without_files(recorded: Shape, path: &Path, own: &Shape) -> Shape {
+    let left_out = [
+        ("--config", &recorded.config, &own.config),
+        ("--training-log", &recorded.training_log, &own.training_log),
+    ];
+    for (option, recorded, own) in left_out {
+        if let (Some(file), None) = (recorded, own) {
+            let file = file.display();
+            messages::warn(
+                &path.display().to_string(),
+                &format!(
+                    "the run had {option} {file}, which a recording cannot choose; hint: give {option} again"
+                ),
+            );
+        }
+    }
+    Shape {
+        config: None,
+        training_log: None,
+        ..recorded
+    }
+}
+
+/// A cgroup of a recorded command line that is no number. Numbers are recorded; a folder would be looked up on this host.
+fn named_cgroup(words: &[String]) -> Option<&str> {
+    let values = words.iter().enumerate().filter_map(|(at, word)| {
+        let next = || words.get(at + 1).map(String::as_str);
+        word.strip_prefix("--cgroup=")
+            .or_else(|| (word == "--cgroup").then(next).flatten())
+    });
+    values.into_iter().find(|value| value.parse::<u64>().is_err())
 }
 
 /// What stands before the first frame.

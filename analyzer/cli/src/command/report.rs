@@ -3,17 +3,20 @@
 mod joined;
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use roce_files::{Access, Directory, Place};
 use roce_model::text::clean;
-use roce_pipeline::folder::{PAGE, Whole};
+use roce_model::{RunSummary, Sink, SinkError};
+use roce_pipeline::folder::{DOCUMENT, PAGE};
 use roce_pipeline::stored;
 use roce_report::HtmlReport;
 
-use crate::output::messages::sink_error;
+use crate::output::messages::{self, sink_error};
 
 /// What to make a page of.
 #[derive(Args, Debug)]
@@ -33,11 +36,9 @@ pub(crate) struct Report {
 
 /// Writes the page.
 pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
-    let path = match (&arguments.output, arguments.dirs.as_slice()) {
-        (Some(path), _) => path.clone(),
-        (None, [dir]) => dir.join(PAGE),
-        (None, _) => bail!("of several folders one page: which file?\nhint: -o FILE"),
-    };
+    if arguments.output.is_none() && arguments.dirs.len() > 1 {
+        bail!("of several folders one page: which file?\nhint: -o FILE");
+    }
     for dir in &arguments.dirs {
         if !stored::is_dataset(dir) {
             bail!(
@@ -46,15 +47,68 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
             );
         }
     }
-    let (out, whole) = Whole::create(&path)?;
-    let mut page = HtmlReport::new(out);
-    match arguments.dirs.as_slice() {
-        [dir] => stored::replay(dir, &mut page).map_err(sink_error)?,
-        dirs => joined::replay(&named(dirs), &mut page)?,
+    let place = match (&arguments.output, arguments.dirs.as_slice()) {
+        (None, [dir, ..]) => Place::below(&Directory::named(dir, Access::Umask)?, PAGE),
+        (path, _) => Place::named(path.as_deref().unwrap_or_else(|| Path::new(PAGE)))?,
+    };
+    let mut out = place.begin(access(&arguments.dirs))?;
+    let mut page = HtmlReport::new(&mut out);
+    let mut is_whole = true;
+    if let [dir] = arguments.dirs.as_slice() {
+        stored::replay(dir, &mut page).map_err(sink_error)?;
+    } else {
+        let readable = readable(named(&arguments.dirs));
+        if readable.is_empty() {
+            bail!("no folder could be read");
+        }
+        is_whole = readable.len() == arguments.dirs.len();
+        joined::replay(&readable, &mut page)?;
     }
-    whole.finish(Ok(())).map_err(sink_error)?;
-    writeln!(anstream::stdout(), "{}", clean(&path.to_string_lossy()))?;
-    Ok(ExitCode::SUCCESS)
+    drop(page);
+    out.finish()?;
+    writeln!(anstream::stdout(), "{}", clean(&place.path().to_string_lossy()))?;
+    Ok(if is_whole {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(2)
+    })
+}
+
+/// Who may read the page: the owner alone, if that is so of the results of one folder, as of live runs.
+fn access(dirs: &[PathBuf]) -> Access {
+    // Bits of the mode: the group and others may read.
+    let for_others = 0o044;
+    let is_private = |dir: &PathBuf| {
+        let about = std::fs::metadata(dir.join(DOCUMENT));
+        about.is_ok_and(|about| about.permissions().mode() & for_others == 0)
+    };
+    if dirs.iter().any(is_private) {
+        Access::Private
+    } else {
+        Access::Umask
+    }
+}
+
+/// The folders that can be read to their end. Errors of the others are reported; these do not stop the page. Rows go to the page while they
+/// are read, so each folder is read once before.
+fn readable(dirs: Vec<(String, &Path)>) -> Vec<(String, &Path)> {
+    let is_readable = |(_, dir): &(String, &Path)| match stored::replay(dir, &mut Unused) {
+        Ok(()) => true,
+        Err(error) => {
+            messages::report(&sink_error(error));
+            false
+        }
+    };
+    dirs.into_iter().filter(is_readable).collect()
+}
+
+/// A sink that keeps nothing.
+struct Unused;
+
+impl Sink for Unused {
+    fn finish(&mut self, _: &RunSummary) -> Result<(), SinkError> {
+        Ok(())
+    }
 }
 
 /// Folders with what they are called beside each other: by their last part where that tells them apart.

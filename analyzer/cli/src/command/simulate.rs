@@ -1,14 +1,17 @@
 //! `simulate`: a scenario becomes captures and their truth. What happens in it is left to the simulator.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use roce_files::{Access, Place, read_text};
 use roce_model::text::clean;
 use roce_sim::{OutputPlan, Scenario, demos};
+
+/// Maximum size of a scenario: larger files are refused.
+const MAX_SCENARIO_BYTES: u64 = 1 << 20;
 
 #[derive(Args, Debug)]
 pub(crate) struct Simulate {
@@ -54,7 +57,9 @@ pub(crate) fn simulate(arguments: &Simulate) -> anyhow::Result<ExitCode> {
             out.extend_from_slice(json.as_bytes());
             out.push(b'\n');
         } else {
-            fs::write(path, json + "\n").with_context(|| format!("{}: cannot be written", path.display()))?;
+            let mut file = Place::named(path)?.begin(Access::Umask)?;
+            writeln!(file, "{json}").with_context(|| format!("{}: cannot be written", path.display()))?;
+            file.finish()?;
             written.push(path.clone());
         }
     }
@@ -73,10 +78,10 @@ fn text(path: &Path) -> anyhow::Result<String> {
     if let Some(demo) = demo.filter(|_| !path.exists()) {
         return Ok(demo.toml.to_owned());
     }
-    fs::read_to_string(path).map_err(|error| {
+    read_text(path, MAX_SCENARIO_BYTES).map_err(|error| {
         let names: Vec<&str> = demos::DEMOS.iter().map(|demo| demo.name).collect();
         let path = path.display();
-        if error.kind() == std::io::ErrorKind::NotFound {
+        if error.is_not_found() {
             anyhow!(
                 "{path}: neither a file nor a demo; hint: the demos are {}",
                 names.join(", ")

@@ -10,6 +10,7 @@ use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
+use crate::options::size::parse_size;
 use crate::options::training::Pattern;
 
 /// What goes to standard output.
@@ -64,6 +65,10 @@ pub(crate) struct Analyse {
     /// Leave the captures' times as they are, also where packets that several saw show that their clocks differ
     #[arg(long)]
     pub(crate) no_align: bool,
+
+    /// Read at most this much of each capture, decompressed, such as 10GB; a longer one is an error, and counts up to there
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) max_input: Option<u64>,
 
     /// Note the SHA-256 of every input in run.json (reads each once more)
     #[arg(long)]

@@ -167,6 +167,7 @@ impl Choices {
         }
         add("align", arguments.no_align.then(|| "off".to_owned()));
         let moment = |moment: Option<Moment>| moment.map(|moment| moment.to_string());
+        add("max_input", arguments.max_input.map(|bytes| bytes.to_string()));
         add("from", moment(arguments.from));
         add("to", moment(arguments.to));
         add("link_rate_bps", self.link_rate.map(|rate| rate.to_string()));

@@ -1,11 +1,10 @@
 //! The configuration file (`--config`): defaults of options, and thresholds of the findings. Values have the same form
 //! as on the command line; what is given there is stronger. Applying the thresholds is left to `choices`.
 
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use roce_model::{Filter, Nanos, Severity};
 use toml::de::{DeTable, DeValue};
 
@@ -14,7 +13,7 @@ use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::parse_duration;
 use crate::options::rate::Rate;
-use crate::options::training::Pattern;
+use crate::options::training::{Pattern, unreadable};
 
 /// Files larger than this are not read.
 const LARGEST: u64 = 1 << 20;
@@ -110,14 +109,8 @@ impl Config {
     /// # Errors
     /// When it cannot be read, is no TOML, has an unknown key, or a value that its key cannot have: with the line.
     pub(crate) fn read(path: &Path, thresholds: &[&str]) -> anyhow::Result<Self> {
-        let named = || format!("{}: the configuration cannot be read", path.display());
-        if fs::metadata(path).with_context(named)?.len() > LARGEST {
-            return Err(anyhow!(
-                "{}: larger than 1 MiB: not a configuration",
-                path.display()
-            ));
-        }
-        let text = fs::read_to_string(path).with_context(named)?;
+        let text =
+            roce_files::read_text(path, LARGEST).map_err(|error| unreadable(error, "the configuration"))?;
         Self::parse(path, &text, thresholds)
     }
 

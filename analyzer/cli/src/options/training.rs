@@ -1,8 +1,7 @@
 //! The log of a training script: which line says how long which step took. What the packets say of it is left to
 //! the analysis.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -15,6 +14,8 @@ const BUILT_IN: &str = r"(?i)\biteration:?\s+(?<step>\d+)\b.*?\ball-?reduce:\s*(
 
 /// Longer lines are looked at so far only.
 const LINE: u64 = 64 * 1024;
+/// Maximum size of a log, whatever length the system states: a million steps of a thousand bytes each.
+const MAX_LOG_BYTES: u64 = 1 << 30;
 /// More steps than this are not taken.
 const MOST: usize = 1_000_000;
 
@@ -109,22 +110,40 @@ fn time(found: &Captures<'_>, group: Option<&(String, f64)>) -> Option<Nanos> {
     (0.0..=1e18).contains(&ns).then_some(Nanos(ns as u64))
 }
 
+/// The error of a file that an option names and that cannot be read. `what` is the file's role.
+pub(crate) fn unreadable(error: roce_files::Error, what: &str) -> anyhow::Error {
+    match error {
+        roce_files::Error::Io { path, source, .. } => {
+            anyhow::Error::new(source).context(format!("{}: {what} cannot be read", path.display()))
+        }
+        error => anyhow::Error::new(error),
+    }
+}
+
 /// Reads the log at `path`, lines in their order.
 ///
 /// # Errors
 /// When it cannot be read, or no line of it is of a step.
 pub(crate) fn read(path: &Path, pattern: &Pattern) -> anyhow::Result<Vec<Logged>> {
     let named = || format!("{}: the training log cannot be read", path.display());
-    let file = File::open(path).with_context(named)?;
+    let file = roce_files::open_regular(path).map_err(|error| unreadable(error, "the training log"))?;
     let mut reader = BufReader::new(file);
     let (mut line, mut lines, mut steps) = (Vec::new(), 0_u64, Vec::new());
+    let mut bytes = 0;
     loop {
         line.clear();
-        let read = std::io::Read::take(&mut reader, LINE)
+        let read = Read::take(&mut reader, LINE)
             .read_until(b'\n', &mut line)
             .with_context(named)?;
         if read == 0 {
             break;
+        }
+        bytes += read as u64;
+        if bytes > MAX_LOG_BYTES {
+            bail!(
+                "{}: larger than {MAX_LOG_BYTES} bytes: not a training log",
+                path.display()
+            );
         }
         lines += 1;
         if let Some(logged) = pattern.read(&String::from_utf8_lossy(&line)) {

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -134,7 +134,7 @@ impl Outputs<'_> {
         }
         let is_new = self.dir.is_some_and(|dir| !dir.exists());
         if let Some(dir) = self.dir.filter(|_| is_new) {
-            fs::create_dir_all(dir).with_context(|| format!("{}: cannot be made", dir.display()))?;
+            make(dir).with_context(|| format!("{}: cannot be made", dir.display()))?;
         }
         let chosen = self.chosen(named, is_new);
         if chosen.is_err()
@@ -212,6 +212,15 @@ impl Outputs<'_> {
         let rotating = self.file.filter(|_| self.rotates).map(folder_of);
         self.dir.map(Path::to_owned).into_iter().chain(rotating).collect()
     }
+}
+
+/// A folder that its owner alone can look into, as the results of any live run, and those above it. It has to be there before
+/// `roce-files` writes into it, which is as another user.
+fn make(dir: &Path) -> std::io::Result<()> {
+    if let Some(above) = dir.parent().filter(|above| !above.as_os_str().is_empty()) {
+        fs::create_dir_all(above)?;
+    }
+    fs::DirBuilder::new().mode(0o700).create(dir)
 }
 
 fn give(dir: &Path, to: Identity) -> anyhow::Result<()> {

@@ -148,7 +148,7 @@ impl Analysis {
             is_slowed: cold
                 .congestion
                 .as_ref()
-                .is_some_and(|congestion| congestion.was_notified(packet.time, SLOWED)),
+                .is_some_and(|congestion| congestion.was_congested(packet.time, SLOWED)),
             ids: hot.evidence.ids(packet.roce.ip_id),
             has_new_id: is_behind
                 && !seen.sighting.is_repeated()

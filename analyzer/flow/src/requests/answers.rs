@@ -144,6 +144,8 @@ pub(crate) struct Answers {
     run_begin: Nanos,
     /// The shortest time that a timeout took; 0: there was none.
     timer: Nanos,
+    /// The timer of the latest RNR NAK; 0: there was none.
+    rnr_timer: Nanos,
     /// The longest time from a NAK to the run that answered it.
     longest_answer: Nanos,
     /// The shortest time from a NAK to a run that repeats, from its PSN on, what had been captured; 0: there was none.
@@ -287,6 +289,7 @@ impl Answers {
             return false;
         }
         self.acknowledge(psn, next, time);
+        self.rnr_timer = timer;
         self.rnr = Some(Asked {
             at: psn,
             time,
@@ -422,12 +425,22 @@ impl Answers {
             // Its responses may have come in an order that the requester does not take.
             return of(Trigger::Unknown, false);
         }
+        if self.is_rnr_wait(waited) {
+            return of(Trigger::Unknown, false);
+        }
         let silence = Cause::by_silence(waited, self.timer, reordering);
         // As long as packets of the flow go on coming, the sender's timer does not expire.
         silence.map(|cause| Cause {
             certain: cause.certain && (request.silence.0 >= waited.0 / 4 || waited >= MIN_TIMEOUT),
             ..cause
         })
+    }
+
+    /// Whether a silence has the length that the receiver's RNR NAKs make it: one more of them may have been lost on its way or by the
+    /// capture.
+    fn is_rnr_wait(&self, waited: Nanos) -> bool {
+        let timer = self.rnr_timer.0;
+        timer != 0 && (timer / 4 * 3..=timer.saturating_mul(2)).contains(&waited.0)
     }
 
     /// A sender falls back so long after a NAK: because of it, or because the NAK or its retransmission was lost and the timer
@@ -516,7 +529,10 @@ impl Answers {
             _ => {}
         }
         self.run_by_nak = trigger == Trigger::Nak || self.run_by_nak && self.run.start == at;
-        self.naks.retain(|nak| !nak.explains(at));
+        // A run that answers a younger NAK is still on its way, by slower paths than this one's first packet.
+        let (time, least) = (request.time, self.shortest_answer);
+        let is_early = |nak: &Asked| !is_sure && time.since(nak.time).0.saturating_mul(2) < least.0;
+        self.naks.retain(|nak| !nak.explains(at) || is_early(nak));
         self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
         self.run_asks = false;
         self.run = at..at;

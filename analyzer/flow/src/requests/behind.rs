@@ -9,7 +9,7 @@ use roce_model::Nanos;
 
 use super::answers::{Again, Cause, LONGEST_ANSWER, MIN_TIMEOUT, SHORT_SILENCE, Trigger};
 use super::pending::{Decision, Judged, Pending};
-use super::runs::Run;
+use super::runs::{Recovery, Run};
 use super::{MAX_UNSURE_READS, ReadBehind, Request, SILENCE, Tracker, Verdict, psn_of};
 use crate::holes::Hole;
 
@@ -147,6 +147,13 @@ impl Tracker {
         true
     }
 
+    /// Whether `at` was missing and sent again, not longer before `time` than packets of the flow are late, and its first transmission has
+    /// not come since.
+    fn was_just_resent(&mut self, at: u64, time: Nanos) -> bool {
+        let latest = SILENCE.0.max(self.reordering.bound().0.saturating_mul(2));
+        time.since(self.refilled_at).0 < latest && self.was_resent(at)
+    }
+
     fn late_at_once(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
         let filled = self.fill(at, at + span);
         if let Some(answers) = &mut self.answers {
@@ -178,6 +185,13 @@ impl Tracker {
         if self.continues(at, true) {
             self.settle_pending(next, request.time);
             return self.again(at, span, next, request, Sighting::Missing);
+        }
+        if self.is_named_by_run(at) {
+            self.settle_pending(next, request.time);
+            self.resend_overtaken(at, span, next, request);
+            return Verdict::Retransmission {
+                captured_before: false,
+            };
         }
         let cause = self.cause(at, request);
         if cause.is_none() && self.answers.is_some() && self.reordering.is_usual() {
@@ -216,14 +230,6 @@ impl Tracker {
 
     /// A packet that was captured before.
     fn captured(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
-        if self.was_overtaken_in_run(at) {
-            if let Some(run) = &mut self.run {
-                run.packets += 1;
-            }
-            return Verdict::Retransmission {
-                captured_before: true,
-            };
-        }
         if self.continues(at, false) {
             self.settle_pending(next, request.time);
             return self.again(at, span, next, request, Sighting::Captured);
@@ -238,10 +244,17 @@ impl Tracker {
                 captured_before: true,
             };
         }
+        if self.was_overtaken_in_run(at, request) {
+            return Verdict::Retransmission {
+                captured_before: true,
+            };
+        }
         self.settle_answer(at, next, request.time);
         self.recall_waiting(at, request);
         let cause = self.cause(at, request);
-        let follows = self.pending.as_deref().is_some_and(|pending| pending.next == at);
+        let follows = self.pending.as_deref().is_some_and(|pending| {
+            pending.next == at || self.is_shuffled_among(pending, at) || self.skips_to(pending, at)
+        });
         if follows && let Some(pending) = self.pending.take() {
             if pending.repeats {
                 let mut pending = pending;
@@ -307,8 +320,7 @@ impl Tracker {
     /// Whether a packet that was missing, named by a NAK and sent again turns out to be late: the sender has no cause to send it
     /// once more.
     fn comes_after_its_resend(&mut self, at: u64, request: &Request) -> bool {
-        let is_soon = request.time.since(self.refilled_at) < SILENCE;
-        self.answers.is_some() && is_soon && self.cause(at, request).is_none() && self.was_resent(at)
+        self.answers.is_some() && self.cause(at, request).is_none() && self.was_just_resent(at, request.time)
     }
 
     /// Why the sender would send `at` again; `None`: nothing shows a cause.
@@ -362,7 +374,10 @@ impl Tracker {
             });
         };
         match cause.trigger {
-            Trigger::Nak if cause.exact => self.comes_before_answers(pending).then_some(Judged::Late),
+            // Of an unknown cause a NAK is one: either it or a timer after it made the sender send this again.
+            Trigger::Nak | Trigger::Unknown if cause.exact => {
+                self.comes_before_answers(pending).then_some(Judged::Late)
+            }
             // Without what was captured between: a sender that falls back would have repeated that.
             Trigger::Nak if self.may_be_reordered() => Some(Judged::Late),
             Trigger::Rnr | Trigger::ImpliedNak | Trigger::Nak => Some(Judged::Resent),
@@ -386,19 +401,22 @@ impl Tracker {
             return Judged::Resent;
         }
         let may_be_alone = pending.cause.is_some_and(|cause| cause.certain) && reaches_the_end;
-        if has_nak && (may_be_alone || pending.packets() > 1) {
+        let is_shuffled = self.may_be_reordered() && self.recovery() == Some(Recovery::GoBackN);
+        if has_nak && (may_be_alone || pending.packets() > 1 || is_shuffled) {
             return Judged::Resent;
         }
         let silent = pending.begin.silence >= SILENCE;
         // The network's copy has the identification of its original.
         let is_new = pending.begin.has_new_id;
         match pending.packets() {
-            1 if is_new && pending.cause.is_none() && self.was_resent(pending.first) => Judged::Late,
+            1 if is_new && pending.cause.is_none() && self.was_just_resent(pending.first, pending.time) => {
+                Judged::Late
+            }
             _ if is_new => Judged::Resent,
             2 if silent && reaches_the_end => Judged::Resent,
             packets if packets >= FALLBACK => Judged::Resent,
             // Missing, sent again, and here once more: the first transmission, late.
-            1 if pending.cause.is_none() && self.was_resent(pending.first) => Judged::Late,
+            1 if pending.cause.is_none() && self.was_just_resent(pending.first, pending.time) => Judged::Late,
             // The last packet once more, after a silence: its ACK was lost, or the network had a copy.
             1 if silent => Judged::Unknown,
             _ => Judged::Duplicate,
@@ -537,6 +555,7 @@ impl Tracker {
         } else {
             self.end_run();
             self.begin_run(pending.first, run, &pending.begin, pending.repeats);
+            self.run_reach = pending.first + pending.depth + 1;
             if let Some(answers) = &mut self.answers {
                 answers.extend_run(pending.next);
             }

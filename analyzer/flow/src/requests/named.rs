@@ -6,6 +6,7 @@
 
 use roce_model::Nanos;
 
+use super::answers::{REACH, Trigger};
 use super::pending::{Judged, Pending};
 use super::runs::Recovery;
 use super::{Request, SILENCE, Tracker};
@@ -72,16 +73,60 @@ impl Tracker {
         }
     }
 
-    /// Whether the run that is under way skipped `at`, and packets come late: its own packet was overtaken by those that follow.
-    pub(super) fn was_overtaken_in_run(&mut self, at: u64) -> bool {
-        let may_be = self.may_be_reordered();
-        let Some(run) = self.run.as_mut().filter(|run| may_be && run.repeats) else {
+    /// Whether `at`, captured before, belongs to a run of which other packets overtook it: the run that is under way or one before, the
+    /// latest of whose packets has just come, and no NAK waits that asks for `at`. A copy that the network makes meanwhile looks
+    /// like it.
+    pub(super) fn was_overtaken_in_run(&mut self, at: u64, request: &Request) -> bool {
+        let latest = self.reordering.bound().max(SILENCE);
+        let is_among = |pending: &Pending| (pending.first..pending.next).contains(&at);
+        if self.waiting.as_deref().is_some_and(is_among) {
             return false;
-        };
-        let is_skipped = (run.skipped.0..run.skipped.1).contains(&at);
-        if is_skipped {
-            run.skipped.0 = at + 1;
         }
-        is_skipped
+        let is_soon = self.run_reach != 0 && request.time.since(self.run_time) <= latest;
+        if !is_soon || !self.may_be_reordered() || self.has_nak_for(at, request) {
+            return false;
+        }
+        let run = self.run.as_mut().filter(|run| run.repeats);
+        let is_one = if let Some(run) = run {
+            let is_one = at < run.next && at + REACH > run.start;
+            run.packets += u64::from(is_one);
+            is_one
+        } else {
+            at + REACH > self.repeated.start && at < self.repeated.end
+        };
+        if is_one {
+            self.run_time = request.time;
+        }
+        is_one
+    }
+
+    /// Whether a NAK, an RNR NAK or missing responses would make the sender send `at` again now.
+    pub(super) fn has_nak_for(&self, at: u64, request: &Request) -> bool {
+        self.cause(at, request)
+            .is_some_and(|cause| matches!(cause.trigger, Trigger::Nak | Trigger::Rnr | Trigger::ImpliedNak))
+    }
+
+    /// Whether the run that is under way answers a NAK for `at`, which is missing, and began with packets behind that.
+    pub(super) fn is_named_by_run(&self, at: u64) -> bool {
+        self.may_be_reordered()
+            && self.run.is_some_and(|run| {
+                run.repeats && run.trigger == Trigger::Nak && run.skipped.0 == at && at < run.skipped.1
+            })
+    }
+
+    /// Whether the sender repeats `at` after `pending`, which a NAK named, and packets between were lost again: nothing comes late.
+    pub(super) fn skips_to(&self, pending: &Pending, at: u64) -> bool {
+        let is_answer = pending
+            .cause
+            .is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact);
+        let is_beyond = at > pending.next && at < pending.next + REACH;
+        is_answer && !pending.repeats && is_beyond && !self.may_be_reordered()
+    }
+
+    /// Whether `at`, captured before, is one of the packets of `pending` out of their order: an answer to a NAK whose packets take several
+    /// paths. Copies that the network makes come one at a time.
+    pub(super) fn is_shuffled_among(&self, pending: &Pending, at: u64) -> bool {
+        let is_answer = pending.cause.is_some_and(|cause| cause.trigger == Trigger::Nak);
+        pending.repeats && is_answer && self.may_be_reordered() && at != pending.next
     }
 }

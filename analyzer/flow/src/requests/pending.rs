@@ -57,7 +57,9 @@ impl Pending {
         if at > self.next {
             self.skipped = (self.next, at);
         }
-        self.next = next;
+        self.depth += self.first.saturating_sub(at);
+        self.first = self.first.min(at);
+        self.next = self.next.max(next);
         self.time = request.time;
         for part in filled {
             match self.filled.last_mut() {

@@ -48,6 +48,7 @@ pub(crate) struct Run {
     pub(crate) packets: u64,
     /// Why.
     pub(crate) trigger: Trigger,
+    pub(super) start: u64,
     pub(super) next: u64,
     /// It repeats what had been captured.
     pub(super) repeats: bool,
@@ -67,6 +68,7 @@ impl Run {
             begin,
             packets: 0,
             trigger: cause.map_or(Trigger::Unknown, |cause| cause.trigger),
+            start: at,
             next: at,
             repeats: false,
             fills: false,
@@ -105,6 +107,8 @@ impl Tracker {
             run.asks |= request.asks && run.skipped.1 == 0;
             run.packets += 1;
             run.next = at + span;
+            self.run_time = request.time;
+            self.run_reach = next;
             run.fills |= fills;
             run.repeats |= !fills;
         }
@@ -146,6 +150,7 @@ impl Tracker {
             answers.begin_run(at, request, run.trigger, repeats, is_sure);
         }
         self.run = Some(run);
+        self.run_time = request.time;
     }
 
     /// A run begins at `at`. A run before it skipped what this one may show: those retransmissions were lost before the tap.
@@ -189,6 +194,26 @@ impl Tracker {
         }
     }
 
+    /// Adds a packet to the run behind those that overtook it.
+    pub(super) fn resend_overtaken(&mut self, at: u64, span: u64, next: u64, request: &Request) {
+        if let Some(run) = &mut self.run {
+            run.packets += 1;
+            run.start = run.start.min(at);
+            run.fills = true;
+        }
+        self.refilled = at..at + span;
+        self.refilled_at = request.time;
+        self.note_resent(at, at + span);
+        let fate = self.fate_at_the_begin(at);
+        if let Some(holes) = &mut self.holes {
+            holes.decide_at(at, fate);
+            holes.fill(at, at + span);
+        }
+        if let Some(answers) = &mut self.answers {
+            answers.behind(at, at + span, next);
+        }
+    }
+
     pub(super) fn end_run(&mut self) {
         if let Some(run) = self.run.take() {
             self.keep_ended(run);
@@ -196,6 +221,9 @@ impl Tracker {
     }
 
     fn keep_ended(&mut self, run: Run) {
+        if run.repeats {
+            self.repeated = run.start..run.next.max(self.run_reach);
+        }
         // A sender that repeats what was captured sends everything again, in order.
         self.skipped = if run.repeats && !self.reordering.is_seen() {
             run.skipped.0..run.skipped.1

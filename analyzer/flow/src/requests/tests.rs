@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 mod named;
+mod shuffled;
 
 /// A flow's requests, one microsecond apart.
 #[derive(Default)]
@@ -302,6 +303,8 @@ struct Tally {
     unknown: u64,
     undecided: u64,
     runs: u64,
+    /// Packets of a run that others overtook, and that came after its end.
+    stragglers: u64,
 }
 
 impl Tally {
@@ -396,6 +399,8 @@ proptest! {
                     flow.tracker.close(Nanos(flow.now));
                 }
                 tally.count(verdict);
+                let is_straggler = matches!(verdict, Verdict::Retransmission { .. }) && flow.tracker.run.is_none();
+                tally.stragglers += u64::from(is_straggler);
                 tally.settle(&mut flow);
                 if matches!(verdict, Verdict::NewEpoch(_)) {
                     flow.tracker.restart(&mut flow.requests);
@@ -413,7 +418,7 @@ proptest! {
         prop_assert_eq!(tally.stale, model.stale_packets);
         prop_assert_eq!(tally.undecided, 0, "every packet is judged in the end");
         prop_assert_eq!(tally.resent + tally.late + tally.duplicates + tally.unknown, model.behind, "a packet behind is one of the four");
-        prop_assert_eq!(tally.runs, tally.resent, "every packet sent again is in one run");
+        prop_assert_eq!(tally.runs + tally.stragglers, tally.resent, "every packet sent again is in one run, or late for it");
     }
 }
 

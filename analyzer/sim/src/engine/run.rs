@@ -1,9 +1,8 @@
 //! A run: builds what a scenario describes, lets events happen until the end, and hands over captures and truth.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
 
+use roce_files::{Access, Place};
 use roce_model::FlowKey;
 use roce_wire::{Qpn, Service};
 
@@ -89,7 +88,7 @@ impl OutputPlan {
     }
 }
 
-/// Runs a scenario and writes its captures.
+/// Runs a scenario and writes its captures. The files have their names once all are complete.
 ///
 /// # Errors
 /// When a file cannot be written, or the scenario names what is not there.
@@ -101,16 +100,17 @@ pub fn simulate(scenario: &Scenario, plan: &OutputPlan) -> Result<Truth, Error> 
         outputs.push(match paths.get(place) {
             Some(path) => {
                 let name = path.display().to_string();
-                let file = File::create(path).map_err(|source| Error::Write {
-                    file: name.clone(),
-                    source,
-                })?;
-                (name, Output::File(BufWriter::new(file)))
+                let file = Place::named(path)?.begin(Access::Umask)?;
+                (name, Output::File(file))
             }
             None => (name, Output::Discard),
         });
     }
-    run(scenario, outputs).map(|(truth, _)| truth)
+    let (truth, outputs) = run(scenario, outputs)?;
+    for output in outputs {
+        output.finish()?;
+    }
+    Ok(truth)
 }
 
 /// Runs a scenario and keeps its captures in memory.

@@ -145,7 +145,7 @@ proptest! {
             Some(Compression::Zstd) => zstandard(&file),
         };
         let stream = Box::new(Drips { bytes, at: 0, sizes, turn: 0 });
-        let options = Options { block_bytes, read_ahead };
+        let options = Options { block_bytes, read_ahead, ..Options::default() };
         let mut reader = Reader::from_read("memory", stream, &options).unwrap();
         let times: Vec<u64> = frames.iter().map(|(time, ..)| time - time % kind.unit()).collect();
         let back = times.windows(2).filter(|pair| pair[1] < pair[0]);

@@ -4,7 +4,7 @@ use super::*;
 
 impl Flow {
     /// The receiver names `psn` in a NAK.
-    fn nak(&mut self, psn: u32) {
+    pub(super) fn nak(&mut self, psn: u32) {
         let at = Tracker::position(&self.requests, Psn::new(psn)).unwrap();
         let now = Nanos(self.now);
         self.tracker.nak(&self.requests, at, now, Nanos(0));

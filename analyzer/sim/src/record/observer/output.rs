@@ -1,17 +1,24 @@
 //! Where a capture is written to: a file, memory, or nowhere.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
 /// A file, memory, or nowhere.
 #[derive(Debug)]
 pub(crate) enum Output {
     Memory(Vec<u8>),
-    File(BufWriter<File>),
+    File(roce_files::Output),
     Discard,
 }
 
 impl Output {
+    /// Gives a file its name.
+    pub(crate) fn finish(self) -> Result<(), roce_files::Error> {
+        match self {
+            Self::File(file) => file.finish(),
+            Self::Memory(_) | Self::Discard => Ok(()),
+        }
+    }
+
     /// What was written, if it was to memory.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {

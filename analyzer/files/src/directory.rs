@@ -1,0 +1,340 @@
+//! Folders of results as open handles, and the files in them.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::access::Access;
+use crate::error::Error;
+use crate::open::{self, FOLDER, is_component, is_trusted, kind};
+
+/// An open folder. Clones share the handle.
+#[derive(Clone, Debug)]
+pub struct Directory(Arc<Open>);
+
+#[derive(Debug)]
+struct Open {
+    handle: OwnedFd,
+    path: PathBuf,
+    /// Folders that were made to open this one: the parent's handle and the name, the outermost first.
+    made: Vec<(OwnedFd, OsString)>,
+}
+
+impl Drop for Open {
+    /// Removes the made folders again if they are empty. The system refuses to remove others.
+    fn drop(&mut self) {
+        while let Some((parent, name)) = self.made.pop() {
+            if fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+impl Directory {
+    /// Opens the folder that a user named, and makes it and its parents if they are missing.
+    ///
+    /// # Errors
+    /// If it cannot be opened or made, or is a link that belongs neither to the caller nor to root.
+    pub fn named(path: &Path, access: Access) -> Result<Self, Error> {
+        let failed = || Error::io("made", path);
+        let mut made = Vec::new();
+        let Some(name) = path.file_name().filter(|name| is_component(name)) else {
+            // `.`, `..` and `/` are folders and no links.
+            let handle = fs::openat(CWD, path, FOLDER, Mode::empty()).map_err(|errno| failed()(errno))?;
+            return Ok(Self::new(handle, path, made));
+        };
+        let parent = parents(path, access, &mut made).map_err(|errno| failed()(errno))?;
+        let handle = match open::strict(&parent, name, FOLDER, Mode::empty()) {
+            Ok(handle) => handle,
+            Err(Errno::NOENT) => {
+                make(&parent, name, access, &mut made).map_err(|errno| failed()(errno))?;
+                open::strict(&parent, name, FOLDER, Mode::empty()).map_err(|errno| failed()(errno))?
+            }
+            Err(errno) => match own_link(&parent, name, path)? {
+                Some(target) => fs::openat(&parent, target.as_os_str(), FOLDER, Mode::empty())
+                    .map_err(|errno| failed()(errno))?,
+                None => return Err(failed()(errno)),
+            },
+        };
+        Ok(Self::new(handle, path, made))
+    }
+
+    /// Opens the existing folder in which a user named a file. It can be written to and not listed.
+    pub(crate) fn of_file(path: &Path) -> Result<Self, Error> {
+        let parent = parent_of(path);
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = fs::openat(CWD, parent, flags, Mode::empty()).map_err(Error::io("made", path))?;
+        let shown = path.parent().unwrap_or_else(|| Path::new(""));
+        Ok(Self::new(handle, shown, Vec::new()))
+    }
+
+    fn new(handle: OwnedFd, path: &Path, made: Vec<(OwnedFd, OsString)>) -> Self {
+        Self(Arc::new(Open {
+            handle,
+            path: path.to_path_buf(),
+            made,
+        }))
+    }
+
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.0.handle.as_fd()
+    }
+
+    /// The folder's path as the user wrote it, for messages.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The path of a file in the folder, for messages.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Opens the folder `name` in this one, and makes it if it is missing.
+    ///
+    /// # Errors
+    /// If it is a link or no folder, or cannot be made.
+    pub fn below(&self, name: &str, access: Access) -> Result<Self, Error> {
+        if let Some(folder) = self.find(name)? {
+            return Ok(folder);
+        }
+        let path = self.path_of(name);
+        let mut made = Vec::new();
+        make(self.handle(), OsStr::new(name), access, &mut made).map_err(Error::io("made", &path))?;
+        let handle = self.folder(name).map_err(Error::io("made", &path))?;
+        Ok(Self::new(handle, &path, made))
+    }
+
+    /// Opens the folder `name` in this one; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it is a link or no folder, or cannot be opened.
+    pub fn find(&self, name: &str) -> Result<Option<Self>, Error> {
+        let path = self.path_of(name);
+        match self.folder(name) {
+            Ok(handle) => Ok(Some(Self::new(handle, &path, Vec::new()))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(_) if self.kind(name) == Some(FileType::Symlink) => Err(Error::Link { path }),
+            Err(errno) => Err(Error::io("opened", &path)(errno)),
+        }
+    }
+
+    fn folder(&self, name: &str) -> Result<OwnedFd, Errno> {
+        open::strict(self.handle(), OsStr::new(name), FOLDER, Mode::empty())
+    }
+
+    /// Names in the folder that are UTF-8, in no order.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let failed = || Error::io("read", self.path());
+        let entries = Dir::read_from(self.handle()).map_err(|errno| failed()(errno))?;
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|errno| failed()(errno))?;
+            match entry.file_name().to_str() {
+                Ok("." | "..") | Err(_) => {}
+                Ok(name) => names.push(name.to_owned()),
+            }
+        }
+        Ok(names)
+    }
+
+    /// The kind of what has the name, links not followed; `None` if there is nothing.
+    fn kind(&self, name: &str) -> Option<FileType> {
+        let found = fs::statat(self.handle(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(kind(found.st_mode))
+    }
+
+    /// True if something has the name, be it a link that leads nowhere.
+    pub fn has(&self, name: &str) -> bool {
+        self.kind(name).is_some()
+    }
+
+    /// Begins the file `name` under its temporary name, `.NAME.tmp`. Whatever has that name is removed.
+    ///
+    /// # Errors
+    /// If the file cannot be made, or a folder has its name.
+    pub fn begin(&self, name: &str, access: Access) -> Result<(File, Unfinished), Error> {
+        if self.kind(name) == Some(FileType::Directory) {
+            return Err(Error::io("replaced", &self.path_of(name))(Errno::ISDIR));
+        }
+        let temporary = format!(".{name}.tmp");
+        let file = self.make(&temporary, access)?;
+        let unfinished = Unfinished {
+            folder: self.clone(),
+            name: name.to_owned(),
+            temporary,
+            is_pending: true,
+        };
+        Ok((file, unfinished))
+    }
+
+    /// Makes the file `name` with that name at once. With `overwrite` it takes the place of a file or link of that name.
+    ///
+    /// # Errors
+    /// If the name is taken and `overwrite` is not set, a folder has it, or the file cannot be made.
+    pub fn create(&self, name: &str, overwrite: bool, access: Access) -> Result<File, Error> {
+        if !overwrite && self.has(name) {
+            return Err(Error::Exists {
+                path: self.path_of(name),
+            });
+        }
+        self.make(name, access)
+    }
+
+    /// Makes a file in place of another one.
+    fn make(&self, name: &str, access: Access) -> Result<File, Error> {
+        let path = self.path_of(name);
+        self.remove(name)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let file = open::strict(self.handle(), OsStr::new(name), flags, access.file());
+        file.map(File::from).map_err(Error::io("made", &path))
+    }
+
+    /// Removes a file or a link; it is no error if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
+        match fs::unlinkat(self.handle(), name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(Error::io("removed", &self.path_of(name))(errno)),
+        }
+    }
+}
+
+/// A file that has its temporary name until it is complete. Dropped before, it is removed.
+#[derive(Debug)]
+pub struct Unfinished {
+    folder: Directory,
+    name: String,
+    temporary: String,
+    is_pending: bool,
+}
+
+impl Unfinished {
+    /// The path that the file will have, for messages.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path_of(&self.name)
+    }
+
+    /// The path that the file has until it is complete, for messages.
+    pub fn temporary_path(&self) -> PathBuf {
+        self.folder.path_of(&self.temporary)
+    }
+
+    /// Brings the data to the disk, if the file will replace another one: a power failure must leave one of them.
+    ///
+    /// # Errors
+    /// If the disk takes no more.
+    pub fn sync(&self) -> Result<(), Error> {
+        if !self.folder.has(&self.name) {
+            return Ok(());
+        }
+        let failed = || Error::io("written", &self.temporary_path());
+        let name = OsStr::new(&self.temporary);
+        let file = open::strict(self.folder.handle(), name, OFlags::RDONLY, Mode::empty())
+            .map_err(|errno| failed()(errno))?;
+        fs::fdatasync(file).map_err(|errno| failed()(errno))
+    }
+
+    /// Gives the file its name, in place of what has it. Its data must have been flushed.
+    ///
+    /// # Errors
+    /// If the name cannot be given.
+    pub fn publish(&mut self) -> Result<(), Error> {
+        let folder = self.folder.handle();
+        fs::renameat(folder, &self.temporary, folder, &self.name)
+            .map_err(Error::io("renamed", &self.path()))?;
+        self.is_pending = false;
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if self.is_pending {
+            // There is nobody to tell, and the next run removes it.
+            let _ = self.folder.remove(&self.temporary);
+        }
+    }
+}
+
+/// The parent in which a user's path is looked up.
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Opens the parent of `path` by the system's ordinary rules, and makes what is missing of it.
+fn parents(path: &Path, access: Access, made: &mut Vec<(OwnedFd, OsString)>) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = parent_of(path);
+    let mut missing = Vec::new();
+    let mut known = parent;
+    let mut handle = loop {
+        match fs::openat(CWD, known, flags, Mode::empty()) {
+            Ok(handle) => break handle,
+            Err(Errno::NOENT) => match known.components().next_back() {
+                Some(Component::Normal(name)) => missing.push(name),
+                _ => return Err(Errno::NOENT),
+            },
+            Err(errno) => return Err(errno),
+        }
+        known = parent_of(known);
+    };
+    for name in missing.into_iter().rev() {
+        make(&handle, name, access, made)?;
+        handle = open::strict(&handle, name, flags, Mode::empty())?;
+    }
+    Ok(handle)
+}
+
+/// Makes a folder and notes that it was made; that another process was faster is fine.
+fn make(
+    parent: impl AsFd,
+    name: &OsStr,
+    access: Access,
+    made: &mut Vec<(OwnedFd, OsString)>,
+) -> Result<(), Errno> {
+    match fs::mkdirat(&parent, name, access.folder()) {
+        Ok(()) => {
+            let parent = parent.as_fd().try_clone_to_owned().map_err(|_| Errno::MFILE)?;
+            made.push((parent, name.to_owned()));
+            Ok(())
+        }
+        Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The target of a link that the caller or root made; `None` if it is no link.
+///
+/// The link is held by a handle, so that its owner and its target are those of one link, whatever is put in its place.
+pub(crate) fn own_link(parent: impl AsFd, name: &OsStr, path: &Path) -> Result<Option<OsString>, Error> {
+    let failed = || Error::io("opened", path);
+    let link = open::component(parent, name, OFlags::PATH, Mode::empty()).map_err(|errno| failed()(errno))?;
+    let found = fs::fstat(&link).map_err(|errno| failed()(errno))?;
+    if kind(found.st_mode) != FileType::Symlink {
+        return Ok(None);
+    }
+    if !is_trusted(found.st_uid) {
+        return Err(Error::ForeignLink {
+            path: path.to_path_buf(),
+            owner: found.st_uid,
+        });
+    }
+    let target = fs::readlinkat(&link, "", Vec::new()).map_err(|errno| failed()(errno))?;
+    let target = std::os::unix::ffi::OsStringExt::from_vec(target.into_bytes());
+    Ok(Some(target))
+}

@@ -1,0 +1,37 @@
+//! Files of results, and small files that options name. Every output of the program is written through this crate.
+//!
+//! A program that runs as root writes into folders of other users. Whoever owns such a folder can put a symbolic link where a file is
+//! about to be written. Therefore:
+//!
+//! - The folder that a user names is opened once ([`Directory::named`]). Its parents may be symbolic links. The folder itself may be a
+//!   link only if the link belongs to the caller or to root.
+//! - Below it, everything happens relative to that handle, one name at a time, and never through a link.
+//! - A file is written under a temporary name, `.NAME.tmp`, and gets its name when it is complete ([`Directory::begin`]). The temporary
+//!   name is removed before, so that a link, a FIFO or a leftover of that name is not written to. Packet files get their names at once
+//!   ([`Directory::create`]), because other programs read them while they grow.
+//! - A folder that was made here and is empty when its last handle is dropped is removed again.
+//! - Where a complete file replaces another, its data reaches the disk before the name does. New files are not synchronised: after a
+//!   power failure, a run that was not finished has no results anyway.
+//! - Devices, FIFOs and standard streams that a user names as a file (`/dev/null`, `/dev/stdout`) are written to directly ([`Place`]).
+//!
+//! [`open_regular`] and [`read_text`] are for files that options or recordings name: no FIFO, no device, no more bytes than stated.
+//!
+//! A crate was looked for and not taken: cap-std opens relative to directory handles, too, but follows symbolic links below them, which
+//! is what must not happen here, has no temporary files and no modes without extension traits, and brings ten crates. What is left are
+//! single system calls, which rustix has without `unsafe`.
+
+mod access;
+mod directory;
+mod error;
+mod open;
+mod place;
+mod read;
+
+pub use access::Access;
+pub use directory::{Directory, Unfinished};
+pub use error::Error;
+pub use place::{Output, Place};
+pub use read::{open_regular, read_text};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Answers to NAKs whose packets come out of their order, or with gaps.
+
+use super::*;
+
+/// A flow whose other direction is known, and of which all before 100 was acknowledged.
+fn paired() -> Flow {
+    let mut flow = Flow::default();
+    flow.tracker.pair();
+    for psn in 90..120 {
+        assert_eq!(flow.see(psn), Verdict::InOrder);
+    }
+    flow.acknowledge(100);
+    flow
+}
+
+impl Flow {
+    fn at(&self, psn: u32) -> u64 {
+        Tracker::position(&self.requests, Psn::new(psn)).unwrap()
+    }
+
+    fn acknowledge(&mut self, psn: u32) {
+        let (at, now) = (self.at(psn), Nanos(self.now));
+        self.tracker.acknowledge(&self.requests, at, now);
+    }
+
+    fn resent(&mut self) -> (u64, u64) {
+        let (mut resent, mut duplicates) = (0, 0);
+        while let Some(decision) = self.tracker.take_decision() {
+            let packets: u64 = decision
+                .parts
+                .iter()
+                .map(|(_, packets, _)| u64::from(*packets))
+                .sum();
+            match decision.judged {
+                Judged::Resent => resent += packets,
+                Judged::Duplicate => duplicates += packets,
+                _ => {}
+            }
+        }
+        (resent, duplicates)
+    }
+}
+
+/// What an answer to a NAK for 105 makes of packets that take several paths: 119 is the highest PSN before it.
+fn shuffled(is_reordered: bool) -> (u64, u64) {
+    let mut flow = paired();
+    if is_reordered {
+        flow.see(121);
+        flow.see(120);
+        flow.see(122);
+    }
+    flow.nak(105);
+    let mut again = 0;
+    for psn in [108, 106, 110, 105, 107, 112, 109, 111] {
+        let verdict = flow.see(psn);
+        again += u64::from(matches!(verdict, Verdict::Retransmission { .. }));
+    }
+    flow.tracker.close(Nanos(flow.now));
+    let (resent, duplicates) = flow.resent();
+    (again + resent, duplicates)
+}
+
+#[test]
+fn an_answer_on_several_paths_is_one_answer() {
+    assert_eq!(shuffled(true), (8, 0));
+}
+
+#[test]
+fn copies_without_a_nak_are_the_networks() {
+    let mut flow = paired();
+    flow.see(121);
+    flow.see(120);
+    for psn in [108, 106, 110] {
+        flow.see(psn);
+        flow.see(flow.requests.expected().value());
+    }
+    flow.tracker.close(Nanos(flow.now));
+    assert_eq!(flow.resent(), (0, 3));
+}
+
+#[test]
+fn a_run_that_loses_packets_again_answers_its_own_nak() {
+    let mut flow = paired();
+    // 120 is lost, named and sent again; 121 is lost from the run, 122 and 123 come again.
+    for psn in [121, 122, 123] {
+        flow.see(psn);
+    }
+    flow.nak(120);
+    flow.see(120);
+    flow.nak(121);
+    flow.see(122);
+    assert_eq!(flow.see(123), AGAIN);
+    // The answer to the second NAK.
+    flow.see(121);
+    assert_eq!(flow.see(122), AGAIN);
+    flow.tracker.close(Nanos(flow.now));
+    let mut runs = Vec::new();
+    while let Some(run) = flow.tracker.take_ended(true) {
+        runs.push((run.first.value(), run.trigger));
+    }
+    runs.sort_unstable_by_key(|run| run.0);
+    assert_eq!(runs, [(120, Trigger::Nak), (121, Trigger::Nak)]);
+}
+
+#[test]
+fn a_silence_of_an_rnr_timer_may_follow_on_one() {
+    let waits = |silence: u64| {
+        let mut flow = paired();
+        let (at, now) = (flow.at(110), Nanos(flow.now));
+        flow.tracker.rnr(&flow.requests, at, now, Nanos(1_000_000));
+        flow.acknowledge(120);
+        flow.see(120);
+        flow.now += silence;
+        let request = Request {
+            waiting_since: Nanos(flow.now - silence),
+            ..flow.request(120, silence)
+        };
+        flow.tracker
+            .cause(flow.at(120), &request)
+            .map(|cause| cause.trigger)
+    };
+    assert_eq!(waits(1_000_000), Some(Trigger::Unknown));
+    assert_eq!(waits(2_500_000), Some(Trigger::Timeout));
+}
