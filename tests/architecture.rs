@@ -1,6 +1,7 @@
 //! Who may import whom: crates, and files within a crate. A new crate gets its line here, in the same commit as in ARCHITECTURE.md.
 
 mod modules;
+mod prints;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -404,11 +405,23 @@ const WRITES: [&str; 14] = [
 ];
 
 /// Files of crates that may call some of these, and why.
-const WRITERS: [(&str, &str, &str); 1] = [(
-    "roce-analyze",
-    "command/demo.rs",
-    "a demo's capture is in a temporary folder that is private, made by tempfile; the files in it are written by roce-files",
-)];
+const WRITERS: [(&str, &str, &str); 3] = [
+    (
+        "roce-analyze",
+        "command/demo.rs",
+        "a demo's capture is in a temporary folder that is private, made by tempfile; the files in it are written by roce-files",
+    ),
+    (
+        "roce-analyze",
+        "sandbox/user.rs",
+        "the folder of results is made and given away before the user changes; roce-files writes into it afterwards",
+    ),
+    (
+        "roce-analyze",
+        "sandbox/attempts.rs",
+        "attempts to write, which tests see refused; only in builds with debug assertions",
+    ),
+];
 
 /// Sources without what only tests have: files of tests, and what follows `#[cfg(test)]` at a file's end.
 fn sources(folder: &std::path::Path, found: &mut Vec<(String, String)>, below: &std::path::Path) {

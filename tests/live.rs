@@ -108,11 +108,27 @@ impl Net {
         inside
     }
 
-    /// Starts `live` inside.
+    /// Starts `live` inside. It goes on as nobody, who may write to the folder.
     pub(crate) fn live(&self, folder: &Path, arguments: &[&str]) -> Running {
+        self.live_to(folder, arguments, Stdio::piped())
+    }
+
+    /// The same, with another standard output.
+    pub(crate) fn live_to(&self, folder: &Path, arguments: &[&str], stdout: Stdio) -> Running {
+        use std::os::unix::fs::PermissionsExt;
         let program = Path::new(env!("CARGO_BIN_EXE_roce-analyze"));
+        if folder.parent().is_some() {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+        }
         let mut command = self.inside(folder, program);
-        Running(command.arg("live").args(arguments).spawn().unwrap())
+        Running(
+            command
+                .arg("live")
+                .args(arguments)
+                .stdout(stdout)
+                .spawn()
+                .unwrap(),
+        )
     }
 
     /// Sends frames out of an interface inside, so many a second at most.
@@ -153,6 +169,23 @@ impl Running {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Waits until all threads of a live run are there, which is after its rights are given up; false if it ended before.
+    pub(crate) fn captures(&mut self) -> bool {
+        let begun = Instant::now();
+        loop {
+            // The main thread, those of the device and the host, and the analysis.
+            let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id())).map_or(0, Iterator::count);
+            if tasks >= 4 {
+                return true;
+            }
+            if self.0.try_wait().unwrap().is_some() {
+                return false;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "{tasks} threads");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Waits until it captures: packets are kept from the moment that its file is there.
     pub(crate) fn captures_into(&mut self, path: &Path) {
         let begun = Instant::now();
@@ -168,13 +201,15 @@ impl Running {
     pub(crate) fn ended(mut self) -> Ran {
         use std::io::Read;
         let (mut stdout, mut stderr) = (String::new(), String::new());
-        let mut out = self.0.stdout.take().unwrap();
+        let out = self.0.stdout.take();
         let mut err = self.0.stderr.take().unwrap();
         let reader = std::thread::spawn(move || {
             err.read_to_string(&mut stderr).unwrap();
             stderr
         });
-        out.read_to_string(&mut stdout).unwrap();
+        if let Some(mut out) = out {
+            out.read_to_string(&mut stdout).unwrap();
+        }
         Ran {
             code: self.0.wait().unwrap().code(),
             stdout,

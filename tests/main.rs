@@ -28,6 +28,8 @@ mod merge;
 mod options;
 mod order;
 mod pauses;
+#[cfg(feature = "live")]
+mod pressure;
 #[cfg(feature = "probe")]
 mod probe;
 mod real;
@@ -35,10 +37,13 @@ mod real;
 mod replay;
 mod report;
 #[cfg(feature = "live")]
+mod rights;
+#[cfg(feature = "live")]
 mod screen;
 mod snapshots;
 mod statistics;
 #[cfg(feature = "parquet")]
 mod stored;
 mod taps;
+mod terminal;
 mod variants;

@@ -87,6 +87,7 @@ pub(crate) fn said_of(dir: &Path, comm: &str) -> (u64, Nanos, Nanos) {
         pid: 71,
         comm: comm.into(),
         cgroup: 9,
+        claims: false,
     };
     let event = |time, what| HostEvent {
         time,

@@ -6,7 +6,9 @@ use aya_ebpf::helpers::{
     bpf_probe_read_kernel, bpf_probe_read_kernel_str_bytes, bpf_probe_read_user,
     bpf_probe_read_user_str_bytes,
 };
-use roce_abi::{ABSENT, Layout};
+use roce_abi::{ABSENT, HostKind, Layout};
+
+use crate::event;
 
 /// Where the fields stand in the kernel, set before loading.
 #[unsafe(no_mangle)]
@@ -26,6 +28,8 @@ pub(crate) trait Memory {
     fn read_text(address: u64, to: &mut [u8]);
     /// The device of a queue pair.
     fn device(queue_pair: u64) -> Option<u64>;
+    /// Sends a record of what is read there.
+    fn send<T: 'static>(kind: HostKind, fill: impl FnOnce(&mut T)) -> Option<()>;
 }
 
 pub(crate) struct Kernel;
@@ -53,6 +57,11 @@ impl Memory for Kernel {
     fn device(queue_pair: u64) -> Option<u64> {
         field!(Kernel, queue_pair, qp_device)
     }
+
+    #[inline(always)]
+    fn send<T: 'static>(kind: HostKind, fill: impl FnOnce(&mut T)) -> Option<()> {
+        event::send(kind, fill)
+    }
 }
 
 impl Memory for User {
@@ -78,6 +87,12 @@ impl Memory for User {
     fn device(queue_pair: u64) -> Option<u64> {
         let context: u64 = field!(User, queue_pair, qp_device)?;
         User::read(context)
+    }
+
+    /// The process can have written there whatever it likes.
+    #[inline(always)]
+    fn send<T: 'static>(kind: HostKind, fill: impl FnOnce(&mut T)) -> Option<()> {
+        event::send_claim(kind, fill)
     }
 }
 

@@ -11,7 +11,6 @@ use aya_ebpf::programs::{ProbeContext, RetProbeContext};
 use aya_log_ebpf::warn;
 use roce_abi::{HostKind, ModifyRecord, QueuePairRecord};
 
-use crate::event::send;
 use crate::kernel::{Kernel, Memory, User, address, field};
 
 /// The last values of a pointer that stand for an error: `MAX_ERRNO` of Linux include/linux/err.h.
@@ -89,7 +88,7 @@ pub(crate) fn tell<M: Memory>(ctx: &impl EbpfContext, kind: HostKind, queue_pair
         unreadable(ctx);
         return 0;
     };
-    send(kind, |record: &mut QueuePairRecord| {
+    M::send(kind, |record: &mut QueuePairRecord| {
         if let Some(device) = M::device(queue_pair)
             && let Some(name) = address!(M, device, device_name)
         {
@@ -140,7 +139,7 @@ fn modified<M: Memory>(ctx: &RetProbeContext) -> u32 {
         unreadable(ctx);
         return 0;
     };
-    send(HostKind::Modified, |record: &mut ModifyRecord| {
+    M::send(HostKind::Modified, |record: &mut ModifyRecord| {
         if let Some(device) = M::device(queue_pair)
             && let Some(name) = address!(M, device, device_name)
         {

@@ -24,6 +24,11 @@ const ROOM: usize = 512;
 #[unsafe(no_mangle)]
 static MODE: u32 = Mode::Count as u32;
 
+/// 1: packets are counted by flow. Set before loading.
+#[unsafe(no_mangle)]
+static COUNTS: u32 = 1;
+
+/// The size is set before loading: each processor has a value of its own.
 #[map]
 static FLOW_COUNTS: PerCpuHashMap<FlowKey, FlowCounts> =
     PerCpuHashMap::with_max_entries(FLOWS, BPF_F_NO_PREALLOC);
@@ -91,17 +96,24 @@ fn look(ctx: &TcContext, direction: Direction) -> Option<()> {
     let scratch = unsafe { &mut *SCRATCH.get_ptr_mut(0)? };
     let seen = load::<SEEN>(ctx, scratch.frame.as_mut_ptr(), length)?;
     let frame = scratch.frame.get(..seen as usize)?;
+    // SAFETY: plain words that were set before loading.
+    let (mode, counts) =
+        unsafe { (ptr::read_volatile(&raw const MODE), ptr::read_volatile(&raw const COUNTS)) };
     if !fast::decode_into(LinkType::ETHERNET, frame, length, &mut scratch.roce) {
         if suspect == Suspect::Yes {
             losses()?.undecoded += 1;
+            // The other decoder, behind the ring buffer, says what is wrong with it.
+            if mode == Mode::Packets as u32 {
+                send::<RECORD_BYTES_MANAGEMENT>(ctx, direction, PacketReason::ALL);
+            }
         }
         return None;
     }
     let roce = &scratch.roce;
     let reason = reason(roce);
-    count(ctx, direction, roce, reason, &scratch.fresh);
-    // SAFETY: a plain word that was set before loading.
-    let mode = unsafe { ptr::read_volatile(&raw const MODE) };
+    if counts != 0 {
+        count(ctx, direction, roce, reason, &scratch.fresh);
+    }
     let wanted = mode == Mode::Packets as u32 || (mode == Mode::Congestion as u32 && reason != 0);
     if wanted {
         if roce.bth.destination_qpn() == Qpn::GENERAL_SERVICES {

@@ -3,6 +3,7 @@
 mod command;
 mod options;
 mod output;
+mod sandbox;
 
 use std::fs;
 use std::io::Write;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use clap::{CommandFactory, Parser, Subcommand};
+use roce_model::text::clean;
 use roce_model::{Sink, SinkError};
 
 use command::compare::Compare;
@@ -68,6 +70,20 @@ struct Arguments {
 
     #[command(flatten)]
     analyse: Analyse,
+}
+
+impl Arguments {
+    /// True of runs that read what others made (captures, recordings, stored results), and need no device and no other program for it.
+    fn is_confined(&self) -> bool {
+        match &self.command {
+            #[cfg(feature = "live")]
+            Some(Command::Replay(_)) => true,
+            #[cfg(feature = "parquet")]
+            Some(Command::Report(_)) => true,
+            Some(Command::Compare(_)) | None => true,
+            Some(_) => false,
+        }
+    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -128,7 +144,13 @@ Where to put the pages:
 ///
 /// Exit codes: 0 done, 1 a finding that `--fail-on` names, 2 an error (also when one of several inputs failed).
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refused(&error),
+    };
+    if arguments.is_confined() {
+        sandbox::offline();
+    }
     let result = match &arguments.command {
         #[cfg(feature = "live")]
         Some(Command::Live(arguments)) => command::live::live(arguments),
@@ -160,6 +182,23 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Says why the arguments of the process are not understood, or gives the help that they request.
+fn refused(error: &clap::Error) -> ExitCode {
+    // The error quotes arguments, among escape sequences of its own. Parsed again, clean ones give it again without theirs.
+    let arguments = std::env::args_os().map(|argument| clean(&argument.to_string_lossy()).into_owned());
+    match Arguments::try_parse_from(arguments) {
+        // That nothing can be written is nothing that could be told.
+        Err(error) => drop(error.print()),
+        Ok(_) => messages::error(
+            error
+                .kind()
+                .as_str()
+                .unwrap_or("the arguments are not understood"),
+        ),
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 /// The command line: subcommands, options and their help. For tests that hold documents to it.

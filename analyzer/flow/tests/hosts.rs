@@ -53,6 +53,7 @@ fn connected(time: u64, first: u32) -> HostEvent {
             pid: 72,
             comm: "ib_write_bw".into(),
             cgroup: 0,
+            claims: false,
         }),
         what: HostChange::Modified {
             qpn: Qpn::new(SERVER_QPN.into()),

@@ -12,7 +12,7 @@ table! {
     kind: EventKind, "", "What happened.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
     flow_id: Option<FlowId>, "", "The flow that it belongs to.";
-    source: EventSource, "", "Who says so: capture, ebpf, counter.";
+    source: EventSource, "", "Who says so: capture, ebpf (the kernel), counter, process (a process of itself).";
     psn: Option<u32>, "", "The PSN that it is about.";
     value: Option<u64>, "", "How much, in the kind's own unit.";
     detail: Option<Cow<'static, str>>, "", "The rest, for people.";
@@ -152,5 +152,7 @@ names! {
         Ebpf = "ebpf",
         /// A polled counter.
         Counter = "counter",
+        /// A process, by calls of its library that the eBPF probe saw: not the kernel's word.
+        Process = "process",
     }
 }

@@ -34,6 +34,8 @@ pub struct Process {
     pub comm: Arc<str>,
     /// The identifier of its cgroup (version 2): the inode of the cgroup's folder. 0: not known.
     pub cgroup: u64,
+    /// True if the event is the process's own word, by calls of its library, and not the kernel's: any user can make such calls up.
+    pub claims: bool,
 }
 
 /// What happened on a host.
@@ -250,7 +252,10 @@ names! {
 impl HostEvent {
     /// As a row of the table `events`. `tap` and `flow_id` are the caller's to know.
     pub fn row(&self, tap: TapId, flow_id: Option<FlowId>) -> EventRow {
-        let (kind, source) = self.what.kind();
+        let (kind, mut source) = self.what.kind();
+        if self.process.as_ref().is_some_and(|process| process.claims) {
+            source = EventSource::Process;
+        }
         let mut detail = self.what.to_string();
         if let Some(device) = &self.device {
             detail = format!("{device}: {detail}");
@@ -429,6 +434,7 @@ mod tests {
                 pid: 71,
                 comm: "ib_send_bw".into(),
                 cgroup: 1,
+                claims: false,
             }),
             what,
         }

@@ -21,6 +21,7 @@ mod run;
 mod sink;
 mod table;
 mod taps;
+pub mod text;
 mod time;
 mod timeline;
 mod totals;

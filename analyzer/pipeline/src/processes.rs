@@ -75,6 +75,7 @@ mod tests {
             pid,
             comm: comm.into(),
             cgroup,
+            claims: false,
         }
     }
 

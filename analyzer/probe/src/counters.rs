@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use roce_model::{CounterUnit, HostChange, HostEvent, Nanos};
 
-use crate::ethtool;
+use crate::ethtool::Ethtool;
 
 /// Where Linux shows its devices.
 const SYSFS: &str = "/sys";
@@ -28,6 +28,8 @@ const TELLING: [&str; 7] = ["pause", "pfc", "discard", "drop", "out_of_buffer", 
 pub struct Counters {
     sysfs: PathBuf,
     interfaces: Vec<String>,
+    /// Opened with it, because a process that has given up its rights opens no socket; `None`: the system gives none.
+    ethtool: Option<Ethtool>,
     /// By device and name.
     last: HashMap<(Arc<str>, Arc<str>), u64>,
 }
@@ -51,6 +53,7 @@ impl Counters {
         Self {
             sysfs: sysfs.to_owned(),
             interfaces: interfaces.to_vec(),
+            ethtool: Ethtool::open().ok(),
             last: HashMap::new(),
         }
     }
@@ -97,7 +100,7 @@ impl Counters {
     }
 
     /// All counters, in order of device and name.
-    fn readings(&self) -> Vec<Reading> {
+    fn readings(&mut self) -> Vec<Reading> {
         let mut readings = Vec::new();
         let mut interfaces = self.interfaces.clone();
         let devices = self.sysfs.join("class/infiniband");
@@ -121,8 +124,10 @@ impl Counters {
         interfaces.dedup();
         for interface in interfaces {
             let device: Arc<str> = interface.as_str().into();
-            let statistics = ethtool::statistics(&interface).unwrap_or_default();
+            let ethtool = self.ethtool.as_mut();
+            let statistics = ethtool.and_then(|ethtool| ethtool.statistics(&interface).ok());
             let telling = statistics
+                .unwrap_or_default()
                 .into_iter()
                 .filter(|(name, _)| TELLING.iter().any(|part| name.contains(part)));
             readings.extend(telling.map(|(name, value)| Reading {

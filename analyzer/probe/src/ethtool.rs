@@ -1,4 +1,6 @@
 //! The statistics that an interface's driver keeps: `ethtool -S`, by the ioctl of Linux include/uapi/linux/ethtool.h. Needs no rights.
+//!
+//! The kernel writes as much as the driver has at that moment, whatever length it is given; so the room is fixed and large.
 
 #![expect(
     unsafe_code,
@@ -61,7 +63,7 @@ fn ask(socket: &OwnedFd, interface: &str, data: &mut [u64]) -> io::Result<()> {
         data: data.as_mut_ptr(),
         rest: [0; 2],
     };
-    // SAFETY: the callers give as much room as the kernel said that the answer takes, and as much again.
+    // SAFETY: the callers give room for twice as long an answer as the kernel said that there is, or more.
     unsafe { ioctl(socket, request) }?;
     Ok(())
 }
@@ -79,35 +81,63 @@ fn first(pair: u64) -> u32 {
     u32::from_ne_bytes([a, b, c, d])
 }
 
-/// Names and values, in the driver's order; empty when it keeps none.
-pub(crate) fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    // struct ethtool_sset_info: command, reserved, a mask of sets, and the size of each.
-    let mut info = [pair(GET_SET_INFO, 0), 1 << STATISTICS, 0, 0];
-    ask(&socket, interface, &mut info)?;
-    let count = first(info[2]) as usize;
-    if info[1] == 0 || count == 0 {
-        return Ok(Vec::new());
+/// Statistics of one interface that there is room for. A driver may have more of them a moment after it said how many, and writes them
+/// all: the room is larger than any driver's list (mlx5 has some 60 a channel and class), and lists longer than half of it are not read.
+const MAX_STATISTICS: usize = 1 << 17;
+
+/// Reads drivers' statistics: a socket for the questions, and room for the answers.
+pub(crate) struct Ethtool {
+    socket: OwnedFd,
+    /// `struct ethtool_gstrings`: command, set, count, then the names. Pages that no driver writes to take no memory.
+    names: Vec<u64>,
+    /// `struct ethtool_stats`: command, count, then the values.
+    values: Vec<u64>,
+}
+
+impl Ethtool {
+    /// Opens the socket: later none may be opened.
+    pub(crate) fn open() -> io::Result<Self> {
+        Ok(Self {
+            socket: socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?,
+            names: vec![0; 2 + MAX_STATISTICS * NAME_BYTES / 8],
+            values: vec![0; 1 + MAX_STATISTICS],
+        })
     }
-    // A driver may have more to say a moment later.
-    let room = 2 * count + 64;
-    // struct ethtool_gstrings: command, set, count, then the names.
-    let mut names = vec![0; 2 + room * NAME_BYTES / 8];
-    names[0] = pair(GET_STRINGS, STATISTICS);
-    names[1] = u64::from(u32::try_from(count).unwrap_or(0));
-    ask(&socket, interface, &mut names)?;
-    // struct ethtool_stats: command, count, then the values.
-    let mut values = vec![0; 1 + room];
-    values[0] = pair(GET_STATISTICS, u32::try_from(count).unwrap_or(0));
-    ask(&socket, interface, &mut values)?;
-    let told = (first(names[1]) as usize).min(count);
-    let bytes: Vec<u8> = names.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    // The count is 32 bits: the names follow at byte 12.
-    let names = bytes[12..].chunks_exact(NAME_BYTES).take(told).map(|name| {
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES);
-        String::from_utf8_lossy(&name[..end]).into_owned()
-    });
-    Ok(names.zip(values[1..].iter().copied()).collect())
+
+    /// Names and values of an interface, in the driver's order; empty when it keeps none.
+    pub(crate) fn statistics(&mut self, interface: &str) -> io::Result<Vec<(String, u64)>> {
+        // struct ethtool_sset_info: command, reserved, a mask of sets, and the size of each.
+        let mut info = [pair(GET_SET_INFO, 0), 1 << STATISTICS, 0, 0];
+        ask(&self.socket, interface, &mut info)?;
+        if info[1] == 0 {
+            return Ok(Vec::new());
+        }
+        let Some(count) = readable(first(info[2])) else {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        };
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        self.names[0] = pair(GET_STRINGS, STATISTICS);
+        self.names[1] = u64::from(count);
+        ask(&self.socket, interface, &mut self.names)?;
+        self.values[0] = pair(GET_STATISTICS, count);
+        ask(&self.socket, interface, &mut self.values)?;
+        let told = first(self.names[1]).min(count) as usize;
+        // The count is 32 bits: the names follow at byte 12.
+        let words = &self.names[1..2 + told * NAME_BYTES / 8];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let names = bytes[4..].chunks_exact(NAME_BYTES).take(told).map(|name| {
+            let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES);
+            String::from_utf8_lossy(&name[..end]).into_owned()
+        });
+        Ok(names.zip(self.values[1..].iter().copied()).collect())
+    }
+}
+
+/// The number of statistics that a driver says that it has, if there is room for as many again.
+fn readable(count: u32) -> Option<u32> {
+    (count as usize <= MAX_STATISTICS / 2).then_some(count)
 }
 
 #[cfg(test)]
@@ -116,9 +146,23 @@ mod tests {
 
     #[test]
     fn who_keeps_none_has_none() {
+        let mut ethtool = Ethtool::open().unwrap();
         // The loopback interface has no statistics of its own; there is no interface with that other name.
-        assert!(statistics("lo").is_ok_and(|all| all.is_empty()) || statistics("lo").is_err());
-        assert!(statistics("no such one").is_err());
-        assert!(statistics("a name that is far too long").is_err());
+        let of_loopback = ethtool.statistics("lo");
+        assert!(of_loopback.is_err() || of_loopback.is_ok_and(|all| all.is_empty()));
+        assert!(ethtool.statistics("no such one").is_err());
+        assert!(ethtool.statistics("a name that is far too long").is_err());
+    }
+
+    #[test]
+    fn a_list_that_grows_between_two_calls_stays_within_the_room() {
+        let ethtool = Ethtool::open().unwrap();
+        // struct ethtool_gstrings is 12 bytes and 32 for each name, struct ethtool_stats 8 bytes and 8 for each value: twice as many as
+        // the longest list that is read fit.
+        let most = (0..=u32::MAX).rev().step_by(1 << 10).find_map(readable).unwrap() as usize;
+        assert!(most >= 60_000);
+        assert!(ethtool.names.len() * 8 >= 12 + 2 * most * 32);
+        assert!(ethtool.values.len() * 8 >= 8 + 2 * most * 8);
+        assert_eq!(readable(u32::MAX), None);
     }
 }

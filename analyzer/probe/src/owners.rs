@@ -28,9 +28,18 @@ impl Owners {
                 }
                 Some(running)
             }
-            HostChange::Destroyed { qpn } => Some(self.0.remove(&key(qpn)).unwrap_or(running)),
+            HostChange::Destroyed { qpn } => {
+                let claims = running.claims;
+                let owner = self.0.remove(&key(qpn)).unwrap_or(running);
+                Some(Process { claims, ..owner })
+            }
             HostChange::Modified { .. } => Some(running),
-            other => other.qpn().and_then(|qpn| self.0.get(&key(&qpn)).cloned()),
+            other => {
+                let mut process = self.0.get(&key(&other.qpn()?)).cloned()?;
+                // Whose the queue pair is may be a claim; the event is not.
+                process.claims = running.claims;
+                Some(process)
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use aya::maps::{Map, MapData, MapError, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya::programs::{TestRun, TestRunOptions};
 use aya::{Ebpf, EbpfLoader};
 use aya_log::EbpfLogger;
-use roce_abi::{Layout, Mode};
+use roce_abi::{FLOWS, Layout, Mode};
 use roce_model::{HostChange, HostEvent};
 
 use crate::capability::{self, Missing};
@@ -29,6 +29,11 @@ static OBJECT: Option<&[u8]> = None;
 
 /// How many records are read in one call at most, so that it ends however fast new ones come.
 const MAX_RECORDS: usize = 1 << 16;
+
+/// Memory of counts by flow, over all processors, in bytes.
+const COUNTS_BYTES: usize = 64 << 20;
+/// Flows that are counted apart however many processors there are.
+const MIN_FLOWS: usize = 1024;
 
 /// How often the clocks are compared again: the realtime clock can be set.
 const CLOCK_PERIOD: Duration = Duration::from_secs(1);
@@ -52,6 +57,8 @@ pub struct Options {
     pub interfaces: Vec<String>,
     /// Which packets it sends.
     pub packets: Packets,
+    /// Whether it counts packets by flow, for [`Probe::counts`]. Every processor has counts of its own: they take up to 64 MiB.
+    pub counts: bool,
     /// Room for packet records on their way, in bytes; rounded up to a power of two.
     pub packet_buffer: u32,
     /// True if the life and troubles of queue pairs are reported.
@@ -70,6 +77,7 @@ impl Default for Options {
         Self {
             interfaces: Vec::new(),
             packets: Packets::None,
+            counts: true,
             packet_buffer: 16 << 20,
             host_events: true,
             library: None,
@@ -132,10 +140,12 @@ impl Probe {
         let mut ebpf = EbpfLoader::new()
             .btf(None)
             .override_global("MODE", &mode, true)
+            .override_global("COUNTS", &u32::from(options.counts), true)
             .override_global("LAYOUT", &layout, true)
             .override_global("USER_LAYOUT", &LIBIBVERBS, true)
             .override_global("DROP_REASON_LEFT_OUT", &no_reason, true)
             .map_max_entries("PACKETS", options.packet_buffer)
+            .map_max_entries("FLOW_COUNTS", if options.counts { flows() } else { 1 })
             .load(&object)
             .map_err(|source| ProbeError::Load(Box::new(source)))?;
         // Without the map there is no diagnostic in the object: nothing to read.
@@ -311,6 +321,16 @@ impl Probe {
     }
 }
 
+/// Flows that there is memory for on this machine's processors, those that may yet be plugged in among them.
+fn flows() -> u32 {
+    flows_on(aya::util::nr_cpus().unwrap_or(MIN_FLOWS))
+}
+
+fn flows_on(processors: usize) -> u32 {
+    let fit = COUNTS_BYTES / (processors.max(1) * size_of::<FlowCounts>());
+    u32::try_from(fit.max(MIN_FLOWS)).unwrap_or(FLOWS).min(FLOWS)
+}
+
 fn failed(name: &'static str, source: MapError) -> ProbeError {
     ProbeError::Map { name, source }
 }
@@ -325,3 +345,20 @@ const _: () = {
     const fn moves<T: Send>() {}
     moves::<Probe>();
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_take_the_same_memory_on_machines_of_any_size() {
+        // 264 bytes a flow and processor; it was 65,536 flows on each of them, 4 GB with 256.
+        assert_eq!(size_of::<FlowCounts>(), 264);
+        assert_eq!(flows_on(2), 65_536);
+        assert_eq!(flows_on(64), 3_971);
+        assert_eq!(flows_on(256), 1_024);
+        for processors in [1, 2, 64, 128, 256] {
+            assert!(flows_on(processors) as usize * processors * 264 < 70 << 20);
+        }
+    }
+}

@@ -18,6 +18,8 @@ use crate::owners::Owners;
 pub(crate) struct Records {
     types: KernelTypes,
     owners: Owners,
+    /// The kernel has reported queue pairs: what processes say of theirs is not needed.
+    kernel_reports: bool,
 }
 
 impl Records {
@@ -25,13 +27,21 @@ impl Records {
         Self {
             types,
             owners: Owners::default(),
+            kernel_reports: false,
         }
     }
 
     /// The event of one record; `None` for what is no record.
     pub(crate) fn event(&mut self, bytes: &[u8], clock: ClockOffset) -> Option<HostEvent> {
-        let head: HostHead = read(bytes)?;
+        let mut head: HostHead = read(bytes)?;
+        let claimed = head.kind & HostKind::CLAIMED != 0;
+        head.kind &= !HostKind::CLAIMED;
         let kind = |kind: HostKind| head.kind == kind as u32;
+        let is_life = kind(HostKind::Created) || kind(HostKind::Modified) || kind(HostKind::Destroyed);
+        self.kernel_reports |= is_life && !claimed;
+        if claimed && self.kernel_reports {
+            return None;
+        }
         let (device, change) = if kind(HostKind::Modified) {
             let record: ModifyRecord = read(bytes)?;
             (text(&record.device), modified(&record))
@@ -46,12 +56,16 @@ impl Records {
             (text(&record.interface), self.dropped(&record))
         } else {
             let record: QueuePairRecord = read(bytes)?;
-            (text(&record.device), queue_pair(&record)?)
+            (
+                text(&record.device),
+                queue_pair(head.kind, record.qpn, record.kind)?,
+            )
         };
         let running = Process {
             pid: head.pid,
             comm: text(&head.comm).unwrap_or_default(),
             cgroup: head.cgroup,
+            claims: claimed,
         };
         let process = self.owners.process(device.as_deref(), &change, running);
         Some(HostEvent {
@@ -103,13 +117,13 @@ impl Records {
     }
 }
 
-fn queue_pair(record: &QueuePairRecord) -> Option<HostChange> {
-    let qpn = Qpn::new(record.qpn);
-    let is = |kind: HostKind| record.head.kind == kind as u32;
+fn queue_pair(what: u32, qpn: u32, kind: u32) -> Option<HostChange> {
+    let qpn = Qpn::new(qpn);
+    let is = |kind: HostKind| what == kind as u32;
     Some(if is(HostKind::Created) {
         HostChange::Created {
             qpn,
-            kind: queue_pair_kind(record.kind),
+            kind: queue_pair_kind(kind),
         }
     } else if is(HostKind::Destroyed) {
         HostChange::Destroyed { qpn }
@@ -268,6 +282,34 @@ mod tests {
         assert_eq!(gone.process.unwrap().pid, 71);
         let after = of(&queue_pair(HostKind::RetransmitTimer, 0, "swapper/1"));
         assert_eq!(after.process, None, "nobody knows any more");
+    }
+
+    #[test]
+    fn what_a_process_says_of_itself_is_marked_and_gives_way_to_the_kernel() {
+        let Some(mut records) = records() else { return };
+        let mut claim = queue_pair(HostKind::Created, 71, "x");
+        // `kind` stands behind time and cgroup.
+        let kind = HostKind::Created as u32 | HostKind::CLAIMED;
+        claim[16..20].copy_from_slice(&kind.to_ne_bytes());
+        let claimed = records.event(&claim, CLOCK).unwrap();
+        assert!(claimed.process.as_ref().unwrap().claims);
+        assert_eq!(
+            claimed.row(roce_model::TapId(0), None).source,
+            roce_model::EventSource::Process
+        );
+        let reported = records
+            .event(&queue_pair(HostKind::Created, 72, "y"), CLOCK)
+            .unwrap();
+        assert!(!reported.process.as_ref().unwrap().claims);
+        assert_eq!(
+            reported.row(roce_model::TapId(0), None).source,
+            roce_model::EventSource::Ebpf
+        );
+        assert_eq!(
+            records.event(&claim, CLOCK),
+            None,
+            "the kernel reports queue pairs"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use roce_model::text::escape_json;
 use roce_model::{Attachment, Devices, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ pub fn json(devices: &Devices, out: &mut impl Write) -> Result<(), Error> {
         "interfaces": devices.interfaces.iter().map(|interface| of_interface(devices, interface)).collect::<Vec<_>>(),
         "rdma": devices.rdma.iter().map(|device| of_rdma(devices, device)).collect::<Vec<_>>(),
     });
-    writeln!(out, "{document:#}")
+    writeln!(out, "{}", escape_json(&format!("{document:#}")))
         .and_then(|()| out.flush())
         .map_err(Error::Text)
 }

@@ -81,7 +81,7 @@ impl<W: Write> HtmlReport<W> {
         self.flows
             .sort_by_key(|row| (row.flow_id, row.tap, row.epoch, row.first_time));
         let mut document = Vec::new();
-        json::document(run, &[], &mut document)?;
+        json::document_for_page(run, &mut document)?;
 
         let events = self.moments.columns();
         let times = [

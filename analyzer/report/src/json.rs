@@ -67,8 +67,17 @@ impl<W: Write> Sink for JsonReport<W> {
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub fn document(run: &RunSummary, flows: &[&FlowRow], mut out: impl Write) -> Result<(), Error> {
-    let mut serializer = serde_json::Serializer::with_formatter(&mut out, Layout::default());
+pub fn document(run: &RunSummary, flows: &[&FlowRow], out: impl Write) -> Result<(), Error> {
+    laid_out(run, flows, Layout::default(), out)
+}
+
+/// Writes the document without flows for the HTML page, where no text may steer whoever shows it.
+pub(crate) fn document_for_page(run: &RunSummary, out: impl Write) -> Result<(), Error> {
+    laid_out(run, &[], Layout::for_page(), out)
+}
+
+fn laid_out(run: &RunSummary, flows: &[&FlowRow], layout: Layout, mut out: impl Write) -> Result<(), Error> {
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, layout);
     Document { run, flows }
         .serialize(&mut serializer)
         .map_err(io::Error::from)

@@ -4,6 +4,7 @@
 //! epoch); a tap's stamps differ by its clock. Flows are named as [`FlowId`](roce_model::FlowId) names them, in 16 hex
 //! digits; taps and hosts by their names; PSNs are those on the wire. What could not be observed is listed too, and said so.
 
+use roce_model::text::escape_json;
 use serde::{Deserialize, Serialize};
 
 pub(crate) mod judge;
@@ -360,7 +361,7 @@ impl Truth {
     /// # Errors
     /// None that is known: what is in it can be written.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self)
+        serde_json::to_string_pretty(self).map(|json| escape_json(&json).into_owned())
     }
 
     /// Reads JSON.

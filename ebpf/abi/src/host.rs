@@ -31,6 +31,11 @@ pub enum HostKind {
     Dropped = 10,
 }
 
+impl HostKind {
+    /// A bit of [`HostHead::kind`]: the record is what a process says of itself, by calls of its library, and not the kernel's word.
+    pub const CLAIMED: u32 = 1 << 31;
+}
+
 /// In front of every record.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
@@ -39,7 +44,7 @@ pub struct HostHead {
     pub time: u64,
     /// The cgroup of the process that ran.
     pub cgroup: u64,
-    /// A [`HostKind`].
+    /// A [`HostKind`], perhaps with [`HostKind::CLAIMED`].
     pub kind: u32,
     /// The process that ran; in timers and interrupts whichever it was.
     pub pid: u32,

@@ -1,6 +1,6 @@
 //! What the classifier counts and sends of packets.
 
-/// Flows that are counted apart; packets of more of them are counted in [`Losses::untracked`].
+/// Flows that are counted apart at most; packets of more of them are counted in [`Losses::untracked`].
 pub const FLOWS: u32 = 65_536;
 /// Room for operations in [`FlowCounts::operations`]: a power of two over the number of `roce_wire::Operation`s.
 pub const OPERATIONS: usize = 16;
@@ -19,7 +19,7 @@ pub enum Mode {
     Count = 0,
     /// Sends records of packets that tell of congestion or loss: CE, CNP, NAK, RNR NAK.
     Congestion = 1,
-    /// Sends a record of every RoCE packet.
+    /// Sends a record of every RoCE packet, and of what only claims to be one.
     Packets = 2,
 }
 
@@ -77,7 +77,8 @@ pub struct FlowCounts {
 pub struct Losses {
     /// RoCE packets of flows that found no room in the table.
     pub untracked: u64,
-    /// Packets to the port of RoCEv2 that are not plain RoCE: cut, with odd lengths, or something else.
+    /// Packets to the port of RoCEv2 that are not plain RoCE: cut, with odd lengths, or something else. They are not counted by flow;
+    /// [`Mode::Packets`] sends them.
     pub undecoded: u64,
     /// Packet records that found no room in the ring buffer.
     pub packets: u64,

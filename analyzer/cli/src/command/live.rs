@@ -1,11 +1,11 @@
 //! `live`: captures from devices and analyses while it goes on.
 //!
-//! The main thread opens the devices, gives up its privileges and then only waits for signals and timers, which tokio carries. The
-//! analysis runs on its own thread, as for files; between it and the devices' threads is one bounded queue (`roce_capture::live`).
+//! The main thread opens the devices, gives up its rights (`confinement`) and then only waits for signals and timers, which tokio
+//! carries. The analysis runs on its own thread, as for files; between it and the devices' threads is one bounded queue (`roce_capture::live`).
 
+mod confinement;
 #[cfg_attr(not(feature = "probe"), path = "live/without_host.rs")]
 mod host;
-mod privileges;
 
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
@@ -36,6 +36,8 @@ use crate::output::exit_code::exit_code;
 use crate::output::messages::{self, sink_error};
 use crate::output::screen::{self, Stage};
 use crate::output::style::{style, terminal};
+use crate::sandbox::{self, Outputs};
+use confinement::{Confinement, ConfinementArguments};
 use host::{Host, HostArguments, Threads};
 
 /// Parts of a dataset are closed after this time, unless --rotate says another.
@@ -44,7 +46,8 @@ const PART: Duration = Duration::from_mins(1);
 #[derive(Args, Debug)]
 #[command(
     after_help = "SIGINT and SIGTERM end the run cleanly, a second one at once. Frames that the kernel or a slow analysis dropped are counted \
-in every output.\n\nThe run needs CAP_NET_RAW, with the probe also CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and gives up all capabilities once the devices are open."
+in every output.\n\nThe run needs CAP_NET_RAW, with the probe also CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and gives up all capabilities once the devices are open. \
+A run started as root continues as another user: see --user.\n\nFrom then on it opens no file but its output and what the system reports about devices, starts no program and opens no socket."
 )]
 pub(crate) struct Live {
     /// Where to capture: an interface, 'any', or an RDMA device such as mlx5_0 or mlx5_0:1 (can be repeated)
@@ -98,6 +101,9 @@ pub(crate) struct Live {
     #[command(flatten)]
     host: HostArguments,
 
+    #[command(flatten)]
+    confinement: ConfinementArguments,
+
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -128,6 +134,8 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         return cleaned;
     }
     arguments.host.can_be_had()?;
+    // What comes from outside is parsed while no right is in effect.
+    let confinement = Confinement::begin(&arguments.confinement)?;
     if !arguments.shape.processes.processes().is_empty() && !arguments.host.has_probe() {
         bail!("--pid, --comm and --cgroup need --probe: without it the owner of a queue pair is unknown");
     }
@@ -145,8 +153,9 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         max_input: None,
         hash: false,
     })?;
+    sandbox::raise()?;
     let host = Host::open(&arguments.host, &arguments.interface, arguments.buffer)?;
-    privileges::may_capture()?;
+    sandbox::may_capture()?;
     let options = Options {
         snaplen: arguments.snaplen,
         buffer: arguments.buffer,
@@ -156,8 +165,14 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let devices: Vec<Device> = by_libpcap
         .map(|name| Device::open(name, &options))
         .collect::<Result<_, _>>()?;
-    let writes_files = arguments.write.is_some() || arguments.output.is_some();
-    privileges::drop_all(writes_files, host.needs())?;
+    let outputs = Outputs {
+        dir: arguments.output.as_deref(),
+        file: arguments.write.as_deref(),
+        rotates: arguments.rotate.is_some(),
+    };
+    confinement.give_up(&outputs, host.capabilities())?;
+    let files = Files::open(arguments, &devices, &host)?;
+    confinement.confine(&outputs, host.calls())?;
     for device in devices.iter().filter(|device| device.is_rdma()) {
         messages::warn(device.name(), SNIFFER);
     }
@@ -168,7 +183,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let stop = Stop::default();
     let told = host::told(&stop);
     let filtered = host.filtered();
-    let (prepared, threads) = Prepared::new(arguments, choices.bin, devices, host, &told, &stop)?;
+    let (prepared, threads) = Prepared::new(arguments, choices.bin, files, devices, host, &told, &stop)?;
     let stage = has_screen.then(|| watched(arguments, &choices, &prepared, &told));
     let stage = stage.transpose().inspect_err(|_| stop.stop())?;
     let watch = Watch {
@@ -246,6 +261,15 @@ impl screen::Shown for Watched {
     fn linger(&self) {}
 }
 
+/// The open files of a run.
+struct Files {
+    input: String,
+    /// What hashes begin with.
+    seed: u64,
+    kept: Vec<PacketFiles>,
+    dataset: Option<Box<dyn Sink + Send>>,
+}
+
 /// The capture, running, and who takes what comes of it.
 struct Prepared {
     feed: LiveFeed,
@@ -256,16 +280,9 @@ struct Prepared {
     dataset: Option<Box<dyn Sink + Send>>,
 }
 
-impl Prepared {
-    /// Makes the files, then begins to capture.
-    fn new(
-        arguments: &Live,
-        bin: Nanos,
-        devices: Vec<Device>,
-        host: Host,
-        told: &Stop,
-        stop: &Stop,
-    ) -> anyhow::Result<(Self, Threads)> {
+impl Files {
+    /// Makes them.
+    fn open(arguments: &Live, devices: &[Device], host: &Host) -> anyhow::Result<Self> {
         let input = arguments.interface.join(",");
         let others = host.interfaces();
         let own = devices.iter().map(Device::interface);
@@ -313,16 +330,43 @@ impl Prepared {
                 }),
             });
         }
-        let files = kept
+        let kept = kept
             .into_iter()
             .map(|about| PacketFiles::create(about, &interfaces))
             .collect::<Result<_, _>>()?;
+        Ok(Self {
+            input,
+            seed,
+            kept,
+            dataset,
+        })
+    }
+}
+
+impl Prepared {
+    /// Begins to capture.
+    fn new(
+        arguments: &Live,
+        bin: Nanos,
+        files: Files,
+        devices: Vec<Device>,
+        host: Host,
+        told: &Stop,
+        stop: &Stop,
+    ) -> anyhow::Result<(Self, Threads)> {
+        let others = host.interfaces();
+        let Files {
+            input,
+            seed,
+            kept,
+            dataset,
+        } = files;
         let (stream, outlets) = Stream::start(devices, &others, stop)?;
         let every = Duration::from_nanos(arguments.interval.0);
         let threads = host.start(outlets, stream.notes(), every, told, stop)?;
         let prepared = Self {
             counters: Arc::clone(stream.counters()),
-            feed: LiveFeed::new(stream, &input, bin, files, stop.clone()),
+            feed: LiveFeed::new(stream, &input, bin, kept, stop.clone()),
             input,
             seed,
             dataset,

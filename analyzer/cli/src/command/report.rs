@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use roce_files::{Access, Directory, Place};
+use roce_model::text::clean;
 use roce_model::{RunSummary, Sink, SinkError};
 use roce_pipeline::folder::{DOCUMENT, PAGE};
 use roce_pipeline::stored;
@@ -65,7 +66,7 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     }
     drop(page);
     out.finish()?;
-    writeln!(anstream::stdout(), "{}", place.path().display())?;
+    writeln!(anstream::stdout(), "{}", clean(&place.path().to_string_lossy()))?;
     Ok(if is_whole {
         ExitCode::SUCCESS
     } else {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use roce_files::{Access, Place, read_text};
+use roce_model::text::clean;
 use roce_sim::{OutputPlan, Scenario, demos};
 
 /// Maximum size of a scenario: larger files are refused.
@@ -63,7 +64,7 @@ pub(crate) fn simulate(arguments: &Simulate) -> anyhow::Result<ExitCode> {
         }
     }
     for path in written {
-        writeln!(out, "{}", path.display())?;
+        writeln!(out, "{}", clean(&path.to_string_lossy()))?;
     }
     let mut stdout = std::io::stdout();
     stdout.write_all(&out)?;

@@ -1,9 +1,10 @@
-//! Errors, warnings and notes on standard error.
+//! Errors, warnings and notes on standard error. Names from outside are in them, so each is cleaned before it gets its style.
 
 use std::io::Write;
 
 use anyhow::anyhow;
 use roce_model::SinkError;
+use roce_model::text::{clean, clean_lines};
 
 /// An error on standard error: what failed, and why.
 pub(crate) fn report(error: &anyhow::Error) {
@@ -15,7 +16,7 @@ pub(crate) fn error(text: &str) {
     let style = anstyle::Style::new()
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Red.into()));
-    aside(&format!("{style}error{style:#}: {text}"));
+    aside(&format!("{style}error{style:#}: {}", clean_lines(text)));
 }
 
 /// A line on standard error; while there is a screen, after that.
@@ -33,7 +34,11 @@ pub(crate) fn warn(input: &str, text: &str) {
     let style = anstyle::Style::new()
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Yellow.into()));
-    aside(&format!("{style}warning{style:#}: {input}: {text}"));
+    aside(&format!(
+        "{style}warning{style:#}: {}: {}",
+        clean(input),
+        clean_lines(text)
+    ));
 }
 
 /// What made a run fail by an option such as `--fail-on`, on standard error.
@@ -54,7 +59,11 @@ pub(crate) fn wrote(paths: &str) {
 #[cfg(feature = "probe")]
 pub(crate) fn note(input: &str, text: &str) {
     let style = anstyle::Style::new().bold();
-    aside(&format!("{style}note{style:#}: {input}: {text}"));
+    aside(&format!(
+        "{style}note{style:#}: {}: {}",
+        clean(input),
+        clean_lines(text)
+    ));
 }
 
 /// The error of a sink, as the command reports it.

@@ -228,6 +228,7 @@ mod tests {
                 pid,
                 comm: "ib_send_bw".into(),
                 cgroup: 1,
+                claims: false,
             }),
             what,
         }

@@ -132,6 +132,64 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
+impl Field for HostEvent {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self {
+            time,
+            device,
+            process,
+            what,
+        } = self;
+        time.put(out);
+        device.put(out);
+        process.put(out);
+        what.put(out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            time: Field::take(from)?,
+            device: Field::take(from)?,
+            process: Field::take(from)?,
+            what: Field::take(from)?,
+        })
+    }
+}
+
+/// Whether there is a process: 0 none, 1 one of which the kernel reports, 2 one that speaks of itself; then its fields.
+impl Field for Option<Process> {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Some(Process {
+            pid,
+            comm,
+            cgroup,
+            claims,
+        }) = self
+        else {
+            return 0_u8.put(out);
+        };
+        (1 + u8::from(*claims)).put(out);
+        pid.put(out);
+        comm.put(out);
+        cgroup.put(out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let claims = match u8::take(from)? {
+            0 => return Some(None),
+            1 => false,
+            2 => true,
+            _ => return None,
+        };
+        Some(Some(Process {
+            pid: Field::take(from)?,
+            comm: Field::take(from)?,
+            cgroup: Field::take(from)?,
+            claims,
+        }))
+    }
+}
+
 /// Structs: field by field.
 macro_rules! fields {
     ($($type:ident { $($field:ident),+ $(,)? })+) => { $(
@@ -150,8 +208,6 @@ macro_rules! fields {
 }
 
 fields! {
-    HostEvent { time, device, process, what }
-    Process { pid, comm, cgroup }
     QueuePairChange {
         state, destination_qpn, source, destination, sq_psn, rq_psn, path_mtu, timeout, retry_count, rnr_retry, min_rnr_timer,
         traffic_class, source_gid_index, port,
@@ -248,6 +304,7 @@ mod tests {
                 pid: 71,
                 comm: "ib_send_bw \u{fc}".into(),
                 cgroup: 7,
+                claims: true,
             }),
             what,
         }

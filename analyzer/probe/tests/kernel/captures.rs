@@ -240,6 +240,49 @@ fn odd_frames_are_counted_or_told() {
 }
 
 #[test]
+fn packets_that_only_claim_to_be_roce_are_sent_with_the_others() {
+    let options = Options {
+        packets: Packets::All,
+        ..classifier()
+    };
+    let Some(mut probe) = open("records of packets with wrong lengths", &options) else {
+        return;
+    };
+    let plain = frames(&root().join("captures/clean_write_bw.pcap")).remove(0);
+    // IPv4's total length (RFC 791, bytes 2 and 3 of the header) is more than the frame has.
+    let mut lying = plain.clone();
+    lying[16..18].copy_from_slice(&9_000_u16.to_be_bytes());
+    let mut sent = Vec::new();
+    probe.try_frame(&lying, 1).unwrap();
+    let lost = probe.packets(|packet| packet.frame(&mut sent)).unwrap();
+    assert_eq!(lost, 0);
+    assert_eq!(sent, lying[..lying.len().min(384)]);
+    assert_eq!(probe.losses().unwrap().undecoded, 1);
+}
+
+#[test]
+fn what_nobody_reads_is_not_counted_by_flow() {
+    let options = Options {
+        packets: Packets::All,
+        counts: false,
+        ..classifier()
+    };
+    let Some(mut probe) = open("packets without counts", &options) else {
+        return;
+    };
+    let all = frames(&root().join("captures/clean_write_bw.pcap"));
+    for frame in &all {
+        probe.try_frame(frame, 1).unwrap();
+    }
+    assert!(probe.counts().unwrap().is_empty());
+    let losses = probe.losses().unwrap();
+    assert_eq!((losses.untracked, losses.undecoded), (0, 0));
+    let mut sent = 0;
+    probe.packets(|_| sent += 1).unwrap();
+    assert_eq!(sent, all.len());
+}
+
+#[test]
 fn messages_of_the_connection_manager_are_sent_whole() {
     let options = Options {
         packets: Packets::All,

@@ -3,8 +3,11 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
-use roce_model::{Address, HostChange, Nanos, Psn, Qpn, QueuePairChange, QueuePairKind, QueuePairState};
+use roce_model::{
+    Address, HostChange, HostEvent, Nanos, Psn, Qpn, QueuePairChange, QueuePairKind, QueuePairState,
+};
 use roce_probe::{Options, Probe};
 
 use crate::{classifier, open, skip};
@@ -66,12 +69,23 @@ int main(void) {
 }
 "#;
 
-/// Compiles both into a folder; `None`: there is no compiler.
+/// Makes more queue pairs than anybody needs; the numbers are made up.
+const FLOOD: &str = r#"
+#include "verbs.h"
+int main(void) {
+    for (int i = 0; i < 20000; i++)
+        ibv_create_qp(0, 0);
+    return 0;
+}
+"#;
+
+/// Compiles all into a folder; `None`: there is no compiler.
 fn compiled(folder: &Path) -> Option<()> {
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
     write("verbs.h", HEADER);
     write("library.c", LIBRARY);
     write("program.c", PROGRAM);
+    write("flood.c", FLOOD);
     write(
         "versions",
         "IBVERBS_1.0 { global: ibv_*; local: *; };\nIBVERBS_1.1 { global: ibv_*; } IBVERBS_1.0;\n",
@@ -88,7 +102,8 @@ fn compiled(folder: &Path) -> Option<()> {
         "library.c",
     ])?;
     let program = cc(&["-o", "program", "program.c", "./libfake.so"])?;
-    assert!(library.success() && program.success());
+    let flood = cc(&["-o", "flood", "flood.c", "./libfake.so"])?;
+    assert!(library.success() && program.success() && flood.success());
     Some(())
 }
 
@@ -123,6 +138,10 @@ fn calls_of_the_library_are_seen() {
     for event in &events {
         assert_eq!(event.device.as_deref(), Some("fake_0"));
         assert_eq!(&*event.process.as_ref().unwrap().comm, "program");
+        assert!(
+            event.process.as_ref().unwrap().claims,
+            "the kernel has not said so"
+        );
     }
     let seen: Vec<HostChange> = events.into_iter().map(|event| event.what).collect();
     let qpn = Qpn::new(0x1234);
@@ -161,5 +180,63 @@ fn calls_of_the_library_are_seen() {
             },
             HostChange::Destroyed { qpn },
         ]
+    );
+}
+
+#[test]
+fn a_process_that_makes_up_queue_pairs_crowds_nobody_out() {
+    let test = "a flood of made up queue pairs";
+    if Path::new("/sys/bus/event_source/devices/kprobe").exists() {
+        return skip(test, "this kernel has kprobes, they come first");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    if compiled(folder.path()).is_none() {
+        return skip(test, "there is no C compiler");
+    }
+    let options = Options {
+        host_events: true,
+        library: Some(folder.path().join("libfake.so")),
+        ..classifier()
+    };
+    let Some(mut probe) = open(test, &options) else {
+        return;
+    };
+    let run = |name: &str| {
+        let mut child = Command::new(name).current_dir(folder.path()).spawn().unwrap();
+        let pid = child.id();
+        assert!(child.wait().unwrap().success());
+        pid
+    };
+    let begun = Instant::now();
+    let flood = run("./flood");
+    let mut events = Vec::new();
+    // As a run does it, some times a second.
+    Probe::events(&mut probe, &mut events).unwrap();
+    let program = run("./program");
+    let periods = begun.elapsed().as_nanos() >> 30;
+    Probe::events(&mut probe, &mut events).unwrap();
+    let of = |pid: u32| {
+        let is_of = |event: &&HostEvent| event.process.as_ref().is_some_and(|process| process.pid == pid);
+        events.iter().filter(is_of).count() as u128
+    };
+    // 1,024 in each 2^30 ns, of which the first may have begun before.
+    assert!(of(flood) > 500, "{}", of(flood));
+    assert!(
+        of(flood) <= 1024 * (periods + 2),
+        "{} in {periods} periods",
+        of(flood)
+    );
+    assert_eq!(of(program), 4, "made, changed twice, destroyed");
+    let lost: u64 = events
+        .iter()
+        .filter_map(|event| match event.what {
+            HostChange::Lost { count } => Some(count),
+            _ => None,
+        })
+        .sum();
+    assert!(
+        u128::from(lost) + of(flood) >= 20_000,
+        "{lost} lost, {} seen",
+        of(flood)
     );
 }

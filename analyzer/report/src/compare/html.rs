@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use roce_model::Severity;
+use roce_model::text::steers;
 
 use super::{Compared, Comparison, FindingChange, Outcome, Scope, Side};
 use crate::terminal::comparison::{amount, change, how, interval, visible};
@@ -235,7 +236,7 @@ fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            letter if letter.is_control() => safe.push('\u{fffd}'),
+            letter if steers(letter) => safe.push('\u{fffd}'),
             letter => safe.push(letter),
         }
     }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use roce_model::Severity;
+use roce_model::text::escape_json;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 
@@ -14,9 +15,9 @@ use crate::Error;
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write(comparison: &Comparison, mut out: impl Write) -> Result<(), Error> {
-    serde_json::to_writer_pretty(&mut out, &Document::new(comparison))
+    serde_json::to_string_pretty(&Document::new(comparison))
         .map_err(io::Error::from)
-        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|text| writeln!(out, "{}", escape_json(&text)))
         .and_then(|()| out.flush())
         .map_err(Error::Json)
 }

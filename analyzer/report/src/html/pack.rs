@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use roce_model::text::clean;
 use roce_model::{Column, ColumnType, Columns, Data, Values};
 use serde::Serialize;
 
@@ -84,8 +85,9 @@ impl Packed {
         self.bytes.extend_from_slice(&bytes[..length]);
     }
 
-    /// A length, then the text.
+    /// A length, then the text, which must not steer whoever shows it.
     pub(super) fn text(&mut self, text: &str) {
+        let text = clean(text);
         self.number(text.len() as u64);
         self.bytes.extend_from_slice(text.as_bytes());
     }

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use roce_model::text::{clean, escape_json};
 use serde_json::ser::Formatter;
 
 /// Objects deeper than this are on one line wherever they are.
@@ -11,6 +12,8 @@ const DEEPEST: usize = 3;
 /// Lays out over lines down to the objects of lists, these on one line each.
 #[derive(Default)]
 pub(super) struct Layout {
+    /// Names from outside are replaced where they would steer who shows them, not only escaped: for a reader that shows them as they are.
+    replaces: bool,
     /// For each open container, whether it is an array.
     open: Vec<bool>,
     /// How many containers were open when the one-line part began.
@@ -20,6 +23,14 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// For the page, whose script shows what it parses.
+    pub(super) fn for_page() -> Self {
+        Self {
+            replaces: true,
+            ..Self::default()
+        }
+    }
+
     fn begin(&mut self, array: bool) {
         let in_list = self.open.last() == Some(&true);
         if self.line.is_none() && (in_list || self.open.len() >= DEEPEST) {
@@ -64,6 +75,16 @@ impl Layout {
 }
 
 impl Formatter for Layout {
+    /// Names from outside reach terminals in this document, too.
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        let safe = if self.replaces {
+            clean(fragment)
+        } else {
+            escape_json(fragment)
+        };
+        out.write_all(safe.as_bytes())
+    }
+
     fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         self.begin(true);
         out.write_all(b"[")

@@ -3,6 +3,7 @@
 //! Which words get which colour is left to others.
 
 use anstyle::{AnsiColor, Style};
+use roce_model::text::steers;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What a colour says.
@@ -113,10 +114,10 @@ fn change(painted: &mut String, from: Option<Ink>, to: Option<Ink>) {
     }
 }
 
-/// Text from outside, safe to print: what would steer a terminal, or take no room, becomes `?`.
+/// Text from outside, safe to lay out: characters that steer a terminal, take no room, or are private (coloured ones are) become `?`.
 pub(super) fn clean(text: &str) -> String {
     let safe = |glyph: char| {
-        let steers = glyph.is_control() || glyph.width().unwrap_or(0) == 0;
+        let steers = steers(glyph) || glyph.width().unwrap_or(0) == 0;
         let private = u32::from(glyph) >= PLANE || ('\u{e000}'..='\u{f8ff}').contains(&glyph);
         if steers || private { '?' } else { glyph }
     };

@@ -15,10 +15,12 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use roce_capture::Interface;
 use roce_capture::live::{Notes, Outlet, Stop};
+use roce_model::text::clean;
 use roce_probe::Missing;
 use rustix::thread::CapabilitySet;
 
 use crate::output::messages;
+use crate::sandbox::Needs;
 use events::Events;
 use traffic::Tap;
 
@@ -90,7 +92,7 @@ fn cleanup() -> anyhow::Result<ExitCode> {
     let text = if cleaned.interfaces.is_empty() {
         "nothing was left behind\n".to_owned()
     } else {
-        format!("filters removed from {}\n", cleaned.interfaces.join(", "))
+        format!("filters removed from {}\n", clean(&cleaned.interfaces.join(", ")))
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -146,8 +148,16 @@ impl Host {
         self.taps.iter().map(|tap| tap.interface.clone()).collect()
     }
 
+    /// System calls that are still needed when everything is open, beside the common ones.
+    pub(crate) fn calls(&self) -> Needs {
+        Needs {
+            maps: self.events.has_probe() || !self.taps.is_empty(),
+            netlink: !self.filtered().is_empty(),
+        }
+    }
+
     /// Capabilities that are still needed when everything is open.
-    pub(crate) fn needs(&self) -> CapabilitySet {
+    pub(crate) fn capabilities(&self) -> CapabilitySet {
         if self.filtered().is_empty() {
             CapabilitySet::empty()
         } else {

@@ -8,6 +8,8 @@ use roce_capture::Interface;
 use roce_capture::live::{Notes, Outlet, Stop};
 use rustix::thread::CapabilitySet;
 
+use crate::sandbox::Needs;
+
 // What a build with the probe understands: recordings of its runs are read here, too. (A comment for the compiler would become the help's
 // first line.)
 #[derive(Args, Debug)]
@@ -71,7 +73,11 @@ impl Host {
         Vec::new()
     }
 
-    pub(crate) const fn needs(&self) -> CapabilitySet {
+    pub(crate) fn calls(&self) -> Needs {
+        Needs::default()
+    }
+
+    pub(crate) const fn capabilities(&self) -> CapabilitySet {
         CapabilitySet::empty()
     }
 

@@ -58,10 +58,10 @@ fn two_taps_tell_one_story() {
 fn a_tap_at_the_senders_side_needs_no_advice_to_capture_there() {
     // Both sides, and no reaction that could be computed.
     let mut near = flow(1, 2);
-    (near.cnp, near.vantage) = (Some(12), Some("sender"));
+    (near.cnp, near.vantage) = (Some(12), Some(Vantage::Sender));
     let mut far = at_tap(flow(1, 2), 1);
-    (far.ce, far.cnp, far.vantage, far.counted) = (200, Some(12), Some("receiver"), false);
-    let mut run = Run::new();
+    (far.ce, far.cnp, far.vantage, far.counted) = (200, Some(12), Some(Vantage::Receiver), false);
+    let mut run = TestRun::new();
     run.summary.taps = vec![
         TapRow::default(),
         TapRow {

@@ -55,6 +55,11 @@ impl Events {
         })
     }
 
+    /// Whether the kernel's programs report.
+    pub(super) const fn has_probe(&self) -> bool {
+        self.probe.is_some()
+    }
+
     /// Brings events into the stream until the run is `told` to end, or stops; then it has the devices `stop`, behind what the host has
     /// reported.
     pub(super) fn read(mut self, notes: &Notes, every: Duration, told: &Stop, stop: &Stop) {

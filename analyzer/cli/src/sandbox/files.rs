@@ -1,0 +1,65 @@
+//! Files that a run may open once it captures, by Landlock: its output, and what the system says of devices. What is open already stays
+//! open.
+
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetError, RulesetStatus, Scope,
+};
+
+/// The newest version of Landlock whose rights are taken away; of an older kernel, those that it knows.
+const VERSION: ABI = ABI::V6;
+
+/// Files and folders that are read while a run goes on: counters and addresses of devices, and what allocators and thread pools look
+/// up. Others' processes are not among them.
+const READ: [&str; 9] = [
+    "/sys/class/infiniband",
+    "/sys/class/net",
+    "/sys/devices",
+    "/sys/fs/cgroup",
+    "/proc/self",
+    "/proc/meminfo",
+    "/proc/cpuinfo",
+    "/proc/sys/vm",
+    "/proc/sys/kernel",
+];
+
+/// Leaves the calling thread, and those that it will start, these folders to write into. No TCP connection can be made, and no process
+/// outside be signalled. False where the kernel has no Landlock.
+///
+/// # Errors
+/// The kernel has it and refuses.
+pub(crate) fn confine(folders: &[PathBuf]) -> Result<bool, RulesetError> {
+    let mut rules = Ruleset::default()
+        .handle_access(AccessFs::from_all(VERSION))?
+        .handle_access(AccessNet::from_all(VERSION))?
+        .scope(Scope::from_all(VERSION))?
+        .create()?;
+    for path in READ {
+        if let Ok(opened) = PathFd::new(path) {
+            let allowed = if Path::new(path).is_dir() {
+                AccessFs::ReadFile | AccessFs::ReadDir
+            } else {
+                AccessFs::ReadFile.into()
+            };
+            rules = rules.add_rule(PathBeneath::new(opened, allowed))?;
+        }
+    }
+    // No programs, devices, sockets or pipes: files and folders alone.
+    let output = AccessFs::ReadFile
+        | AccessFs::ReadDir
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::MakeReg
+        | AccessFs::MakeDir
+        | AccessFs::RemoveFile
+        | AccessFs::RemoveDir
+        | AccessFs::Refer;
+    for folder in folders {
+        if let Ok(opened) = PathFd::new(folder) {
+            rules = rules.add_rule(PathBeneath::new(opened, output))?;
+        }
+    }
+    Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
+}

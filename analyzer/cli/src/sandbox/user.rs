@@ -1,0 +1,236 @@
+//! Who a run of root's goes on as, once devices are open: nobody who owns more than its output.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::process::geteuid;
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, set_capabilities, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
+};
+use rustix::{process::Gid, process::Uid};
+
+/// The user that owns nothing: the kernel's overflow number, and `nobody` of distributions.
+const NOBODY: u32 = 65_534;
+const USERS: &str = "/etc/passwd";
+/// Longer lists of users are not read.
+const MAX_USERS_BYTES: u64 = 1 << 22;
+
+/// A user and a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Identity {
+    pub(crate) uid: Uid,
+    pub(crate) gid: Gid,
+}
+
+impl Identity {
+    fn new(uid: u32, gid: u32) -> Self {
+        Self {
+            uid: Uid::from_raw(uid),
+            gid: Gid::from_raw(gid),
+        }
+    }
+
+    pub(crate) fn is_root(self) -> bool {
+        self.uid.is_root()
+    }
+
+    /// The user of that name or number.
+    ///
+    /// # Errors
+    /// There is none, or this process may become no other.
+    pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
+        if !geteuid().is_root() {
+            bail!(
+                "--user {name}: only root can become another user\nhint: leave it away, or start it as root"
+            );
+        }
+        let number = name.parse::<u32>().ok();
+        let users = users()?;
+        let found = users.lines().find_map(|line| {
+            let [user, _, uid, gid, ..] = line.split(':').collect::<Vec<_>>()[..] else {
+                return None;
+            };
+            let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
+            (user == name || number == Some(uid)).then(|| Self::new(uid, gid))
+        });
+        // A number needs no name: containers have such users.
+        let alone = number
+            .filter(|number| *number < u32::MAX)
+            .map(|uid| Self::new(uid, uid));
+        found
+            .or(alone)
+            .ok_or_else(|| anyhow!("--user {name}: {USERS} has no such user"))
+    }
+
+    /// Who called sudo.
+    fn of_sudo() -> Option<Self> {
+        let number = |name| env::var(name).ok()?.parse::<u32>().ok();
+        let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
+        (uid != 0 && uid != u32::MAX && gid != u32::MAX).then(|| Self::new(uid, gid))
+    }
+
+    /// True if it can write to all of these without any capability. A thread becomes it, and tries.
+    fn can_write(self, targets: &[PathBuf]) -> bool {
+        let tried = || -> rustix::io::Result<bool> {
+            set_thread_groups(&[])?;
+            set_thread_res_gid(self.gid, self.gid, self.gid)?;
+            set_thread_res_uid(self.uid, self.uid, self.uid)?;
+            let none = CapabilitySet::empty();
+            set_capabilities(
+                None,
+                CapabilitySets {
+                    effective: none,
+                    permitted: none,
+                    inheritable: none,
+                },
+            )?;
+            Ok(targets.iter().all(|target| {
+                let wanted = if target.is_dir() {
+                    Access::WRITE_OK | Access::EXEC_OK
+                } else {
+                    Access::WRITE_OK
+                };
+                accessat(CWD, target, wanted, AtFlags::EACCESS).is_ok()
+            }))
+        };
+        std::thread::scope(|scope| scope.spawn(tried).join()).is_ok_and(|tried| tried.unwrap_or(false))
+    }
+}
+
+fn users() -> anyhow::Result<String> {
+    use std::io::Read;
+    let mut text = String::new();
+    let file = fs::File::open(USERS).context(USERS)?;
+    file.take(MAX_USERS_BYTES)
+        .read_to_string(&mut text)
+        .context(USERS)?;
+    Ok(text)
+}
+
+/// Where a run writes.
+pub(crate) struct Outputs<'a> {
+    /// The folder of `-o`.
+    pub(crate) dir: Option<&'a Path>,
+    /// The file of `-w`.
+    pub(crate) file: Option<&'a Path>,
+    /// Whether others will follow that file.
+    pub(crate) rotates: bool,
+}
+
+impl Outputs<'_> {
+    /// Who a run of root's goes on as: `named`, or who called sudo, or nobody. If that user cannot write where it has to, the owner of
+    /// that place. A folder that does not exist yet is made, and given to that user. `None` for who is not root, and stays itself.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or a user cannot write where it was told to.
+    pub(crate) fn identity(&self, named: Option<(&str, Identity)>) -> anyhow::Result<Option<Identity>> {
+        if !geteuid().is_root() {
+            return Ok(None);
+        }
+        let is_new = self.dir.is_some_and(|dir| !dir.exists());
+        if let Some(dir) = self.dir.filter(|_| is_new) {
+            make(dir).with_context(|| format!("{}: cannot be made", dir.display()))?;
+        }
+        let chosen = self.chosen(named, is_new);
+        if chosen.is_err()
+            && let Some(dir) = self.dir.filter(|_| is_new)
+        {
+            // Nothing was written into it.
+            let _ = fs::remove_dir(dir);
+        }
+        chosen.map(Some)
+    }
+
+    fn chosen(&self, named: Option<(&str, Identity)>, is_new: bool) -> anyhow::Result<Identity> {
+        let preferred = named.map(|(_, user)| user).or_else(Identity::of_sudo);
+        let preferred = preferred.unwrap_or_else(|| Identity::new(NOBODY, NOBODY));
+        if let Some(dir) = self.dir.filter(|_| is_new) {
+            give(dir, preferred)?;
+        }
+        let targets = self.targets();
+        if preferred.can_write(&targets) {
+            return Ok(preferred);
+        }
+        if let Some((name, _)) = named {
+            let places: Vec<_> = targets
+                .iter()
+                .map(|target| target.display().to_string())
+                .collect();
+            bail!(
+                "{}: user {name} cannot write there\nhint: give it to that user (chown), or name another by --user",
+                places.join(", ")
+            );
+        }
+        // It may be a folder inside of one that only its owner can enter.
+        let owners = targets.iter().filter_map(|target| {
+            let place = if is_new && self.dir == Some(target) {
+                target.parent().filter(|parent| !parent.as_os_str().is_empty())
+            } else {
+                Some(target.as_path())
+            };
+            let owner = fs::metadata(place.unwrap_or(Path::new("."))).ok()?;
+            Some(Identity::new(owner.uid(), owner.gid()))
+        });
+        let root = Identity::new(0, 0);
+        for owner in owners.chain([root]) {
+            if let Some(dir) = self.dir.filter(|_| is_new) {
+                give(dir, owner)?;
+            }
+            if owner.can_write(&targets) {
+                return Ok(owner);
+            }
+        }
+        let places: Vec<_> = targets
+            .iter()
+            .map(|target| target.display().to_string())
+            .collect();
+        bail!(
+            "{}: nobody can write to all of it without root's rights\nhint: give it to one user (chown), or use --no-sandbox",
+            places.join(", ")
+        )
+    }
+
+    /// Files and folders that have to be writable.
+    fn targets(&self) -> Vec<PathBuf> {
+        let file = self.file.map(|file| {
+            if !self.rotates && file.exists() {
+                file.to_owned()
+            } else {
+                folder_of(file)
+            }
+        });
+        self.dir.map(Path::to_owned).into_iter().chain(file).collect()
+    }
+
+    /// Folders in which files are made while the run goes on.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let rotating = self.file.filter(|_| self.rotates).map(folder_of);
+        self.dir.map(Path::to_owned).into_iter().chain(rotating).collect()
+    }
+}
+
+/// A folder that its owner alone can look into, as the results of any live run, and those above it. It has to be there before
+/// `roce-files` writes into it, which is as another user.
+fn make(dir: &Path) -> std::io::Result<()> {
+    if let Some(above) = dir.parent().filter(|above| !above.as_os_str().is_empty()) {
+        fs::create_dir_all(above)?;
+    }
+    fs::DirBuilder::new().mode(0o700).create(dir)
+}
+
+fn give(dir: &Path, to: Identity) -> anyhow::Result<()> {
+    chown(dir, Some(to.uid.as_raw()), Some(to.gid.as_raw()))
+        .with_context(|| format!("{}: cannot be given to user {}", dir.display(), to.uid.as_raw()))
+}
+
+fn folder_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}

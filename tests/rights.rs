@@ -1,0 +1,323 @@
+//! What a run may still do once it captures or analyses: the table of `ARCHITECTURE.md`, compared with what the kernel says of each of
+//! its threads, and with attempts to do more.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, geteuid};
+use tempfile::{TempDir, tempdir};
+
+use crate::captures::{Capture, root};
+use crate::command::{command, ran};
+use crate::live::{Net, Running, skip, text};
+
+/// Columns of the table that are lines of /proc/PID/status.
+const LINES: [&str; 5] = ["Uid", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp"];
+
+/// The rows of the table: a command line, and the values of [`LINES`].
+fn table() -> Vec<(String, Vec<String>)> {
+    let document = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rows = document
+        .lines()
+        .skip_while(|line| !line.starts_with("| run | Uid |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|row| {
+        row.trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().to_owned())
+    });
+    let rows = cells.map(|mut cells| {
+        let run = cells.next().unwrap().trim_matches('`').to_owned();
+        (run, cells.take(LINES.len()).collect())
+    });
+    let rows: Vec<_> = rows.collect();
+    assert!(rows.len() >= 8, "{rows:?}");
+    rows
+}
+
+/// What the kernel says of a thread.
+fn status(path: &Path) -> Option<BTreeMap<String, String>> {
+    let text = fs::read_to_string(path).ok()?;
+    let lines = text.lines().filter_map(|line| line.split_once(":\t"));
+    Some(
+        lines
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+    )
+}
+
+/// True if a value of the status is the table's: a user for all four, a number without leading zeros, or what the tester has itself.
+fn is_as_told(name: &str, told: &str, found: &str) -> bool {
+    let own = status(Path::new("/proc/self/status")).unwrap();
+    let short = |value: &str| match value.trim_start_matches('0') {
+        "" => "0".to_owned(),
+        digits => digits.to_owned(),
+    };
+    // Before Linux 6.6 classifiers are filters, which are removed at the end (CAP_NET_ADMIN).
+    told.split(" or ").any(|told| match told {
+        "own" => own[name] == found,
+        _ if name == "Uid" => found.split('\t').all(|uid| uid == told),
+        _ => short(found) == told,
+    })
+}
+
+/// Waits until all threads of the process are as told, and says what is not.
+#[track_caller]
+fn becomes(pid: u32, told: &[String]) {
+    let begun = Instant::now();
+    loop {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+        let mut others = Vec::new();
+        for task in tasks {
+            let Some(status) = status(&task.unwrap().path().join("status")) else {
+                continue;
+            };
+            for (name, told) in LINES.iter().zip(told) {
+                if !is_as_told(name, told, &status[*name]) {
+                    others.push(format!(
+                        "{}: {name} {} is not {told}",
+                        status["Name"], status[*name]
+                    ));
+                }
+            }
+        }
+        if others.is_empty() {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{others:#?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn each_mode_keeps_what_the_table_says_and_no_more() {
+    let Some(net) = Net::new() else { return };
+    for (run, told) in table() {
+        let folder = tempdir().unwrap();
+        let arguments: Vec<&str> = run.split(' ').skip(1).collect();
+        if arguments.first() != Some(&"live") {
+            continue;
+        }
+        let mut live = net.live(
+            folder.path(),
+            &[&arguments[1..], &["--no-tui", "--format", "none"]].concat(),
+        );
+        if !live.captures() {
+            let ended = live.ended();
+            assert!(run.contains("tc") || run.contains("--probe"), "{run}: {ended:?}");
+            skip(ended.stderr.lines().next().unwrap_or_default());
+            continue;
+        }
+        becomes(live.0.id(), &told);
+        live.signal(Signal::INT);
+        let ended = live.ended();
+        assert_eq!(ended.code, Some(0), "{run}: {ended:?}");
+    }
+}
+
+#[test]
+fn an_analysis_can_start_nothing_either() {
+    for (run, told) in table() {
+        let arguments: Vec<&str> = run.split(' ').skip(1).collect();
+        if arguments.first() == Some(&"live") {
+            continue;
+        }
+        // It waits for the capture at its standard input.
+        let mut command = command(&root());
+        let arguments = arguments
+            .iter()
+            .map(|argument| if *argument == "CAPTURE" { "-" } else { argument });
+        let child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        becomes(child.id(), &told);
+        drop(Running(child));
+    }
+}
+
+/// How attempts ended, by name, in the command's messages.
+fn attempts(stderr: &str) -> BTreeMap<String, String> {
+    let said = stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("warning: attempt: "));
+    let said = said.filter_map(|line| line.split_once(": "));
+    said.map(|(name, end)| (name.to_owned(), end.to_owned()))
+        .collect()
+}
+
+/// Runs `live` for a moment with attempts.
+fn tried(net: &Net, more: &[&str]) -> BTreeMap<String, String> {
+    let folder = tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = net.inside(folder.path(), Path::new(env!("CARGO_BIN_EXE_roce-analyze")));
+    let arguments = ["live", "-i", "v1", "--duration", "10ms", "--format", "none"];
+    command
+        .args(arguments)
+        .args(more)
+        .env("ROCE_ANALYZE_ATTEMPTS", "1");
+    let ran = ran(&mut command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    attempts(&ran.stderr)
+}
+
+#[test]
+fn attempts_to_do_more_are_refused() {
+    if !cfg!(debug_assertions) {
+        skip("a build without debug assertions makes no attempts");
+        return;
+    }
+    let Some(net) = Net::new() else { return };
+    for more in [
+        &[][..],
+        &["-o", "dir", "--record"],
+        &["-w", "kept.pcapng", "--rotate", "1GB"],
+    ] {
+        let ends = tried(&net, more);
+        assert_eq!(ends.len(), 18, "{ends:?}");
+        assert!(ends.values().all(|end| end == "refused"), "{more:?}: {ends:?}");
+    }
+    // What they are compared with: without the sandbox root can do most of it.
+    let ends = tried(&net, &["--no-sandbox"]);
+    for name in ["read /etc/shadow", "write /etc", "start a program", "udp", "tcp"] {
+        assert_eq!(ends[name], "possible", "{ends:?}");
+    }
+}
+
+#[test]
+fn an_analysis_starts_no_program_and_opens_no_socket() {
+    if !cfg!(debug_assertions) {
+        skip("a build without debug assertions makes no attempts");
+        return;
+    }
+    let path = Capture::named("rping").path;
+    let mut command = command(&root());
+    command
+        .arg(path)
+        .args(["--format", "none"])
+        .env("ROCE_ANALYZE_ATTEMPTS", "1");
+    let ran = ran(&mut command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ends = attempts(&ran.stderr);
+    let files = ["read /etc/shadow", "read /etc/passwd", "write /etc", "write /tmp"];
+    for (name, end) in &ends {
+        assert!(
+            files.contains(&name.as_str()) || end == "refused",
+            "{name}: {end}"
+        );
+    }
+    assert_eq!(ends.len(), 18, "{ends:?}");
+}
+
+/// A run of root's with an output folder, as the environment and options have it: its folder and what it said.
+fn writes(
+    net: &Net,
+    variables: &[(&str, &str)],
+    rights: u32,
+    more: &[&str],
+) -> (TempDir, Option<i32>, String) {
+    let folder = tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(rights)).unwrap();
+    let mut command: Command = net.inside(folder.path(), Path::new(env!("CARGO_BIN_EXE_roce-analyze")));
+    let arguments = [
+        "live",
+        "-i",
+        "v1",
+        "--duration",
+        "50ms",
+        "--format",
+        "none",
+        "-o",
+        "dir",
+        "--record",
+    ];
+    let variables = variables.iter().copied();
+    let ran = ran(command.args(arguments).args(more).envs(variables));
+    (folder, ran.code, ran.stderr)
+}
+
+#[test]
+fn output_belongs_to_whom_the_run_goes_on_as() {
+    let Some(net) = Net::new() else { return };
+    let owner = |folder: &TempDir| {
+        let dir = fs::metadata(folder.path().join("dir")).unwrap();
+        let file = fs::metadata(folder.path().join("dir/recording.pcapng.zst")).unwrap();
+        assert_eq!((dir.uid(), dir.gid()), (file.uid(), file.gid()));
+        (dir.uid(), dir.gid())
+    };
+    let sudo = [("SUDO_UID", "1"), ("SUDO_GID", "2")];
+    let (folder, code, said) = writes(&net, &sudo, 0o777, &[]);
+    assert_eq!((code, said.as_str(), owner(&folder)), (Some(0), "", (1, 2)));
+    // What is said on the command line is stronger; users without a name are numbers.
+    let (folder, code, said) = writes(&net, &sudo, 0o777, &["--user", "54321"]);
+    assert_eq!(
+        (code, said.as_str(), owner(&folder)),
+        (Some(0), "", (54_321, 54_321))
+    );
+    let (folder, code, said) = writes(&net, &[], 0o777, &["--user", "nobody"]);
+    assert_eq!((code, said.as_str(), owner(&folder).0), (Some(0), "", 65_534));
+    // Nobody else can enter root's folder: it goes on as root, and says so.
+    let (folder, code, said) = writes(&net, &[], 0o700, &[]);
+    assert_eq!((code, owner(&folder)), (Some(0), (0, 0)));
+    assert!(said.contains("goes on as root, without capabilities"), "{said}");
+    // A user that was named and cannot write is refused before anything is captured, and nothing is left.
+    let (folder, code, said) = writes(&net, &[], 0o700, &["--user", "1"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("dir: user 1 cannot write there\nhint: "), "{said}");
+    assert!(!folder.path().join("dir").exists());
+}
+
+#[test]
+fn wrong_users_are_refused() {
+    let live = |more: &[&str]| {
+        let mut command = command(&root());
+        ran(command.args(["live", "-i", "lo"]).args(more))
+    };
+    if geteuid().is_root() {
+        let ran = live(&["--user", "no-such-user"]);
+        assert_eq!(ran.code, Some(2));
+        assert!(
+            ran.stderr
+                .contains("--user no-such-user: /etc/passwd has no such user"),
+            "{}",
+            ran.stderr
+        );
+    } else {
+        let ran = live(&["--user", "0"]);
+        assert!(
+            ran.stderr.contains("only root can become another user"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let ran = live(&["--user", "1", "--no-sandbox"]);
+    assert_eq!(ran.code, Some(2));
+}
+
+#[test]
+fn what_is_given_up_without_a_sandbox_is_said() {
+    let Some(net) = Net::new() else { return };
+    let folder = tempdir().unwrap();
+    let dir = folder.path().join("dir");
+    let arguments = [
+        "-i",
+        "v1",
+        "--duration",
+        "10ms",
+        "--format",
+        "none",
+        "--no-sandbox",
+        "-o",
+        text(&dir),
+        "--record",
+    ];
+    let ran = net.live(folder.path(), &arguments).ended();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("--no-sandbox: it stays root, and may write every file"),
+        "{ran:?}"
+    );
+}
