@@ -5,13 +5,13 @@ mod options;
 mod output;
 mod sandbox;
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{CommandFactory, Parser, Subcommand};
+use roce_files::{Access, Directory, Place};
 use roce_model::text::clean;
 use roce_model::{Sink, SinkError};
 
@@ -276,14 +276,21 @@ fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
 
 /// Prints the manual page of one command, or writes those of all to a folder.
 fn man(name: Option<&str>, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
-    if let Some(folder) = folder {
-        fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
-        clap_mangen::generate_to(Arguments::command(), folder)
-            .with_context(|| format!("{}: cannot be written", folder.display()))?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let mut command = Arguments::command().disable_help_subcommand(true);
     command.build();
+    if let Some(folder) = folder {
+        let folder = Directory::named(folder, Access::Umask)?;
+        for command in std::iter::once(&command).chain(command.get_subcommands()) {
+            if command.is_hide_set() {
+                continue;
+            }
+            let page = clap_mangen::Man::new(command.clone());
+            let mut out = Place::below(&folder, &page.get_filename()).begin(Access::Umask)?;
+            page.render(&mut out)?;
+            out.finish()?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(name) = name {
         let short = name.strip_prefix("roce-analyze-").unwrap_or(name);
         let found = command.find_subcommand(short).cloned();
@@ -303,6 +310,8 @@ fn man(name: Option<&str>, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
