@@ -73,7 +73,9 @@ fuzz_target!(|data: &[u8]| {
             if icrc::check(frame, &roce) != Icrc::NotCheckable {
                 assert!(icrc::compute(frame, &roce).is_some());
             }
-            if let Some(message) = Datagram::parse(frame, &roce).and_then(|datagram| Message::parse(&datagram)) {
+            if let Some(message) =
+                Datagram::parse(frame, &roce).and_then(|datagram| Message::parse(&datagram))
+            {
                 let _ = write!(text, "{message}");
             }
         }
