@@ -97,8 +97,12 @@ fn look(ctx: &TcContext, direction: Direction) -> Option<()> {
     let seen = load::<SEEN>(ctx, scratch.frame.as_mut_ptr(), length)?;
     let frame = scratch.frame.get(..seen as usize)?;
     // SAFETY: plain words that were set before loading.
-    let (mode, counts) =
-        unsafe { (ptr::read_volatile(&raw const MODE), ptr::read_volatile(&raw const COUNTS)) };
+    let (mode, counts) = unsafe {
+        (
+            ptr::read_volatile(&raw const MODE),
+            ptr::read_volatile(&raw const COUNTS),
+        )
+    };
     if !fast::decode_into(LinkType::ETHERNET, frame, length, &mut scratch.roce) {
         if suspect == Suspect::Yes {
             losses()?.undecoded += 1;
