@@ -328,7 +328,14 @@ impl Tracker {
     /// Why the sender would send `at` again; `None`: nothing shows a cause.
     pub(super) fn cause(&self, at: u64, request: &Request) -> Option<Cause> {
         if let Some(answers) = &self.answers {
-            return answers.cause(at, request, self.reordering.bound(), self.may_be_reordered());
+            // The timer of a missing packet runs from when it was sent, which may have been just before the packet that showed the gap.
+            let since = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
+            let request = Request {
+                waiting_since: since
+                    .map_or(request.waiting_since, |hole| hole.time.max(request.waiting_since)),
+                ..*request
+            };
+            return answers.cause(at, &request, self.reordering.bound(), self.may_be_reordered());
         }
         let nak = |exact| Cause {
             trigger: Trigger::Nak,

@@ -122,3 +122,24 @@ fn a_silence_of_an_rnr_timer_may_follow_on_one() {
     assert_eq!(waits(1_000_000), Some(Trigger::Unknown));
     assert_eq!(waits(2_500_000), Some(Trigger::Timeout));
 }
+
+#[test]
+fn a_late_first_packet_after_a_rest_is_no_timeout() {
+    // All was acknowledged 1.4 ms ago. Packet 121 overtakes 120 by 2 us: 120 may have been sent just before it.
+    let mut flow = paired();
+    flow.acknowledge(120);
+    flow.now += 1_400_000;
+    let rest = flow.request(121, 1_400_000);
+    assert_eq!(flow.take(&rest), gap(120, 1));
+    flow.now += 2_000;
+    let late = flow.request(120, 2_000);
+    assert_eq!(flow.tracker.cause(flow.at(120), &late), None);
+    // As long after the gap as no reordering takes, it is a timeout's.
+    flow.now += 1_400_000;
+    let resent = flow.request(120, 1_400_000);
+    let cause = flow.tracker.cause(flow.at(120), &resent);
+    assert_eq!(
+        cause.map(|cause| (cause.trigger, cause.certain)),
+        Some((Trigger::Timeout, true))
+    );
+}
