@@ -129,7 +129,12 @@ const CHORES: &[Chore] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let before = arguments.len();
+    arguments.retain(|argument| argument != "--yes");
+    if arguments.len() < before {
+        need::consent();
+    }
     let Some((name, rest)) = arguments.split_first() else {
         list();
         return ExitCode::SUCCESS;
@@ -162,4 +167,5 @@ fn list() {
     {
         println!("  {:<48} {about}", format!("{name} {arguments}"));
     }
+    println!("\n  --yes, with any of them: install missing packages without a question");
 }

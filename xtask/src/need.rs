@@ -1,6 +1,8 @@
-//! Programs that must be there: looked for, and installed through apt where that is possible without asking.
+//! Programs that must be there: looked for, and installed through apt with the user's consent.
 
+use std::io::{IsTerminal, Write, stdin, stdout};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 
@@ -108,14 +110,24 @@ pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
         "apt-get install -y --no-install-recommends {}",
         packages.join(" ")
     );
-    let Some(sudo) = privilege() else {
-        bail!("missing: {what}\nhint: run `sudo {line}`, then this again");
-    };
-    println!("missing: {what}; installing {}", packages.join(" "));
+    println!("missing: {what}");
+    let consent = Consent::new(
+        CONSENTED.load(Ordering::Relaxed) || std::env::var_os("CI").is_some_and(|value| !value.is_empty()),
+        stdin().is_terminal() && stdout().is_terminal(),
+    );
+    let sudo = !is_root();
+    let line = if sudo { format!("sudo {line}") } else { line };
+    match consent {
+        Consent::Given => println!("running: {line}"),
+        Consent::Ask if asked(&line)? => {}
+        Consent::Ask | Consent::Refused => {
+            bail!("{what}: not installed\nhint: run `{line}`, or this again with --yes")
+        }
+    }
     let apt = |arguments: &[&str]| {
         let mut command = Command::new(if sudo { "sudo" } else { "apt-get" });
         if sudo {
-            command.args(["-n", "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+            command.args(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
         } else {
             command.env("DEBIAN_FRONTEND", "noninteractive");
         }
@@ -135,14 +147,56 @@ pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
     Ok(())
 }
 
-/// Whether packages can be installed without asking: through sudo (true) or as root (false).
-fn privilege() -> Option<bool> {
-    let root = Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|output| output.stdout.trim_ascii() == b"0");
-    if root {
-        return Some(false);
+/// True once the command line has `--yes`.
+static CONSENTED: AtomicBool = AtomicBool::new(false);
+
+/// Packages are installed without a question from now on.
+pub(crate) fn consent() {
+    CONSENTED.store(true, Ordering::Relaxed);
+}
+
+/// Whether packages may be installed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Consent {
+    Given,
+    Ask,
+    Refused,
+}
+
+impl Consent {
+    /// `is_given`: by `--yes`, or because continuous integration runs (the variable `CI` is set).
+    fn new(is_given: bool, is_terminal: bool) -> Self {
+        match (is_given, is_terminal) {
+            (true, _) => Self::Given,
+            (false, true) => Self::Ask,
+            (false, false) => Self::Refused,
+        }
     }
-    succeeds(Command::new("sudo").args(["-n", "true"])).then_some(true)
+}
+
+/// Asks whether a command may run. Everything but `y` and `yes` is a no.
+fn asked(line: &str) -> Result<bool> {
+    print!("run `{line}`? [y/N] ");
+    stdout().flush()?;
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_installed_without_consent() {
+        assert_eq!(Consent::new(false, false), Consent::Refused);
+        assert_eq!(Consent::new(false, true), Consent::Ask);
+        assert_eq!(Consent::new(true, false), Consent::Given);
+        assert_eq!(Consent::new(true, true), Consent::Given);
+    }
 }
