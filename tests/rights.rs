@@ -235,7 +235,9 @@ fn writes(
     ];
     let variables = variables.iter().copied();
     let ran = ran(command.args(arguments).args(more).envs(variables));
-    (folder, ran.code, ran.stderr)
+    // What was written depends on the features of the build.
+    let lines = ran.stderr.lines().filter(|line| !line.starts_with("wrote: "));
+    (folder, ran.code, lines.collect())
 }
 
 #[test]
@@ -249,21 +251,15 @@ fn output_belongs_to_whom_the_run_goes_on_as() {
     };
     let sudo = [("SUDO_UID", "1"), ("SUDO_GID", "2")];
     let (folder, code, said) = writes(&net, &sudo, 0o777, &[]);
-    assert_eq!(
-        (code, said.as_str(), owner(&folder)),
-        (Some(0), "wrote: dir\n", (1, 2))
-    );
+    assert_eq!((code, said.as_str(), owner(&folder)), (Some(0), "", (1, 2)));
     // What is said on the command line is stronger; users without a name are numbers.
     let (folder, code, said) = writes(&net, &sudo, 0o777, &["--user", "54321"]);
     assert_eq!(
         (code, said.as_str(), owner(&folder)),
-        (Some(0), "wrote: dir\n", (54_321, 54_321))
+        (Some(0), "", (54_321, 54_321))
     );
     let (folder, code, said) = writes(&net, &[], 0o777, &["--user", "nobody"]);
-    assert_eq!(
-        (code, said.as_str(), owner(&folder).0),
-        (Some(0), "wrote: dir\n", 65_534)
-    );
+    assert_eq!((code, said.as_str(), owner(&folder).0), (Some(0), "", 65_534));
     // Nobody else can enter root's folder: it goes on as root, and says so.
     let (folder, code, said) = writes(&net, &[], 0o700, &[]);
     assert_eq!((code, owner(&folder)), (Some(0), (0, 0)));
