@@ -236,7 +236,10 @@ fn writes(
     let variables = variables.iter().copied();
     let ran = ran(command.args(arguments).args(more).envs(variables));
     // What was written depends on the features of the build.
-    let lines = ran.stderr.lines().filter(|line| !line.starts_with("wrote: "));
+    let lines = ran
+        .stderr
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("wrote: "));
     (folder, ran.code, lines.collect())
 }
 
