@@ -9,7 +9,7 @@ use crate::thresholds::Thresholds;
 /// One rule: what `--explain` tells of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule {
-    /// Its id, the same as in [`FindingRow::id`].
+    /// Its id, the same as in [`roce_model::FindingRow::id`].
     pub id: &'static str,
     /// It in a few words.
     pub title: &'static str,
