@@ -30,6 +30,7 @@ pub(crate) fn report() {
         return;
     }
     let thread = std::thread::spawn(|| {
+        let place = std::env::temp_dir().join(format!("roce-attempt-{}", std::process::id()));
         let mut ends = vec![
             ("read /etc/shadow", File::open("/etc/shadow").map(drop)),
             ("read /etc/passwd", File::open("/etc/passwd").map(drop)),
@@ -37,7 +38,7 @@ pub(crate) fn report() {
                 "write /etc",
                 OpenOptions::new().append(true).open("/etc/hostname").map(drop),
             ),
-            ("write /tmp", File::create("/tmp/roce-attempt").map(drop)),
+            ("write /tmp", File::create_new(&place).map(drop)),
             ("start a program", Command::new("/bin/true").status().map(drop)),
             ("udp", UdpSocket::bind("127.0.0.1:0").map(drop)),
             ("tcp", TcpListener::bind("127.0.0.1:0").map(drop)),
@@ -52,7 +53,7 @@ pub(crate) fn report() {
             };
             (*name, end)
         }));
-        let _ = std::fs::remove_file("/tmp/roce-attempt");
+        let _ = std::fs::remove_file(&place);
         for (name, end) in ends {
             let text = match end {
                 // EPERM, EACCES.

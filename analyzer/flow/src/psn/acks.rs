@@ -37,6 +37,11 @@ impl NakRecord {
     }
 }
 
+/// True if an answer that took `took` is too early for a sender whose shortest answer took `shortest`.
+fn is_much_shorter(took: Nanos, shortest: Nanos) -> bool {
+    took.0.saturating_mul(2) < shortest.0
+}
+
 /// What a NAK says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NakMeaning {
@@ -126,7 +131,7 @@ impl Answers {
 
     /// True if `waited` is much less than the sender ever took to answer a NAK.
     pub(super) fn is_early(&self, waited: Nanos) -> bool {
-        waited.0.saturating_mul(2) < self.shortest_answer.0
+        is_much_shorter(waited, self.shortest_answer)
     }
 
     /// When the last answer came.

@@ -10,7 +10,7 @@ use roce_model::{
 };
 use roce_probe::{Options, Probe};
 
-use crate::{classifier, open, skip};
+use crate::{Open, classifier, open, skip};
 
 /// The fields of infiniband/verbs.h (rdma-core) up to those that are read. Each function is there twice, as in the real library:
 /// under the old version, where a probe would see nothing, and under the one of today.
@@ -107,22 +107,30 @@ fn compiled(folder: &Path) -> Option<()> {
     Some(())
 }
 
-#[test]
-fn calls_of_the_library_are_seen() {
-    let test = "uprobes on libibverbs";
+/// The programs in a folder, and a probe of their library; `None`, after a word why, where there can be none.
+fn prepared(test: &str) -> Option<(tempfile::TempDir, Open)> {
     if Path::new("/sys/bus/event_source/devices/kprobe").exists() {
-        return skip(test, "this kernel has kprobes, they come first");
+        skip(test, "this kernel has kprobes, they come first");
+        return None;
     }
     let folder = tempfile::tempdir().unwrap();
     if compiled(folder.path()).is_none() {
-        return skip(test, "there is no C compiler");
+        skip(test, "there is no C compiler");
+        return None;
     }
     let options = Options {
         host_events: true,
         library: Some(folder.path().join("libfake.so")),
         ..classifier()
     };
-    let Some(mut probe) = open(test, &options) else {
+    let probe = open(test, &options)?;
+    Some((folder, probe))
+}
+
+#[test]
+fn calls_of_the_library_are_seen() {
+    let test = "uprobes on libibverbs";
+    let Some((folder, mut probe)) = prepared(test) else {
         return;
     };
     let mut child = Command::new("./program")
@@ -186,19 +194,7 @@ fn calls_of_the_library_are_seen() {
 #[test]
 fn a_process_that_makes_up_queue_pairs_crowds_nobody_out() {
     let test = "a flood of made up queue pairs";
-    if Path::new("/sys/bus/event_source/devices/kprobe").exists() {
-        return skip(test, "this kernel has kprobes, they come first");
-    }
-    let folder = tempfile::tempdir().unwrap();
-    if compiled(folder.path()).is_none() {
-        return skip(test, "there is no C compiler");
-    }
-    let options = Options {
-        host_events: true,
-        library: Some(folder.path().join("libfake.so")),
-        ..classifier()
-    };
-    let Some(mut probe) = open(test, &options) else {
+    let Some((folder, mut probe)) = prepared(test) else {
         return;
     };
     let run = |name: &str| {

@@ -4,7 +4,7 @@ use core::num::NonZeroU64;
 
 use roce_model::Nanos;
 
-use super::{Answers, NakRecord, SHORT_SILENCE};
+use super::{Answers, NakRecord, SHORT_SILENCE, is_much_shorter};
 use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
 use crate::psn::request::{Again, Request, SILENCE};
 
@@ -60,13 +60,11 @@ impl Answers {
         if waited.0 < request.rtt.0 * 2 {
             return None;
         }
-        let fits_timer = self.timer.0 != 0 && waited.0 >= self.timer.0 / 4 * 3;
         let has_responses = matches!(request.again, Again::Captured | Again::Rest | Again::Whole);
-        if has_responses && waited >= SILENCE && waited < MIN_TIMEOUT && !fits_timer {
-            // Its responses may have come in an order that the requester does not take.
-            return of(Trigger::Unknown, false);
-        }
-        if self.is_rnr_wait(waited) {
+        // Its responses may have come in an order that the requester does not take.
+        let may_be_asked =
+            has_responses && waited >= SILENCE && waited < MIN_TIMEOUT && !self.fits_timer(waited);
+        if may_be_asked || self.is_rnr_wait(waited) {
             return of(Trigger::Unknown, false);
         }
         let silence = Cause::by_silence(waited, self.timer, reordering);
@@ -75,6 +73,11 @@ impl Answers {
             certain: cause.certain && (request.silence.0 >= waited.0 / 4 || waited >= MIN_TIMEOUT),
             ..cause
         })
+    }
+
+    /// True if the sender's timer, as far as it is known, may have expired in that time.
+    fn fits_timer(&self, waited: Nanos) -> bool {
+        self.timer.0 != 0 && waited.0 >= self.timer.0 / 4 * 3
     }
 
     /// True if a silence has the length that the receiver's RNR NAKs make it: one more of them may have been lost on its way or
@@ -91,7 +94,7 @@ impl Answers {
         if !is_silent || waited < SHORT_SILENCE {
             return Trigger::Nak;
         }
-        let fits_timer = self.timer.0 != 0 && waited.0 >= self.timer.0 / 4 * 3;
+        let fits_timer = self.fits_timer(waited);
         let usual = self.longest_answer.0.max(request.usual_rtt.0 * 2);
         let is_long = waited.0 >= MIN_TIMEOUT.0.max(request.usual_rtt.0 * SLOW_ANSWER);
         if !fits_timer && request.is_slowed {
@@ -171,8 +174,8 @@ impl Answers {
         }
         self.run_by_nak = trigger == Trigger::Nak || self.run_by_nak && self.run.start == at;
         // A run that answers a younger NAK is still on its way, by slower paths than this one's first packet.
-        let (time, least) = (request.time, self.shortest_answer);
-        let is_early = |nak: &NakRecord| !is_sure && time.since(nak.time).0.saturating_mul(2) < least.0;
+        let (time, shortest) = (request.time, self.shortest_answer);
+        let is_early = |nak: &NakRecord| !is_sure && is_much_shorter(time.since(nak.time), shortest);
         self.naks.retain(|nak| !nak.explains(at) || is_early(nak));
         self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
         self.run_asks = false;
