@@ -1,0 +1,155 @@
+//! Texts that describe a host's counters: `ethtool -S` and `rdma statistic show`.
+
+/// A statistic by the driver's name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Statistic {
+    /// The driver's name, without blanks around it.
+    pub name: String,
+    /// Its value.
+    pub value: u64,
+}
+
+/// One port in the text of `rdma statistic show`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// Device and port: `mlx5_0:1`.
+    pub object: String,
+    /// Its counters, in the order of the text.
+    pub counters: Vec<Statistic>,
+    /// Counters of the optional set.
+    pub optional: Vec<Statistic>,
+}
+
+/// The statistics in the text of `ethtool -S`. Lines that are none (the heading, a prompt, a blank line) are left out.
+pub fn ethtool_statistics(text: &str) -> Vec<Statistic> {
+    let lines = text.trim_start_matches('\u{feff}').lines();
+    lines
+        .filter_map(|line| {
+            // The name itself may have a colon: `[3]: rx_ucast_packets: 5`.
+            let (name, value) = line.rsplit_once(':')?;
+            Some(Statistic {
+                name: name.trim().to_owned(),
+                value: value.trim().parse().ok()?,
+            })
+        })
+        .collect()
+}
+
+/// The ports and counters in the text of `rdma statistic show`.
+///
+/// Names and values take turns, and lines may be wrapped anywhere between them. What does not fit is left out.
+pub fn rdma_statistics(text: &str) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    let mut is_optional = false;
+    let mut words = text.trim_start_matches('\u{feff}').split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        if word == "link" {
+            let Some((device, port)) = words.next().and_then(|name| name.rsplit_once('/')) else {
+                continue;
+            };
+            is_optional = false;
+            links.push(Link {
+                object: format!("{device}:{port}"),
+                counters: Vec::new(),
+                optional: Vec::new(),
+            });
+            continue;
+        }
+        if word == "Optional-set:" {
+            is_optional = true;
+            continue;
+        }
+        let Some(value) = words.peek().and_then(|value| value.parse().ok()) else {
+            continue;
+        };
+        words.next();
+        if let Some(link) = links.last_mut() {
+            let into = if is_optional {
+                &mut link.optional
+            } else {
+                &mut link.counters
+            };
+            into.push(Statistic {
+                name: word.to_owned(),
+                value,
+            });
+        }
+    }
+    links
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_an_interface() {
+        let text = "\u{feff}NIC statistics:\r\n     rx_packets: 918273\r\n     tx_pause_storm_warning_events : 3\r\n     [3]: rx_drops: 5\r\n\r\nhost:~# \r\n     odd: -1\r\n";
+        let statistics = ethtool_statistics(text);
+        let pairs: Vec<(&str, u64)> = statistics
+            .iter()
+            .map(|all| (all.name.as_str(), all.value))
+            .collect();
+        assert_eq!(
+            pairs,
+            [
+                ("rx_packets", 918_273),
+                ("tx_pause_storm_warning_events", 3),
+                ("[3]: rx_drops", 5)
+            ]
+        );
+    }
+
+    #[test]
+    fn counters_of_ports_in_both_forms() {
+        // The forms that iproute2's rdma prints: one line for a port, wrapped, with the optional set behind it.
+        let text = "\
+link rocep11s0/1 rx_write_requests 306127740 rx_read_requests 0 out_of_sequence 1187
+duplicate_request 22 rp_cnp_handled 9725873 np_cnp_sent 34569335
+    Optional-set: cc_rx_ce_pkts 40394100
+link mlx4_0/2
+    rx_write_requests 12
+";
+        let links = rdma_statistics(text);
+        assert_eq!(links.len(), 2);
+        assert_eq!(
+            (links[0].object.as_str(), links[0].counters.len()),
+            ("rocep11s0:1", 6)
+        );
+        assert_eq!(
+            links[0].counters[5],
+            Statistic {
+                name: "np_cnp_sent".into(),
+                value: 34_569_335
+            }
+        );
+        assert_eq!(
+            links[0].optional,
+            [Statistic {
+                name: "cc_rx_ce_pkts".into(),
+                value: 40_394_100
+            }]
+        );
+        assert_eq!(
+            (links[1].object.as_str(), links[1].counters.len()),
+            ("mlx4_0:2", 1)
+        );
+    }
+
+    #[test]
+    fn texts_that_are_cut_or_foreign_do_no_harm() {
+        for text in [
+            "",
+            "link",
+            "link x",
+            "link a/1 name",
+            "name 5",
+            "Optional-set: a 5",
+            "link a/1 5 5 5",
+        ] {
+            let links = rdma_statistics(text);
+            assert!(links.iter().all(|link| link.counters.len() <= 1), "{text}");
+        }
+        assert!(ethtool_statistics("a:b:c\n:::\n:\n5").is_empty());
+    }
+}

@@ -1,0 +1,203 @@
+//! Readings of counters one after the other: how far each rose.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Counter, Sample, SampleKind, SampleRow, SampleSource};
+use crate::Nanos;
+
+/// Series that are remembered; samples of others have no change.
+const MAX_SERIES: usize = 1 << 17;
+
+/// One above the largest value of a 32-bit register.
+const WRAP: f64 = 4_294_967_296.0;
+
+/// What tells one series from another.
+type Key = (
+    SampleSource,
+    Arc<str>,
+    Arc<str>,
+    Counter,
+    Option<u8>,
+    Option<Arc<str>>,
+    Vec<Cow<'static, str>>,
+);
+
+/// The last reading of every series.
+///
+/// A counter that rose changed by the difference. One that fell wrapped, if it has 32 bits, fell from the upper half of its range
+/// into the lower one, and can have counted as much in the time. Otherwise it was reset, and changed by what it counted since.
+/// A gauge has no change. A series that is absent from a reading has no row; it goes on when it comes back.
+#[derive(Debug, Default)]
+pub struct SampleSeries {
+    last: HashMap<Key, (Nanos, f64)>,
+}
+
+impl SampleSeries {
+    /// The row of a sample. `max_per_second` is the highest rate that the counted thing can have, in the counter's unit;
+    /// `None`: unknown, then every fall from the upper half to the lower half of 32 bits counts as a wrap.
+    pub fn row(&mut self, sample: &Sample, max_per_second: Option<f64>) -> SampleRow {
+        let before = self.remember(sample);
+        let kind = sample.counter.kind();
+        let interval = before.map(|(time, _)| sample.time.since(time));
+        let mut row = SampleRow {
+            time: sample.time,
+            source: sample.source.name(),
+            node: Cow::Owned(sample.node.as_ref().to_owned()),
+            object: Cow::Owned(sample.object.as_ref().to_owned()),
+            counter: sample.counter.name(),
+            priority: sample.priority,
+            queue: sample.queue.as_deref().map(|queue| Cow::Owned(queue.to_owned())),
+            detail: (!sample.details.is_empty()).then(|| Cow::Owned(sample.details.join(","))),
+            kind: kind.name(),
+            value: sample.value,
+            change: None,
+            interval_ns: interval.map(|interval| interval.0),
+            unit: sample.counter.unit(),
+            reset: false,
+        };
+        if let (SampleKind::Cumulative, Some((_, value)), Some(interval)) = (kind, before, interval) {
+            let seconds = interval.0 as f64 / 1e9;
+            let max = max_per_second.map(|rate| rate * seconds);
+            let (change, reset) = change(value, sample.value, sample.bits, max);
+            row.change = Some(change);
+            row.reset = reset;
+        }
+        row
+    }
+
+    /// Keeps a reading, and returns the one before it.
+    fn remember(&mut self, sample: &Sample) -> Option<(Nanos, f64)> {
+        let key = (
+            sample.source,
+            Arc::clone(&sample.node),
+            Arc::clone(&sample.object),
+            sample.counter,
+            sample.priority,
+            sample.queue.clone(),
+            sample.details.clone(),
+        );
+        let reading = (sample.time, sample.value);
+        if let Some(last) = self.last.get_mut(&key) {
+            return Some(std::mem::replace(last, reading));
+        }
+        if self.last.len() < MAX_SERIES {
+            self.last.insert(key, reading);
+        }
+        None
+    }
+}
+
+/// By how much a counter of `bits` bits rose from `before` to `after`, and whether it was reset. `max` is the largest possible change.
+fn change(before: f64, after: f64, bits: u8, max: Option<f64>) -> (f64, bool) {
+    if after >= before {
+        return (after - before, false);
+    }
+    let wrapped = after + WRAP - before;
+    let is_wrap = bits == 32
+        && before < WRAP
+        && before > WRAP / 2.0
+        && after < WRAP / 2.0
+        && max.is_none_or(|max| wrapped <= max);
+    if is_wrap { (wrapped, false) } else { (after, true) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(counter: Counter, seconds: u64, value: f64, bits: u8) -> Sample {
+        Sample {
+            time: Nanos(seconds * 1_000_000_000),
+            source: SampleSource::Host,
+            node: "a".into(),
+            object: "mlx5_0:1".into(),
+            counter,
+            priority: None,
+            queue: None,
+            details: Vec::new(),
+            value,
+            bits,
+        }
+    }
+
+    /// Change and reset of the second of two readings, one second apart.
+    fn second(counter: Counter, before: f64, after: f64, bits: u8, max: Option<f64>) -> (Option<f64>, bool) {
+        let mut series = SampleSeries::default();
+        let first = series.row(&sample(counter, 1, before, bits), max);
+        assert_eq!(
+            (first.change, first.interval_ns, first.reset),
+            (None, None, false)
+        );
+        let row = series.row(&sample(counter, 2, after, bits), max);
+        assert_eq!(row.interval_ns, Some(1_000_000_000));
+        (row.change, row.reset)
+    }
+
+    #[test]
+    fn counters_rise_wrap_and_are_reset() {
+        let counter = Counter::PortOutOfSequencePackets;
+        assert_eq!(second(counter, 5.0, 9.0, 64, None), (Some(4.0), false));
+        assert_eq!(second(counter, 5.0, 5.0, 64, None), (Some(0.0), false));
+        // 2^32 - 4,294,967,290 = 6 up to the wrap, then 10.
+        let (high, low) = (4_294_967_290.0, 10.0);
+        assert_eq!(second(counter, high, low, 32, None), (Some(16.0), false));
+        assert_eq!(second(counter, high, low, 64, None), (Some(10.0), true));
+        // Only 15 are possible in that second: it did not wrap.
+        assert_eq!(second(counter, high, low, 32, Some(15.0)), (Some(10.0), true));
+        assert_eq!(second(counter, high, low, 32, Some(16.0)), (Some(16.0), false));
+        // From the lower half: somebody cleared it.
+        assert_eq!(second(counter, 1_000.0, 10.0, 32, None), (Some(10.0), true));
+        // A register of 32 bits holds no such value: the width is not what was believed.
+        assert_eq!(second(counter, 5e9, 10.0, 32, None), (Some(10.0), true));
+    }
+
+    #[test]
+    fn a_gauge_that_falls_is_neither_reset_nor_a_change() {
+        // bnxt_re's active_qps: 50 queue pairs, then 49.
+        let counter = Counter::PortObjects;
+        assert_eq!(second(counter, 50.0, 49.0, 64, None), (None, false));
+    }
+
+    #[test]
+    fn a_series_that_was_absent_goes_on() {
+        let mut series = SampleSeries::default();
+        let counter = Counter::PortCnpSent;
+        series.row(&sample(counter, 1, 10.0, 64), None);
+        series.row(&sample(Counter::PortCnpHandled, 2, 3.0, 64), None);
+        let row = series.row(&sample(counter, 4, 16.0, 64), None);
+        assert_eq!((row.change, row.interval_ns), (Some(6.0), Some(3_000_000_000)));
+    }
+
+    #[test]
+    fn priorities_and_details_are_series_of_their_own() {
+        let mut series = SampleSeries::default();
+        let mut first = sample(Counter::PfcReceivedFrames, 1, 10.0, 64);
+        first.priority = Some(3);
+        series.row(&first, None);
+        let other = Sample {
+            priority: Some(4),
+            ..first.clone()
+        };
+        assert_eq!(series.row(&other, None).change, None);
+        let mut write = sample(Counter::PortRequestsReceived, 1, 1.0, 64);
+        write.details = vec!["write".into()];
+        let mut read = write.clone();
+        read.details = vec!["read".into()];
+        assert_eq!(series.row(&write, None).change, None);
+        let row = series.row(&read, None);
+        assert_eq!((row.change, row.detail.as_deref()), (None, Some("read")));
+    }
+
+    #[test]
+    fn the_memory_has_a_bound() {
+        let mut series = SampleSeries::default();
+        for number in 0..MAX_SERIES + 10 {
+            let mut sample = sample(Counter::PortCnpSent, 1, 1.0, 64);
+            sample.object = format!("device{number}").into();
+            series.row(&sample, None);
+        }
+        assert_eq!(series.last.len(), MAX_SERIES);
+    }
+}
