@@ -11,7 +11,7 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 15] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 16] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
@@ -19,7 +19,8 @@ pub(crate) const ARROWS: [(&str, &[&str]); 15] = [
     ("roce-verdict", &["roce-model"]),
     ("roce-flow", &["roce-wire", "roce-model", "roce-verdict"]),
     ("roce-abi", &[]),
-    ("roce-probe", &["roce-model", "roce-abi"]),
+    ("roce-fabric", &["roce-model"]),
+    ("roce-probe", &["roce-model", "roce-fabric", "roce-abi"]),
     (
         "roce-sim",
         &["roce-files", "roce-wire", "roce-model", "roce-capture"],

@@ -18,6 +18,8 @@ mod documents;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;
+#[cfg(feature = "probe")]
+mod host;
 mod hostile;
 #[cfg(feature = "parquet")]
 mod killed;

@@ -6,6 +6,8 @@ pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod devices;
 pub(crate) mod explain;
+#[cfg(feature = "probe")]
+pub(crate) mod host;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 #[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 use roce_files::{Access, Directory, Place};
 use roce_model::text::clean;
@@ -19,6 +19,8 @@ use command::compare::Compare;
 #[cfg(feature = "sim")]
 use command::demo::Demo;
 use command::devices::Devices;
+#[cfg(feature = "probe")]
+use command::host::Host;
 #[cfg(feature = "live")]
 use command::live::Live;
 #[cfg(feature = "live")]
@@ -104,6 +106,9 @@ enum Command {
     Compare(Box<Compare>),
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
+    /// Show what this host's devices count: counters before and after
+    #[cfg(feature = "probe")]
+    Host(Host),
     /// Simulate a scenario: write its capture, and the truth about it
     #[cfg(feature = "sim")]
     Simulate(Simulate),
@@ -160,6 +165,8 @@ pub fn main() -> ExitCode {
         Some(Command::Report(arguments)) => command::report::report(arguments),
         Some(Command::Compare(arguments)) => command::compare::compare(arguments),
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
+        #[cfg(feature = "probe")]
+        Some(Command::Host(arguments)) => command::host::host(arguments),
         #[cfg(feature = "sim")]
         Some(Command::Simulate(arguments)) => command::simulate::simulate(arguments),
         Some(Command::Completions { shell }) => completions(*shell),
@@ -274,16 +281,21 @@ fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A command and all commands below it, without hidden ones.
+fn with_subcommands(command: &clap::Command) -> Vec<&clap::Command> {
+    let mut all = vec![command];
+    let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+    all.extend(visible.flat_map(with_subcommands));
+    all
+}
+
 /// Prints the manual page of one command, or writes those of all to a folder.
 fn man(name: Option<&str>, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
     let mut command = Arguments::command().disable_help_subcommand(true);
     command.build();
     if let Some(folder) = folder {
         let folder = Directory::named(folder, Access::Umask)?;
-        for command in std::iter::once(&command).chain(command.get_subcommands()) {
-            if command.is_hide_set() {
-                continue;
-            }
+        for command in with_subcommands(&command) {
             let page = clap_mangen::Man::new(command.clone());
             let mut out = Place::below(&folder, &page.get_filename()).begin(Access::Umask)?;
             page.render(&mut out)?;
@@ -292,15 +304,24 @@ fn man(name: Option<&str>, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(name) = name {
-        let short = name.strip_prefix("roce-analyze-").unwrap_or(name);
-        let found = command.find_subcommand(short).cloned();
-        command = found.ok_or_else(|| {
-            let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-            anyhow!(
-                "there is no command '{name}'\nhint: the commands are {}",
-                names.join(", ")
-            )
-        })?;
+        let short = name
+            .strip_prefix("roce-analyze-")
+            .unwrap_or(name)
+            .replace(' ', "-");
+        let pages = with_subcommands(&command);
+        let found = pages
+            .iter()
+            .find(|page| page.get_display_name() == Some(&format!("{PROGRAM}-{short}")));
+        command = match found {
+            Some(found) => (*found).clone(),
+            None => {
+                let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+                bail!(
+                    "there is no command '{name}'\nhint: the commands are {}",
+                    names.join(", ")
+                )
+            }
+        };
     }
     let mut out = Vec::new();
     clap_mangen::Man::new(command).render(&mut out)?;
@@ -346,10 +367,12 @@ mod tests {
     fn every_command_has_a_manual_page_with_its_options() {
         let folder = std::env::temp_dir().join(format!("roce-analyze-man-{}", std::process::id()));
         man(None, Some(&folder)).unwrap();
-        let mut command = Arguments::command();
+        let mut command = Arguments::command().disable_help_subcommand(true);
         command.build();
-        for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
-            let page = fs::read_to_string(folder.join(format!("roce-analyze-{}.1", sub.get_name()))).unwrap();
+        let pages = with_subcommands(&command);
+        for sub in pages.into_iter().skip(1) {
+            let name = sub.get_display_name().unwrap();
+            let page = fs::read_to_string(folder.join(format!("{name}.1"))).unwrap();
             for option in sub.get_arguments().filter(|option| !option.is_hide_set()) {
                 let Some(long) = option.get_long() else { continue };
                 let long = long.replace('-', "\\-");
@@ -358,5 +381,7 @@ mod tests {
         }
         fs::remove_dir_all(&folder).unwrap();
         assert!(man(Some("nothing"), None).is_err());
+        #[cfg(feature = "probe")]
+        assert!(man(Some("host counters"), None).is_ok());
     }
 }

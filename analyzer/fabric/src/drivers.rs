@@ -278,15 +278,18 @@ const KEPT: [&str; 10] = [
 pub fn mapped(place: Place, name: &str) -> Option<Mapped> {
     let name = name.trim();
     for rule in RULES.iter().filter(|rule| rule.place == place) {
-        if let Some(priority) = priority_in(rule.name, name) {
-            return Some(Mapped {
-                counter: rule.counter,
-                priority,
-                details: rule.details.iter().map(|detail| Cow::Borrowed(*detail)).collect(),
-                factor: rule.factor,
-                bits: rule.bits,
-            });
-        }
+        let priority = match fit(rule.name, name) {
+            Fit::No => continue,
+            Fit::Whole => None,
+            Fit::Priority(priority) => Some(priority),
+        };
+        return Some(Mapped {
+            counter: rule.counter,
+            priority,
+            details: rule.details.iter().map(|detail| Cow::Borrowed(*detail)).collect(),
+            factor: rule.factor,
+            bits: rule.bits,
+        });
     }
     let counter = match place {
         Place::Port | Place::Hardware if name == "lifespan" => return None,
@@ -305,15 +308,24 @@ pub fn mapped(place: Place, name: &str) -> Option<Mapped> {
     })
 }
 
-/// If `name` is what `pattern` describes: the priority in it, or `None` where the pattern has none.
-fn priority_in(pattern: &str, name: &str) -> Option<Option<u8>> {
+/// How a driver's name fits a rule's.
+#[derive(PartialEq, Eq)]
+enum Fit {
+    No,
+    Whole,
+    Priority(u8),
+}
+
+fn fit(pattern: &str, name: &str) -> Fit {
     let Some((before, after)) = pattern.split_once('#') else {
-        return (pattern == name).then_some(None);
+        return if pattern == name { Fit::Whole } else { Fit::No };
     };
-    let digit = name.strip_prefix(before)?.strip_suffix(after)?;
-    match digit.as_bytes() {
-        [digit @ b'0'..=b'7'] => Some(Some(digit - b'0')),
-        _ => None,
+    let digit = name
+        .strip_prefix(before)
+        .and_then(|rest| rest.strip_suffix(after));
+    match digit.map(str::as_bytes) {
+        Some([digit @ b'0'..=b'7']) => Fit::Priority(digit - b'0'),
+        _ => Fit::No,
     }
 }
 

@@ -47,7 +47,9 @@ pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;
 pub use recording::Recorded;
 pub use run::{InputSummary, RunColumns, RunRow};
-pub use sample::{Counter, Sample, SampleColumns, SampleKind, SampleRow, SampleSeries, SampleSource};
+pub use sample::{
+    Counter, Sample, SampleColumns, SampleKind, SampleRow, SampleSeries, SampleSource, has_wrapped, value_of,
+};
 pub use sink::{Progress, RunSummary, Sink, SinkError, Snapshot};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};

@@ -8,21 +8,31 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use roce_model::{CounterUnit, HostChange, HostEvent, Nanos};
+use roce_fabric::{Place, mapped};
+use roce_model::{CounterUnit, HostChange, HostEvent, Nanos, SampleKind, has_wrapped, value_of};
 
 use crate::ethtool::Ethtool;
 
 /// Where Linux shows its devices.
 const SYSFS: &str = "/sys";
 
-/// Files among the counters that are none: how long the kernel keeps the values of `hw_counters`, in ms.
-const SETTINGS: [&str; 1] = ["lifespan"];
-
 /// Counters of data are in words of four bytes, whatever the link (IBTA 16.1.3.5, PortXmitData).
 const WORD_BYTES: u64 = 4;
 
-/// Statistics of interfaces that are of interest: parts of their names.
-const TELLING: [&str; 7] = ["pause", "pfc", "discard", "drop", "out_of_buffer", "ecn", "cnp"];
+/// Statistics of interfaces that become events: parts of their names.
+const KEPT_STATISTICS: [&str; 11] = [
+    "pause",
+    "pfc",
+    "discard",
+    "drop",
+    "out_of_buffer",
+    "ecn",
+    "cnp",
+    "marked",
+    "xoff",
+    "stalled",
+    "link_down",
+];
 
 /// Polls counters. What was there at the first poll is not told, only how it moves from then on.
 pub struct Counters {
@@ -40,6 +50,33 @@ struct Reading {
     name: Arc<str>,
     value: u64,
     unit: CounterUnit,
+    /// The width of the register.
+    bits: u8,
+}
+
+impl Reading {
+    /// A driver's counter; `None` for gauges and for what is of no interest.
+    fn new(device: &Arc<str>, place: Place, path: &str, name: &str, value: u64) -> Option<Self> {
+        let name = name.trim();
+        let mapped = mapped(place, name)?;
+        if mapped.counter.kind() == SampleKind::Gauge {
+            return None;
+        }
+        let (unit, scale) = match mapped.counter.unit() {
+            "bytes" if mapped.factor > 1.0 => (CounterUnit::Bytes, WORD_BYTES),
+            "bytes" => (CounterUnit::Bytes, 1),
+            // Drivers count time in microseconds; the factor makes seconds of them.
+            "s" if mapped.factor < 1.0 => (CounterUnit::Microseconds, 1),
+            _ => (CounterUnit::Count, 1),
+        };
+        Some(Self {
+            device: Arc::clone(device),
+            name: format!("{path}{name}").into(),
+            value: value.saturating_mul(scale),
+            unit,
+            bits: mapped.bits,
+        })
+    }
 }
 
 impl Counters {
@@ -70,10 +107,15 @@ impl Counters {
                 name,
                 value,
                 unit,
+                bits,
             } = reading;
             let before = self.last.insert((Arc::clone(&device), Arc::clone(&name)), value);
             let change = match before {
-                Some(before) => value.checked_sub(before).unwrap_or(value),
+                Some(before) if value >= before => value - before,
+                Some(before) if has_wrapped(value_of(before), value_of(value), bits, None) => {
+                    value + (1 << 32) - before
+                }
+                Some(_) => value,
                 // A device that has come meanwhile counts from zero.
                 None if !first => value,
                 None => 0,
@@ -126,15 +168,13 @@ impl Counters {
             let device: Arc<str> = interface.as_str().into();
             let ethtool = self.ethtool.as_mut();
             let statistics = ethtool.and_then(|ethtool| ethtool.statistics(&interface).ok());
-            let telling = statistics
-                .unwrap_or_default()
-                .into_iter()
-                .filter(|(name, _)| TELLING.iter().any(|part| name.contains(part)));
-            readings.extend(telling.map(|(name, value)| Reading {
-                device: Arc::clone(&device),
-                unit: unit_of_statistic(&name),
-                name: name.into(),
-                value,
+            let statistics = statistics.unwrap_or_default();
+            readings.extend(statistics.iter().filter_map(|(name, value)| {
+                let reading = Reading::new(&device, Place::Netdev, "", name, *value)?;
+                KEPT_STATISTICS
+                    .iter()
+                    .any(|part| reading.name.contains(part))
+                    .then_some(reading)
             }));
         }
         readings
@@ -156,10 +196,12 @@ fn names(folder: &Path) -> Vec<String> {
 /// The counters in `below/path`, named by that path.
 fn read_folder(device: &Arc<str>, below: &Path, path: &str, into: &mut Vec<Reading>) {
     let folder = below.join(path);
+    let place = if path.ends_with("hw_counters") {
+        Place::Hardware
+    } else {
+        Place::Port
+    };
     for file in names(&folder) {
-        if SETTINGS.contains(&file.as_str()) {
-            continue;
-        }
         // Some are there but say "N/A", or an error.
         let Ok(text) = std::fs::read_to_string(folder.join(&file)) else {
             continue;
@@ -167,29 +209,7 @@ fn read_folder(device: &Arc<str>, below: &Path, path: &str, into: &mut Vec<Readi
         let Ok(value) = text.trim().parse::<u64>() else {
             continue;
         };
-        let is_data = matches!(file.as_str(), "port_xmit_data" | "port_rcv_data");
-        let (value, unit) = if is_data {
-            (value.saturating_mul(WORD_BYTES), CounterUnit::Bytes)
-        } else {
-            (value, CounterUnit::Count)
-        };
-        into.push(Reading {
-            device: Arc::clone(device),
-            name: format!("{path}/{file}").into(),
-            value,
-            unit,
-        });
-    }
-}
-
-/// mlx5 counts how long it was paused in microseconds (`rx_prio3_pause_duration`: Linux Documentation, ethernet/mellanox/mlx5/counters).
-fn unit_of_statistic(name: &str) -> CounterUnit {
-    if name.ends_with("pause_duration") {
-        CounterUnit::Microseconds
-    } else if name.ends_with("_bytes") {
-        CounterUnit::Bytes
-    } else {
-        CounterUnit::Count
+        into.extend(Reading::new(device, place, &format!("{path}/"), &file, value));
     }
 }
 
@@ -294,12 +314,43 @@ mod tests {
     }
 
     #[test]
-    fn names_say_the_unit() {
+    fn gauges_are_no_counters_and_times_have_their_unit() {
+        let device: Arc<str> = "bnxt_re0".into();
+        assert!(Reading::new(&device, Place::Hardware, "hw_counters/", "active_qps", 49).is_none());
+        let unit = |name: &str| {
+            Reading::new(&device, Place::Netdev, "", name, 5).map(|reading| (reading.unit, reading.value))
+        };
+        for name in [
+            "rx_prio3_pause_duration",
+            "rx_pause_duration_prio_3",
+            "rx_pfc_pri3_duration_us",
+        ] {
+            assert_eq!(unit(name), Some((CounterUnit::Microseconds, 5)), "{name}");
+        }
+        assert_eq!(unit("rx_prio3_pause"), Some((CounterUnit::Count, 5)));
+        assert_eq!(unit("rx_discards_phy"), Some((CounterUnit::Count, 5)));
+        let blank = Reading::new(&device, Place::Netdev, "", "tx_pause_storm_warning_events ", 1).unwrap();
+        assert_eq!(&*blank.name, "tx_pause_storm_warning_events");
+    }
+
+    #[test]
+    fn registers_of_32_bits_wrap() {
+        let folder = device();
+        let path = "ports/1/hw_counters/out_of_sequence";
+        set(folder.path(), path, "4294967290\n");
+        let mut counters = Counters::below(folder.path(), &[]);
+        moved(&mut counters, 1);
+        set(folder.path(), path, "10\n");
+        let events = moved(&mut counters, 2);
+        // 6 up to the wrap and 10 after it.
         assert_eq!(
-            unit_of_statistic("rx_prio3_pause_duration"),
-            CounterUnit::Microseconds
+            events,
+            [(
+                "1/hw_counters/out_of_sequence".to_owned(),
+                16,
+                10,
+                CounterUnit::Count
+            )]
         );
-        assert_eq!(unit_of_statistic("rx_prio3_pause"), CounterUnit::Count);
-        assert_eq!(unit_of_statistic("rx_discards_phy"), CounterUnit::Count);
     }
 }

@@ -17,6 +17,7 @@ mod live;
 mod number;
 mod page;
 mod places;
+pub(crate) mod samples;
 mod screen;
 mod steps;
 mod strip;

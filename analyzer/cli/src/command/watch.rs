@@ -49,7 +49,7 @@ impl Signals {
     }
 
     /// The next of them: the exit code of who is ended by it at once.
-    async fn next(&mut self) -> i32 {
+    pub(crate) async fn next(&mut self) -> i32 {
         let hangup = async {
             match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,

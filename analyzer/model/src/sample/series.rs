@@ -58,7 +58,7 @@ impl SampleSeries {
             reset: false,
         };
         if let (SampleKind::Cumulative, Some((_, value)), Some(interval)) = (kind, before, interval) {
-            let seconds = interval.0 as f64 / 1e9;
+            let seconds = interval.seconds();
             let max = max_per_second.map(|rate| rate * seconds);
             let (change, reset) = change(value, sample.value, sample.bits, max);
             row.change = Some(change);
@@ -89,18 +89,25 @@ impl SampleSeries {
     }
 }
 
-/// By how much a counter of `bits` bits rose from `before` to `after`, and whether it was reset. `max` is the largest possible change.
+/// True if a counter of `bits` bits that fell from `before` to `after` wrapped; false if it was reset.
+///
+/// A counter of 32 bits that fell from the upper half of its range into the lower half wrapped, unless it would have counted more than
+/// `max`, the largest possible change.
+pub fn has_wrapped(before: f64, after: f64, bits: u8, max: Option<f64>) -> bool {
+    let half = WRAP / 2.0;
+    let is_candidate = bits == 32 && (half..WRAP).contains(&before) && after < half;
+    is_candidate && max.is_none_or(|max| after + WRAP - before <= max)
+}
+
+/// By how much a counter rose, and whether it was reset: then it has counted `after` since.
 fn change(before: f64, after: f64, bits: u8, max: Option<f64>) -> (f64, bool) {
     if after >= before {
-        return (after - before, false);
+        (after - before, false)
+    } else if has_wrapped(before, after, bits, max) {
+        (after + WRAP - before, false)
+    } else {
+        (after, true)
     }
-    let wrapped = after + WRAP - before;
-    let is_wrap = bits == 32
-        && before < WRAP
-        && before > WRAP / 2.0
-        && after < WRAP / 2.0
-        && max.is_none_or(|max| wrapped <= max);
-    if is_wrap { (wrapped, false) } else { (after, true) }
 }
 
 #[cfg(test)]

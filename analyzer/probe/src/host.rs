@@ -1,0 +1,434 @@
+//! One reading of a host's counters: those of RDMA devices (sysfs), of their network interfaces (ethtool), and of PFC (DCB).
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use roce_fabric::{Mapped, Place, ethtool_statistics, mapped};
+use roce_model::{Counter, Nanos, Sample, SampleSource, value_of};
+
+use crate::dcb::Dcb;
+use crate::ethtool::Ethtool;
+
+/// A counter's file is a number; one that says more is none.
+const MAX_FILE_BYTES: u64 = 64;
+/// The text of one interface's statistics in a recorded tree.
+const MAX_TEXT_BYTES: u64 = 8 << 20;
+/// Names that are remembered with what they stand for.
+const MAX_NAMES: usize = 1 << 16;
+
+/// Reads the counters of this host, or of a recorded one.
+///
+/// A recorded host is a folder with the files of its `/sys` below `sys`, and the text of `ethtool -S IF` in `commands/ethtool_-S_IF.txt`.
+pub struct HostReader {
+    root: PathBuf,
+    node: Arc<str>,
+    interfaces: Vec<String>,
+    /// Sockets for the running system's drivers; `None` for a recorded host.
+    drivers: Option<Drivers>,
+    names: HashMap<(Place, String), Option<Arc<Mapped>>>,
+    notes: BTreeSet<String>,
+    lifespan: Option<Duration>,
+}
+
+/// Sockets are opened at once, because a process that has given up its rights opens none.
+struct Drivers {
+    ethtool: Option<Ethtool>,
+    dcb: Option<Dcb>,
+}
+
+impl HostReader {
+    /// Reads the running system: all RDMA devices, their network interfaces, and these other interfaces.
+    pub fn new(interfaces: &[String]) -> Self {
+        let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let mut reader = Self::recorded(Path::new("/"), &node);
+        reader.interfaces = interfaces.to_vec();
+        reader.drivers = Some(Drivers {
+            ethtool: Ethtool::open().ok(),
+            dcb: Dcb::open().ok(),
+        });
+        reader
+    }
+
+    /// Reads a recorded host below `root`, which is called `node`.
+    pub fn recorded(root: &Path, node: &str) -> Self {
+        Self {
+            root: root.to_owned(),
+            node: node.into(),
+            interfaces: Vec::new(),
+            drivers: None,
+            names: HashMap::new(),
+            notes: BTreeSet::new(),
+            lifespan: None,
+        }
+    }
+
+    /// Remarks about what was read, each once, in alphabetical order.
+    pub fn notes(&self) -> impl Iterator<Item = &str> {
+        self.notes.iter().map(String::as_str)
+    }
+
+    /// The longest time for which a driver keeps the values of its counters: reading more often gives the same values again.
+    pub fn lifespan(&self) -> Option<Duration> {
+        self.lifespan
+    }
+
+    /// The host's name.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Adds a sample of every counter that can be read; `time` is now. What cannot be read is absent: devices come and go, and
+    /// drivers show files that they cannot fill.
+    pub fn read(&mut self, time: Nanos, into: &mut Vec<Sample>) {
+        let mut interfaces = self.interfaces.clone();
+        let devices = self.root.join("sys/class/infiniband");
+        for device in names(&devices) {
+            let folder = devices.join(&device);
+            self.read_folder(time, &device, &folder.join("hw_counters"), Place::Hardware, into);
+            if folder.join("device/physfn").exists() {
+                self.notes.insert(format!(
+                    "{device} is a virtual function: counters of the physical port, PFC and pauses are not visible here"
+                ));
+            }
+            for port in names(&folder.join("ports")) {
+                let object = format!("{device}:{port}");
+                let folder = folder.join("ports").join(&port);
+                self.read_folder(time, &object, &folder.join("counters"), Place::Port, into);
+                self.read_folder(time, &object, &folder.join("hw_counters"), Place::Hardware, into);
+                let ndevs = folder.join("gid_attrs/ndevs");
+                interfaces.extend(names(&ndevs).iter().filter_map(|index| text(&ndevs.join(index))));
+            }
+        }
+        let mut interfaces: Vec<String> = interfaces.into_iter().map(|name| self.physical(name)).collect();
+        interfaces.sort();
+        interfaces.dedup();
+        for interface in interfaces {
+            self.read_interface(time, &interface, into);
+        }
+    }
+
+    /// The interface that a VLAN interface lies on; any other interface is its own.
+    fn physical(&self, interface: String) -> String {
+        let folder = self.root.join("sys/class/net").join(&interface);
+        if text(&folder.join("uevent")).is_some_and(|text| text.lines().any(|line| line == "DEVTYPE=vlan")) {
+            let lower = names(&folder)
+                .into_iter()
+                .find_map(|name| name.strip_prefix("lower_").map(str::to_owned));
+            return lower.unwrap_or(interface);
+        }
+        interface
+    }
+
+    /// The counters in a folder of sysfs.
+    fn read_folder(
+        &mut self,
+        time: Nanos,
+        object: &str,
+        folder: &Path,
+        place: Place,
+        into: &mut Vec<Sample>,
+    ) {
+        let object: Arc<str> = object.into();
+        for name in names(folder) {
+            let Some(value) = text(&folder.join(&name)).and_then(|text| text.parse().ok()) else {
+                continue;
+            };
+            if name == "lifespan" {
+                let lifespan = Duration::from_millis(value);
+                self.lifespan = Some(self.lifespan.map_or(lifespan, |longest| longest.max(lifespan)));
+                continue;
+            }
+            self.add(time, &object, place, &name, value, into);
+        }
+    }
+
+    /// The statistics of an interface, and its PFC.
+    fn read_interface(&mut self, time: Nanos, interface: &str, into: &mut Vec<Sample>) {
+        let object: Arc<str> = interface.into();
+        let statistics: Vec<(String, u64)> = if let Some(drivers) = &mut self.drivers {
+            let ethtool = drivers.ethtool.as_mut();
+            let statistics = ethtool.and_then(|ethtool| ethtool.statistics(interface).ok());
+            statistics.unwrap_or_default()
+        } else {
+            let path = self
+                .root
+                .join("commands")
+                .join(format!("ethtool_-S_{interface}.txt"));
+            let text = read(&path, MAX_TEXT_BYTES).unwrap_or_default();
+            let statistics = ethtool_statistics(&text).into_iter();
+            statistics
+                .map(|statistic| (statistic.name, statistic.value))
+                .collect()
+        };
+        let first = into.len();
+        for (name, value) in statistics {
+            self.add(time, &object, Place::Netdev, &name, value, into);
+        }
+        let pfc = self.drivers.as_mut().and_then(|drivers| drivers.dcb.as_mut());
+        let Some(pfc) = pfc.and_then(|dcb| dcb.pfc(interface).ok()).flatten() else {
+            return;
+        };
+        // The driver's own statistics come first: not every driver fills those of DCB.
+        let has_frames = into[first..].iter().any(|sample| {
+            matches!(
+                sample.counter,
+                Counter::PfcReceivedFrames | Counter::PfcTransmittedFrames
+            )
+        });
+        for priority in 0..8_u8 {
+            let mut add = |counter, value: f64| {
+                into.push(Sample {
+                    time,
+                    source: SampleSource::Host,
+                    node: Arc::clone(&self.node),
+                    object: Arc::clone(&object),
+                    counter,
+                    priority: Some(priority),
+                    queue: None,
+                    details: Vec::new(),
+                    value,
+                    bits: 64,
+                });
+            };
+            add(Counter::PfcEnabled, f64::from(pfc.enabled >> priority & 1));
+            if !has_frames {
+                add(
+                    Counter::PfcReceivedFrames,
+                    value_of(pfc.received[usize::from(priority)]),
+                );
+                add(
+                    Counter::PfcTransmittedFrames,
+                    value_of(pfc.sent[usize::from(priority)]),
+                );
+            }
+        }
+    }
+
+    /// Adds the sample of a driver's counter, if it is of interest.
+    fn add(
+        &mut self,
+        time: Nanos,
+        object: &Arc<str>,
+        place: Place,
+        name: &str,
+        value: u64,
+        into: &mut Vec<Sample>,
+    ) {
+        let key = (place, name.to_owned());
+        let found = self.names.get(&key).cloned().unwrap_or_else(|| {
+            let found = mapped(place, name).map(Arc::new);
+            if self.names.len() < MAX_NAMES {
+                self.names.insert(key, found.clone());
+            }
+            found
+        });
+        let Some(mapped) = found else { return };
+        into.push(Sample {
+            time,
+            source: SampleSource::Host,
+            node: Arc::clone(&self.node),
+            object: Arc::clone(object),
+            counter: mapped.counter,
+            priority: mapped.priority,
+            queue: None,
+            details: mapped.details.clone(),
+            value: value_of(value) * mapped.factor,
+            bits: mapped.bits,
+        });
+    }
+}
+
+/// The names in a folder, in order; none when it cannot be read.
+fn names(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
+/// A short file's text without blanks around it; some files are there but give an error.
+fn text(path: &Path) -> Option<String> {
+    read(path, MAX_FILE_BYTES.max(4096)).map(|text| text.trim().to_owned())
+}
+
+fn read(path: &Path, max_bytes: u64) -> Option<String> {
+    use std::io::Read;
+    let file = std::fs::File::open(path).ok()?;
+    let mut text = String::new();
+    file.take(max_bytes).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(root: &Path, path: &str, value: &str) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, value).unwrap();
+    }
+
+    /// A host with one adapter, as sysfs and ethtool show it.
+    fn host() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, value) in [
+            ("hw_counters/duplicate_request", "3\n"),
+            ("ports/1/counters/port_xmit_data", "1000\n"),
+            ("ports/1/counters/VL15_dropped", "N/A (no PMA)\n"),
+            ("ports/1/hw_counters/out_of_sequence", "7\n"),
+            ("ports/1/hw_counters/lifespan", "10\n"),
+            ("ports/1/gid_attrs/ndevs/0", "ens1f0np0\n"),
+            ("ports/1/gid_attrs/ndevs/1", "ens1f0np0\n"),
+            ("ports/1/gid_attrs/ndevs/2", "vlan100\n"),
+        ] {
+            set(
+                folder.path(),
+                &format!("sys/class/infiniband/mlx5_0/{path}"),
+                value,
+            );
+        }
+        set(
+            folder.path(),
+            "sys/class/net/vlan100/uevent",
+            "DEVTYPE=vlan\nINTERFACE=vlan100\n",
+        );
+        set(
+            folder.path(),
+            "sys/class/net/vlan100/lower_ens1f0np0/operstate",
+            "up\n",
+        );
+        folder
+    }
+
+    fn statistics(root: &Path, text: &str) {
+        set(root, "commands/ethtool_-S_ens1f0np0.txt", text);
+    }
+
+    /// Object, counter, priority, details and value of every sample.
+    fn read_all(reader: &mut HostReader) -> Vec<(String, Counter, Option<u8>, String, f64)> {
+        let mut samples = Vec::new();
+        reader.read(Nanos(1), &mut samples);
+        assert!(
+            samples
+                .iter()
+                .all(|sample| &*sample.node == "a" && sample.time == Nanos(1))
+        );
+        let rows = samples.into_iter().map(|sample| {
+            let details = sample.details.join(",");
+            (
+                sample.object.to_string(),
+                sample.counter,
+                sample.priority,
+                details,
+                sample.value,
+            )
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn devices_ports_and_interfaces_are_read() {
+        let folder = host();
+        statistics(
+            folder.path(),
+            "NIC statistics:\n  rx_prio3_pause: 41210\n  rx_prio3_pause_duration: 12034511\n",
+        );
+        let mut reader = HostReader::recorded(folder.path(), "a");
+        let plain = String::new();
+        assert_eq!(
+            read_all(&mut reader),
+            [
+                (
+                    "mlx5_0".into(),
+                    Counter::PortDuplicateRequests,
+                    None,
+                    plain.clone(),
+                    3.0
+                ),
+                // 1,000 words of four bytes.
+                (
+                    "mlx5_0:1".into(),
+                    Counter::PortTransmittedBytes,
+                    None,
+                    plain.clone(),
+                    4_000.0
+                ),
+                (
+                    "mlx5_0:1".into(),
+                    Counter::PortOutOfSequencePackets,
+                    None,
+                    plain.clone(),
+                    7.0
+                ),
+                (
+                    "ens1f0np0".into(),
+                    Counter::PfcReceivedFrames,
+                    Some(3),
+                    plain.clone(),
+                    41_210.0
+                ),
+                (
+                    "ens1f0np0".into(),
+                    Counter::PfcReceivePausedSeconds,
+                    Some(3),
+                    plain,
+                    12.034_511
+                ),
+            ]
+        );
+        assert_eq!(reader.lifespan(), Some(Duration::from_millis(10)));
+    }
+
+    #[test]
+    fn global_pause_shows_under_no_name_of_pfc() {
+        let folder = host();
+        // Numbers of a link with 802.3x pause and without PFC: frames are twice the transitions.
+        statistics(
+            folder.path(),
+            "rx_pause_ctrl_phy: 133704835\nrx_global_pause: 133704872\nrx_global_pause_duration: 9120077311\nrx_global_pause_transition: 66852436\n",
+        );
+        let mut reader = HostReader::recorded(folder.path(), "a");
+        let rows = read_all(&mut reader);
+        let value = |counter| rows.iter().find(|row| row.1 == counter).map(|row| row.4);
+        assert_eq!(value(Counter::PauseReceivedFrames), Some(133_704_872.0));
+        assert_eq!(value(Counter::PauseReceivePausedSeconds), Some(9_120.077_311));
+        assert_eq!(value(Counter::PauseControlReceivedFrames), Some(133_704_835.0));
+        assert!(!rows.iter().any(|row| row.1.name().starts_with("pfc_")));
+    }
+
+    #[test]
+    fn a_virtual_function_gets_a_note() {
+        let folder = host();
+        set(
+            folder.path(),
+            "sys/class/infiniband/mlx5_0/device/physfn/vendor",
+            "0x15b3\n",
+        );
+        let mut reader = HostReader::recorded(folder.path(), "a");
+        read_all(&mut reader);
+        assert_eq!(reader.notes().count(), 1);
+        assert!(
+            reader
+                .notes()
+                .next()
+                .unwrap()
+                .contains("mlx5_0 is a virtual function")
+        );
+    }
+
+    #[test]
+    fn what_is_gone_is_absent() {
+        let folder = host();
+        let mut reader = HostReader::recorded(folder.path(), "a");
+        assert_eq!(read_all(&mut reader).len(), 3);
+        std::fs::remove_dir_all(folder.path().join("sys")).unwrap();
+        assert!(read_all(&mut reader).is_empty());
+    }
+}

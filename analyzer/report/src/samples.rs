@@ -1,0 +1,241 @@
+//! Counters before and after: for people, and as JSON.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use roce_model::text::escape_json;
+use roce_model::{Nanos, SampleRow};
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::terminal::Style;
+use crate::terminal::samples::lines;
+
+/// Series that a summary keeps; of more, rows are left out and counted.
+const MAX_SERIES: usize = 1 << 17;
+
+/// What tells one series from another, in the order in which they are shown.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Key {
+    pub(crate) node: Cow<'static, str>,
+    pub(crate) object: Cow<'static, str>,
+    pub(crate) counter: &'static str,
+    pub(crate) priority: Option<u8>,
+    pub(crate) queue: Option<Cow<'static, str>>,
+    pub(crate) detail: Option<Cow<'static, str>>,
+}
+
+/// A series from its first reading to its last.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    pub(crate) kind: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) first: (Nanos, f64),
+    pub(crate) last: (Nanos, f64),
+    /// Sum of the changes; `None` for gauges, and where there was one reading.
+    pub(crate) change: Option<f64>,
+    pub(crate) resets: u64,
+    pub(crate) readings: u64,
+}
+
+impl Series {
+    /// Change per second; `None` for gauges, and where no time passed.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let seconds = self.last.0.since(self.first.0).seconds();
+        (seconds > 0.0).then(|| self.change.map(|change| change / seconds))?
+    }
+
+    /// True if something happened: a counter rose or was reset, or a gauge has another value.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.resets > 0
+            || self
+                .change
+                .map_or_else(|| (self.last.1 - self.first.1).abs() > 0.0, |change| change > 0.0)
+    }
+}
+
+/// Readings of counters, folded into one line each.
+#[derive(Debug, Default)]
+pub struct SampleSummary {
+    pub(crate) series: BTreeMap<Key, Series>,
+    /// Rows of series that found no room.
+    pub(crate) left_out: u64,
+}
+
+impl SampleSummary {
+    /// Adds a row of a reading; rows come in order of time.
+    pub fn add(&mut self, row: &SampleRow) {
+        let key = Key {
+            node: row.node.clone(),
+            object: row.object.clone(),
+            counter: row.counter,
+            priority: row.priority,
+            queue: row.queue.clone(),
+            detail: row.detail.clone(),
+        };
+        let reading = (row.time, row.value);
+        if let Some(series) = self.series.get_mut(&key) {
+            series.last = reading;
+            series.readings += 1;
+            series.resets += u64::from(row.reset);
+            series.change = match (series.change, row.change) {
+                (Some(before), Some(change)) => Some(before + change),
+                (before, change) => before.or(change),
+            };
+        } else if self.series.len() < MAX_SERIES {
+            self.series.insert(
+                key,
+                Series {
+                    kind: row.kind,
+                    unit: row.unit,
+                    first: reading,
+                    last: reading,
+                    change: row.change,
+                    resets: u64::from(row.reset),
+                    readings: 1,
+                },
+            );
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// Writes a table for people: what moved, or `all` that was read.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn text(&self, all: bool, style: &Style, out: &mut impl Write) -> Result<(), Error> {
+        out.write_all(lines(self, all, style).as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(Error::Text)
+    }
+
+    /// Writes one JSON document with every series. Absent is null; values are in base units.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn json(&self, notes: &[&str], out: &mut impl Write) -> Result<(), Error> {
+        let series: Vec<Value> = self
+            .series
+            .iter()
+            .map(|(key, series)| {
+                json!({
+                    "node": key.node,
+                    "object": key.object,
+                    "counter": key.counter,
+                    "priority": key.priority,
+                    "queue": key.queue,
+                    "detail": key.detail,
+                    "kind": series.kind,
+                    "unit": series.unit,
+                    "before": series.first.1,
+                    "after": series.last.1,
+                    "change": series.change,
+                    "per_second": series.rate(),
+                    "interval_ns": series.last.0.since(series.first.0).0,
+                    "readings": series.readings,
+                    "resets": series.resets,
+                })
+            })
+            .collect();
+        let document = json!({
+            "schema_version": crate::json::SCHEMA_VERSION,
+            "counters": series,
+            "left_out": self.left_out,
+            "notes": notes,
+        });
+        writeln!(out, "{}", escape_json(&format!("{document:#}")))
+            .and_then(|()| out.flush())
+            .map_err(Error::Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(
+        object: &'static str,
+        counter: &'static str,
+        kind: &'static str,
+        seconds: u64,
+        value: f64,
+    ) -> SampleRow {
+        SampleRow {
+            time: Nanos(seconds * 1_000_000_000),
+            source: "host",
+            node: "a".into(),
+            object: object.into(),
+            counter,
+            kind,
+            value,
+            unit: "packets",
+            ..SampleRow::default()
+        }
+    }
+
+    fn summary() -> SampleSummary {
+        let mut summary = SampleSummary::default();
+        summary.add(&row("mlx5_0:1", "port_cnp_sent", "cumulative", 1, 100.0));
+        summary.add(&row("mlx5_0:1", "port_cnp_handled", "cumulative", 1, 7.0));
+        summary.add(&row("mlx5_0:1", "port_objects", "gauge", 1, 50.0));
+        for (seconds, value, change) in [(2, 350.0, 250.0), (3, 600.0, 250.0)] {
+            summary.add(&SampleRow {
+                change: Some(change),
+                ..row("mlx5_0:1", "port_cnp_sent", "cumulative", seconds, value)
+            });
+        }
+        summary.add(&SampleRow {
+            change: Some(0.0),
+            ..row("mlx5_0:1", "port_cnp_handled", "cumulative", 3, 7.0)
+        });
+        summary.add(&row("mlx5_0:1", "port_objects", "gauge", 3, 49.0));
+        summary
+    }
+
+    #[test]
+    fn changes_add_up_and_gauges_have_none() {
+        let mut out = Vec::new();
+        summary().json(&["a note"], &mut out).unwrap();
+        let document: Value = serde_json::from_slice(&out).unwrap();
+        let counters = document["counters"].as_array().unwrap();
+        let of = |name: &str| counters.iter().find(|series| series["counter"] == name).unwrap();
+        // 250 and 250 in two seconds.
+        let sent = of("port_cnp_sent");
+        assert_eq!(
+            (sent["before"].as_f64(), sent["after"].as_f64()),
+            (Some(100.0), Some(600.0))
+        );
+        assert_eq!(
+            (sent["change"].as_f64(), sent["per_second"].as_f64()),
+            (Some(500.0), Some(250.0))
+        );
+        assert_eq!(sent["readings"], 3);
+        assert!(of("port_objects")["change"].is_null());
+        assert_eq!(document["notes"][0], "a note");
+    }
+
+    #[test]
+    fn the_text_shows_what_moved_unless_all_is_wanted() {
+        let text = |all| {
+            let mut out = Vec::new();
+            let style = Style {
+                width: 80,
+                ..Style::default()
+            };
+            summary().text(all, &style, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let moved = text(false);
+        assert!(
+            moved.contains("port_cnp_sent") && moved.contains("+500"),
+            "{moved}"
+        );
+        assert!(!moved.contains("port_cnp_handled"), "{moved}");
+        assert!(moved.contains("port_objects"), "a gauge that fell: {moved}");
+        assert!(moved.contains("1 of 3 counters did not move"), "{moved}");
+        assert!(text(true).contains("port_cnp_handled"));
+        assert!(moved.lines().all(|line| line.chars().count() <= 80), "{moved}");
+    }
+}

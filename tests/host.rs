@@ -1,0 +1,121 @@
+//! `host counters`: recorded hosts before and after, commands in between, and hosts without RDMA devices.
+
+use std::fs;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::command::{Ran, run};
+
+fn set(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A recorded host: an adapter of mlx5 whose link has PFC on priority 3.
+fn host(root: &Path, marked: u64, pause_frames: u64, out_of_sequence: u64) {
+    let port = "sys/class/infiniband/mlx5_0/ports/1";
+    set(root, &format!("{port}/counters/port_xmit_data"), "1000\n");
+    set(
+        root,
+        &format!("{port}/hw_counters/np_ecn_marked_roce_packets"),
+        &format!("{marked}\n"),
+    );
+    set(
+        root,
+        &format!("{port}/hw_counters/out_of_sequence"),
+        &format!("{out_of_sequence}\n"),
+    );
+    set(root, &format!("{port}/gid_attrs/ndevs/0"), "ens1f0np0\n");
+    let text = format!(
+        "NIC statistics:\n     rx_prio3_pause: {pause_frames}\n     rx_prio3_pause_duration: 12034511\n     rx_prio3_pause_transition: 20605\n"
+    );
+    set(root, "commands/ethtool_-S_ens1f0np0.txt", &text);
+}
+
+fn counters(folder: &Path, arguments: &[&str]) -> Ran {
+    run(folder, [&["host", "counters"], arguments].concat())
+}
+
+#[test]
+fn two_recordings_show_what_moved() {
+    let folder = tempdir().unwrap();
+    host(&folder.path().join("before"), 40_394_100, 41_210, 4_294_967_290);
+    // The register of 32 bits wraps: 6 up to the wrap and 10 behind it.
+    host(&folder.path().join("after"), 40_394_737, 41_215, 10);
+    let ran = counters(folder.path(), &["--read", "before", "--read", "after"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_snapshot!(ran.stdout);
+
+    let ran = counters(
+        folder.path(),
+        &["--read", "before", "--read", "after", "--format", "json"],
+    );
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let change = |name: &str| {
+        let all = document["counters"].as_array().unwrap();
+        let series = all.iter().find(|series| series["counter"] == name).unwrap();
+        (
+            series["object"].as_str().unwrap().to_owned(),
+            series["change"].as_f64(),
+        )
+    };
+    assert_eq!(
+        change("port_ecn_marked_packets_received"),
+        ("mlx5_0:1".to_owned(), Some(637.0))
+    );
+    assert_eq!(
+        change("port_out_of_sequence_packets"),
+        ("mlx5_0:1".to_owned(), Some(16.0))
+    );
+    assert_eq!(change("pfc_received_frames"), ("ens1f0np0".to_owned(), Some(5.0)));
+    assert_eq!(
+        change("pfc_receive_paused_seconds"),
+        ("ens1f0np0".to_owned(), Some(0.0))
+    );
+}
+
+#[test]
+fn one_recording_shows_its_values() {
+    let folder = tempdir().unwrap();
+    host(&folder.path().join("host"), 5, 41_210, 7);
+    let ran = counters(folder.path(), &["--read", "host"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_snapshot!(ran.stdout);
+}
+
+#[test]
+fn a_folder_that_is_no_recorded_host_is_refused() {
+    let folder = tempdir().unwrap();
+    let ran = counters(folder.path(), &["--read", "."]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains(".: not a recorded host"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_command_gives_its_exit_code() {
+    let folder = tempdir().unwrap();
+    let ran = counters(folder.path(), &["--", "sh", "-c", "exit 7"]);
+    assert_eq!(ran.code, Some(7), "{}", ran.stderr);
+    let ran = counters(folder.path(), &["--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(ran.code, Some(128 + 9), "{}", ran.stderr);
+    let ran = counters(folder.path(), &["--", "no such program"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("no such program: cannot be started"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn this_host_is_read_without_rights() {
+    let folder = tempdir().unwrap();
+    let ran = counters(folder.path(), &["--duration", "50ms", "--format", "json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(document["counters"].is_array());
+}
