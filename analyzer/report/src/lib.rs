@@ -12,14 +12,13 @@ mod error;
 mod fixture;
 mod html;
 pub mod json;
-mod samples;
+pub mod samples;
 pub mod schema;
 pub mod terminal;
 
 pub use error::Error;
 pub use html::HtmlReport;
 pub use json::JsonReport;
-pub use samples::SampleSummary;
 pub use terminal::{
     About, Command, Counted, Key, LiveReport, Page, Screen, Standing, Style, TerminalReport, Tone,
 };

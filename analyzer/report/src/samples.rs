@@ -1,158 +1,70 @@
 //! Counters before and after: for people, and as JSON.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+pub(crate) mod summary;
+
 use std::io::Write;
 
 use roce_model::text::escape_json;
-use roce_model::{Nanos, SampleRow};
 use serde_json::{Value, json};
 
 use crate::Error;
 use crate::terminal::Style;
 use crate::terminal::samples::lines;
 
-/// Series that a summary keeps; of more, rows are left out and counted.
-const MAX_SERIES: usize = 1 << 17;
+pub use summary::SampleSummary;
 
-/// What tells one series from another, in the order in which they are shown.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Key {
-    pub(crate) node: Cow<'static, str>,
-    pub(crate) object: Cow<'static, str>,
-    pub(crate) counter: &'static str,
-    pub(crate) priority: Option<u8>,
-    pub(crate) queue: Option<Cow<'static, str>>,
-    pub(crate) detail: Option<Cow<'static, str>>,
+/// Writes a table for people: what moved, or `all` that was read.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn text(summary: &SampleSummary, all: bool, style: &Style, out: &mut impl Write) -> Result<(), Error> {
+    out.write_all(lines(summary, all, style).as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(Error::Text)
 }
 
-/// A series from its first reading to its last.
-#[derive(Clone, Debug)]
-pub(crate) struct Series {
-    pub(crate) kind: &'static str,
-    pub(crate) unit: &'static str,
-    pub(crate) first: (Nanos, f64),
-    pub(crate) last: (Nanos, f64),
-    /// Sum of the changes; `None` for gauges, and where there was one reading.
-    pub(crate) change: Option<f64>,
-    pub(crate) resets: u64,
-    pub(crate) readings: u64,
-}
-
-impl Series {
-    /// Change per second; `None` for gauges, and where no time passed.
-    pub(crate) fn rate(&self) -> Option<f64> {
-        let seconds = self.last.0.since(self.first.0).seconds();
-        (seconds > 0.0).then(|| self.change.map(|change| change / seconds))?
-    }
-
-    /// True if something happened: a counter rose or was reset, or a gauge has another value.
-    pub(crate) fn has_moved(&self) -> bool {
-        self.resets > 0
-            || self
-                .change
-                .map_or_else(|| (self.last.1 - self.first.1).abs() > 0.0, |change| change > 0.0)
-    }
-}
-
-/// Readings of counters, folded into one line each.
-#[derive(Debug, Default)]
-pub struct SampleSummary {
-    pub(crate) series: BTreeMap<Key, Series>,
-    /// Rows of series that found no room.
-    pub(crate) left_out: u64,
-}
-
-impl SampleSummary {
-    /// Adds a row of a reading; rows come in order of time.
-    pub fn add(&mut self, row: &SampleRow) {
-        let key = Key {
-            node: row.node.clone(),
-            object: row.object.clone(),
-            counter: row.counter,
-            priority: row.priority,
-            queue: row.queue.clone(),
-            detail: row.detail.clone(),
-        };
-        let reading = (row.time, row.value);
-        if let Some(series) = self.series.get_mut(&key) {
-            series.last = reading;
-            series.readings += 1;
-            series.resets += u64::from(row.reset);
-            series.change = match (series.change, row.change) {
-                (Some(before), Some(change)) => Some(before + change),
-                (before, change) => before.or(change),
-            };
-        } else if self.series.len() < MAX_SERIES {
-            self.series.insert(
-                key,
-                Series {
-                    kind: row.kind,
-                    unit: row.unit,
-                    first: reading,
-                    last: reading,
-                    change: row.change,
-                    resets: u64::from(row.reset),
-                    readings: 1,
-                },
-            );
-        } else {
-            self.left_out += 1;
-        }
-    }
-
-    /// Writes a table for people: what moved, or `all` that was read.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn text(&self, all: bool, style: &Style, out: &mut impl Write) -> Result<(), Error> {
-        out.write_all(lines(self, all, style).as_bytes())
-            .and_then(|()| out.flush())
-            .map_err(Error::Text)
-    }
-
-    /// Writes one JSON document with every series. Absent is null; values are in base units.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn json(&self, notes: &[&str], out: &mut impl Write) -> Result<(), Error> {
-        let series: Vec<Value> = self
-            .series
-            .iter()
-            .map(|(key, series)| {
-                json!({
-                    "node": key.node,
-                    "object": key.object,
-                    "counter": key.counter,
-                    "priority": key.priority,
-                    "queue": key.queue,
-                    "detail": key.detail,
-                    "kind": series.kind,
-                    "unit": series.unit,
-                    "before": series.first.1,
-                    "after": series.last.1,
-                    "change": series.change,
-                    "per_second": series.rate(),
-                    "interval_ns": series.last.0.since(series.first.0).0,
-                    "readings": series.readings,
-                    "resets": series.resets,
-                })
+/// Writes one JSON document with every series. Absent is null; values are in base units.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn json(summary: &SampleSummary, notes: &[&str], out: &mut impl Write) -> Result<(), Error> {
+    let series: Vec<Value> = summary
+        .series
+        .iter()
+        .map(|(key, series)| {
+            json!({
+                "node": key.node,
+                "object": key.object,
+                "counter": key.counter,
+                "priority": key.priority,
+                "queue": key.queue,
+                "detail": key.detail,
+                "kind": series.kind,
+                "unit": series.unit,
+                "before": series.first.1,
+                "after": series.last.1,
+                "change": series.change,
+                "per_second": series.rate(),
+                "interval_ns": series.last.0.since(series.first.0).0,
+                "readings": series.readings,
+                "resets": series.resets,
             })
-            .collect();
-        let document = json!({
-            "schema_version": crate::json::SCHEMA_VERSION,
-            "counters": series,
-            "left_out": self.left_out,
-            "notes": notes,
-        });
-        writeln!(out, "{}", escape_json(&format!("{document:#}")))
-            .and_then(|()| out.flush())
-            .map_err(Error::Text)
-    }
+        })
+        .collect();
+    let document = json!({
+        "schema_version": crate::json::SCHEMA_VERSION,
+        "counters": series,
+        "left_out": summary.left_out,
+        "notes": notes,
+    });
+    writeln!(out, "{}", escape_json(&format!("{document:#}")))
+        .and_then(|()| out.flush())
+        .map_err(Error::Text)
 }
-
 #[cfg(test)]
 mod tests {
+    use roce_model::{Nanos, SampleRow};
+
     use super::*;
 
     fn row(
@@ -197,7 +109,7 @@ mod tests {
     #[test]
     fn changes_add_up_and_gauges_have_none() {
         let mut out = Vec::new();
-        summary().json(&["a note"], &mut out).unwrap();
+        json(&summary(), &["a note"], &mut out).unwrap();
         let document: Value = serde_json::from_slice(&out).unwrap();
         let counters = document["counters"].as_array().unwrap();
         let of = |name: &str| counters.iter().find(|series| series["counter"] == name).unwrap();
@@ -224,7 +136,7 @@ mod tests {
                 width: 80,
                 ..Style::default()
             };
-            summary().text(all, &style, &mut out).unwrap();
+            super::text(&summary(), all, &style, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let moved = text(false);

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Counter, Sample, SampleKind, SampleRow, SampleSource};
+use super::counter::{Counter, SampleKind};
+use super::reading::{Sample, SampleSource};
+use super::row::SampleRow;
 use crate::Nanos;
 
 /// Series that are remembered; samples of others have no change.

@@ -4,7 +4,7 @@ use super::Style;
 use super::grid::{Column, lay};
 use super::ink::{self, Ink, clean};
 use super::number::{ABSENT, plural};
-use crate::samples::{Key, SampleSummary, Series};
+use crate::samples::summary::{Key, SampleSummary, Series};
 
 /// All lines, painted.
 pub(crate) fn lines(summary: &SampleSummary, all: bool, style: &Style) -> String {

@@ -10,7 +10,7 @@ use clap::Args;
 use roce_model::{Nanos, SampleSeries};
 use roce_pipeline::time_of_day;
 use roce_probe::HostReader;
-use roce_report::SampleSummary;
+use roce_report::samples::{self, SampleSummary};
 
 use crate::command::watch::Signals;
 use crate::options::arguments::Format;
@@ -73,14 +73,14 @@ pub(crate) fn counters(arguments: &Counters) -> anyhow::Result<ExitCode> {
     let all = arguments.all || arguments.read.len() == 1;
     match arguments.format {
         Format::Text => {
-            readings.summary.text(all, &style(0), &mut anstream::stdout())?;
+            samples::text(&readings.summary, all, &style(0), &mut anstream::stdout())?;
             for note in &readings.notes {
                 messages::note("counters", note);
             }
         }
         Format::Json => {
             let notes: Vec<&str> = readings.notes.iter().map(String::as_str).collect();
-            readings.summary.json(&notes, &mut std::io::stdout())?;
+            samples::json(&readings.summary, &notes, &mut std::io::stdout())?;
         }
         Format::Html => bail!("there is no page about counters\nhint: --format text or json"),
         Format::None => {}

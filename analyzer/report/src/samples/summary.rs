@@ -1,0 +1,96 @@
+//! Readings of counters, folded into one line for each series.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use roce_model::{Nanos, SampleRow};
+
+/// Series that a summary keeps; of more, rows are left out and counted.
+const MAX_SERIES: usize = 1 << 17;
+
+/// What tells one series from another, in the order in which they are shown.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Key {
+    pub(crate) node: Cow<'static, str>,
+    pub(crate) object: Cow<'static, str>,
+    pub(crate) counter: &'static str,
+    pub(crate) priority: Option<u8>,
+    pub(crate) queue: Option<Cow<'static, str>>,
+    pub(crate) detail: Option<Cow<'static, str>>,
+}
+
+/// A series from its first reading to its last.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    pub(crate) kind: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) first: (Nanos, f64),
+    pub(crate) last: (Nanos, f64),
+    /// Sum of the changes; `None` for gauges, and where there was one reading.
+    pub(crate) change: Option<f64>,
+    pub(crate) resets: u64,
+    pub(crate) readings: u64,
+}
+
+impl Series {
+    /// Change per second; `None` for gauges, and where no time passed.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let seconds = self.last.0.since(self.first.0).seconds();
+        (seconds > 0.0).then(|| self.change.map(|change| change / seconds))?
+    }
+
+    /// True if something happened: a counter rose or was reset, or a gauge has another value.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.resets > 0
+            || self
+                .change
+                .map_or_else(|| (self.last.1 - self.first.1).abs() > 0.0, |change| change > 0.0)
+    }
+}
+
+/// Readings of counters, folded into one line each.
+#[derive(Debug, Default)]
+pub struct SampleSummary {
+    pub(crate) series: BTreeMap<Key, Series>,
+    /// Rows of series that found no room.
+    pub(crate) left_out: u64,
+}
+
+impl SampleSummary {
+    /// Adds a row of a reading; rows come in order of time.
+    pub fn add(&mut self, row: &SampleRow) {
+        let key = Key {
+            node: row.node.clone(),
+            object: row.object.clone(),
+            counter: row.counter,
+            priority: row.priority,
+            queue: row.queue.clone(),
+            detail: row.detail.clone(),
+        };
+        let reading = (row.time, row.value);
+        if let Some(series) = self.series.get_mut(&key) {
+            series.last = reading;
+            series.readings += 1;
+            series.resets += u64::from(row.reset);
+            series.change = match (series.change, row.change) {
+                (Some(before), Some(change)) => Some(before + change),
+                (before, change) => before.or(change),
+            };
+        } else if self.series.len() < MAX_SERIES {
+            self.series.insert(
+                key,
+                Series {
+                    kind: row.kind,
+                    unit: row.unit,
+                    first: reading,
+                    last: reading,
+                    change: row.change,
+                    resets: u64::from(row.reset),
+                    readings: 1,
+                },
+            );
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
