@@ -11,7 +11,7 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 16] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 17] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
@@ -20,6 +20,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 16] = [
     ("roce-flow", &["roce-wire", "roce-model", "roce-verdict"]),
     ("roce-abi", &[]),
     ("roce-fabric", &["roce-model"]),
+    ("roce-metrics", &["roce-model"]),
     ("roce-probe", &["roce-model", "roce-fabric", "roce-abi"]),
     (
         "roce-sim",
@@ -49,6 +50,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 16] = [
             "roce-capture",
             "roce-verdict",
             "roce-flow",
+            "roce-metrics",
             "roce-probe",
             "roce-sim",
             "roce-report",

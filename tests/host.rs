@@ -16,7 +16,7 @@ fn set(root: &Path, path: &str, text: &str) {
 }
 
 /// A recorded host: an adapter of mlx5 whose link has PFC on priority 3.
-fn host(root: &Path, marked: u64, pause_frames: u64, out_of_sequence: u64) {
+pub(crate) fn host(root: &Path, marked: u64, pause_frames: u64, out_of_sequence: u64) {
     let port = "sys/class/infiniband/mlx5_0/ports/1";
     set(root, &format!("{port}/counters/port_xmit_data"), "1000\n");
     set(

@@ -27,6 +27,8 @@ mod killed;
 mod live;
 mod losses;
 mod merge;
+#[cfg(feature = "probe")]
+mod metrics;
 mod options;
 mod order;
 mod pauses;

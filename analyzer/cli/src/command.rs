@@ -10,6 +10,8 @@ pub(crate) mod explain;
 pub(crate) mod host;
 #[cfg(feature = "live")]
 pub(crate) mod live;
+#[cfg(feature = "probe")]
+pub(crate) mod metrics;
 #[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]
 mod player;
 #[cfg(feature = "live")]

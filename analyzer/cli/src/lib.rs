@@ -23,6 +23,8 @@ use command::devices::Devices;
 use command::host::Host;
 #[cfg(feature = "live")]
 use command::live::Live;
+#[cfg(feature = "probe")]
+use command::metrics::Metrics;
 #[cfg(feature = "live")]
 use command::replay::Replay;
 #[cfg(feature = "parquet")]
@@ -109,6 +111,9 @@ enum Command {
     /// Show what this host's devices count: counters before and after
     #[cfg(feature = "probe")]
     Host(Host),
+    /// Give this host's counters to Prometheus
+    #[cfg(feature = "probe")]
+    Metrics(Metrics),
     /// Simulate a scenario: write its capture, and the truth about it
     #[cfg(feature = "sim")]
     Simulate(Simulate),
@@ -167,6 +172,8 @@ pub fn main() -> ExitCode {
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
         #[cfg(feature = "probe")]
         Some(Command::Host(arguments)) => command::host::host(arguments),
+        #[cfg(feature = "probe")]
+        Some(Command::Metrics(arguments)) => command::metrics::metrics(arguments),
         #[cfg(feature = "sim")]
         Some(Command::Simulate(arguments)) => command::simulate::simulate(arguments),
         Some(Command::Completions { shell }) => completions(*shell),

@@ -66,10 +66,10 @@ pub(crate) fn lines(summary: &SampleSummary, all: bool, style: &Style) -> String
 
 /// The counter with what tells it from others of the same name: `pfc_received_frames 3`, `port_requests_received write`.
 fn name(key: &Key) -> String {
-    let mut name = key.counter.to_owned();
-    if let Some(priority) = key.priority {
-        name.push_str(&format!(" priority {priority}"));
-    }
+    let mut name = key.priority.map_or_else(
+        || key.counter.to_owned(),
+        |priority| format!("{} priority {priority}", key.counter),
+    );
     for more in [&key.queue, &key.detail].into_iter().flatten() {
         name.push(' ');
         name.push_str(&clean(more));

@@ -1,0 +1,321 @@
+//! Values with labels, and the text that a scrape gets.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use roce_model::{Sample, SampleSource};
+
+use crate::families::{Own, SERIES_LEFT_OUT, family_of};
+use crate::family::{Family, MetricKind};
+
+/// Series in one exposition; of more, the rest is left out and counted.
+const MAX_SERIES: usize = 50_000;
+
+/// A label: its name and its value.
+pub type Label<'a> = (&'static str, Cow<'a, str>);
+
+/// The form of the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Prometheus' text format, version 0.0.4.
+    Prometheus,
+    /// OpenMetrics, version 1.0.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The media type of an answer in this form.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// The values of one scrape: families in order of their names, series in order of their labels, each once.
+#[derive(Debug, Default)]
+pub struct Exposition {
+    families: BTreeMap<String, (Family, BTreeMap<String, f64>)>,
+    count: usize,
+    left_out: usize,
+}
+
+impl Exposition {
+    /// Adds a sample. Later samples of a series replace earlier ones.
+    pub fn add(&mut self, sample: &Sample) {
+        let mut labels: Vec<Label<'_>> = Vec::new();
+        match sample.source {
+            SampleSource::Host if sample.counter.name().starts_with("port_") => {
+                let (device, port) = sample.object.rsplit_once(':').unwrap_or((&sample.object, ""));
+                labels.push(("device", device.into()));
+                if !port.is_empty() {
+                    labels.push(("port", port.into()));
+                }
+            }
+            SampleSource::Host => labels.push(("netdev", sample.object.as_ref().into())),
+            SampleSource::Gpu => labels.push(("gpu", sample.object.as_ref().into())),
+            SampleSource::Switch => {
+                labels.push(("switch", sample.node.as_ref().into()));
+                labels.push(("interface", sample.object.as_ref().into()));
+            }
+            SampleSource::Hypervisor => {
+                labels.push(("hypervisor", sample.node.as_ref().into()));
+                labels.push(("vmnic", sample.object.as_ref().into()));
+            }
+            SampleSource::Tool => labels.push(("tool", sample.object.as_ref().into())),
+        }
+        if let Some(priority) = sample.priority {
+            labels.push(("priority", priority.to_string().into()));
+        }
+        if let Some(queue) = &sample.queue {
+            labels.push(("queue", queue.as_ref().into()));
+        }
+        let names = sample.counter.labels().iter().copied();
+        labels.extend(names.zip(sample.details.iter().map(|detail| Cow::Borrowed(detail.as_ref()))));
+        self.put(family_of(sample.counter), &labels, sample.value);
+    }
+
+    /// Sets a metric about the program itself.
+    pub fn own(&mut self, (name, kind, help): Own, labels: &[Label<'_>], value: f64) {
+        let name = name.to_owned();
+        self.put(Family { name, kind, help }, labels, value);
+    }
+
+    fn put(&mut self, family: Family, labels: &[Label<'_>], value: f64) {
+        let key = label_text(labels);
+        let (_, series) = self
+            .families
+            .entry(family.name.clone())
+            .or_insert_with(|| (family, BTreeMap::new()));
+        if let Some(before) = series.get_mut(&key) {
+            *before = value;
+        } else if self.count < MAX_SERIES {
+            series.insert(key, value);
+            self.count += 1;
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// The text of a scrape.
+    pub fn text(&self, format: Format) -> String {
+        let mut text = String::new();
+        for (family, series) in self.families.values().filter(|(_, series)| !series.is_empty()) {
+            head(&mut text, family, format);
+            for (labels, value) in series {
+                line(&mut text, &family.name, labels, *value);
+            }
+        }
+        if self.left_out > 0 {
+            let (name, kind, help) = SERIES_LEFT_OUT;
+            let name = name.to_owned();
+            let family = Family { name, kind, help };
+            head(&mut text, &family, format);
+            line(
+                &mut text,
+                &family.name,
+                "",
+                roce_model::value_of(self.left_out as u64),
+            );
+        }
+        if format == Format::OpenMetrics {
+            text.push_str("# EOF\n");
+        }
+        text
+    }
+}
+
+/// HELP and TYPE of a family, and UNIT where the format has it.
+fn head(text: &mut String, family: &Family, format: Format) {
+    let name = match format {
+        Format::Prometheus => &family.name,
+        Format::OpenMetrics => family.base(),
+    };
+    let kind = match family.kind {
+        MetricKind::Counter => "counter",
+        MetricKind::Gauge => "gauge",
+    };
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "# HELP {name} {}",
+        escape(family.help, format == Format::OpenMetrics)
+    );
+    let _ = writeln!(text, "# TYPE {name} {kind}");
+    if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
+        let _ = writeln!(text, "# UNIT {name} {unit}");
+    }
+}
+
+fn line(text: &mut String, name: &str, labels: &str, value: f64) {
+    let _ = if value.is_infinite() {
+        let sign = if value > 0.0 { '+' } else { '-' };
+        writeln!(text, "{name}{labels} {sign}Inf")
+    } else {
+        // An integer has no point, a fraction the shortest digits that give it again; NaN is "NaN".
+        writeln!(text, "{name}{labels} {value}")
+    };
+}
+
+/// `{device="mlx5_0",port="1"}`; nothing without labels.
+fn label_text(labels: &[Label<'_>]) -> String {
+    if labels.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("{");
+    for (index, (name, value)) in labels.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        let _ = write!(text, "{name}=\"{}\"", escape(value, true));
+    }
+    text.push('}');
+    text
+}
+
+/// Text with backslashes and line ends escaped, and quotation marks where `quotes` is set. A character that no text has becomes `?`.
+fn escape(text: &str, quotes: bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\\' => escaped.push_str("\\\\"),
+            '\n' => escaped.push_str("\\n"),
+            '"' if quotes => escaped.push_str("\\\""),
+            other if other.is_control() => escaped.push('?'),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::families::COLLECTOR_SUCCESS;
+    use roce_model::{Counter, Nanos};
+
+    fn sample(object: &str, counter: Counter, value: f64) -> Sample {
+        Sample {
+            time: Nanos(1),
+            source: SampleSource::Host,
+            node: "a".into(),
+            object: object.into(),
+            counter,
+            priority: None,
+            queue: None,
+            details: Vec::new(),
+            value,
+            bits: 64,
+        }
+    }
+
+    fn exposition() -> Exposition {
+        let mut exposition = Exposition::default();
+        exposition.add(&sample("mlx5_0:1", Counter::PortCnpSent, 34_569_335.0));
+        exposition.add(&Sample {
+            details: vec!["write".into()],
+            ..sample("mlx5_0:1", Counter::PortRequestsReceived, 12.0)
+        });
+        exposition.add(&Sample {
+            priority: Some(3),
+            ..sample("ens1f0np0", Counter::PfcReceivePausedSeconds, 12.034_511)
+        });
+        exposition.add(&Sample {
+            details: vec!["qp".into()],
+            ..sample("mlx5_0:1", Counter::PortObjects, 49.0)
+        });
+        exposition
+    }
+
+    #[test]
+    fn text_of_prometheus() {
+        let expected = "\
+# HELP roce_pfc_receive_paused_seconds_total Time in which received PFC frames kept this port from sending.
+# TYPE roce_pfc_receive_paused_seconds_total counter
+roce_pfc_receive_paused_seconds_total{netdev=\"ens1f0np0\",priority=\"3\"} 12.034511
+# HELP roce_port_cnp_sent_total CNPs sent: the receiver of marked packets notifies the sender.
+# TYPE roce_port_cnp_sent_total counter
+roce_port_cnp_sent_total{device=\"mlx5_0\",port=\"1\"} 34569335
+# HELP roce_port_objects Objects that exist on the device now: queue pairs, completion queues, memory regions.
+# TYPE roce_port_objects gauge
+roce_port_objects{device=\"mlx5_0\",port=\"1\",kind=\"qp\"} 49
+# HELP roce_port_requests_received_total Requests received, by operation.
+# TYPE roce_port_requests_received_total counter
+roce_port_requests_received_total{device=\"mlx5_0\",port=\"1\",operation=\"write\"} 12
+";
+        assert_eq!(exposition().text(Format::Prometheus), expected);
+    }
+
+    #[test]
+    fn text_of_openmetrics() {
+        let text = exposition().text(Format::OpenMetrics);
+        // The family has no _total, its series have; the unit is the name's end.
+        assert!(text.contains("# TYPE roce_pfc_receive_paused_seconds counter\n# UNIT roce_pfc_receive_paused_seconds seconds\nroce_pfc_receive_paused_seconds_total{"));
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn label_values_are_escaped() {
+        let mut exposition = Exposition::default();
+        exposition.add(&sample(
+            "a \"b\" \\ c\nd\u{1b}",
+            Counter::PauseReceivedFrames,
+            1.0,
+        ));
+        let text = exposition.text(Format::Prometheus);
+        assert!(
+            text.ends_with("{netdev=\"a \\\"b\\\" \\\\ c\\nd?\"} 1\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn values_of_all_kinds() {
+        let text = |value| {
+            let mut exposition = Exposition::default();
+            exposition.own(COLLECTOR_SUCCESS, &[("collector", "host".into())], value);
+            exposition
+                .text(Format::Prometheus)
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        for (value, expected) in [
+            (1.0, "1"),
+            (0.02, "0.02"),
+            (133_704_872.0, "133704872"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NEG_INFINITY, "-Inf"),
+        ] {
+            assert_eq!(
+                text(value),
+                format!("roce_collector_success{{collector=\"host\"}} {expected}")
+            );
+        }
+    }
+
+    #[test]
+    fn a_series_is_there_once_and_their_number_is_bounded() {
+        let mut exposition = Exposition::default();
+        exposition.add(&sample("eth0", Counter::PauseReceivedFrames, 1.0));
+        exposition.add(&sample("eth0", Counter::PauseReceivedFrames, 2.0));
+        assert_eq!(exposition.count, 1);
+        for number in 0..MAX_SERIES + 9 {
+            exposition.add(&sample(
+                &format!("eth{}", number + 1),
+                Counter::PauseReceivedFrames,
+                1.0,
+            ));
+        }
+        assert_eq!(exposition.count, MAX_SERIES);
+        assert!(
+            exposition
+                .text(Format::Prometheus)
+                .ends_with("\nroce_series_left_out 10\n")
+        );
+    }
+}

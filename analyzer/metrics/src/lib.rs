@@ -1,0 +1,15 @@
+//! Samples in the text formats of Prometheus (0.0.4) and OpenMetrics (1.0).
+//!
+//! An [`Exposition`] gathers values under the families of [`Family`], with few and bounded labels, and writes them. Values that are not
+//! known have no series: absent is never 0. Counters are written as the device has them; who scrapes notices resets.
+//!
+//! The crates prometheus-client (0.24) and metrics-exporter-prometheus (0.17) keep the values of the process that they are linked into. These
+//! values belong to devices: they come, fall and vanish with them.
+
+mod exposition;
+mod families;
+mod family;
+
+pub use exposition::{Exposition, Format, Label};
+pub use families::{BUILD_INFO, COLLECTOR_DURATION, COLLECTOR_SUCCESS, OWN, Own, SERIES_LEFT_OUT, family_of};
+pub use family::{Family, MetricKind};

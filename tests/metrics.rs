@@ -1,0 +1,71 @@
+//! `metrics once`: the text that Prometheus and its textfile collector read. `cargo xtask test` gives it to promtool, too.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use tempfile::tempdir;
+
+use crate::command::run;
+use crate::host::host;
+
+#[test]
+fn a_recorded_host_as_metrics() {
+    let folder = tempdir().unwrap();
+    host(&folder.path().join("host"), 40_394_737, 41_210, 1_187);
+    let ran = run(folder.path(), ["metrics", "once", "--read", "host"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for line in [
+        "# TYPE roce_port_ecn_marked_packets_received_total counter",
+        "roce_port_ecn_marked_packets_received_total{device=\"mlx5_0\",port=\"1\"} 40394737",
+        "roce_port_out_of_sequence_packets_total{device=\"mlx5_0\",port=\"1\"} 1187",
+        // 1,000 words of four bytes.
+        "roce_port_transmitted_bytes_total{device=\"mlx5_0\",port=\"1\"} 4000",
+        "roce_pfc_received_frames_total{netdev=\"ens1f0np0\",priority=\"3\"} 41210",
+        "roce_pfc_receive_paused_seconds_total{netdev=\"ens1f0np0\",priority=\"3\"} 12.034511",
+        "roce_collector_success{collector=\"host\"} 1",
+    ] {
+        assert!(
+            ran.stdout.lines().any(|found| found == line),
+            "{line}\n{}",
+            ran.stdout
+        );
+    }
+    // Priorities that the adapter does not count are absent, not 0.
+    assert!(!ran.stdout.contains("priority=\"4\""), "{}", ran.stdout);
+
+    let open = run(
+        folder.path(),
+        ["metrics", "once", "--read", "host", "--format", "openmetrics"],
+    );
+    assert!(open.stdout.ends_with("# EOF\n"));
+}
+
+#[test]
+fn a_textfile_is_replaced_whole_and_can_be_read_by_others() {
+    let folder = tempdir().unwrap();
+    host(&folder.path().join("host"), 1, 2, 3);
+    let path = folder.path().join("roce.prom");
+    fs::write(&path, "old").unwrap();
+    let ran = run(
+        folder.path(),
+        ["metrics", "once", "--read", "host", "--textfile", "roce.prom"],
+    );
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{}", ran.stderr);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with("# HELP ") && text.ends_with('\n'), "{text}");
+    let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode & 0o444, 0o444, "{mode:o}");
+    let names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names.len(), 2, "no temporary file is left: {names:?}");
+}
+
+#[test]
+fn a_host_without_devices_answers_without_rights() {
+    let folder = tempdir().unwrap();
+    let ran = run(folder.path(), ["metrics", "once"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("roce_build_info{version="), "{}", ran.stdout);
+}
