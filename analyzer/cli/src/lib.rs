@@ -319,16 +319,14 @@ fn man(name: Option<&str>, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
         let found = pages
             .iter()
             .find(|page| page.get_display_name() == Some(&format!("{PROGRAM}-{short}")));
-        command = match found {
-            Some(found) => (*found).clone(),
-            None => {
-                let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-                bail!(
-                    "there is no command '{name}'\nhint: the commands are {}",
-                    names.join(", ")
-                )
-            }
+        let Some(found) = found else {
+            let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+            bail!(
+                "there is no command '{name}'\nhint: the commands are {}",
+                names.join(", ")
+            )
         };
+        command = (*found).clone();
     }
     let mut out = Vec::new();
     clap_mangen::Man::new(command).render(&mut out)?;

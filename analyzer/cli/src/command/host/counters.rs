@@ -174,17 +174,15 @@ fn running(arguments: &Counters, readings: &mut Readings) -> anyhow::Result<Exit
             interval.as_millis()
         ));
     }
-    Ok(match status {
-        Some(status) => code_of(status),
-        None => {
-            if child.is_some() {
-                readings
-                    .notes
-                    .push("the command still runs: --duration ended before it".to_owned());
-            }
-            ExitCode::SUCCESS
-        }
-    })
+    if let Some(status) = status {
+        return Ok(code_of(status));
+    }
+    if child.is_some() {
+        readings
+            .notes
+            .push("the command still runs: --duration ended before it".to_owned());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The command, started; `None` when there is none.
