@@ -181,7 +181,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// What can be read before the end or an error.
+    /// Bytes that can be read before the end or an error.
     fn read(stored: &[u8]) -> (Vec<u8>, io::Result<usize>) {
         let mut data = Vec::new();
         let end = Gzip::new(stored).read_to_end(&mut data);

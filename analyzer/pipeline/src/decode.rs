@@ -11,7 +11,7 @@ use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
 
 use crate::feed::Work;
-use crate::neighbours::LinkAddressBook;
+use crate::link_addresses::LinkAddressBook;
 use crate::processes::Chosen;
 use crate::taps::{Stamps, Taps};
 
@@ -116,7 +116,7 @@ pub(crate) struct Decoder {
     /// Only frames of this time.
     range: Range<u64>,
     pub(crate) taps: Taps,
-    neighbours: LinkAddressBook,
+    link_addresses: LinkAddressBook,
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
     pub(crate) span: Option<Span>,
@@ -140,7 +140,7 @@ impl Decoder {
             chosen,
             range,
             taps,
-            neighbours: LinkAddressBook::default(),
+            link_addresses: LinkAddressBook::default(),
             totals: Totals::default(),
             span: None,
             told: None,
@@ -296,7 +296,7 @@ impl Decoder {
         let places = packets.room(frames.len());
         let mut used = 0;
         let all = taken == frames.len() as u64;
-        let mut learning = self.neighbours.learns(tap);
+        let mut learning = self.link_addresses.learns(tap);
         let data: &[u8] = work.run.batch.data();
         for frame in frames {
             let from = frame.offset as usize;
@@ -306,7 +306,7 @@ impl Decoder {
             if learning && in_range(&frame) {
                 let at = (tap, interface.link);
                 let learned = self
-                    .neighbours
+                    .link_addresses
                     .learn(at, frame, on_the_wire(frame, bytes), before + used);
                 batch.links.extend(learned);
             }
@@ -324,7 +324,7 @@ impl Decoder {
                     && self.keep(packet, bytes, before + used, &mut batch.management)
             } else {
                 let taken = self.unusual(interface, bytes, packet, before + used, (owner, batch));
-                learning = self.neighbours.learns(tap);
+                learning = self.link_addresses.learns(tap);
                 taken
             };
             used += usize::from(taken);
@@ -397,7 +397,7 @@ impl Decoder {
                 if counts {
                     self.taps.pause(packet.tap);
                 }
-                self.neighbours.begin(packet.tap);
+                self.link_addresses.begin(packet.tap);
                 let (time, tap) = (packet.time, packet.tap);
                 pauses.push(PauseFrame {
                     before: at,
