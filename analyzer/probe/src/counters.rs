@@ -12,7 +12,7 @@ use roce_model::{CounterUnit, HostChange, HostEvent, Nanos};
 
 use crate::ethtool::Ethtool;
 
-/// Where Linux shows its devices.
+/// Folder in which Linux shows its devices.
 const SYSFS: &str = "/sys";
 
 /// Files among the counters that are none: how long the kernel keeps the values of `hw_counters`, in ms.
@@ -24,7 +24,7 @@ const WORD_BYTES: u64 = 4;
 /// Statistics of interfaces that are of interest: parts of their names.
 const TELLING: [&str; 7] = ["pause", "pfc", "discard", "drop", "out_of_buffer", "ecn", "cnp"];
 
-/// Polls counters. What was there at the first poll is not told, only how it moves from then on.
+/// Polls counters. The first poll gives the base; only changes from there are reported.
 pub struct Counters {
     sysfs: PathBuf,
     interfaces: Vec<String>,
@@ -48,7 +48,7 @@ impl Counters {
         Self::below(Path::new(SYSFS), interfaces)
     }
 
-    /// The same, with the RDMA devices of another folder than /sys: for tests.
+    /// Counters of RDMA devices in another folder than /sys: for tests.
     pub fn below(sysfs: &Path, interfaces: &[String]) -> Self {
         Self {
             sysfs: sysfs.to_owned(),
@@ -222,7 +222,7 @@ mod tests {
     fn moved(counters: &mut Counters, at: u64) -> Vec<(String, u64, u64, CounterUnit)> {
         let mut events = Vec::new();
         counters.poll(Nanos(at), &mut events);
-        let told = events.into_iter().map(|event| {
+        let rows = events.into_iter().map(|event| {
             assert_eq!((event.time, event.device.as_deref()), (Nanos(at), Some("mlx5_0")));
             let HostChange::Counter {
                 name,
@@ -235,11 +235,11 @@ mod tests {
             };
             (name.to_string(), change, value, unit)
         });
-        told.collect()
+        rows.collect()
     }
 
     #[test]
-    fn what_moves_is_told_once() {
+    fn a_change_is_reported_once() {
         let folder = device();
         let mut counters = Counters::below(folder.path(), &[]);
         assert_eq!(moved(&mut counters, 1), [], "what was there before is no event");
