@@ -211,7 +211,7 @@ pub fn command_line() -> clap::Command {
 ///
 /// # Errors
 /// When the arguments are not understood, no capture can be read, or a sink fails.
-pub fn analyse_as_told<I>(arguments: I, sink: &mut dyn Sink) -> Result<ExitCode, SinkError>
+pub fn analyse_arguments<I>(arguments: I, sink: &mut dyn Sink) -> Result<ExitCode, SinkError>
 where
     I: IntoIterator<Item = std::ffi::OsString>,
 {

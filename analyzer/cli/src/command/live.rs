@@ -246,7 +246,7 @@ impl screen::Shown for Watched {
         }
         Standing {
             counted: Some(counted),
-            stopping: self.told.is_told(),
+            stopping: self.told.is_requested(),
             ..Standing::default()
         }
     }

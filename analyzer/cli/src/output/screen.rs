@@ -97,7 +97,7 @@ impl Stage {
         self.over.store(true, Ordering::Relaxed);
         let ended = self.gone.recv_timeout(LONGEST) == Err(RecvTimeoutError::Disconnected);
         if let Some(thread) = self.thread.take().filter(|_| ended) {
-            // A panic of it has been told.
+            // A panic of it has been requested.
             let _ = thread.join();
         }
         leave();
@@ -110,7 +110,7 @@ impl Drop for Stage {
     }
 }
 
-/// Whoever draws no more ends the run, which nobody could end by keys; also when it is by a panic.
+/// Ends the run when the screen ends, even by a panic: without a screen no key could end it.
 struct EndsTheRun<'a>(&'a dyn Shown);
 
 impl Drop for EndsTheRun<'_> {
@@ -119,12 +119,15 @@ impl Drop for EndsTheRun<'_> {
     }
 }
 
-/// Builds with debug assertions panic where they are told to, so that a test can see what that leaves of the terminal.
-fn panic_if_told(place: &str) {
-    let told = cfg!(debug_assertions)
+/// Panics where the environment requests it, in builds with debug assertions: a test verifies how the terminal is left.
+fn panic_if_requested(place: &str) {
+    let requested = cfg!(debug_assertions)
         .then(|| std::env::var_os("ROCE_ANALYZE_PANIC"))
         .flatten();
-    assert!(told.is_none_or(|told| told != place), "told to panic: {place}");
+    assert!(
+        requested.is_none_or(|requested| requested != place),
+        "a panic is requested: {place}"
+    );
 }
 
 /// Draws and reads keys until it is over.
@@ -138,7 +141,7 @@ fn show(screen: &Screen, run: &dyn Shown, mut tty: Tty, over: &AtomicBool) {
             // It was left, by a panic elsewhere, or because the process ends; or there is no terminal any more.
             Ok(false) | Err(_) => return,
         }
-        panic_if_told("screen");
+        panic_if_requested("screen");
         let mut patience = FRAME;
         loop {
             // When it fails the terminal is gone.
@@ -185,7 +188,7 @@ impl Sink for Stage {
     }
 
     fn progress(&mut self, progress: &Progress<'_>) -> Result<(), SinkError> {
-        panic_if_told("analysis");
+        panic_if_requested("analysis");
         self.screen.progress(progress)
     }
 

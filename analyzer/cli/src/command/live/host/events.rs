@@ -70,7 +70,7 @@ impl Events {
         // Frames that wait for events go on waiting when no more of them come.
         let (probed, mut settled) = (self.probe.is_some(), Nanos(0));
         loop {
-            let ends = told.is_told() || stop.is_told();
+            let ends = told.is_requested() || stop.is_requested();
             if !ends {
                 self.wait();
             }

@@ -83,7 +83,7 @@ impl Tap {
     pub(super) fn read(mut self, mut outlet: Outlet, stop: &Stop) {
         let mut end = None;
         loop {
-            if end.is_none() && stop.is_told() {
+            if end.is_none() && stop.is_requested() {
                 end = Some(time_of_day());
             }
             if end.is_none() {
