@@ -41,13 +41,16 @@ fn all_demos_are_listed() {
 fn every_demo_agrees_with_its_truth() {
     for name in DEMOS {
         let lesson = run(&root(), ["demo", name]).good().stdout;
-        assert!(lesson.contains("The analysis says what happened."), "{lesson}");
+        assert!(
+            lesson.contains("The analysis agrees with the simulation."),
+            "{lesson}"
+        );
         assert!(
             lesson.contains("✓ agrees") && !lesson.contains("differs\n"),
             "{lesson}"
         );
         assert!(
-            lesson.contains("What one sees") && lesson.contains("What to do"),
+            lesson.contains("What the packets show") && lesson.contains("What to do"),
             "{lesson}"
         );
     }

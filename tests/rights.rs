@@ -266,7 +266,7 @@ fn output_belongs_to_whom_the_run_goes_on_as() {
     // Nobody else can enter root's folder: it goes on as root, and says so.
     let (folder, code, said) = writes(&net, &[], 0o700, &[]);
     assert_eq!((code, owner(&folder)), (Some(0), (0, 0)));
-    assert!(said.contains("goes on as root, without capabilities"), "{said}");
+    assert!(said.contains("continues as root, without capabilities"), "{said}");
     // A user that was named and cannot write is refused before anything is captured, and nothing is left.
     let (folder, code, said) = writes(&net, &[], 0o700, &["--user", "1"]);
     assert_eq!(code, Some(2), "{said}");

@@ -104,7 +104,7 @@ impl<R: BufRead> Gzip<R> {
         self.input.consume(consumed);
         self.crc.update(buffer.get(..produced).unwrap_or_default());
         if consumed == 0 && produced == 0 && matches!(status, Ok(Status::Ok | Status::BufError)) {
-            return (0, Err(bad("the deflate stream does not go on".to_owned())));
+            return (0, Err(bad("the deflate stream makes no progress".to_owned())));
         }
         (produced, status.map_err(|error| bad(error.to_string())))
     }

@@ -62,7 +62,7 @@ pub enum Error {
     #[error(
         "{device}: an RDMA device, and this system's libpcap is built without RDMA support ({version})\nhint: build libpcap 1.9 or newer \
 with libibverbs' headers installed (Debian: libibverbs-dev; `./configure --enable-rdma`), and start with LD_LIBRARY_PATH \
-set to where it was installed; or capture from the port's network interface, which sees what the adapter does not take past the kernel"
+set to where it was installed; or capture from the port's network interface, whose captures have the packets that pass through the kernel"
     )]
     NoRdma {
         /// The device.

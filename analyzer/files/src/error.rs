@@ -18,7 +18,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file is there already, and must not be replaced.
-    #[error("{}: it is there already\nhint: give another name, or --overwrite", path.display())]
+    #[error("{}: already exists\nhint: give another name, or --overwrite", path.display())]
     Exists {
         /// The file.
         path: PathBuf,

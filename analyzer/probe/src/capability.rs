@@ -66,7 +66,7 @@ impl Missing {
 impl fmt::Display for Missing {
     /// Missing capabilities, their purposes, and the line that grants them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this process may not do all that is needed: missing ")?;
+        f.write_str("this process lacks capabilities: ")?;
         for (index, (name, what)) in self.names.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
             write!(f, "{separator}{name} ({what})")?;

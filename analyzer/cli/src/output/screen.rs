@@ -1,5 +1,5 @@
-//! The live screen on a terminal: a thread that draws it and reads keys, and the sink that feeds it. What it shows is left to
-//! `roce-report`, what keys work on to whoever opens it.
+//! The live screen on a terminal: a thread that draws it and reads keys, and the sink that feeds it.
+//! `roce-report` makes its contents, and the caller handles its commands.
 //!
 //! The thread holds the screen only while cells are filled. A terminal that takes long to write to holds up nothing else.
 
@@ -26,13 +26,13 @@ use keys::{Keys, Pressed};
 use tty::Tty;
 pub(crate) use tty::{hold, leave};
 
-/// How often it is drawn, at least.
+/// Longest time between two drawings.
 pub(crate) const FRAME: Duration = Duration::from_millis(100);
 
 /// So soon the rest of a key follows its first byte.
 const REST: Duration = Duration::from_millis(20);
 
-/// True if a screen can be opened and is wanted: it needs a terminal of which this process has the foreground.
+/// True if a screen can be opened and is wanted: it needs a terminal whose foreground process this is.
 pub(crate) fn is_wanted(no_tui: bool, format: Format) -> bool {
     let (keys, cells) = (std::io::stdin(), std::io::stdout());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
@@ -46,9 +46,9 @@ pub(crate) fn is_wanted(no_tui: bool, format: Format) -> bool {
 
 /// A run that is shown.
 pub(crate) trait Shown: Send + Sync {
-    /// How it stands.
+    /// State of the run for the head of the screen.
     fn standing(&self, screen: &Screen) -> Standing;
-    /// What a key asks of it.
+    /// Obeys a key's command.
     fn command(&self, command: Command);
     /// The whole run is on the screen: returns when that is to be left.
     fn linger(&self);
@@ -70,7 +70,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 impl Stage {
     /// Takes the terminal.
     pub(crate) fn open(screen: Screen, run: Arc<dyn Shown>) -> anyhow::Result<Self> {
-        let tty = Tty::enter().context("the terminal cannot show a screen\nhint: --no-tui gives lines")?;
+        let tty = Tty::enter().context("the terminal cannot show a screen\nhint: --no-tui prints lines")?;
         let over = Arc::new(AtomicBool::new(false));
         let (alive, gone) = bounded::<()>(0);
         let thread = std::thread::Builder::new().name("screen".to_owned()).spawn({
@@ -144,7 +144,7 @@ fn show(screen: &Screen, run: &dyn Shown, mut tty: Tty, over: &AtomicBool) {
         panic_if_requested("screen");
         let mut patience = FRAME;
         loop {
-            // When it fails the terminal is gone.
+            // An error means that the terminal is gone.
             let Ok(typed) = tty::read(patience) else { return };
             let keys = match typed.as_slice() {
                 [] => waiting.end(),
