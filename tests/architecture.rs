@@ -1,4 +1,5 @@
-//! Who may import whom: crates, and files within a crate. A new crate gets its line here, in the same commit as in ARCHITECTURE.md.
+//! Permitted imports between crates, and between files of a crate. A new crate gets its line here, in
+//! the same commit as in ARCHITECTURE.md.
 
 mod modules;
 mod prints;
@@ -145,7 +146,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "reader.rs",
         "to be split: the options of a reader are used where captures are opened",
     ),
-    ("roce-capture", "underway.rs", "as reader.rs"),
+    ("roce-capture", "open_capture.rs", "as reader.rs"),
     (
         "roce-capture",
         "write",
@@ -219,7 +220,7 @@ fn packages() -> BTreeMap<String, Package> {
         .collect()
 }
 
-/// What a package is built from; what only its tests use is not asked for.
+/// Packages that a package is built from; those that only its tests use are left out.
 fn imports(package: &Package) -> BTreeSet<&str> {
     let built = package
         .dependencies
@@ -305,7 +306,7 @@ fn folders_import_downwards() {
     }
 }
 
-/// Whether a file is the folder's, or in it; all are in one without a name.
+/// True if a file is the folder's, or in it; all are in a folder without a name.
 fn is_in(file: &str, folder: &str) -> bool {
     folder.is_empty()
         || file == folder
@@ -352,7 +353,7 @@ fn the_bottom_is_light() {
         abi.dependencies.iter().all(|needed| needed.optional),
         "kernel programs do without"
     );
-    // Rows and packets are plain: what writes them brings its own serialization.
+    // Rows and packets are plain: each writer has its own serialization.
     for name in ["roce-wire", "roce-model", "roce-verdict", "roce-flow"] {
         let imports = imports(&packages[name]);
         assert!(

@@ -10,7 +10,8 @@ use roce_model::Nanos;
 
 /// The top of the repository.
 pub(crate) fn root() -> PathBuf {
-    // As cargo says now: what was built for another checkout in the same target folder knows that one's path.
+    // Cargo's current value: a program that was built for another checkout in the same target folder
+    // knows that one's path.
     Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../..")
 }
 
@@ -43,7 +44,7 @@ impl Capture {
         frames(&root().join(&self.path))
     }
 
-    /// What tshark counted.
+    /// Counts by tshark.
     pub(crate) fn golden(&self) -> Golden {
         Golden::read(&root().join("tests/golden").join(format!("{}.txt", self.name)))
     }
@@ -107,14 +108,15 @@ pub(crate) fn frames(path: &Path) -> Vec<Record> {
     records
 }
 
-/// The counts of one golden file. Each must be asked for: [`Golden::all_asked`].
+/// The counts of one golden file. A test reads each of them: [`Golden::all_read`].
 #[derive(Debug)]
 pub(crate) struct Golden {
     counts: BTreeMap<String, u64>,
-    asked: RefCell<BTreeSet<String>>,
+    read: RefCell<BTreeSet<String>>,
 }
 
-/// What a golden file counts of one flow: its source, destination and QPN, as in `10.0.0.1>10.0.0.2>0x000011`.
+/// Counts of a golden file for one flow: its source, destination and QPN, as in
+/// `10.0.0.1>10.0.0.2>0x000011`.
 pub(crate) type ByFlow = BTreeMap<String, BTreeMap<String, u64>>;
 
 impl Golden {
@@ -130,14 +132,14 @@ impl Golden {
             .collect();
         Self {
             counts,
-            asked: RefCell::default(),
+            read: RefCell::default(),
         }
     }
 
     /// A count that every golden file has.
     #[track_caller]
     pub(crate) fn of(&self, key: &str) -> u64 {
-        self.asked.borrow_mut().insert(key.to_owned());
+        self.read.borrow_mut().insert(key.to_owned());
         *self
             .counts
             .get(key)
@@ -148,7 +150,7 @@ impl Golden {
     pub(crate) fn those(&self, prefix: &str) -> BTreeMap<String, u64> {
         let found = self.counts.iter().filter_map(|(key, value)| {
             let rest = key.strip_prefix(prefix)?;
-            self.asked.borrow_mut().insert(key.clone());
+            self.read.borrow_mut().insert(key.clone());
             Some((rest.to_owned(), *value))
         });
         found.collect()
@@ -169,9 +171,9 @@ impl Golden {
 
     /// Holds that nothing in the file was left uncompared.
     #[track_caller]
-    pub(crate) fn all_asked(&self) {
-        let asked = self.asked.borrow();
-        let left: Vec<_> = self.counts.keys().filter(|key| !asked.contains(*key)).collect();
+    pub(crate) fn all_read(&self) {
+        let read = self.read.borrow();
+        let left: Vec<_> = self.counts.keys().filter(|key| !read.contains(*key)).collect();
         assert!(left.is_empty(), "never compared: {left:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The command line: what it takes, what it says of what it does not, its exit codes, and the options that choose.
+//! The command line: accepted and refused arguments, messages, exit codes, and options that select.
 
 use std::fs;
 use std::io::pipe;
@@ -14,7 +14,7 @@ use crate::captures::{self, Capture, root};
 use crate::command::{Ran, command, document, flows, ran, run, run_with_input, sum, total};
 use crate::variants::pcap;
 
-/// A pipe of which nobody reads the other end.
+/// A pipe without a reader.
 pub(crate) fn closed_pipe() -> Stdio {
     let (_, write) = pipe().expect("a pipe");
     write.into()
@@ -36,7 +36,7 @@ pub(crate) fn refused(ran: &Ran) -> String {
     format!("exit {}\n{}", ran.code.unwrap(), ran.stderr)
 }
 
-/// The same in a folder of its own.
+/// A refusal in a folder of its own.
 #[track_caller]
 pub(crate) fn refusal(arguments: &[&str]) -> String {
     refused(&run(folder(b"").path(), arguments))
@@ -153,7 +153,7 @@ fn one_bad_input_does_not_stop_the_others() {
     );
 }
 
-/// Where record `number` of a classic pcap file begins: 24 bytes for the file, 16 for each record.
+/// Start of record `number` in a classic pcap file: 24 bytes for the file, 16 for each record.
 fn offset(capture: &Capture, number: usize) -> usize {
     24 + capture.frames()[..number]
         .iter()
@@ -196,7 +196,7 @@ fn a_corrupt_record_ends_its_file_and_keeps_what_was_before() {
             ran.stderr
         );
     }
-    // What was before is what it is in a whole file.
+    // Packets before the fault give the results of a whole file.
     let head = pcap(&capture.frames()[..100], Container::Pcap, ByteOrder::Little);
     fs::write(folder.path().join("head.pcap"), head).unwrap();
     let corrupt = run(folder.path(), ["bad.pcap", "--format", "json"]).json();
@@ -216,7 +216,7 @@ fn a_truncated_file_is_a_warning() {
     let ran = run(folder.path(), ["bad.pcap", "--format", "json"]);
     assert_eq!(ran.code, Some(0));
     let found = ran.json();
-    // 340 frames, of which the last is not whole.
+    // 340 frames, the last of which is incomplete.
     assert_eq!(total(&found, "frames"), 339);
     let input = &found["run"]["inputs"][0];
     assert_eq!(input["truncated"], true);
@@ -229,7 +229,7 @@ fn a_truncated_file_is_a_warning() {
         whole - 10
     );
     assert_eq!(input["warnings"], serde_json::json!([warning]));
-    // Who asks for JSON is told aside, too; the screen says it itself.
+    // With JSON the warning goes to standard error; the terminal's summary includes it.
     assert_eq!(ran.stderr, format!("warning: bad.pcap: {warning}\n"));
     let text = run(folder.path(), ["bad.pcap"]).good().stdout;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -315,7 +315,7 @@ fn help_version_completions_and_manual() {
 #[test]
 fn completions_are_scripts_that_their_shell_takes() {
     let script = run(&root(), ["completions", "bash"]).good().stdout;
-    // Where there is a bash, it reads the script without a word.
+    // If there is a bash, it reads the script without a message.
     if let Ok(output) = Command::new("bash").args(["-n", "-c", &script]).output() {
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     }
@@ -480,7 +480,7 @@ fn a_cap_on_flows_closes_them_early_and_says_so() {
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), rows.len(), "{name}: no key is used twice");
-        // What single packets show does not suffer.
+        // Results of single packets are not affected.
         for key in [
             "frames",
             "roce_packets",

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// What a run of the command left behind.
+/// Output of a run of the command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// Its exit code.

@@ -1,5 +1,5 @@
-//! `compare`: simulated runs with a known difference are told apart, those with only another seed are not; and captures and datasets
-//! compare alike.
+//! `compare`: simulated runs with a known difference differ, and those with only another seed do not.
+//! Captures and datasets compare alike.
 
 use std::path::Path;
 

@@ -67,7 +67,8 @@ fn a_tap_that_shows_every_packet_by_two_ways() {
 
 #[test]
 fn a_tap_that_shows_every_packet_twice() {
-    // CNPs are alike to the byte: where their sender does not count identifications, a copy cannot be told from the next.
+    // CNPs are equal to the byte: where their sender does not count identifications, a copy looks like
+    // the next CNP.
     for capture in captures::all()
         .into_iter()
         .filter(|capture| capture.golden().of("cnp") == 0)

@@ -55,7 +55,7 @@ pub(crate) fn written(dir: &Path, captures: &[&str], more: &[&str]) -> Value {
     ran(&mut command).good().json()
 }
 
-/// What names a row of `flows`.
+/// Identity of a row of `flows`.
 pub(crate) type Key = (String, u64, u64);
 
 fn key(row: &Value) -> Key {
@@ -133,7 +133,7 @@ fn tables_say_what_the_document_says() {
         findings(&name, &rows(&dir, "findings"), &document);
         inputs(&name, &rows(&dir, "run"), &document);
 
-        // The same run, the same document; and another run of the same but for its times.
+        // The same run gives the same document; another run differs in its times alone.
         let stored = fs::read_to_string(dir.join("run.json")).unwrap();
         let stored: Value = serde_json::from_str(&stored).unwrap();
         assert_eq!(stored, document, "{name}: run.json");
@@ -279,7 +279,8 @@ fn a_flow_is_the_sum_of_its_timeline_whatever_the_bin() {
     }
 }
 
-/// What comes after its bin was handed on makes a row of its own: the sums hold all the same.
+/// A packet that comes after its bin was emitted makes a row of its own: the sums are right all the
+/// same.
 #[test]
 fn a_flow_is_the_sum_of_its_timeline_also_out_of_order() {
     for capture in captures::all() {
@@ -340,8 +341,8 @@ fn places(what: &str, timeline: &[Value], flows: &[Value], width: u64) {
     }
 }
 
-/// Whether a row says anything but whose it is: packets, or what came of the flow in a bin of its silence (an answer, a
-/// notification, a pause). That nothing is under way any more is said by a 0.
+/// True if a row has anything but its keys: packets, or an event in a bin of the flow's silence (an
+/// answer, a notification, a pause). A 0 says that nothing is outstanding any more.
 fn is_active(row: &Value) -> bool {
     let whose = ["time", "flow_id", "tap", "epoch", "senders_to_destination"];
     row.as_object()
@@ -375,7 +376,7 @@ fn senders(what: &str, timeline: &[Value], flows: &[Value]) {
         let (_, destination) = ends[row["flow_id"].as_str().unwrap()];
         let all = sources.get(&place(row, destination)).map_or(0, BTreeSet::len) as u64;
         let at_once = row["senders_to_destination"].as_u64().unwrap();
-        // Who sends is one; of those that sent one after the other not all are at once.
+        // A sender counts as one; of senders one after the other not all are active at once.
         assert!((at_once > 0) == (all > 0), "{what}: {all} in {row}");
     }
 }
@@ -432,7 +433,7 @@ fn events_agree_with_the_counts() {
                 assert!(known.contains(id), "{name}: {event}");
             }
             let time: u64 = event["time"].as_str().unwrap().parse().unwrap();
-            // A bin's event stands at the bin's begin.
+            // A bin's event has the bin's start as its time.
             assert!(
                 (first / 1_000_000 * 1_000_000..=last).contains(&time),
                 "{name}: {event}"

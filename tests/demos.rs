@@ -40,12 +40,18 @@ fn all_demos_are_listed() {
 #[test]
 fn every_demo_agrees_with_its_truth() {
     for name in DEMOS {
-        let told = run(&root(), ["demo", name]).good().stdout;
-        assert!(told.contains("The analysis says what happened."), "{told}");
-        assert!(told.contains("✓ agrees") && !told.contains("differs\n"), "{told}");
+        let lesson = run(&root(), ["demo", name]).good().stdout;
         assert!(
-            told.contains("What one sees") && told.contains("What to do"),
-            "{told}"
+            lesson.contains("The analysis agrees with the simulation."),
+            "{lesson}"
+        );
+        assert!(
+            lesson.contains("✓ agrees") && !lesson.contains("differs\n"),
+            "{lesson}"
+        );
+        assert!(
+            lesson.contains("What the packets show") && lesson.contains("What to do"),
+            "{lesson}"
         );
     }
 }
@@ -55,10 +61,10 @@ fn every_demo_fits_its_screen() {
     for name in DEMOS {
         for width in ["60", "80", "160"] {
             let columns: usize = width.parse().unwrap();
-            let told = ran(command(&root()).env("COLUMNS", width).args(["demo", name]))
+            let lesson = ran(command(&root()).env("COLUMNS", width).args(["demo", name]))
                 .good()
                 .stdout;
-            for line in told.lines() {
+            for line in lesson.lines() {
                 // A display filter's word or a path can be longer than the narrowest screen.
                 assert!(line.chars().count() <= columns, "{name} at {width}: {line}");
             }
@@ -90,16 +96,16 @@ fn plain_terminals_get_plain_text() {
 #[test]
 fn kept_captures_can_be_analysed_again() {
     let folder = tempfile::tempdir().unwrap();
-    let told = run(folder.path(), ["demo", "lossy", "-o", "kept.pcapng"])
+    let lesson = run(folder.path(), ["demo", "lossy", "-o", "kept.pcapng"])
         .good()
         .stdout;
     assert!(
-        told.contains("$ roce-analyze kept.pcapng --bin 100us\n"),
-        "{told}"
+        lesson.contains("$ roce-analyze kept.pcapng --bin 100us\n"),
+        "{lesson}"
     );
     let again = document(folder.path(), ["kept.pcapng", "--bin", "100us"]);
     let naks = total(&again, "naks");
-    assert!(told.contains(&format!("{naks} NAKs")), "{told}");
+    assert!(lesson.contains(&format!("{naks} NAKs")), "{lesson}");
 
     let refused = run(folder.path(), ["demo", "lossy", "-o", "kept.pcapng"]);
     assert_eq!(refused.code, Some(2));

@@ -68,7 +68,7 @@ fn none(what: &str, wrong: &[String]) {
 /// Endings of sources: such a name in backticks is a file of the project.
 const SOURCES: [&str; 3] = ["rs", "py", "mjs"];
 
-/// Endings that make a file of the project out of what has a folder before it.
+/// Endings that make a name with a folder before it a file of the project.
 const FILES: [&str; 9] = ["rs", "py", "mjs", "js", "css", "sh", "md", "toml", "tsv"];
 
 /// The names at the top of the project.
@@ -80,7 +80,7 @@ fn top_names() -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether text in backticks names a file or folder of the project.
+/// True if text in backticks names a file or folder of the project.
 fn is_path(text: &str, top: &BTreeSet<String>) -> bool {
     let path = Regex::new(r"^[A-Za-z0-9_.][A-Za-z0-9_./*?-]*$").unwrap();
     if !path.is_match(text) {
@@ -99,7 +99,7 @@ fn is_path(text: &str, top: &BTreeSet<String>) -> bool {
     }
 }
 
-/// Whether a path exists below a folder; `*`, `?` and words in capitals (`NAME.toml`) are for any name.
+/// True if a path exists below a folder; `*`, `?` and words in capitals (`NAME.toml`) match any name.
 fn exists(folder: &Path, path: &str) -> bool {
     let Some((first, rest)) = path.trim_end_matches('/').split_once('/') else {
         return names(folder, path.trim_end_matches('/')).next().is_some();
@@ -269,7 +269,7 @@ fn sentences_are_short() {
 }
 
 /// Prints how long sentences are.
-#[expect(clippy::print_stdout, reason = "a measurement, for whoever asks for it")]
+#[expect(clippy::print_stdout, reason = "a measurement, printed on request")]
 fn spread(what: &str, mut words: Vec<usize>) {
     words.sort_unstable();
     let at = |share: usize| words.get(words.len() * share / 100).copied().unwrap_or(0);

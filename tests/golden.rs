@@ -36,7 +36,7 @@ fn every_count_is_that_of_tshark() {
             golden.those("cnp."),
             "{name}: CNPs by receiver"
         );
-        golden.all_asked();
+        golden.all_read();
     }
 }
 
@@ -93,7 +93,7 @@ fn frames(name: &str, golden: &Golden, found: &Value) {
     );
 }
 
-/// What single packets show.
+/// Results of single packets.
 fn packets(name: &str, golden: &Golden, found: &Value) {
     for key in [
         "roce_packets",
@@ -141,7 +141,7 @@ fn packets(name: &str, golden: &Golden, found: &Value) {
         .collect();
     assert_eq!(opcodes, golden.those("opcode."), "{name}: opcodes");
 
-    // The columns of `flows`, by the syndrome that they stand for (IBTA, 9.7.5.2.2).
+    // The columns of `flows`, by their syndromes (IBTA, 9.7.5.2.2).
     let columns = [
         ("0x60", "nak_sequence"),
         ("0x61", "nak_invalid_request"),
@@ -167,11 +167,12 @@ fn packets(name: &str, golden: &Golden, found: &Value) {
     );
 }
 
-/// What the PSNs of requests show.
+/// Results of the requests' PSNs.
 fn requests(name: &str, golden: &Golden, found: &Value) {
     let (resends, filled) = (golden.of("resends"), golden.of("filled"));
     assert_eq!(total(found, "missing"), golden.of("skipped"), "{name}: missing");
-    // Each packet behind the highest was sent again, late, delivered twice, or it is not known which.
+    // Each packet behind the highest PSN is a retransmission, late, a duplicate of the network, or
+    // unresolved.
     let others =
         total(found, "late") + sum(flows(found), "duplicates_network") + sum(flows(found), "unknown_packets");
     assert_eq!(
@@ -181,7 +182,7 @@ fn requests(name: &str, golden: &Golden, found: &Value) {
     );
     // Packets of one capture alone overtook each other: 47, by their IP identifications (`statistics.rs`).
     if name != "blackout_600ms" {
-        assert_eq!(others, 0, "{name}: not sent again");
+        assert_eq!(others, 0, "{name}: no retransmission");
     }
     // tshark's count is of packets that were captured before; those that fill holes have up to one path MTU each.
     let most = golden.of("resent_payload_bytes") + filled * 1024;
@@ -189,7 +190,7 @@ fn requests(name: &str, golden: &Golden, found: &Value) {
     let bytes = total(found, "retransmitted_bytes");
     assert!(
         (least..=most).contains(&bytes),
-        "{name}: {bytes} bytes sent again, expected {least} to {most}"
+        "{name}: {bytes} bytes retransmitted, expected {least} to {most}"
     );
     assert_eq!(
         golden.of("below_first"),
@@ -225,7 +226,7 @@ fn by_flow(found: &Value) -> ByFlow {
             ("naks", "naks"),
             ("rnr_naks", "rnr_naks"),
             ("skipped", "missing"),
-            // Those of one capture are not all sent again: see `requests`.
+            // Those of one capture are not all retransmissions: see `requests`.
             ("behind the highest", "retransmitted_packets"),
             ("behind the highest", "late"),
             ("behind the highest", "duplicates_network"),

@@ -113,7 +113,7 @@ fn killed_analyses_leave_no_damaged_file() {
         } else if !found.is_empty() {
             between += 1;
         }
-        // What was published counts as a dataset, also if its document is missing.
+        // A published dataset counts as one, even if its document is missing.
         let more: &[&str] = if found.is_empty() { &[] } else { &["--overwrite"] };
         written(&dir, &[&capture], more);
         nothing_else(&dir);

@@ -1,5 +1,5 @@
-//! What became of missing packets, and why senders fell back, in the captures that show it. Expected numbers are counted
-//! with tshark; where that takes some thought, it stands beside.
+//! Classes of missing packets, and causes of retransmissions, in the captures that show them. Expected
+//! numbers are counted with tshark; where that needs reasoning, a comment has it.
 
 use roce_capture::{Merge, Reader};
 use roce_flow::Options;
@@ -93,9 +93,9 @@ fn write_bw_loss() {
         (totals.retransmitted_packets, totals.wasted_bytes),
         (1_640 + 34, 1_640 * 1_024)
     );
-    // Twelve holes are named by NAKs; 24 PSNs are missing while the receiver waits for an earlier one, and come in the
-    // run that begins there. Of the two that are never resent, 11471129 is named by a NAK (at 488.067 ms), so the
-    // network lost it first, and the capture its resend; 11471137 was only acknowledged.
+    // NAKs name twelve holes. 24 PSNs are missing while the receiver waits for an earlier one, and come
+    // in the run that begins there. Two are never retransmitted. A NAK (at 488.067 ms) names 11471129,
+    // so the network lost it first, and the capture its retransmission; 11471137 was only acknowledged.
     assert_eq!(holes(&seen, "capture_lost"), [(11_471_137, 1)]);
     assert!(holes(&seen, "network_lost").contains(&(11_471_129, 1)));
     assert_eq!(
@@ -107,7 +107,8 @@ fn write_bw_loss() {
         (0, 0, 0)
     );
     assert_eq!((totals.runs_rnr, totals.runs_implied_nak), (0, 0));
-    // The 32 NAKs name 32 PSNs: as many losses. For each of the 7 timeouts a resend may have been lost besides.
+    // The 32 NAKs name 32 PSNs, which are 32 losses. For each of the 7 timeouts a retransmission may
+    // have been lost, too.
     assert!((32..=32 + 7).contains(&totals.network_lost));
 }
 
@@ -116,9 +117,9 @@ fn write_bw_loss() {
 fn why_the_sender_of_write_bw_loss_fell_back() {
     let (totals, _) = analyse("write_bw_loss");
     assert_eq!(totals.runs_unknown, 0);
-    // Three times, nothing was asked for and 65 ms passed: the timer of 67 ms (`-u 14`), in jiffies. Four of the 32 NAKs
-    // (for 11470604, 11470647, 11470667 and 11470793) are followed by nothing for 64.8, 67.0, 68.6 and 51.3 ms, by tshark's
-    // times, where no NAK before had waited for more than 6.2 ms: the timer again.
+    // Three times there was no NAK for 65 ms: the timer of 67 ms (`-u 14`), in jiffies. Four of the 32
+    // NAKs (for 11470604, 11470647, 11470667 and 11470793) are followed by nothing for 64.8, 67.0, 68.6
+    // and 51.3 ms, by tshark's times. No NAK before had waited for more than 6.2 ms: the timer again.
     assert_eq!((totals.runs_nak, totals.runs_timeout), (32 - 4, 3 + 4));
 }
 
@@ -151,8 +152,8 @@ fn why_the_sender_of_send_bw_ackloss_fell_back() {
 #[test]
 fn rnr() {
     let (totals, seen) = analyse("rnr");
-    // 21 + 24 = 45 packets. Both timers (0.64 ms) had run out; the sequence NAKs for the same PSNs came of the packets
-    // that were under way.
+    // 21 + 24 = 45 packets. Both timers (0.64 ms) had run out; packets on their way caused the sequence
+    // NAKs for the same PSNs.
     assert_eq!(runs(&seen), [(4_480_530, 21, "rnr"), (4_480_532, 24, "rnr")]);
     assert_eq!((totals.rnr_naks, totals.naks), (2, 2));
     assert_eq!(
@@ -215,8 +216,8 @@ fn nothing_is_said_of_what_is_clean() {
 fn times() {
     let (_, seen) = analyse("send_bw_ackloss");
     let flow = seen.flows.iter().find(|flow| flow.data_packets > 0).unwrap();
-    // 30 messages. The first ACK pairs the flow. Of 9294930-9294933 the last packet was first seen in a run; in
-    // 9294970-9294973 lies a gap, and its last packet was sent again.
+    // 30 messages. The first ACK pairs the flow. Of 9294930-9294933 the last packet was first seen in a
+    // run. In 9294970-9294973 there is a gap, and its last packet was retransmitted.
     assert_eq!((flow.ack_rtt_count, flow.message_time_count), (27, 27));
     let (_, seen) = analyse("atomic");
     let flow = seen.flows.iter().find(|flow| flow.atomics > 0).unwrap();

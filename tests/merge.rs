@@ -1,4 +1,4 @@
-//! Several captures in one run: different traffic adds up, the same traffic seen twice is not sent again.
+//! Several captures in one run: different traffic adds up, and traffic seen twice is no retransmission.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ fn at_any_tap(flow: &Value) -> Value {
     let mut flow = flow.clone();
     flow["tap"].take();
     flow["counted"].take();
-    // The other tap tells where this one stands.
+    // Only the other tap shows the vantage of this one.
     flow["vantage"].take();
     flow["ack_time_is"].take();
     flow

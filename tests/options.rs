@@ -156,13 +156,16 @@ fn findings_are_explained() {
         "[thresholds]\nincast_senders = 9\nepisode_quiet = \"2ms\"\n",
     )
     .unwrap();
-    let told = run(folder.path(), ["--explain", "incast", "--config", "rack.toml"])
+    let explained = run(folder.path(), ["--explain", "incast", "--config", "rack.toml"])
         .good()
         .stdout;
-    assert!(told.contains("incast_senders = 9 (the default is "), "{told}");
     assert!(
-        told.contains("episode_quiet = \"2ms\" (the default is "),
-        "{told}"
+        explained.contains("incast_senders = 9 (the default is "),
+        "{explained}"
+    );
+    assert!(
+        explained.contains("episode_quiet = \"2ms\" (the default is "),
+        "{explained}"
     );
     let options = &document(folder.path(), ["good.pcap", "--config", "rack.toml"])["run"]["options"];
     assert_eq!(options["threshold.incast_senders"], "9");
@@ -269,7 +272,7 @@ fn a_scenario_becomes_captures_and_their_truth() {
         (total(&found, "missing"), total(&found, "retransmitted_packets")),
         (0, 0)
     );
-    // The same again is the same, to the byte.
+    // The same simulation again gives the same bytes.
     let first = fs::read(folder.path().join("one.pcapng")).unwrap();
     run(
         folder.path(),
@@ -284,7 +287,7 @@ fn a_scenario_becomes_captures_and_their_truth() {
     )
     .good();
     assert_eq!(fs::read(folder.path().join("two.pcapng")).unwrap(), first);
-    // Without a capture the truth can stand alone, on standard output.
+    // Without a capture the truth can be written alone, to standard output.
     let alone = run(folder.path(), ["simulate", "one.toml", "--truth", "-"]).good();
     assert!(alone.json()["losses"].is_array());
 

@@ -11,8 +11,8 @@ use crate::captures::{self, Record};
 use crate::command::{document, lasting, total};
 use crate::variants::pcap;
 
-/// The records as a host writes them whose receive queues are emptied up to 900 us late: later ones stand before earlier ones.
-/// Those with one stamp keep their order.
+/// The records of a host whose receive queues are emptied up to 900 us late: later ones precede earlier
+/// ones. Those with one stamp keep their order.
 fn disordered(records: &[Record]) -> Vec<Record> {
     let mut records = records.to_vec();
     // A multiplicative hash of the stamp is the delay (Knuth, 2^64 over the golden ratio).
@@ -21,7 +21,7 @@ fn disordered(records: &[Record]) -> Vec<Record> {
     records
 }
 
-/// What the order of the records must not change.
+/// Results that do not depend on the order of the records.
 fn results(document: &Value) -> Value {
     let mut document = lasting(document.clone());
     document["run"].take();

@@ -14,7 +14,7 @@ use crate::variants::pcap;
 
 const MS: u64 = 1_000_000;
 
-/// What the sinks got: rows as bin, flow and pause; events as words; flows.
+/// Output to the sinks: rows as bin, flow and pause; events as words; flows.
 #[derive(Default, Debug, PartialEq)]
 struct Got {
     rows: Vec<(u64, FlowId, Option<u64>)>,
@@ -74,7 +74,7 @@ fn with(records: &[Record], others: &[Record], threads: u32) -> Got {
     got
 }
 
-/// A PFC frame (IEEE 802.1Q 36, 802.3 31B): one priority, so many quanta.
+/// A PFC frame (IEEE 802.1Q 36, 802.3 31B): one priority, with its quanta.
 fn pfc(time: u64, source: &[u8], priority: u8, quanta: u16) -> Record {
     let mut data = vec![0x01, 0x80, 0xc2, 0, 0, 0x01];
     data.extend(source);

@@ -30,13 +30,13 @@ const LITTLE_MEMORY: u64 = if cfg!(feature = "parquet") {
     40 << 20
 };
 
-/// How long the pressure lasts.
+/// Duration of the pressure.
 fn length() -> Duration {
     let seconds = std::env::var("ROCE_PRESSURE_SECONDS").ok();
     Duration::from_secs(seconds.and_then(|seconds| seconds.parse().ok()).unwrap_or(3))
 }
 
-/// Sends packets for so long; how many.
+/// Sends packets for this time, and returns their number.
 fn flood(net: &Net, length: Duration) -> u64 {
     let frames: Vec<Vec<u8>> = whole("write_bw_loss")
         .into_iter()
@@ -69,7 +69,7 @@ fn what_a_blocked_reader_costs_is_counted() {
     let Some(net) = Net::new() else { return };
     let folder = tempdir().unwrap();
     let file = folder.path().join("kept.pcapng");
-    // Lines into a pipe of one page, of which nothing is read.
+    // Lines into a pipe of one page, which nobody reads.
     let (mut ours, theirs) = pipe().unwrap();
     fcntl_setpipe_size(&theirs, 4096).unwrap();
     let arguments = [
@@ -185,7 +185,7 @@ fn with_little_memory_packets_are_lost_and_counted() {
     drop(group);
 }
 
-/// What a long run came to, for people.
+/// Results of a long run, for people.
 fn said(what: &str, sent: u64, document: &Value, peak: u64) {
     if std::env::var_os("ROCE_PRESSURE_SECONDS").is_some() {
         use std::io::Write;

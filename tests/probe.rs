@@ -87,7 +87,7 @@ fn the_classifier_hands_on_what_was_sent() {
     assert_eq!(total(&seen, "roce_packets"), sent);
     assert_eq!(seen["taps"][0]["interface"], "v1");
     assert_eq!(seen["taps"][0]["out_of_order"], 0);
-    // What the file says that they come from: ECN, payloads and answers are within the bytes of a record.
+    // Results of the file: ECN, payloads and answers are within the bytes of a record.
     let of_the_file = document(&root(), [&Capture::named("write_bw_loss").path]);
     let counts = |document: &Value| {
         let count = |flow: &Value| {
@@ -143,7 +143,7 @@ fn frames_that_lie_about_their_length_count_as_with_libpcap() {
     }
     let (by_kernel, by_libpcap) = (totals(&net, "tc", &frames), totals(&net, "pcap", &frames));
     assert_eq!(by_kernel["frames"], 200);
-    // What times alone decide differs from run to run.
+    // Results that depend on times differ from run to run.
     for count in [
         "frames",
         "roce_packets",
@@ -263,8 +263,8 @@ fn without_the_capabilities_it_says_how_to_give_them() {
     if geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
-    let told = refused(&ran(&mut command)).replace(text(folder.path()), "DIR");
-    assert_snapshot!("probe_without_capabilities", told);
+    let message = refused(&ran(&mut command)).replace(text(folder.path()), "DIR");
+    assert_snapshot!("probe_without_capabilities", message);
 }
 
 #[test]

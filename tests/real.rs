@@ -18,7 +18,7 @@ mod witnesses;
 
 use run::{ENDS, Key, Kind, Line, Run, all, folder, key};
 
-/// What a document says of one flow at one end: the sum over its epochs.
+/// Results of a document for one flow at one end: the sum over its epochs.
 struct Said<'a>(Vec<&'a Value>);
 
 impl<'a> Said<'a> {
@@ -49,10 +49,11 @@ impl<'a> Said<'a> {
     }
 }
 
-/// What is known to differ from the truth, one in a line: how the run was read, the run, the flow and the column.
+/// Known differences from the truth, one in a line: the kind of reading, the run, the flow and the
+/// column.
 const OPEN: &str = include_str!("real/open.txt");
 
-/// What differs from the truth: what it is, and what was said.
+/// Differences from the truth: the place, and the reported value.
 #[derive(Default)]
 struct Wrong(BTreeMap<String, String>);
 
@@ -71,7 +72,7 @@ impl Wrong {
         self.0.insert(what, said);
     }
 
-    /// Nothing differs but what is known to, of these runs read in this way.
+    /// These runs, read in this manner, have only known differences.
     #[track_caller]
     fn only_open(&self, reading: &str, runs: &[&Run]) {
         let of_runs = |line: &&str| {
@@ -104,7 +105,8 @@ impl Wrong {
     }
 }
 
-/// What the document says of the flows at one end, which it has alone or not. What one end alone cannot know has bounds.
+/// Compares the results for the flows at one end, which is read alone or not. Values that one end alone
+/// cannot know have bounds.
 fn tap(run: &Run, end: &str, is_alone: bool, found: &Value, wrong: &mut Wrong) {
     for truth in run.taps.iter().filter(|line| line.text("tap") == end) {
         let flow = key(truth);
@@ -136,9 +138,9 @@ fn tap(run: &Run, end: &str, is_alone: bool, found: &Value, wrong: &mut Wrong) {
 
 /// Requests of a flow that an end missed.
 ///
-/// The table counts each PSN once, when the highest rose beyond it. A resend that is lost or overtaken makes another gap, or none: both
-/// ways to count are right. A gap in a go-back-N run may be left open, since the receiver discards what comes there. But nothing is
-/// said that is not true.
+/// The table counts each PSN once, when the highest rose beyond it. A retransmission that is lost or
+/// overtaken makes another gap, or none: both counts are right. A gap in a go-back-N run may be left
+/// open, since the receiver discards packets there. But every class that is given must be true.
 fn holes(run: &Run, end: &str, truth: &Line, said: &Said<'_>, wrong: &mut Wrong) {
     let flow = key(truth);
     let what = |column: &str| format!("{} {end} {}>{}: {column}", run.name, flow.0, flow.2);
@@ -157,7 +159,7 @@ fn holes(run: &Run, end: &str, truth: &Line, said: &Said<'_>, wrong: &mut Wrong)
             truth.number("reordered").saturating_sub(open),
             overtaken,
         ),
-        // An original that comes behind its resend fills no gap. It is late all the same.
+        // An original that comes behind its retransmission fills no gap. It is late all the same.
         ("late", truth.number("late"), overtaken),
         // tcpdump dropped nothing.
         ("capture_lost", 0, 0),
@@ -192,8 +194,9 @@ fn responses(run: &Run, end: &str, truth: &Line, said: &Said<'_>, wrong: &mut Wr
 
 /// Packets of a flow that are lost behind an end.
 ///
-/// What the other end requests again is lost on the way to it, or late: one end alone cannot know which. Where nothing is late, each
-/// NAK is for another loss. With both ends in hand nothing is lost that arrived.
+/// PSNs that the other end requests again were lost on their way to it, or late: one end alone cannot
+/// know which. Where nothing is late, each NAK is for another loss. With both ends read, nothing is lost
+/// that arrived.
 fn lost_behind(run: &Run, end: &str, flow: &Key, said: &Said<'_>, is_alone: bool, wrong: &mut Wrong) {
     let way = run.way(flow);
     let (least, most) = if way.text("from") != end {
@@ -237,7 +240,7 @@ fn verdict(run: &Run, which: &str, found: &Value, wrong: &mut Wrong) {
     }
 }
 
-/// What the document of both ends says of the way between them, for the flows that carry data.
+/// Compares the results of both ends for the path between them, for the flows that carry data.
 fn ways(run: &Run, found: &Value, wrong: &mut Wrong) {
     let taps = found["taps"].as_array().unwrap();
     let number = |file: &str| taps.iter().find(|tap| tap["input"] == file).unwrap()["tap"].clone();

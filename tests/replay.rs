@@ -1,9 +1,9 @@
-//! Recordings of live runs, made here: what stands in them besides frames.
+//! Recordings of live runs, made here, with their blocks besides frames.
 
 use std::fs::File;
 use std::path::Path;
 
-use roce_analyze::analyse_as_told;
+use roce_analyze::analyse_arguments;
 use roce_capture::write::{ByteOrder, InterfaceOptions, PcapngWriter};
 use roce_model::{
     Address, Columns, CounterUnit, EventColumns, HostChange, HostEvent, Nanos, Process, Qpn, QueuePairChange,
@@ -77,7 +77,7 @@ fn said_by_a_host(dir: &Path) -> (u64, Nanos, Nanos) {
     said_of(dir, "ib_send_bw")
 }
 
-/// The same, of a process with this command.
+/// Events of a process with this command.
 pub(crate) fn said_of(dir: &Path, comm: &str) -> (u64, Nanos, Nanos) {
     std::fs::create_dir(dir).unwrap();
     // A SEND from 10.77.0.1 to 10.77.0.2: both queue pairs have the number 0x11.
@@ -157,7 +157,7 @@ fn what_a_host_said_is_replayed() {
     for threads in ["1", "3"] {
         let mut seen = OfTheHost::default();
         let arguments = [dir.to_str().unwrap(), "--format", "none", "--threads", threads];
-        analyse_as_told(arguments.map(Into::into), &mut seen).unwrap();
+        analyse_arguments(arguments.map(Into::into), &mut seen).unwrap();
         let row = |kind: &str, source: &str, time: Nanos, value, detail: &str| {
             let detail = format!("rxe0: {detail} (ib_send_bw 71)");
             (
@@ -196,7 +196,7 @@ fn processes_are_picked_out() {
     let folder = tempdir().unwrap();
     said_by_a_host(&folder.path().join("dir"));
     let replayed = document(folder.path(), ["dir"]);
-    // The host has told of one connection: both its directions belong to the process.
+    // The host has reported one connection: both its directions belong to the process.
     for chosen in [["--comm", "ib_send_bw"], ["--pid", "71"], ["--cgroup", "9"]] {
         let of_it = document(folder.path(), ["dir", chosen[0], chosen[1]]);
         assert_eq!(of_it["flows"], replayed["flows"], "{chosen:?}");
@@ -214,14 +214,14 @@ fn what_is_no_recording_is_refused() {
     std::fs::create_dir(&dir).unwrap();
     let path = dir.join("recording.pcapng.zst");
     let frames = Capture::named("rping").frames();
-    let told = |arguments: &[&str]| {
+    let refused_with = |arguments: &[&str]| {
         record(&path, &recorded(arguments), &frames, &[]);
         let ran = run(folder.path(), ["dir"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
         ran.stderr
     };
-    assert!(told(&["demo"]).contains("not the recording of a live run"));
-    assert!(told(&["live", "--from-the-future"]).contains("its command line is not understood"));
+    assert!(refused_with(&["demo"]).contains("not the recording of a live run"));
+    assert!(refused_with(&["live", "--from-the-future"]).contains("its command line is not understood"));
     std::fs::write(&path, Capture::named("rping").bytes()).unwrap();
     let ran = run(folder.path(), ["dir"]);
     assert!(ran.stderr.contains("not a recording of this version"), "{ran:?}");

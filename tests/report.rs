@@ -14,7 +14,7 @@ use tempfile::tempdir;
 use crate::captures::{Capture, root};
 use crate::command::{command, document, ran};
 
-/// When the runs say that they began, so that they give the same bytes: as in `cargo xtask reports`.
+/// Start time of the runs, so that they give the same bytes: as in `cargo xtask reports`.
 const BEGAN: &str = "1767225600";
 
 /// A page taken apart: what is the same in every page, and the inflated blocks of data.
@@ -97,7 +97,7 @@ fn the_numbers_are_those_of_the_document() {
     let arguments = ["captures/write_bw_loss.pcap", "--bin", "10ms"];
     let page = page(&root(), &arguments);
     let shown = page.json("document");
-    let told = document(&root(), arguments);
+    let other = document(&root(), arguments);
     for key in [
         "schema_version",
         "totals",
@@ -108,12 +108,12 @@ fn the_numbers_are_those_of_the_document() {
         "steps",
         "findings",
     ] {
-        assert_eq!(shown[key], told[key], "{key}");
+        assert_eq!(shown[key], other[key], "{key}");
     }
     assert_eq!(shown["run"]["started"], format!("{BEGAN}000000000"));
     assert_eq!(shown["run"]["elapsed_ns"], 0);
     let head = page.json("head");
-    assert_eq!(head["flows_seen"], told["flows"].as_array().unwrap().len());
+    assert_eq!(head["flows_seen"], other["flows"].as_array().unwrap().len());
     assert_eq!(head["width"], 10_000_000);
 }
 
@@ -283,16 +283,16 @@ fn several_hosts_are_one_page() {
 #[cfg(feature = "parquet")]
 fn what_is_no_dataset_has_no_page() {
     let folder = tempdir().unwrap();
-    let told = report(folder.path(), &["."]);
-    assert_eq!(told.code, Some(2));
+    let refused = report(folder.path(), &["."]);
+    assert_eq!(refused.code, Some(2));
     assert_eq!(
-        told.stderr,
+        refused.stderr,
         "error: .: holds no results\nhint: `roce-analyze CAPTURE -o DIR` writes them\n"
     );
     assert!(!folder.path().join("report.html").exists());
-    let told = report(folder.path(), &["a", "b"]);
+    let refused = report(folder.path(), &["a", "b"]);
     assert_eq!(
-        told.stderr,
+        refused.stderr,
         "error: several folders give one page, and its place is not given\nhint: -o FILE\n"
     );
 }

@@ -1,5 +1,5 @@
-//! What a run may still do once it captures or analyses: the table of `ARCHITECTURE.md`, compared with what the kernel says of each of
-//! its threads, and with attempts to do more.
+//! Rights of a run that captures or analyses: the table of `ARCHITECTURE.md`, compared with the kernel's
+//! status of each of its threads, and with attempts to do more.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +40,7 @@ fn table() -> Vec<(String, Vec<String>)> {
     rows
 }
 
-/// What the kernel says of a thread.
+/// The kernel's status of a thread.
 fn status(path: &Path) -> Option<BTreeMap<String, String>> {
     let text = fs::read_to_string(path).ok()?;
     let lines = text.lines().filter_map(|line| line.split_once(":\t"));
@@ -52,23 +52,23 @@ fn status(path: &Path) -> Option<BTreeMap<String, String>> {
 }
 
 /// True if a value of the status is the table's: a user for all four, a number without leading zeros, or what the tester has itself.
-fn is_as_told(name: &str, told: &str, found: &str) -> bool {
+fn is_expected(name: &str, expected: &str, found: &str) -> bool {
     let own = status(Path::new("/proc/self/status")).unwrap();
     let short = |value: &str| match value.trim_start_matches('0') {
         "" => "0".to_owned(),
         digits => digits.to_owned(),
     };
     // Before Linux 6.6 classifiers are filters, which are removed at the end (CAP_NET_ADMIN).
-    told.split(" or ").any(|told| match told {
+    expected.split(" or ").any(|expected| match expected {
         "own" => own[name] == found,
-        _ if name == "Uid" => found.split('\t').all(|uid| uid == told),
-        _ => short(found) == told,
+        _ if name == "Uid" => found.split('\t').all(|uid| uid == expected),
+        _ => short(found) == expected,
     })
 }
 
-/// Waits until all threads of the process are as told, and says what is not.
+/// Waits until all threads of the process have the expected status, and names those that differ.
 #[track_caller]
-fn becomes(pid: u32, told: &[String]) {
+fn becomes(pid: u32, expected: &[String]) {
     let begun = Instant::now();
     loop {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
@@ -77,10 +77,10 @@ fn becomes(pid: u32, told: &[String]) {
             let Some(status) = status(&task.unwrap().path().join("status")) else {
                 continue;
             };
-            for (name, told) in LINES.iter().zip(told) {
-                if !is_as_told(name, told, &status[*name]) {
+            for (name, expected) in LINES.iter().zip(expected) {
+                if !is_expected(name, expected, &status[*name]) {
                     others.push(format!(
-                        "{}: {name} {} is not {told}",
+                        "{}: {name} {} is not {expected}",
                         status["Name"], status[*name]
                     ));
                 }
@@ -97,7 +97,7 @@ fn becomes(pid: u32, told: &[String]) {
 #[test]
 fn each_mode_keeps_what_the_table_says_and_no_more() {
     let Some(net) = Net::new() else { return };
-    for (run, told) in table() {
+    for (run, expected) in table() {
         let folder = tempdir().unwrap();
         let arguments: Vec<&str> = run.split(' ').skip(1).collect();
         if arguments.first() != Some(&"live") {
@@ -113,7 +113,7 @@ fn each_mode_keeps_what_the_table_says_and_no_more() {
             skip(ended.stderr.lines().next().unwrap_or_default());
             continue;
         }
-        becomes(live.0.id(), &told);
+        becomes(live.0.id(), &expected);
         live.signal(Signal::INT);
         let ended = live.ended();
         assert_eq!(ended.code, Some(0), "{run}: {ended:?}");
@@ -122,7 +122,7 @@ fn each_mode_keeps_what_the_table_says_and_no_more() {
 
 #[test]
 fn an_analysis_can_start_nothing_either() {
-    for (run, told) in table() {
+    for (run, expected) in table() {
         let arguments: Vec<&str> = run.split(' ').skip(1).collect();
         if arguments.first() == Some(&"live") {
             continue;
@@ -133,12 +133,12 @@ fn an_analysis_can_start_nothing_either() {
             .iter()
             .map(|argument| if *argument == "CAPTURE" { "-" } else { argument });
         let child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
-        becomes(child.id(), &told);
+        becomes(child.id(), &expected);
         drop(Running(child));
     }
 }
 
-/// How attempts ended, by name, in the command's messages.
+/// Results of the attempts, by name, in the command's messages.
 fn attempts(stderr: &str) -> BTreeMap<String, String> {
     let said = stderr
         .lines()
@@ -179,7 +179,7 @@ fn attempts_to_do_more_are_refused() {
         assert_eq!(ends.len(), 18, "{ends:?}");
         assert!(ends.values().all(|end| end == "refused"), "{more:?}: {ends:?}");
     }
-    // What they are compared with: without the sandbox root can do most of it.
+    // Without the sandbox root can do most of it: the results to compare with.
     let ends = tried(&net, &["--no-sandbox"]);
     for name in ["read /etc/shadow", "write /etc", "start a program", "udp", "tcp"] {
         assert_eq!(ends[name], "possible", "{ends:?}");
@@ -235,7 +235,7 @@ fn writes(
     ];
     let variables = variables.iter().copied();
     let ran = ran(command.args(arguments).args(more).envs(variables));
-    // What was written depends on the features of the build.
+    // The files that were written depend on the features of the build.
     let lines = ran
         .stderr
         .split_inclusive('\n')
@@ -255,7 +255,7 @@ fn output_belongs_to_whom_the_run_goes_on_as() {
     let sudo = [("SUDO_UID", "1"), ("SUDO_GID", "2")];
     let (folder, code, said) = writes(&net, &sudo, 0o777, &[]);
     assert_eq!((code, said.as_str(), owner(&folder)), (Some(0), "", (1, 2)));
-    // What is said on the command line is stronger; users without a name are numbers.
+    // The command line takes precedence; users without a name are numbers.
     let (folder, code, said) = writes(&net, &sudo, 0o777, &["--user", "54321"]);
     assert_eq!(
         (code, said.as_str(), owner(&folder)),
@@ -266,7 +266,7 @@ fn output_belongs_to_whom_the_run_goes_on_as() {
     // Nobody else can enter root's folder: it goes on as root, and says so.
     let (folder, code, said) = writes(&net, &[], 0o700, &[]);
     assert_eq!((code, owner(&folder)), (Some(0), (0, 0)));
-    assert!(said.contains("goes on as root, without capabilities"), "{said}");
+    assert!(said.contains("continues as root, without capabilities"), "{said}");
     // A user that was named and cannot write is refused before anything is captured, and nothing is left.
     let (folder, code, said) = writes(&net, &[], 0o700, &["--user", "1"]);
     assert_eq!(code, Some(2), "{said}");

@@ -28,7 +28,7 @@ impl Tmux {
         Self::start_by(size, &[], variables, arguments)
     }
 
-    /// The same, by another program that becomes it.
+    /// Starts another program that becomes the command.
     fn start_by(
         size: (u16, u16),
         prefix: &[&str],
@@ -96,7 +96,7 @@ impl Tmux {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// The screen, once this holds for it.
+    /// The screen, once the condition is true for it.
     fn until(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
@@ -141,13 +141,13 @@ impl Tmux {
     }
 }
 
-/// Whether this process is the command, and runs.
+/// True if this process is the command, and runs.
 fn is_ours(process: Pid) -> bool {
     let program = fs::read_link(format!("/proc/{process}/exe"));
     program.is_ok_and(|program| program == Path::new(env!("CARGO_BIN_EXE_roce-analyze")))
 }
 
-/// Whether it ends within this time.
+/// True if it ends within this time.
 fn ends(process: Pid, within: Duration) -> bool {
     let begun = Instant::now();
     while is_ours(process) {
@@ -229,7 +229,7 @@ fn a_replay_is_looked_at() {
     assert!(printed.contains(first.trim_end()), "{first} is not in\n{printed}");
 }
 
-/// A replay that stands still until it is told otherwise.
+/// A replay that stands still until a key moves it.
 fn standing_still(variables: &[(&str, &str)]) -> Option<Tmux> {
     let capture = path(&marked());
     Tmux::start((80, 24), variables, &["replay", &capture, "--speed", "0.000001x"])
@@ -321,7 +321,7 @@ fn a_run_that_is_stopped_gives_the_terminal_to_the_shell() {
     };
     tmux.shows("0.000001x");
     tmux.keys(&["C-z"]);
-    // What was typed meanwhile may be lost with the change of the terminal's settings.
+    // Keys that were typed meanwhile may be lost with the change of the terminal's settings.
     tmux.until("the help", |screen| {
         if !screen.contains("replay twice as fast") {
             tmux.keys(&["?"]);
@@ -339,7 +339,7 @@ fn a_run_that_is_stopped_gives_the_terminal_to_the_shell() {
 #[test]
 fn a_terminal_that_is_gone_ends_the_run() {
     let capture = path(&marked());
-    // One that stands still, and one whose end is looked at.
+    // A replay that stands still, and one that has ended.
     for (speed, shown) in [("0.000001x", "0.000001x"), ("max", "ended")] {
         let Some(tmux) = Tmux::start((80, 24), &[], &["replay", &capture, "--speed", speed]) else {
             return;
@@ -425,7 +425,10 @@ fn a_panic_leaves_the_terminal_sane() {
             return;
         };
         let (ended, screen) = tmux.ended();
-        assert!(screen.contains(&format!("told to panic: {place}")), "{screen}");
+        assert!(
+            screen.contains(&format!("a panic is requested: {place}")),
+            "{screen}"
+        );
         assert_eq!(ended, code, "{screen}");
     }
 }

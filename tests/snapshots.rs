@@ -1,4 +1,4 @@
-//! What people see, on terminals of several kinds, and the JSON document: snapshots to be looked at.
+//! Output for people, on terminals of several kinds, and the JSON document, as snapshots.
 
 use insta::assert_snapshot;
 
@@ -29,7 +29,7 @@ const ASCII: Screen = Screen {
 const COLOR: Screen = Screen { color: true, ..PLAIN };
 const WIDE_COLOR: Screen = Screen { color: true, ..WIDE };
 
-/// What the command shows on such a screen. No line is longer than the screen is wide.
+/// Output of the command on this screen. No line is longer than the screen is wide.
 fn shown(screen: Screen, arguments: &[&str]) -> String {
     let mut command = command(&root());
     command.args(arguments).env("COLUMNS", screen.width);

@@ -25,7 +25,7 @@ fn table() -> Vec<Line> {
         .collect()
 }
 
-/// Compares what the command says of a file with its line.
+/// Compares the results for a file with its line.
 fn compare(path: &Path, line: &Line) {
     let name = path.display();
     let found = document(&root(), [path]);
@@ -49,7 +49,7 @@ fn compare(path: &Path, line: &Line) {
         assert_eq!((missing, again), (0, 0), "{name}");
     } else {
         assert_eq!(missing, counted("skipped"), "{name}: skipped");
-        // What fills a gap was sent again, or is late.
+        // A packet that fills a gap is a retransmission, or late.
         assert_eq!(again, counted("resends") + counted("filled"), "{name}: resends");
     }
     let opcodes: Vec<String> = found["totals"]["opcodes"]
@@ -76,12 +76,12 @@ fn recorded_captures_keep_their_counts() {
     }
 }
 
-/// What one flow's requests have shown so far.
+/// State of one flow's requests up to the current packet.
 #[derive(Default)]
 struct Requests {
     /// The PSN behind the highest.
     expected: Option<u32>,
-    /// PSNs that were jumped over, each with the IP identification of what did.
+    /// PSNs that were jumped over, each with the IP identification of the packet that jumped.
     open: BTreeMap<u32, u16>,
     /// Those that were filled by a packet that had been sent before.
     late: u64,
@@ -99,7 +99,8 @@ impl Requests {
             }
             self.expected = Some((psn + span) % PSNS);
         } else if let Some(jumped) = self.open.remove(&psn) {
-            // Linux counts identifications up for each pair of addresses: a resend has a higher one than what jumped over it.
+            // Linux counts identifications for each pair of addresses: a retransmission has a higher one
+            // than the packet that jumped over it.
             let is_older = jumped.wrapping_sub(identification) < 1 << 15;
             self.late += u64::from(is_older);
         }

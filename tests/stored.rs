@@ -1,11 +1,12 @@
-//! A dataset read back into a sink: what comes is what the run gave, and what is no dataset of this version is told.
+//! A dataset read back into a sink gives the rows of the run, and anything else than a dataset of this
+//! version is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use roce_analyze::analyse_as_told;
+use roce_analyze::analyse_arguments;
 use roce_model::{
     Columns, Data, EventColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError,
     TimelineColumns, Values,
@@ -27,7 +28,7 @@ struct Seen {
     timeline: Texts,
     events: Texts,
     flows: Vec<FlowRow>,
-    /// As text: what is not finite is like nothing, not even itself.
+    /// The summary as text: a value that is not finite is not even equal to itself.
     summary: String,
 }
 
@@ -88,16 +89,16 @@ impl Sink for Seen {
 /// Runs over captures with `-o dir`; what the run gave its sinks.
 fn written(dir: &Path, arguments: &[&str]) -> Seen {
     let mut seen = Seen::default();
-    let mut told: Vec<OsString> = arguments
+    let mut arguments: Vec<OsString> = arguments
         .iter()
         .map(|argument| match argument.strip_prefix("captures/") {
             Some(_) => root().join(argument).into(),
             None => argument.into(),
         })
         .collect();
-    told.extend(["--format", "none", "-o"].map(OsString::from));
-    told.push(dir.into());
-    analyse_as_told(told, &mut seen).unwrap();
+    arguments.extend(["--format", "none", "-o"].map(OsString::from));
+    arguments.push(dir.into());
+    analyse_arguments(arguments, &mut seen).unwrap();
     seen
 }
 

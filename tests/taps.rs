@@ -1,4 +1,4 @@
-//! The same traffic at several taps: clocks brought together, packets matched, marks found between the taps.
+//! The same traffic at several taps: aligned clocks, matched packets, marks found between the taps.
 //!
 //! The twins are one run of `ib_send_bw` captured on both ends of a bottleneck, by one clock: 290 packets of data in one
 //! direction at each end... what is shifted here is known to the nanosecond.
@@ -193,7 +193,7 @@ fn one_of_the_taps_counts() {
 
 #[test]
 fn different_traffic_is_not_touched() {
-    // The same two hosts, the same queue pair numbers, other runs.
+    // Other runs of these two hosts, with these queue pair numbers.
     let paths = ["clean_write_bw", "write_bw_loss", "rnr"].map(|name| Capture::named(name).path);
     let all = document(&root(), &paths);
     assert_eq!(all["hops"].as_array().unwrap().len(), 0);
@@ -216,7 +216,8 @@ fn two_days_are_two_runs() {
         "wednesday.pcap",
         &shifted(&records, 2 * 86_400_000_000_000, 0),
     );
-    // The same numbers an hour later, at another pace: every packet up to 4 ms off, answers with their questions.
+    // These packets an hour later, at another pace: every packet is up to 4 ms off, and answers stay
+    // with their questions.
     let mut later = shifted(&records, 3_600_000_000_000, 0);
     for (number, record) in (0..).zip(&mut later) {
         record.time.0 += number / 8 * 997 % 4_000 * 1_000;
@@ -233,12 +234,12 @@ fn two_days_are_two_runs() {
         for key in ["first_time", "last_time", "roce_packets"] {
             assert_eq!(tap(&found, other)[key], tap(&alone, other)[key], "{other}: {key}");
         }
-        let told = if other == "later.pcap" {
+        let warning = if other == "later.pcap" {
             "no difference of two clocks fits their times"
         } else {
             "nothing in common, no address or more than an hour between them: monday.pcap; wednesday.pcap"
         };
-        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+        assert!(ran.stderr.contains(warning), "{}", ran.stderr);
         assert_eq!(ran.stderr.matches("warning: ").count(), 1, "{}", ran.stderr);
     }
 }
@@ -366,8 +367,9 @@ fn psn(record: &Record) -> u32 {
     u32::from_be_bytes([0, record.data[51], record.data[52], record.data[53]])
 }
 
-/// The sender's side of a receiver's capture: everything 20 us earlier or later, and what the receiver missed stands
-/// where it was sent, made from its resend or from the packet before it. With how many of each.
+/// The sender's side of a receiver's capture: everything is 20 us earlier or later. A packet that the
+/// receiver missed is where it was sent, made from its retransmission or from the packet before it.
+/// Returns the number of each.
 fn sender_side(receiver: &[Record]) -> (Vec<Record>, [u64; 2]) {
     let mut records = Vec::new();
     let mut made = [0, 0];
@@ -414,9 +416,10 @@ fn what_was_lost_between_two_taps() {
     let both = document(folder.path(), ["receiver.pcap", "sender.pcap"]);
     let hop = data_hop(&both);
     assert_eq!(hop["from_tap"], tap(&both, "sender.pcap")["tap"]);
-    // The receiver's side misses packets itself (those that were never sent again): of each run of packets sent again the first one
-    // counts, as it does at that tap alone. What was never sent again is known of each packet. The sender's side was made from
-    // gaps alone, so that it has no retransmission that was lost again.
+    // The receiver's side misses packets itself (those that were never retransmitted). Of each run of
+    // retransmissions the first one counts, as at that tap alone. Every packet without a retransmission
+    // is known. The sender's side was made from gaps alone, so none of its retransmissions was lost
+    // again.
     let lost_once = total(&alone, "network_lost") - total(&alone, "network_lost_again");
     assert_eq!(hop["lost"], lost_once);
     assert_eq!(hop["not_captured"], never);

@@ -45,7 +45,7 @@ fn on_a_terminal(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (code, String::from_utf8(written).unwrap())
 }
 
-/// What is left without the colours of our own (ECMA-48 8.3.117, SGR) and the ends of lines.
+/// Text without our own colours (ECMA-48 8.3.117, SGR) and the ends of lines.
 fn without_style(text: &str) -> String {
     let mut rest = text;
     let mut plain = String::new();

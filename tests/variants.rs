@@ -1,5 +1,5 @@
-//! The same frames in another file say the same: formats, compressions, byte orders, rotation, standard input,
-//! threads; and what survives when frames are cut.
+//! The same frames in another file give the same results: formats, compressions, byte orders, rotation,
+//! standard input, threads; and the results that survive when frames are cut.
 
 use std::fs;
 use std::io::Write;
@@ -325,7 +325,8 @@ fn behind(records: &[Record], change: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Record> 
     records.iter().map(changed).collect()
 }
 
-/// What is not plain Ethernet and IPv4 shows whose it is only when it is decoded: it still counts once.
+/// Frames of other links than Ethernet, or other headers than IPv4, show their flow only after decoding:
+/// each still counts once.
 #[test]
 fn threads_agree_behind_every_link_header() {
     let folder = tempdir().unwrap();
@@ -503,8 +504,8 @@ fn a_path_that_is_a_pipe() {
     assert_eq!(piped["run"]["inputs"][0]["bytes"], Value::Null);
 }
 
-/// As a capture on several CPUs can be: every tenth frame is written three places too late. With how many that then
-/// come after a later one.
+/// A capture on several CPUs: every tenth frame is written three places too late. Returns the records
+/// and the number of those that come after a later one.
 pub(crate) fn mixed(capture: &Capture) -> (Vec<Record>, u64) {
     let mut records = capture.frames();
     let mut moved = 0;

@@ -1,4 +1,4 @@
-//! What the connection manager tells its users: a tracepoint of rdma_cm.
+//! Events that the connection manager sends its users: a tracepoint of rdma_cm.
 
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
@@ -20,7 +20,7 @@ fn tell(private: u64, event: u64) -> Option<()> {
     send(HostKind::Connection, |record: &mut ConnectionRecord| {
         record.event = field!(Kernel, event, cm_event).unwrap_or(0);
         record.status = field!(Kernel, event, cm_status).unwrap_or(0);
-        // A queue pair that the kernel made for the identifier, or the number that a process told it.
+        // A queue pair that the kernel made for the identifier, or the number that a process gave it.
         let queue_pair: u64 = field!(Kernel, id, cm_qp).unwrap_or(0);
         let told: u32 = field!(Kernel, private, cm_qp_number).unwrap_or(0);
         record.qpn = match queue_pair {

@@ -12,7 +12,7 @@ use roce_abi::{HostKind, ModifyRecord, QueuePairRecord, mask};
 use crate::event::send;
 use crate::kernel::{Kernel, Memory, address, field};
 
-/// A command to the firmware that has begun.
+/// A command to the firmware that has started.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Command {

@@ -1,4 +1,4 @@
-//! Host events on their way to the probe.
+//! Sends host events to the probe.
 
 use core::ptr;
 
@@ -23,7 +23,7 @@ const MAX_CLAIMS: u64 = 1024;
 /// The bits of a time in ns that are left out of a period: about a second.
 const PERIOD: u64 = 30;
 
-/// What a process claimed in a period.
+/// Claims of a process in a period.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Claims {
@@ -35,8 +35,8 @@ struct Claims {
 #[map]
 static CLAIMS: LruHashMap<u32, Claims> = LruHashMap::with_max_entries(4096, 0);
 
-/// As [`send_if_calm`], for what a process says of itself: any user can call a library's functions with anything. A process that says more
-/// than [`MAX_CLAIMS`] in a period is not heard; that is counted.
+/// As [`send_if_calm`], for the claims of a process about itself, because any user can call a library's
+/// functions with anything. Claims beyond [`MAX_CLAIMS`] in a period are dropped and counted.
 #[inline(always)]
 pub(crate) fn send_claim<T: 'static>(kind: HostKind, fill: impl FnOnce(&mut T)) -> Option<()> {
     if !may_claim() || EVENTS.query(u64::from(BPF_RB_AVAIL_DATA)) > u64::from(ROOM / 2) {
@@ -64,7 +64,7 @@ fn may_claim() -> bool {
     claims.count <= MAX_CLAIMS
 }
 
-/// As [`send`], but leaves half of the room to others: for what can come in floods.
+/// As [`send`], but leaves half of the room to other records: for events that can come in floods.
 #[inline(always)]
 pub(crate) fn send_if_calm<T: 'static>(kind: HostKind, fill: impl FnOnce(&mut T)) -> Option<()> {
     if EVENTS.query(u64::from(BPF_RB_AVAIL_DATA)) > u64::from(ROOM / 2) {

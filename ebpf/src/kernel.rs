@@ -10,11 +10,12 @@ use roce_abi::{ABSENT, HostKind, Layout};
 
 use crate::event;
 
-/// Where the fields stand in the kernel, set before loading.
+/// Offsets of the fields in the kernel, set before loading.
 #[unsafe(no_mangle)]
 static LAYOUT: Layout = Layout::UNKNOWN;
 
-/// Where they stand in libibverbs, whose structures are part of its ABI (infiniband/verbs.h); set before loading.
+/// Offsets of the fields in libibverbs, whose structures are part of its ABI (infiniband/verbs.h); set
+/// before loading.
 #[unsafe(no_mangle)]
 static USER_LAYOUT: Layout = Layout::UNKNOWN;
 
@@ -28,7 +29,7 @@ pub(crate) trait Memory {
     fn read_text(address: u64, to: &mut [u8]);
     /// The device of a queue pair.
     fn device(queue_pair: u64) -> Option<u64>;
-    /// Sends a record of what is read there.
+    /// Sends a record of the fields read from this memory.
     fn send<T: 'static>(kind: HostKind, fill: impl FnOnce(&mut T)) -> Option<()>;
 }
 

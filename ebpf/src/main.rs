@@ -1,7 +1,8 @@
 //! The kernel programs: a classifier that counts RoCE packets, and probes that tell what happens to queue pairs.
 //!
-//! `cargo xtask build-ebpf` builds them; the object is committed, so that nobody else needs the toolchain. What they
-//! exchange with the user's side stands in `roce-abi`; what a packet says is decoded by `roce-wire`, the same code as there.
+//! `cargo xtask build-ebpf` builds them; the object is committed, so that nobody else needs the
+//! toolchain. `roce-abi` has the records that they exchange with the user's side. `roce-wire` decodes
+//! packets here as there.
 
 #![no_std]
 #![no_main]

@@ -1,7 +1,7 @@
 //! The life of queue pairs: made, changed, destroyed.
 //!
-//! Two ways lead here: the kernel's own functions, which all of the verbs pass, and (where kprobes are off) the functions of
-//! libibverbs. The programs are the same but for whose memory they read.
+//! Two sources report them: the kernel's own functions, which all of the verbs pass, and (where kprobes
+//! are off) the functions of libibverbs. The programs differ only in whose memory they read.
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
@@ -13,10 +13,10 @@ use roce_abi::{HostKind, ModifyRecord, QueuePairRecord};
 
 use crate::kernel::{Kernel, Memory, User, address, field};
 
-/// The last values of a pointer that stand for an error: `MAX_ERRNO` of Linux include/linux/err.h.
+/// Number of the last pointer values that are errors: `MAX_ERRNO` of Linux include/linux/err.h.
 const ERRORS: u64 = 4095;
 
-/// A change that has begun: what it was called with.
+/// Arguments of a change that has started.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Pending {
@@ -25,7 +25,8 @@ struct Pending {
     mask: u64,
 }
 
-/// By thread: a thread is in one call at a time. What never returned gives way.
+/// By thread: a thread is in one call at a time. The oldest entry is evicted, for calls that never
+/// return.
 #[map]
 static CHANGES: LruHashMap<u64, Pending> = LruHashMap::with_max_entries(4096, 0);
 
@@ -78,7 +79,7 @@ fn created<M: Memory>(ctx: &RetProbeContext) -> u32 {
     tell::<M>(ctx, HostKind::Created, queue_pair)
 }
 
-/// Sends what there is to say of the queue pair at an address.
+/// Sends the record of the queue pair at an address.
 #[inline(always)]
 pub(crate) fn tell<M: Memory>(ctx: &impl EbpfContext, kind: HostKind, queue_pair: u64) -> u32 {
     if queue_pair == 0 {

@@ -1,4 +1,5 @@
-//! The classifier: counts every RoCE packet that passes an interface, and sends those that it was asked for.
+//! The classifier: counts every RoCE packet that passes an interface, and sends the packets that its
+//! mode selects.
 
 use core::ptr;
 
@@ -14,7 +15,8 @@ use roce_abi::{
 use roce_wire::network::udp;
 use roce_wire::{AethKind, Ecn, Extended, LinkType, Qpn, Roce, fast};
 
-/// How much of a packet the decoder sees: all headers of any opcode behind two tags and an IPv6 header.
+/// Limit of a packet's bytes that the decoder sees: all headers of any opcode behind two tags and an
+/// IPv6 header.
 const SEEN: usize = 128;
 /// Room for it. An extended header is looked for at a place of at most 255 behind the longest stack, as far as the
 /// verifier knows: it must lie within.
@@ -40,7 +42,7 @@ static PACKETS: RingBuf = RingBuf::with_byte_size(1 << 24, 0);
 #[map]
 static LOSSES: PerCpuArray<Losses> = PerCpuArray::with_max_entries(1, 0);
 
-/// What is too large for the stack.
+/// Buffers that are too large for the stack.
 struct Scratch {
     frame: [u8; ROOM],
     roce: Roce,
@@ -70,12 +72,12 @@ pub fn roce_egress(ctx: TcContext) -> i32 {
 
 /// This CPU's losses, to be counted.
 pub(crate) fn losses() -> Option<&'static mut Losses> {
-    // SAFETY: the pointer is to this CPU's value, and no program is interrupted by another that counts the same field
-    // but for host events, where the worst is one that is not counted.
+    // SAFETY: the pointer is to this CPU's value. Only host events can interrupt a program that counts
+    // the same field; the worst result is one event that is not counted.
     LOSSES.get_ptr_mut(0).map(|losses| unsafe { &mut *losses })
 }
 
-/// What a first look says of a packet.
+/// Result of a first look at a packet.
 #[derive(PartialEq)]
 enum Suspect {
     No,
@@ -142,7 +144,7 @@ fn suspect(ctx: &TcContext) -> Suspect {
         0x0800 if half(start, 22) & 0xff != 17 => Suspect::No,
         0x0800 if half(start, 14) >> 8 != 0x45 => Suspect::Maybe,
         0x0800 if half(start, 36) == udp::ROCE_V2 => Suspect::Yes,
-        // The next header of IPv6 stands at 20, the port behind it at 56.
+        // In IPv6, the next header is at 20, and the port behind it at 56.
         0x86dd if half(start, 20) >> 8 != 17 => Suspect::No,
         0x86dd if start + 58 > end => Suspect::Maybe,
         0x86dd if half(start, 56) == udp::ROCE_V2 => Suspect::Yes,
@@ -170,7 +172,7 @@ fn load<const N: usize>(ctx: &TcContext, to: *mut u8, length: u32) -> Option<u32
     (result == 0).then_some(bytes)
 }
 
-/// What a packet tells of congestion and loss.
+/// Reason to send a packet: its signs of congestion and loss.
 #[inline(always)]
 fn reason(roce: &Roce) -> u16 {
     let mut reason = 0;
@@ -229,7 +231,8 @@ fn count(ctx: &TcContext, direction: Direction, roce: &Roce, reason: u16, fresh:
     Some(())
 }
 
-/// The low bits of `index`, in a way that the compiler cannot leave out because it knows better: the verifier does not.
+/// The low bits of `index`. The compiler cannot optimise the mask away, although it knows the range: the
+/// verifier does not.
 #[inline(always)]
 fn masked<const N: usize>(index: u8) -> usize {
     // SAFETY: a read of a local variable.

@@ -1,4 +1,4 @@
-//! Which files of a crate import which: read from the sources, without a compiler.
+//! Imports between the files of a crate, read from the sources, without a compiler.
 //!
 //! An import is a path through `crate::`, `super::` or `self::`, or through a module that the file has or imports. It leads to the file in
 //! which the name is defined: re-exports are followed. Tests are left out. Only paths are read; a method of a type that was never named is
@@ -81,13 +81,13 @@ struct Node {
     file: usize,
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
-    /// What `use` gives a name, with its path.
+    /// Names that `use` introduces, with their paths.
     uses: BTreeMap<String, Names>,
-    /// Modules of which `use` takes everything.
+    /// Modules from which `use` takes everything.
     globs: Vec<Names>,
-    /// Paths that stand elsewhere, or in a `use`.
+    /// Paths elsewhere than in a `use`, or inside of one.
     paths: Vec<Names>,
-    /// What is defined here.
+    /// Names defined here.
     defined: BTreeSet<String>,
 }
 
@@ -95,11 +95,11 @@ struct Node {
 struct Tree {
     nodes: Vec<Node>,
     files: Vec<String>,
-    /// The files of macros, which stand in no module.
+    /// Files of macros, which are in no module.
     macros: BTreeMap<String, usize>,
 }
 
-/// Where a path leads: to a module, or to what is defined in one.
+/// Target of a path: a module, or a definition in one.
 #[derive(Clone, Copy)]
 enum Place {
     Module(usize),
@@ -248,7 +248,7 @@ impl Tree {
         node
     }
 
-    /// Where a path leads that stands in `node`; `None`: to another crate, or to what is no path of modules.
+    /// Target of a path in `node`; `None`: another crate, or no path of modules.
     fn resolve(&self, node: usize, path: &[String], left: usize) -> Option<Place> {
         let left = left.checked_sub(1)?;
         let (first, rest) = path.split_first()?;
@@ -269,7 +269,7 @@ impl Tree {
         }
     }
 
-    /// Where the rest of a path leads, from a module on.
+    /// Target of the rest of a path, from a module on.
     fn walk(&self, node: usize, path: &[String], left: usize) -> Option<Place> {
         let here = &self.nodes[node];
         let Some((first, rest)) = path.split_first() else {
@@ -306,7 +306,7 @@ impl Tree {
             for path in &node.paths {
                 let to = match self.resolve(number, path, MAX_REEXPORTS) {
                     Some(Place::Item(file)) => file,
-                    // What is taken of a module that was imported by its name is a path of its own.
+                    // A name from a module that was imported by its own name is a path itself.
                     Some(Place::Module(module)) if node.globs.contains(path) => self.nodes[module].file,
                     _ => continue,
                 };
@@ -375,7 +375,7 @@ fn branches(tokens: &[String]) -> Vec<&[String]> {
     parts
 }
 
-/// Words and signs, without comments; what stands in quotes is left out.
+/// Words and signs, without comments and without quoted text.
 fn tokens(text: &str) -> Vec<String> {
     let text: Vec<char> = text.chars().collect();
     let next = |at: usize| text.get(at).copied().unwrap_or('\0');

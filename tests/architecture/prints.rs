@@ -1,5 +1,5 @@
-//! Which files write to a terminal. Text from outside passes `roce_model::text` in each of them; a file that is not listed may neither
-//! print nor take a standard stream.
+//! Files that write to a terminal. Text from outside passes `roce_model::text` in each of them; a file
+//! that is not listed may neither print nor take a standard stream.
 
 use std::fs;
 use std::path::Path;
@@ -61,7 +61,7 @@ const WRITERS: [(&str, &str); 15] = [
     ("analyzer/probe/src/btf.rs", "a test that says why it is skipped"),
 ];
 
-/// Ways to write to a terminal.
+/// Names of everything that writes to a terminal.
 const WAYS: [&str; 8] = [
     "stdout()",
     "stderr()",

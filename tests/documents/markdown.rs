@@ -1,4 +1,4 @@
-//! What a page of Markdown holds: links, anchors, code, tables and sentences, each with its line.
+//! Contents of a Markdown page: links, anchors, code, tables and sentences, each with its line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 pub(crate) struct Page {
     /// From the top of the repository.
     pub(crate) path: PathBuf,
-    /// What a link can name behind `#`.
+    /// Names that a link can have behind `#`.
     pub(crate) anchors: BTreeSet<String>,
     pub(crate) links: Vec<(usize, String)>,
     /// Code within text.
@@ -26,15 +26,16 @@ pub(crate) struct Page {
 /// A code block.
 pub(crate) struct Block {
     line: usize,
-    /// What the opening fence says: the language, and what else there is.
+    /// Words of the opening fence: the language, and others.
     info: String,
     text: String,
 }
 
-/// What stands for inline code in prose: one word that neither begins nor ends a sentence by its own signs.
+/// Replacement of inline code in prose: one word that neither begins nor ends a sentence by its own
+/// signs.
 const CODE: char = '\u{fffc}';
 
-/// What text belongs to.
+/// Kind of element that text belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
     Prose,
@@ -57,7 +58,7 @@ impl Page {
             ..Self::default()
         };
         let mut within = Within::Prose;
-        // Text of what is open, and its line.
+        // Text of the open element, and its line.
         let (mut open, mut open_line) = (String::new(), 0);
         let mut heading = String::new();
         let mut head = false;
@@ -158,7 +159,7 @@ impl Page {
 }
 
 impl Block {
-    /// Whether its commands are run.
+    /// True if its commands are run.
     pub(crate) fn runs(&self) -> bool {
         self.info.split_whitespace().any(|word| word == "run")
     }

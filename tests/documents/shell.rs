@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::captures::root;
 
-/// Where the shell takes the rest of a line as something else than arguments.
+/// Words after which the shell no longer takes arguments.
 const ENDS: [&str; 9] = ["|", ">", ">>", "<", "2>", "&&", "||", ";", "&"];
 
 /// The arguments of a command line, when it starts `roce-analyze`.
@@ -27,7 +27,7 @@ pub(crate) fn arguments(line: &str) -> Option<Vec<String>> {
     built(&words).then_some(words)
 }
 
-/// Whether this build has what the arguments need.
+/// True if this build has the features that the arguments need.
 fn built(words: &[String]) -> bool {
     let first = words.first().map_or("", String::as_str);
     let uses = |option: &str| words.iter().any(|word| word == option);
@@ -82,7 +82,8 @@ pub(crate) fn output(folder: &Path, line: &str) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Whether output is as expected: line by line, where a line `[...]` is for any number of lines. Spaces at the ends of lines do not count.
+/// True if output is as expected: line by line, where a line `[...]` matches any number of lines. Spaces
+/// at the ends of lines do not count.
 pub(crate) fn matches(expected: &str, output: &str) -> bool {
     let expected: Vec<&str> = expected.trim_end().lines().map(str::trim_end).collect();
     let output: Vec<&str> = output.trim_end().lines().map(str::trim_end).collect();
@@ -103,7 +104,7 @@ pub(crate) fn matches(expected: &str, output: &str) -> bool {
     last.map_or(rest.is_empty(), |part| rest.ends_with(part))
 }
 
-/// Where lines stand among others.
+/// Position of lines among others.
 fn position(lines: &[&str], part: &[&str]) -> Option<usize> {
     (0..=lines.len().checked_sub(part.len())?).find(|at| lines[*at..].starts_with(part))
 }

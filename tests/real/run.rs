@@ -46,7 +46,7 @@ fn table(name: &str, run: &str) -> Vec<Line> {
         .collect()
 }
 
-/// What happened to packets of a run.
+/// Event that a packet of a run met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Losses,
@@ -95,12 +95,13 @@ impl Run {
         format!("{}.{end}.pcap", self.name)
     }
 
-    /// Whether packets of a flow's way were lost.
+    /// The line of a flow's path, with its losses.
     pub(super) fn way(&self, flow: &Key) -> &Line {
         self.ways.iter().find(|way| key(way) == *flow).unwrap()
     }
 
-    /// What the flow of the other direction has at an end: each end has a queue pair for each of the other's, in the same order.
+    /// The value of the other direction's flow at an end: each end has a queue pair for each of the
+    /// other's, in the same order.
     pub(super) fn of_peer(&self, end: &str, flow: &Key, column: &str) -> u64 {
         let of = |source: &str| -> Vec<&Line> {
             let lines = self.taps.iter().filter(|line| line.text("tap") == end);

@@ -1,4 +1,5 @@
-//! That the tables say what other witnesses of the runs say: counters of netem and the driver, and IP identifications.
+//! The tables agree with other witnesses of the runs: counters of netem and the driver, and IP
+//! identifications.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,7 +40,7 @@ fn the_truth_is_what_the_counters_say() {
             assert_eq!(counter(["tcpdump", end, "dropped"]), Some(0), "{name}");
             assert_eq!(rose(device, "sent_pkts"), Some(count("sent")), "{name}");
             assert_eq!(rose(device_there, "rcvd_pkts"), Some(behind), "{name}");
-            // Where there is no netem, nothing is lost.
+            // Without netem nothing is lost.
             assert_eq!(rose(netem, "dropped").unwrap_or(0), count("lost"), "{name}");
             assert_eq!(rose(netem, "sent_packets").unwrap_or(behind), behind, "{name}");
             let records = |at: &str| {

@@ -22,7 +22,7 @@ pub(crate) const ARGUMENTS: &str = "[--packets N] [--rounds N] [--only TEXT]... 
 struct Generated {
     name: &'static str,
     about: &'static str,
-    /// Packets, as a share of `--packets` (1 in so many).
+    /// One of this number of packets is of the kind.
     one_in: u64,
     flows: &'static str,
     captured: &'static str,
@@ -49,7 +49,7 @@ const FILES: &[Generated] = &[
     Generated { name: SHORT, about: "the first 2 % of the first file", one_in: 50, flows: "4096", captured: "96", per_row: "30" },
 ];
 
-/// Names of what is measured, as far as ratios and targets speak of them.
+/// Names of measurements that ratios and targets use.
 const FLOOR: &str = "read() alone";
 const NO_OUTPUT: &str = "analysis, no output";
 const PARQUET: &str = "analysis, Parquet";
@@ -86,7 +86,7 @@ struct Options {
     build: bool,
 }
 
-/// What was generated.
+/// A generated capture.
 struct Capture {
     path: PathBuf,
     packets: f64,
@@ -428,11 +428,11 @@ fn table(measured: &[Measured], captures: &Captures, rounds: usize) -> String {
     lines.join("\n")
 }
 
-/// What is to be reached, and whether it was.
+/// Targets, and the results that meet or miss them.
 fn targets(measured: &[Measured], captures: &Captures) -> Vec<String> {
     let seconds =
         |file: &str, what: &str, cores: usize| find(measured, file, what, cores).map(|row| row.seconds);
-    // How much longer `a` takes than `b`.
+    // Ratio of the times of `a` and `b`.
     let ratio = |a: (&str, &str, usize), b: (&str, &str, usize)| {
         Some(seconds(a.0, a.1, a.2)? / seconds(b.0, b.1, b.2)?)
     };
@@ -544,7 +544,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_told() {
+    fn missed_bounds_are_reported() {
         assert!(AtLeast.line("x", 2.0, Some(2.5)).starts_with("reached "));
         assert!(AtLeast.line("x", 2.0, Some(1.5)).starts_with("NOT REACHED"));
         assert!(AtMost.line("x", 2.0, Some(1.5)).starts_with("reached "));

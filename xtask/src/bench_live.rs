@@ -1,8 +1,9 @@
 //! `cargo xtask bench-live`: what live runs cost, and how many packets a second they take without loss.
 //!
-//! Frames of 4,096 flows go over a veth pair in a network namespace of its own (`flood`), and a live run watches the other end. Its
-//! processor time is that of its process, while frames come; the kernel's work for a packet on its way is the sender's. Needs root, and
-//! iproute2. Where other things run, rates are those that they leave.
+//! Frames of 4,096 flows go over a veth pair in a network namespace of its own (`flood`), and a live run
+//! watches the other end. Its processor time is that of its process while frames come; the kernel's work
+//! for a packet is accounted to the sender. Needs root, and iproute2. Other programs on the machine
+//! lower the rates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,14 +19,14 @@ use crate::workspace::{Profile, Workspace, execute, output, step};
 pub(crate) const ABOUT: &str = "what live runs cost, and the packets a second that they take without loss";
 pub(crate) const ARGUMENTS: &str = "[--seconds N] [--no-build]";
 
-/// What live runs are told, beside the interface.
-const WAYS: [(&str, &[&str]); 4] = [
+/// Arguments of live runs, besides the interface.
+const RUNS: [(&str, &[&str]); 4] = [
     ("libpcap", &[]),
     ("libpcap, -w FILE.zst", &["-w", "FILE"]),
     ("classifier", &["--capture", "tc"]),
     ("classifier, -w FILE.zst", &["--capture", "tc", "-w", "FILE"]),
 ];
-/// Rates at which the cost is told.
+/// Rates at which the cost is measured.
 const RATES: [u32; 2] = [100_000, 500_000];
 /// Bytes of frames: RDMA's payloads fill them, and the sender is to be fast.
 const BYTES: [&str; 2] = ["256", "1082"];
@@ -64,12 +65,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     };
     println!("\n| what | bytes of a frame | sent, packets/s | lost | processor, % of one core |");
     println!("|---|--:|--:|--:|--:|");
-    for (name, told) in WAYS {
+    for (name, arguments) in RUNS {
         for bytes in BYTES {
             for rate in RATES {
-                bench.measure(name, told, bytes, Some(rate))?;
+                bench.measure(name, arguments, bytes, Some(rate))?;
             }
-            bench.highest(name, told, bytes)?;
+            bench.highest(name, arguments, bytes)?;
         }
     }
     Ok(())
@@ -142,12 +143,12 @@ struct Measured {
 
 impl Bench {
     /// A live run, while frames are sent at a rate, or as fast as can be.
-    fn once(&self, told: &[&str], bytes: &str, rate: Option<u32>) -> Result<Measured> {
+    fn once(&self, arguments: &[&str], bytes: &str, rate: Option<u32>) -> Result<Measured> {
         let kept = self.folder.join("flood.pcapng.zst");
         let document = self.folder.join("flood.json");
         let mut live = self.namespace.command(&self.program);
         live.args(["live", "-i", "v1", "--format", "json", "--overwrite"])
-            .args(told.iter().map(|argument| match *argument {
+            .args(arguments.iter().map(|argument| match *argument {
                 "FILE" => kept.as_os_str(),
                 other => other.as_ref(),
             }))
@@ -162,7 +163,7 @@ impl Bench {
         let begun = Instant::now();
         let mut flood = self.namespace.command(&self.flood);
         flood.arg("v0").arg(self.seconds.to_string());
-        // As fast as can be: a rate that no processor reaches.
+        // As fast as possible: a rate that no processor reaches.
         flood.arg(rate.unwrap_or(u32::MAX).to_string()).arg(bytes);
         let said = output(&mut flood)?;
         let took = begun.elapsed().as_secs_f64();
@@ -175,22 +176,22 @@ impl Bench {
         let seen = number(&text, "frames")?;
         Ok(Measured {
             rate: sent / seconds,
-            // What the run says that it lost, or what is missing without being told.
+            // Losses that the run reports, or packets that are missing without a report.
             lost: number(&text, "frames_lost")?.max(sent - seen),
             share: ticks / TICKS / took * 100.0,
         })
     }
 
-    fn measure(&self, name: &str, told: &[&str], bytes: &str, rate: Option<u32>) -> Result<Measured> {
-        let measured = self.once(told, bytes, rate)?;
+    fn measure(&self, name: &str, arguments: &[&str], bytes: &str, rate: Option<u32>) -> Result<Measured> {
+        let measured = self.once(arguments, bytes, rate)?;
         let Measured { rate, lost, share } = measured;
         println!("| {name} | {bytes} | {rate:.0} | {lost:.0} | {share:.0} |");
         Ok(measured)
     }
 
-    /// The highest rate without loss: of what the sender can at most, in steps of a tenth.
-    fn highest(&self, name: &str, told: &[&str], bytes: &str) -> Result<()> {
-        let most = self.measure(name, told, bytes, None)?;
+    /// The highest rate without loss, in tenths of the sender's highest rate.
+    fn highest(&self, name: &str, arguments: &[&str], bytes: &str) -> Result<()> {
+        let most = self.measure(name, arguments, bytes, None)?;
         let mut tenths = 9;
         while most.lost > 0.0 && tenths > 0 {
             #[expect(
@@ -199,7 +200,7 @@ impl Bench {
                 reason = "some million packets a second"
             )]
             let rate = (most.rate * f64::from(tenths) / 10.0) as u32;
-            if self.measure(name, told, bytes, Some(rate))?.lost == 0.0 {
+            if self.measure(name, arguments, bytes, Some(rate))?.lost == 0.0 {
                 break;
             }
             tenths -= 1;
@@ -212,7 +213,7 @@ impl Bench {
 struct Running(Child);
 
 impl Running {
-    /// Its processor time so far, of all threads (proc(5): fields 14 and 15 of its `stat`).
+    /// Processor time of all its threads (proc(5): fields 14 and 15 of its `stat`).
     fn ticks(&self) -> Result<f64> {
         let path = format!("/proc/{}/stat", self.0.id());
         let stat = fs::read_to_string(&path)

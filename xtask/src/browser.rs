@@ -1,8 +1,9 @@
 //! `cargo xtask browser`: whether reports show what runs say, and do what they offer, in a browser.
 //!
-//! The checks are `tests/report/*.mjs`: node runs them, with playwright-core and the system's chromium, over the reports of four demos and
-//! of a real capture. What they expect comes from the runs' documents and, by `tests/report/expected.py`, from their datasets.
-//! Everything that npm brings, and what is made, lies in the target folder.
+//! The checks are `tests/report/*.mjs`: node runs them, with playwright-core and the system's chromium,
+//! over the reports of four demos and of a real capture. Expected values come from the runs' documents
+//! and, by `tests/report/expected.py`, from their datasets. npm's packages and all results are in the
+//! target folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::workspace::{Profile, Workspace, execute, no_arguments, on_path, step}
 
 pub(crate) const ABOUT: &str = "open reports in a browser: their numbers, use and looks";
 
-/// Where the checks are.
+/// Folder of the checks.
 const CHECKS: &str = "tests/report";
 
 /// The reports that are opened: their names in the checks, and what makes them. First those that everybody can open.
@@ -62,7 +63,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 /// A browser, and what drives it.
 pub(crate) struct Browser {
     chromium: PathBuf,
-    /// Where npm's packages are, and reports.
+    /// Folder of npm's packages and of reports.
     folder: PathBuf,
 }
 
@@ -72,7 +73,7 @@ impl Browser {
         need::ensure(&[CHROMIUM, NODE])?;
         let chromium = on_path("chromium").context("no chromium")?;
         let folder = workspace.target.join("browser");
-        packages(workspace, &folder).context("npm brings no playwright-core")?;
+        packages(workspace, &folder).context("npm has no playwright-core")?;
         Ok(Self { chromium, folder })
     }
 

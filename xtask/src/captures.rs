@@ -8,7 +8,7 @@ use crate::workspace::{Workspace, execute, no_arguments};
 
 pub(crate) const ABOUT: &str = "make captures/demos/ again from the demos' scenarios";
 
-/// Where they lie.
+/// Folder of the captures.
 const FOLDER: &str = "captures/demos";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {

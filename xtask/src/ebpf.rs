@@ -227,7 +227,7 @@ impl Toolchain {
         std::env::join_paths(all).context("the search path cannot be extended")
     }
 
-    /// What is recorded beside the object.
+    /// Versions that are recorded beside the object.
     fn versions(&self) -> Result<String> {
         let rustc = output(self.command("rustc").arg("-vV"))?;
         let wanted = |line: &&str| {
@@ -241,12 +241,12 @@ impl Toolchain {
     }
 }
 
-/// Where a compiler is put that is made here.
+/// Folder of a compiler that is built here.
 fn made(workspace: &Workspace) -> PathBuf {
     workspace.target.join("ebpf-toolchain")
 }
 
-/// Whether rustup has a nightly with the sources of the standard library.
+/// True if rustup has a nightly with the sources of the standard library.
 fn has_sources() -> bool {
     let mut rustc = Command::new("rustup");
     rustc.args(["run", "nightly", "rustc", "--print", "sysroot"]);

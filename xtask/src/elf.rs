@@ -1,5 +1,5 @@
-//! What of an ELF file makes a program, for comparing two of them: the contents of sections and what relocations point to. Names
-//! of symbols are left out: they hash the folder that the sources stood in.
+//! Parts of an ELF file that make a program, for comparing two of them: the contents of sections and the
+//! targets of relocations. Names of symbols are left out, because they hash the folder of the sources.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -73,7 +73,7 @@ pub(crate) fn sections(file: &[u8]) -> Result<Sections> {
     Ok(sections)
 }
 
-/// Where, of which type, and into which place of which section.
+/// Relocations: place, type and target of each.
 fn relocations(bytes: &[u8], symbols: &[u8], all: &[Section<'_>]) -> Result<Vec<u8>> {
     let mut text = String::new();
     for entry in bytes.chunks_exact(16) {

@@ -107,7 +107,7 @@ fn parse(arguments: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-/// Whether there is a nightly toolchain that knows the edition.
+/// True if there is a nightly toolchain that knows the edition.
 fn nightly() -> bool {
     succeeds(
         Command::new("rustc")
@@ -138,7 +138,7 @@ fn write_seeds(workspace: &Workspace, target: &str, folder: &Path) -> Result<usi
         let file = fs::read(&capture).with_context(|| format!("cannot read {}", capture.display()))?;
         let records = records(&file);
         if target == "decode" {
-            // What a capture begins with, where it is in full swing, and where it ends.
+            // The first records of a capture, one in its middle, and the last one.
             for at in [0, 1, 2, records.len() / 2, records.len().saturating_sub(1)] {
                 if let Some(record) = records.get(at) {
                     write(format!("{name}-{at}"), &decode_seed(record))?;
@@ -188,8 +188,8 @@ fn records(file: &[u8]) -> Vec<Record> {
     records
 }
 
-/// What the target `decode` takes: the link type (0 is Ethernet), how much longer the frame was than what was
-/// captured (in 16 bytes), and the frame.
+/// Input of the target `decode`: the link type (0 is Ethernet), the bytes that were not captured (in
+/// units of 16), and the frame.
 fn decode_seed(record: &Record) -> Vec<u8> {
     let more = record
         .original

@@ -8,11 +8,11 @@ use anyhow::{Result, bail};
 
 use crate::workspace::{execute, on_path, succeeds};
 
-/// Something that is needed, and the Debian packages that bring it.
+/// A needed program or library, and the Debian packages that provide it.
 pub(crate) struct Need {
-    /// What a person calls it.
+    /// Name for people.
     pub(crate) what: &'static str,
-    /// Whether it is there.
+    /// True if it is there.
     pub(crate) there: fn() -> bool,
     /// Packages of Debian and Ubuntu.
     pub(crate) packages: &'static [&'static str],
@@ -155,7 +155,7 @@ pub(crate) fn consent() {
     CONSENTED.store(true, Ordering::Relaxed);
 }
 
-/// Whether packages may be installed.
+/// Consent to install packages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Consent {
     Given,
@@ -174,7 +174,7 @@ impl Consent {
     }
 }
 
-/// Asks whether a command may run. Everything but `y` and `yes` is a no.
+/// Asks the user to allow a command. Everything but `y` and `yes` is a no.
 fn asked(line: &str) -> Result<bool> {
     print!("run `{line}`? [y/N] ");
     stdout().flush()?;

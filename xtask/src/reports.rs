@@ -25,7 +25,8 @@ pub(crate) const PAGES: [(&str, &[&str]); 2] = [
     ("lossy", &["--bin", "100us", "captures/demos/lossy.pcapng"]),
 ];
 
-/// When the runs say that they began, so that they give the same bytes again: 2026-01-01, as in the captures.
+/// Start time of the runs in the reports, so that they give the same bytes again: 2026-01-01, as in the
+/// captures.
 const BEGAN: &str = "1767225600";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {

@@ -20,7 +20,7 @@ const DATASETS: &str = "datasets, by an independent reader";
 const BROWSER: &str = "reports, in a browser";
 const VM: &str = "vm-test";
 
-/// What reads datasets independently of polars.
+/// Reader of datasets that is independent of polars.
 const READER: &str = "duckdb>=1.3,<3";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
@@ -97,7 +97,7 @@ fn end(counts: &Counts, steps: &[String], seconds: f64) -> String {
         )
 }
 
-/// What needs the independent reader: `python` has it.
+/// Checks that need the independent reader: `python` has it.
 fn independent(
     workspace: &Workspace,
     python: &Path,
@@ -166,13 +166,13 @@ struct Counts {
     binaries: u64,
     passed: u64,
     ignored: u64,
-    /// What tests said that they could not do here, and why.
+    /// Tests that could not run here, with the reason.
     skipped: Vec<String>,
 }
 
 impl Counts {
-    /// Takes note of `test result: ok. 3 passed; 0 failed; 1 ignored; ...`, and of `SKIPPED: the test: why`, which can stand behind
-    /// what the harness prints.
+    /// Reads `test result: ok. 3 passed; 0 failed; 1 ignored; ...`, and `SKIPPED: the test: why`, which
+    /// can follow output of the harness on its line.
     fn add(&mut self, line: &str) {
         if let Some((_, skipped)) = line.split_once("SKIPPED: ") {
             self.skipped.push(skipped.to_owned());

@@ -31,10 +31,10 @@ const KERNELS: [&str; 2] = ["6.1", "6.12"];
 /// After this long a VM hangs. On two busy cores the full set takes a third of it.
 const LIMIT: Duration = Duration::from_mins(15);
 
-/// So long a VM may take until its devices are there: many times what it takes on two busy cores.
+/// Limit of the time until a VM's devices are there: many times what it takes on two busy cores.
 const UP_LIMIT: Duration = Duration::from_mins(5);
 
-/// Which scenarios run.
+/// Scenarios that run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Set {
     Smoke,
@@ -52,7 +52,7 @@ impl Set {
         }
     }
 
-    /// What runs in the VM, of `tests/vm`.
+    /// Script of `tests/vm` that runs in the VM.
     fn script(self) -> &'static str {
         match self {
             Self::Smoke | Self::Full => "run.sh",
@@ -60,7 +60,7 @@ impl Set {
         }
     }
 
-    /// How the program is built that watches, where one does.
+    /// Build profile of the program that watches; `None` where none does.
     fn profile(self) -> Option<Profile> {
         match self {
             Self::Smoke => Some(Profile::Dev),
@@ -124,12 +124,12 @@ pub(crate) fn smoke(workspace: &Workspace, python: &Path) -> Result<()> {
     one(workspace, python, KERNELS[0], Set::Smoke)
 }
 
-/// Whether the smoke run can be made here; else why not.
+/// Checks that the smoke run can be made here, and says why not.
 pub(crate) fn smoke_possible(workspace: &Workspace) -> Result<()> {
     possible(workspace, KERNELS[0])
 }
 
-/// Whether a VM can be made and run here. What is missing for it is fetched.
+/// Checks that a VM can be made and run here, and fetches what is missing for it.
 fn possible(workspace: &Workspace, kernel: &str) -> Result<()> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         bail!("its image is one for Linux on x86-64");
@@ -146,7 +146,7 @@ fn possible(workspace: &Workspace, kernel: &str) -> Result<()> {
     })
 }
 
-/// Where images and results are, and fetched packages are kept.
+/// Folder of images, results and fetched packages.
 fn folder(workspace: &Workspace) -> PathBuf {
     workspace.target.join("vm")
 }
@@ -207,7 +207,7 @@ fn image(workspace: &Workspace, kernel: &str, share: &Path, set: Set) -> Result<
     fs::write(&chosen, set.name()).with_context(|| format!("cannot write {}", chosen.display()))
 }
 
-/// What a VM has said.
+/// Output of a VM.
 fn console(workspace: &Workspace, kernel: &str) -> PathBuf {
     folder(workspace).join(kernel).join("console.txt")
 }

@@ -1,4 +1,4 @@
-//! Where the workspace and its build results are, and how commands are run in it.
+//! Folders of the workspace and its build results, and the commands that run there.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 pub(crate) struct Workspace {
     /// Its folder.
     pub(crate) root: PathBuf,
-    /// Where cargo puts what it builds.
+    /// Folder of cargo's results.
     pub(crate) target: PathBuf,
 }
 
@@ -33,13 +33,14 @@ impl Profile {
 }
 
 impl Workspace {
-    /// Asks cargo, so that its configuration and `CARGO_TARGET_DIR` count.
+    /// Asks cargo for its folders, so that its configuration and `CARGO_TARGET_DIR` count.
     pub(crate) fn find() -> Result<Self> {
-        // As cargo says now: a program that was built for another checkout in the same target folder knows that one's path.
+        // Cargo's current value: a program that was built for another checkout in the same target folder
+        // knows that one's path.
         let here = env::var_os("CARGO_MANIFEST_DIR").context("cargo runs it: `cargo xtask`")?;
         let root = Path::new(&here)
             .parent()
-            .context("xtask stands in no workspace")?
+            .context("xtask is in no workspace")?
             .to_owned();
         let mut cargo = Command::new(cargo_program());
         cargo
@@ -81,12 +82,13 @@ impl Workspace {
         self.target.join(profile.folder()).join("examples").join(name)
     }
 
-    /// Where programs are installed that the chores need.
+    /// Folder of installed programs that the chores need.
     pub(crate) fn tools(&self) -> PathBuf {
         self.target.join("tools")
     }
 
-    /// A program that `cargo install` brings: the one in the target folder, else the one of the system.
+    /// A program that `cargo install` provides: the one in the target folder, else the one of the
+    /// system.
     pub(crate) fn tool(&self, name: &str) -> Option<PathBuf> {
         let own = self
             .tools()
@@ -158,7 +160,7 @@ fn json_text(document: &str, key: &str) -> Option<String> {
     }
 }
 
-/// Where a program stands on the search path.
+/// Path of a program on the search path.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
@@ -166,7 +168,7 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// How a person would type it.
+/// The command as a person would type it.
 pub(crate) fn line(command: &Command) -> String {
     let program = Path::new(command.get_program())
         .file_name()
@@ -201,7 +203,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no text", line(command)))
 }
 
-/// Whether a command runs and succeeds; what it prints is not seen.
+/// True if a command runs and succeeds; its output is discarded.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     let quiet = command
         .stdin(Stdio::null())

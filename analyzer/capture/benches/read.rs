@@ -1,4 +1,4 @@
-//! How fast a capture is read, next to nothing but `read()` on the same file: the floor.
+//! Reading speed of a capture, compared with its floor: `read()` alone on the same file.
 //!
 //! The files lie in the page cache. `cargo bench -p roce-capture`, best under `taskset -c 1`. With
 //! `ROCE_BENCH_MIB` the files have another size than 256 MiB.

@@ -2,11 +2,12 @@
 //!
 //!     bench_capture OUT --packets N --flows F --captured 96|full --per-row K
 //!
-//! A pcap file with ns stamps: RoCEv2 over IPv4, F/2 connections between 64 senders and 64 receivers, which make F
-//! flows: data one way, ACKs the other. Each sends RC RDMA WRITEs of 16 KiB (First, 14 Middle, Last; path MTU
-//! 1024), each answered by one ACK; PSNs go up by one, so nothing is missing. The data are ECT(0), about 1 % of
-//! them CE; about 0.1 % of the packets are CNPs, each right behind a CE mark. Headers, lengths, checksums and
-//! ICRCs are right; with `--captured 96` longer frames are cut to 96 bytes and say their full length.
+//! The file is pcap with ns stamps. F/2 RoCEv2 connections over IPv4, between 64 senders and 64
+//! receivers, make F flows: data in one direction, ACKs in the other. Each connection sends RC RDMA
+//! WRITEs of 16 KiB (First, 14 Middle, Last; path MTU 1024), and one ACK answers each. PSNs rise by one,
+//! so nothing is missing. Data is ECT(0), and about 1 % of it is CE. About 0.1 % of the packets are
+//! CNPs, each directly behind a CE mark. Headers, lengths, checksums and ICRCs are right. With
+//! `--captured 96`, longer frames are cut to 96 bytes and give their full length.
 //!
 //! K is how many packets a row of the timeline has on average, with bins of 1 ms: every connection that is active
 //! in a bin sends a burst of it in that bin. All connections are active in every bin, unless stamps would be
@@ -191,7 +192,7 @@ fn source_port(a: u32, b: u32) -> u16 {
     0xc000 | ((label & 0x3fff) ^ ((label & 0xf_c000) >> 14)) as u16
 }
 
-/// What a packet is, besides its addresses.
+/// Contents of a packet, besides its addresses.
 struct Packet {
     opcode: u8,
     qpn: u32,
@@ -301,7 +302,8 @@ impl<'a, W: Write> Generator<'a, W> {
         Ok(true)
     }
 
-    /// The next packet of a connection, and what it brings about. False when that was the last packet.
+    /// Writes the next packet of a connection, and the ACK or CNP that answers it. False after the last
+    /// packet.
     fn send(&mut self, number: usize, bin: u64, step_ps: u64, in_bin: &mut u64) -> io::Result<bool> {
         let marked = self.random.once_in(100);
         let notified = marked && self.random.once_in(10);

@@ -30,7 +30,7 @@ pub(crate) enum Blocks {
 }
 
 impl Blocks {
-    /// Reads blocks of `size` bytes when asked for them.
+    /// Reads blocks of `size` bytes on the caller's thread.
     pub(crate) fn here(stream: Stream, size: usize) -> Self {
         Self::Here(Here {
             stream,
@@ -71,7 +71,7 @@ impl Blocks {
     }
 }
 
-/// Reads when asked.
+/// Reads on the caller's thread, a block for each call.
 pub(crate) struct Here {
     stream: Stream,
     size: usize,
@@ -90,7 +90,7 @@ impl Here {
             return outcome.map(|()| None);
         }
         if let Err(error) = outcome {
-            // Told at the next call.
+            // The next call returns the error.
             self.stream = Box::new(Failed(Some(error)));
         }
         Ok(Some(Block { buffer, end }))
@@ -112,7 +112,7 @@ fn fill(stream: &mut Stream, buffer: &mut [u8], least: usize) -> (usize, io::Res
     (end, Ok(()))
 }
 
-/// What a reading thread sends.
+/// A message of the reading thread.
 enum Sent {
     Block(Block),
     Error(io::Error),

@@ -2,19 +2,19 @@
 
 use roce_model::Nanos;
 
-/// What is taken from a clock's times.
+/// Error of a clock, which is subtracted from its times.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Correction {
     /// The time, by the clock itself, at which it is ahead by `ahead_ns`.
     pub at: Nanos,
-    /// How far it is ahead, in nanoseconds.
+    /// Offset at the reference time, in nanoseconds; positive when the clock is ahead.
     pub ahead_ns: f64,
-    /// How much faster it runs, in parts per billion.
+    /// Rate error, in parts per billion; positive when the clock runs fast.
     pub faster_ppb: f64,
 }
 
 impl Correction {
-    /// How far the clock is ahead when it shows `time`, in nanoseconds.
+    /// Offset of the clock when it shows `time`, in nanoseconds.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a distance in time: 2^53 ns are 104 days, and what is beyond is multiplied by a small number"

@@ -8,8 +8,8 @@ use std::path::Path;
 use roce_model::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 use roce_wire::Address;
 
-/// What the sysfs at `root` (`/sys`) describes. Whether libpcap could capture from RDMA devices, and what drivers say of their ports, is not
-/// its matter.
+/// Devices that the sysfs at `root` (`/sys`) describes. Whether libpcap can capture from RDMA devices,
+/// and what drivers say of their ports, is found elsewhere.
 pub fn devices(root: &Path) -> Devices {
     let interfaces = root.join("class/net");
     let rdma = root.join("class/infiniband");
@@ -49,7 +49,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What a file says, without the blanks around it; `None` also when that is nothing.
+/// Content of a file without surrounding blanks; `None` also when it is empty.
 fn text(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
@@ -60,7 +60,7 @@ fn number<N: std::str::FromStr>(path: &Path) -> Option<N> {
     text(path)?.parse().ok()
 }
 
-/// The name of what a link leads to.
+/// Name of the link's target.
 fn linked(path: &Path) -> Option<String> {
     let target = fs::canonicalize(path).ok()?;
     Some(target.file_name()?.to_str()?.to_owned())
@@ -120,7 +120,7 @@ fn rdma_device(path: &Path, name: String) -> RdmaDevice {
     }
 }
 
-/// What stands behind the number: `4: ACTIVE`.
+/// Word behind the number: `ACTIVE` of `4: ACTIVE`.
 fn word(path: &Path) -> String {
     let said = text(path).unwrap_or_default();
     let word = said
@@ -162,7 +162,7 @@ fn rate_of(text: &str) -> (Option<u64>, Option<u32>, Option<String>) {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a rate is no more than some thousand Gbit/s, and a cast of what is less than 0 gives 0"
+        reason = "a rate is at most some thousand Gbit/s, and a cast of a negative value gives 0"
     )]
     let bits = gigabits.map(|gigabits| (gigabits * 1e9).round() as u64);
     let (lanes, generation) = lanes.trim_end_matches(')').split_once('X').unwrap_or_default();
@@ -206,7 +206,7 @@ mod tests {
             rate_of("100 Gb/sec (4X EDR)"),
             (Some(100_000_000_000), Some(4), Some("EDR".to_owned()))
         );
-        // What Soft-RoCE says.
+        // Contents of sysfs for Soft-RoCE.
         assert_eq!(
             rate_of("2.5 Gb/sec (1X SDR)"),
             (Some(2_500_000_000), Some(1), Some("SDR".to_owned()))

@@ -14,7 +14,7 @@ pub enum Error {
     Open {
         /// The file.
         file: String,
-        /// What the system says.
+        /// Cause, from the system.
         source: io::Error,
     },
     /// The system failed to read it.
@@ -24,7 +24,7 @@ pub enum Error {
         file: String,
         /// Bytes read before.
         offset: u64,
-        /// What the system says.
+        /// Cause, from the system.
         source: io::Error,
     },
     /// Its compression is broken or cut off. What could be decompressed before was delivered.
@@ -40,7 +40,7 @@ pub enum Error {
         offset: u64,
         /// Bytes of the file read before, which is a little further than where it fails.
         stored: u64,
-        /// What the decompressor says.
+        /// Cause, from the decompressor.
         source: io::Error,
     },
     /// It is longer than the reader's limit. What came before was delivered.
@@ -72,7 +72,7 @@ pub enum Error {
     NotCapture {
         /// The file.
         file: String,
-        /// How it begins.
+        /// Kind of file that the first bytes suggest.
         begins: Begins,
         /// The compression it begins like that inside of.
         compression: Option<Compression>,
@@ -82,11 +82,11 @@ pub enum Error {
     Corrupt {
         /// The file.
         file: String,
-        /// Where the record or block begins, in bytes of the decompressed file.
+        /// Start of the record or block, in bytes of the decompressed file.
         offset: u64,
         /// The compression around it, if any.
         compression: Option<Compression>,
-        /// What is wrong.
+        /// Fault of the record or block.
         fault: Fault,
     },
 }
@@ -138,7 +138,7 @@ impl fmt::Display for Begins {
     }
 }
 
-/// What is wrong with a record or a block.
+/// Fault of a record or a block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -151,7 +151,7 @@ pub enum Fault {
         major: u16,
         /// Its minor number.
         minor: u16,
-        /// Which ones are known.
+        /// Values that are known.
         expected: &'static str,
     },
     /// The header of another file where a record or block is expected: files were concatenated.
@@ -162,7 +162,7 @@ pub enum Fault {
     /// A record that claims more bytes than a frame can have.
     #[error("record of {found} captured bytes; expected at most {limit}")]
     CapturedLength {
-        /// What it claims.
+        /// Length that the field claims.
         found: u32,
         /// The most it may claim.
         limit: u32,
@@ -192,7 +192,7 @@ pub enum Fault {
     /// A section without its byte order.
     #[error("section with the byte-order magic 0x{found:08x}; expected 0x1a2b3c4d in either byte order")]
     ByteOrder {
-        /// What stands there, read as big endian.
+        /// Number that was found, read as big endian.
         found: u32,
     },
     /// A block about an interface that its section did not describe.
@@ -202,7 +202,7 @@ pub enum Fault {
         kind: u32,
         /// The interface's number inside the section.
         found: u32,
-        /// Interfaces described in the section so far.
+        /// Interfaces described in the section before this block.
         known: u32,
     },
     /// More interfaces than any capture has: each one costs memory.

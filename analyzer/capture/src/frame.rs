@@ -1,4 +1,4 @@
-//! What reading yields: frames in batches, the interfaces they came through, and the records that were lost.
+//! Results of reading: frames in batches, the interfaces they came through, and lost records.
 //!
 //! Leaves to others where the bytes come from (`blocks`) and how records are distinguished (`pcap`, `pcapng`).
 
@@ -9,11 +9,11 @@ use roce_wire::LinkType;
 /// An interface that a file describes. A pcap file has exactly one, a pcapng file has any number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// How its frames begin.
+    /// First header of its frames.
     pub link: LinkType,
     /// Its name at the capturing host (`if_name`), such as `eth0`.
     pub name: Option<String>,
-    /// What the capturing program says about it (`if_description`).
+    /// Description by the capturing program (`if_description`).
     pub description: Option<String>,
     /// Bytes kept of each frame at most; 0 means no limit.
     pub snaplen: u32,
@@ -27,7 +27,7 @@ pub struct Interface {
     pub dropped: Option<u64>,
 }
 
-/// Which way a frame went past the capturing host.
+/// Direction of a frame at the capturing host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Direction {
@@ -43,10 +43,10 @@ pub enum Direction {
 /// One record of a capture: when, how long, and where in its batch the bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// When it was captured, in ns since the Unix epoch. A record without a time of its own has that of the
+    /// Capture time, in ns since the Unix epoch. A record without a time of its own has that of the
     /// record before it.
     pub time: Nanos,
-    /// Where its bytes begin in the batch's data.
+    /// Start of its bytes in the batch's data.
     pub offset: u32,
     /// Bytes there are of it.
     pub captured: u32,
@@ -57,7 +57,7 @@ pub struct Frame {
     /// Bytes of frame check sequence that the frame had on the wire and that are part of `original`; 0 when
     /// there are none or the file does not say. Where the frame was cut they may be cut off, too.
     pub fcs_bytes: u8,
-    /// Which way it went.
+    /// Direction at the capturing host.
     pub direction: Direction,
 }
 
@@ -69,18 +69,19 @@ pub struct Lost {
     pub before: u32,
     /// The interface that lost them: an index into [`Reader::interfaces`](crate::Reader::interfaces).
     pub interface: u32,
-    /// How many were lost.
+    /// Number of lost records.
     pub records: u64,
 }
 
 /// A block of local use (pcapng: a type with the highest bit set) among the records: what it says is for its writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Index, in the batch, of the frame that it stands before; the number of frames when nothing follows in this batch.
+    /// Index, in the batch, of the first frame after the note; the number of frames when nothing follows
+    /// in this batch.
     pub before: u32,
     /// The block's type.
     pub kind: u32,
-    /// Where its body begins in the batch's data.
+    /// Start of its body in the batch's data.
     pub offset: u32,
     /// Bytes of its body, with the padding at its end.
     pub length: u32,
@@ -142,7 +143,7 @@ impl Batch {
         &self.data
     }
 
-    /// Where records were lost, ascending by `before`.
+    /// Losses of records, ascending by `before`.
     #[inline]
     pub fn lost(&self) -> &[Lost] {
         &self.lost

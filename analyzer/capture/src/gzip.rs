@@ -104,7 +104,7 @@ impl<R: BufRead> Gzip<R> {
         self.input.consume(consumed);
         self.crc.update(buffer.get(..produced).unwrap_or_default());
         if consumed == 0 && produced == 0 && matches!(status, Ok(Status::Ok | Status::BufError)) {
-            return (0, Err(bad("the deflate stream does not go on".to_owned())));
+            return (0, Err(bad("the deflate stream makes no progress".to_owned())));
         }
         (produced, status.map_err(|error| bad(error.to_string())))
     }
@@ -181,7 +181,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// What can be read before the end or an error.
+    /// Bytes that can be read before the end or an error.
     fn read(stored: &[u8]) -> (Vec<u8>, io::Result<usize>) {
         let mut data = Vec::new();
         let end = Gzip::new(stored).read_to_end(&mut data);

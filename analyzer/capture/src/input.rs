@@ -1,4 +1,4 @@
-//! Opening what is read: files, standard input, and what they are wrapped in, told by the first bytes.
+//! Opens files and standard input, and unwraps compressions, which the first bytes identify.
 //!
 //! Leaves reading in big blocks to `blocks` and records to the walkers.
 
@@ -27,7 +27,7 @@ pub(crate) struct Input {
     pub(crate) stream: Stream,
     /// Its first bytes; fewer than [`PREFIX`] only where it has no more.
     pub(crate) prefix: Vec<u8>,
-    /// What was unwrapped.
+    /// Compression that was unwrapped.
     pub(crate) compression: Option<Compression>,
 }
 
@@ -106,7 +106,7 @@ impl Read for Failed {
     }
 }
 
-/// Counts of what is read: bytes as stored, and bytes of the capture itself.
+/// Counts of the bytes read: as stored, and decompressed.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) stored: Arc<AtomicU64>,
@@ -214,7 +214,8 @@ fn decompress(file: &str, stream: Stream, count: &Arc<AtomicU64>) -> Result<Inpu
         if prefix.len() < 4 {
             return Err(failed(prefix.len(), error));
         }
-        // Enough to tell the format: the error is told where the reading comes to it.
+        // The first bytes are enough to identify the format. The error is returned where reading reaches
+        // it.
         stream = Box::new(Failed(Some(error)));
     }
     if prefix.is_empty() {

@@ -1,9 +1,9 @@
 //! Capture files and streams, read as frames in time order.
 //!
-//! A [`Reader`] yields the frames of one pcap or pcapng file, compressed or not, in batches over one shared
-//! buffer. A [`Merge`] brings the frames of several into one order of time. [`mod@write`] makes such files. With the feature
-//! `live`, a `live::Stream` yields the frames of devices.
-//! What the bytes of a frame mean is `roce-wire`'s business.
+//! A [`Reader`] yields the frames of one pcap or pcapng file, compressed or not, in batches over one
+//! shared buffer. A [`Merge`] puts the frames of several files into one order of time. [`mod@write`]
+//! makes such files. With the feature `live`, a `live::Stream` yields the frames of devices. `roce-wire`
+//! decodes the bytes of a frame.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
@@ -18,12 +18,12 @@ mod input;
 pub mod live;
 mod magic;
 mod merge;
+mod open_capture;
 mod pcap;
 mod pcapng;
 mod reader;
 mod sorter;
 mod summary;
-mod underway;
 mod walk;
 pub mod write;
 mod zstandard;

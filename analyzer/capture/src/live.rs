@@ -1,10 +1,10 @@
 //! Live captures by libpcap: devices are opened, each is read on a thread of its own, and their frames come in one order
 //! of time.
 //!
-//! A device's thread copies frames out of libpcap's buffer once, into blocks that are shared from there on, and hands
-//! them on through one bounded queue. It never waits for whoever reads them: what finds no room in the queue is dropped there
-//! and counted, and stands in the stream as [`Lost`](crate::Lost), as does what the kernel says it dropped.
-//! Opening and reading one device is in `device`, the order of several in `order`. What frames mean is for others.
+//! A device's thread copies frames out of libpcap's buffer once, into shared blocks, and sends them
+//! through one bounded queue. It never waits for the reader of the queue. Frames that find no room in
+//! the queue are dropped and counted. The stream reports them as [`Lost`](crate::Lost), as it does the
+//! kernel's drops. `device` opens and reads one device; `order` merges several.
 
 mod device;
 mod link;
@@ -27,14 +27,14 @@ pub use link::most_speed;
 use order::{Order, Portion};
 pub use send::Injector;
 
-/// How devices are captured from.
+/// Options of capturing from devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bytes kept of each frame at most.
     pub snaplen: u32,
     /// Bytes of the kernel's buffer for each device.
     pub buffer: u32,
-    /// True if frames for other hosts are asked for, too.
+    /// True to capture frames for other hosts, too (promiscuous mode).
     pub promiscuous: bool,
 }
 
@@ -62,7 +62,7 @@ pub enum Error {
     #[error(
         "{device}: an RDMA device, and this system's libpcap is built without RDMA support ({version})\nhint: build libpcap 1.9 or newer \
 with libibverbs' headers installed (Debian: libibverbs-dev; `./configure --enable-rdma`), and start with LD_LIBRARY_PATH \
-set to where it was installed; or capture from the port's network interface, which sees what the adapter does not take past the kernel"
+set to where it was installed; or capture from the port's network interface, whose captures have the packets that pass through the kernel"
     )]
     NoRdma {
         /// The device.
@@ -75,7 +75,7 @@ set to where it was installed; or capture from the port's network interface, whi
     Open {
         /// The device.
         device: String,
-        /// What libpcap says.
+        /// Cause, from libpcap.
         reason: String,
     },
     /// libpcap says why it cannot be read any more.
@@ -83,7 +83,7 @@ set to where it was installed; or capture from the port's network interface, whi
     Read {
         /// The device.
         device: String,
-        /// What libpcap says.
+        /// Cause, from libpcap.
         reason: String,
     },
     /// A frame could not be sent.
@@ -93,7 +93,7 @@ set to where it was installed; or capture from the port's network interface, whi
         device: String,
         /// The frame's length.
         bytes: usize,
-        /// What libpcap says.
+        /// Cause, from libpcap.
         reason: String,
     },
     /// The system gave no thread.
@@ -101,12 +101,12 @@ set to where it was installed; or capture from the port's network interface, whi
     Thread {
         /// The device.
         device: String,
-        /// What the system says.
+        /// Cause, from the system.
         source: std::io::Error,
     },
 }
 
-/// Batches that wait for whoever reads them, at most, for each device.
+/// Limit of the batches of one device that wait in the queue.
 const MAX_WAITING: usize = 256;
 /// A device's frames reach the queue within this time, in ns, of their stamps: the kernel hands over a block after
 /// [`device::BLOCK_TIME`] at the latest, the rest is for threads that have to wait for a processor.
@@ -114,7 +114,7 @@ const LATENESS: u64 = 100_000_000;
 /// Blocks that are kept to be used again.
 const SPARE: usize = 64;
 
-/// What the devices' threads have counted until now; can be looked at while they run.
+/// Counts of the devices' threads, readable while they run.
 #[derive(Debug, Default)]
 pub struct Counters {
     frames: AtomicU64,
@@ -144,18 +144,18 @@ impl Counters {
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// What is in the kernel's buffer by now is still read, nothing after it.
+    /// Ends reading: frames in the kernel's buffer at this moment are still read, later ones are not.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
     /// True if it was stopped.
-    pub fn is_told(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What comes next of a live capture.
+/// Next item of a live capture.
 #[derive(Debug)]
 pub enum Next {
     /// Frames, and losses.
@@ -168,8 +168,8 @@ pub enum Next {
 
 /// The frames of all devices, in one order of time.
 ///
-/// All devices are interfaces of one input, as they would be in a pcapng file. A frame that comes after later ones of
-/// another device were emitted stands where it came, and counts as out of order.
+/// All devices are interfaces of one input, as in a pcapng file. A frame that comes after later ones of
+/// another device were emitted keeps its place, and counts as out of order.
 #[derive(Debug)]
 pub struct Stream {
     queue: Receiver<Message>,
@@ -185,7 +185,7 @@ pub struct Stream {
     errors: Vec<Error>,
 }
 
-/// What a device's thread sends.
+/// A message of a device's thread.
 #[derive(Debug)]
 enum Message {
     Portion(usize, Portion),
@@ -252,8 +252,8 @@ impl Stream {
         }
     }
 
-    /// What is next. Behind what has come by now it says that it is quiet, once; then it waits for more, but no longer than
-    /// `patience`.
+    /// Returns the next item. When the queue is empty it reports one quiet moment; then it waits for
+    /// more, at most for `patience`.
     pub fn next(&mut self, patience: Duration) -> Next {
         let begun = Instant::now();
         loop {
@@ -302,7 +302,7 @@ impl Stream {
             && let Ok(mut block) = batch.data.try_into_mut()
         {
             block.clear();
-            // That there are enough is fine.
+            // A full queue of spare blocks is no error.
             let _ = self.spare.try_send(block);
         }
     }
@@ -312,12 +312,12 @@ impl Stream {
         &self.interfaces
     }
 
-    /// What has come so far.
+    /// Summary of the frames until now.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// What is counted while it runs.
+    /// Counters of the devices' threads.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
@@ -344,13 +344,13 @@ impl Notes {
             time: Nanos(0),
             until,
         };
-        // Where there is no room for it, the next one says more.
+        // When the queue is full, the next portion includes this one's time.
         let _ = self.queue.try_send(Message::Portion(self.source, portion));
     }
 
-    /// Adds notes of a `time`, which come behind the frames up to then: those that come too late stand where they
-    /// came. Half of the queue is for frames alone. False when the other half is full, or the stream has ended: then they are lost, and
-    /// the caller's to count.
+    /// Adds notes of a `time`; they come behind the frames up to that time, or keep their place when
+    /// they are late. Half of the queue is reserved for frames. False when the other half is full, or
+    /// the stream has ended: the notes are lost, and the caller counts them.
     pub fn add(&self, time: Nanos, kind: u32, bodies: &[Vec<u8>]) -> bool {
         let limit = self.queue.capacity().map_or(usize::MAX, |room| room / 2);
         if self.queue.len() >= limit {
@@ -393,7 +393,7 @@ pub struct Outlet {
     counters: Arc<Counters>,
     /// Records lost that the stream does not know of yet.
     owed: u64,
-    /// What ended the device.
+    /// Error that ended the device.
     error: Option<Error>,
 }
 
@@ -403,23 +403,23 @@ impl Outlet {
         u32::try_from(self.device).unwrap_or(u32::MAX)
     }
 
-    /// Emits what was read, without ever waiting; `until` is before the stamps of everything that will follow, and has to be distinguished from time
-    /// to time also where there are no frames. False when nobody listens any more.
+    /// Sends frames to the queue, without ever waiting; `until` is before the stamps of everything that will follow, and has to be given from time
+    /// to time even without frames. False when nobody reads the queue any more.
     pub fn frames(&mut self, mut batch: Batch, until: Nanos) -> bool {
         let frames = batch.frames.len() as u64;
         self.counters.frames.fetch_add(frames, Ordering::Relaxed);
         let interface = self.interface();
         // Losses lie before a frame: those that nothing has followed yet wait for one.
-        let told = if frames > 0 {
+        let lost = if frames > 0 {
             std::mem::take(&mut self.owed)
         } else {
             0
         };
-        if told > 0 {
+        if lost > 0 {
             batch.lost.push(crate::Lost {
                 before: 0,
                 interface,
-                records: told,
+                records: lost,
             });
         }
         match self.queue.try_send(Message::Portion(
@@ -432,7 +432,7 @@ impl Outlet {
         )) {
             Ok(()) => true,
             Err(error) if error.is_full() => {
-                self.owed += told + frames;
+                self.owed += lost + frames;
                 self.counters.overrun.fetch_add(frames, Ordering::Relaxed);
                 true
             }
@@ -440,7 +440,7 @@ impl Outlet {
         }
     }
 
-    /// The kernel says that it has dropped so many more.
+    /// Adds `records` that the kernel dropped.
     pub fn dropped(&mut self, records: u64) {
         self.owed += records;
         self.counters.kernel.fetch_add(records, Ordering::Relaxed);
@@ -448,7 +448,7 @@ impl Outlet {
 }
 
 impl Drop for Outlet {
-    /// The device has ended, however that came; what was lost since its last frame is told all the same.
+    /// The device has ended, for any reason. Losses since its last frame are still reported.
     fn drop(&mut self) {
         if self.owed > 0 {
             let batch = Batch {
@@ -464,7 +464,7 @@ impl Drop for Outlet {
                 time: Nanos(0),
                 until: Nanos(u64::MAX),
             };
-            // When nobody listens any more, it need not be said.
+            // A closed queue has no reader: nothing is left to report.
             let _ = self.queue.send(Message::Portion(self.device, portion));
         }
         let _ = self.queue.send(Message::Ended(self.device, self.error.take()));
@@ -477,7 +477,7 @@ fn now() -> Nanos {
     Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The time before which nothing more is to come of a device that was just read.
+/// Limit of time below which a device that was just read will send nothing more.
 fn settled() -> Nanos {
     Nanos(now().0.saturating_sub(LATENESS))
 }
@@ -503,7 +503,7 @@ mod tests {
         }
     }
 
-    /// Frames and lost records of what comes through the queue.
+    /// Frames and lost records of each message in the queue.
     fn taken(queue: &Receiver<Message>) -> Vec<(usize, u64)> {
         let portions = queue.try_iter().filter_map(|message| match message {
             Message::Portion(_, portion) => Some(portion.batch),
@@ -538,7 +538,7 @@ mod tests {
         outlet.dropped(5);
         assert!(outlet.frames(batch(&[6]), Nanos(0)));
         assert_eq!(taken(&queue), [(2, 0)]);
-        // Without frames there is nothing that losses could stand before.
+        // Without frames, losses have no place to precede.
         assert!(outlet.frames(batch(&[]), Nanos(0)));
         assert_eq!(taken(&queue), [(0, 0)]);
         assert!(outlet.frames(batch(&[7]), Nanos(0)));
@@ -547,7 +547,7 @@ mod tests {
             (counters.frames(), counters.overrun(), counters.kernel()),
             (7, 4, 5)
         );
-        // At the end they are told without one.
+        // At the end they are reported without a frame.
         outlet.dropped(2);
         let end = std::thread::spawn(move || drop(outlet));
         let mut told = Vec::new();

@@ -12,15 +12,15 @@ pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
 /// The byte-order magic of a section.
 pub(crate) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
-/// Whether a pcap file or a pcapng section begins here. In concatenated files, a pcap header's zone of 0 reads as a record of no
-/// bytes, and a section's byte-order magic as the length of a record.
+/// True if a pcap file or a pcapng section begins here. In concatenated files, a pcap header's zone of 0
+/// reads as a record of no bytes, and a section's byte-order magic as the length of a record.
 #[cold]
 pub(crate) fn begins_capture(data: &[u8]) -> bool {
     let is_section = data.starts_with(&SECTION.to_be_bytes()) && is_either(data.get(8..12), BYTE_ORDER);
     is_section || begins_pcap(data)
 }
 
-/// Whether the header of a pcap file of version 2.4 begins here.
+/// True if the header of a pcap file of version 2.4 begins here.
 #[cold]
 pub(crate) fn begins_pcap(data: &[u8]) -> bool {
     let magic = data.get(..4);
@@ -30,7 +30,7 @@ pub(crate) fn begins_pcap(data: &[u8]) -> bool {
     is_magic && matches!(data.get(4..8), Some([2, 0, 4, 0] | [0, 2, 0, 4]))
 }
 
-/// Whether the bytes are this number in either byte order.
+/// True if the bytes are this number in either byte order.
 fn is_either(bytes: Option<&[u8]>, number: u32) -> bool {
     bytes.is_some_and(|bytes| bytes == number.to_le_bytes() || bytes == number.to_be_bytes())
 }

@@ -44,7 +44,7 @@ pub struct Merge {
     errors: Vec<(usize, Error)>,
 }
 
-/// What is left of an input's batch: `batch.frames()[next..]`.
+/// Rest of an input's batch: `batch.frames()[next..]`.
 #[derive(Debug)]
 struct Current {
     batch: Arc<Batch>,
@@ -58,7 +58,7 @@ pub struct Run {
     pub input: usize,
     /// The batch that they are part of.
     pub batch: Arc<Batch>,
-    /// Which of the batch's frames they are; none where a batch only tells losses or notes.
+    /// Indices of the run's frames; empty where a batch has only losses or notes.
     pub range: Range<usize>,
 }
 
@@ -68,18 +68,18 @@ impl Run {
         self.batch.frames().get(self.range.clone()).unwrap_or_default()
     }
 
-    /// The losses to be told before each of these frames and, at the batch's end, after the last one. Every loss
-    /// of a batch is in exactly one of its runs.
+    /// Losses before each of these frames and, at the batch's end, after the last one. Every loss of a
+    /// batch is in exactly one of its runs.
     pub fn lost(&self) -> &[Lost] {
         self.of(self.batch.lost(), |lost| lost.before)
     }
 
-    /// The blocks of local use, likewise.
+    /// Blocks of local use, at the same places as losses.
     pub fn notes(&self) -> &[Note] {
         self.of(self.batch.notes(), |note| note.before)
     }
 
-    /// Those that stand before one of these frames or, at the batch's end, after the last one.
+    /// Items before one of these frames or, at the batch's end, after the last one.
     fn of<'a, T>(&self, all: &'a [T], before: impl Fn(&T) -> u32) -> &'a [T] {
         let from = all.partition_point(|one| (before(one) as usize) < self.range.start);
         let at_end = self.range.end == self.batch.frames().len();
@@ -239,7 +239,7 @@ impl Merge {
             }
         };
         if let Some(batch) = batch {
-            // A batch that only tells losses or notes comes where its input stands.
+            // A batch of losses or notes alone comes at the time of its input.
             let head = batch.frames().first().map(|frame| frame.time);
             let head = head.unwrap_or(sorter.gone());
             self.heads.push(Reverse((head, input)));

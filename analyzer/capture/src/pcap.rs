@@ -32,7 +32,7 @@ pub(crate) struct Pcap {
     fcs_bytes: u8,
 }
 
-/// Which container a file is, and whether its numbers are big endian, by its first four bytes.
+/// Container of a file, and true if its numbers are big endian, from its first four bytes.
 pub(crate) fn recognise(magic: [u8; 4]) -> Option<(Container, bool)> {
     let container = |magic| match magic {
         MICROS => Some(Container::Pcap),
@@ -89,7 +89,7 @@ impl Pcap {
             l3,
         ] = *header;
         let (major, minor) = (u16_of::<BIG>([m0, m1]), u16_of::<BIG>([n0, n1]));
-        // Up to 2.2 the two lengths stood in the other order (libpcap's sf-pcap.c); 2.3 mixed both.
+        // Up to 2.2 the two lengths were in the other order (libpcap's sf-pcap.c); 2.3 mixed both.
         if major != 2 || minor < 4 {
             return Err(Fault::Version {
                 format: "pcap",

@@ -44,14 +44,14 @@ const MAX_HELD: u32 = 64 << 10;
 /// Type, length, and the length again.
 const AROUND: u32 = 12;
 
-/// What the walk needs of an interface for each of its packets.
+/// State of an interface that the walk needs for its packets.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     clock: Clock,
     limit: u32,
     snaplen: u32,
     fcs_bytes: u8,
-    /// Records it has lost, as packets and statistics say so far.
+    /// Records it has lost, by packets and statistics up to here.
     dropped: u64,
 }
 
@@ -90,7 +90,7 @@ impl From<Fault> for Left {
 struct Block<'a> {
     kind: u32,
     body: &'a [u8],
-    /// Where the body begins in the batch's data.
+    /// Start of the body in the batch's data.
     place: usize,
 }
 
@@ -101,7 +101,7 @@ impl Pcapng {
             .map(|trailer| (trailer.offset, u64::from(trailer.length).next_multiple_of(4)))
     }
 
-    /// Walks the blocks of `data[from..]`, the first byte of which has the offset `offset` in the file.
+    /// Walks the blocks of `data[from..]`, whose first byte has the offset `offset` in the file.
     pub(crate) fn walk(&mut self, data: &[u8], from: usize, offset: u64, found: &mut Found) -> Walked {
         let mut at = from;
         loop {

@@ -1,7 +1,7 @@
 //! Reads one capture, a batch of frames at a time.
 //!
-//! Leaves the file that is open to `underway`, and order between files to `merge`; its own is what lasts:
-//! the summary, the memory that is used again, and whether there is a file open at all.
+//! `open_capture` has the file that is open, and `merge` the order between files. This file keeps what
+//! outlasts an open file: the summary and memory for reuse.
 
 use std::fmt;
 use std::mem;
@@ -13,12 +13,12 @@ use crate::correction::Correction;
 use crate::error::Error;
 use crate::frame::{Batch, Frame, Interface, Lost};
 use crate::input::{self, Counts, Opened, Stream};
+use crate::open_capture::OpenCapture;
 use crate::sorter::Sorting;
 use crate::summary::{Progress, Summary};
-use crate::underway::OpenCapture;
 use crate::walk::Found;
 
-/// How to read.
+/// Options of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bytes read at once, and at most of frames and what is between them in a batch (a record that is longer
@@ -43,8 +43,8 @@ impl Default for Options {
 
 /// Reads one capture: a file, a named pipe, standard input, or any stream of bytes.
 ///
-/// Formats and compressions are told by the content. A file that is still written to is read to its current
-/// end.
+/// The content identifies format and compression. A file that is still being written is read to its
+/// current end.
 pub struct Reader {
     name: String,
     options: Options,
@@ -56,13 +56,13 @@ pub struct Reader {
     state: State,
     found: Found,
     summary: Summary,
-    /// What is taken from the times of its frames.
+    /// Correction that is subtracted from the times of its frames.
     correction: Option<Correction>,
     /// Batches' vectors to be used again.
     spare: Vec<(Vec<Frame>, Vec<Lost>)>,
 }
 
-/// Where a reader stands.
+/// Progress of a reader.
 enum State {
     Open(Box<OpenCapture>),
     /// Closed, to be opened again from the start.
@@ -92,7 +92,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Reads a stream of bytes; `name` stands for it in errors.
+    /// Reads a stream of bytes; errors call it `name`.
     ///
     /// # Errors
     /// When it cannot be read, is empty, or is no capture.
@@ -112,9 +112,9 @@ impl Reader {
             stored: Arc::clone(&stored),
             expanded: Arc::clone(&expanded),
         };
-        let (underway, format) = OpenCapture::begin(&name, stream, counts, &options, &mut found)?;
+        let (open, format) = OpenCapture::begin(&name, stream, counts, &options, &mut found)?;
         let summary = Summary::new(format);
-        let state = State::Open(Box::new(underway));
+        let state = State::Open(Box::new(open));
         Ok(Self {
             name,
             options,
@@ -140,13 +140,13 @@ impl Reader {
             self.unpark()?;
         }
         loop {
-            let State::Open(underway) = &mut self.state else {
+            let State::Open(open) = &mut self.state else {
                 return Ok(None);
             };
-            let piece = match underway.next() {
+            let piece = match open.next() {
                 Ok(Some(piece)) => piece,
                 Ok(None) => {
-                    self.summary.truncation = underway.truncation();
+                    self.summary.truncation = open.truncation();
                     self.state = State::Ended;
                     return Ok(None);
                 }
@@ -156,7 +156,7 @@ impl Reader {
                 }
             };
             (self.found.frames, self.found.lost) = self.spare.pop().unwrap_or_default();
-            underway.walk(&piece, &mut self.found);
+            open.walk(&piece, &mut self.found);
             let mut batch = Batch {
                 data: piece.buffer.freeze(),
                 frames: mem::take(&mut self.found.frames),
@@ -194,8 +194,8 @@ impl Reader {
             mut lost,
             ..
         } = batch;
-        if let (State::Open(underway), Ok(buffer)) = (&mut self.state, data.try_into_mut()) {
-            underway.blocks.give_back(buffer);
+        if let (State::Open(open), Ok(buffer)) = (&mut self.state, data.try_into_mut()) {
+            open.blocks.give_back(buffer);
         }
         if self.spare.len() < 4 {
             frames.clear();
@@ -208,7 +208,8 @@ impl Reader {
     /// begins with the first frame. Only plain files can be parked; others stay as they are, and false is
     /// returned. What was known (interfaces, summary) stays known until then.
     ///
-    /// This is for many files that follow each other in time, of which the system would not let all be open.
+    /// Many files that follow each other in time are read this way, because the system limits open
+    /// files.
     pub fn park(&mut self) -> bool {
         if self.path.is_some() {
             self.state = State::Parked;
@@ -226,7 +227,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What errors call it: its path, or `standard input`.
+    /// Name in errors: its path, or `standard input`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -237,7 +238,7 @@ impl Reader {
         &self.found.interfaces
     }
 
-    /// How far reading has come.
+    /// Progress of reading.
     pub fn progress(&self) -> Progress {
         Progress {
             bytes: self.stored.load(Ordering::Relaxed),
@@ -256,17 +257,17 @@ impl Reader {
         self.correction = Some(correction);
     }
 
-    /// How often the stamps stepped back so far, and records had none that fits.
+    /// Number of stamps that stepped back, and of records without a fitting stamp.
     pub(crate) fn steps_back(&self) -> u64 {
         self.summary.disorder.records + self.summary.unstamped
     }
 
-    /// What was found when the records were put in order.
+    /// Stores the counts of the sorter.
     pub(crate) fn note_sorting(&mut self, sorting: Sorting) {
         self.summary.sorting = sorting;
     }
 
-    /// What was found until now.
+    /// Summary of the file up to the last batch.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }

@@ -5,8 +5,8 @@
 //! later. As long as batches come in order they pass as they are; frames that are not in order are sorted, and copied into
 //! new batches. Leaves reading to `reader`.
 //!
-//! Records with one stamp, from several queues, are in no order that the file knows: an answer then stands behind the requests
-//! of its stamp, one of which it may answer.
+//! Records with one stamp, from several queues, have no order in the file. An answer may follow any
+//! request of its stamp, so it is placed behind all of them.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -17,10 +17,10 @@ use roce_wire::{AethKind, Nak, Operation};
 
 use crate::frame::{Batch, Frame, Interface, Lost, Note, place};
 
-/// What was found out of order, and what was done about it.
+/// Counts of records out of order, and of those put in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sorting {
-    /// Frames that stood behind one with a later stamp.
+    /// Frames that followed one with a later stamp.
     pub frames: u64,
     /// The stamp of the first of them.
     pub first: Option<Nanos>,
@@ -38,7 +38,7 @@ struct Held {
     bytes: usize,
 }
 
-/// What is sorted.
+/// Kind of an item that is sorted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     Lost,
@@ -93,8 +93,8 @@ pub(crate) struct Sorter {
 const MAX_FRAMES: usize = 1 << 18;
 /// Bytes at the start of a capture over which frames wait for the whole window: a host with several receive queues shows them here.
 const START_BYTES: usize = 16 << 20;
-/// Bytes that wait at most behind the start of a capture in which no frame stood behind a later one: they should still be in the
-/// processor's caches when their turn comes. At 10 Gbit/s these are 210 us.
+/// Limit of the waiting bytes behind the start of a capture in order: they should still be in the
+/// processor's caches when they are emitted. At 10 Gbit/s they last 210 us.
 const MAX_BYTES_IN_ORDER: usize = 256 << 10;
 /// Bytes of frames in a batch that is made of others, as blocks have them.
 const BATCH_BYTES: usize = 256 << 10;
@@ -106,7 +106,7 @@ impl Sorter {
     /// their turn, some 10 to 100 us as a rule.
     pub(crate) const WINDOW: Nanos = Nanos(1_000_000);
 
-    /// Holds about as many bytes as told at most.
+    /// A sorter that holds about `most_bytes` at most.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self {
             most_bytes,
@@ -125,7 +125,7 @@ impl Sorter {
         }
     }
 
-    /// What was found until now.
+    /// Counts up to the last item.
     pub(crate) fn sorting(&self) -> Sorting {
         self.sorting
     }
@@ -178,7 +178,7 @@ impl Sorter {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        // What has no stamp of its own comes where it stands.
+        // Items without a stamp keep their place.
         let mut last = (self.gone, false);
         let mut add = |(time, answers): (Nanos, bool), kind, index| {
             self.numbered += 1;
@@ -327,8 +327,8 @@ impl Sorter {
     }
 }
 
-/// True if a frame answers a request that came before it; of those in tunnels nobody looks. A NAK for a PSN out of sequence does not count: the packet
-/// that is sent again because of it may have the same stamp.
+/// True if a frame answers a request that came before it; frames in tunnels are never examined. A NAK of
+/// a PSN sequence error does not count, because the packet retransmitted for it may have the same stamp.
 fn answers(batch: &Batch, frame: &Frame, interfaces: &[Interface]) -> bool {
     let Some(interface) = interfaces.get(frame.interface as usize) else {
         return false;

@@ -1,4 +1,4 @@
-//! What is known of a file besides its frames: its format, its times, what was lost, where it was cut.
+//! Properties of a file besides its frames: format, times, losses, and the place of a cut.
 //!
 //! Leaves filling it in to the walkers and the reader.
 
@@ -8,7 +8,7 @@ use roce_model::Nanos;
 
 use crate::sorter::Sorting;
 
-/// How records follow each other in a file.
+/// Layout of the records in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// pcap with microseconds.
@@ -21,7 +21,7 @@ pub enum Container {
     Pcapng,
 }
 
-/// What a whole file is wrapped in.
+/// Compression of a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// gzip, any number of members.
@@ -39,12 +39,12 @@ impl fmt::Display for Compression {
     }
 }
 
-/// The format of a file, told by its content.
+/// Format of a file, from its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// How records follow each other.
+    /// Layout of the records.
     pub container: Container,
-    /// What they are wrapped in.
+    /// Compression of the file.
     pub compression: Option<Compression>,
 }
 
@@ -75,7 +75,7 @@ pub struct Disorder {
 /// A file that ends inside a record: everything before that record was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truncation {
-    /// Where the incomplete record (or file header) begins, in bytes of the (decompressed) file.
+    /// Start of the incomplete record (or file header), in bytes of the (decompressed) file.
     pub offset: u64,
     /// Bytes that it needs; where not even its header is whole, those of the header.
     pub needed: u64,
@@ -93,7 +93,7 @@ impl fmt::Display for Truncation {
     }
 }
 
-/// How far reading has come.
+/// Progress of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes read of the file as it is stored (compressed ones, when it is compressed).
@@ -102,7 +102,7 @@ pub struct Progress {
     pub total: Option<u64>,
 }
 
-/// What was found in a file as far as it was read.
+/// Counts and properties of a file up to the last batch read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Its format.
@@ -122,14 +122,14 @@ pub struct Summary {
     pub disorder: Disorder,
     /// Records whose time does not fit 64 bits of nanoseconds: a frame of theirs has the latest time there is.
     pub unstamped: u64,
-    /// What was put in order: nothing where the reader is used alone.
+    /// Counts of the sorter: zero where the reader is used alone.
     pub sorting: Sorting,
     /// Set when the file ends inside a record.
     pub truncation: Option<Truncation>,
 }
 
 impl Summary {
-    /// Of a file or stream of which nothing was read yet.
+    /// Summary of a file or stream before its first read.
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
@@ -196,7 +196,7 @@ impl Times {
         true
     }
 
-    /// Brings a summary up to date.
+    /// Updates a summary.
     pub(crate) fn report(&self, summary: &mut Summary) {
         summary.first_time = self.least.map(Nanos);
         summary.last_time = self.least.map(|_| Nanos(self.most.max(self.last)));

@@ -1,4 +1,4 @@
-//! What the walkers of all formats share: where they put what they find, and how they say why they stopped.
+//! Common parts of the walkers of all formats: results, and the reason to stop.
 //!
 //! Leaves the formats to `pcap` and `pcapng`, and getting bytes to `blocks`.
 
@@ -18,7 +18,7 @@ pub(crate) fn captured_limit(snaplen: u32) -> u32 {
     snaplen.clamp(USUAL_LIMIT, MAX_LIMIT)
 }
 
-/// What a walker fills.
+/// Results of a walker.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) frames: Vec<Frame>,
@@ -32,15 +32,15 @@ pub(crate) struct Found {
 /// Why a walker stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The next record needs so many bytes as a whole (or to tell how many it needs); there are fewer.
+    /// The next record needs this many bytes in total (or to know its length); fewer are there.
     Need(usize),
-    /// So many bytes, more than there are, are of no interest.
+    /// This many bytes, more than there are, are skipped.
     Skip(u64),
     /// The next record makes no sense.
     Fault(Fault),
 }
 
-/// How far a walker came.
+/// End of a walk.
 #[derive(Debug)]
 pub(crate) struct Walked {
     /// Everything before this place in the data is done with.
@@ -56,7 +56,7 @@ pub(crate) enum Walker {
 }
 
 impl Walker {
-    /// Walks the records of `data[from..]`, the first byte of which has the offset `offset` in the file.
+    /// Walks the records of `data[from..]`, whose first byte has the offset `offset` in the file.
     pub(crate) fn walk(&mut self, data: &[u8], from: usize, offset: u64, found: &mut Found) -> Walked {
         match self {
             Self::Pcap(pcap) => pcap.walk(data, from, found),

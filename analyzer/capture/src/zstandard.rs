@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Read};
 
 use zstd::stream::raw::{Decoder, Operation};
 
-/// Bytes of a block header. The decoder asks for the next one together with a block, but gets it alone.
+/// Bytes of a block header. The decoder requests the next one together with a block, but gets it alone.
 const BLOCK_HEADER: usize = 3;
 /// Bytes that the decoder needs to begin a frame.
 const FRAME_HEADER: usize = 5;
@@ -16,7 +16,7 @@ const FRAME_HEADER: usize = 5;
 pub(crate) struct Zstandard<R> {
     input: R,
     decoder: Decoder<'static>,
-    /// Bytes that the decoder wants next; 0 between two frames.
+    /// Bytes that the decoder needs next; 0 between two frames.
     wants: usize,
     failed: bool,
 }
@@ -78,7 +78,7 @@ impl<R: BufRead> Read for Zstandard<R> {
 mod tests {
     use super::*;
 
-    /// What can be read before the end or an error.
+    /// Bytes that can be read before the end or an error.
     fn read(stored: &[u8]) -> (Vec<u8>, io::Result<usize>) {
         let mut data = Vec::new();
         let end = Zstandard::new(stored).unwrap().read_to_end(&mut data);

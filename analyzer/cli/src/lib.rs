@@ -38,7 +38,7 @@ use output::messages;
 /// The name of the command.
 const PROGRAM: &str = "roce-analyze";
 
-/// Examples and the rest of what all help ends with.
+/// Examples and the last lines of all help.
 const AFTER_HELP: &str = "\
 Examples:
   roce-analyze a.pcap                                       the verdict on a capture
@@ -104,7 +104,7 @@ enum Command {
     /// Make the HTML page of results that -o wrote
     #[cfg(feature = "parquet")]
     Report(Report),
-    // Its description stands with its options.
+    // Its options have the description.
     Compare(Box<Compare>),
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
@@ -136,7 +136,7 @@ enum Command {
     },
 }
 
-/// Where shells look for completion scripts.
+/// Folders in which shells look for completion scripts.
 const COMPLETIONS_HELP: &str = "\
 Where to put the script:
   bash  roce-analyze completions bash > ~/.local/share/bash-completion/completions/roce-analyze
@@ -144,7 +144,7 @@ Where to put the script:
         with fpath+=~/.zfunc before compinit in ~/.zshrc
   fish  roce-analyze completions fish > ~/.config/fish/completions/roce-analyze.fish";
 
-/// Where `man` looks for pages.
+/// Folder in which `man` looks for pages.
 const MAN_HELP: &str = "\
 Where to put the pages:
   roce-analyze man -o ~/.local/share/man/man1
@@ -203,7 +203,7 @@ fn refused(error: &clap::Error) -> ExitCode {
     // The error quotes arguments, among escape sequences of its own. Parsed again, clean ones give it again without theirs.
     let arguments = std::env::args_os().map(|argument| clean(&argument.to_string_lossy()).into_owned());
     match Arguments::try_parse_from(arguments) {
-        // That nothing can be written is nothing that could be told.
+        // A message that cannot be written is dropped.
         Err(error) => drop(error.print()),
         Ok(_) => messages::error(
             error
@@ -220,12 +220,13 @@ pub fn command_line() -> clap::Command {
     Arguments::command()
 }
 
-/// Analyses captures as the command does: `arguments` are those of its command line, without the program's name.
-/// `sink` gets everything, too. For tests that want rows instead of text; `--format none` leaves that away.
+/// Analyses captures as the command does: `arguments` are those of its command line, without the
+/// program's name. `sink` gets everything, too. For tests that need rows instead of text; `--format
+/// none` suppresses the text.
 ///
 /// # Errors
 /// When the arguments are not understood, no capture can be read, or a sink fails.
-pub fn analyse_as_told<I>(arguments: I, sink: &mut dyn Sink) -> Result<ExitCode, SinkError>
+pub fn analyse_arguments<I>(arguments: I, sink: &mut dyn Sink) -> Result<ExitCode, SinkError>
 where
     I: IntoIterator<Item = std::ffi::OsString>,
 {
@@ -234,7 +235,7 @@ where
     Ok(command::analyse::run_beside(&arguments.analyse, Some(sink))?)
 }
 
-/// Whoever reads our output has seen enough: not an error.
+/// The reader of the output has closed it: not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

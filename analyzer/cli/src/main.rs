@@ -7,7 +7,8 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Options of jemalloc: it asks for huge pages, where the system gives them to who asks, and gives memory back whole.
+/// Options of jemalloc: it requests huge pages, where the system gives them on request, and unmaps
+/// memory that is no longer used.
 #[cfg(feature = "jemalloc")]
 #[expect(unsafe_code, reason = "jemalloc looks for its options behind this name")]
 // SAFETY: the name is jemalloc's own for a pointer to text that ends with a zero byte, which this is.

@@ -1,7 +1,6 @@
 //! The options of runs: how they are written, what they mean, and the file of `--config`.
 
 pub(crate) mod arguments;
-pub(crate) mod choices;
 pub(crate) mod config;
 pub(crate) mod dcqcn;
 pub(crate) mod dscp;
@@ -11,5 +10,6 @@ pub(crate) mod named;
 pub(crate) mod nearest;
 pub(crate) mod processes;
 pub(crate) mod rate;
+pub(crate) mod settings;
 pub(crate) mod size;
 pub(crate) mod training;

@@ -1,4 +1,4 @@
-//! What people and programs get of a run: text, pages, the live screen, messages, the exit code.
+//! Output of a run for people and programs: text, pages, the live screen, messages, the exit code.
 
 pub(crate) mod common;
 #[cfg_attr(not(feature = "parquet"), path = "output/without_dataset.rs")]

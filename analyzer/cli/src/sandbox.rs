@@ -1,5 +1,6 @@
-//! Least privilege: the rights that a run needs are used first, then given up for good, so that a hostile packet finds nothing to take.
-//! `ARCHITECTURE.md` has the order of a start, and the table of what remains in each mode.
+//! Least privilege: a run first uses the rights that it needs, then gives them up for good, so that a
+//! hostile packet finds nothing to take. `ARCHITECTURE.md` has the order of a start, and the table of
+//! remaining rights in each mode.
 
 #[cfg(debug_assertions)]
 mod attempts;

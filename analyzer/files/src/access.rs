@@ -1,11 +1,11 @@
-//! Who may read files and folders.
+//! Read permissions of written files and folders.
 
 use rustix::fs::Mode;
 
-/// Who may read what is written.
+/// Read permissions of what is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Access {
-    /// Whoever the process's umask allows: results of captures.
+    /// Everybody whom the process's umask allows: results of captures.
     #[default]
     Umask,
     /// The owner alone: packets, and results of live runs, which name processes.

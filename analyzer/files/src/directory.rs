@@ -147,7 +147,7 @@ impl Directory {
         Ok(names)
     }
 
-    /// The kind of what has the name, links not followed; `None` if there is nothing.
+    /// Kind of the entry of that name, links not followed; `None` if there is none.
     fn kind(&self, name: &str) -> Option<FileType> {
         let found = fs::statat(self.handle(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(kind(found.st_mode))
@@ -231,7 +231,8 @@ impl Unfinished {
         self.folder.path_of(&self.temporary)
     }
 
-    /// Brings the data to the disk, if the file will replace another one: a power failure must leave one of them.
+    /// Flushes the data to the disk if the file will replace another one: a power failure must leave one
+    /// of them.
     ///
     /// # Errors
     /// If the disk takes no more.
@@ -246,7 +247,7 @@ impl Unfinished {
         fs::fdatasync(file).map_err(|errno| failed()(errno))
     }
 
-    /// Gives the file its name, in place of what has it. Its data must have been flushed.
+    /// Renames the file to its final name and replaces what has it. Its data must have been flushed.
     ///
     /// # Errors
     /// If the name cannot be given.

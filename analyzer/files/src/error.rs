@@ -1,4 +1,4 @@
-//! What can go wrong; each error names the file or folder.
+//! Errors of reading and writing; each names the file or folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file is there already, and must not be replaced.
-    #[error("{}: it is there already\nhint: give another name, or --overwrite", path.display())]
+    #[error("{}: already exists\nhint: give another name, or --overwrite", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum Error {
     ForeignLink {
         /// The link.
         path: PathBuf,
-        /// Who owns it.
+        /// User who owns it.
         owner: u32,
     },
     /// A folder inside the output folder is a symbolic link.

@@ -1,7 +1,7 @@
 //! Files of results, and small files that options name. Every output of the program is written through this crate.
 //!
-//! A program that runs as root writes into folders of other users. Whoever owns such a folder can put a symbolic link where a file is
-//! about to be written. Therefore:
+//! A program that runs as root writes into folders of other users. The owner of such a folder can put a
+//! symbolic link where a file is about to be written. Therefore:
 //!
 //! - The folder that a user names is opened once ([`Directory::named`]). Its parents may be symbolic links. The folder itself may be a
 //!   link only if the link belongs to the caller or to root.
@@ -16,9 +16,10 @@
 //!
 //! [`open_regular`] and [`read_text`] are for files that options or recordings name: no FIFO, no device, no more bytes than stated.
 //!
-//! A crate was looked for and not taken: cap-std opens relative to directory handles, too, but follows symbolic links below them, which
-//! is what must not happen here, has no temporary files and no modes without extension traits, and brings ten crates. What is left are
-//! single system calls, which rustix has without `unsafe`.
+//! A crate was looked for and not taken. cap-std opens relative to directory handles, but it follows
+//! symbolic links below them, which must not happen here. It has no temporary files, needs extension
+//! traits for modes, and adds ten crates. The system calls that remain are single ones, which rustix has
+//! without `unsafe`.
 
 mod access;
 mod directory;

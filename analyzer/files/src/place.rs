@@ -139,7 +139,7 @@ impl Place {
 #[derive(Debug)]
 pub struct Output {
     file: BufWriter<File>,
-    /// None of what is written to directly.
+    /// Absent for what is written to directly.
     unfinished: Option<Unfinished>,
     path: PathBuf,
 }

@@ -9,7 +9,7 @@ use tempfile::{TempDir, tempdir};
 use crate::open::{component, is_component, strict};
 use crate::{Access, Directory, Error, Place, open_regular, read_text};
 
-/// A way to open a name in a folder.
+/// A function that opens a name in a folder.
 type Open = fn(std::os::fd::BorrowedFd<'_>, &std::ffi::OsStr, OFlags) -> bool;
 
 /// A folder with a file whose content must not change, and its path.
@@ -160,7 +160,7 @@ fn parents_may_be_links_and_the_folder_itself_only_an_own_one() {
         matches!(error, Error::ForeignLink { owner: 65_534, .. }),
         "{error}"
     );
-    // A parent is followed by the ordinary rules, whoever made it.
+    // A parent is followed by the ordinary rules, for any owner.
     Directory::named(&link.join("out"), Access::Umask).unwrap();
 }
 

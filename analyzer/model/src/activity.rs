@@ -1,6 +1,6 @@
-//! When a flow sent within a bin.
+//! Times at which a flow sent within a bin.
 
-/// When a flow sent in a bin, in ns after the bin's begin. Where that is not known, all the time.
+/// Time of a flow's sending in a bin, in ns after the bin's start. Where it is unknown, the whole bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Active {
     /// The first packet's time.

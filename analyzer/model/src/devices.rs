@@ -1,4 +1,5 @@
-//! What a host has that RoCE can travel through: network interfaces and RDMA devices, as the system describes them.
+//! Devices of a host that RoCE can travel through: network interfaces and RDMA devices, as the system
+//! describes them.
 
 use std::net::IpAddr;
 
@@ -13,7 +14,7 @@ pub struct Devices {
     pub sniffer: Option<bool>,
 }
 
-/// Where a device is attached.
+/// Attachment of a device.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Attachment {
     /// The kernel's driver.
@@ -26,7 +27,7 @@ pub struct Attachment {
     pub pcie: Option<Pcie>,
 }
 
-/// How a device's PCIe link runs.
+/// Speed and width of a device's PCIe link.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Pcie {
     /// Lanes in use.
@@ -57,11 +58,11 @@ pub struct NetworkInterface {
     pub mtu: Option<u32>,
     /// Its speed now, in bit/s.
     pub speed_bps: Option<u64>,
-    /// What its port could do, in bit/s, where its driver says.
+    /// Highest speed of its port, in bit/s, where its driver reports it.
     pub most_speed_bps: Option<u64>,
     /// Its link address.
     pub address: Option<String>,
-    /// Where it is attached.
+    /// Attachment of the device.
     pub attachment: Attachment,
 }
 
@@ -72,7 +73,7 @@ pub struct RdmaDevice {
     pub name: String,
     /// The version of its firmware.
     pub firmware: Option<String>,
-    /// Where it is attached.
+    /// Attachment of the device.
     pub attachment: Attachment,
     /// Its ports.
     pub ports: Vec<RdmaPort>,
@@ -120,7 +121,7 @@ pub struct Gid {
     pub index: u32,
     /// The address as the system writes it.
     pub gid: String,
-    /// What travels under it: `RoCE v2`, `IB/RoCE v1`.
+    /// Protocol of the GID: `RoCE v2`, `IB/RoCE v1`.
     pub version: Option<String>,
     /// RoCEv2: its IP address.
     pub ip: Option<IpAddr>,

@@ -66,7 +66,7 @@ impl Node {
         }
     }
 
-    /// True if it holds for a flow; `None` where that takes a DSCP that is not known.
+    /// True if it matches a flow; `None` where that depends on an unknown DSCP.
     fn holds(&self, flow: &FlowKey, dscp: Option<u8>) -> Option<bool> {
         match self {
             Self::Or(a, b) => match (a.holds(flow, dscp), b.holds(flow, dscp)) {
@@ -121,7 +121,7 @@ impl Prefix {
         };
         let mask = match whole - length {
             128 => 0,
-            // An IPv4 address stands in its mapped form: the 96 bits before it always count.
+            // An IPv4 address has its mapped form: the 96 bits before it always count.
             host_bits => u128::MAX << host_bits,
         };
         let address = u128::from_be_bytes(*Address::from(ip).octets()) & mask;
@@ -129,13 +129,13 @@ impl Prefix {
     }
 }
 
-/// What is wrong with an expression, and where.
+/// Error in an expression, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     text: String,
-    /// Where, in bytes from the start of the expression.
+    /// Place, in bytes from the start of the expression.
     pub at: usize,
-    /// What was expected.
+    /// Expected words.
     pub message: String,
 }
 
@@ -182,8 +182,8 @@ impl Filter {
         self.root.matches(packet)
     }
 
-    /// True if it holds for the packets of a flow. `dscp` is the one that most of them have, if that is known: where the answer
-    /// depends on it, a flow of which it is not known is none to look at.
+    /// True if it matches the packets of a flow. `dscp` is the one of most of them, if it is known. A
+    /// flow of unknown DSCP does not match where the answer depends on it.
     pub fn matches_flow(&self, flow: &FlowKey, dscp: Option<u8>) -> bool {
         self.root.holds(flow, dscp) == Some(true)
     }

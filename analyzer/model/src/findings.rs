@@ -48,7 +48,7 @@ impl Severity {
     }
 }
 
-/// What a finding rests on: named facts in order. Its text is a JSON object.
+/// Evidence of a finding: named facts in order. Its text is a JSON object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence(pub Vec<(&'static str, Fact)>);
 

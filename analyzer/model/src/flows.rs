@@ -159,7 +159,7 @@ table! {
 }
 
 impl FlowRow {
-    /// What makes the flow this one; `None` when the row says something else than its `flow_id` does.
+    /// Identity of the flow; `None` when it does not give the row's `flow_id`.
     pub fn key(&self) -> Option<FlowKey> {
         let key = FlowKey {
             source: self.source,

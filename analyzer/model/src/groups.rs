@@ -30,7 +30,7 @@ impl Groups {
     }
 }
 
-/// The hash of a host at a tap, and the hasher, for whoever adds more.
+/// The hash of a host at a tap, and the hasher, to which more can be added.
 fn host(tap: TapId, address: Address) -> (u64, impl Hasher) {
     let mut state = foldhash::fast::FixedState::with_seed(0).build_hasher();
     state.write_u32(tap.0);

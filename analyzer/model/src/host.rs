@@ -1,4 +1,5 @@
-//! What a host says about its queue pairs: events of the eBPF probe and changes of polled counters, as values.
+//! A host's reports of its queue pairs: events of the eBPF probe and changes of polled counters, as
+//! values.
 //!
 //! They join the packets by time; the probe moves their times to the clock of the capture. This file knows neither
 //! kernels nor files; where the values come from is the probe's matter.
@@ -15,13 +16,13 @@ use crate::{EventKind, EventRow, EventSource, FlowId, Nanos, TapId};
 /// One thing that a host reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostEvent {
-    /// When, on the clock of the capture. The probe's own uncertainty is told once, when it is opened.
+    /// Time on the clock of the capture. The probe reports its own uncertainty once, when it is opened.
     pub time: Nanos,
     /// The RDMA device (`mlx5_0`), or the network interface for what has only that; `None` when nobody said.
     pub device: Option<Arc<str>>,
     /// The process behind it. For timers and interrupts: the one that created the queue pair.
     pub process: Option<Process>,
-    /// What happened.
+    /// The reported event.
     pub what: HostChange,
 }
 
@@ -38,21 +39,21 @@ pub struct Process {
     pub claims: bool,
 }
 
-/// What happened on a host.
+/// Event on a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HostChange {
     /// A queue pair was made.
     Created {
         /// Its number.
         qpn: Qpn,
-        /// What it can do.
+        /// Kind of the queue pair.
         kind: QueuePairKind,
     },
     /// A queue pair was changed; only successful changes are reported.
     Modified {
         /// Its number.
         qpn: Qpn,
-        /// What was set.
+        /// Attributes that were set.
         set: Box<QueuePairChange>,
     },
     /// A queue pair was destroyed: its number may be given to another.
@@ -60,7 +61,7 @@ pub enum HostChange {
         /// Its number.
         qpn: Qpn,
     },
-    /// The connection manager told its user something.
+    /// The connection manager sent its user an event.
     Connection {
         /// The event, by the kernel's name in lower case without its prefix: `established`, `disconnected`.
         event: Arc<str>,
@@ -77,7 +78,7 @@ pub enum HostChange {
     Asynchronous {
         /// The event, by the kernel's name in lower case without its prefix: `port_err`, `qp_fatal`.
         event: Arc<str>,
-        /// What it is about.
+        /// Subject of the event.
         about: Element,
     },
     /// The retransmission timer of a queue pair ran out (Soft-RoCE, which lets it run out also when everything was answered meanwhile).
@@ -85,7 +86,7 @@ pub enum HostChange {
         /// The queue pair.
         qpn: Qpn,
     },
-    /// A queue pair has waited out an RNR NAK and sends again (Soft-RoCE).
+    /// A queue pair has waited out an RNR NAK and retransmits (Soft-RoCE).
     RnrTimer {
         /// The queue pair that waited.
         qpn: Qpn,
@@ -97,9 +98,9 @@ pub enum HostChange {
     },
     /// The kernel dropped a RoCE packet.
     Dropped {
-        /// Where it came from.
+        /// Source address.
         source: Address,
-        /// Where it was going.
+        /// Destination address.
         destination: Address,
         /// The queue pair that it was for.
         qpn: Qpn,
@@ -114,24 +115,25 @@ pub enum HostChange {
         name: Arc<str>,
         /// By how much, in the counter's unit.
         change: u64,
-        /// What it stands at.
+        /// Value of the counter.
         value: u64,
         /// The unit.
         unit: CounterUnit,
     },
-    /// A device has an address: told before queue pairs of it for datagrams, which name none themselves.
+    /// A device has an address: reported before queue pairs of it for datagrams, which name none
+    /// themselves.
     Address {
         /// The address of one of its GIDs.
         address: Address,
     },
-    /// Events found no room on their way from the kernel, before this one's time.
+    /// Events were lost between the kernel and the probe, before this one's time.
     Lost {
-        /// How many.
+        /// Number of lost events.
         count: u64,
     },
 }
 
-/// What a modification of a queue pair set; `None` is what it left alone.
+/// Attributes that a modification of a queue pair set; `None` for those left alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QueuePairChange {
     /// The state that it is in now.
@@ -148,11 +150,11 @@ pub struct QueuePairChange {
     pub rq_psn: Option<Psn>,
     /// Path MTU in bytes.
     pub path_mtu: Option<u32>,
-    /// How long it waits for an answer (4.096 us * 2^code); 0 ns: for ever.
+    /// Wait for an answer (4.096 us * 2^code); 0 ns: for ever.
     pub timeout: Option<Nanos>,
-    /// How often it sends again without an answer.
+    /// Retries without an answer.
     pub retry_count: Option<u8>,
-    /// How often it sends again after an RNR NAK; 7: for ever.
+    /// Retries after an RNR NAK; 7: for ever.
     pub rnr_retry: Option<u8>,
     /// The timer that its own RNR NAKs carry.
     pub min_rnr_timer: Option<RnrTimer>,
@@ -164,7 +166,7 @@ pub struct QueuePairChange {
     pub port: Option<u8>,
 }
 
-/// What an asynchronous event is about.
+/// Subject of an asynchronous event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Element {
     /// The device as a whole.
@@ -227,7 +229,7 @@ names! {
         ReadyToReceive = "rtr",
         /// Ready to send.
         ReadyToSend = "rts",
-        /// Finishes what it has begun and starts nothing new.
+        /// Finishes its open work and starts nothing new.
         SendQueueDrained = "sqd",
         /// The send queue has failed, the receive queue works.
         SendQueueError = "sqe",
@@ -250,7 +252,7 @@ names! {
 }
 
 impl HostEvent {
-    /// As a row of the table `events`. `tap` and `flow_id` are the caller's to know.
+    /// The event as a row of the table `events`. The caller knows `tap` and `flow_id`.
     pub fn row(&self, tap: TapId, flow_id: Option<FlowId>) -> EventRow {
         let (kind, mut source) = self.what.kind();
         if self.process.as_ref().is_some_and(|process| process.claims) {
@@ -317,7 +319,7 @@ impl HostChange {
         }
     }
 
-    /// The PSN that stands in `events.psn`.
+    /// Value of `events.psn`.
     const fn psn(&self) -> Option<Psn> {
         match self {
             Self::Modified { set, .. } => set.sq_psn,
@@ -326,7 +328,7 @@ impl HostChange {
         }
     }
 
-    /// What stands in `events.value`.
+    /// Value of `events.value`.
     fn value(&self) -> Option<u64> {
         match self {
             Self::Counter { change, .. } => Some(*change),

@@ -1,4 +1,4 @@
-//! Who a packet belongs to: taps and flows.
+//! Identities of packets: taps and flows.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ pub struct TapId(pub u32);
 /// One direction of one queue pair's traffic, as seen in the packets themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FlowKey {
-    /// Where the packets come from.
+    /// Source address.
     pub source: Address,
-    /// Where they go.
+    /// Destination address.
     pub destination: Address,
     /// The queue pair that they are for.
     pub destination_qpn: Qpn,
@@ -42,8 +42,8 @@ impl FlowKey {
         }
     }
 
-    /// The same for every run and every host: FNV-1a over the fields in order, so that two runs, or the two ends
-    /// of a link, name a flow alike.
+    /// Number of the flow, equal in every run and on every host: FNV-1a over the fields in order, so
+    /// that two runs, or the two ends of a link, name a flow alike.
     pub fn id(&self) -> FlowId {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0000_0100_0000_01b3;

@@ -1,4 +1,4 @@
-//! What flows between the parts of roce-analyze: packets, rows, events, and the sinks that take them.
+//! Data that crates of roce-analyze exchange: packets, rows, events, and the sinks that take them.
 //!
 //! Every column of every table is described once, by a macro: its name, unit, type and meaning.
 //! Parquet, JSON, the terminal and the schema page read that description, so they cannot drift apart.
@@ -58,5 +58,5 @@ pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
 pub use vantage::{HostVantage, Vantage};
 
-// What rows are made of, for those who see the packets only through this crate.
+// Types of rows' fields, for users who see packets only through this crate.
 pub use roce_wire::{Address, Cut, Layer, MacAddress, Opcode, Pause, PauseKind, Psn, Qpn, RnrTimer, Service};

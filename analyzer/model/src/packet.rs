@@ -9,20 +9,20 @@ use crate::{HostEvent, Nanos, TapId};
 /// One RoCE packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Packet {
-    /// When it was captured.
+    /// Time of capture.
     pub time: Nanos,
-    /// Where it was captured.
+    /// Tap of capture.
     pub tap: TapId,
     /// Its frame's length on the wire, in bytes, without FCS.
     pub wire_bytes: u32,
-    /// A hash of what the links change and a sender repeats: link addresses, interface, direction and TTL.
-    /// Two sightings of one packet differ in it; a packet sent twice does not.
+    /// A hash of the fields that links change and a sender repeats: link addresses, interface, direction
+    /// and TTL. Two sightings of one packet differ in it; a packet sent twice does not.
     pub path: u16,
     /// True if a header was cut by the snaplen.
     pub cut: bool,
     /// True if its ICRC was checked, and was right.
     pub icrc: Option<bool>,
-    /// What it says.
+    /// Decoded fields.
     pub roce: Roce,
 }
 
@@ -31,29 +31,30 @@ pub struct Packet {
 pub struct PauseFrame {
     /// The index in [`PacketBatch::packets`] that it precedes.
     pub before: usize,
-    /// When it was captured.
+    /// Time of capture.
     pub time: Nanos,
-    /// Where.
+    /// Tap of capture.
     pub tap: TapId,
-    /// What it says.
+    /// Decoded fields.
     pub pause: Pause,
     /// Every part of a run sees it, one counts it.
     pub reported: bool,
 }
 
-/// Between which link addresses the packets of two hosts travel at a tap, told once for each: so that the sender of a
-/// pause frame can be found among them. It comes before the packet at `before`, and only at taps that have pause frames.
+/// Link addresses of two hosts' packets at a tap, reported once for each pair, so that the sender of a
+/// pause frame can be found among them. The report precedes the packet at `before`, and exists only at
+/// taps that have pause frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkAddresses {
     /// The index in [`PacketBatch::packets`] that it precedes.
     pub before: usize,
-    /// When the frame was captured that shows it.
+    /// Time of capture of the frame that shows them.
     pub time: Nanos,
-    /// Where.
+    /// Tap of capture.
     pub tap: TapId,
-    /// Where its packet comes from.
+    /// Source address of its packet.
     pub source: Address,
-    /// Where it goes.
+    /// Destination address of its packet.
     pub destination: Address,
     /// The frame's sender: the source itself or the last router.
     pub source_mac: MacAddress,
@@ -68,7 +69,7 @@ pub struct LinkAddresses {
 pub struct Management {
     /// The index in [`PacketBatch::packets`] of the packet that carried it.
     pub packet: usize,
-    /// Which message: REQ, REP, RTU, REJ, DREQ, DREP, MRA.
+    /// Message: REQ, REP, RTU, REJ, DREQ, DREP, MRA.
     pub name: &'static str,
     /// The communication id that the sender gave the connection.
     pub local_id: Option<u32>,
@@ -85,22 +86,22 @@ pub struct Management {
 pub struct LostRecords {
     /// The index in [`PacketBatch::packets`] before which they are missing.
     pub before: usize,
-    /// When the next record was captured.
+    /// Time of capture of the next record.
     pub time: Nanos,
-    /// Where.
+    /// Tap of capture.
     pub tap: TapId,
-    /// How many; 0 when another part of the run reports them.
+    /// Number of lost records; 0 when another shard reports them.
     pub records: u64,
     /// The sequence numbers of a mirror session say so, not the capture.
     pub by_mirror: bool,
 }
 
-/// What a host reports, in the stream: it comes before the packet at `before`.
+/// A host's report in the stream: it precedes the packet at `before`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HostReport {
     /// The index in [`PacketBatch::packets`] that it precedes.
     pub before: usize,
-    /// What it reports.
+    /// The reported event.
     pub event: HostEvent,
     /// Every part of a run sees it, one reports it.
     pub reported: bool,
@@ -115,8 +116,8 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Places for `more` packets behind the others; what stands in them means nothing. [`Packets::keep`] says how many of them were
-    /// filled.
+    /// Places for `more` packets behind the others, with arbitrary contents. [`Packets::keep`] says how
+    /// many of them were filled.
     pub fn room(&mut self, more: usize) -> &mut [Packet] {
         let end = self.used + more;
         if self.places.len() < end {
@@ -181,7 +182,7 @@ pub struct PacketBatch {
 }
 
 impl PacketBatch {
-    /// How many things are in it.
+    /// Number of its items.
     pub fn len(&self) -> usize {
         self.packets.len() + self.pauses.len() + self.management.len() + self.lost.len() + self.host.len()
     }
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(times(&packets), [1, 2, 3, 5], "the place of 4 was free");
         packets.clear();
         assert!(packets.is_empty());
-        // What stood there before is in its place still, and no packet.
+        // The earlier contents are still there, and no packet.
         assert_eq!(packets.room(6).len(), 6);
         assert_eq!(times(&packets), []);
     }

@@ -1,15 +1,16 @@
 //! Memory is prefetched before its use.
 //!
-//! Once flows outgrow the caches, most of the analysis' time is waiting for memory. What many packets, rows or flows will need is
-//! prefetched for all of them, before the first one's turn, so that the waits overlap. An instruction that asks, unlike one that
-//! reads, does not hold up those after it.
+//! Once flows outgrow the caches, most of the analysis' time is waiting for memory. Data of many
+//! packets, rows or flows is prefetched for all of them before the first one's turn, so that the waits
+//! overlap. A prefetch, unlike a read, does not hold up the instructions after it.
 
-/// Prefetches the cache line at the begin of `of`; where the processor has no way to be asked, nothing happens.
+/// Prefetches the cache line at the start of `of`; a processor without a prefetch instruction does
+/// nothing.
 #[inline]
 pub fn prefetch<T>(of: &T) {
     #[cfg(target_arch = "x86_64")]
-    #[expect(unsafe_code, reason = "the only way to ask")]
-    // SAFETY: any address may be asked for; nothing that the program can see is read or written.
+    #[expect(unsafe_code, reason = "a prefetch is an intrinsic")]
+    // SAFETY: a prefetch may name any address; it reads and writes nothing that the program can see.
     unsafe {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(of).cast());

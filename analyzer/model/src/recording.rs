@@ -1,6 +1,7 @@
 //! The recording of a live run: the ordered stream as the analysis consumed it, from which a replay gives the same tables.
 //!
-//! A recording is one pcapng file, `recording.pcapng.zst` in the output folder. Its blocks stand in the order of the stream:
+//! A recording is one pcapng file, `recording.pcapng.zst` in the output folder. Its blocks are in the
+//! order of the stream:
 //!
 //! | item of the stream | block |
 //! |---|---|
@@ -18,12 +19,12 @@
 
 mod codec;
 
-/// How a recorded run was started: the first item of a recording.
+/// Start of a recorded run: the first item of a recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recorded {
-    /// What the run calls its input: the devices, with commas.
+    /// Name of the run's input: the devices, with commas.
     pub input: String,
-    /// What hashes began with: packets that are alike are distinguished as they were.
+    /// Seed of the hashes: a replay distinguishes equal packets as the run did.
     pub seed: u64,
     /// The command line, without the program's name.
     pub arguments: Vec<String>,

@@ -1,4 +1,4 @@
-//! The table `run`, and what a run says of its inputs.
+//! The table `run`, and the summaries of its inputs.
 
 use std::borrow::Cow;
 
@@ -29,16 +29,16 @@ table! {
     evicted: u64, "flows", "Flows closed early for --max-flows.";
 }
 
-/// What there is to say of one input.
+/// Summary of one input.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InputSummary {
     /// Its path as given.
     pub path: String,
-    /// What it turned out to be.
+    /// Format of the input.
     pub format: String,
     /// Its size as stored, in bytes; `None` for a stream.
     pub bytes: Option<u64>,
-    /// Its SHA-256 in hex, when asked for.
+    /// Its SHA-256 in hex, when requested.
     pub sha256: Option<String>,
     /// Frames read from it.
     pub frames: u64,
@@ -50,6 +50,6 @@ pub struct InputSummary {
     pub truncated: bool,
     /// Why reading it ended early.
     pub error: Option<String>,
-    /// What else a reader should know, in words.
+    /// Warnings for readers, in words.
     pub warnings: Vec<String>,
 }

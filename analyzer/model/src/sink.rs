@@ -1,4 +1,4 @@
-//! Where results go.
+//! Destinations of results.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::{
     StepRow, TapId, TapRow, TimelineColumns, Totals, VantageRow,
 };
 
-/// What a sink failed with; it says which file or stream.
+/// Error of a sink; it names the file or stream.
 pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The whole of a run, at its end.
@@ -15,9 +15,9 @@ pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
 pub struct RunSummary {
     /// Version of the program.
     pub version: String,
-    /// When the run began.
+    /// Start of the run.
     pub started: Nanos,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed: Nanos,
     /// Width of a timeline bin.
     pub bin: Nanos,
@@ -31,13 +31,13 @@ pub struct RunSummary {
     pub totals: Totals,
     /// The points of observation.
     pub taps: Vec<TapRow>,
-    /// Who was notified of congestion, the most often first.
+    /// Destinations of CNPs, the most frequent first.
     pub cnp_receivers: Vec<CnpReceiver>,
-    /// Where the taps stand.
+    /// Vantages of the taps.
     pub vantages: Vec<VantageRow>,
-    /// What happened between taps that saw the same traffic.
+    /// Hops between taps that saw the same traffic.
     pub hops: Vec<HopRow>,
-    /// What was congested and when, in the order of time.
+    /// Episodes of congestion, in the order of time.
     pub episodes: Vec<EpisodeRow>,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,
@@ -72,7 +72,7 @@ impl RunSummary {
         }
     }
 
-    /// What taps are sorted by to stand in the order of the inputs.
+    /// Sort key of a tap: the order of the inputs.
     pub fn order_of_tap(&self, tap: TapId) -> (usize, TapId) {
         let row = self.taps.iter().find(|row| row.tap == tap);
         let is_of = |input: &InputSummary| row.is_some_and(|row| row.input == input.path);
@@ -95,8 +95,8 @@ fn stem(path: &str) -> String {
 /// Snapshot of a run that goes on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// The flows that are live, as they stand: rows that will still change. Rows of what another tap saw more of have
-    /// `counted = false`.
+    /// Current rows of the live flows, which will still change. Rows of flows of which another tap saw
+    /// more have `counted = false`.
     pub flows: Vec<FlowRow>,
     /// Episodes, the latest last. One that still goes on ends with its last sign.
     pub episodes: Vec<EpisodeRow>,
@@ -142,8 +142,9 @@ pub struct Progress<'a> {
 ///
 /// # Errors
 ///
-/// An error ends the run: no sink is called again, `finish` neither, and the error is returned to whoever started the run. A
-/// run that its input ends early, or that a signal ends, is finished as usual; [`RunSummary::inputs`] has the input's error.
+/// An error ends the run: no sink is called again, not even `finish`, and the run returns the error. A
+/// run that its input ends early, or that a signal ends, is finished as usual; [`RunSummary::inputs`]
+/// has the input's error.
 #[expect(
     clippy::missing_errors_doc,
     reason = "each error is the sink's own: see the trait"

@@ -43,7 +43,7 @@ pub struct Column {
     pub nullable: bool,
     /// The unit of its values; empty for names and counts of nothing in particular.
     pub unit: &'static str,
-    /// What a value means.
+    /// Meaning of a value.
     pub meaning: &'static str,
 }
 
@@ -52,7 +52,7 @@ pub struct Column {
 pub struct Table {
     /// Its name, also of its folder in a dataset.
     pub name: &'static str,
-    /// What a row is.
+    /// Meaning of a row.
     pub row: &'static str,
     /// Its columns, in order.
     pub columns: &'static [Column],
@@ -97,8 +97,9 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// The one copy of a word that lives as long as the program: for values out of a small vocabulary that are read back.
-/// `None` when it is longer than 64 bytes, or the 1,025th that is asked for: then it is out of none.
+/// The one copy of a word that lives as long as the program, for values out of a small vocabulary that
+/// are read back. `None` for a word longer than 64 bytes, or for the 1,025th word: no vocabulary is so
+/// large.
 pub fn word(text: &str) -> Option<&'static str> {
     const MAX_LENGTH: usize = 64;
     const MAX_WORDS: usize = 1024;
@@ -182,7 +183,7 @@ impl<T: Default> Values<T> {
         self.present.extend(rows.iter().map(of));
     }
 
-    /// How many values there are, absent ones counted.
+    /// Number of values, absent ones counted.
     pub fn len(&self) -> usize {
         self.leading_nulls + self.present.len()
     }
@@ -244,14 +245,14 @@ pub enum Data<'a> {
 
 /// A type that a row's field can have.
 pub trait Value: Sized {
-    /// How a column stores it.
+    /// Form in which a column stores it.
     type Stored: Default;
     /// The type of such a column.
     const KIND: ColumnType;
     /// True if it can be absent.
     const NULLABLE: bool = false;
 
-    /// As its column stores it; the default where it is absent.
+    /// The value as its column stores it; the default where it is absent.
     fn stored(&self) -> Self::Stored;
     /// True if it is absent.
     #[inline]
@@ -371,7 +372,7 @@ pub trait Columns: Default {
     fn push(&mut self, row: &Self::Row);
     /// Adds rows, column by column: of many, that takes a fraction of the time.
     fn extend(&mut self, rows: &[Self::Row]);
-    /// How many rows there are.
+    /// Number of rows.
     fn len(&self) -> usize;
     /// True if there is none.
     fn is_empty(&self) -> bool {
@@ -383,7 +384,7 @@ pub trait Columns: Default {
     fn for_each<'a>(&'a self, visit: impl FnMut(&'static Column, Data<'a>));
     /// Each cell of a row with its description, in order.
     fn cells<'a>(row: &'a Self::Row, visit: impl FnMut(&'static Column, Cell<'a>));
-    /// The row of these cells, which are asked for in order.
+    /// The row of these cells, which are read in order.
     ///
     /// # Errors
     /// The first column whose cell holds no value of its type.

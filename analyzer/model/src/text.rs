@@ -1,5 +1,6 @@
-//! Text that came from outside (names of files, interfaces and processes, arguments, configuration) on its way to people. It must not
-//! steer the terminal or page that shows it, and not look like other text than it is.
+//! Cleaning of text from outside (names of files, interfaces and processes, arguments, configuration)
+//! for people. It must not steer the terminal or page that shows it, and not look like other text than
+//! it is.
 //!
 //! Every message and screen passes [`clean`] or [`clean_lines`] before it gets its own style; JSON passes [`escape_json`].
 
@@ -31,7 +32,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     replace(text, steers)
 }
 
-/// As [`clean`], but line feeds stay: for whole messages, which may have several lines.
+/// As [`clean`], but line feeds stay: for messages of several lines.
 pub fn clean_lines(text: &str) -> Cow<'_, str> {
     replace(text, |glyph| steers(glyph) && glyph != '\n')
 }

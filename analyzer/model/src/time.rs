@@ -10,13 +10,13 @@ impl Nanos {
     /// Nanoseconds of a second.
     pub const SECOND: u64 = 1_000_000_000;
 
-    /// How far `self` lies after `earlier`; zero when it does not.
+    /// Time from `earlier` to `self`; zero when that is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// As seconds.
+    /// The time in seconds.
     #[expect(
         clippy::cast_precision_loss,
         reason = "for display and rates: 2^53 ns are 104 days"
@@ -51,7 +51,7 @@ impl Span {
         self.last = self.last.max(time);
     }
 
-    /// How long it is.
+    /// Length of the span.
     pub const fn length(self) -> Nanos {
         self.last.since(self.first)
     }

@@ -1,4 +1,4 @@
-//! What a whole run counted.
+//! Counts of a whole run.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ impl OpcodeCounts {
         self.0[usize::from(opcode.0)] = packets;
     }
 
-    /// How many packets had `opcode`.
+    /// Number of packets with `opcode`.
     pub fn packets(&self, opcode: Opcode) -> u64 {
         self.0[usize::from(opcode.0)]
     }
@@ -48,7 +48,7 @@ impl OpcodeCounts {
 
 macro_rules! totals {
     ($( $field:ident, $meaning:literal; )+) => {
-        /// What a whole run counted.
+        /// Counts of a whole run.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Totals {
             $( #[doc = $meaning] pub $field: u64, )+

@@ -1,4 +1,4 @@
-//! Where a tap stands: on the way of a flow, or as seen from a host.
+//! Vantages of taps: on the path of a flow, or as seen from a host.
 
 use std::borrow::Cow;
 

@@ -64,7 +64,7 @@ pub(crate) struct Chunk {
     pub(crate) range: Range<u64>,
 }
 
-/// Checks the pages of a row group of so many rows.
+/// Checks the pages of a row group of `rows` rows.
 ///
 /// # Errors
 /// When the file cannot be read.

@@ -101,7 +101,7 @@ enum Buffer {
     F64(Plain<f64>),
     Bool(Plain<bool>),
     Time(Plain<i64>),
-    /// How many absent values come before the first text, and the texts from there on.
+    /// Number of absent values before the first text, and the texts from there on.
     Text(usize, Option<StringChunkedBuilder>),
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct ColumnBuffer {
     column: &'static Column,
     rows: usize,
     buffer: Buffer,
-    /// Where an address becomes text.
+    /// Buffer in which an address becomes text.
     scratch: String,
 }
 

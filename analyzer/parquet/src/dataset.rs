@@ -12,7 +12,7 @@ use roce_model::{
 use crate::table::{TableWriter, is_part, is_unfinished};
 use crate::{Error, TABLES};
 
-/// How to write a dataset.
+/// Options of writing a dataset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Replace the dataset that the folder holds: once the new one is complete, of a live run at once.

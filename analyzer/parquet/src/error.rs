@@ -62,7 +62,7 @@ pub enum Error {
         found: String,
     },
     /// A file has no such column, or holds something else in it than this program's column of that name does.
-    #[error("{}: column {column:?} is missing, or does not hold what it does in this version; hint: analyse the capture again", path.display())]
+    #[error("{}: column {column:?} is missing, or differs from this version's; hint: analyse the capture again", path.display())]
     Column {
         /// The file.
         path: PathBuf,

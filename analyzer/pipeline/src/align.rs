@@ -24,7 +24,7 @@ use look::{Budget, Look, Sampled};
 /// their beginning.
 const MAX_FRAMES: u64 = 32 << 20;
 const MAX_BYTES: u64 = 4 << 30;
-/// Of each file at least so many, though.
+/// Least number of frames of each file.
 const MIN_FRAMES: u64 = 1 << 16;
 const MIN_BYTES: u64 = 16 << 20;
 /// Packets in all samples together; in one of them, at most and at least.
@@ -35,32 +35,32 @@ const MAX_OFFSET: Nanos = Nanos(12 * 3_600 * Nanos::SECOND);
 /// Sightings of one packet that are compared with each other.
 const MAX_SIGHTINGS: usize = 8;
 
-/// How the clocks of a run's inputs stand to each other.
+/// Distances of the clocks of a run's inputs.
 #[derive(Debug)]
 pub(crate) struct Alignment {
     /// For each input, what its clock was found to be, if it was compared with another one's.
     pub(crate) clocks: Vec<Option<Clock>>,
-    /// What there is to say of inputs.
+    /// Messages about inputs.
     pub(crate) warnings: Vec<(usize, String)>,
     /// Some inputs saw the same packets, or nothing says that they did not.
     pub(crate) shared: bool,
-    /// Which inputs did.
+    /// Inputs whose clocks were aligned.
     pub(crate) apart: Apart,
 }
 
-/// How an input's clock stands to that of another input.
+/// Distance of an input's clock from that of another input.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Clock {
     /// The input with the clock that it was compared with, directly or over others.
     pub(crate) reference: usize,
-    /// What is to be taken from its times.
+    /// Correction that is subtracted from its times.
     pub(crate) correction: Correction,
     /// By how much that can be wrong; `None`: bounded on one side only.
     pub(crate) uncertainty_ns: Option<f64>,
 }
 
 impl Alignment {
-    /// Nothing compared of so many inputs.
+    /// No comparison of any input.
     pub(crate) fn none(inputs: usize) -> Self {
         Self {
             clocks: vec![None; inputs],
@@ -78,7 +78,7 @@ impl Clock {
     }
 }
 
-/// Compares the clocks of the captures at `paths`, with so many threads.
+/// Compares the clocks of the captures at `paths`.
 pub(crate) fn align(paths: &[&PathBuf], threads: u32) -> Alignment {
     let mut alignment = Alignment {
         shared: false,
@@ -200,12 +200,12 @@ fn shared(a: &Look, b: &Look) -> usize {
     a.packets.iter().filter(in_b).count()
 }
 
-/// True if two sightings with one identity are of one packet, as far as can be told.
+/// True if two sightings with one identity look like one packet.
 fn is_same(a: &Sampled, b: &Sampled) -> bool {
     !a.repeated && !b.repeated && a.icrc.zip(b.icrc).is_none_or(|(a, b)| a == b)
 }
 
-/// What comparing all clocks with each other gave.
+/// Results of comparing all clocks with each other.
 struct Compared<'a> {
     looks: &'a [(usize, Look)],
     clocks: &'a [usize],
@@ -271,7 +271,8 @@ impl<'a> Compared<'a> {
             clocks[*input] = Some(*clock);
         }
         alignment.apart = Apart::new(clocks, fits.keys().copied().collect());
-        // Each clock by the surest way from its reference, which is the first input of those that are connected.
+        // Each clock by the most certain chain from its reference, which is the first input of those
+        // that are connected.
         let mut known: BTreeMap<usize, Clock> = BTreeMap::new();
         let identity = |clock: usize| Clock {
             reference: name(clock),
@@ -358,7 +359,7 @@ impl<'a> Compared<'a> {
     }
 }
 
-/// The same packet with the other clock as the reference.
+/// The packet with the other clock as the reference.
 fn turned(packet: &Stamped) -> Stamped {
     Stamped {
         reference: packet.other,

@@ -27,9 +27,9 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Opens the captures at `paths`, for a run on so many threads; with `align` their times are corrected where packets that several
-    /// saw show that their clocks differ. A capture that cannot be opened does not stop the others. One with more than `max_bytes`,
-    /// decompressed, ends there with an error.
+    /// Opens the captures at `paths`. With `align` their times are corrected where packets that several
+    /// taps saw show that their clocks differ. A capture that cannot be opened does not stop the others.
+    /// One with more than `max_bytes`, decompressed, ends there with an error.
     pub fn open(paths: &[PathBuf], threads: u32, align: bool, max_bytes: Option<u64>) -> Self {
         let mut opened = inputs::open(paths, threads > 1, max_bytes);
         let failed = std::mem::take(&mut opened.failed);
@@ -90,8 +90,8 @@ impl Captures {
         Ok(summary)
     }
 
-    /// Takes all frames to the sinks by `through`: [`run`], or what paces or shows it. The sinks have begun; they are finished with the
-    /// summary.
+    /// Moves all frames to the sinks by `through`: [`run`], or a function that paces or shows it. The
+    /// sinks have begun; they are finished with the summary.
     ///
     /// # Errors
     /// When a sink fails.
@@ -193,7 +193,7 @@ impl Analysed {
     }
 }
 
-/// Finds how the inputs' clocks stand to each other, and has their times corrected.
+/// Finds the distances of the inputs' clocks, and has their times corrected.
 fn align_clocks(paths: &[PathBuf], opened: &mut inputs::Opened, threads: u32) -> Alignment {
     let paths: Vec<&PathBuf> = opened
         .places

@@ -1,10 +1,10 @@
-//! When a run began, and how long it takes: the clocks that a run reads.
+//! Start and duration of a run: the clocks that a run reads.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use roce_model::Nanos;
 
-/// When a run began.
+/// Start of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunStart {
     pub(crate) started: Nanos,
@@ -15,8 +15,8 @@ pub struct RunStart {
 impl RunStart {
     /// It begins now, or when `SOURCE_DATE_EPOCH` says, in seconds since the epoch (reproducible-builds.org).
     pub fn now() -> Self {
-        let told = std::env::var("SOURCE_DATE_EPOCH").ok();
-        match told.and_then(|seconds| seconds.trim().parse::<u64>().ok()) {
+        let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+        match epoch.and_then(|seconds| seconds.trim().parse::<u64>().ok()) {
             Some(seconds) => Self {
                 started: Nanos(seconds.saturating_mul(Nanos::SECOND)),
                 clock: None,
@@ -28,7 +28,7 @@ impl RunStart {
         }
     }
 
-    /// How long it has been going on; nothing where it is to give the same bytes again.
+    /// Duration until now; zero where the run has to give the same bytes again.
     pub(crate) fn elapsed(self) -> Nanos {
         let elapsed = self.clock.map_or(0, |clock| clock.elapsed().as_nanos());
         Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX))

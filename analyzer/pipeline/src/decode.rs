@@ -11,20 +11,20 @@ use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
 
 use crate::feed::Work;
-use crate::neighbours::LinkAddressBook;
+use crate::link_addresses::LinkAddressBook;
 use crate::processes::Chosen;
 use crate::taps::{Stamps, Taps};
 
-/// Which packets a part of a run takes: those of its share of the host pairs.
+/// Selection of packets for one shard of a run, by their pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Share {
-    /// Which part.
+pub(crate) struct Shard {
+    /// Number of the shard.
     pub(crate) index: u32,
     /// Of how many.
     pub(crate) of: u32,
 }
 
-impl Share {
+impl Shard {
     /// The whole.
     pub(crate) const ALL: Self = Self { index: 0, of: 1 };
 
@@ -89,61 +89,61 @@ fn host(address: &Address) -> u64 {
     (bytes >> 64) as u64 ^ bytes as u64
 }
 
-/// The same of an IPv4 address, which stands behind 16 bits of ones.
+/// Hash of an IPv4 address, which is behind 16 bits of ones.
 #[inline]
 fn of_ipv4(address: u32) -> u64 {
     0xffff_0000_0000 | u64::from(address)
 }
 
-/// Which part a frame belongs to.
+/// Shard that a frame belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
     /// This one, also for what is counted when it is no packet.
     This,
     /// Another one.
     Other,
-    /// That shows when it is decoded; what is no packet is counted by the first part.
+    /// Only decoding shows it; the first shard counts frames that are no packets.
     Unknown,
 }
 
-/// What a part of a run decodes and counts.
+/// Decoder and counts of one shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder {
-    share: Share,
+    shard: Shard,
     filter: Option<Filter>,
     /// Only what belongs to some processes.
     chosen: Option<Box<Chosen>>,
     /// Only frames of this time.
     range: Range<u64>,
     pub(crate) taps: Taps,
-    neighbours: LinkAddressBook,
+    link_addresses: LinkAddressBook,
     /// Frames, and what is not a flow's.
     pub(crate) totals: Totals,
     pub(crate) span: Option<Span>,
-    /// How far time has come, as a live run says where there are no frames.
-    told: Option<Nanos>,
+    /// Watermark of a live run where there are no frames.
+    watermark: Option<Nanos>,
     /// Packets of these frames that belong to the tap of a mirror session instead.
     mirrored: u64,
 }
 
 impl Decoder {
     pub(crate) fn new(
-        share: Share,
+        shard: Shard,
         filter: Option<Filter>,
         chosen: Option<Box<Chosen>>,
         range: Range<u64>,
         taps: Taps,
     ) -> Self {
         Self {
-            share,
+            shard,
             filter,
             chosen,
             range,
             taps,
-            neighbours: LinkAddressBook::default(),
+            link_addresses: LinkAddressBook::default(),
             totals: Totals::default(),
             span: None,
-            told: None,
+            watermark: None,
             mirrored: 0,
         }
     }
@@ -192,7 +192,7 @@ impl Decoder {
             for note in notes {
                 self.note(run, note, batch);
             }
-            // The same wherever batches end.
+            // Independent of where batches end.
             let time = self.now().unwrap_or_default();
             for lost in lost {
                 self.lost(work, lost, time, batch);
@@ -200,20 +200,22 @@ impl Decoder {
         }
     }
 
-    /// What stands between the frames of a live run.
+    /// Handles a note between the frames of a live run.
     fn note(&mut self, run: &Run, note: &Note, batch: &mut PacketBatch) {
         match note.kind {
             HostEvent::BLOCK => self.host(run, note, batch),
             Recorded::TIME => {
                 let time = run.batch.note(note).first_chunk();
                 let time = time.map(|time| Nanos(u64::from_le_bytes(*time)));
-                self.told = self.told.max(time.filter(|time| self.range.contains(&time.0)));
+                self.watermark = self
+                    .watermark
+                    .max(time.filter(|time| self.range.contains(&time.0)));
             }
             _ => {}
         }
     }
 
-    /// What a host reported.
+    /// Handles a host's report.
     fn host(&mut self, run: &Run, note: &Note, batch: &mut PacketBatch) {
         let event = HostEvent::decode(run.batch.note(note));
         let Some(event) = event.filter(|event| self.range.contains(&event.time.0)) else {
@@ -225,7 +227,7 @@ impl Decoder {
         batch.host.push(HostReport {
             before: batch.packets.len(),
             event,
-            reported: self.share.is_first(),
+            reported: self.shard.is_first(),
         });
     }
 
@@ -243,8 +245,8 @@ impl Decoder {
             before: batch.packets.len(),
             time,
             tap,
-            // Every part is told, one reports it.
-            records: if self.share.is_first() { lost.records } else { 0 },
+            // Every shard learns of the loss, and one reports it.
+            records: if self.shard.is_first() { lost.records } else { 0 },
             by_mirror: false,
         });
     }
@@ -268,7 +270,7 @@ impl Decoder {
             self.unstamped(frames);
             return;
         };
-        // What is counted of frames is counted apart from decoding them: both loops stay simple.
+        // Counting frames is separate from decoding them: both loops stay simple.
         let mut span = Span::at(first_taken.time);
         let (mut taken, mut cut) = (0, 0);
         let mut stamps = Stamps::default();
@@ -283,7 +285,7 @@ impl Decoder {
         let whole = self.span.get_or_insert(span);
         whole.include(span.first);
         whole.include(span.last);
-        if self.share.is_first() {
+        if self.shard.is_first() {
             self.totals.frames += taken;
         }
         if taken < frames.len() as u64 {
@@ -296,7 +298,7 @@ impl Decoder {
         let places = packets.room(frames.len());
         let mut used = 0;
         let all = taken == frames.len() as u64;
-        let mut learning = self.neighbours.learns(tap);
+        let mut learning = self.link_addresses.learns(tap);
         let data: &[u8] = work.run.batch.data();
         for frame in frames {
             let from = frame.offset as usize;
@@ -306,11 +308,11 @@ impl Decoder {
             if learning && in_range(&frame) {
                 let at = (tap, interface.link);
                 let learned = self
-                    .neighbours
+                    .link_addresses
                     .learn(at, frame, on_the_wire(frame, bytes), before + used);
                 batch.links.extend(learned);
             }
-            let owner = self.share.owner(interface.link, bytes);
+            let owner = self.shard.owner(interface.link, bytes);
             if owner == Owner::Other || !all && !in_range(&frame) {
                 continue;
             }
@@ -320,11 +322,11 @@ impl Decoder {
             };
             (packet.time, packet.tap, packet.wire_bytes, packet.cut) = (frame.time, tap, original, false);
             let taken = if roce_wire::fast::decode_into(interface.link, bytes, original, &mut packet.roce) {
-                (owner == Owner::This || self.share.takes(&packet.roce))
+                (owner == Owner::This || self.shard.takes(&packet.roce))
                     && self.keep(packet, bytes, before + used, &mut batch.management)
             } else {
                 let taken = self.unusual(interface, bytes, packet, before + used, (owner, batch));
-                learning = self.neighbours.learns(tap);
+                learning = self.link_addresses.learns(tap);
                 taken
             };
             used += usize::from(taken);
@@ -338,13 +340,14 @@ impl Decoder {
     #[cold]
     fn unstamped(&mut self, frames: &[Frame]) {
         let unstamped = frames.iter().filter(|frame| frame.time == Nanos(u64::MAX));
-        if self.share.is_first() && self.range.end == u64::MAX {
+        if self.shard.is_first() && self.range.end == u64::MAX {
             self.totals.frames += unstamped.count() as u64;
         }
     }
 
-    /// A frame that the fast path does not take: whether `packet`, of which time and lengths are known, and which would stand at
-    /// `at` of its batch, is one. What stands between packets goes into `batch`.
+    /// Handles a frame that the fast path refuses. Returns true if `packet` is one, with its time and
+    /// lengths set; its place would be `at` of its batch. Pauses and other items between packets go into
+    /// `batch`.
     fn unusual(
         &mut self,
         interface: &Interface,
@@ -361,7 +364,7 @@ impl Decoder {
         } = batch;
         let decoded = roce_wire::decode(interface.link, bytes, packet.wire_bytes);
         let stop = decoded.stop;
-        let counts = owner == Owner::This || self.share.is_first();
+        let counts = owner == Owner::This || self.shard.is_first();
         if let Some(mirror) = decoded.mirror {
             let (tap, missing) = self.taps.mirror(packet.tap, interface, &mirror, packet.time);
             packet.tap = tap;
@@ -370,7 +373,7 @@ impl Decoder {
                     before: at,
                     time: packet.time,
                     tap,
-                    records: if self.share.is_first() { missing } else { 0 },
+                    records: if self.shard.is_first() { missing } else { 0 },
                     by_mirror: true,
                 });
             }
@@ -380,7 +383,7 @@ impl Decoder {
         }
         match decoded.content {
             Content::Roce(roce) => {
-                if !self.share.takes(&roce) {
+                if !self.shard.takes(&roce) {
                     return false;
                 }
                 packet.roce = roce;
@@ -392,12 +395,12 @@ impl Decoder {
                 }
                 return taken;
             }
-            // Every part is told of pauses, one counts them.
+            // Every shard learns of pauses, and one counts them.
             Content::Pause(pause) => {
                 if counts {
                     self.taps.pause(packet.tap);
                 }
-                self.neighbours.begin(packet.tap);
+                self.link_addresses.begin(packet.tap);
                 let (time, tap) = (packet.time, packet.tap);
                 pauses.push(PauseFrame {
                     before: at,
@@ -507,9 +510,9 @@ fn connection_message(frame: &[u8], roce: &Roce, packet: usize) -> Option<Manage
 }
 
 impl Decoder {
-    /// How far time has come.
+    /// Watermark: all earlier packets have come.
     pub(crate) fn now(&self) -> Option<Nanos> {
-        self.told.max(self.span.map(|span| span.last))
+        self.watermark.max(self.span.map(|span| span.last))
     }
 
     /// Adds what another part of the run counted.
@@ -524,7 +527,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_even_and_the_same_both_ways() {
+    fn shards_are_even_and_equal_in_both_directions() {
         // 64 hosts, each talking to the one with its own number: as in a rack.
         let mut taken = [0; 2];
         for n in 0..64 {
@@ -535,11 +538,11 @@ mod tests {
                 ..Roce::default()
             };
             for index in 0..2 {
-                let share = Share { index, of: 2 };
-                let there = share.takes(&packet(a, b));
-                assert_eq!(there, share.takes(&packet(b, a)));
-                let plain = share.takes_hosts(of_ipv4(u32::from_be_bytes(a)), of_ipv4(u32::from_be_bytes(b)));
-                assert_eq!(there, plain, "told from the frame as from the packet");
+                let shard = Shard { index, of: 2 };
+                let there = shard.takes(&packet(a, b));
+                assert_eq!(there, shard.takes(&packet(b, a)));
+                let plain = shard.takes_hosts(of_ipv4(u32::from_be_bytes(a)), of_ipv4(u32::from_be_bytes(b)));
+                assert_eq!(there, plain, "the frame gives the packet's shard");
                 taken[index as usize] += u32::from(there);
             }
         }

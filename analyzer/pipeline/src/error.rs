@@ -1,4 +1,4 @@
-//! What a run fails with, besides what its sinks fail with.
+//! Errors of a run, besides those of its sinks.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What could not be done.
+        /// The attempted action.
         what: &'static str,
         /// The system's reason.
         source: io::Error,

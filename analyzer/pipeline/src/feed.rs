@@ -5,26 +5,27 @@ use std::sync::Arc;
 use roce_capture::{Error, Interface, Merge, Run};
 use roce_model::Nanos;
 
-/// Where frames come from, in the order of time.
+/// Source of frames in the order of time.
 pub trait Feed: Send {
-    /// What comes next.
+    /// Returns the next item.
     fn next(&mut self) -> Next;
 
     /// Takes back what is not used any more.
     fn recycle(&mut self, work: Work);
 }
 
-/// What comes next of a feed.
+/// Next item of a feed.
 pub enum Next {
     /// Frames.
     Work(Work),
-    /// Nothing for now: what was emitted before should not wait for more. Time has come so far, where that is known.
+    /// Nothing for now: earlier frames should be processed without waiting for more. The watermark,
+    /// where it is known.
     Quiet(Option<Nanos>),
     /// The end.
     Ended,
 }
 
-/// Consecutive frames on their way to the parts of a run, with what is needed to read them.
+/// Consecutive frames for the shards of a run, with the means to read them.
 #[derive(Clone, Debug)]
 pub struct Work {
     /// The frames.
@@ -43,7 +44,7 @@ pub struct Source {
     pub merge: Merge,
     captures: Vec<Arc<str>>,
     interfaces: Vec<Arc<Vec<Interface>>>,
-    /// What ended inputs early.
+    /// Errors that ended inputs early.
     pub(crate) errors: Vec<(usize, Error)>,
 }
 

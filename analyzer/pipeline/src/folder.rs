@@ -20,7 +20,7 @@ pub const PAGE: &str = "report.html";
 /// Bytes that are handed to the system at a time: a document of many flows is long.
 const ROOM: usize = 1 << 18;
 
-/// What goes into the output folder.
+/// Contents of the output folder.
 pub struct Folder {
     dataset: Dataset,
     /// Of a live run.
@@ -45,7 +45,7 @@ impl Folder {
         Self::begin(dir, &options, None)
     }
 
-    /// Begins the results of a live run in `dir`: a part is closed at the first interval after so long.
+    /// Starts the results of a live run in `dir`: a part is closed at the first interval after `parts`.
     ///
     /// # Errors
     /// As those of captures.
@@ -95,7 +95,7 @@ fn written(file: &Unfinished, written: Result<(), SinkError>) -> Result<(), Sink
     })
 }
 
-/// When parts are closed.
+/// Times at which parts are closed.
 struct Parts {
     every: Duration,
     begun: Instant,

@@ -1,4 +1,4 @@
-//! Opening the inputs, and what there is to say of them afterwards.
+//! Opens the inputs, and makes their summaries and messages afterwards.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -47,7 +47,7 @@ pub(crate) fn open(paths: &[PathBuf], read_ahead: bool, max_bytes: Option<u64>) 
     opened
 }
 
-/// What there is to say of each input, in the order of the arguments. `errors` are by place, `warnings` by reader.
+/// Summary of each input, in the order of the arguments. `errors` are by place, `warnings` by reader.
 pub(crate) fn summaries(
     paths: &[PathBuf],
     merge: &Merge,
@@ -132,7 +132,7 @@ fn expansion(expanded: u64, stored: u64) -> Option<String> {
     })
 }
 
-/// Says of an input what is said of the devices of a live run, called `name`: they are no file.
+/// Rewrites an input's summary for the devices of a live run, called `name`: they are no file.
 pub fn as_live(input: &mut InputSummary, name: &str) {
     name.clone_into(&mut input.path);
     "live".clone_into(&mut input.format);

@@ -42,9 +42,9 @@ mod feed;
 #[cfg(feature = "parquet")]
 pub mod folder;
 mod inputs;
+mod link_addresses;
 #[cfg(feature = "live")]
 mod live;
-mod neighbours;
 mod pace;
 mod paced;
 #[cfg(feature = "live")]

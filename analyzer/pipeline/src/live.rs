@@ -1,4 +1,5 @@
-//! The feed of a live run: the devices' ordered stream on its way to the analysis, and beside it to the files that keep it.
+//! The feed of a live run: the devices' ordered stream goes to the analysis, and also to the files that
+//! keep it.
 //!
 //! Everything behind the devices' queue sees the same stream, in the same order and with the same losses. Who has more to add to it, such as
 //! events of the host, does so by [`Stream::notes`]: they are brought into the order of time, recorded and analysed with the frames.
@@ -19,31 +20,31 @@ use crate::packet_files::PacketFiles;
 use crate::run::Done;
 use crate::summary::Read;
 
-/// After so long without a frame, what has come before goes on to the analysis.
+/// Time without a frame after which earlier ones go to the analysis.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What a device stamps reaches the stream within this time, with some room.
+/// Limit of the time from a device's stamp to the frame in the stream, with some room.
 const SETTLED: u64 = 200_000_000;
-/// So often the stream is told how far time has come while it is quiet, ...
-const TOLD_EVERY: u64 = 100_000_000;
-/// ... and so long after its last frame: all rows are complete by then.
-const TOLD_FOR: u64 = 5 * Nanos::SECOND;
+/// Period of adding the watermark to a quiet stream, ...
+const WATERMARK_PERIOD: u64 = 100_000_000;
+/// ... up to this time after its last frame: all rows are complete by then.
+const WATERMARK_LIMIT: u64 = 5 * Nanos::SECOND;
 
 /// The stream of devices.
 pub struct LiveFeed {
     /// The stream itself.
     pub stream: Stream,
     notes: Notes,
-    /// How far time has come, as the stream was told.
-    told: Nanos,
+    /// Last watermark in the stream.
+    watermark: Nanos,
     name: Arc<str>,
     /// Width of a bin.
     bin: Nanos,
     interfaces: Arc<Vec<Interface>>,
-    /// Who keeps the packets.
+    /// Files that keep the packets.
     files: Vec<PacketFiles>,
     stop: Stop,
-    /// What went wrong; the run ends then.
+    /// Errors; the run ends at the first one.
     pub errors: Vec<Error>,
 }
 
@@ -53,7 +54,7 @@ impl LiveFeed {
         let interfaces = Arc::new(stream.interfaces().to_vec());
         Self {
             notes: stream.notes(),
-            told: Nanos(0),
+            watermark: Nanos(0),
             stream,
             name: name.into(),
             bin,
@@ -64,16 +65,18 @@ impl LiveFeed {
         }
     }
 
-    /// While no frame says it, the stream is told how far time has come: rows close then, and are shown. What is told is a part of
-    /// the stream, so that a replay has it, too.
-    fn tell_time(&mut self) {
+    /// Adds the watermark to the stream while no frame carries the time: rows close then, and are shown.
+    /// The note is a part of the stream, so a replay has it, too.
+    fn add_watermark(&mut self) {
         let Some(last) = self.stream.summary().last_time else {
             return;
         };
         let now = Nanos(time_of_day().0.saturating_sub(SETTLED));
-        if now > last && now.since(self.told).0 >= TOLD_EVERY && now.since(last).0 < TOLD_FOR + 8 * self.bin.0
+        if now > last
+            && now.since(self.watermark).0 >= WATERMARK_PERIOD
+            && now.since(last).0 < WATERMARK_LIMIT + 8 * self.bin.0
         {
-            self.told = now;
+            self.watermark = now;
             // When there is no room for it the stream is not quiet.
             let _ = self
                 .notes
@@ -109,7 +112,7 @@ impl Feed for LiveFeed {
             }
             Captured::Quiet => {
                 self.keep(PacketFiles::flush);
-                self.tell_time();
+                self.add_watermark();
                 Next::Quiet(None)
             }
             Captured::Ended => {

@@ -1,4 +1,4 @@
-//! How fast a replay goes: where it may be by now, in the time of the capture. Keys change it from another thread.
+//! Pace of a replay: its position in the time of the capture. Keys change it from another thread.
 
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,9 @@ use roce_model::Nanos;
 /// Capture time in a second of the clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Speed {
-    /// So many seconds.
+    /// This multiple of the capture's own pace.
     Times(f64),
-    /// As fast as it can be analysed.
+    /// As fast as the analysis.
     Max,
 }
 
@@ -74,7 +74,7 @@ pub struct Pace {
 struct Moving {
     speed: Speed,
     paused: bool,
-    /// It was so far at that time; not before the first frame.
+    /// The clock and the position at the last change; none before the first frame.
     at: Option<(Instant, Nanos)>,
     /// The latest frame that was emitted, and how many there were.
     handed: Nanos,
@@ -84,7 +84,7 @@ struct Moving {
 }
 
 impl Moving {
-    /// Where it is; nothing holds it back when there is none.
+    /// Current position; `None`: nothing limits it.
     fn position(&self, now: Instant) -> Option<Nanos> {
         let (since, at) = self.at?;
         match self.speed {
@@ -134,7 +134,7 @@ impl Pace {
         self.moving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where it is by now; it begins at `first`, if it has not. `None`: nothing holds it back.
+    /// Current position; it starts at `first`, if it has not. `None`: nothing limits it.
     pub fn begun(&self, first: Nanos) -> Option<Nanos> {
         let now = Instant::now();
         let mut moving = self.moving();
@@ -142,7 +142,7 @@ impl Pace {
         moving.position(now)
     }
 
-    /// Where it is by now.
+    /// Current position.
     pub fn position(&self) -> Option<Nanos> {
         self.moving().position(Instant::now())
     }
@@ -151,7 +151,7 @@ impl Pace {
     pub fn wait(&self, time: Duration) {
         let moving = self.moving();
         if !moving.stopped {
-            // It is asked again in any case.
+            // The position is computed again in any case.
             drop(self.changed.wait_timeout(moving, time));
         }
     }
@@ -169,7 +169,7 @@ impl Pace {
         (moving.handed, moving.frames)
     }
 
-    /// How fast it goes.
+    /// Current speed.
     pub fn speed(&self) -> Speed {
         self.moving().speed
     }
@@ -213,7 +213,7 @@ impl Pace {
         self.moving().stopped
     }
 
-    /// Returns when it is told to end.
+    /// Returns when the end is requested.
     pub fn stopped(&self) {
         let mut moving = self.moving();
         while !moving.stopped {

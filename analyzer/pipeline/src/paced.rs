@@ -21,10 +21,10 @@ pub struct Paced {
     from: Nanos,
     /// By so much frames are emitted before their time: so their rows are complete when it comes.
     lead: Nanos,
-    /// What comes next, as far as it was not emitted.
+    /// Rest of the next item that is not yet due.
     waiting: Option<Work>,
-    /// How far time has come, as was said last.
-    told: Option<Nanos>,
+    /// The last watermark.
+    watermark: Option<Nanos>,
     /// It was ended before the end of the files.
     pub ended_early: bool,
 }
@@ -38,7 +38,7 @@ impl Paced {
             from,
             lead,
             waiting: None,
-            told: None,
+            watermark: None,
             ended_early: false,
         }
     }
@@ -49,7 +49,7 @@ impl Paced {
         Some(Nanos(position.0.saturating_add(self.lead.0)))
     }
 
-    /// As much of `work` as may be emitted; what is left waits.
+    /// The part of `work` that is due; the rest waits.
     fn due(&mut self, work: Work) -> Option<Work> {
         let frames = work.run.frames();
         let Some(first) = frames.first() else {
@@ -68,7 +68,7 @@ impl Paced {
         if many == frames.len() {
             return Some(work);
         }
-        // What stands between the two goes with the second.
+        // Notes between the two go with the second.
         let (begin, end) = (work.run.range.start, work.run.range.end);
         let part = |range| Run {
             range,
@@ -100,8 +100,8 @@ impl Feed for Paced {
         // All that lies before the next frame has been emitted.
         let next = self.waiting.as_ref().and_then(|work| work.run.frames().first());
         let until = next.and_then(|frame| Some(self.until(frame.time)?.min(frame.time)));
-        let now = until.filter(|until| Some(*until) > self.told);
-        self.told = now.or(self.told);
+        let now = until.filter(|until| Some(*until) > self.watermark);
+        self.watermark = now.or(self.watermark);
         Next::Quiet(now)
     }
 

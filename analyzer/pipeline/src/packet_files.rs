@@ -14,28 +14,28 @@ use roce_model::{Nanos, Recorded};
 
 use crate::error::Error;
 
-/// When a file is followed by the next one.
+/// Condition that starts the next file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rotate {
-    /// At so many bytes on disk.
+    /// This many bytes on disk.
     Bytes(u64),
-    /// After so long.
+    /// This time.
     After(Nanos),
 }
 
-/// What is buffered goes to the disk so often.
+/// Period of writing buffered bytes to the disk.
 const FLUSHED_EVERY: Duration = Duration::from_secs(1);
 
-/// What the files say of themselves, and how they follow each other.
+/// Comments and rotation of the files.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// Where they go: the name says the compression.
+    /// Destination: the name's ending selects the compression.
     pub place: Place,
     /// Replace what is there.
     pub overwrite: bool,
-    /// When a file is followed by the next one; `None`: there is one file.
+    /// Condition that starts the next file; `None`: there is one file.
     pub rotate: Option<Rotate>,
-    /// What a reader should know, in words.
+    /// Comment for readers, in words.
     pub comment: String,
     /// For a recording: how the run was started.
     pub recorded: Option<Recorded>,
@@ -45,7 +45,7 @@ pub struct About {
 pub struct PacketFiles {
     about: About,
     interfaces: Vec<Interface>,
-    /// Records lost so far, by interface.
+    /// Lost records, by interface.
     lost: Vec<u64>,
     /// The time of the last frame.
     last: Nanos,
@@ -59,7 +59,7 @@ struct Open {
     writer: PcapngWriter<Compressor>,
     begun: Instant,
     flushed: Instant,
-    /// What was lost before it began, by interface.
+    /// Records lost before its start, by interface.
     lost_before: Vec<u64>,
 }
 
@@ -233,7 +233,7 @@ impl PacketFiles {
         lost.records
     }
 
-    /// Brings what is buffered to the disk, if that was not done for a while.
+    /// Writes buffered bytes to the disk, if the last time was long enough ago.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -255,7 +255,7 @@ impl PacketFiles {
     }
 }
 
-/// Begins the file `number`, before which so many records were lost.
+/// Starts the file `number`, before which `lost` records were lost.
 fn begin(about: &About, interfaces: &[Interface], lost: &[u64], number: u32) -> Result<Open, Error> {
     let place = match about.rotate {
         Some(_) => about.place.beside(&numbered(about.place.name(), number)),
@@ -274,7 +274,7 @@ fn begin(about: &About, interfaces: &[Interface], lost: &[u64], number: u32) -> 
     })
 }
 
-/// What stands before the first packet.
+/// Blocks before the first packet.
 fn head(output: Compressor, about: &About, interfaces: &[Interface]) -> io::Result<PcapngWriter<Compressor>> {
     let section = SectionOptions {
         comments: vec![about.comment.clone()],

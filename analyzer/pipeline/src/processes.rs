@@ -1,4 +1,4 @@
-//! Only what belongs to some processes, as hosts have told whose their queue pairs are.
+//! Selects the traffic of some processes, by the owners of queue pairs that hosts reported.
 
 use roce_flow::QueuePairs;
 use roce_model::{FlowKey, HostEvent, Process};
@@ -7,7 +7,7 @@ use roce_wire::Roce;
 /// Bytes of a command's name that the kernel keeps (TASK_COMM_LEN, less the zero at its end).
 const COMM: usize = 15;
 
-/// Processes: one of the conditions has to hold for each.
+/// Conditions for processes, one of which must match.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Processes {
     /// Process numbers.
@@ -24,7 +24,7 @@ impl Processes {
         *self == Self::default()
     }
 
-    /// What follows them, if any were chosen.
+    /// Selection of queue pairs, if any process was chosen.
     pub(crate) fn chosen(&self) -> Option<Box<Chosen>> {
         (!self.is_empty()).then(|| {
             Box::new(Chosen {
@@ -41,7 +41,7 @@ impl Processes {
     }
 }
 
-/// The chosen processes, and what hosts have told so far.
+/// The chosen processes, and the hosts' reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
     processes: Processes,

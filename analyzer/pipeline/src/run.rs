@@ -1,9 +1,9 @@
-//! The way of the data: frames come from a feed (files or devices), are decoded, analysed and handed to the sinks, on one
-//! thread or on several.
+//! The data path: frames come from a feed (files or devices), are decoded, analysed and emitted to the
+//! sinks, on one thread or on several.
 //!
-//! With several, one reads, each of the others takes its share of the host pairs, and the caller's thread brings their
-//! results together in the order of time. Every part sees every frame, so that all number the taps alike and
-//! know how far time has come.
+//! With several threads, one reads, and each of the others handles one shard of the host pairs. The
+//! caller's thread puts their results in the order of time. Every shard sees every frame, so all of them
+//! number taps alike and know the watermark.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use roce_flow::{Analysis, Collector, Conclusion, Options, Output};
 use roce_model::{Filter, Nanos, PacketBatch, Sink, SinkError, Span, Totals};
 use roce_verdict::{Settings, Verdicts};
 
-use crate::decode::{Decoder, Share};
+use crate::decode::{Decoder, Shard};
 use crate::feed::{Feed, Next, Source, Work};
 use crate::processes::Processes;
 use crate::taps::{Apart, Taps};
@@ -26,30 +26,30 @@ const CLOSE_BATCH: usize = 256;
 /// Frames decoded and analysed together: their packets stay in the first cache levels.
 const FRAME_BATCH: usize = 256;
 /// Frames handed to a thread at once, at least, as long as there are more.
-const HANDED_ON: usize = 4096;
-/// A batch also ends at so many bytes, ...
-const HANDED_ON_BYTES: usize = 1 << 20;
+const MAX_BATCH_FRAMES: usize = 4096;
+/// Bytes at which a batch ends, too, ...
+const MAX_BATCH_BYTES: usize = 1 << 20;
 /// ... or runs: some have no frames, only losses.
 const MAX_BATCH_RUNS: usize = 4096;
 /// Such batches that wait for a thread, at most.
 const MAX_WAITING: usize = 4;
 
-/// What a run that goes on is told from outside.
+/// Request to a running analysis from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tick {
-    /// An interval has passed: the sinks are told.
+    /// An interval has passed, and the sinks learn of it.
     Interval,
-    /// Somebody looks: the sinks are told how far the run has come.
+    /// A screen is watched: the sinks get the run's progress.
     Look {
-        /// All that there is to say so far is wanted: the sinks get it with one of the next looks.
+        /// Requests a snapshot, which the sinks get with one of the next looks.
         snapshot: bool,
     },
 }
 
-/// Live flows of a part of which it is said how they stand, at most: some 25 MB.
+/// Limit of live flows of a shard in a snapshot: some 25 MB.
 const MAX_SNAPSHOT: usize = 1 << 14;
 
-/// What is known at the end besides what the sinks got.
+/// Results at the end besides those of the sinks.
 pub struct Done<F> {
     /// The feed, at its end.
     pub feed: F,
@@ -63,7 +63,7 @@ impl<F> Done<F> {
         self.decoder.span
     }
 
-    /// The same run with another feed, which is made of the one that it had.
+    /// Replaces the feed by one made of it.
     pub fn map_feed<G>(self, make: impl FnOnce(F) -> G) -> Done<G> {
         Done {
             feed: make(self.feed),
@@ -80,7 +80,7 @@ impl<F> Done<F> {
     }
 }
 
-/// What is to be done with the frames.
+/// Plan for the frames.
 pub struct Plan {
     /// Threads that analyse; 1 does everything on the caller's.
     pub threads: u32,
@@ -128,16 +128,16 @@ impl Plan {
         }
     }
 
-    fn part(&self, share: Share) -> Part {
+    fn worker(&self, shard: Shard) -> ShardWorker {
         let decoder = Decoder::new(
-            share,
+            shard,
             self.filter.clone(),
             self.processes.chosen(),
             self.range.clone(),
             Taps::new(&self.lags, Arc::clone(&self.apart)),
         );
-        // All parts together keep as many flows as one.
-        let max_flows = self.options.max_flows.div_ceil(share.of as usize);
+        // All shards together keep at most `max_flows`.
+        let max_flows = self.options.max_flows.div_ceil(shard.of as usize);
         let mut analysis = Analysis::new(Options {
             max_flows,
             ..self.options
@@ -145,7 +145,7 @@ impl Plan {
         if self.match_taps {
             analysis.match_taps();
         }
-        Part {
+        ShardWorker {
             decoder,
             analysis,
             batch: PacketBatch::default(),
@@ -197,19 +197,19 @@ fn single<F: Feed>(
     collector: &mut Collector<'_>,
     mut progress: impl FnMut(&F),
 ) -> Result<Done<F>, SinkError> {
-    let mut part = plan.part(Share::ALL);
+    let mut worker = plan.worker(Shard::ALL);
     while let Next::Work(work) = feed.next() {
-        part.take(&work);
-        if part.analysis.has_output() {
-            collector.push(0, part.analysis.take_output())?;
+        worker.take(&work);
+        if worker.analysis.has_output() {
+            collector.push(0, worker.analysis.take_output())?;
         }
         feed.recycle(work);
         progress(&feed);
     }
-    while let Some(output) = part.close() {
+    while let Some(output) = worker.close() {
         collector.push(0, output)?;
     }
-    let (output, decoder, conclusion) = part.finish();
+    let (output, decoder, conclusion) = worker.finish();
     collector.push(0, output)?;
     Ok(Done {
         feed,
@@ -228,26 +228,26 @@ fn threaded<F: Feed>(
 ) -> Result<Done<F>, SinkError> {
     let (stop, asked) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let parts = plan.threads;
-        let (results, from_parts) = bounded(parts as usize * 8);
-        let mut to_parts = Vec::new();
+        let shards = plan.threads;
+        let (results, from_shards) = bounded(shards as usize * 8);
+        let mut to_shards = Vec::new();
         let mut workers = Vec::new();
-        for index in 0..parts {
+        for index in 0..shards {
             let (sender, work) = bounded(MAX_WAITING);
-            to_parts.push(sender);
+            to_shards.push(sender);
             let results = results.clone();
-            let part = plan.part(Share { index, of: parts });
-            workers.push(scope.spawn(move || analyse(index as usize, part, &work, &results)));
+            let worker = plan.worker(Shard { index, of: shards });
+            workers.push(scope.spawn(move || analyse(index as usize, worker, &work, &results)));
         }
         drop(results);
         let (stop, asked) = (&stop, &asked);
-        let reader = scope.spawn(move || read(feed, to_parts, stop, asked, progress));
+        let reader = scope.spawn(move || read(feed, to_shards, stop, asked, progress));
         let mut failed = None;
-        // A failed sink ends the reading; the parts' results are taken all the same, so that they can end.
+        // A failed sink ends the reading; the shards' results are taken all the same, so that they can end.
         loop {
             let result = select! {
-                recv(from_parts) -> output => match output {
-                    Ok((part, output)) if failed.is_none() => collector.push(part, output),
+                recv(from_shards) -> output => match output {
+                    Ok((shard, output)) if failed.is_none() => collector.push(shard, output),
                     Ok(_) => Ok(()),
                     Err(_) => break,
                 },
@@ -289,14 +289,14 @@ fn threaded<F: Feed>(
     })
 }
 
-/// The reading thread: every part gets every frame.
+/// The reading thread: every shard gets every frame.
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "the parts end when their senders are gone"
+    reason = "the shards end when their senders are gone"
 )]
 fn read<F: Feed>(
     mut feed: F,
-    to_parts: Vec<Sender<Arc<Portion>>>,
+    to_shards: Vec<Sender<Arc<Portion>>>,
     stop: &AtomicBool,
     asked: &AtomicBool,
     mut progress: impl FnMut(&F),
@@ -321,7 +321,7 @@ fn read<F: Feed>(
                 .sum::<usize>();
             portion.push(work);
         }
-        let full = frames >= HANDED_ON || bytes >= HANDED_ON_BYTES || portion.len() >= MAX_BATCH_RUNS;
+        let full = frames >= MAX_BATCH_FRAMES || bytes >= MAX_BATCH_BYTES || portion.len() >= MAX_BATCH_RUNS;
         let snapshot = asked.swap(false, Ordering::Relaxed);
         if full || snapshot || now.is_some() || !goes_on && !portion.is_empty() {
             let all = Arc::new(Portion {
@@ -330,9 +330,9 @@ fn read<F: Feed>(
                 snapshot,
             });
             (frames, bytes) = (0, 0);
-            for part in &to_parts {
-                // A part that is gone has panicked: joining it tells.
-                let _ = part.send(Arc::clone(&all));
+            for sender in &to_shards {
+                // A worker that is gone has panicked, which joining it shows.
+                let _ = sender.send(Arc::clone(&all));
             }
             emitted.push_back(all);
             progress(&feed);
@@ -353,55 +353,55 @@ fn read<F: Feed>(
     }
 }
 
-/// What the parts get at a time.
+/// One batch of work for the shards.
 struct Portion {
     works: Vec<Work>,
-    /// Behind them, time has come so far.
+    /// Watermark behind the frames.
     now: Option<Nanos>,
-    /// Behind them, each part is to say how its flows stand.
+    /// True if each shard makes a snapshot of its flows behind them.
     snapshot: bool,
 }
 
 fn analyse(
     index: usize,
-    mut part: Part,
+    mut worker: ShardWorker,
     work: &Receiver<Arc<Portion>>,
     results: &Sender<(usize, Output)>,
 ) -> (Decoder, Conclusion) {
     for portion in work {
         for work in &portion.works {
-            part.take(work);
+            worker.take(work);
         }
         let (now, snapshot) = (portion.now, portion.snapshot);
         drop(portion);
-        part.analyse();
+        worker.analyse();
         if let Some(now) = now {
-            part.analysis.advance_to(now);
+            worker.analysis.advance_to(now);
         }
         if snapshot {
-            part.analysis.take_snapshot(MAX_SNAPSHOT);
+            worker.analysis.take_snapshot(MAX_SNAPSHOT);
         }
-        // How far this part has come is a result, too: others wait for it.
-        let _ = results.send((index, part.analysis.take_output()));
+        // The watermark of this shard is a result, too: others wait for it.
+        let _ = results.send((index, worker.analysis.take_output()));
     }
-    while let Some(output) = part.close() {
+    while let Some(output) = worker.close() {
         let _ = results.send((index, output));
     }
-    let (output, decoder, conclusion) = part.finish();
+    let (output, decoder, conclusion) = worker.finish();
     let _ = results.send((index, output));
     (decoder, conclusion)
 }
 
-/// One part of a run: decoder and analysis.
-struct Part {
+/// Worker of one shard: decoder and analysis.
+struct ShardWorker {
     decoder: Decoder,
     analysis: Analysis,
     batch: PacketBatch,
-    /// So many packets are analysed together; the first time more.
+    /// Number of packets that are analysed together; the first time more.
     together: usize,
 }
 
-impl Part {
+impl ShardWorker {
     fn take(&mut self, work: &Work) {
         for input in &work.ended {
             self.decoder.taps.ended(*input);
@@ -414,7 +414,7 @@ impl Part {
         loop {
             let to = (from + FRAME_BATCH).min(all.end);
             self.decoder.decode(work, from..to, &mut self.batch);
-            // Where inputs take turns, runs are short: their packets are analysed together all the same.
+            // Where inputs alternate, runs are short: their packets are analysed together all the same.
             if self.batch.len() >= self.together {
                 self.analyse();
             }

@@ -1,5 +1,5 @@
-//! How wide a bin is when nobody says: some hundred bins over the captures, so that neither a burst of a few milliseconds
-//! disappears in one bin, nor a long capture becomes millions of rows.
+//! Default width of a bin: some hundred bins over the captures. So a burst of a few milliseconds does
+//! not disappear in one bin, and a long capture does not become millions of rows.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,11 @@ use roce_model::Nanos;
 pub const WIDEST: Nanos = Nanos(1_000_000);
 /// The narrowest: at 100 Gbit/s it has 30 packets of 4 KB.
 const NARROWEST: Nanos = Nanos(10_000);
-/// There are at least so many bins.
+/// Least number of bins.
 const MIN_BINS: u64 = 250;
-/// So much of a capture is looked at: about a tenth of a second. A capture that is longer and covers less than what the
-/// widest bin takes until then (at 100 Gbit/s 256 MB are 20 ms of whole packets) is taken to be as long as its size says.
+/// Limit of the bytes of a capture that are sampled: about a tenth of a second of reading. A longer
+/// capture that covers less than the widest bin needs by then (at 100 Gbit/s 256 MB are 20 ms of whole
+/// packets) gets its length from its size.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// The width of a bin for these captures.
@@ -61,7 +62,7 @@ fn times(path: &Path, long: Nanos) -> Option<(Nanos, Nanos)> {
     let mut reader = Reader::open(path, &Options::default()).ok()?;
     let (mut first, mut last) = (Nanos(u64::MAX), Nanos(0));
     let mut bytes = 0;
-    // What fails is told when the capture is read for the run.
+    // Errors are reported when the capture is read for the run.
     while let Ok(Some(batch)) = reader.next_batch() {
         for frame in batch.frames() {
             first = first.min(frame.time);

@@ -74,7 +74,7 @@ fn summary(dir: &Path) -> Result<RunSummary, Error> {
     json::read(BufReader::new(file)).map_err(|source| Error::Document { path, source })
 }
 
-/// What makes the flows of `rows` what they are, those in `opened` left out.
+/// Identities of the flows in `rows`, without those in `opened`.
 fn new_keys(dir: &Path, rows: &[FlowRow], opened: &mut HashSet<FlowId>) -> Result<Vec<FlowKey>, Error> {
     let new = rows.iter().filter(|row| opened.insert(row.flow_id));
     new.map(|row| {
@@ -91,7 +91,7 @@ struct Table<C: Columns> {
     source: Rows<C>,
     rows: Peekable<std::vec::IntoIter<C::Row>>,
     time: fn(&C::Row) -> Nanos,
-    /// What was taken last.
+    /// Rows that were taken last.
     taken: C,
 }
 

@@ -8,7 +8,7 @@ use crate::clock::RunStart;
 use crate::run::Done;
 use crate::taps::Taps;
 
-/// What was read of one input.
+/// Summary of reading one input.
 pub(crate) struct Read<'a> {
     /// Its frames, times and losses.
     pub(crate) summary: &'a Summary,
@@ -42,7 +42,7 @@ impl<F> Done<F> {
         }
         for (input, read) in inputs.iter().enumerate() {
             let disorder = read.summary.disorder;
-            // A file's own figures stand at the taps of its interfaces: all of them at the first one.
+            // A file's own counts belong to its interfaces' taps: all of them to the first one.
             if let Some(tap) = decoder
                 .taps
                 .of_input(input)
@@ -83,7 +83,7 @@ impl<F> Done<F> {
     }
 }
 
-/// Says at a tap how its clock was found to stand.
+/// Notes at a tap how its clock differs.
 fn note_clock(tap: &mut TapRow, clock: &Clock, taps: &Taps) {
     let first = tap.first_time.unwrap_or(clock.correction.at);
     tap.clock_reference = taps.of_input(clock.reference).next();

@@ -57,7 +57,7 @@ struct Tap {
     sequence: Option<u32>,
 }
 
-/// How fine the stamps of consecutive frames are.
+/// Resolution of the stamps of consecutive frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stamps {
     frames: u64,
@@ -69,9 +69,10 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// So many frames like the two before them, ...
+    /// Number of frames like the two before them, ...
     const MIN_FRAMES: u64 = 16;
-    /// ... and one in so many of all, show that stamps are coarse, or that frames were stamped in batches.
+    /// ... and share (one of this number) of all frames, that show that stamps are coarse, or that
+    /// frames were stamped in batches.
     const SHARE: u64 = 8;
 
     /// The next frame.
@@ -112,7 +113,7 @@ pub(crate) struct Taps {
     /// By input and interface.
     interfaces: Vec<Vec<Option<TapId>>>,
     mirrors: HashMap<(TapId, MirrorKind, u32), TapId>,
-    /// Taps of which the capture has ended, by link type and interface name.
+    /// Taps whose capture has ended, by link type and interface name.
     ended: HashMap<(LinkType, Option<String>), Vec<TapId>>,
     lags: Vec<Lag>,
     apart: Arc<Apart>,
@@ -125,10 +126,10 @@ struct Lag {
     tap: Option<TapId>,
 }
 
-/// Of captures that have ended, so many of the latest are looked at for one that goes on.
+/// Limit of the latest ended captures that are examined for one that continues.
 const MAX_ENDED: usize = 64;
 
-/// Mirrored frames come late by so many at most; further back, the mirror started again.
+/// Limit of the distance by which mirrored frames come late; further back, the mirror started again.
 const MIRROR_REORDERING: u32 = 64;
 
 /// Mirror sessions distinguished: a capture could name as many as it has frames.
@@ -151,7 +152,7 @@ impl Taps {
         }
     }
 
-    /// The tap of an interface of an input (named `capture`), of which the next frame comes at `time`.
+    /// The tap of an input's interface (the input is `capture`), whose next frame comes at `time`.
     pub(crate) fn interface(
         &mut self,
         input: usize,
@@ -283,7 +284,7 @@ impl Taps {
         }
     }
 
-    /// How fine the stamps of some frames of a tap's interface are.
+    /// Notes the resolution of stamps of some frames of a tap's interface.
     pub(crate) fn stamps(&mut self, tap: TapId, stamps: Stamps) {
         if let Some(tap) = self.list.get_mut(tap.0 as usize) {
             tap.stamps.add(stamps);

@@ -1,5 +1,6 @@
-//! What the classifier costs: nanoseconds per packet in the kernel, by BPF_PROG_TEST_RUN over the frames of a capture.
-//! `cost CAPTURE [REPEAT]`: the first 64 frames, each repeated so often three times, of which the quickest counts.
+//! Cost of the classifier: nanoseconds per packet in the kernel, by BPF_PROG_TEST_RUN over the frames of
+//! a capture. `cost CAPTURE [REPEAT]` takes the first 64 frames, each REPEAT times in three rounds; the
+//! quickest round counts.
 
 #![expect(clippy::print_stdout, reason = "an example for a person at a terminal")]
 

@@ -9,12 +9,12 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-/// Flows that send in turn, unless told.
+/// Default number of flows that send in turn.
 const FLOWS: u16 = 4_096;
 /// Bytes of a frame's headers: Ethernet, IPv4, UDP, BTH, RETH; and of the ICRC behind its payload, which is left 0.
 const HEADERS: usize = 14 + 20 + 8 + 12 + 16;
 const ICRC: usize = 4;
-/// Where the PSN stands.
+/// Place of the PSN in a frame.
 const PSN: std::ops::Range<usize> = 51..54;
 
 /// The first packet of a flow.
@@ -121,7 +121,8 @@ mod wire {
                 sll_addr: [0; 8],
             };
             let past_queue: libc::c_int = 1;
-            // SAFETY: name, option and address are there during the calls, and of the lengths that are told.
+            // SAFETY: name, option and address exist during the calls, and have the lengths that are
+            // passed.
             unsafe {
                 to.sll_ifindex = libc::if_nametoindex(name.as_ptr()).cast_signed();
                 if to.sll_ifindex == 0 {

@@ -1,5 +1,5 @@
-//! A reader of BTF, the kernel's description of its own types (Linux Documentation/bpf/btf.rst): as much as is needed to find
-//! where a field stands and what the numbers of an enumeration are called.
+//! A reader of BTF, the kernel's description of its own types (Linux Documentation/bpf/btf.rst). It
+//! reads what is needed to find the offset of a field and the names of an enumeration's numbers.
 //!
 //! A module's BTF is split: its types and strings go on where those of vmlinux end.
 
@@ -36,7 +36,7 @@ pub(crate) struct Btf {
     base: Option<Arc<Btf>>,
     /// The type section.
     types: Vec<u8>,
-    /// Where each type begins in it, by its number less `first`.
+    /// Start of each type in the data, by its number less `first`.
     starts: Vec<usize>,
     /// The number of the first type.
     first: u32,
@@ -52,7 +52,7 @@ struct Type<'a> {
     info: u32,
     /// The type that it is of; for other kinds a size.
     other: u32,
-    /// What follows.
+    /// Unread bytes.
     rest: &'a [u8],
 }
 
@@ -169,8 +169,8 @@ impl Btf {
         }
     }
 
-    /// Where the field at `path` (`ah_attr.grh.dgid`) stands in a structure, in bytes. `None`: there is no such structure or
-    /// field, or it is a bit field.
+    /// Offset in bytes of the field at `path` (`ah_attr.grh.dgid`) in a structure. `None`: there is no
+    /// such structure or field, or it is a bit field.
     pub(crate) fn offset(&self, structure: &str, path: &str) -> Option<u32> {
         let mut within = self.find(structure, &[kind::STRUCT])?;
         let mut bits = 0;
@@ -195,7 +195,7 @@ impl Btf {
             let (called, number) = (word(structure.rest, at)?, word(structure.rest, at + 4)?);
             let mut offset = word(structure.rest, at + 8)?;
             if structure.flag() {
-                // The size of a bit field stands in the upper byte.
+                // The upper byte has the size of a bit field.
                 offset &= 0x00ff_ffff;
             }
             match self.text(called)? {
@@ -211,7 +211,7 @@ impl Btf {
         None
     }
 
-    /// What a type is behind its names and qualifiers.
+    /// Type behind names and qualifiers.
     fn resolved(&self, mut number: u32) -> Option<Type<'_>> {
         // Chains are short; a circle would be a broken file.
         for _ in 0..32 {

@@ -7,7 +7,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 
 use crate::ProbeError;
 
-/// What is needed, and what for.
+/// Needed capabilities, with their names and purposes.
 const NEEDED: [(CapabilitySet, &str, &str); 4] = [
     (CapabilitySet::NET_RAW, "cap_net_raw", "capturing packets"),
     (CapabilitySet::BPF, "cap_bpf", "loading the kernel programs"),
@@ -31,13 +31,13 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// What this process lacks of all that capturing with the probe needs; `None` when it has everything.
+    /// Capabilities that this process lacks for capturing with the probe; `None` when it has all.
     ///
     /// # Errors
     /// The kernel does not say.
     pub fn find() -> Result<Option<Self>, ProbeError> {
         let sets = own()?;
-        // CAP_SYS_ADMIN stands for BPF and PERFMON, as in the kernel.
+        // CAP_SYS_ADMIN includes BPF and PERFMON, as in the kernel.
         let mut effective = sets.effective;
         if effective.contains(CapabilitySet::SYS_ADMIN) {
             effective |= CapabilitySet::BPF | CapabilitySet::PERFMON;
@@ -64,9 +64,9 @@ impl Missing {
 }
 
 impl fmt::Display for Missing {
-    /// What is missing, what for, and the line that grants it.
+    /// Missing capabilities, their purposes, and the line that grants them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this process may not do all that is needed: missing ")?;
+        f.write_str("this process lacks capabilities: ")?;
         for (index, (name, what)) in self.names.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };
             write!(f, "{separator}{name} ({what})")?;

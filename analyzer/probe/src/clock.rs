@@ -3,7 +3,7 @@
 use roce_model::Nanos;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// How CLOCK_REALTIME runs ahead of CLOCK_MONOTONIC, as measured.
+/// Measured distance of CLOCK_REALTIME and CLOCK_MONOTONIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockOffset {
     /// Realtime less monotonic time, in ns.
@@ -12,7 +12,7 @@ pub struct ClockOffset {
     pub uncertainty: Nanos,
 }
 
-/// How often both clocks are read: the quickest reading counts, so that one interruption does not matter.
+/// Number of readings of both clocks: the quickest one counts, so that one interruption does not matter.
 const READINGS: usize = 32;
 
 impl ClockOffset {

@@ -13,7 +13,7 @@ use roce_model::{CounterUnit, HostChange, HostEvent, Nanos, SampleKind, has_wrap
 
 use crate::ethtool::Ethtool;
 
-/// Where Linux shows its devices.
+/// Folder in which Linux shows its devices.
 const SYSFS: &str = "/sys";
 
 /// Counters of data are in words of four bytes, whatever the link (IBTA 16.1.3.5, PortXmitData).
@@ -34,7 +34,7 @@ const KEPT_STATISTICS: [&str; 11] = [
     "link_down",
 ];
 
-/// Polls counters. What was there at the first poll is not told, only how it moves from then on.
+/// Polls counters. The first poll gives the base; only changes from there are reported.
 pub struct Counters {
     sysfs: PathBuf,
     interfaces: Vec<String>,
@@ -85,7 +85,7 @@ impl Counters {
         Self::below(Path::new(SYSFS), interfaces)
     }
 
-    /// The same, with the RDMA devices of another folder than /sys: for tests.
+    /// Counters of RDMA devices in another folder than /sys: for tests.
     pub fn below(sysfs: &Path, interfaces: &[String]) -> Self {
         Self {
             sysfs: sysfs.to_owned(),
@@ -242,7 +242,7 @@ mod tests {
     fn moved(counters: &mut Counters, at: u64) -> Vec<(String, u64, u64, CounterUnit)> {
         let mut events = Vec::new();
         counters.poll(Nanos(at), &mut events);
-        let told = events.into_iter().map(|event| {
+        let rows = events.into_iter().map(|event| {
             assert_eq!((event.time, event.device.as_deref()), (Nanos(at), Some("mlx5_0")));
             let HostChange::Counter {
                 name,
@@ -255,11 +255,11 @@ mod tests {
             };
             (name.to_string(), change, value, unit)
         });
-        told.collect()
+        rows.collect()
     }
 
     #[test]
-    fn what_moves_is_told_once() {
+    fn a_change_is_reported_once() {
         let folder = device();
         let mut counters = Counters::below(folder.path(), &[]);
         assert_eq!(moved(&mut counters, 1), [], "what was there before is no event");

@@ -1,4 +1,4 @@
-//! What can keep the probe from working.
+//! Errors that keep the probe from working.
 
 use std::io;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub enum ProbeError {
     /// The kernel does not take one program.
     #[error("the kernel does not load the program {name}")]
     Program {
-        /// Which.
+        /// Name of the program.
         name: &'static str,
         /// Why.
         source: Box<aya::programs::ProgramError>,
@@ -54,7 +54,7 @@ pub enum ProbeError {
     /// A map does not work.
     #[error("cannot use the map {name}")]
     Map {
-        /// Which.
+        /// Name of the map.
         name: &'static str,
         /// Why.
         source: aya::maps::MapError,
@@ -62,7 +62,7 @@ pub enum ProbeError {
     /// The classifier cannot be attached.
     #[error("cannot watch the interface {interface}")]
     Interface {
-        /// Which.
+        /// Name of the interface.
         interface: String,
         /// Why.
         source: Box<aya::programs::ProgramError>,
@@ -70,7 +70,7 @@ pub enum ProbeError {
     /// A call of the system failed.
     #[error("cannot {what}")]
     System {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
         /// Why.
         source: io::Error,

@@ -25,7 +25,7 @@ const NAME_BYTES: usize = 32;
 /// IFNAMSIZ.
 const INTERFACE_BYTES: usize = 16;
 
-/// `struct ifreq`: the interface's name, then a union of 24 bytes of which the pointer is used.
+/// `struct ifreq`: the interface's name, then a union of 24 bytes whose pointer is used.
 #[repr(C)]
 struct Request {
     name: [u8; INTERFACE_BYTES],
@@ -123,11 +123,11 @@ impl Ethtool {
         ask(&self.socket, interface, &mut self.names)?;
         self.values[0] = pair(GET_STATISTICS, count);
         ask(&self.socket, interface, &mut self.values)?;
-        let told = first(self.names[1]).min(count) as usize;
+        let written = first(self.names[1]).min(count) as usize;
         // The count is 32 bits: the names follow at byte 12.
-        let words = &self.names[1..2 + told * NAME_BYTES / 8];
+        let words = &self.names[1..2 + written * NAME_BYTES / 8];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let names = bytes[4..].chunks_exact(NAME_BYTES).take(told).map(|name| {
+        let names = bytes[4..].chunks_exact(NAME_BYTES).take(written).map(|name| {
             let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES);
             String::from_utf8_lossy(&name[..end]).into_owned()
         });

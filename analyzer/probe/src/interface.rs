@@ -1,5 +1,6 @@
-//! The classifier on interfaces: links that die with the process where the kernel has them (TCX, from Linux 6.6 on), elsewhere
-//! filters with a name, so that one that was left behind by a killed process can be found and removed.
+//! The classifier on interfaces. Where the kernel has them (TCX, from Linux 6.6 on), links attach it and
+//! die with the process. Elsewhere named filters do, so that one that a killed process left can be found
+//! and removed.
 
 use std::io;
 use std::path::Path;
@@ -45,7 +46,7 @@ pub(crate) fn attach(ebpf: &mut Ebpf, interface: &str, links: bool) -> Result<Op
     let made = if links {
         None
     } else {
-        // What a killed process has left would count every packet a second time.
+        // Filters left by a killed process would count every packet a second time.
         remove_filters(interface)?;
         Clsact::make(interface)?
     };
@@ -75,7 +76,7 @@ pub(crate) fn program<'a>(
         })
 }
 
-/// What [`cleanup`] found and removed.
+/// Filters that [`cleanup`] found and removed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Cleaned {
     /// Interfaces from which filters were removed.
@@ -106,7 +107,7 @@ pub fn cleanup() -> Result<Cleaned, ProbeError> {
     Ok(cleaned)
 }
 
-/// Removes the filters of an interface, whoever has put them there: whether there were any.
+/// Removes the filters of an interface, whichever process attached them; true if there were any.
 ///
 /// # Errors
 /// One that was found cannot be removed (CAP_NET_ADMIN).

@@ -1,4 +1,4 @@
-//! What the running kernel says about itself: where fields stand and what numbers are called.
+//! Types of the running kernel: offsets of fields, and names of numbers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use roce_abi::{ABSENT, Layout};
 use crate::ProbeError;
 use crate::btf::Btf;
 
-/// Where the kernel shows its types: one file for itself, one for each module.
+/// Folder of the kernel's types: one file for itself, one for each module.
 const FOLDER: &str = "/sys/kernel/btf";
 
 /// The modules whose structures are read, where they are no part of the kernel itself.
@@ -28,7 +28,7 @@ pub(crate) struct KernelTypes {
     pub(crate) no_reason: u32,
 }
 
-/// What the numbers of an enumeration are called.
+/// Names of an enumeration's numbers.
 #[derive(Default, Debug)]
 pub(crate) struct Names(HashMap<u32, Arc<str>>);
 
@@ -103,8 +103,8 @@ impl KernelTypes {
     }
 }
 
-/// Where libibverbs has what the kernel has in [`Layout`]: its structures are its ABI (infiniband/verbs.h of rdma-core), so that
-/// these never change.
+/// Offsets in libibverbs of the fields in [`Layout`]. Its structures are its ABI (infiniband/verbs.h of
+/// rdma-core), so they never change.
 pub(crate) const LIBIBVERBS: Layout = Layout {
     // struct ibv_device, after two pointers and two enumerations.
     device_name: 24,

@@ -12,7 +12,7 @@ use object::{Object as _, ObjectSection as _};
 /// Its name since 2006.
 const NAME: &str = "libibverbs.so.1";
 
-/// Where distributions put libraries.
+/// Folders of libraries in the distributions.
 const FOLDERS: [&str; 6] = [
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib64",
@@ -28,7 +28,8 @@ pub(crate) fn find() -> Option<PathBuf> {
     candidates.into_iter().find(|path| path.exists())
 }
 
-/// Where the code of a function begins in a library's file. `None`: it has no such function, or is no 64-bit ELF file.
+/// Start of a function's code in a library's file. `None`: it has no such function, or is no 64-bit ELF
+/// file.
 pub(crate) fn function(library: &[u8], name: &str) -> Option<u64> {
     let file: ElfFile64<'_, object::Endianness> = ElfFile64::parse(library).ok()?;
     let endian = file.endian();

@@ -5,7 +5,7 @@ use roce_model::{Address, Nanos, Qpn};
 
 use crate::clock::ClockOffset;
 
-/// Which way a packet passed its interface.
+/// Direction of a packet at its interface.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Direction {
     /// Into this host.
@@ -27,11 +27,11 @@ impl Direction {
 /// A packet that the classifier sent: the beginning of its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketRecord<'a> {
-    /// When the classifier saw it.
+    /// Time at which the classifier saw it.
     pub time: Nanos,
     /// The index of its interface.
     pub interface: u32,
-    /// Which way it went.
+    /// Direction at the interface.
     pub direction: Direction,
     /// Bytes that its frame has on the wire, without FCS, with its VLAN tag.
     pub original: u32,
@@ -77,18 +77,18 @@ impl<'a> PacketRecord<'a> {
     }
 }
 
-/// What the classifier counted of one queue pair's packets that passed one interface one way.
+/// Counts of the classifier: packets of one queue pair at one interface, in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowCount {
-    /// Where they come from.
+    /// Source address.
     pub source: Address,
-    /// Where they go.
+    /// Destination address.
     pub destination: Address,
     /// The queue pair that they are for.
     pub qpn: Qpn,
     /// The index of the interface.
     pub interface: u32,
-    /// Which way.
+    /// Direction at the interface.
     pub direction: Direction,
     /// The counts.
     pub counts: FlowCounts,

@@ -1,4 +1,5 @@
-//! Where the host's programs are attached. A point that the running kernel lacks is reported and skipped; the rest works.
+//! Places where the host's programs are attached. A point that the running kernel lacks is reported and
+//! skipped; the rest works.
 
 use std::fmt;
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::library;
 pub struct Skipped {
     /// The function or tracepoint.
     pub point: &'static str,
-    /// What stays unseen without it.
+    /// Events that stay unseen without it.
     pub unseen: &'static str,
     /// Why.
     pub reason: String,
@@ -27,7 +28,7 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// What no hook of this probe sees, for people: to be told when a run begins.
+/// Events that no hook of this probe sees, in words for the start of a run.
 pub const UNSEEN: &[&str] = &[
     "queue pairs that another vendor's driver makes past the verbs (of mlx5's DEVX, commands to the firmware are read)",
     "the processes of queue pairs that existed before the probe; their numbers and addresses come from packets (start the probe first, or see `rdma resource show qp`)",
@@ -36,7 +37,7 @@ pub const UNSEEN: &[&str] = &[
      device shows them",
 ];
 
-/// How a program is attached.
+/// Kind of attachment of a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AttachKind {
     Function,
@@ -67,7 +68,8 @@ const fn function(
     }
 }
 
-/// For uprobes the kernel is not asked, and how they are attached is not a matter of the point.
+/// A point in libibverbs. It needs no field of the kernel's types; its caller chooses the kind of
+/// attachment.
 const fn library(program: &'static str, at: &'static str, unseen: &'static str) -> Point {
     function(program, at, unseen, |_| 0)
 }
@@ -122,8 +124,8 @@ const LIFE: [Point; 7] = [
     ),
 ];
 
-/// The same through libibverbs, where the kernel has no kprobes. `ibv_create_qp_ex` is no function of the library: what is made
-/// by it is seen when it is changed.
+/// Life of queue pairs through libibverbs, where the kernel has no kprobes. `ibv_create_qp_ex` is no
+/// function of the library: a queue pair that it makes is seen at its first change.
 const LIFE_IN_LIBRARY: [Point; 4] = [
     library(
         "user_qp_created",
@@ -155,7 +157,7 @@ const fn devx(program: &'static str, at: &'static str) -> Point {
     })
 }
 
-/// Where the kernel shows that a module is there.
+/// Folder that shows that the module is loaded.
 const MLX5: &str = "/sys/module/mlx5_ib";
 
 const TROUBLE: [Point; 7] = [
@@ -208,7 +210,7 @@ pub(crate) fn attach(ebpf: &mut Ebpf, layout: &Layout, library: Option<&Path>) -
     if skipped.len() == LIFE.len() {
         let library = attach_to_library(ebpf, library);
         if library.len() < LIFE_IN_LIBRARY.len() {
-            // The library stands in for all of them.
+            // The library replaces all of them.
             skipped.truncate(1);
             for instead in &mut skipped {
                 instead.unseen =
@@ -314,8 +316,8 @@ fn reason_of(error: &dyn std::error::Error) -> String {
     line.to_owned()
 }
 
-/// How much of perf events the kernel forbids: Debian and Ubuntu have a level 3 of their own, above all capabilities but
-/// CAP_SYS_ADMIN.
+/// The kernel's restriction of perf events: Debian and Ubuntu have a level 3 of their own, above all
+/// capabilities but CAP_SYS_ADMIN.
 fn paranoia() -> i32 {
     let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     level.trim().parse().unwrap_or(0)

@@ -27,7 +27,7 @@ static OBJECT: Option<&[u8]> = Some(aya::include_bytes_aligned!("../../../ebpf/o
 #[cfg(not(target_arch = "x86_64"))]
 static OBJECT: Option<&[u8]> = None;
 
-/// How many records are read in one call at most, so that it ends however fast new ones come.
+/// Limit of the records read in one call, so that it ends even while new ones come.
 const MAX_RECORDS: usize = 1 << 16;
 
 /// Memory of counts by flow, over all processors, in bytes.
@@ -35,10 +35,10 @@ const COUNTS_BYTES: usize = 64 << 20;
 /// Flows that are counted apart however many processors there are.
 const MIN_FLOWS: usize = 1024;
 
-/// How often the clocks are compared again: the realtime clock can be set.
+/// Period of comparing the clocks: the realtime clock can be set.
 const CLOCK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Which packets the classifier sends, besides counting all.
+/// Packets that the classifier sends, besides counting all.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Packets {
     /// None.
@@ -50,25 +50,26 @@ pub enum Packets {
     All,
 }
 
-/// What the probe is to do.
+/// Options of the probe.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// The interfaces that the classifier watches, both ways; none: no classifier.
+    /// Interfaces that the classifier watches in both directions; none: no classifier.
     pub interfaces: Vec<String>,
-    /// Which packets it sends.
+    /// Packets that the classifier sends.
     pub packets: Packets,
-    /// Whether it counts packets by flow, for [`Probe::counts`]. Every processor has counts of its own: they take up to 64 MiB.
+    /// True to count packets by flow, for [`Probe::counts`]. Every processor has counts of its own,
+    /// which take up to 64 MiB.
     pub counts: bool,
-    /// Room for packet records on their way, in bytes; rounded up to a power of two.
+    /// Size of the ring buffer of packet records, in bytes; rounded up to a power of two.
     pub packet_buffer: u32,
     /// True if the life and troubles of queue pairs are reported.
     pub host_events: bool,
-    /// Where libibverbs is, for kernels without kprobes; `None`: where distributions put it. Processes that use another file (in a
-    /// container, say) are not seen.
+    /// File of libibverbs, for kernels without kprobes; `None`: the distributions' places. Processes
+    /// that use another file (in a container, say) are not seen.
     pub library: Option<PathBuf>,
     /// Kernel programs other than the built-in ones, to try a new build: an object of `cargo xtask build-ebpf`.
     pub object: Option<PathBuf>,
-    /// Filters even where the kernel has links (Linux 6.6 on): for tests of the other way.
+    /// Uses filters even where the kernel has links (Linux 6.6 on): for tests.
     pub filters: bool,
 }
 
@@ -97,7 +98,7 @@ pub struct Probe {
     flows: PerCpuHashMap<MapData, roce_abi::FlowKey, FlowCounts>,
     losses: PerCpuArray<MapData, Losses>,
     records: Option<Records>,
-    /// The programs' own diagnostics, on their way to the logger of the crate `log`.
+    /// Reader of the programs' own diagnostics, for the logger of the crate `log`.
     diagnostics: Option<EbpfLogger<&'static dyn log::Log>>,
     /// The classifier is attached by filters, where it is.
     filters: bool,
@@ -105,9 +106,9 @@ pub struct Probe {
     watches: bool,
     clock: ClockOffset,
     clock_taken: Instant,
-    /// Losses that were told.
-    told_events: u64,
-    told_packets: u64,
+    /// Losses that were already reported.
+    reported_events: u64,
+    reported_packets: u64,
 }
 
 impl Probe {
@@ -163,8 +164,8 @@ impl Probe {
             watches: !options.interfaces.is_empty(),
             clock: ClockOffset::measure(),
             clock_taken: Instant::now(),
-            told_events: 0,
-            told_packets: 0,
+            reported_events: 0,
+            reported_packets: 0,
         };
         interface::load(&mut probe.ebpf)?;
         for name in &options.interfaces {
@@ -194,12 +195,12 @@ impl Probe {
         self.filters && self.watches
     }
 
-    /// What becomes readable when host events wait.
+    /// File descriptor that becomes readable when host events wait.
     pub fn events_fd(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }
 
-    /// What becomes readable when packet records wait.
+    /// File descriptor that becomes readable when packet records wait.
     pub fn packets_fd(&self) -> BorrowedFd<'_> {
         self.packets.as_fd()
     }
@@ -231,9 +232,9 @@ impl Probe {
             }
         }
         let all = self.losses()?.events;
-        let count = all.saturating_sub(self.told_events);
+        let count = all.saturating_sub(self.reported_events);
         if count > 0 {
-            self.told_events = all;
+            self.reported_events = all;
             into.push(HostEvent {
                 time: last.unwrap_or_else(|| self.clock.now()),
                 device: None,
@@ -257,12 +258,12 @@ impl Probe {
             }
         }
         let lost = self.losses()?.packets;
-        let count = lost.saturating_sub(self.told_packets);
-        self.told_packets = lost;
+        let count = lost.saturating_sub(self.reported_packets);
+        self.reported_packets = lost;
         Ok(count)
     }
 
-    /// What was counted since the probe was opened, in no particular order.
+    /// Counts since the probe was opened, in no particular order.
     ///
     /// # Errors
     /// The map cannot be read.
@@ -274,7 +275,7 @@ impl Probe {
         counted.collect()
     }
 
-    /// What was seen and not counted or not told since the probe was opened.
+    /// Packets and events that were seen and not counted or not reported since the probe was opened.
     ///
     /// # Errors
     /// The map cannot be read.

@@ -18,7 +18,7 @@ use crate::owners::Owners;
 pub(crate) struct Records {
     types: KernelTypes,
     owners: Owners,
-    /// The kernel has reported queue pairs: what processes say of theirs is not needed.
+    /// True if the kernel reports queue pairs: the reports of processes are then not needed.
     kernel_reports: bool,
 }
 
@@ -88,7 +88,8 @@ impl Records {
 
     fn asynchronous(&self, record: &AsyncRecord) -> HostChange {
         let event = self.types.async_events.name(record.event);
-        // What an event is about is told by its name alone (Linux include/rdma/ib_verbs.h, enum ib_event_type).
+        // The name of an event alone gives its subject (Linux include/rdma/ib_verbs.h, enum
+        // ib_event_type).
         let about = if record.head.kind == HostKind::QueuePair as u32 {
             Element::QueuePair(Qpn::new(record.element))
         } else if &*event == "device_fatal" {
@@ -288,7 +289,7 @@ mod tests {
     fn what_a_process_says_of_itself_is_marked_and_gives_way_to_the_kernel() {
         let Some(mut records) = records() else { return };
         let mut claim = queue_pair(HostKind::Created, 71, "x");
-        // `kind` stands behind time and cgroup.
+        // `kind` follows time and cgroup.
         let kind = HostKind::Created as u32 | HostKind::CLAIMED;
         claim[16..20].copy_from_slice(&kind.to_ne_bytes());
         let claimed = records.event(&claim, CLOCK).unwrap();
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_set_is_told() {
+    fn only_attributes_that_were_set_are_reported() {
         let Some(mut records) = records() else { return };
         let mut bytes = head(HostKind::Modified, 71, "x");
         padded(&mut bytes, "mlx5_0", 64);

@@ -26,9 +26,7 @@ pub enum Error {
         version: u64,
     },
     /// A key is missing, or holds something else than in this version.
-    #[error(
-        "{key} is missing, or does not hold what it does in this version; hint: analyse the capture again"
-    )]
+    #[error("{key} is missing, or differs from this version's; hint: analyse the capture again")]
     Key {
         /// The key, with those that it stands under.
         key: String,

@@ -12,7 +12,7 @@ use roce_sim::frame::{
     Ethernet, Frame, Granularity, Network, Pause, Payload, Pfc, Position, RemoteMemory, Roce, Transport,
     Tunnel, TunnelKind, Version, udp_source_port,
 };
-use roce_sim::tap::{Clock, Mirror, Recording, Tap, Told};
+use roce_sim::tap::{Clock, LossReport, Mirror, Recording, Tap};
 use roce_wire::management::cm::CommId;
 use roce_wire::{Address, Ecn, MacAddress, Nak, Opcode, Psn, Qpn, RnrTimer};
 
@@ -176,7 +176,7 @@ fn taps() -> [Tap; 5] {
     };
     [
         Tap {
-            told: Told::Statistics,
+            loss_report: LossReport::Statistics,
             ..Tap::new("nic")
         },
         mirrored("erspan2", type_2, None),

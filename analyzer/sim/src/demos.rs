@@ -5,7 +5,7 @@
 pub struct Demo {
     /// Its name.
     pub name: &'static str,
-    /// What it shows, in a line.
+    /// Title of one line.
     pub title: &'static str,
     /// The scenario.
     pub toml: &'static str,
@@ -57,7 +57,7 @@ demos![
     ),
     (
         "span-doubled",
-        "a mirror shows every frame twice; nothing is sent again"
+        "a mirror shows every frame twice; nothing is retransmitted"
     ),
     (
         "sprayed",

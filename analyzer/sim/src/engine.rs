@@ -1,4 +1,4 @@
-//! What happens when: the loop of events, what is drawn, and the log of a run.
+//! The loop of events, random numbers, and the log of a run.
 
 pub(crate) mod events;
 pub(crate) mod log;

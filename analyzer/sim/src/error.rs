@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the simulator.
 
 use std::io;
 
@@ -26,7 +26,7 @@ pub enum Error {
         file: String,
         /// The tap that was named, counted from 0.
         tap: usize,
-        /// How many there are.
+        /// Number of taps.
         taps: usize,
     },
     /// A scenario is not understood, or describes what cannot be.

@@ -1,4 +1,4 @@
-//! What carries packets: hosts, ports, links and switches, and what goes wrong in them.
+//! Hosts, ports, links and switches, which carry packets, and their impairments.
 
 pub(crate) mod host;
 pub(crate) mod identification;

@@ -1,4 +1,4 @@
-//! What is seen: frames as bytes, taps that record them, and what an observer of them keeps.
+//! Recording: frames as bytes, taps that record them, and the notes of an observer.
 
 pub mod frame;
 pub(crate) mod observer;

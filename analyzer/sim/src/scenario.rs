@@ -1,7 +1,7 @@
 //! A scenario: a TOML file that describes hosts, links, switches, flows, taps and everything that goes wrong.
 //!
-//! This file holds the outermost table and reads it; the tables in it have files of their own. What the numbers do is
-//! told in the crate's README and at each field. Unknown keys are errors.
+//! This file has the outermost table and reads it; the tables in it have files of their own. The crate's
+//! README and each field describe the numbers. Unknown keys are errors.
 
 mod check;
 mod flows;
@@ -22,24 +22,24 @@ pub use network::{
 };
 pub use nic::{CongestionControl, DuplicateAck, IpId, Nic, ParameterSet, Recovery};
 pub use spray::{Spray, SprayChoice, SprayMode};
-pub use taps::{MirrorName, TapBursts, TapDirection, TapGap, TapLoss, TapRing, TapTable, ToldName};
+pub use taps::{LossReportName, MirrorName, TapBursts, TapDirection, TapGap, TapLoss, TapRing, TapTable};
 
 use crate::Error;
 use crate::units::Time;
 
-/// What is simulated.
+/// A scenario, as written in a TOML file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// One line that says what it shows.
     #[serde(default)]
     pub title: String,
-    /// What every random number comes from.
+    /// Seed of every random number.
     #[serde(default = "one")]
     pub seed: u64,
-    /// How long is simulated.
+    /// Duration of the simulation.
     pub duration: Time,
-    /// When the simulation begins by a right clock: seconds since the Unix epoch.
+    /// Start of the simulation by a right clock: seconds since the Unix epoch.
     #[serde(default = "epoch")]
     pub start: u64,
     /// Hosts and the links between them.
@@ -68,7 +68,7 @@ pub struct Scenario {
     /// Hosts that send pause frames of their own accord.
     #[serde(default)]
     pub pause: Vec<PauseTable>,
-    /// Where packets are recorded.
+    /// Places where packets are recorded.
     #[serde(default)]
     pub tap: Vec<TapTable>,
 }
@@ -92,8 +92,8 @@ impl Scenario {
         Self::with_overrides(toml, &[])
     }
 
-    /// Reads a scenario of which some values are replaced first: a path (`switch.kmin`, `flow.0.message`) and a value
-    /// as in TOML, or bare text.
+    /// Reads a scenario after replacing values: each has a path (`switch.kmin`, `flow.0.message`) and a
+    /// value as in TOML, or bare text.
     ///
     /// # Errors
     /// Those of [`parse`](Self::parse), and paths that lead nowhere.

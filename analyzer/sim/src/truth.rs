@@ -19,7 +19,7 @@ pub use transmissions::{
     ByCause, Duplicate, DuplicateAtTap, Evidence, Late, Limits, LossAtTap, LossSide, Retransmission,
 };
 
-/// What a run was, and what happened in it.
+/// Settings of a run, and the events in it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Truth {
     /// Rises when a key changes its meaning.
@@ -32,9 +32,9 @@ pub struct Truth {
     pub start_ns: u64,
     /// Its length.
     pub duration_ns: u64,
-    /// Where packets were recorded, and what can be known there.
+    /// Taps, and what packets at each can show.
     pub taps: Vec<Tap>,
-    /// Which flows belong together.
+    /// Flows that belong together.
     pub connections: Vec<Connection>,
     /// Totals by flow, those of queue pair 1 among them. Connections that take the numbers of others share their flows.
     pub flows: Vec<Flow>,
@@ -50,20 +50,20 @@ pub struct Truth {
     pub cnps: Vec<Cnp>,
     /// NAKs and RNR NAKs, in the order of time.
     pub naks: Vec<Nak>,
-    /// Requests and READ responses sent again, each by itself, in the order of time.
+    /// Retransmitted requests and READ responses, one by one, in the order of time.
     #[serde(default)]
     pub retransmissions: Vec<Retransmission>,
-    /// Requests sent again, one item for each time that a sender fell back.
+    /// Runs of retransmitted requests, one item for each time that a sender fell back.
     pub resend_runs: Vec<ResendRun>,
     /// Times in which a port was not allowed to send.
     pub pauses: Vec<Pause>,
     /// Intervals in which something was congested.
     pub episodes: Vec<Episode>,
-    /// What an analysis is to find, and at which taps it can.
+    /// Findings that an analysis has to make, and the taps where it can.
     pub findings: Vec<Finding>,
     /// Steps of training jobs.
     pub steps: Vec<Step>,
-    /// Frames that were still under way at the end.
+    /// Frames on their way at the end.
     pub in_flight: u64,
     /// The longest queue of each port and priority that held anything.
     pub queues: Vec<Queue>,
@@ -84,9 +84,9 @@ pub struct Tap {
     pub file: String,
     /// Its interface in the file.
     pub interface: u32,
-    /// How far its clock is ahead.
+    /// Offset of its clock; positive when ahead.
     pub clock_offset_ns: i64,
-    /// How much faster it runs, in parts of 10^9.
+    /// Rate error of its clock, in parts of 10^9; positive when fast.
     pub clock_drift_ppb: i64,
     /// Bytes kept of each frame; 0: all.
     pub snaplen: u32,
@@ -101,11 +101,11 @@ pub struct Tap {
     pub told_by_record: bool,
     /// Pause frames recorded.
     pub pause_records: u64,
-    /// What it recorded of each flow.
+    /// Records of each flow.
     pub flows: Vec<TapFlow>,
     /// Request PSNs that were missing when a later one was recorded.
     pub holes: Vec<Hole>,
-    /// PSNs that were recorded here and asked for again by a NAK.
+    /// PSNs that were recorded here and NAKed afterwards.
     pub lost_downstream: Vec<LostDownstream>,
     /// Packets that passed and were not recorded.
     pub capture_losses: Vec<CaptureLoss>,
@@ -124,27 +124,28 @@ pub struct Hole {
     pub flow_id: String,
     /// The PSN.
     pub psn: u32,
-    /// When a later one was recorded.
+    /// Time at which a later one was recorded.
     pub time: u64,
-    /// What analysis.md calls it.
+    /// Class that an analysis of this tap can give it.
     pub class: HoleClass,
-    /// What happened to its first transmission, whatever can be known of it: `reordered`, `network_lost`, `capture_lost` or
-    /// `unresolved`.
+    /// Fate of its first transmission, as the simulation knows it: `reordered`, `network_lost`,
+    /// `capture_lost` or `unresolved`.
     pub cause: HoleClass,
-    /// True if records of this tap tell the class: the NAK or the resend, the ACK that passes it, the late packet.
+    /// True if records of this tap show the class: the NAK or the retransmission, the ACK that passes
+    /// it, the late packet.
     pub observable: bool,
     /// The PSN before belongs to the same READ request, which is one packet.
     pub continues: bool,
 }
 
-/// A PSN that was recorded at a tap and asked for again.
+/// A PSN that was recorded at a tap and NAKed afterwards.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LostDownstream {
     /// The flow.
     pub flow_id: String,
     /// The PSN.
     pub psn: u32,
-    /// When the NAK was sent.
+    /// Time of the NAK.
     pub time: u64,
     /// It was not lost but overtaken.
     pub reordered: bool,
@@ -167,11 +168,11 @@ pub struct Connection {
     pub a: End,
     /// The other one.
     pub b: End,
-    /// When it was opened.
+    /// Time of its opening.
     pub begin: u64,
-    /// When it was destroyed.
+    /// Time of its end.
     pub end: Option<u64>,
-    /// What each tap saw of it.
+    /// Records of it at each tap.
     pub taps: Vec<ConnectionAtTap>,
 }
 
@@ -186,15 +187,15 @@ pub struct End {
     pub qpn: u32,
     /// The PSN of its first request.
     pub first_psn: u32,
-    /// The UDP source port of what it sends.
+    /// The UDP source port of its packets.
     pub source_port: u16,
-    /// DSCP of what it sends.
+    /// DSCP of its packets.
     pub dscp: u8,
     /// The flow that it sends.
     pub flow_id: String,
 }
 
-/// What a tap saw of a connection.
+/// Records of a connection at a tap.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ConnectionAtTap {
     /// The tap.
@@ -203,7 +204,8 @@ pub struct ConnectionAtTap {
     pub a_packets: u64,
     /// Packets recorded from `b` to `a`, CNPs not counted.
     pub b_packets: u64,
-    /// Answers recorded, both ways, that name one request: ACKs of something new, and READ responses that begin one.
+    /// Recorded answers of both directions that name one request: ACKs of something new, and first
+    /// packets of READ responses.
     pub answers: u64,
     /// True if the two flows can be paired from the records alone: an RC connection, both directions recorded, at least
     /// [`Truth::ANSWERS_BY_PORT`] answers where its UDP source port is that of its queue pairs' numbers, otherwise
@@ -238,9 +240,9 @@ pub struct Flow {
     pub data_packets: u64,
     /// Application data sent for the first time.
     pub payload_bytes_first: u64,
-    /// Application data sent again.
+    /// Retransmitted bytes of application data.
     pub payload_bytes_resent: u64,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub packets_resent: u64,
     /// Data packets sent Not-ECT.
     pub not_ect: u64,
@@ -266,7 +268,7 @@ pub struct Flow {
     /// `packets_resent` by cause.
     #[serde(default)]
     pub resent_by: ByCause,
-    /// What the sender waited for.
+    /// Limits that made the sender wait.
     #[serde(default)]
     pub limits: Limits,
     /// Messages that the sender saw completed.
@@ -286,25 +288,25 @@ pub struct Flow {
 /// A packet that did not arrive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Loss {
-    /// When.
+    /// Time of the loss.
     pub time: u64,
     /// The flow; of a CNP: the flow that its sender's other packets belong to.
     pub flow_id: String,
     /// The PSN.
     pub psn: u32,
-    /// What it was.
+    /// Kind of the packet.
     pub kind: PacketKind,
-    /// How often it was sent before.
+    /// Number of transmissions before this one.
     pub attempt: u16,
-    /// Where: `leaf1->h3`, a link's direction or the queue before it.
+    /// Place: `leaf1->h3`, a link's direction or the queue before it.
     pub place: String,
     /// Why.
     pub reason: LossReason,
     /// Taps that had recorded it.
     pub recorded_by: Vec<String>,
-    /// When a NAK named it, if one did.
+    /// Time of the NAK for it, if there was one.
     pub nak_time: Option<u64>,
-    /// What taps can know of it: requests and READ responses.
+    /// Class that each tap can give it: requests and READ responses.
     #[serde(default)]
     pub at_taps: Vec<LossAtTap>,
 }
@@ -312,7 +314,7 @@ pub struct Loss {
 /// An interval in which something was congested.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Episode {
-    /// What it was.
+    /// Kind of the episode.
     pub kind: EpisodeKind,
     /// Its begin.
     pub begin: u64,
@@ -352,11 +354,11 @@ impl Truth {
     pub const SCHEMA_VERSION: u32 = 1;
     /// Answers that a tap must have recorded before a connection whose UDP source port tells of it counts as observable.
     pub const ANSWERS_BY_PORT: u64 = 1;
-    /// The same where only PSNs tell: those of other connections may be alike for as many requests as are under way at
-    /// once.
+    /// Answers that are needed where PSNs alone decide: other connections can have equal PSNs for as
+    /// many requests as are open at once.
     pub const ANSWERS_BY_PSN: u64 = 32;
 
-    /// As JSON, for people to read.
+    /// The truth as JSON, for people to read.
     ///
     /// # Errors
     /// None that is known: what is in it can be written.

@@ -50,13 +50,13 @@ impl Time {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// How far it lies after `earlier`; zero when it does not.
+    /// Time from `earlier` to this; zero when that is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// So many times as long.
+    /// This time multiplied by `factor`.
     #[must_use]
     pub const fn times(self, factor: u64) -> Self {
         Self(self.0.saturating_mul(factor))
@@ -80,7 +80,7 @@ impl Time {
 }
 
 impl Rate {
-    /// How long `bytes` take at this rate, rounded up to a picosecond.
+    /// Duration of `bytes` at this rate, rounded up to a picosecond.
     pub const fn time_of(self, bytes: u64) -> Time {
         if self.0 == 0 {
             return Time::NEVER;
@@ -95,7 +95,7 @@ impl Rate {
         }
     }
 
-    /// How many whole bytes go through in `time`.
+    /// Whole bytes that pass in `time`.
     pub const fn bytes_in(self, time: Time) -> u64 {
         let bytes = self.0 as u128 * time.0 as u128 / 8_000_000_000_000;
         if bytes > u64::MAX as u128 {
@@ -108,7 +108,7 @@ impl Rate {
         }
     }
 
-    /// As a floating point number of bits per second.
+    /// Bits per second, as a floating point number.
     #[expect(clippy::cast_precision_loss, reason = "2^53 bit/s are 9 Pbit/s")]
     pub fn bits(self) -> f64 {
         self.0 as f64
@@ -139,7 +139,7 @@ fn scaled(number: f64, scale: f64) -> u64 {
 trait Quantity: Sized {
     const EXPECTED: &'static str;
     fn read(text: &str) -> Option<Self>;
-    /// What a bare whole number means, if it may stand alone.
+    /// Meaning of a bare whole number, if it is allowed.
     fn bare(number: u64) -> Option<Self>;
 }
 

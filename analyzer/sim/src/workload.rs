@@ -1,4 +1,4 @@
-//! What is sent: connections, their two ends, the messages they are given, and what limits their rate.
+//! Traffic: connections, their two ends, their messages, and the limits of their rates.
 
 pub(crate) mod account;
 pub(crate) mod connect;

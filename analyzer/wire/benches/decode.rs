@@ -1,4 +1,5 @@
-//! What decoding a frame costs: the fast path, the general one, and etherparse's LaxSlicedPacket alone; and the ICRC.
+//! Cost of decoding a frame: the fast path, the general path, and etherparse's LaxSlicedPacket alone;
+//! and of the ICRC.
 
 use std::hint::black_box;
 
@@ -96,7 +97,7 @@ fn decoding(c: &mut Criterion) {
     .is_ok());
     group.finish();
 
-    // The same into a vector that is kept, as a reader of batches does.
+    // Decodes into a vector that is reused, as a reader of batches does.
     let mut group = c.benchmark_group("decode into a batch");
     group.throughput(Throughput::Elements(frames.len() as u64));
     let mut packets = Vec::with_capacity(frames.len());

@@ -4,8 +4,9 @@ use core::fmt;
 use core::net::{AddrParseError, IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
-/// An address in 16 bytes, as GIDs are: an IPv4 address stands in its IPv4-mapped form (`::ffff:a.b.c.d`, as in
-/// RoCE GIDs, IBTA A17.4.1.1), a LID in the discard-only prefix `100::/64` (RFC 6666), which no host owns.
+/// An address in 16 bytes, as GIDs are. An IPv4 address has its IPv4-mapped form (`::ffff:a.b.c.d`, as
+/// in RoCE GIDs, IBTA A17.4.1.1). A LID is in the discard-only prefix `100::/64` (RFC 6666), which no
+/// host owns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Address([u8; 16]);
 

@@ -11,7 +11,7 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Aeth(pub [u8; 4]);
 
-/// What a syndrome says.
+/// Meaning of a syndrome.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AethKind {
     /// Positive acknowledgement.
@@ -21,7 +21,7 @@ pub enum AethKind {
     },
     /// Receiver not ready: no receive buffer was posted.
     RnrNak {
-        /// How long the sender is to wait.
+        /// Time that the requester has to wait.
         timer: RnrTimer,
     },
     /// Negative acknowledgement.
@@ -66,7 +66,7 @@ impl Aeth {
         u32::from_be_bytes([0, self.0[1], self.0[2], self.0[3]])
     }
 
-    /// What the syndrome says.
+    /// Meaning of the syndrome.
     #[inline]
     pub const fn kind(&self) -> AethKind {
         let low = self.0[0] & 0x1f;

@@ -71,7 +71,7 @@ impl Bth {
         Qpn::new(u32::from_be_bytes([self.0[4], self.0[5], self.0[6], self.0[7]]))
     }
 
-    /// True if the receiver is asked to acknowledge.
+    /// True if the receiver has to acknowledge (the AckReq bit, IBTA 9.2.4).
     #[inline]
     pub const fn ack_request(&self) -> bool {
         self.0[8] & 0x80 != 0

@@ -27,7 +27,8 @@ pub fn decode(link: LinkType, frame: &[u8], original: u32) -> Option<Roce> {
     decode_into(link, frame, original, &mut roce).then_some(roce)
 }
 
-/// The same into a place that is there: whether it did. A loop over frames saves two copies of each packet.
+/// Decodes into an existing value, and returns true if the frame was decoded. A loop over frames saves
+/// two copies of each packet.
 #[inline]
 pub fn decode_into(link: LinkType, frame: &[u8], original: u32, into: &mut Roce) -> bool {
     match link {
@@ -235,7 +236,7 @@ fn through(vlan: Option<VlanTag>) -> Through {
     }
 }
 
-/// What the transport headers say.
+/// Results of the transport headers.
 struct Transport {
     aeth: Aeth,
     dma_length: u32,

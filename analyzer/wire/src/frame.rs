@@ -1,4 +1,4 @@
-//! What a captured frame begins with: link-layer headers and the pseudo headers of capture tools.
+//! Headers at the start of a captured frame: link layers, and pseudo headers of capture tools.
 
 pub mod erf;
 pub mod ethernet;

@@ -15,7 +15,8 @@ use walk::Walk;
 
 pub(crate) use other::is_other;
 
-/// Decodes a frame of `link` of which `frame` was captured; it had `original` bytes on the wire, without the FCS.
+/// Decodes a frame of `link`. `frame` has its captured bytes, and `original` its length on the wire,
+/// without the FCS.
 pub fn decode(link: LinkType, frame: &[u8], original: u32) -> Decoded {
     Walk::new(frame, original).run(link)
 }

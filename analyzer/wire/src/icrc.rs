@@ -27,11 +27,12 @@ pub enum Icrc {
     Good,
     /// It is not.
     Bad,
-    /// Not all bytes were captured, or the lengths do not say where it stands (fragments, segmentation offload).
+    /// Not all bytes were captured, or the lengths do not give its place (fragments, segmentation
+    /// offload).
     NotCheckable,
 }
 
-/// The CRC of the 8 bytes of ones that stand for the LRH: the register 0xdebb20e3 of rxe_icrc.c, inverted.
+/// The CRC of the 8 bytes of ones that replace the LRH: the register 0xdebb20e3 of rxe_icrc.c, inverted.
 const AFTER_DUMMY_LRH: u32 = !0xdebb_20e3;
 
 /// The length of an ICRC.
@@ -41,7 +42,7 @@ const UDP: usize = 8;
 /// Checks the invariant CRC of the packet `roce` that was decoded from `frame`.
 #[inline]
 pub fn check(frame: &[u8], roce: &Roce) -> Icrc {
-    // Most captures are cut: that is told from two numbers, before anything is looked up.
+    // Most captures are cut. Two numbers show it before any byte is read.
     let least = usize::from(roce.bth_offset) + Bth::BYTES + roce.payload_bytes as usize + BYTES;
     if frame.len() < least {
         return Icrc::NotCheckable;
@@ -63,8 +64,8 @@ fn check_whole(frame: &[u8], roce: &Roce) -> Icrc {
     }
 }
 
-/// What the invariant CRC should be: its little-endian bytes belong after the payload. `None` if not all of the bytes
-/// before it were captured.
+/// Expected invariant CRC, in the little-endian bytes that follow the payload. `None` if not all of the
+/// bytes before it were captured.
 pub fn compute(frame: &[u8], roce: &Roce) -> Option<u32> {
     let network = usize::from(roce.network_offset);
     let bth = usize::from(roce.bth_offset);
@@ -102,7 +103,7 @@ fn masked<const HEAD: usize, const TAIL: usize>(
     headers: &[u8],
     mask: impl FnOnce(&mut [u8; HEAD], &mut [u8; TAIL]),
 ) -> Option<Hasher> {
-    /// As much as the longest pair of `HEAD` and `TAIL`.
+    /// Length of the longest pair of `HEAD` and `TAIL`.
     const LONGEST: usize = 60;
     const { assert!(HEAD + TAIL <= LONGEST, "both fit") };
     let mut head = *headers.first_chunk::<HEAD>()?;

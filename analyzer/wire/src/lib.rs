@@ -42,7 +42,8 @@ pub use pause::{MacAddress, Pause, PauseKind};
 pub use psn::{Psn, Qpn};
 pub use stop::{Cut, Layer, Stop};
 
-/// Decodes a frame of `link` of which `frame` was captured; it had `original` bytes on the wire, without the FCS.
+/// Decodes a frame of `link`. `frame` has its captured bytes, and `original` its length on the wire,
+/// without the FCS.
 ///
 /// The fast path takes it if it can, the general path decides everything else.
 #[cfg(feature = "general")]

@@ -1,5 +1,5 @@
-//! BTH opcodes: a transport in the top three bits, an operation in the low five (IBTA 9.2.1, table 38 in release 1.3; the
-//! values also stand in Linux include/rdma/ib_pack.h).
+//! BTH opcodes: a transport in the top three bits, an operation in the low five (IBTA 9.2.1, table 38 in
+//! release 1.3; Linux include/rdma/ib_pack.h has the same values).
 
 use core::fmt;
 
@@ -67,7 +67,7 @@ impl fmt::Display for Service {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Opcode(pub u8);
 
-/// What the low five bits of an opcode say, from the receiver's point of view.
+/// Operation in the low five bits of an opcode, from the receiver's point of view.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(missing_docs, reason = "each variant is the operation it names")]
 pub enum Operation {
@@ -84,7 +84,7 @@ pub enum Operation {
     Other,
 }
 
-/// Which extended headers follow the BTH, in this order.
+/// Extended headers after the BTH, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Extended(u16);
 
@@ -150,7 +150,7 @@ impl Extended {
     }
 }
 
-/// What there is to know of one opcode, looked up in [`TABLE`].
+/// Properties of one opcode, an entry of [`TABLE`].
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     operation: Operation,
@@ -160,7 +160,7 @@ struct Entry {
     places: Places,
 }
 
-/// Where fields stand, in bytes from the BTH; 0 where the opcode has no such header.
+/// Offsets of fields, in bytes from the BTH; 0 where the opcode has no such header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
     /// The AETH.
@@ -307,18 +307,18 @@ static TABLE: [Entry; 256] = {
     table
 };
 
-/// What an opcode is, in one look: see [`Opcode::traits`].
+/// Properties of an opcode in one number: see [`Opcode::traits`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Traits(u16);
 
 impl Traits {
-    /// As [`Opcode::is_response`].
+    /// See [`Opcode::is_response`].
     #[inline]
     pub const fn is_response(self) -> bool {
         self.0 & RESPONSE != 0
     }
 
-    /// As [`Opcode::carries_data`].
+    /// See [`Opcode::carries_data`].
     #[inline]
     pub const fn carries_data(self) -> bool {
         self.0 & PAYLOAD != 0
@@ -401,7 +401,7 @@ impl Opcode {
         self.entry().extended_bytes
     }
 
-    /// Where the fields of its extended headers stand.
+    /// Offsets of the fields of its extended headers.
     #[inline]
     pub(crate) fn places(self) -> Places {
         self.entry().places

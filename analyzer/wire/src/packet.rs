@@ -1,10 +1,11 @@
-//! What decoding a frame gives: a RoCE packet as plain values, a pause frame, or what else it was.
+//! Results of decoding a frame: a RoCE packet as plain values, a pause frame, or the kind of another
+//! frame.
 
 use core::fmt;
 
 use crate::{Address, Aeth, Bth, Ecn, Extended, Pause, Service, Stop};
 
-/// How a packet travelled.
+/// Carrier of a packet's transport headers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Carrier {
@@ -151,9 +152,9 @@ impl VlanTag {
 /// Lengths come from the headers, so that a capture cut by a snaplen counts the same bytes as a whole one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Roce {
-    /// Where it comes from.
+    /// Source address.
     pub source: Address,
-    /// Where it goes.
+    /// Destination address.
     pub destination: Address,
     /// The base transport header.
     pub bth: Bth,
@@ -168,9 +169,9 @@ pub struct Roce {
     pub payload_bytes: u32,
     /// The VXLAN or Geneve network identifier of the innermost overlay, if it came through one.
     pub vni: Option<u32>,
-    /// Where the IP header, GRH or (without a GRH) LRH begins in the frame, in bytes.
+    /// Offset in the frame of the IP header, the GRH or (without a GRH) the LRH, in bytes.
     pub network_offset: u16,
-    /// Where the BTH begins in the frame, in bytes.
+    /// Offset of the BTH in the frame, in bytes.
     pub bth_offset: u16,
     /// The innermost VLAN tag in front of the packet's own network header.
     pub vlan: Option<VlanTag>,
@@ -182,9 +183,9 @@ pub struct Roce {
     pub traffic_class: u8,
     /// IPv4 TTL, IPv6 or GRH hop limit.
     pub hop_limit: u8,
-    /// How it travelled.
+    /// Carrier of the transport headers.
     pub carrier: Carrier,
-    /// What it was wrapped in.
+    /// Tunnel around the packet.
     pub through: Through,
     /// The extended headers that were captured whole.
     pub seen: Extended,
@@ -247,7 +248,7 @@ pub enum MirrorKind {
     Gre,
 }
 
-/// What was in a frame.
+/// Content of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
     /// A RoCE packet.
@@ -274,10 +275,10 @@ pub enum Other {
 /// All that decoding a frame gives. Decoding never fails: it says what was understood and where it stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decoded {
-    /// What was understood.
+    /// Content of the frame.
     pub content: Content,
     /// The outermost mirror session, if the frame came through one.
     pub mirror: Option<Mirror>,
-    /// Where decoding stopped, if before the end of the headers.
+    /// Reason and place where decoding stopped, if before the end of the headers.
     pub stop: Option<Stop>,
 }

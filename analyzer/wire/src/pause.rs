@@ -12,7 +12,7 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MacAddress(pub [u8; 6]);
 
-/// Which of the two a pause frame is.
+/// Kind of a pause frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PauseKind {
     /// 802.3x: the whole link is paused.
@@ -24,29 +24,29 @@ pub enum PauseKind {
 /// A pause frame: who tells its neighbour to stop sending, and for how long. A quantum is 512 bit times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Pause {
-    /// Who sent it.
+    /// Source address.
     pub source: MacAddress,
     /// To whom: 01:80:c2:00:00:01 as a rule.
     pub destination: MacAddress,
-    /// Which kind it is.
+    /// Kind of the frame.
     pub kind: PauseKind,
     /// PFC: the class-enable vector, bit n for class n; 0 for a link pause.
     pub enabled: u8,
     /// PFC: quanta by class, 0 where fewer were present; link pause: the first one.
     pub quanta: [u16; 8],
-    /// How many of the quanta the frame really had: some generators send fewer than eight.
+    /// Number of quanta in the frame: some generators send fewer than eight.
     pub present: u8,
 }
 
 impl MacAddress {
-    /// Where pause frames go (IEEE 802.3 annex 31B).
+    /// Destination of pause frames (IEEE 802.3 annex 31B).
     pub const PAUSE: Self = Self([0x01, 0x80, 0xc2, 0, 0, 0x01]);
 }
 
 impl Pause {
     /// The quanta for a priority: `Some(0)` ends its pause, `None` leaves it as it is.
     ///
-    /// A link pause holds for every priority; a PFC frame for those in its class-enable vector.
+    /// A link pause applies to every priority, and a PFC frame to those in its class-enable vector.
     pub const fn quanta_of(&self, priority: u8) -> Option<u16> {
         match self.kind {
             PauseKind::Link if self.present > 0 => Some(self.quanta[0]),

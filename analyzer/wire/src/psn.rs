@@ -32,8 +32,8 @@ impl Psn {
         Self::new(self.0.wrapping_add(steps))
     }
 
-    /// How far `self` lies after `other`, in -2^23 .. 2^23: a PSN is before another when the difference is
-    /// within half the number space (`psn_compare` of Linux drivers/infiniband/sw/rxe/rxe_verbs.h).
+    /// Distance of `self` after `other`, in -2^23 .. 2^23. A PSN is before another when the difference
+    /// is within half the number space (`psn_compare` of Linux drivers/infiniband/sw/rxe/rxe_verbs.h).
     #[inline]
     #[expect(
         clippy::cast_possible_wrap,

@@ -82,7 +82,7 @@ impl fmt::Display for Layer {
     }
 }
 
-/// What ended the bytes too early.
+/// Limit that ended the bytes too early.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Cut {
     /// The capture kept fewer bytes than the frame had (the snaplen).
@@ -101,13 +101,13 @@ pub enum Cut {
 pub struct Stop {
     /// The layer that could not be read.
     pub layer: Layer,
-    /// Where it begins, in bytes from the start of the frame.
+    /// Start of the header, in bytes from the start of the frame.
     pub offset: u32,
-    /// How many bytes it needs.
+    /// Bytes that the header needs.
     pub needed: u32,
-    /// How many there were.
+    /// Bytes that were there.
     pub had: u32,
-    /// Who cut it.
+    /// Limit that cut it.
     pub cut: Cut,
 }
 

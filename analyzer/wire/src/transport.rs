@@ -46,18 +46,18 @@ pub struct Transport<'a> {
     pub seen: Extended,
     /// The first header that is not whole: no header after it was read.
     pub cut: Option<CutHeader>,
-    /// Where the payload begins, in bytes from the BTH, whether or not that much is there.
+    /// Start of the payload, in bytes from the BTH, even if fewer bytes are there.
     pub payload_offset: usize,
 }
 
 /// A header that the bytes end in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CutHeader {
-    /// Which header.
+    /// The cut header.
     pub layer: Layer,
-    /// Where it begins, in bytes from the BTH.
+    /// Start of the header, in bytes from the BTH.
     pub offset: usize,
-    /// How many bytes it needs.
+    /// Bytes that the header needs.
     pub needed: usize,
 }
 

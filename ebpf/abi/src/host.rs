@@ -1,11 +1,11 @@
-//! What the programs tell of queue pairs and trouble: a head, then what belongs to its kind.
+//! Records of queue pairs and errors: a head, then the fields of its kind.
 
 /// Bytes of a device's name, with the zero at its end: `IB_DEVICE_NAME_MAX`.
 pub const DEVICE_BYTES: usize = 64;
 /// Bytes of a command's name, with the zero at its end: `TASK_COMM_LEN`.
 pub const COMM_BYTES: usize = 16;
 
-/// What a record is, in [`HostHead::kind`].
+/// Kind of a record, in [`HostHead::kind`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum HostKind {
@@ -32,7 +32,8 @@ pub enum HostKind {
 }
 
 impl HostKind {
-    /// A bit of [`HostHead::kind`]: the record is what a process says of itself, by calls of its library, and not the kernel's word.
+    /// A bit of [`HostHead::kind`]: a process made the record by calls of its library; the kernel does
+    /// not vouch for it.
     pub const CLAIMED: u32 = 1 << 31;
 }
 
@@ -40,7 +41,7 @@ impl HostKind {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct HostHead {
-    /// When.
+    /// Time of the event.
     pub time: u64,
     /// The cgroup of the process that ran.
     pub cgroup: u64,
@@ -82,7 +83,7 @@ pub struct ModifyRecord {
     pub qpn: u32,
     /// Its type.
     pub kind: u32,
-    /// What was set: bits of `enum ib_qp_attr_mask`.
+    /// Attributes that were set: bits of `enum ib_qp_attr_mask`.
     pub mask: u32,
     /// `enum ib_qp_state`.
     pub state: u32,
@@ -112,7 +113,7 @@ pub struct ModifyRecord {
     pub reserved: u8,
 }
 
-/// The connection manager told its user something.
+/// The connection manager sent its user an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct ConnectionRecord {
@@ -156,9 +157,9 @@ pub struct DropRecord {
     pub head: HostHead,
     /// The interface's name, ended by a zero; empty when it had none.
     pub interface: [u8; 16],
-    /// Where it came from.
+    /// Source address.
     pub source: [u8; 16],
-    /// Where it was going.
+    /// Destination address.
     pub destination: [u8; 16],
     /// The base transport header.
     pub bth: [u8; 12],

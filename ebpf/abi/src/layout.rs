@@ -1,4 +1,4 @@
-//! Where the fields stand that the programs read from the kernel's structures.
+//! Offsets of the fields that the programs read from the kernel's structures.
 
 /// A field that the running kernel does not have.
 pub const ABSENT: u32 = u32::MAX;

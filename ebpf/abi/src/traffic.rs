@@ -1,17 +1,18 @@
-//! What the classifier counts and sends of packets.
+//! Counts and packet records of the classifier.
 
 /// Flows that are counted apart at most; packets of more of them are counted in [`Losses::untracked`].
 pub const FLOWS: u32 = 65_536;
 /// Room for operations in [`FlowCounts::operations`]: a power of two over the number of `roce_wire::Operation`s.
 pub const OPERATIONS: usize = 16;
-/// Room for NAK codes in [`FlowCounts::naks`]: 0 to 4 are defined, the last one stands for all reserved ones.
+/// Room for NAK codes in [`FlowCounts::naks`]: 0 to 4 are defined, the last one is for all reserved
+/// ones.
 pub const NAKS: usize = 8;
-/// How much of a packet a record has at most: enough for all RoCE headers.
+/// Limit of a packet's bytes in a record: enough for all RoCE headers.
 pub const RECORD_BYTES: usize = 96;
-/// The same for packets of queue pair 1: the fields of a connection manager's REQ reach past byte 130.
+/// Limit for packets of queue pair 1: the fields of a connection manager's REQ reach past byte 130.
 pub const RECORD_BYTES_MANAGEMENT: usize = 384;
 
-/// What the classifier does besides counting.
+/// Task of the classifier besides counting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Mode {
@@ -19,11 +20,11 @@ pub enum Mode {
     Count = 0,
     /// Sends records of packets that tell of congestion or loss: CE, CNP, NAK, RNR NAK.
     Congestion = 1,
-    /// Sends a record of every RoCE packet, and of what only claims to be one.
+    /// Sends a record of every RoCE packet, and of every packet that looks like a broken one.
     Packets = 2,
 }
 
-/// Which way a packet passed the interface.
+/// Direction of a packet at the interface.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u32)]
 pub enum Direction {
@@ -37,9 +38,9 @@ pub enum Direction {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub struct FlowKey {
-    /// Where they come from.
+    /// Source address.
     pub source: [u8; 16],
-    /// Where they go.
+    /// Destination address.
     pub destination: [u8; 16],
     /// The queue pair that they are for.
     pub qpn: u32,
@@ -49,7 +50,7 @@ pub struct FlowKey {
     pub direction: u32,
 }
 
-/// What was counted of them on one CPU.
+/// Counts of a flow's packets on one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct FlowCounts {
@@ -71,7 +72,7 @@ pub struct FlowCounts {
     pub cnps: u64,
 }
 
-/// What was seen and not counted or not told, on one CPU.
+/// Packets and events that were seen and not counted or not reported, on one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct Losses {
@@ -107,7 +108,7 @@ impl PacketReason {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct PacketHead {
-    /// When the classifier saw it.
+    /// Time at which the classifier saw it.
     pub time: u64,
     /// The index of the interface.
     pub interface: u32,
@@ -115,7 +116,7 @@ pub struct PacketHead {
     pub direction: u32,
     /// Bytes of the frame, without FCS and without the tag of `vlan`.
     pub original: u32,
-    /// How many of them follow.
+    /// Bytes of the packet that follow.
     pub captured: u16,
     /// Bits of [`PacketReason`].
     pub reason: u16,

@@ -11,8 +11,9 @@ use crate::{
 
 macro_rules! pod {
     ($($type:ty),+ $(,)?) => { $(
-        // SAFETY: a `repr(C)` struct of integers and arrays of them whose fields leave no padding (`no_padding` below holds
-        // it), so that every bit pattern is valid and none of its bytes is undefined.
+        // SAFETY: a `repr(C)` struct of integers and arrays of them, whose fields leave no padding
+        // (`no_padding` below verifies it). So every bit pattern is valid and none of its bytes is
+        // undefined.
         unsafe impl Pod for $type {}
     )+ };
 }

@@ -1,5 +1,5 @@
-//! Any bytes as a capture, through the whole way of the data: frames, packets, flows, rows. What comes out must hold
-//! the sum rule: the additive columns of a flow's timeline add up to its row.
+//! Any bytes as a capture, through the whole data path: frames, packets, flows, rows. The results must
+//! obey the sum rule: the additive columns of a flow's timeline add up to its row.
 
 #![no_main]
 

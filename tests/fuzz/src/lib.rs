@@ -1,4 +1,5 @@
-//! What the fuzz targets share: a capture read through, with everything checked that a reader promises.
+//! Common part of the fuzz targets: a capture read to its end, with everything checked that a reader
+//! guarantees.
 
 use std::io::Cursor;
 
@@ -29,7 +30,8 @@ struct Outcome {
 /// Reads `file` twice, in blocks of different sizes, checks what every reading must hold, and that both are alike.
 pub fn check_reader(file: &[u8]) {
     let whole = read(file, 1 << 20, false);
-    // One other way for each input keeps the target fast. A thread of its own costs the most, so it is rare.
+    // One other variant for each input keeps the target fast. A thread of its own costs the most, so it
+    // is rare.
     let (block, ahead) = match file.len() % 16 {
         0 => (64, true),
         odd if odd % 2 == 1 && file.len() < 512 => (1, false),
@@ -144,7 +146,8 @@ fn read(file: &[u8], block_bytes: usize, read_ahead: bool) -> Outcome {
     outcome
 }
 
-/// An error and its causes. Bytes read from a compressed file so far depend on the blocks, and are left out.
+/// An error and its causes. The number of bytes read from a compressed file depends on the blocks, and
+/// is left out.
 fn said(error: &roce_capture::Error) -> String {
     match error {
         roce_capture::Error::Decompress { .. } => "the compression is broken".to_owned(),

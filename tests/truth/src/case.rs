@@ -43,7 +43,7 @@ impl Case {
         arguments.extend(scenario.arguments.iter().map(OsString::from));
         arguments.extend(plan.paths(&parsed).into_iter().map(OsString::from));
         let mut results = Seen::default();
-        roce_analyze::analyse_as_told(arguments, &mut results)?;
+        roce_analyze::analyse_arguments(arguments, &mut results)?;
         Ok(Self {
             scenario,
             parsed,

@@ -1,5 +1,5 @@
 //! Clocks. An item: two taps in files of their own. Observable: both recorded packets of one flow, in both directions of
-//! its connection. Told: a tap compared with another one; right when the offset lies within its uncertainty.
+//! its connection. LossReport: a tap compared with another one; right when the offset lies within its uncertainty.
 
 use crate::case::Case;
 use crate::score::Score;

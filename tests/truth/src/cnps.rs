@@ -1,5 +1,5 @@
 //! Attribution of CNPs. An item: a CNP that a tap recorded, of the flow that it slows. Observable where the flow's
-//! connection can be paired at that tap, or the flow is UD, whose CNPs say it. Told: a CNP charged to a flow. Compared by
+//! connection can be paired at that tap, or the flow is UD, whose CNPs say it. LossReport: a CNP charged to a flow. Compared by
 //! tap and flow.
 
 use std::collections::BTreeMap;

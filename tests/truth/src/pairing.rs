@@ -1,5 +1,5 @@
 //! Pairing. An item: a connection whose packets a tap recorded. Observable: RC, both directions recorded, at least three
-//! responses. Told: two flows of a tap that name each other. Flows of the connection manager's queue pair are left out.
+//! responses. LossReport: two flows of a tap that name each other. Flows of the connection manager's queue pair are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

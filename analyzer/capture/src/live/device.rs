@@ -15,7 +15,7 @@ use crate::frame::{Batch, Direction, Frame, Interface, place};
 
 /// The kernel hands over a block that is not full after this time.
 pub(super) const BLOCK_TIME: Duration = Duration::from_millis(20);
-/// So long a device without frames is waited for before it says that it has none.
+/// Wait for frames of a device before it reports that it has none.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// Bytes of a block of frames.
 const BLOCK: usize = 256 << 10;
@@ -60,7 +60,7 @@ impl Device {
             .map_err(failed)?
             .snaplen(number(options.snaplen))
             .buffer_size(number(options.buffer))
-            // Of all interfaces at once it cannot be asked for: libpcap would refuse.
+            // libpcap refuses promiscuous mode for `any`.
             .promisc(options.promiscuous && name != "any")
             .immediate_mode(false)
             .timeout(block_time)
@@ -89,12 +89,12 @@ impl Device {
         })
     }
 
-    /// Its name, as it was asked for.
+    /// Name, as the options give it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What a capture file would say of it.
+    /// Description of the device as a capture file's interface.
     pub fn interface(&self) -> &Interface {
         &self.interface
     }
@@ -104,7 +104,7 @@ impl Device {
         self.is_rdma
     }
 
-    /// Reads it until told to stop, or until it fails, or until nobody listens.
+    /// Reads the device until it is stopped, fails, or nobody reads the queue.
     pub(super) fn read(mut self, mut outlet: Outlet, stop: &Stop) {
         outlet.error = self.read_all(&mut outlet, stop).err();
     }
@@ -115,7 +115,7 @@ impl Device {
         let mut newest = Nanos(0);
         let mut end: Option<End> = None;
         loop {
-            if end.is_none() && stop.is_told() {
+            if end.is_none() && stop.is_requested() {
                 end = Some(End::now());
             }
             let until = settled();
@@ -129,7 +129,7 @@ impl Device {
                 more = taken >= AT_ONCE;
                 newest = newest.max(block.newest);
             }
-            // What is left in the kernel's buffer may have waited there for any time.
+            // Frames left in the kernel's buffer may have waited there for any time.
             if !block.end(if more { Nanos(0) } else { until }) {
                 return Ok(());
             }
@@ -175,32 +175,32 @@ impl fmt::Debug for Device {
     }
 }
 
-/// When a device was told to stop.
+/// Moments at which a stopped device ends.
 #[derive(Clone, Copy, Debug)]
 struct End {
-    told: Nanos,
-    /// What the kernel had by then it has handed over by now.
+    requested: Nanos,
+    /// Moment by which the kernel has delivered its frames from before the stop.
     look: Instant,
 }
 
 impl End {
     fn now() -> Self {
         Self {
-            told: now(),
+            requested: now(),
             look: Instant::now() + 2 * BLOCK_TIME,
         }
     }
 
     /// True if all frames up to then were read: `newest` is the latest stamp, and there are `more` in the kernel's buffer.
     fn is_reached(self, more: bool, newest: Nanos) -> bool {
-        Instant::now() >= self.look && (!more || newest > self.told)
+        Instant::now() >= self.look && (!more || newest > self.requested)
     }
 }
 
-/// Frames that are being read, on their way to the queue.
+/// Frames that are being read into one block.
 struct Block<'a> {
     outlet: &'a mut Outlet,
-    /// Nanoseconds in the unit of what libpcap gives below a second.
+    /// Nanoseconds of one unit of libpcap's fraction of a second.
     unit: u64,
     data: BytesMut,
     frames: Vec<Frame>,
@@ -247,7 +247,7 @@ impl<'a> Block<'a> {
     #[cold]
     fn full(&mut self, needed: usize) {
         if !self.frames.is_empty() {
-            // More will follow of about the same time: nothing is known of what is settled.
+            // More frames of about this time follow, so no time is settled yet.
             self.send(Nanos(0));
         }
         self.data = self.outlet.again.try_recv().unwrap_or_default();
@@ -270,7 +270,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// What libpcap has said of drops so far: counts of 32 bits that wrap.
+/// libpcap's counts of drops: 32 bits that wrap.
 #[derive(Debug, Default)]
 struct Drops {
     kernel: u32,
@@ -278,7 +278,7 @@ struct Drops {
 }
 
 impl Drops {
-    /// How many more there are.
+    /// Drops since the last count.
     fn more(&mut self, now: &pcap::Stat) -> u64 {
         let more = u64::from(now.dropped.wrapping_sub(self.kernel))
             + u64::from(now.if_dropped.wrapping_sub(self.interface));

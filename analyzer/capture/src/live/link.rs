@@ -1,5 +1,5 @@
-//! What the link of a network interface could do: its supported modes, by the ioctl of Linux include/uapi/linux/ethtool.h. Needs no
-//! rights.
+//! Link modes that a network interface supports, by the ioctl of Linux include/uapi/linux/ethtool.h.
+//! Needs no rights.
 
 #![expect(
     unsafe_code,
@@ -65,14 +65,14 @@ struct Settings {
     speed: u32,
     /// Duplex, port, address, negotiation, three of its medium.
     about: [u8; 7],
-    /// Words of a mask; asked with 0, the kernel answers with their number below 0.
+    /// Words of a mask. A request with 0 makes the kernel answer with their number, negated.
     words: i8,
     rest: [u32; 8],
     /// Supported modes, then advertised ones and the other end's.
     masks: [u32; 3 * MAX_WORDS],
 }
 
-/// `struct ifreq`: the interface's name, then a union of 24 bytes of which the pointer is used.
+/// `struct ifreq`: the interface's name, then a union of 24 bytes whose pointer is used.
 #[repr(C)]
 struct Request {
     name: [u8; INTERFACE_BYTES],

@@ -9,13 +9,13 @@ use roce_model::Nanos;
 use crate::frame::Batch;
 use crate::merge::Run;
 
-/// What was read of a device at once.
+/// Frames and losses of one read of a device.
 #[derive(Debug)]
 pub(super) struct Portion {
     pub(super) batch: Batch,
     /// The time of a batch without frames; one of losses alone comes as early as it can.
     pub(super) time: Nanos,
-    /// What follows is stamped later than this.
+    /// Every later item of the device has a later stamp than this.
     pub(super) until: Nanos,
 }
 
@@ -31,7 +31,7 @@ struct Source {
 }
 
 impl Source {
-    /// The time of what is next.
+    /// Time of the next frame.
     fn head(&self) -> Option<Nanos> {
         let (time, batch) = self.batches.front()?;
         Some(batch.frames.get(self.next).map_or(*time, |frame| frame.time))
@@ -47,10 +47,10 @@ impl Source {
     }
 }
 
-/// So long, in ns of the stream, frames wait for notes that may come before them.
+/// Longest wait of frames for notes that may precede them, in ns of the stream.
 const PATIENCE: u64 = 100_000_000;
 
-/// Brings devices in order.
+/// Merges devices in order of time.
 #[derive(Debug)]
 pub(super) struct Order {
     sources: Vec<Source>,
@@ -59,8 +59,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// For so many devices, and who adds notes: its number is the next one. Notes are waited for once somebody has said how far they have
-    /// come.
+    /// Order of a number of `devices`, and of a source of notes with the next number. Notes delay frames
+    /// only after their source has reported a time.
     pub(super) fn new(devices: usize) -> Self {
         let notes = Source {
             ended: true,
@@ -122,7 +122,7 @@ impl Order {
         let (_, device) = heads
             .filter_map(|(device, source)| Some((source.head()?, device)))
             .min()?;
-        // What the others may still show, and on which side of it an equal time stands.
+        // Earliest time of the other sources, and the place of an equal time.
         let others = (0..self.sources.len()).filter(|at| *at != device);
         let limit = others.map(|at| (self.settled(at), at)).min();
         let before_limit = |time: Nanos| limit.is_none_or(|limit| (time, device) < limit);
@@ -198,7 +198,8 @@ mod tests {
         let mut order = Order::new(2);
         order.push(0, portion(0, &[10, 20, 30], 0));
         assert_eq!(ready(&mut order), []);
-        // The other one has nothing up to 20, where a frame of it would stand behind that of the lower number.
+        // The other source has nothing up to 20. A frame of time 20 from it would come behind the lower
+        // number's.
         order.push(1, portion(1, &[], 20));
         assert_eq!(ready(&mut order), [(0, 10), (0, 20)]);
         order.push(1, portion(1, &[25, 40], 21));
@@ -222,11 +223,11 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_say_how_far_they_are_are_waited_for() {
+    fn frames_wait_for_notes_that_may_precede_them() {
         let mut order = Order::new(1);
         order.push(1, portion(0, &[], 15));
         order.push(0, portion(0, &[10, 20, 30], 40));
-        // One of 20 may still come, and stands behind its frame.
+        // A frame of time 20 may still come, and would follow the other's.
         assert_eq!(ready(&mut order), [(0, 10)]);
         order.push(1, note(20));
         order.push(1, portion(0, &[], 25));
@@ -234,7 +235,7 @@ mod tests {
             .map(|run| (run.frames().len(), run.notes().len()))
             .collect();
         assert_eq!(came, [(1, 0), (0, 1)]);
-        // Who says nothing more is waited for 100 ms of the stream.
+        // A silent source delays the others by at most 100 ms of the stream.
         order.push(0, portion(0, &[40, 100_000_035], 100_000_035));
         assert_eq!(ready(&mut order), [(0, 30)]);
         order.end(0);
@@ -294,7 +295,7 @@ mod tests {
         order.push(1, alone);
         order.end(0);
         order.end(1);
-        let told: Vec<(u32, u64)> = std::iter::from_fn(|| order.next())
+        let lost: Vec<(u32, u64)> = std::iter::from_fn(|| order.next())
             .flat_map(|run| {
                 run.lost()
                     .iter()
@@ -302,6 +303,6 @@ mod tests {
                     .collect::<Vec<_>>()
             })
             .collect();
-        assert_eq!(told, [(1, 2)]);
+        assert_eq!(lost, [(1, 2)]);
     }
 }

@@ -6,7 +6,7 @@
 pub(crate) const MICROSECONDS: u8 = 6;
 const SECOND: u64 = 1_000_000_000;
 
-/// How an interface's ticks become nanoseconds.
+/// Conversion of an interface's ticks to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
     unit: Unit,
@@ -16,11 +16,11 @@ pub(crate) struct Clock {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// A tick is so many ns, and stamps have no offset: nearly every interface.
+    /// Nanoseconds of a tick, without an offset: nearly every interface.
     Plain(u64),
-    /// A tick is so many ns.
+    /// Nanoseconds of a tick.
     Nanos(u64),
-    /// So many ticks are one ns; 0 stands for more than there can be.
+    /// Ticks of a nanosecond; 0 if they exceed a `u64`.
     PerNano(u64),
     /// A tick is 2^-n s.
     Binary(u32),

@@ -10,8 +10,8 @@ use crate::frame::{Direction, Frame, place};
 use crate::walk::{Found, u32_of};
 
 impl Pcapng {
-    /// Walks Enhanced Packet Blocks without options, which nearly all blocks are, up to the first block that is
-    /// anything else, or not whole, or wrong in any way. `rest` ends where the data of `length` bytes ends.
+    /// Walks Enhanced Packet Blocks without options, which nearly all blocks are, up to the first block
+    /// that is of another kind, incomplete or wrong. `rest` ends where the data of `length` bytes ends.
     pub(super) fn plain_packets<'a, const BIG: bool>(
         &self,
         mut rest: &'a [u8],
@@ -83,7 +83,7 @@ impl Pcapng {
         self.record::<BIG>(block, number, found)
     }
 
-    /// What Enhanced Packet Block and Packet Block share.
+    /// Record of an Enhanced Packet Block or a Packet Block.
     fn record<const BIG: bool>(
         &mut self,
         block: &Block<'_>,

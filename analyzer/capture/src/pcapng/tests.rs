@@ -14,7 +14,7 @@ fn writer(order: ByteOrder) -> PcapngWriter<Vec<u8>> {
     PcapngWriter::new(Vec::new(), order).unwrap()
 }
 
-/// Walks a whole file, of which all must be walked.
+/// Walks a file to its end.
 fn walk(file: &[u8]) -> Found {
     let mut found = Found::default();
     let walked = Pcapng::default().walk(file, 0, 0, &mut found);
@@ -180,7 +180,7 @@ fn statistics_add_what_packets_did_not_say() {
     writer.statistics(0, 9, Some(0), None).unwrap();
     writer.statistics(0, 9, None, None).unwrap();
     let found = walk(&writer.finish().unwrap());
-    // 4 + 3, of which 2 were told before the packet.
+    // 4 + 3 records, 2 of which were reported before the packet.
     let lost = [
         Lost {
             before: 0,

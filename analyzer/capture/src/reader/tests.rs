@@ -32,7 +32,7 @@ fn pcap(frames: u8) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// How many frames there are, each checked to be one of [`pcap`]'s, and the error at the end.
+/// Number of frames, each compared with those of [`pcap`], and the error at the end.
 fn drain(reader: &mut Reader) -> (u64, Option<Error>) {
     let mut count = 0;
     loop {
@@ -101,7 +101,7 @@ fn the_summary_tells_the_file() {
 }
 
 #[test]
-fn what_is_no_capture_is_told_by_its_beginning() {
+fn what_is_no_capture_is_named_by_its_first_bytes() {
     let said = |capture: &[u8]| from(capture, 64).unwrap_err().to_string();
     assert_eq!(said(b""), "memory: empty; expected a capture (pcap or pcapng)");
     assert_eq!(
@@ -131,7 +131,7 @@ fn what_is_no_capture_is_told_by_its_beginning() {
 }
 
 #[test]
-fn compressed_files_are_told_by_content() {
+fn compressed_files_are_identified_by_content() {
     let whole = pcap(200);
     let (front, back) = whole.split_at(whole.len() / 3);
     let skippable = [
@@ -210,7 +210,8 @@ fn recycled_batches_are_used_again() {
         }
         places.sort_unstable();
         places.dedup();
-        // One buffer when read here; two on their way, one being filled, one here when read ahead.
+        // Without read-ahead there is one buffer. With it there are two in the queue, one being filled,
+        // and one being read.
         let most = if read_ahead { 4 + 1 } else { 1 };
         assert!(batches > 40 && places.len() <= most, "{batches} {}", places.len());
     }

@@ -13,14 +13,14 @@ use roce_wire::LinkType;
 use super::{ByteOrder, word};
 use crate::summary::Container;
 
-/// What a pcap file says of itself.
+/// Fields of a pcap file's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PcapOptions {
     /// One of the three kinds of pcap; anything else is written as [`Container::PcapNanos`].
     pub container: Container,
     /// The order of the bytes of its numbers.
     pub order: ByteOrder,
-    /// How the frames begin.
+    /// First header of the frames.
     pub link: LinkType,
     /// The snaplen it declares, in bytes. Frames are not cut to it.
     pub snaplen: u32,
@@ -68,7 +68,7 @@ impl<W: Write> PcapWriter<W> {
         Ok(Self { output, options })
     }
 
-    /// Writes a frame that had `original` bytes on the wire, and of which `data` was captured.
+    /// Writes a frame of `original` bytes on the wire; `data` was captured.
     pub fn write(&mut self, time: Nanos, original: u32, data: &[u8]) -> io::Result<()> {
         let PcapOptions { container, order, .. } = self.options;
         let unit = if matches!(container, Container::Pcap | Container::PcapModified) {

@@ -13,10 +13,10 @@ use roce_wire::LinkType;
 use super::{ByteOrder, word};
 use crate::pcapng::{BYTE_ORDER, ENHANCED, INTERFACE, PACKET, SECTION, SIMPLE, STATISTICS, options};
 
-/// What an Interface Description Block says.
+/// Fields of an Interface Description Block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceOptions {
-    /// How the frames begin.
+    /// First header of the frames.
     pub link: LinkType,
     /// Bytes kept of each frame at most; 0 means no limit. Frames are not cut to it.
     pub snaplen: u32,
@@ -46,7 +46,7 @@ impl Default for InterfaceOptions {
     }
 }
 
-/// What a Section Header Block says besides the byte order.
+/// Fields of a Section Header Block besides the byte order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SectionOptions {
     /// `opt_comment`, any number of them.
@@ -57,7 +57,7 @@ pub struct SectionOptions {
     pub application: Option<String>,
 }
 
-/// What an Enhanced Packet Block says.
+/// Fields of an Enhanced Packet Block.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet<'a> {
     /// The interface's number in its section.
@@ -66,7 +66,7 @@ pub struct Packet<'a> {
     pub ticks: u64,
     /// Bytes it had on the wire.
     pub original: u32,
-    /// What was captured.
+    /// Captured bytes.
     pub data: &'a [u8],
     /// `epb_flags`.
     pub flags: Option<u32>,
@@ -95,7 +95,7 @@ impl<W: Write> PcapngWriter<W> {
         Self::with(output, order, &SectionOptions::default())
     }
 
-    /// Begins a file, and its first section, of which `about` tells.
+    /// Starts a file, and its first section with the fields of `about`.
     pub fn with(output: W, order: ByteOrder, about: &SectionOptions) -> io::Result<Self> {
         let mut writer = Self {
             output,
@@ -256,7 +256,7 @@ impl<W: Write> PcapngWriter<W> {
         self.end(kind)
     }
 
-    /// What is written to.
+    /// The output.
     pub fn output(&mut self) -> &mut W {
         &mut self.output
     }

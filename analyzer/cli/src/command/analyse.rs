@@ -10,8 +10,8 @@ use roce_report::{HtmlReport, JsonReport};
 
 use crate::command::player::Player;
 use crate::options::arguments::{Analyse, Format};
-use crate::options::choices::Choices;
 use crate::options::duration::Moment;
+use crate::options::settings::RunSettings;
 use crate::output::common::Common;
 use crate::output::dataset::{dataset, written};
 use crate::output::exit_code::exit_code;
@@ -65,11 +65,11 @@ fn analyse(
     player: Option<&Player>,
     begun: RunStart,
 ) -> anyhow::Result<ExitCode> {
-    let choices = Choices::from_captures(
+    let settings = RunSettings::from_captures(
         arguments,
         live.is_none() && player.is_none_or(|player| player.has_span),
     )?;
-    let threads = choices.threads;
+    let threads = settings.threads;
 
     let mut captures = Captures::open(
         &arguments.captures,
@@ -85,14 +85,14 @@ fn analyse(
     }
     let range = time_range(arguments, &mut captures)?;
 
-    let mut sinks = sinks(arguments, &choices, player)?;
+    let mut sinks = sinks(arguments, &settings, player)?;
     for sink in &mut sinks {
-        sink.begin(choices.bin).map_err(sink_error)?;
+        sink.begin(settings.bin).map_err(sink_error)?;
     }
     if let Some(sink) = &mut beside {
-        sink.begin(choices.bin).map_err(sink_error)?;
+        sink.begin(settings.bin).map_err(sink_error)?;
     }
-    let mut plan = choices.plan();
+    let mut plan = settings.plan();
     if let Some(recorded) = live {
         plan.options.seed = recorded.seed;
     }
@@ -121,7 +121,7 @@ fn analyse(
         as_live(input, &recorded.input);
     }
     if arguments.format != Format::Text {
-        // The screen shows them; who reads anything else is told aside.
+        // The terminal's summary has these warnings; for other formats they go to standard error.
         for input in &inputs {
             for text in &input.warnings {
                 messages::warn(&input.path, text);
@@ -129,7 +129,7 @@ fn analyse(
         }
     }
     let is_whole = analysed.is_whole();
-    let summary = analysed.summary(begun, inputs, choices.echo);
+    let summary = analysed.summary(begun, inputs, settings.echo);
     for mut sink in sinks {
         sink.finish(&summary).map_err(sink_error)?;
     }
@@ -139,27 +139,27 @@ fn analyse(
     if let Some(dir) = arguments.output.as_deref().filter(|_| !arguments.shape.quiet) {
         messages::wrote(&written(dir));
     }
-    Ok(exit_code(is_whole, &summary, &choices.fail_on))
+    Ok(exit_code(is_whole, &summary, &settings.fail_on))
 }
 
-/// Who gets the results.
+/// Sinks that get the results.
 fn sinks(
     arguments: &Analyse,
-    choices: &Choices,
+    settings: &RunSettings,
     player: Option<&Player>,
 ) -> anyhow::Result<Vec<Box<dyn Sink>>> {
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
     if let Some(dir) = &arguments.output {
-        sinks.push(dataset(dir, arguments.overwrite, choices.threads > 1)?);
+        sinks.push(dataset(dir, arguments.overwrite, settings.threads > 1)?);
     }
     if arguments.captures.len() > 1 {
         sinks.push(Box::new(Common::default()));
     }
     match arguments.format {
         Format::Text => match player {
-            Some(player) => sinks.extend(player.text(choices)?),
-            None => sinks.push(Box::new(terminal(choices.top, choices.full))),
+            Some(player) => sinks.extend(player.text(settings)?),
+            None => sinks.push(Box::new(terminal(settings.top, settings.full))),
         },
         Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
         Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),

@@ -1,5 +1,5 @@
-//! `compare`: two runs become one answer: what differs by more than noise. How far it stands out is told by `judge` and `noise`; how it is
-//! shown, by `roce-report`.
+//! `compare`: two runs become one answer: the differences beyond noise. `judge` and `noise` decide what
+//! stands out; `roce-report` shows it.
 
 mod judge;
 mod noise;
@@ -26,7 +26,7 @@ use crate::output::messages;
 use crate::output::style::style;
 use side::Collected;
 
-/// What comes out.
+/// Format of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Format {
     /// A page for people
@@ -74,7 +74,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "DURATION", value_parser = parse_bin)]
     pub(crate) bin: Option<Nanos>,
 
-    /// For captures: analyse only packets for which EXPR holds
+    /// For captures: analyse only packets that match EXPR
     #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
     pub(crate) flow: Option<Filter>,
 
@@ -139,14 +139,14 @@ pub(crate) fn compare(arguments: &Compare) -> anyhow::Result<ExitCode> {
             "{option} is for captures, and both sides are datasets\nhint: analyse their captures again with -o DIR and {option}"
         );
     }
-    let told = sides
+    let recorded = sides
         .iter()
         .flatten()
         .next()
         .map(|side: &Collected| side.widths().0);
     // Both sides have the same.
     let usual = arguments.config.is_none().then_some(span::WIDEST);
-    let bin = arguments.bin.or(told).or(usual);
+    let bin = arguments.bin.or(recorded).or(usual);
     let [a, b] = sides;
     let [a, b] = [(a, paths[0]), (b, paths[1])].map(|(side, path)| match side {
         Some(side) => Ok(side),
@@ -200,7 +200,7 @@ fn stored(path: &Path) -> anyhow::Result<Option<Collected>> {
     Ok(None)
 }
 
-/// Whether a folder holds a recorded live run.
+/// True if a folder has a recorded live run.
 fn is_recording(path: &Path) -> bool {
     path.join(Recorded::FILE).is_file()
 }

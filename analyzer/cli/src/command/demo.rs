@@ -1,4 +1,4 @@
-//! `roce-analyze demo`: a scenario is simulated, its capture analysed by the ordinary way of a run, and explained.
+//! `roce-analyze demo`: a scenario is simulated, its capture is analysed as any other, and explained.
 //!
 //! This file goes through a demo from one end to the other. Texts are in `demo/lessons`, scenarios in `roce-sim`.
 
@@ -29,7 +29,7 @@ use catalogue::{Catalogued, catalogue};
 use lesson::{Found, Lesson};
 use verdict::{Agreement, Concluded, compare};
 
-/// What to teach.
+/// Options of `demo`.
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// The demo to run; without a name, all are listed
@@ -61,7 +61,7 @@ struct Shown {
     analyse: Analyse,
 }
 
-/// What the analysis is called in the commands that are shown.
+/// Name of the analyser in the commands that are shown.
 const PROGRAM: &str = "roce-analyze";
 
 /// Lists the demos, runs one, or writes the captures of all.
@@ -98,8 +98,8 @@ pub(crate) fn demo(arguments: &Demo) -> anyhow::Result<ExitCode> {
     teach(demo, &path, arguments.output.is_some(), next, style, &mut out)
 }
 
-/// Where a demo's capture goes: a file, or a file in a folder. A folder that is made here stays open until the demo's end, and goes if it
-/// is empty then.
+/// Destination of a demo's capture: a file, or a file in a folder. A folder that is made here stays open
+/// until the demo's end, and is removed if it is empty then.
 fn place(path: &Path, demo: &Catalogued, overwrite: bool) -> anyhow::Result<(PathBuf, Option<Directory>)> {
     let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/');
     let (path, folder) = if is_folder {
@@ -110,14 +110,14 @@ fn place(path: &Path, demo: &Catalogued, overwrite: bool) -> anyhow::Result<(Pat
     };
     if !overwrite && path.exists() {
         bail!(
-            "{}: it is there already\nhint: --overwrite replaces it",
+            "{}: already exists\nhint: --overwrite replaces it",
             path.display()
         );
     }
     Ok((path, folder))
 }
 
-/// What a simulation left behind.
+/// Results of a simulation.
 struct Made {
     truth: Truth,
     captures: Vec<PathBuf>,
@@ -150,7 +150,7 @@ fn simulate(demo: &Catalogued, path: &Path) -> anyhow::Result<Made> {
     })
 }
 
-/// What the script of a simulated training job would have printed on its first rank.
+/// Output of a simulated training script on its first rank.
 fn training_log(truth: &Truth) -> String {
     let mut log = String::new();
     for step in &truth.steps {
@@ -188,7 +188,7 @@ fn teach(
     let files: Vec<String> = made.captures.iter().map(|path| name_of(path)).collect();
     out.write_all(show::before(demo, &lesson, &found, &files, style)?.as_bytes())?;
 
-    let told = command(&made, &lesson, |path| {
+    let shown = command(&made, &lesson, |path| {
         if kept {
             path.display().to_string()
         } else {
@@ -196,7 +196,7 @@ fn teach(
         }
     });
     out.write_all(b"\n")?;
-    out.write_all(show::analysis(&told, style).as_bytes())?;
+    out.write_all(show::analysis(&shown, style).as_bytes())?;
     out.flush()?;
     let given = command(&made, &lesson, |path| path.display().to_string());
     let shown = Shown::try_parse_from(&given).context("the demo's own command")?;
@@ -207,7 +207,7 @@ fn teach(
     let mut go_on = vec![if kept {
         format!(
             "The capture is kept: open it in Wireshark, or analyse it again with other options. `{PROGRAM} --explain ID` \
-             tells of a finding what it means and how it is computed."
+             describes a finding and its rule."
         )
     } else {
         let name = demo.name;

@@ -23,7 +23,7 @@ pub(crate) struct Devices {
 
 const SYSFS: &str = "/sys";
 
-/// The same, with what libpcap and, of the running system, drivers say.
+/// Adds the answers of libpcap and, for the running system, of drivers.
 #[cfg(feature = "live")]
 fn asked(mut devices: roce_model::Devices, running: bool) -> roce_model::Devices {
     devices.sniffer = Some(roce_capture::live::rdma_support());

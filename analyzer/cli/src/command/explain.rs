@@ -11,8 +11,8 @@ use roce_report::schema::TABLES;
 use roce_verdict::{RULES, Rule, ThresholdValue, Thresholds};
 
 use crate::options::arguments::Analyse;
-use crate::options::choices;
 use crate::options::nearest::nearest;
+use crate::options::settings;
 use crate::output::style::width;
 
 /// Text is not wrapped wider than this: longer lines are hard to read.
@@ -27,7 +27,7 @@ const NAME: usize = 12;
 /// # Errors
 /// When there is no such finding, or the configuration cannot be read.
 pub(crate) fn print(id: &str, arguments: &Analyse) -> anyhow::Result<ExitCode> {
-    let (_, thresholds) = choices::configuration(arguments.shape.config.as_deref())?;
+    let (_, thresholds) = settings::configuration(arguments.shape.config.as_deref())?;
     let text = explain(id, &thresholds, width())?;
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -230,20 +230,20 @@ mod tests {
     fn every_finding_is_explained_at_every_width() {
         for rule in RULES {
             for width in [0, 40, 80, 160, usize::MAX] {
-                let told = explain(rule.id, &Thresholds::default(), width).unwrap();
-                assert!(told.starts_with(rule.id), "{told}");
+                let text = explain(rule.id, &Thresholds::default(), width).unwrap();
+                assert!(text.starts_with(rule.id), "{text}");
                 for word in ["severity", "meaning", "computed", "confidence", "rule from"] {
-                    assert!(told.contains(&format!("\n{word} ")), "{word}: {told}");
+                    assert!(text.contains(&format!("\n{word} ")), "{word}: {text}");
                 }
                 let widest = width.clamp(NARROWEST, WIDEST);
-                for line in told.lines().filter(|line| line.trim().contains(' ')) {
+                for line in text.lines().filter(|line| line.trim().contains(' ')) {
                     let long = line.chars().count();
                     // Only a word that is longer than the line is wider.
                     assert!(long <= widest || width <= NARROWEST, "{long}: {line}");
                 }
                 for name in rule.thresholds {
                     assert!(Thresholds::named(name).is_ok(), "{}: {name}", rule.id);
-                    assert!(told.contains(name), "{told}");
+                    assert!(text.contains(name), "{text}");
                 }
             }
         }
@@ -260,8 +260,8 @@ mod tests {
             ThresholdValue::Number(_) => ThresholdValue::Number(0.77),
         };
         threshold.set(&mut thresholds, other).unwrap();
-        let told = explain(rule.id, &thresholds, 200).unwrap();
-        assert!(told.contains("77") && told.contains("the default is"), "{told}");
+        let text = explain(rule.id, &thresholds, 200).unwrap();
+        assert!(text.contains("77") && text.contains("the default is"), "{text}");
     }
 
     #[test]

@@ -27,9 +27,9 @@ use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, 
 
 use crate::command::watch::{Signals, WAITING_TICKS, Watch};
 use crate::options::arguments::{Analyse, Format, Shape};
-use crate::options::choices::Choices;
 use crate::options::duration::parse_duration;
 use crate::options::processes::with_numbers;
+use crate::options::settings::RunSettings;
 use crate::options::size::{parse_rotate, parse_size};
 use crate::output::dataset::{live_dataset, written};
 use crate::output::exit_code::exit_code;
@@ -45,12 +45,12 @@ const PART: Duration = Duration::from_mins(1);
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "SIGINT and SIGTERM end the run cleanly, a second one at once. Frames that the kernel or a slow analysis dropped are counted \
+    after_help = "SIGINT or SIGTERM ends the run cleanly; a second one ends it at once. Frames that the kernel or a slow analysis dropped are counted \
 in every output.\n\nThe run needs CAP_NET_RAW, with the probe also CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and gives up all capabilities once the devices are open. \
 A run started as root continues as another user: see --user.\n\nFrom then on it opens no file but its output and what the system reports about devices, starts no program and opens no socket."
 )]
 pub(crate) struct Live {
-    /// Where to capture: an interface, 'any', or an RDMA device such as mlx5_0 or mlx5_0:1 (can be repeated)
+    /// Device to capture from: an interface, 'any', or an RDMA device such as mlx5_0 or mlx5_0:1 (can be repeated)
     #[arg(short, long = "interface", value_name = "DEVICE", required = true)]
     interface: Vec<String>,
 
@@ -134,13 +134,13 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         return cleaned;
     }
     arguments.host.can_be_had()?;
-    // What comes from outside is parsed while no right is in effect.
+    // Input from outside is parsed while no right is in effect.
     let confinement = Confinement::begin(&arguments.confinement)?;
     if !arguments.shape.processes.processes().is_empty() && !arguments.host.has_probe() {
         bail!("--pid, --comm and --cgroup need --probe: without it the owner of a queue pair is unknown");
     }
     let begun = RunStart::now();
-    let choices = Choices::from_arguments(&Analyse {
+    let settings = RunSettings::from_arguments(&Analyse {
         captures: Vec::new(),
         output: arguments.output.clone(),
         overwrite: arguments.overwrite,
@@ -181,10 +181,10 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     // From here on a signal ends the run instead of the process.
     let signals = Signals::take(has_screen)?;
     let stop = Stop::default();
-    let told = host::told(&stop);
+    let end = host::end_switch(&stop);
     let filtered = host.filtered();
-    let (prepared, threads) = Prepared::new(arguments, choices.bin, files, devices, host, &told, &stop)?;
-    let stage = has_screen.then(|| watched(arguments, &choices, &prepared, &told));
+    let (prepared, threads) = Prepared::new(arguments, settings.bin, files, devices, host, &end, &stop)?;
+    let stage = has_screen.then(|| watched(arguments, &settings, &prepared, &end));
     let stage = stage.transpose().inspect_err(|_| stop.stop())?;
     let watch = Watch {
         interval: Some(arguments.interval),
@@ -193,8 +193,8 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     };
     let (ticker, ticks) = bounded(WAITING_TICKS);
     let at_once = || host::take_off(&filtered);
-    let result = watch.over(signals, &|| told.stop(), &at_once, &ticker, || {
-        prepared.analyse(arguments, &choices, begun, &ticks, stage)
+    let result = watch.over(signals, &|| end.stop(), &at_once, &ticker, || {
+        prepared.analyse(arguments, &settings, begun, &ticks, stage)
     });
     // Also when it was the analysis that ended.
     stop.stop();
@@ -202,13 +202,18 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     result
 }
 
-/// What there is to know of RDMA devices before their packets are believed.
-const SNIFFER: &str = "captured by libpcap's RDMA sniffer: packets are stamped by the host in batches, so that times within a batch \
-say little; it has 128 receives, whatever --buffer says, and what finds none free is lost without being counted (missing PSNs that were \
-acknowledged show it)";
+/// Limits of a capture from RDMA devices, for readers of its packets.
+const SNIFFER: &str = "captured by libpcap's RDMA sniffer: the host stamps packets in batches, so times within a batch \
+mean little; it has 128 receive buffers, whatever --buffer says, and packets that find none free are lost uncounted (acknowledged PSNs \
+that are missing show them)";
 
 /// The screen of a run.
-fn watched(arguments: &Live, choices: &Choices, prepared: &Prepared, told: &Stop) -> anyhow::Result<Stage> {
+fn watched(
+    arguments: &Live,
+    settings: &RunSettings,
+    prepared: &Prepared,
+    end: &Stop,
+) -> anyhow::Result<Stage> {
     let about = roce_report::About {
         what: prepared.input.clone(),
         paced: false,
@@ -218,21 +223,21 @@ fn watched(arguments: &Live, choices: &Choices, prepared: &Prepared, told: &Stop
     };
     let run = Watched {
         counters: Arc::clone(&prepared.counters),
-        told: told.clone(),
+        end: end.clone(),
         last: Mutex::new((0, Instant::now())),
     };
-    Stage::open(Screen::new(about, style(choices.top)), Arc::new(run))
+    Stage::open(Screen::new(about, style(settings.top)), Arc::new(run))
 }
 
 /// A live run that is shown.
 struct Watched {
     counters: Arc<Counters>,
-    told: Stop,
-    /// How many frames there were, and since when.
+    end: Stop,
+    /// Number of frames at the last look, and its time.
     last: Mutex<(u64, Instant)>,
 }
 
-/// After so long without a frame nothing waits to be analysed.
+/// After this time without a frame nothing waits to be analysed.
 const SILENCE: Duration = Duration::from_secs(3);
 
 impl screen::Shown for Watched {
@@ -246,7 +251,7 @@ impl screen::Shown for Watched {
         }
         Standing {
             counted: Some(counted),
-            stopping: self.told.is_told(),
+            stopping: self.end.is_requested(),
             ..Standing::default()
         }
     }
@@ -254,7 +259,7 @@ impl screen::Shown for Watched {
     fn command(&self, command: Command) {
         // The capture goes on whatever is looked at.
         if command == Command::Quit {
-            self.told.stop();
+            self.end.stop();
         }
     }
 
@@ -264,18 +269,18 @@ impl screen::Shown for Watched {
 /// The open files of a run.
 struct Files {
     input: String,
-    /// What hashes begin with.
+    /// Seed of the hashes.
     seed: u64,
     kept: Vec<PacketFiles>,
     dataset: Option<Box<dyn Sink + Send>>,
 }
 
-/// The capture, running, and who takes what comes of it.
+/// The running capture, and the receivers of its results.
 struct Prepared {
     feed: LiveFeed,
     counters: Arc<Counters>,
     input: String,
-    /// What hashes begin with.
+    /// Seed of the hashes.
     seed: u64,
     dataset: Option<Box<dyn Sink + Send>>,
 }
@@ -351,7 +356,7 @@ impl Prepared {
         files: Files,
         devices: Vec<Device>,
         host: Host,
-        told: &Stop,
+        end: &Stop,
         stop: &Stop,
     ) -> anyhow::Result<(Self, Threads)> {
         let others = host.interfaces();
@@ -363,7 +368,7 @@ impl Prepared {
         } = files;
         let (stream, outlets) = Stream::start(devices, &others, stop)?;
         let every = Duration::from_nanos(arguments.interval.0);
-        let threads = host.start(outlets, stream.notes(), every, told, stop)?;
+        let threads = host.start(outlets, stream.notes(), every, end, stop)?;
         let prepared = Self {
             counters: Arc::clone(stream.counters()),
             feed: LiveFeed::new(stream, &input, bin, kept, stop.clone()),
@@ -378,7 +383,7 @@ impl Prepared {
     fn analyse(
         self,
         arguments: &Live,
-        choices: &Choices,
+        settings: &RunSettings,
         begun: RunStart,
         ticks: &Receiver<Tick>,
         stage: Option<Stage>,
@@ -391,11 +396,11 @@ impl Prepared {
         match (arguments.format, stage) {
             (Format::Text, Some(stage)) => {
                 sinks.push(Box::new(stage));
-                sinks.push(Box::new(terminal(choices.top, choices.full)));
+                sinks.push(Box::new(terminal(settings.top, settings.full)));
             }
             (Format::Text, None) => sinks.push(Box::new(LiveReport::new(
                 anstream::stdout(),
-                style(choices.top),
+                style(settings.top),
                 move || counted(&self.counters),
             ))),
             (Format::Json, _) => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
@@ -403,9 +408,9 @@ impl Prepared {
             (Format::None, _) => {}
         }
         for sink in &mut sinks {
-            sink.begin(choices.bin).map_err(sink_error)?;
+            sink.begin(settings.bin).map_err(sink_error)?;
         }
-        let mut plan = choices.plan();
+        let mut plan = settings.plan();
         plan.options.seed = self.seed;
         plan.match_taps = self.feed.stream.interfaces().len() > 1;
         let borrowed = sinks
@@ -422,10 +427,10 @@ impl Prepared {
             })
             .collect();
         let mut summary = RunSummary {
-            options: choices.echo.clone(),
+            options: settings.echo.clone(),
             ..done.live_summary(begun, &self.input, errors.first().cloned())
         };
-        summary.bin = choices.bin;
+        summary.bin = settings.bin;
         verdicts.conclude(&mut summary);
         for mut sink in sinks {
             sink.finish(&summary).map_err(sink_error)?;
@@ -433,11 +438,11 @@ impl Prepared {
         if let Some(dir) = arguments.output.as_deref().filter(|_| !arguments.shape.quiet) {
             messages::wrote(&written(dir));
         }
-        Ok(exit_code(errors.is_empty(), &summary, &choices.fail_on))
+        Ok(exit_code(errors.is_empty(), &summary, &settings.fail_on))
     }
 }
 
-/// How the capture stands, for whoever asks.
+/// Counts of the capture at this moment.
 fn counted(counters: &Counters) -> Counted {
     Counted {
         now: time_of_day(),
@@ -447,7 +452,7 @@ fn counted(counters: &Counters) -> Counted {
     }
 }
 
-/// What a reader of the packets should know.
+/// Comment in capture files for readers of the packets.
 fn comment(arguments: &Live, input: &str) -> String {
     if let Some(way) = arguments.host.way() {
         return format!("captured live on {input}, {way}");

@@ -9,7 +9,7 @@ use roce_pipeline::{Done, Pace, Paced, Plan, Source, Tick, run_live};
 use roce_report::{About, Command as Asked, Counted, LiveReport, Screen, Standing};
 use roce_verdict::Verdicts;
 
-use crate::options::choices::Choices;
+use crate::options::settings::RunSettings;
 use crate::output::messages;
 use crate::output::screen::{self, Stage};
 use crate::output::style::{style, terminal};
@@ -23,7 +23,7 @@ pub(crate) struct Player {
     pub(crate) begins_paused: bool,
     /// The length of the captures is known, and the width of bins follows from it.
     pub(crate) has_span: bool,
-    /// When the screen is wanted: what is known of the whole.
+    /// Title and span of the screen, when one is wanted.
     pub(crate) screen: Option<(String, Option<Span>)>,
 }
 
@@ -38,7 +38,7 @@ impl Player {
         plan: &Plan,
         sinks: Vec<&mut dyn Sink>,
     ) -> Result<(Done<Source>, Verdicts), SinkError> {
-        // What is not looked at is not waited for.
+        // Time outside of the range is not waited for.
         let from = Nanos(plan.range.start);
         let feed = Paced::new(
             Source::new(merge),
@@ -57,18 +57,18 @@ impl Player {
             let after = last.since(done.span().map_or(last, |span| span.first));
             messages::warn(
                 "the replay",
-                &format!("it was ended {after} after its first frame, and what follows is of so much"),
+                &format!("it was ended {after} after its first frame, and the results are about that part"),
             );
         }
         Ok((done.map_feed(|paced| paced.source), verdicts))
     }
 
-    /// Who shows the run while it goes on, and what it came to at its end.
+    /// Sinks that show the run while it goes on, and its results at the end.
     ///
     /// # Errors
     /// When the terminal cannot be had.
-    pub(crate) fn text(&self, choices: &Choices) -> anyhow::Result<Vec<Box<dyn Sink>>> {
-        let style = style(choices.top);
+    pub(crate) fn text(&self, settings: &RunSettings) -> anyhow::Result<Vec<Box<dyn Sink>>> {
+        let style = style(settings.top);
         let Some((what, span)) = &self.screen else {
             let pace = Arc::clone(&self.pace);
             let counted = move || {
@@ -91,7 +91,7 @@ impl Player {
             what: what.clone(),
             paced: true,
             interval: self.interval,
-            lead: lead(choices.bin),
+            lead: lead(settings.bin),
             has_host: false,
         };
         let shown = Shown {
@@ -105,7 +105,7 @@ impl Player {
         let stage = Stage::open(screen, Arc::new(shown))?;
         Ok(vec![
             Box::new(stage),
-            Box::new(terminal(choices.top, choices.full)),
+            Box::new(terminal(settings.top, settings.full)),
         ])
     }
 }

@@ -61,8 +61,9 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, R
     Ok(Some((replayed, recorded)))
 }
 
-/// The options of a recorded run without those that name files. Whoever made the recording must not choose which files of this host are
-/// read. The files that are left out are warned about, unless the command line has its own.
+/// Options of a recorded run, without those that name files. The maker of a recording must not choose
+/// which files of this host are read. A warning names the omitted files, unless the command line has its
+/// own.
 fn without_files(recorded: Shape, path: &Path, own: &Shape) -> Shape {
     let left_out = [
         ("--config", &recorded.config, &own.config),
@@ -96,7 +97,7 @@ fn named_cgroup(words: &[String]) -> Option<&str> {
     values.into_iter().find(|value| value.parse::<u64>().is_err())
 }
 
-/// What stands before the first frame.
+/// Notes before the first frame.
 fn head(path: &Path) -> anyhow::Result<Recorded> {
     let mut reader = Reader::open(path, &Options::default())?;
     let unreadable = || format!("{}: not a recording of this version", path.display());

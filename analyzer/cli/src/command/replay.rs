@@ -23,18 +23,18 @@ use crate::output::screen;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Intervals and rates are those of the packets' own times, at every speed. On the screen, + and - change the speed, the space \
-bar pauses, and the arrow keys step. SIGINT and SIGTERM end the replay, a second one at once."
+bar pauses, and the arrow keys step. SIGINT or SIGTERM ends the replay; a second one ends it at once."
 )]
 pub(crate) struct Replay {
     /// Capture time in a second of the clock: 1x, 0.1x, 10x, or max [default: 1x; on the screen, short captures take about 30 seconds]
     #[arg(long, value_name = "SPEED", value_parser = Speed::parse)]
     speed: Option<Speed>,
 
-    /// Begin paused: on the screen the right arrow key shows one more interval
+    /// Start paused: on the screen the right arrow key shows one more interval
     #[arg(long, conflicts_with = "no_tui")]
     step: bool,
 
-    /// Time that one line, or one column of the screen, stands for [default: a sixtieth of the whole, at most 1s]
+    /// Capture time of one line, or of one column of the screen [default: a sixtieth of the whole, at most 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     interval: Option<Nanos>,
 
@@ -50,9 +50,9 @@ fn parse_interval(text: &str) -> Result<Nanos, String> {
     parse_bin(text)
 }
 
-/// How fast lines come when the replay is not paced.
+/// Period of lines when the replay is not paced.
 const LINES: Duration = Duration::from_millis(100);
-/// A replay is shown in so many intervals, about.
+/// About the number of intervals of a replay.
 const INTERVALS: u64 = 60;
 
 /// Replays captures.
@@ -105,7 +105,7 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What a replay is called: its input, or the first of them.
+/// Title of a replay: its input, or the first of them.
 fn name(analyse: &Analyse, live: Option<&Recorded>) -> String {
     let first = analyse.captures.first().map(|path| path.display().to_string());
     let first = live
@@ -131,7 +131,7 @@ fn watchable(whole: Nanos) -> Speed {
     Speed::Times((round.unwrap_or(1.0) * power).max(1e-6))
 }
 
-/// A round length of which about so many make the whole.
+/// A round length that divides the whole into about `INTERVALS`.
 fn interval(whole: Nanos) -> Nanos {
     let wanted = (whole.0 / INTERVALS).clamp(1_000, Nanos::SECOND);
     let power = 10u64.pow(wanted.ilog10());
@@ -145,7 +145,8 @@ fn interval(whole: Nanos) -> Nanos {
 /// Frames and bytes that are looked at for the span of a replay, in all.
 const MAX_FRAMES: u64 = 1 << 25;
 
-/// The first and last time of what is replayed, as far as that can be seen beforehand: not of standard input, nor of very many frames.
+/// The first and last time of the replay, if they can be read beforehand: not from standard input, nor
+/// for very many frames.
 fn span(analyse: &Analyse) -> Option<Span> {
     let mut span: Option<Span> = None;
     let mut frames = 0;
@@ -153,7 +154,7 @@ fn span(analyse: &Analyse) -> Option<Span> {
         if !path.is_file() {
             return None;
         }
-        // What cannot be read is told when it is analysed.
+        // An unreadable file is reported when it is analysed.
         let Ok(mut reader) = Reader::open(path, &Options::default()) else {
             continue;
         };

@@ -74,7 +74,8 @@ pub(crate) fn report(arguments: &Report) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Who may read the page: the owner alone, if that is so of the results of one folder, as of live runs.
+/// Readers of the page: the owner alone, if the results of one folder have that limit, as those of live
+/// runs do.
 fn access(dirs: &[PathBuf]) -> Access {
     // Bits of the mode: the group and others may read.
     let for_others = 0o044;
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_called_so_that_they_are_told_apart() {
+    fn folders_get_different_names() {
         let dirs = ["a/out", "b/out", "c/h7", ".."].map(PathBuf::from);
         let names: Vec<String> = named(&dirs).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["a/out", "b/out", "h7", ".."]);

@@ -1,4 +1,4 @@
-//! What the main thread does while a run goes on: it waits for signals and timers, until the analysis has ended.
+//! The main thread of a run: it waits for signals and timers, until the analysis has ended.
 
 use std::time::Duration;
 
@@ -24,8 +24,9 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From here on a signal ends the run instead of the process; gives the runtime in which it is waited for, too. A terminal that hangs up is one of them only
-    /// where a screen is on it: who has told the process to live on without one means that.
+    /// From here on a signal ends the run instead of the process. Returns the runtime in which signals
+    /// are waited for, too. The hangup of a terminal counts only with a screen: without one, a user who
+    /// lets the process outlive its terminal wants it to continue.
     ///
     /// # Errors
     /// When the system does not let signals and timers be waited for.
@@ -65,18 +66,18 @@ impl Signals {
     }
 }
 
-/// What is waited for.
+/// Events that end the wait.
 pub(crate) struct Watch {
-    /// How often the sinks are told that an interval has passed.
+    /// Period after which the sinks learn that an interval has passed.
     pub(crate) interval: Option<Nanos>,
     /// After this time the run is to end.
     pub(crate) limit: Option<Nanos>,
-    /// Somebody looks: the sinks are told how far the run has come.
+    /// True if a screen is watched: the sinks get the run's progress.
     pub(crate) looks: bool,
 }
 
-/// Every so many looks, all that there is to say so far is wanted.
-const SO_FAR: u64 = 10;
+/// Looks between two snapshots.
+const SNAPSHOT_LOOKS: u64 = 10;
 
 impl Watch {
     /// Runs `analyse` on a thread of its own, and waits until it has ended: what it came to. `stop` and `at_once` as for signals.
@@ -97,7 +98,7 @@ impl Watch {
                 .name("analysis".to_owned())
                 .spawn_scoped(scope, move || {
                     let result = analyse();
-                    // Whoever waits for it is there until it comes.
+                    // The waiting side exists until the message comes.
                     let _ = ended.send(());
                     result
                 })
@@ -132,7 +133,7 @@ impl Watch {
                 () = next(&mut intervals), if !stopping => drop(ticker.try_send(Tick::Interval)),
                 () = next(&mut looks) => {
                     looked += 1;
-                    let snapshot = looked % SO_FAR == 0;
+                    let snapshot = looked % SNAPSHOT_LOOKS == 0;
                     let _ = ticker.try_send(Tick::Look { snapshot });
                 }
                 () = &mut limit, if !stopping => {

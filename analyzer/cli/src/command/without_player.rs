@@ -5,7 +5,7 @@ use roce_model::{Sink, SinkError};
 use roce_pipeline::{Done, Plan, Source};
 use roce_verdict::Verdicts;
 
-use crate::options::choices::Choices;
+use crate::options::settings::RunSettings;
 
 /// There is none.
 pub(crate) struct Player {
@@ -23,7 +23,7 @@ impl Player {
         match self.none {}
     }
 
-    pub(crate) fn text(&self, _: &Choices) -> anyhow::Result<Vec<Box<dyn Sink>>> {
+    pub(crate) fn text(&self, _: &RunSettings) -> anyhow::Result<Vec<Box<dyn Sink>>> {
         match self.none {}
     }
 }

@@ -82,7 +82,7 @@ pub(crate) struct Analyse {
     #[arg(long, help_heading = NETWORK)]
     pub(crate) no_align: bool,
 
-    /// Read at most this much of each capture, decompressed (10GB); a longer one counts up to there and ends in an error
+    /// Read at most this much of each capture, decompressed (10GB); a longer one is read up to there and ends with an error
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = SELECTION)]
     pub(crate) max_input: Option<u64>,
 
@@ -98,7 +98,8 @@ fn explained() -> Vec<&'static str> {
     std::iter::once("list").chain(findings).chain(tables).collect()
 }
 
-// What shapes the results of any run. (A comment for the compiler would become the help's first line.)
+// Options that change the results of any run. (A comment for the compiler would become the help's first
+// line.)
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Shape {
     /// Exit with 1 when there is a finding of this severity or worse, or with this id
@@ -132,14 +133,14 @@ pub(crate) struct Shape {
     #[arg(long, value_name = "DURATION", value_parser = parse_bin, help_heading = RESULTS)]
     pub(crate) bin: Option<Nanos>,
 
-    /// Show only flows for which EXPR holds: addresses, qpn, service, dscp, vlan, vni with and, or, not, ( )
+    /// Show only flows that match EXPR: addresses, qpn, service, dscp, vlan, vni with and, or, not, ( )
     ///
     /// All traffic is analysed, and verdicts and totals are about all of it. Examples: "10.0.0.1 <-> 10.0.0.2", "src 10.0.0.0/24
     /// and qpn 0x11", "service ud or dscp 48". The name of a flow, as results print it, is an expression, too: "10.0.0.5 > 10.0.0.7 QP 0x11".
     #[arg(long, value_name = "EXPR", value_parser = Filter::parse, help_heading = SELECTION)]
     pub(crate) flow: Option<Filter>,
 
-    /// Analyse only packets for which EXPR holds, as if no others existed: verdicts can be wrong without the rest
+    /// Analyse only packets that match EXPR, as if no others existed: verdicts can be wrong without the rest
     #[arg(long, value_name = "EXPR", value_parser = Filter::parse, help_heading = SELECTION)]
     pub(crate) only_flow: Option<Filter>,
 
@@ -173,7 +174,7 @@ pub(crate) struct Shape {
     #[arg(long, value_name = "FILE", help_heading = TRAINING)]
     pub(crate) training_log: Option<PathBuf>,
 
-    /// How to read that log's lines: a regular expression with the named groups step, and allreduce_ms or total_ms
+    /// Regular expression for that log's lines, with the named groups step, and allreduce_ms or total_ms
     ///
     /// The units _s, _ms and _us are known. Example: "step (?<step>\d+) took (?<total_ms>[0-9.]+)".
     #[arg(long, value_name = "REGEX", value_parser = Pattern::parse, help_heading = TRAINING)]

@@ -1,5 +1,5 @@
 //! The configuration file (`--config`): defaults of options, and thresholds of the findings. Values have the same form
-//! as on the command line; what is given there is stronger. Applying the thresholds is left to `choices`.
+//! as on the command line; what is given there is stronger. Applying the thresholds is left to `settings`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -40,7 +40,7 @@ const OPTIONS: [&str; 13] = [
 /// The table of thresholds.
 const THRESHOLDS: &str = "thresholds";
 
-/// What a file says.
+/// Contents of a configuration file.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     pub(crate) bin: Option<Nanos>,
@@ -56,12 +56,12 @@ pub(crate) struct Config {
     pub(crate) top: Option<usize>,
     pub(crate) training_log: Option<String>,
     pub(crate) training_log_pattern: Option<Pattern>,
-    pub(crate) thresholds: Vec<Setting>,
+    pub(crate) thresholds: Vec<ThresholdSetting>,
 }
 
-/// A threshold as it stands in the file.
+/// A threshold as in the file.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Setting {
+pub(crate) struct ThresholdSetting {
     /// Its name.
     pub(crate) name: String,
     /// Its value.
@@ -82,7 +82,7 @@ pub(crate) enum Written {
 }
 
 impl Written {
-    /// As a length of time.
+    /// The value as a length of time.
     pub(crate) fn time(&self) -> Option<Nanos> {
         match self {
             Self::Text(text) => parse_duration(text).ok(),
@@ -152,7 +152,7 @@ impl Config {
                     }
                     let value = written(value.get_ref())
                         .ok_or_else(|| anyhow!("{place}: '{name}' is a number, or a time such as \"5ms\""))?;
-                    config.thresholds.push(Setting { name, value, place });
+                    config.thresholds.push(ThresholdSetting { name, value, place });
                 }
                 continue;
             }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use roce_flow::DcqcnParameters;
 
-/// How senders react to congestion notifications.
+/// Parameters of senders' reaction to congestion notifications.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Reaction {
     text: String,

@@ -1,4 +1,4 @@
-//! Which priority a DSCP rides on, as an argument.
+//! Map of DSCPs to priorities, as an argument.
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ impl DscpMap {
 }
 
 impl fmt::Display for DscpMap {
-    /// What differs from DSCP >> 3, in a form that parses.
+    /// Entries that differ from DSCP >> 3, in a form that parses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = Self::default().0;
         let differing = (0..)

@@ -21,7 +21,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Nanos, String> {
 pub(crate) enum Moment {
     /// At this time.
     At(Nanos),
-    /// So long after the first frame of the run.
+    /// Time after the first frame of the run.
     After(Nanos),
 }
 

@@ -37,7 +37,7 @@ impl FailOn {
         Ok(found)
     }
 
-    /// Whether a finding fails the run.
+    /// True if a finding fails the run.
     pub(crate) fn holds(&self, finding: &FindingRow) -> bool {
         self.severity.is_some_and(|severity| finding.severity >= severity) || self.ids.contains(&finding.id)
     }

@@ -6,16 +6,16 @@ use std::path::Path;
 use clap::Args;
 use roce_pipeline::Processes;
 
-/// Where systems show the one hierarchy of cgroups (version 2).
+/// Folder of the one hierarchy of cgroups (version 2).
 const CGROUPS: &str = "/sys/fs/cgroup";
-// What the processes are. (A comment for the compiler would become the help's first line.)
+// Conditions for the processes. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ProcessOptions {
     /// Only connections of this process (can be repeated)
     ///
     /// For live runs with --probe, and their recordings: the host reports the process of each new queue pair. Queue pairs that existed
     /// before the run, and the connection manager's packets, have no known process and are left out: start the run before the job.
-    /// With several such options, one has to hold.
+    /// With several such options, one must match.
     #[arg(long, value_name = "PID", help_heading = "Selection")]
     pid: Vec<u32>,
 

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "live")]
-    fn sizes_and_times_are_told_apart() {
+    fn sizes_and_times_differ() {
         use roce_model::Nanos;
 
         assert_eq!(parse_rotate("1GB"), Ok(Rotate::Bytes(1_000_000_000)));

@@ -1,5 +1,5 @@
-//! The log of a training script: which line says how long which step took. What the packets say of it is left to
-//! the analysis.
+//! The log of a training script: the duration of each step, by line. The analysis finds steps in
+//! packets.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -12,21 +12,21 @@ use roce_verdict::LoggedStep;
 /// `Iteration 10 | Loss: 2.31 | AllReduce: 45.2ms | Total: 156.3ms`.
 const BUILT_IN: &str = r"(?i)\biteration:?\s+(?<step>\d+)\b.*?\ball-?reduce:\s*(?<allreduce_ms>\d+(?:\.\d+)?)\s*ms(?:.*?\btotal:\s*(?<total_ms>\d+(?:\.\d+)?)\s*ms)?";
 
-/// Longer lines are looked at so far only.
+/// Longer lines are read up to this length.
 const LINE: u64 = 64 * 1024;
 /// Maximum size of a log, whatever length the system states: a million steps of a thousand bytes each.
 const MAX_LOG_BYTES: u64 = 1 << 30;
 /// More steps than this are not taken.
 const MAX_STEPS: usize = 1_000_000;
 
-/// What one line of the log says.
+/// Values of one line of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Logged {
     /// The number that the script gave the step.
     pub(crate) step: u64,
-    /// How long the all-reduce took.
+    /// Duration of the all-reduce.
     pub(crate) allreduce: Option<Nanos>,
-    /// How long the whole step took.
+    /// Duration of the whole step.
     pub(crate) total: Option<Nanos>,
 }
 
@@ -41,8 +41,8 @@ impl From<Logged> for LoggedStep {
     }
 }
 
-/// How to read a line: a regular expression with the named groups `step`, and `allreduce_ms` or `total_ms` or both
-/// (`_s` and `_us` for other units).
+/// Pattern of a line: a regular expression with the named groups `step`, and `allreduce_ms` or
+/// `total_ms` or both (`_s` and `_us` for other units).
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     regex: Regex,
@@ -155,7 +155,7 @@ pub(crate) fn read(path: &Path, pattern: &Pattern) -> anyhow::Result<Vec<Logged>
     }
     if steps.is_empty() {
         bail!(
-            "{}: none of the {lines} lines tells how long a step took; hint: --training-log-pattern with the named \
+            "{}: none of its {lines} lines has the time of a step; hint: --training-log-pattern with the named \
              groups step and allreduce_ms or total_ms",
             path.display()
         );
@@ -209,7 +209,7 @@ mod tests {
                 total: Some(Nanos(250_000_000))
             })
         );
-        // What is no number, or beyond all measure, is nothing.
+        // Values that are no numbers, or out of range, are ignored.
         assert_eq!(pattern.read("step=3 comm=inf all=-1"), None);
         assert_eq!(pattern.read("step=99999999999999999999 comm=1 all=1"), None);
     }

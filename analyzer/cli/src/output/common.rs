@@ -1,5 +1,5 @@
-//! Captures that were given together and have nothing in common: no address of both, or hours between them. A glob brings them
-//! together easily; they are one run all the same, and a warning says so.
+//! Captures that were given together and have nothing in common: no address of both, or hours between
+//! them. A glob selects them easily; they are one run all the same, and a warning says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether two taps can belong to one run.
+    /// True if two taps can belong to one run.
     fn is_related(&self, other: &Self) -> bool {
         let gap = other.first.since(self.last).max(self.first.since(other.last));
         let is_full = |seen: &Self| seen.addresses.len() >= MAX_ADDRESSES;

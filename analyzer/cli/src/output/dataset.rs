@@ -12,7 +12,7 @@ pub(crate) fn dataset(dir: &Path, overwrite: bool, parallel: bool) -> anyhow::Re
     Ok(Box::new(Folder::create(dir, overwrite, parallel)?))
 }
 
-/// Begins the results of a live run in `dir`: a part is closed at the first interval after so long.
+/// Starts the results of a live run in `dir`: a part is closed at the first interval after `parts`.
 #[cfg(feature = "live")]
 pub(crate) fn live_dataset(
     dir: &Path,

@@ -25,7 +25,7 @@ fn aside(text: &str) {
     if crate::output::screen::hold(text) {
         return;
     }
-    // That standard error cannot be written is nothing that could be told.
+    // A message for which standard error cannot be written is dropped.
     let _ = writeln!(anstream::stderr(), "{text}");
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn warn(input: &str, text: &str) {
     ));
 }
 
-/// What made a run fail by an option such as `--fail-on`, on standard error.
+/// Reasons for which an option such as `--fail-on` made a run fail, on standard error.
 pub(crate) fn failed(option: &str, reasons: &str) {
     let style = anstyle::Style::new()
         .bold()

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use roce_capture::Merge;
 
-/// Shown when the run has taken so long.
+/// Duration of the run after which it is shown.
 const AFTER: Duration = Duration::from_secs(1);
 const EVERY: Duration = Duration::from_millis(100);
 
-/// How far reading is.
+/// Progress of reading.
 pub(crate) struct Progress {
     started: Instant,
     shown: Option<ProgressBar>,

@@ -1,5 +1,5 @@
-//! The live screen on a terminal: a thread that draws it and reads keys, and the sink that feeds it. What it shows is left to
-//! `roce-report`, what keys work on to whoever opens it.
+//! The live screen on a terminal: a thread that draws it and reads keys, and the sink that feeds it.
+//! `roce-report` makes its contents, and the caller handles its commands.
 //!
 //! The thread holds the screen only while cells are filled. A terminal that takes long to write to holds up nothing else.
 
@@ -26,13 +26,13 @@ use keys::{Keys, Pressed};
 use tty::Tty;
 pub(crate) use tty::{hold, leave};
 
-/// How often it is drawn, at least.
+/// Longest time between two drawings.
 pub(crate) const FRAME: Duration = Duration::from_millis(100);
 
 /// So soon the rest of a key follows its first byte.
 const REST: Duration = Duration::from_millis(20);
 
-/// True if a screen can be opened and is wanted: it needs a terminal of which this process has the foreground.
+/// True if a screen can be opened and is wanted: it needs a terminal whose foreground process this is.
 pub(crate) fn is_wanted(no_tui: bool, format: Format) -> bool {
     let (keys, cells) = (std::io::stdin(), std::io::stdout());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
@@ -46,9 +46,9 @@ pub(crate) fn is_wanted(no_tui: bool, format: Format) -> bool {
 
 /// A run that is shown.
 pub(crate) trait Shown: Send + Sync {
-    /// How it stands.
+    /// State of the run for the head of the screen.
     fn standing(&self, screen: &Screen) -> Standing;
-    /// What a key asks of it.
+    /// Obeys a key's command.
     fn command(&self, command: Command);
     /// The whole run is on the screen: returns when that is to be left.
     fn linger(&self);
@@ -70,7 +70,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 impl Stage {
     /// Takes the terminal.
     pub(crate) fn open(screen: Screen, run: Arc<dyn Shown>) -> anyhow::Result<Self> {
-        let tty = Tty::enter().context("the terminal cannot show a screen\nhint: --no-tui gives lines")?;
+        let tty = Tty::enter().context("the terminal cannot show a screen\nhint: --no-tui prints lines")?;
         let over = Arc::new(AtomicBool::new(false));
         let (alive, gone) = bounded::<()>(0);
         let thread = std::thread::Builder::new().name("screen".to_owned()).spawn({
@@ -97,7 +97,7 @@ impl Stage {
         self.over.store(true, Ordering::Relaxed);
         let ended = self.gone.recv_timeout(LONGEST) == Err(RecvTimeoutError::Disconnected);
         if let Some(thread) = self.thread.take().filter(|_| ended) {
-            // A panic of it has been told.
+            // A panic of it has been requested.
             let _ = thread.join();
         }
         leave();
@@ -110,7 +110,7 @@ impl Drop for Stage {
     }
 }
 
-/// Whoever draws no more ends the run, which nobody could end by keys; also when it is by a panic.
+/// Ends the run when the screen ends, even by a panic: without a screen no key could end it.
 struct EndsTheRun<'a>(&'a dyn Shown);
 
 impl Drop for EndsTheRun<'_> {
@@ -119,12 +119,15 @@ impl Drop for EndsTheRun<'_> {
     }
 }
 
-/// Builds with debug assertions panic where they are told to, so that a test can see what that leaves of the terminal.
-fn panic_if_told(place: &str) {
-    let told = cfg!(debug_assertions)
+/// Panics where the environment requests it, in builds with debug assertions: a test verifies how the terminal is left.
+fn panic_if_requested(place: &str) {
+    let requested = cfg!(debug_assertions)
         .then(|| std::env::var_os("ROCE_ANALYZE_PANIC"))
         .flatten();
-    assert!(told.is_none_or(|told| told != place), "told to panic: {place}");
+    assert!(
+        requested.is_none_or(|requested| requested != place),
+        "a panic is requested: {place}"
+    );
 }
 
 /// Draws and reads keys until it is over.
@@ -138,10 +141,10 @@ fn show(screen: &Screen, run: &dyn Shown, mut tty: Tty, over: &AtomicBool) {
             // It was left, by a panic elsewhere, or because the process ends; or there is no terminal any more.
             Ok(false) | Err(_) => return,
         }
-        panic_if_told("screen");
+        panic_if_requested("screen");
         let mut patience = FRAME;
         loop {
-            // When it fails the terminal is gone.
+            // An error means that the terminal is gone.
             let Ok(typed) = tty::read(patience) else { return };
             let keys = match typed.as_slice() {
                 [] => waiting.end(),
@@ -185,7 +188,7 @@ impl Sink for Stage {
     }
 
     fn progress(&mut self, progress: &Progress<'_>) -> Result<(), SinkError> {
-        panic_if_told("analysis");
+        panic_if_requested("analysis");
         self.screen.progress(progress)
     }
 

@@ -1,4 +1,4 @@
-//! How text on standard output looks: its width, colours and characters.
+//! Style of text on standard output: its width, colours and characters.
 
 use std::io::Write;
 
@@ -10,11 +10,12 @@ pub(crate) fn terminal(top: usize, full: bool) -> TerminalReport<impl Write> {
     TerminalReport::new(anstream::stdout(), style)
 }
 
-/// How text on standard output looks.
+/// Style of text on standard output.
 pub(crate) fn style(top: usize) -> Style {
     Style {
         width: width(),
-        // The stream would strip what a pipe or NO_COLOR does not want, but not the words about colours.
+        // The stream would remove colours that a pipe or NO_COLOR does not want, but not the words about
+        // colours.
         color: anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never,
         unicode: unicode(),
         top,

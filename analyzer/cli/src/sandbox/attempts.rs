@@ -1,4 +1,5 @@
-//! What an attacker would try, tried: builds with debug assertions do it where they are told to, so that a test sees each refused.
+//! Attempts of an attacker: builds with debug assertions make them on request, so that a test sees each
+//! refused.
 
 #![expect(unsafe_code, reason = "system calls are made as an attacker makes them")]
 
@@ -64,6 +65,6 @@ pub(crate) fn report() {
             messages::warn("attempt", &format!("{name}: {text}"));
         }
     });
-    // A panic of it has been told.
+    // A panic in it has been reported.
     let _ = thread.join();
 }

@@ -1,5 +1,5 @@
-//! Files that a run may open once it captures, by Landlock: its output, and what the system says of devices. What is open already stays
-//! open.
+//! Files that a run may open once it captures, by Landlock: its output, and the system's files about
+//! devices. Files that are open stay open.
 
 use std::path::{Path, PathBuf};
 

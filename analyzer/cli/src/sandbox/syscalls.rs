@@ -11,7 +11,7 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter_all_threads,
 };
 
-/// What a run needs beside the common calls.
+/// Needs of a run beside the common calls.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Needs {
     /// Reads maps of the kernel programs.

@@ -1,4 +1,5 @@
-//! Who a run of root's goes on as, once devices are open: nobody who owns more than its output.
+//! User as whom a run of root continues, once devices are open: one who owns nothing more than its
+//! output.
 
 use std::env;
 use std::fs;
@@ -45,9 +46,7 @@ impl Identity {
     /// There is none, or this process may become no other.
     pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
         if !geteuid().is_root() {
-            bail!(
-                "--user {name}: only root can become another user\nhint: leave it away, or start it as root"
-            );
+            bail!("--user {name}: only root can become another user\nhint: omit it, or start it as root");
         }
         let number = name.parse::<u32>().ok();
         let users = users()?;
@@ -67,7 +66,7 @@ impl Identity {
             .ok_or_else(|| anyhow!("--user {name}: {USERS} has no such user"))
     }
 
-    /// Who called sudo.
+    /// User who called sudo.
     fn of_sudo() -> Option<Self> {
         let number = |name| env::var(name).ok()?.parse::<u32>().ok();
         let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
@@ -112,22 +111,23 @@ fn users() -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Where a run writes.
+/// Destinations of a run's output.
 pub(crate) struct Outputs<'a> {
     /// The folder of `-o`.
     pub(crate) dir: Option<&'a Path>,
     /// The file of `-w`.
     pub(crate) file: Option<&'a Path>,
-    /// Whether others will follow that file.
+    /// True if other files will follow that file.
     pub(crate) rotates: bool,
 }
 
 impl Outputs<'_> {
-    /// Who a run of root's goes on as: `named`, or who called sudo, or nobody. If that user cannot write where it has to, the owner of
-    /// that place. A folder that does not exist yet is made, and given to that user. `None` for who is not root, and stays itself.
+    /// User as whom a run of root continues: `named`, or the caller of sudo, or nobody. If that user
+    /// cannot write the outputs, their owner is chosen. A folder that does not exist yet is made, and
+    /// given to that user. `None` for a run of another user, which keeps that user.
     ///
     /// # Errors
-    /// The folder cannot be made, or a user cannot write where it was told to.
+    /// The folder cannot be made, or a user cannot write the outputs.
     pub(crate) fn identity(&self, named: Option<(&str, Identity)>) -> anyhow::Result<Option<Identity>> {
         if !geteuid().is_root() {
             return Ok(None);

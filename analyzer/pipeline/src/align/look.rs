@@ -1,8 +1,8 @@
 //! Looks into one capture before the run: a sample of its packets, the same ones of each capture.
 //!
-//! A packet is in the sample when its identity ends in so many zero bits; more of them as the capture goes on, so that
-//! the sample is spread over it evenly, whatever its length, and any two captures have all packets of the coarser of
-//! their two samples in common. Which packets are the same is left to `align`.
+//! A packet is in the sample when its identity ends in enough zero bits. Their number rises as the
+//! capture goes on. So the sample is spread over a capture of any length evenly, and any two captures
+//! have all packets of the coarser of their two samples in common. `align` matches the packets.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use roce_wire::{Content, Ecn, LinkType, MirrorKind, Roce};
 
 use crate::decode::{on_the_wire, path};
 
-/// How much of a capture is looked at.
+/// Limits of the sample of a capture.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     pub(super) frames: u64,
@@ -22,7 +22,7 @@ pub(super) struct Budget {
     pub(super) packets: usize,
 }
 
-/// What was found in a capture.
+/// Sample of a capture.
 #[derive(Debug)]
 pub(super) struct Look {
     /// By identity and place; the places of a capture are its interfaces, and the mirror sessions behind them.
@@ -36,7 +36,7 @@ pub(super) struct Look {
     pub(super) quantum_ns: u64,
     /// It was looked at to its end.
     pub(super) whole: bool,
-    /// Identities that end in so many zero bits are in the sample.
+    /// Number of zero bits at the end of the sampled identities.
     zeros: u32,
     places: HashMap<(u32, Option<(MirrorKind, u32)>), u16>,
 }
@@ -49,7 +49,7 @@ pub(super) struct Sampled {
     pub(super) icrc: Option<u32>,
     pub(super) hop_limit: u8,
     pub(super) marked: bool,
-    /// It came more than once: which one another tap saw cannot be told.
+    /// It came more than once: nothing shows which one another tap saw.
     pub(super) repeated: bool,
     /// A hash of its two hosts, whichever sends.
     pub(super) hosts: u64,
@@ -58,7 +58,7 @@ pub(super) struct Sampled {
     path: u16,
 }
 
-/// By another way within this time, it is a copy.
+/// A packet that comes on another path within this time is a copy.
 const COPY: u64 = 1_000_000;
 
 /// The first time stamp of a capture.
@@ -72,7 +72,7 @@ pub(super) fn first_time(path: &Path) -> Option<Nanos> {
     None
 }
 
-/// Looks into a capture; `None` where there is nothing in it. What fails is told when it is read for the run.
+/// Samples a capture; `None` where it is empty. Errors are reported when it is read for the run.
 pub(super) fn look(path: &Path, budget: &Budget) -> Option<Look> {
     let mut reader = Reader::open(path, &Options::default()).ok()?;
     let mut look = Look {

@@ -56,7 +56,8 @@ fn aligned(paths: &[PathBuf]) -> Alignment {
 #[test]
 fn a_clock_is_known_over_another_one() {
     let folder = tempdir().unwrap();
-    // a and b share the first second, b and c the third: c is 2 s ahead of b, b is 5 s ahead of a. 10 us each way.
+    // a and b share the first second, b and c the third: c is 2 s ahead of b, b is 5 s ahead of a. 10 us
+    // in each direction.
     let s = SECOND.cast_signed();
     let paths = [
         capture(&folder, "a", 0..1_000, 0, 0),
@@ -82,7 +83,7 @@ fn a_clock_is_known_over_another_one() {
 #[test]
 fn the_surest_reference_first() {
     let folder = tempdir().unwrap();
-    // b is 20 us from a, c 400 us: each way, and by its own clock.
+    // b is 20 us from a, c 400 us: in each direction, and by its own clock.
     let s = SECOND.cast_signed();
     let paths = [
         capture(&folder, "a", 0..500, 0, 0),
@@ -170,13 +171,13 @@ fn repeated_packets_are_left_out() {
         let length = u32::try_from(frame.len()).unwrap();
         writer.write(Nanos(BEGIN + us * 1_000), length, frame).unwrap();
     };
-    // Sent once; sent again; and once more, by another way and at once: a copy.
+    // Sent once; retransmitted; and once more, on another path and at once: a copy.
     write(0, &frame(1, true, 64));
     write(10, &frame(2, true, 64));
     write(500, &frame(2, true, 64));
     write(600, &frame(3, true, 64));
     write(601, &frame(3, true, 63));
-    // By another way, but 2 ms later.
+    // On another path, but 2 ms later.
     write(700, &frame(4, true, 64));
     write(2_700, &frame(4, true, 63));
     fs::write(&path, writer.finish().unwrap()).unwrap();

@@ -62,7 +62,7 @@ fn frames(path: &Path) -> Vec<Vec<u8>> {
     frames
 }
 
-/// What the userspace decoder, general path and all, says of them.
+/// Expected counts: those of the userspace decoder, with its general path.
 fn expected(frames: &[Vec<u8>]) -> Counts {
     let mut counts = Counts::new();
     for frame in frames {
@@ -213,7 +213,7 @@ fn odd_frames_are_counted_or_told() {
     assert_eq!(counted(&probe), expected(&roce));
     assert_eq!(counted(&probe).values().map(|flow| flow.packets).sum::<u64>(), 5);
 
-    // Another UDP port, TCP, ARP: none of our business. A total length that lies: told.
+    // Another UDP port, TCP, ARP: ignored. A wrong total length: reported.
     let mut dns = plain.clone();
     dns[36..38].copy_from_slice(&53_u16.to_be_bytes());
     let mut tcp = plain.clone();

@@ -52,7 +52,8 @@ fn skip(test: &str, reason: &str) {
     let _ = writeln!(std::io::stdout(), "SKIPPED: probe, {test}: {reason}");
 }
 
-/// What most of the tests want: the classifier alone. `ROCE_PROBE_OBJECT` names other kernel programs than the built-in ones.
+/// Options of most tests: the classifier alone. `ROCE_PROBE_OBJECT` names other kernel programs than the
+/// built-in ones.
 fn classifier() -> Options {
     Options {
         host_events: false,

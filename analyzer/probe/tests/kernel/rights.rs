@@ -44,7 +44,7 @@ fn four_capabilities_are_enough_and_needed() {
     if open(test, &classifier()).is_none() {
         return;
     }
-    // Where this test was built may be closed to others.
+    // The folder in which this test was built may be closed to other users.
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("kernel");
@@ -86,7 +86,7 @@ fn the_ordinary_user() {
     let said = match Probe::open(&options) {
         Ok((mut probe, _)) => {
             probe.drop_capabilities().unwrap();
-            // Whoever has given up everything can open nothing any more, but read.
+            // A process that has given up everything can open nothing any more, but read.
             assert!(Probe::open(&options).is_err());
             let mut events = Vec::new();
             probe.events(&mut events).unwrap();

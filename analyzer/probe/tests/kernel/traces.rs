@@ -1,4 +1,4 @@
-//! What the probe leaves behind: nothing.
+//! The probe leaves nothing behind.
 
 use std::process::{Command, Stdio};
 use std::sync::PoisonError;
@@ -20,7 +20,7 @@ fn options(filters: bool) -> Options {
     }
 }
 
-/// What `tc` shows of the interface: qdiscs and filters of classifiers.
+/// Output of `tc` for the interface: qdiscs and filters of classifiers.
 fn shown() -> String {
     let tc = |words: &[&str]| {
         let output = Command::new("tc").args(words).output().unwrap();

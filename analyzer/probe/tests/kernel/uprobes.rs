@@ -206,7 +206,7 @@ fn a_process_that_makes_up_queue_pairs_crowds_nobody_out() {
     let begun = Instant::now();
     let flood = run("./flood");
     let mut events = Vec::new();
-    // As a run does it, some times a second.
+    // As in a run, some times a second.
     Probe::events(&mut probe, &mut events).unwrap();
     let program = run("./program");
     let periods = begun.elapsed().as_nanos() >> 30;
@@ -215,7 +215,7 @@ fn a_process_that_makes_up_queue_pairs_crowds_nobody_out() {
         let is_of = |event: &&HostEvent| event.process.as_ref().is_some_and(|process| process.pid == pid);
         events.iter().filter(is_of).count() as u128
     };
-    // 1,024 in each 2^30 ns, of which the first may have begun before.
+    // 1,024 in each 2^30 ns, the first of which may have started before.
     assert!(of(flood) > 500, "{}", of(flood));
     assert!(
         of(flood) <= 1024 * (periods + 2),

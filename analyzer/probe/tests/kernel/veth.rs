@@ -1,4 +1,4 @@
-//! Packets over a pair of interfaces: what is sent is what is seen and what is told lost, together.
+//! Packets over a pair of interfaces: those seen and those reported lost are together those sent.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -125,7 +125,7 @@ fn at_overload_what_is_lost_is_told() {
         (seen, lost)
     });
     let (seen, lost) = sender;
-    assert_eq!(seen + lost, u64::from(sent), "seen {seen}, told lost {lost}");
+    assert_eq!(seen + lost, u64::from(sent), "seen {seen}, reported lost {lost}");
     assert!(lost > 0, "it was no overload");
     let counts = probe.counts().unwrap();
     assert_eq!(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use roce_model::Nanos;
 use serde::Deserialize;
 
-/// What one pacing interval is kept for. NICs differ: per queue pair, per destination address, or per port.
+/// Scope of one pacing interval. NICs differ: per queue pair, per destination address, or per port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CnpScope {

@@ -13,7 +13,7 @@ pub struct Parameters {
     pub alpha_timer: Nanos,
     /// T: the rate increases once in each such time.
     pub rate_timer: Nanos,
-    /// B: the rate increases once for so many bytes sent.
+    /// B: the rate increases once for this number of bytes sent.
     pub byte_counter: u64,
     /// F: steps of fast recovery before the increase becomes additive.
     pub fast_recovery: u32,
@@ -53,9 +53,9 @@ impl Parameters {
         ..Self::PAPER
     };
 
-    /// NVIDIA NICs, as the defaults of `mlxconfig` and of the DOCA documentation give them: alpha period 1 us, g =
-    /// (1024 - 1019) / 1024, initial alpha 1023/1024, rate reduce monitor period 4 us, time reset 300 us, byte
-    /// reset 32,767 bytes, F 1, additive 5 and hyper 50 Mb/s.
+    /// NVIDIA NICs, by the defaults of `mlxconfig` and of the DOCA documentation: alpha period 1 us, g =
+    /// (1024 - 1019) / 1024, initial alpha 1023/1024, rate reduce monitor period 4 us, time reset 300
+    /// us, byte reset 32,767 bytes, F 1, additive 5 and hyper 50 Mb/s.
     pub const NVIDIA: Self = Self {
         g: 5.0 / 1024.0,
         initial_alpha: 1023.0 / 1024.0,

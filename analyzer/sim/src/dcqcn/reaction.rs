@@ -80,7 +80,7 @@ impl ReactionPoint {
         true
     }
 
-    /// So many bytes of the flow were sent.
+    /// Counts bytes that the flow sent.
     pub fn sent(&mut self, now: Nanos, bytes: u64) {
         self.advance(now);
         if !self.limited || self.parameters.byte_counter == 0 {
@@ -125,7 +125,7 @@ impl ReactionPoint {
         let period = self.parameters.alpha_timer.0;
         if period > 0 && now >= self.alpha_due {
             let expired = now.since(self.alpha_due).0 / period + 1;
-            // What is left after so many decays is nothing: the power needs no more than 2^20 steps.
+            // After this number of decays alpha is 0: the power needs no more than 2^20 steps.
             let steps = i32::try_from(expired.min(1 << 20)).unwrap_or(i32::MAX);
             self.alpha *= (1.0 - self.parameters.g).powi(steps);
             self.alpha_due = Nanos(self.alpha_due.0 + expired * period);

@@ -64,13 +64,13 @@ pub(crate) enum Event {
     PauseOver { port: PortId, class: u8 },
     /// A port that keeps its neighbour paused says so again.
     PauseRefresh { port: PortId, class: u8 },
-    /// A flow of a host may send again.
+    /// A flow of a host may continue.
     Pace { host: u32 },
     /// The retransmission timer of a queue pair.
     Timeout { end: EndpointId },
     /// A PSN that is missing at an end may count as lost now.
     Gap { end: EndpointId },
-    /// A queue pair may send again after an RNR NAK.
+    /// The wait of a queue pair after an RNR NAK is over.
     RnrOver { end: EndpointId, wait: u32 },
     /// An ACK has been held back long enough.
     AckDelay { end: EndpointId },

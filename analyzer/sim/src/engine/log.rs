@@ -165,8 +165,8 @@ impl Log {
         }
     }
 
-    /// A NAK is about to name a request that nobody lost: it is on its way, with the taps that have recorded it, or came
-    /// before its turn.
+    /// A NAK is about to name a request that is not lost: it is on its way, with the taps that have
+    /// recorded it, or came before its turn.
     pub(crate) fn overtaken(&mut self, flow: u32, seq: u64, under_way: Option<u64>) {
         let key = (flow, seq);
         if self.last_loss.contains_key(&key) || self.last_delayed.contains_key(&key) {
@@ -209,7 +209,8 @@ impl Log {
         place(self.notifications.len() - 1)
     }
 
-    /// A request packet is sent again: `begins` when it is the first of a run. Returns the place of its run.
+    /// Notes a retransmitted request packet; `begins` when it is the first of a run. Returns the place
+    /// of its run.
     pub(crate) fn sent_again(
         &mut self,
         packet: &Packet,
@@ -247,7 +248,7 @@ impl Log {
         number
     }
 
-    /// A request or READ response is sent again. Returns its place.
+    /// Notes a retransmitted request or READ response. Returns its place.
     pub(crate) fn resent(&mut self, packet: &Packet, run: u32, now: Time) -> u32 {
         self.resent.push(Resent {
             time: now,

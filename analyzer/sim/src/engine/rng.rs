@@ -1,4 +1,4 @@
-//! What the simulation draws: numbers of a stream of [`random`](crate::engine::random), in the shapes that it needs.
+//! Random numbers of the simulation, from a stream of [`random`](crate::engine::random).
 
 use rand::Rng as _;
 

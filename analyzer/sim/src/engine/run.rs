@@ -28,7 +28,7 @@ use crate::workload::endpoint::Endpoint;
 use crate::workload::traffic::Source;
 use crate::workload::training::Job;
 
-/// Where captures go.
+/// Destination of captures.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OutputPlan {
     /// Nowhere: only the truth is wanted.

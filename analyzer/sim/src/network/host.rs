@@ -20,7 +20,7 @@ use crate::workload::endpoint::{Job, Queued};
 use crate::workload::requester::Trigger;
 use crate::workload::responder::{Reply, Request};
 
-/// What a host's NIC remembers.
+/// State of a host's NIC.
 #[derive(Debug)]
 pub(crate) struct HostState {
     /// Ends that may send, in turn.
@@ -31,7 +31,7 @@ pub(crate) struct HostState {
     pub notification: NotificationPoint,
     pub drain: Option<Drain>,
     pub drain_priority: u8,
-    /// IP identification of what it sends.
+    /// IP identification of the packets that it sends.
     pub identifier: Identifier,
     /// PSN of the next packet of queue pair 1.
     pub management_psn: u32,
@@ -367,7 +367,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// How long a flow may send nothing although it has something to send before the log says so.
+    /// Silence of a flow with something to send that the log notes.
     const SILENCE: Time = Time::from_nanos(500_000);
 
     /// Logs a silence that ends now, with the first packet after it.

@@ -3,7 +3,7 @@
 use crate::engine::rng::Stream;
 use crate::scenario::{IpId, Scenario};
 
-/// What gives a host's packets their identification.
+/// Source of the identifications of a host's packets.
 #[derive(Debug)]
 pub(crate) struct Identifier {
     pub policy: IpId,
@@ -13,7 +13,7 @@ pub(crate) struct Identifier {
 }
 
 impl Identifier {
-    /// That of a host, by its place among all.
+    /// Identifier of a host, by its place among all.
     pub(crate) fn new(scenario: &Scenario, host: usize) -> Self {
         Self {
             policy: scenario.nic.ip_id,

@@ -1,4 +1,4 @@
-//! What a link does to packets beyond carrying them: it loses, damages, delays and duplicates them.
+//! Impairments of a link: it loses, damages, delays and duplicates packets.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::record::frame::Frame;
 use crate::scenario::{Impairment, Only};
 use crate::units::Time;
 
-/// What an impairment has counted and drawn.
+/// Counts and random numbers of an impairment.
 #[derive(Debug)]
 pub(crate) struct ImpairmentState {
     seen: u64,
@@ -70,7 +70,7 @@ impl ImpairmentState {
 }
 
 impl Simulation<'_> {
-    /// What a link does to a packet: `None` when it loses it, or how much longer it takes.
+    /// Extra delay of a packet on a link; `None` when the link loses it.
     pub(crate) fn impair(&mut self, id: PortId, packet_id: PacketId) -> Option<Time> {
         let mut more = Time::ZERO;
         for place in 0..self.topology.ports[id.index()].impairments.len() {

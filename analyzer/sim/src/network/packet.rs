@@ -1,11 +1,11 @@
-//! Packets on their way: the frame and what the simulation knows of it beside; and the pool that holds them.
+//! Packets on their way: the frame and the simulation's notes; and the pool that holds them.
 
 use roce_wire::Ecn;
 
 use crate::engine::events::{EndpointId, PacketId, PortId};
 use crate::record::frame::Frame;
 
-/// What a packet is.
+/// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// SEND or WRITE of a connected service.
@@ -58,15 +58,15 @@ pub(crate) struct Packet {
     pub flow: u32,
     /// The host that it goes to.
     pub to: u32,
-    /// How far its PSN lies after the first PSN of its stream.
+    /// Distance of its PSN from the first PSN of its stream.
     pub seq: u64,
-    /// How many PSNs it takes: more than one for READ requests only.
+    /// Number of its PSNs: more than one for READ requests only.
     pub span: u32,
     /// Application data in it.
     pub payload: u32,
     /// Its frame, without FCS.
     pub bytes: u32,
-    /// How often it was sent before.
+    /// Number of transmissions before this one.
     pub attempt: u16,
     pub priority: u8,
     /// First and last packet of a message.
@@ -82,7 +82,7 @@ pub(crate) struct Packet {
     /// Taps that it passed, and those that recorded it: one bit each.
     pub passed: u64,
     pub recorded: u64,
-    /// What the log keeps of it: the place among NAKs or CNPs; of a request sent again, that of its run.
+    /// Place in the log: among NAKs or CNPs, or that of its run for a retransmitted request.
     pub note: u32,
     /// The place of its CE mark in the log.
     pub mark: u32,
@@ -90,7 +90,7 @@ pub(crate) struct Packet {
     pub path: u32,
     /// READ response: how many of its message follow it.
     pub follow: u32,
-    /// It is sent again: its place among such packets in the log.
+    /// Place of a retransmitted packet in the log.
     pub again: u32,
     /// A duplicate that the network made: its place in the log.
     pub copy: u32,
@@ -204,7 +204,7 @@ impl Pool {
 }
 
 impl Pool {
-    /// A request that is still on its way, if it is not sent again.
+    /// A request on its way that is not a retransmission.
     pub(crate) fn find(&self, flow: u32, seq: u64) -> Option<&Packet> {
         let is_it = |packet: &&Packet| {
             packet.flow == flow && packet.seq == seq && packet.kind.is_request() && packet.attempt == 0
@@ -215,7 +215,8 @@ impl Pool {
         live.map(|(_, packet)| packet)
     }
 
-    /// RoCE packets that are still on their way. CNPs, pause frames and duplicates of the network are not counted.
+    /// Number of RoCE packets that are on their way. CNPs, pause frames and duplicates of the network
+    /// are not counted.
     pub(crate) fn live_packets(&self) -> u64 {
         let mut live = vec![true; self.packets.len()];
         for free in &self.free {

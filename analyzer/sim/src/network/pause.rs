@@ -119,7 +119,7 @@ impl Simulation<'_> {
         };
         let port = self.topology.hosts[host as usize].port;
         let class = storm_class(table.kind, table.priority);
-        // As often as one frame does not reach: a pause of `on` is said in pieces.
+        // A pause of `on` that is longer than one frame can say takes several frames.
         let rate = self.topology.ports[port.index()].rate;
         let longest = pause_time(rate, 65_535);
         let end = self.storms[storm as usize].unwrap_or_else(|| self.now.plus(table.on));

@@ -1,4 +1,4 @@
-//! What a port does: it sends one packet after the other, obeys pauses, and emits what comes in.
+//! Ports: a port sends one packet after the other, obeys pauses, and emits the packets that come in.
 
 use roce_capture::Direction;
 
@@ -80,7 +80,8 @@ impl Simulation<'_> {
         self.travel(id, packet_id, arrives);
     }
 
-    /// A packet arrives at the other end of a port's link, later when it goes through several paths on the way.
+    /// Schedules a packet's arrival at the other end of a port's link, later when it passes several
+    /// paths on the way.
     pub(crate) fn travel(&mut self, id: PortId, packet: PacketId, arrives: Time) {
         let port = self.topology.ports[id.index()].peer;
         match self.spray_cable(id, packet, arrives) {

@@ -15,16 +15,16 @@ use crate::record::frame::Frame;
 use crate::scenario::{Spray, SprayChoice, SprayMode, Topology};
 use crate::units::Time;
 
-/// What a flow remembers of its paths.
+/// State of a flow's paths.
 #[derive(Clone, Copy, Debug)]
 struct FlowPath {
     /// The path taken last.
     path: u32,
     /// The two paths of `two-paths`.
     pair: [u32; 2],
-    /// When its last packet went in.
+    /// Time of its last packet.
     last: Time,
-    /// How many packets went in.
+    /// Number of its packets.
     count: u32,
 }
 
@@ -32,10 +32,10 @@ struct FlowPath {
 #[derive(Debug)]
 pub(crate) struct SprayState {
     table: Spray,
-    /// What each path takes longer.
+    /// Extra delay of each path.
     delays: Vec<Time>,
     flows: HashMap<u32, FlowPath>,
-    /// When the last packet comes out of a path from one host to another.
+    /// Time at which the last packet leaves a path from one host to another.
     exits: HashMap<(u32, u32, u32), Time>,
     choices: Stream,
     queueing: Stream,

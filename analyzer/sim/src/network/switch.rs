@@ -1,5 +1,5 @@
-//! A switch: which way a packet goes, whether its buffer has room, whether the queue marks it, and when to pause who
-//! sends.
+//! A switch: it chooses the port of a packet, drops it when the buffer is full, marks it when the queue
+//! is long, and pauses senders.
 //!
 //! The buffer is shared; each egress queue counts by priority what waits for it, each ingress port what came in by it.
 
@@ -15,13 +15,13 @@ use crate::record::frame::Frame;
 use crate::scenario::{Switch, SwitchPause, Topology};
 use crate::units::Time;
 
-/// What a switch remembers.
+/// State of a switch.
 #[derive(Debug)]
 pub(crate) struct SwitchState {
     /// Bytes in its buffer.
     pub used: u64,
     marking: Stream,
-    /// Mixed into the hash that chooses among equal ways.
+    /// Salt of the hash that chooses among equal paths.
     salt: u64,
 }
 
@@ -52,7 +52,8 @@ pub(crate) fn marking_probability(switch: &Switch, queued: u64) -> f64 {
     }
 }
 
-/// A hash of what ECMP looks at: addresses, protocol and ports (FNV-1a, then mixed as in splitmix64).
+/// Hash of the fields that ECMP uses: addresses, protocol and ports (FNV-1a, then mixed as in
+/// splitmix64).
 fn ecmp_hash(frame: &Frame, salt: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ salt;
     if let Frame::Roce(roce) | Frame::Damaged(roce) = frame {
@@ -136,7 +137,7 @@ impl Simulation<'_> {
         self.transmit(egress);
     }
 
-    /// The way to a host.
+    /// Port towards a host.
     fn route(&self, switch: u32, packet: &Packet) -> Option<PortId> {
         let ways = self.topology.switches[switch as usize]
             .routes
@@ -174,7 +175,7 @@ impl Simulation<'_> {
     ) -> Result<(), Reason> {
         let config = &self.scenario.switch;
         if let Some(class) = self.pause_class(priority) {
-            // What comes in with a lossless priority has the port's headroom beyond the threshold.
+            // A lossless priority has the port's headroom beyond the threshold.
             let held = self.topology.ports[ingress.index()].held[usize::from(class)];
             return if held + bytes > config.xoff.0 + config.headroom.0 {
                 Err(Reason::Headroom)
@@ -225,7 +226,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Half of the time that a pause frame asks for from now, it is said again.
+    /// Repeats a pause frame after half of the time that it requests.
     pub(crate) fn refresh_later(&mut self, port: PortId, class: u8) {
         let quanta = u64::from(self.scenario.switch.quanta.max(2) / 2);
         let wait = pause_time(self.topology.ports[port.index()].rate, quanta);
@@ -234,12 +235,12 @@ impl Simulation<'_> {
     }
 }
 
-/// How long so many quanta of 512 bit times are (IEEE 802.3 annex 31B.2).
+/// Duration of `quanta` of 512 bit times (IEEE 802.3 annex 31B.2).
 pub(crate) fn pause_time(rate: crate::units::Rate, quanta: u64) -> Time {
     rate.time_of(quanta * 64)
 }
 
-/// The share `alpha` of what is free.
+/// Limit of a queue: `alpha` times the free buffer.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -266,7 +267,7 @@ mod tests {
         };
         assert!(marking_probability(&switch, 5_000).abs() < 1e-12);
         assert!((marking_probability(&switch, 200_000) - 1.0).abs() < 1e-12);
-        // Half-way: Pmax / 2.
+        // In the middle: Pmax / 2.
         let p = marking_probability(&switch, 102_500);
         assert!((p - 0.005).abs() < 1e-12, "{p}");
         // 200,000 packets at that length: mean 1,000, standard deviation sqrt(n p (1 - p)) = 31.5; five of them.

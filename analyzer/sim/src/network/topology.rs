@@ -1,4 +1,4 @@
-//! Hosts, switches, ports and links of a scenario, their names, and the way from each to each.
+//! Hosts, switches, ports and links of a scenario, their names, and the paths between them.
 //!
 //! Leaves what happens at a port to `port`, `switch` and `host`.
 
@@ -11,7 +11,7 @@ use crate::engine::events::{PacketId, PortId};
 use crate::scenario::{Scenario, Topology as Shape};
 use crate::units::{Rate, Time};
 
-/// What a port belongs to.
+/// Owner of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Node {
     Host(u32),
@@ -40,7 +40,7 @@ pub(crate) struct Port {
     pub delay: Time,
     /// Pause frames: before everything else.
     pub control: VecDeque<PacketId>,
-    /// What waits to be sent, by priority.
+    /// Packets that wait to be sent, by priority.
     pub queues: [VecDeque<PacketId>; 8],
     /// Bytes of each queue, with the packet that is being sent.
     pub queued: [u64; 8],
@@ -48,17 +48,17 @@ pub(crate) struct Port {
     pub turn: usize,
     pub busy: bool,
     pub sending: Option<Sending>,
-    /// When the last packet that came out of several paths arrives.
+    /// Arrival of the last packet that left one of several paths.
     pub merged: Time,
     /// Until when it must not send, by class.
     pub paused_until: [Time; CLASSES],
     /// The pause in the log that is going on, by class.
     pub pause_log: [Option<u32>; CLASSES],
-    /// What came in by this port and still waits in its switch, by class.
+    /// Bytes that came in by this port and still wait in its switch, by class.
     pub held: [u64; CLASSES],
     /// True if this port keeps its neighbour paused, by class.
     pub pausing: [bool; CLASSES],
-    /// Impairments of what it sends, by their place in the scenario.
+    /// Impairments of its packets, by their place in the scenario.
     pub impairments: Vec<u32>,
     /// Taps at it.
     pub taps: Vec<u32>,

@@ -26,7 +26,8 @@ use roce_wire::{Bth, icrc};
 pub enum Frame {
     /// A RoCE packet.
     Roce(Roce),
-    /// A RoCE packet that was damaged on its way, behind the FCS of its frame: one bit of its ICRC is wrong.
+    /// A RoCE packet that was damaged inside of a device: the FCS of its frame is good, and one bit of
+    /// its ICRC is wrong.
     Damaged(Roce),
     /// A priority flow control frame.
     Pfc(Pfc),
@@ -41,7 +42,7 @@ pub struct Roce {
     pub ethernet: Ethernet,
     /// The IP header, or the GRH.
     pub network: Network,
-    /// What follows the network header.
+    /// Headers after the network header.
     pub version: Version,
     /// The BTH, the extended headers and the payload.
     pub transport: Transport,
@@ -72,8 +73,8 @@ const IBA_TRANSPORT: u8 = 0x1b;
 impl Frame {
     /// The shortest frame, without its FCS: shorter ones are padded with zeros (IEEE 802.3, 4.2.3.3).
     pub const MIN_BYTES: u32 = 60;
-    /// What a frame takes on the line besides its own bytes: preamble and start delimiter 8, FCS 4, gap 12
-    /// (IEEE 802.3).
+    /// Bytes of a frame on the line besides its own: preamble and start delimiter 8, FCS 4, gap 12 (IEEE
+    /// 802.3).
     pub const LINE_OVERHEAD: u32 = 24;
 
     /// Its length on the wire, without the FCS: what a capture calls the original length.

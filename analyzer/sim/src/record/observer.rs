@@ -1,4 +1,5 @@
-//! What taps see: it records what passes them, and keeps what the truth needs to judge a capture by.
+//! The observer: it records the frames that pass taps, and keeps what the truth needs to judge a
+//! capture.
 //!
 //! Of each flow at each tap it follows the request PSNs that were recorded, so that it knows which are missing there.
 
@@ -38,18 +39,18 @@ pub(crate) struct TapState {
     interface: usize,
     direction: TapDirection,
     pauses: bool,
-    /// When it records.
+    /// Start of recording.
     from: Time,
     until: Time,
     /// Records of frames that a mirror showed a second time.
     pub copies: u64,
-    /// What it saw of each flow.
+    /// Records of each flow.
     pub flows: Vec<Option<Box<Seen>>>,
     pub missed: Vec<Missed>,
     pub records: u64,
     pub lost: u64,
     pub pause_records: u64,
-    /// When pause frames passed that were not recorded.
+    /// Times of pause frames that passed and were not recorded.
     pub lost_pauses: Vec<Time>,
 }
 
@@ -218,7 +219,7 @@ impl TapState {
     }
 }
 
-/// A tap as recordings want it.
+/// Converts a scenario's tap to a recording's.
 fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
     let clock = Clock {
         epoch: Nanos(scenario.start * Nanos::SECOND),
@@ -232,7 +233,7 @@ fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
         snaplen: table.snaplen,
         clock,
         loss: table.loss.map_or(tap::Loss::None, TapLoss::loss),
-        told: table.told.told(),
+        loss_report: table.told.report(),
         doubling: table.doubling(),
         queues: table.receive_queues(),
         mirror: table.mirror.map(|mirror| Mirror {

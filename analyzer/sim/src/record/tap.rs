@@ -1,9 +1,9 @@
 //! Taps: points where frames are recorded, into pcapng files.
 //!
-//! A [`Recording`] is one file with one or more taps, each an interface of its own with a name, a snaplen, a clock, a way
-//! of losing records, and perhaps a mirror in front. For each frame that passes it tells what became of it, so that a
-//! truth can name it. The same frames and seed give the same bytes. What a frame is and when it passes is the
-//! caller's matter.
+//! A [`Recording`] is one file with one or more taps. Each tap is an interface with a name, a snaplen, a
+//! clock, a kind of loss, and perhaps a mirror in front. For each frame that passes, a tap reports
+//! whether it was recorded, so that a truth can name it. The same frames and seed give the same bytes.
+//! The caller makes the frames and their times.
 
 mod clock;
 mod doubling;
@@ -29,12 +29,12 @@ use doubling::Copies;
 use loss::Losing;
 use queues::Batches;
 
-/// What a tap is like. Its link type is Ethernet.
+/// Properties of a tap. Its link type is Ethernet.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tap {
     /// Its name (`if_name`).
     pub name: String,
-    /// What there is to say about it (`if_description`).
+    /// Description (`if_description`).
     pub description: Option<String>,
     /// Bytes kept of each frame at most; 0: all.
     pub snaplen: u32,
@@ -42,10 +42,10 @@ pub struct Tap {
     pub clock: Clock,
     /// Decimal digits of a second in the file's stamps (`if_tsresol`): 9, or less; digits beyond are cut off.
     pub digits: u8,
-    /// Which records it loses.
+    /// Kind of its losses.
     pub loss: Loss,
-    /// What the file says of that.
-    pub told: Told,
+    /// Report of these losses in the file.
+    pub loss_report: LossReport,
     /// The mirror through which frames come, if they do.
     pub mirror: Option<Mirror>,
     /// Frames come twice.
@@ -54,9 +54,9 @@ pub struct Tap {
     pub queues: Option<Queues>,
 }
 
-/// What a file says of the records that its tap lost.
+/// Report of a tap's lost records in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Told {
+pub enum LossReport {
     /// Nothing.
     #[default]
     Silent,
@@ -77,13 +77,13 @@ pub struct Mirror {
     pub tunnel: Tunnel,
     /// The mirror's own clock, for the timestamps of ERSPAN type III.
     pub clock: Clock,
-    /// How long copies take from the mirror to the tap.
+    /// Delay of copies from the mirror to the tap.
     pub delay: Nanos,
     /// The sequence number of the first frame.
     pub first_sequence: u32,
 }
 
-/// What became of a frame that passed a tap.
+/// Result of offering a frame to a tap.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Offered {
     /// It was recorded.
@@ -98,7 +98,7 @@ pub enum Offered {
     Lost,
 }
 
-/// What a tap has seen.
+/// Counts of a tap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
     /// Frames that passed.
@@ -148,7 +148,7 @@ impl Tap {
             clock: Clock::default(),
             digits: 9,
             loss: Loss::None,
-            told: Told::Silent,
+            loss_report: LossReport::Silent,
             mirror: None,
             doubling: None,
             queues: None,
@@ -162,8 +162,8 @@ impl Tap {
 }
 
 impl<W: Write> Recording<W> {
-    /// Begins a file with `taps`, which are numbered from 0 on. `file` stands for it in errors, `seed` decides with the
-    /// name of each tap what it loses.
+    /// Starts a file with `taps`, which are numbered from 0 on. Errors call it `file`. `seed`, with the
+    /// name of each tap, decides which records are lost.
     ///
     /// # Errors
     /// When `output` cannot be written to.
@@ -227,7 +227,7 @@ impl<W: Write> Recording<W> {
         }
     }
 
-    /// Records a frame, unless it is lost. A copy of what was recorded is not.
+    /// Records a frame, unless it is lost. The mirror does not copy recorded copies.
     fn record(
         &mut self,
         tap: usize,
@@ -277,7 +277,7 @@ impl<W: Write> Recording<W> {
         let tick_ns = state.tap.tick_ns();
         let ticks = state.tap.clock.stamp(arrives).0 / tick_ns;
         let stamp = Nanos(ticks.saturating_mul(tick_ns));
-        let tells = state.tap.told == Told::Packets && state.lost_since > 0;
+        let tells = state.tap.loss_report == LossReport::Packets && state.lost_since > 0;
         let packet = Packet {
             interface: state.interface,
             ticks,
@@ -300,7 +300,7 @@ impl<W: Write> Recording<W> {
         })
     }
 
-    /// What the taps have seen until now.
+    /// Counts of the taps until now.
     pub fn seen(&self) -> impl Iterator<Item = Seen> {
         self.taps.iter().map(|state| state.seen)
     }
@@ -354,10 +354,10 @@ fn begin<W: Write>(output: W, taps: &[Tap], seed: u64) -> io::Result<(PcapngWrit
 fn end<W: Write>(writer: &mut PcapngWriter<W>, taps: &mut [State]) -> io::Result<()> {
     for state in taps {
         state.batches.read(writer, state.interface)?;
-        let lost = match state.tap.told {
-            Told::Silent => continue,
-            Told::Packets | Told::Statistics => state.seen.lost,
-            Told::ClaimsNone => 0,
+        let lost = match state.tap.loss_report {
+            LossReport::Silent => continue,
+            LossReport::Packets | LossReport::Statistics => state.seen.lost,
+            LossReport::ClaimsNone => 0,
         };
         let ticks = state.seen.last_stamp.0 / state.tap.tick_ns();
         writer.statistics(state.interface, ticks, Some(lost), None)?;

@@ -1,4 +1,4 @@
-//! What a scenario must hold to beyond its types. Names of hosts and links are looked up when it is built.
+//! Rules for a scenario beyond its types. Names of hosts and links are looked up when it is built.
 
 use super::{Operation, Scenario, ServiceName, SwitchPause, Topology};
 use crate::Error;
@@ -9,7 +9,7 @@ const MAX_HOSTS: u32 = 4_096;
 const MAX_SWITCHES: u32 = 256;
 /// Queue pairs of one flow table from one host to another.
 const MAX_QPS: u32 = 16_384;
-/// What happens again and again takes some time.
+/// Shortest period of anything that repeats.
 const MIN_PERIOD: Time = Time::from_nanos(1);
 const SHORTEST: Time = Time::from_nanos(1_000);
 /// Paths between two hosts: a large fabric has 256 spines.

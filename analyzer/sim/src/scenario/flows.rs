@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::units::{Rate, Size, Time};
 
-/// What a message is.
+/// Operation of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -30,7 +30,7 @@ pub enum ServiceName {
     Ud,
 }
 
-/// Who of `from` sends to whom of `to`.
+/// Pairs of senders of `from` and receivers of `to`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
@@ -74,7 +74,7 @@ pub enum QpnChoice {
     Random,
     /// Counted up at each host from 0x11.
     Sequential,
-    /// The same number at both ends.
+    /// One number at both ends.
     Same,
 }
 
@@ -84,7 +84,7 @@ pub enum QpnChoice {
 pub enum SourcePort {
     /// A choice by name: `kernel`, `random`.
     Named(SourcePortName),
-    /// This one, both ways.
+    /// This port, in both directions.
     Fixed(u16),
 }
 
@@ -94,11 +94,12 @@ impl Default for SourcePort {
     }
 }
 
-/// A way to choose UDP source ports.
+/// Choice of UDP source ports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourcePortName {
-    /// As `rdma_get_udp_sport` makes it of the QPNs when the flow label is 0: the same both ways.
+    /// As `rdma_get_udp_sport` computes it from the QPNs when the flow label is 0: equal in both
+    /// directions.
     Kernel,
     /// Random, from 0xc000, each direction its own.
     Random,
@@ -115,7 +116,7 @@ pub struct FlowTable {
     /// Hosts.
     #[serde(default)]
     pub to: String,
-    /// Who of them to whom.
+    /// Pairs of senders and receivers.
     #[serde(default)]
     pub pattern: Pattern,
     /// Queue pairs for each pair of hosts.
@@ -124,7 +125,7 @@ pub struct FlowTable {
     /// Transport service.
     #[serde(default)]
     pub service: ServiceName,
-    /// What a message is.
+    /// Operation of a message.
     #[serde(default)]
     pub op: Operation,
     /// Length of a message.
@@ -144,17 +145,17 @@ pub struct FlowTable {
     /// Messages posted at each interval.
     #[serde(default = "one")]
     pub burst: u32,
-    /// The application produces data at this rate: a message follows when the time of the one before has gone by, and
-    /// fewer than `outstanding` are under way. The NIC sends each as fast as it may.
+    /// The application produces data at this rate: a message follows when the time of the one before is
+    /// over, and fewer than `outstanding` are open. The NIC sends each as fast as it may.
     pub pace: Option<Rate>,
     /// The NIC spreads the packets of each queue pair so that they do not exceed this rate on the line (packet pacing,
     /// `rate_limit` of `ibv_modify_qp_rate_limit`). DCQCN's limit holds too: the lower one counts.
     pub rate_limit: Option<Rate>,
     /// The application posts for this time, then pauses for `off`, in turn from its begin.
     pub on: Option<Time>,
-    /// How long it pauses.
+    /// Length of its pauses.
     pub off: Option<Time>,
-    /// How many messages in all; no end when not given.
+    /// Number of messages; without it there is no end.
     pub count: Option<u64>,
     /// First message.
     #[serde(default)]
@@ -169,7 +170,7 @@ pub struct FlowTable {
     pub direction: Direction,
     /// DSCP instead of the NIC's.
     pub dscp: Option<u8>,
-    /// DSCP of what comes back (`both`, READ responses, ACKs), when it differs.
+    /// DSCP of the other direction (`both`, READ responses, ACKs), when it differs.
     pub reverse_dscp: Option<u8>,
     /// ECT(0) or not, instead of DCQCN's setting.
     pub ecn: Option<bool>,
@@ -205,8 +206,8 @@ fn message() -> Size {
     Size(65_536)
 }
 
-/// A job of synchronous training: in each step every rank computes, then takes part in a ring all-reduce of 2 (n - 1)
-/// phases, in each of which it sends `bytes` / n to the next rank.
+/// A job of synchronous training. In each step every rank computes, then takes part in a ring
+/// all-reduce. The ring has 2 (n - 1) phases, in each of which a rank sends `bytes` / n to the next one.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
@@ -218,14 +219,14 @@ pub struct Training {
     pub steps: Option<u32>,
     /// Time that a rank computes in each step.
     pub compute: Time,
-    /// What is reduced in each step.
+    /// Bytes reduced in each step.
     pub bytes: Size,
     /// Each rank computes up to this share longer or shorter, at random.
     #[serde(default)]
     pub spread: f64,
     /// A rank, counted from 0, that computes longer.
     pub slow_rank: Option<u32>,
-    /// So many times as long.
+    /// Factor of the slow rank's time.
     #[serde(default = "slow_factor")]
     pub slow_factor: f64,
     /// Queue pairs from each rank to the next.

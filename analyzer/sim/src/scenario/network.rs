@@ -1,11 +1,11 @@
-//! The tables of hosts, links and switches, and of what goes wrong in them.
+//! The tables of hosts, links and switches, and of their impairments.
 
 use serde::Deserialize;
 
 use super::{IpId, Spray};
 use crate::units::{Rate, Size, Time, TimeRange};
 
-/// How hosts are connected.
+/// Topology of the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
@@ -22,9 +22,9 @@ pub enum Topology {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: u32,
-    /// How they are connected.
+    /// Topology of the network.
     #[serde(default)]
     pub topology: Topology,
     /// Rate of the hosts' links.
@@ -63,7 +63,7 @@ fn two() -> u32 {
     2
 }
 
-/// What a switch does when a queue or its buffer grows.
+/// Kind of a switch's pause when a queue or its buffer grows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 pub enum SwitchPause {
     /// Nothing: packets are dropped.
@@ -84,8 +84,8 @@ pub enum SwitchPause {
 pub struct Switch {
     /// Shared buffer of one switch, without headroom.
     pub buffer: Size,
-    /// Most that one egress queue may hold of a priority that is not lossless; tail drop beyond. When not given: the
-    /// share `alpha` of what is free.
+    /// Limit of one egress queue for a priority that is not lossless; tail drop beyond. Without it:
+    /// `alpha` times the free buffer.
     pub queue_limit: Option<Size>,
     /// Dynamic threshold: a queue may hold this many times the free buffer (Choudhury and Hahne, 1998).
     pub alpha: f64,
@@ -107,9 +107,10 @@ pub struct Switch {
     pub xoff: Size,
     /// It ends when it holds this much.
     pub xon: Size,
-    /// What one ingress port may hold of a priority beyond `xoff`: for what is on its way when the pause begins.
+    /// Limit of one ingress port for a priority beyond `xoff`: room for packets on their way when the
+    /// pause starts.
     pub headroom: Size,
-    /// How long a pause frame asks for, in quanta of 512 bit times.
+    /// Length of the pause that a frame requests, in quanta of 512 bit times.
     pub quanta: u16,
 }
 
@@ -139,7 +140,7 @@ impl Default for Switch {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostTable {
-    /// Which: `h3`, or `h2..h5`.
+    /// Hosts: `h3`, or `h2..h5`.
     pub name: String,
     /// Rate of its link.
     pub rate: Option<Rate>,
@@ -151,7 +152,7 @@ pub struct HostTable {
     /// It ends when it holds this much (`drain`).
     #[serde(default = "drain_xon")]
     pub xon: Size,
-    /// IP identification of what it sends, instead of the NIC's setting.
+    /// IP identification of the packets that it sends, instead of the NIC's setting.
     pub ip_id: Option<IpId>,
 }
 
@@ -163,7 +164,7 @@ fn drain_xon() -> Size {
     Size(128_000)
 }
 
-/// What an impairment is for.
+/// Kind of packets that an impairment affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Only {
@@ -188,7 +189,7 @@ pub enum Only {
     ReadResponse,
     /// The last `tail` packets of each READ response message.
     ReadTail,
-    /// Requests and READ responses that are sent again.
+    /// Retransmitted requests and READ responses.
     Resend,
 }
 
@@ -209,27 +210,27 @@ pub struct Impairment {
     /// Probability that a packet takes `reorder_delay` longer, so that others overtake it.
     #[serde(default)]
     pub reorder: f64,
-    /// How much longer.
+    /// Extra delay of a reordered packet.
     #[serde(default = "delay")]
     pub reorder_delay: Time,
-    /// Probability that a packet is lost that is sent again; `loss` holds for it when not given.
+    /// Probability that a retransmission is lost; `loss` without it.
     pub lose_resends: Option<f64>,
     /// Each PSN of a request or READ response is chosen with the probability `loss`. The first `times` transmissions of
     /// a chosen PSN are lost, and `loss` does nothing else to requests and READ responses.
     pub times: Option<u32>,
-    /// How many packets at the end of a READ response message `only = "read-tail"` is for.
+    /// Number of packets at the end of a READ response message that `only = "read-tail"` affects.
     #[serde(default = "one")]
     pub tail: u32,
     /// Probability that the network delivers a packet a second time: the same bytes, with the same IP identification.
     #[serde(default)]
     pub duplicate: f64,
-    /// How long after the packet its duplicate arrives: a time, or a range such as `"0us..10ms"` (uniform).
+    /// Delay of the duplicate after the packet: a time, or a range such as `"0us..10ms"` (uniform).
     #[serde(default)]
     pub duplicate_after: TimeRange,
     /// The packets lost, counted from 0 among those that this impairment is for.
     #[serde(default)]
     pub drop: Vec<u64>,
-    /// Which packets.
+    /// Kind of packets that are affected.
     #[serde(default)]
     pub only: Only,
     /// Begin.
@@ -268,7 +269,7 @@ pub struct PauseTable {
     pub begin: Time,
     /// No pause begins after this; the end of the simulation when not given.
     pub end: Option<Time>,
-    /// How long each pause is.
+    /// Length of each pause.
     pub on: Time,
     /// The time between two pauses; with none there is one only.
     pub off: Option<Time>,

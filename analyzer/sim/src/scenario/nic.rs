@@ -1,4 +1,4 @@
-//! The tables of what NICs do: reliability and congestion control.
+//! The tables of NICs: reliability and congestion control.
 
 use roce_model::Nanos;
 use serde::Deserialize;
@@ -6,19 +6,20 @@ use serde::Deserialize;
 use crate::dcqcn::{CnpScope, Parameters};
 use crate::units::{Rate, Size, Time};
 
-/// How a sender makes up for lost packets.
+/// Recovery of lost packets by a sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
-    /// Everything from the lost packet on is sent again; the receiver drops what comes out of order.
+    /// Everything from the lost packet on is retransmitted; the receiver drops packets out of order.
     #[default]
     GoBackN,
-    /// Only what is lost is sent again; the receiver keeps what comes out of order.
+    /// Only lost packets are retransmitted; the receiver keeps packets out of order.
     Selective,
 }
 
-/// The IPv4 identification of the packets that a host sends. A packet that is sent again takes the next one; what the
-/// network duplicates keeps its own (RFC 6864 leaves the field free for packets that must not be fragmented).
+/// The IPv4 identification of the packets that a host sends. A retransmission takes the next number; a
+/// duplicate of the network keeps its own. (RFC 6864 leaves the field free for packets that must not be
+/// fragmented.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IpId {
@@ -34,7 +35,7 @@ pub enum IpId {
     Random,
 }
 
-/// Which duplicates of SEND and WRITE packets the responder acknowledges again.
+/// Duplicates of SEND and WRITE packets that the responder acknowledges again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DuplicateAck {
@@ -53,17 +54,19 @@ pub struct Nic {
     pub mtu: u32,
     /// DSCP of data and ACKs.
     pub dscp: u8,
-    /// How lost packets are made up for.
+    /// Recovery of lost packets.
     pub recovery: Recovery,
-    /// Time without progress after which a sender sends again; doubled with each try in a row.
+    /// Time without progress after which a sender retransmits; doubled with each try in a row.
     pub timeout: Time,
     /// Tries without progress until the queue pair fails.
     pub retries: u32,
     /// Code of the RNR timer, 0 to 31 (IBTA 9.7.5.2.8).
     pub rnr_timer: u8,
-    /// A request requests an ACK every so many packets, and with the last of a message. 0: the last only.
+    /// Requests between two that request an ACK; the last packet of a message always requests one. 0:
+    /// the last only.
     pub ack_every: u32,
-    /// The receiver sends one ACK for so many packets that ask for one; what is held back leaves after `ack_delay`.
+    /// Number of ack-requested packets that the receiver answers with one ACK; delayed ACKs leave after
+    /// `ack_delay`.
     pub ack_coalesce: u32,
     /// Longest time that an ACK is held back.
     pub ack_delay: Time,
@@ -75,18 +78,19 @@ pub struct Nic {
     pub cnp_after_nak: bool,
     /// The IP TTL that packets leave with.
     pub ttl: u8,
-    /// Packets may arrive in any order, and only what is lost is sent again (ConnectX with adaptive routing; AWS SRD, Shalev
-    /// et al., IEEE Micro 2020). A gap alone brings no NAK. `recovery` is of no meaning then.
+    /// Packets may arrive in any order, and only lost ones are retransmitted (ConnectX with adaptive
+    /// routing; AWS SRD, Shalev et al., IEEE Micro 2020). A gap alone causes no NAK. `recovery` has no
+    /// effect then.
     pub out_of_order: bool,
-    /// `out_of_order`: a PSN that is missing for this time counts as lost: the responder names it in a NAK, the requester
-    /// asks again for a READ response. When not given, time alone brings no NAK.
+    /// `out_of_order`: a PSN that is missing for this time counts as lost. The responder NAKs it; the
+    /// requester requests a READ response again. Without it, time alone causes no NAK.
     pub ooo_nak_after: Option<Time>,
-    /// `out_of_order`: the same for a PSN that a PSN has come after which is this much higher (as the reordering threshold
-    /// of RFC 9002, section 6.1.1). When not given, a count alone brings no NAK.
+    /// `out_of_order`: a PSN counts as lost once a PSN has come that is this much higher (as the
+    /// reordering threshold of RFC 9002, section 6.1.1). Without it, a count alone causes no NAK.
     pub ooo_nak_packets: Option<u32>,
     /// IPv4 identification.
     pub ip_id: IpId,
-    /// Which duplicates are acknowledged again.
+    /// Duplicates that are acknowledged again.
     pub duplicate_ack: DuplicateAck,
 }
 
@@ -142,7 +146,7 @@ pub struct CongestionControl {
     pub ecn: bool,
     /// Least time between two CNPs. When not given: 50 us for `paper` and `ns3`, 4 us for `nvidia`.
     pub cnp_interval: Option<Time>,
-    /// What that time is kept for.
+    /// Scope of that time.
     pub cnp_scope: CnpScope,
     /// DSCP of CNPs.
     pub cnp_dscp: u8,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::units::Time;
 
-/// How packets are spread over paths.
+/// Distribution of packets over paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SprayMode {
@@ -18,7 +18,7 @@ pub enum SprayMode {
     TwoPaths,
 }
 
-/// Which of the paths that are open to it a packet takes.
+/// Choice of a packet's path among those open to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SprayChoice {
@@ -31,19 +31,21 @@ pub enum SprayChoice {
 
 /// Several paths from each host to each other host. Every RoCE packet takes one: data, ACKs, READ responses, CNPs.
 ///
-/// A path adds a delay of its own between 0 and `skew`; the first path adds nothing, the last one `skew`, the others are
-/// drawn once for a run. Packets of one path keep their order. The paths lie behind the port of the first switch, so
-/// that taps at the sender and at that port see the order of sending, and taps at the receiver and at the port towards it
-/// the order of arrival. Between two hosts with one cable (`direct`) they lie in the cable; what comes out of them
-/// arrives at the rate of the link. With `leaf-spine` a path also decides the spine; hosts of one leaf have one path.
+/// A path adds a delay of its own between 0 and `skew`. The first path adds nothing, the last one
+/// `skew`; the others are drawn once for a run. Packets of one path keep their order.
+///
+/// The paths lie behind the port of the first switch. So taps at the sender and at that port see the
+/// order of sending, and taps at the receiver and at the port towards it the order of arrival. Between
+/// two hosts with one cable (`direct`) they lie in the cable, and packets leave them at the rate of the
+/// link. With `leaf-spine` a path also decides the spine; hosts of one leaf have one path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spray {
-    /// How many paths, 2 to 256.
+    /// Number of paths, 2 to 256.
     pub paths: u32,
-    /// What the longest path takes longer than the shortest one, one way; 0 to 500 us.
+    /// Difference of the longest and the shortest path, in one direction; 0 to 500 us.
     pub skew: Time,
-    /// How packets are spread.
+    /// Distribution of packets.
     #[serde(default)]
     pub mode: SprayMode,
     /// Silence after which a flow may change its path (`flowlet`).
@@ -52,7 +54,7 @@ pub struct Spray {
     /// Queueing in the paths: each packet takes up to this much longer, at random (uniform).
     #[serde(default)]
     pub jitter: Time,
-    /// Which path.
+    /// Choice of the path.
     #[serde(default)]
     pub choose: SprayChoice,
 }

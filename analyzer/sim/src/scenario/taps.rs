@@ -3,10 +3,10 @@
 use roce_model::Nanos;
 use serde::Deserialize;
 
-use crate::record::tap::{Doubling, Loss, Queues, Told};
+use crate::record::tap::{Doubling, Loss, LossReport, Queues};
 use crate::units::{Rate, Size, Time, TimeRange};
 
-/// What a mirror puts around frames.
+/// Tunnel that a mirror puts around frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MirrorName {
@@ -18,20 +18,20 @@ pub enum MirrorName {
     Vxlan,
 }
 
-/// Which way frames go that a tap sees, as seen from the node that it is at.
+/// Directions of the frames that a tap sees, from its node's point of view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TapDirection {
     /// Both.
     #[default]
     Both,
-    /// What the node receives.
+    /// Frames that the node receives.
     Rx,
-    /// What the node sends.
+    /// Frames that the node sends.
     Tx,
 }
 
-/// Which records a tap loses: see [`Loss`].
+/// Kind of a tap's losses of records: see [`Loss`].
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum TapLoss {
@@ -51,7 +51,7 @@ pub enum TapLoss {
 pub struct TapBursts {
     /// The length of a round.
     pub every: u64,
-    /// How many are lost.
+    /// Number of lost records.
     pub lose: u64,
 }
 
@@ -61,7 +61,7 @@ pub struct TapBursts {
 pub struct TapRing {
     /// Its size.
     pub buffer: Size,
-    /// How fast it is emptied.
+    /// Rate at which it is emptied.
     pub rate: Rate,
 }
 
@@ -92,10 +92,10 @@ impl TapLoss {
     }
 }
 
-/// What a capture file says of lost records: see [`Told`].
+/// Report of lost records in a capture file: see [`LossReport`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ToldName {
+pub enum LossReportName {
     /// Nothing.
     #[default]
     Silent,
@@ -107,13 +107,13 @@ pub enum ToldName {
     ClaimsNone,
 }
 
-impl ToldName {
-    pub(crate) fn told(self) -> Told {
+impl LossReportName {
+    pub(crate) fn report(self) -> LossReport {
         match self {
-            Self::Silent => Told::Silent,
-            Self::Packets => Told::Packets,
-            Self::Statistics => Told::Statistics,
-            Self::ClaimsNone => Told::ClaimsNone,
+            Self::Silent => LossReport::Silent,
+            Self::Packets => LossReport::Packets,
+            Self::Statistics => LossReport::Statistics,
+            Self::ClaimsNone => LossReport::ClaimsNone,
         }
     }
 }
@@ -122,27 +122,27 @@ impl ToldName {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TapTable {
-    /// Where: `h3` (a host's NIC), or `leaf1:h3` (a switch's port towards h3).
+    /// Place: `h3` (a host's NIC), or `leaf1:h3` (a switch's port towards h3).
     pub at: String,
     /// A name; where it is when not given.
     pub name: Option<String>,
     /// Taps with the same file are interfaces of one capture. When not given, a tap has a file of its own.
     pub file: Option<String>,
-    /// Which way.
+    /// Directions that it sees.
     #[serde(default)]
     pub direction: TapDirection,
     /// Bytes kept of each frame; 0: all.
     #[serde(default = "snaplen")]
     pub snaplen: u32,
-    /// What frames are wrapped in; a switch's mirror.
+    /// Tunnel around frames; a switch's mirror.
     pub mirror: Option<MirrorName>,
     /// Session or network identifier of the mirror.
     #[serde(default = "one")]
     pub session: u32,
-    /// How far its clock is ahead of the right time, in nanoseconds; negative when behind.
+    /// Offset of its clock, in nanoseconds; negative when behind.
     #[serde(default)]
     pub clock_offset_ns: i64,
-    /// How much faster its clock runs, in parts of 10^9.
+    /// Rate error of its clock, in parts of 10^9; positive when fast.
     #[serde(default)]
     pub clock_drift_ppb: i64,
     /// Stamps are multiples of this.
@@ -150,15 +150,15 @@ pub struct TapTable {
     pub quantum: Time,
     /// Frames are stamped once in each such time, as libpcap's RDMA sniffer does; each when it passes when not given.
     pub poll: Option<Time>,
-    /// Which records are lost; none when not given.
+    /// Lost records; none without it.
     pub loss: Option<TapLoss>,
-    /// What the file says of that.
+    /// Report of these losses in the file.
     #[serde(default)]
-    pub told: ToldName,
+    pub told: LossReportName,
     /// PFC and pause frames are seen. Most capture points do not see them.
     #[serde(default)]
     pub pause_frames: bool,
-    /// Nothing is recorded before this: the capture begins while traffic is under way.
+    /// Start of recording: later than 0, the capture starts in the middle of traffic.
     #[serde(default)]
     pub from: Time,
     /// Nothing is recorded from this on; the end of the simulation when not given.
@@ -166,8 +166,8 @@ pub struct TapTable {
     /// Receive queues of the capturing adapter: records are written queue by queue.
     #[serde(default = "one")]
     pub queues: u32,
-    /// The time between two rounds of reading these queues, drawn for each round: records stand up to so far from the order
-    /// of their stamps.
+    /// Time between two rounds of reading these queues, drawn for each round: it is also the longest
+    /// distance of records from the order of their stamps.
     #[serde(default)]
     pub disorder: TimeRange,
     /// A mirror shows frames twice; the time from a frame to its copy.

@@ -1,4 +1,4 @@
-//! Makes the truth of a run out of its log and of what the taps saw.
+//! Derives the truth of a run from its log and from the records of the taps.
 //!
 //! Here: names for numbers, connections, flows and single packets. Holes, episodes and findings have files of their own.
 
@@ -16,7 +16,7 @@ use crate::engine::run::Simulation;
 use crate::network::topology::{Node, number};
 use crate::record::frame::udp_source_port;
 use crate::record::observer;
-use crate::scenario::{MirrorName, TapTable, ToldName};
+use crate::scenario::{LossReportName, MirrorName, TapTable};
 use crate::truth::{Connection, ConnectionAtTap, End, Queue, RankStep, Step, Tap, Truth};
 use crate::units::Time;
 use crate::workload::endpoint::service;
@@ -54,7 +54,7 @@ pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
     truth
 }
 
-/// Names of what the log numbers.
+/// Names for the numbers in the log.
 pub(crate) struct Names {
     flows: Vec<String>,
     taps: Vec<String>,
@@ -131,7 +131,7 @@ fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap
 /// True if a tap's records tell where others are missing: their own counts do, and the sequence numbers of ERSPAN.
 fn tells_losses(table: &TapTable) -> bool {
     let numbered = matches!(table.mirror, Some(MirrorName::Erspan2 | MirrorName::Erspan3));
-    numbered || table.told == ToldName::Packets
+    numbered || table.told == LossReportName::Packets
 }
 
 /// True if a tap cuts the RETH of WRITE and READ requests: it ends after 36 bytes of UDP, BTH and RETH behind the headers of
@@ -180,7 +180,7 @@ fn answers_wanted(simulation: &Simulation<'_>, flow: u32) -> u64 {
     }
 }
 
-/// What a tap shows of the connection whose first end is `a`.
+/// Records of the connection whose first end is `a` at a tap.
 fn connection_at_tap(
     simulation: &Simulation<'_>,
     names: &Names,
@@ -216,8 +216,8 @@ fn is_paired(simulation: &Simulation<'_>, tap: usize, flow: u32, time: Time) -> 
     answers.filter(|answer| **answer <= time).count() as u64 >= answers_wanted(simulation, flow)
 }
 
-/// When a flow starts again at a tap whose records tell where others are missing: there is a jump, and records are missing
-/// before it.
+/// Times at which a flow starts again at a tap whose records show where others are missing: there is a
+/// jump, and records are missing before it.
 fn restarts(simulation: &Simulation<'_>, tap: usize, flow: u32) -> impl Iterator<Item = Time> {
     let tells = simulation.scenario.tap.get(tap).is_some_and(tells_losses);
     let observed = &simulation.observer.taps[tap];

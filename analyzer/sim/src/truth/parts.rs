@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ByCause;
 
-/// What a packet is.
+/// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PacketKind {
@@ -42,7 +42,7 @@ pub enum LossReason {
     Icrc,
 }
 
-/// What became of a missing PSN (analysis.md, "Requests, responses, holes").
+/// Fate of a missing PSN (docs/method.md).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoleClass {
@@ -52,13 +52,14 @@ pub enum HoleClass {
     NetworkLost,
     /// The tap lost it.
     CaptureLost,
-    /// It lies in a go-back-N run that began at an earlier PSN: it would have been sent again anyway.
+    /// It lies in a go-back-N run that began at an earlier PSN, so it would have been retransmitted in
+    /// any case.
     Ambiguous,
     /// Nothing more happened to it.
     Unresolved,
 }
 
-/// What made a sender send again.
+/// Cause of a sender's retransmission.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerKind {
@@ -72,7 +73,7 @@ pub enum TriggerKind {
     Timeout,
 }
 
-/// What a NAK says.
+/// Meaning of a NAK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NakKind {
@@ -92,7 +93,7 @@ pub enum EpisodeKind {
     Ecn,
     /// Two or more hosts send to one whose queue marks or drops.
     Incast,
-    /// Packets are lost and sent again.
+    /// Packets are lost and retransmitted.
     Loss,
     /// A receiver has no buffer posted.
     Rnr,
@@ -102,7 +103,7 @@ pub enum EpisodeKind {
     Stall,
 }
 
-/// What a tap recorded of a flow. CNPs are not counted.
+/// Records of a flow at a tap. CNPs are not counted.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TapFlow {
     /// The flow.
@@ -117,11 +118,12 @@ pub struct TapFlow {
     pub ce: u64,
     /// Data packets Not-ECT.
     pub not_ect: u64,
-    /// Requests sent again.
+    /// Retransmitted requests.
     pub resent_packets: u64,
     /// Application data in them.
     pub resent_bytes: u64,
-    /// Of these, behind the highest request PSN recorded before: the others cannot be distinguished from first transmissions.
+    /// Of these, behind the highest request PSN recorded before: the others look like first
+    /// transmissions.
     pub resent_behind_packets: u64,
     /// Application data in them.
     pub resent_behind_bytes: u64,
@@ -129,7 +131,7 @@ pub struct TapFlow {
     pub naks: u64,
     /// RNR NAKs that the flow carries.
     pub rnr_naks: u64,
-    /// CNPs recorded that told this flow to slow down.
+    /// Recorded CNPs for this flow.
     pub cnps: u64,
     /// Numbers of the first and the last record in the file.
     pub first_record: u64,
@@ -147,7 +149,7 @@ pub struct TapFlow {
     pub ambiguous: u64,
     /// Nothing more happened.
     pub unresolved: u64,
-    /// Recorded here and asked for again.
+    /// Recorded here and NAKed afterwards.
     pub lost_downstream: u64,
     /// READ responses missing inside a response message.
     pub response_missing: u64,
@@ -162,38 +164,39 @@ pub struct TapFlow {
     /// Duplicates of the network: the items of the tap's `duplicates`.
     #[serde(default)]
     pub duplicates: u64,
-    /// Requests and READ responses sent again that were recorded, by cause.
+    /// Recorded retransmissions of requests and READ responses, by cause.
     #[serde(default)]
     pub resent_by: ByCause,
-    /// Times of at least 0.5 ms between two recorded requests, the first of which did not end its message: begin and end.
+    /// Times of at least 0.5 ms between two recorded requests, the first of which did not end its
+    /// message: start and end.
     pub silences: Vec<[u64; 2]>,
 }
 
 /// A packet that passed a tap and was not recorded.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CaptureLoss {
-    /// When.
+    /// Time of the event.
     pub time: u64,
     /// The flow.
     pub flow_id: String,
     /// The PSN.
     pub psn: u32,
-    /// What it was.
+    /// Kind of the packet.
     pub kind: PacketKind,
-    /// How often it was sent before.
+    /// Number of transmissions before this one.
     pub attempt: u16,
 }
 
 /// A packet that a queue marked.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CeMark {
-    /// When it entered the queue.
+    /// Time at which it entered the queue.
     pub time: u64,
     /// The flow.
     pub flow_id: String,
     /// The PSN.
     pub psn: u32,
-    /// What it was.
+    /// Kind of the packet.
     pub kind: PacketKind,
     /// The queue: the port that it leaves by.
     pub place: String,
@@ -204,9 +207,9 @@ pub struct CeMark {
 /// A congestion notification.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cnp {
-    /// When it was made.
+    /// Time of sending.
     pub sent: u64,
-    /// When it arrived.
+    /// Time of arrival.
     pub received: Option<u64>,
     /// The host that sent it.
     pub from: String,
@@ -227,7 +230,7 @@ pub struct Cnp {
     /// See `rate_before_bps`.
     #[serde(default)]
     pub rate_after_bps: u64,
-    /// When it arrived, the limit was binding: the sender's last packet had waited for it.
+    /// The limit was in effect at its arrival: the sender's last packet had waited for it.
     #[serde(default)]
     pub binding: bool,
     /// Taps that recorded it.
@@ -237,11 +240,11 @@ pub struct Cnp {
 /// A NAK or RNR NAK.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Nak {
-    /// When it was made.
+    /// Time of sending.
     pub sent: u64,
-    /// When it arrived.
+    /// Time of arrival.
     pub received: Option<u64>,
-    /// What it says.
+    /// Meaning of the NAK.
     pub kind: NakKind,
     /// The flow whose request it refuses.
     pub flow_id: String,
@@ -251,18 +254,18 @@ pub struct Nak {
     pub recorded_by: Vec<String>,
 }
 
-/// Requests sent again in a row.
+/// Requests retransmitted in a row.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ResendRun {
     /// The flow.
     pub flow_id: String,
-    /// When the first packet was sent again.
+    /// Time of the first retransmission.
     pub time: u64,
-    /// When the last one was.
+    /// Time of the last retransmission.
     pub end: u64,
     /// The first PSN.
     pub first_psn: u32,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub packets: u64,
     /// Application data in them.
     pub bytes: u64,
@@ -272,20 +275,20 @@ pub struct ResendRun {
     pub needed: bool,
     /// Why.
     pub trigger: TriggerKind,
-    /// How long the flow had sent no request before.
+    /// Time without a request of the flow before the run.
     pub silence_ns: u64,
-    /// What each tap recorded of it; taps that recorded nothing are left out.
+    /// Records of the run at each tap; taps without any are left out.
     pub taps: Vec<RunAtTap>,
 }
 
-/// What a tap recorded of a resend run.
+/// Records of a run of retransmissions at a tap.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunAtTap {
     /// The tap.
     pub tap: String,
-    /// When the first packet was recorded.
+    /// Time of the first recorded packet.
     pub time: u64,
-    /// When the last one was.
+    /// Time of the last recorded packet.
     pub end: u64,
     /// PSN of the first.
     pub first_psn: u32,
@@ -303,9 +306,9 @@ pub struct Pause {
     pub place: String,
     /// The priority; all of them (802.3x) when there is none.
     pub priority: Option<u8>,
-    /// When the pause frame arrived.
+    /// Arrival of the pause frame.
     pub begin: u64,
-    /// When it ended or ran out; the end of the simulation if it did not.
+    /// Time at which it ended or ran out; the end of the simulation if it did not.
     pub end: u64,
     /// Taps at this link that record pause frames.
     pub recorded_by: Vec<String>,
@@ -316,7 +319,7 @@ pub struct Pause {
 pub struct Finding {
     /// Its id in analysis.md's table.
     pub id: String,
-    /// What it rests on.
+    /// Reason of the finding.
     pub why: String,
     /// The flows that it is about, if it is about some.
     pub flows: Vec<String>,
@@ -331,9 +334,9 @@ pub struct Step {
     pub job: String,
     /// Its number, from 0.
     pub step: u32,
-    /// When the first rank began its all-reduce.
+    /// Time at which the first rank started its all-reduce.
     pub begin: u64,
-    /// When the last rank ended it.
+    /// Time at which the last rank ended it.
     pub end: u64,
     /// By rank.
     pub ranks: Vec<RankStep>,
@@ -346,10 +349,10 @@ pub struct RankStep {
     pub rank: u32,
     /// Its host.
     pub host: String,
-    /// When it began to compute.
+    /// Start of its computing.
     pub compute: u64,
-    /// When its all-reduce began.
+    /// Start of its all-reduce.
     pub begin: u64,
-    /// When its all-reduce ended.
+    /// End of its all-reduce.
     pub end: u64,
 }

@@ -1,4 +1,5 @@
-//! The truth of single transmissions: what was duplicated, late, sent again or lost, and what limited a flow.
+//! The truth of single transmissions: duplicated, late, retransmitted and lost ones, and the limits of a
+//! flow.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +8,13 @@ use super::{PacketKind, TriggerKind};
 /// A packet that the network delivered a second time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Duplicate {
-    /// When the second one arrived at the end of the link that made it.
+    /// Arrival of the second one at the end of the link that made it.
     pub time: u64,
     /// The flow.
     pub flow_id: String,
     /// The PSN.
     pub psn: u32,
-    /// What it is.
+    /// Kind of the packet.
     pub kind: PacketKind,
     /// The link: `leaf1->h3`.
     pub place: String,
@@ -29,13 +30,13 @@ pub struct DuplicateAtTap {
     pub flow_id: String,
     /// The PSN.
     pub psn: u32,
-    /// What it is.
+    /// Kind of the packet.
     pub kind: PacketKind,
-    /// When it was recorded.
+    /// Time of its record.
     pub time: u64,
 }
 
-/// A packet that a tap recorded after packets of its flow that had been sent later. Packets that are sent again and
+/// A packet that a tap recorded after packets of its flow that had been sent later. Retransmissions and
 /// duplicates are not late.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Late {
@@ -45,30 +46,31 @@ pub struct Late {
     pub psn: u32,
     /// A request, a READ response, an ACK or a NAK; each kind is compared with its own alone.
     pub kind: PacketKind,
-    /// When it was recorded.
+    /// Time of its record.
     pub time: u64,
-    /// How far the highest PSN recorded before lies beyond it; of an ACK or NAK, how far the PSNs that they cover do.
+    /// PSNs between it and the highest one recorded before; for an ACK or NAK, between the PSNs that
+    /// they cover.
     pub depth: u64,
-    /// How long before the first packet beyond it had been recorded, in nanoseconds; of an ACK or NAK, the one that covers
-    /// most.
+    /// Time since the first packet beyond it was recorded, in nanoseconds; for an ACK or NAK, since the
+    /// one that covers most.
     pub behind_ns: u64,
 }
 
-/// A request or READ response that was sent again.
+/// A retransmitted request or READ response.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Retransmission {
-    /// When.
+    /// Time of the retransmission.
     pub time: u64,
     /// The flow.
     pub flow_id: String,
     /// The PSN.
     pub psn: u32,
-    /// What it is.
+    /// Kind of the packet.
     pub kind: PacketKind,
-    /// How often it was sent before; READ responses: 1.
+    /// Number of transmissions before this one; READ responses: 1.
     pub attempt: u16,
-    /// What made the sender fall back. Of a READ response: what its request was sent again for; none when the network
-    /// duplicated that.
+    /// Reason why the sender fell back. For a READ response: the reason of its request's retransmission;
+    /// none when the network duplicated the request.
     pub cause: Option<TriggerKind>,
     /// The place of its run in `resend_runs`. READ responses: that of their request.
     pub run: Option<u32>,
@@ -76,7 +78,7 @@ pub struct Retransmission {
     pub recorded_by: Vec<String>,
 }
 
-/// Where a packet was lost, as seen from a tap.
+/// Place of a loss, as seen from a tap.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossSide {
@@ -86,7 +88,7 @@ pub enum LossSide {
     Behind,
 }
 
-/// What the records of a tap say of a loss.
+/// Evidence of a loss in the records of a tap.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
@@ -96,21 +98,21 @@ pub enum Evidence {
     ImpliedNak,
     /// The packet was recorded again as the first of a run by timeout.
     Timeout,
-    /// Nothing of its own: it was sent again within a run that began at an earlier PSN, or not at all, or that was not
-    /// recorded.
+    /// No evidence of its own. It was retransmitted within a run that began at an earlier PSN, or not at
+    /// all, or no record shows it.
     None,
 }
 
-/// What a tap can know of a lost transmission. Taps that its flow does not pass are left out.
+/// Class that a tap can give a lost transmission. Taps that its flow does not pass are left out.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LossAtTap {
     /// The tap.
     pub tap: String,
     /// Before the tap or behind it.
     pub side: LossSide,
-    /// What was recorded about it.
+    /// Recorded evidence.
     pub evidence: Evidence,
-    /// It was sent again in a run that had begun at an earlier PSN, whatever had become of it.
+    /// It was retransmitted in a run that had begun at an earlier PSN, and would have been in any case.
     pub in_resend_window: bool,
     /// True if the tap's records alone prove the loss of this transmission. A NAK and an implied NAK do, if both directions
     /// can be paired, unless the packet had passed and the paths behind the tap may only have delayed it. A timeout does
@@ -118,7 +120,8 @@ pub struct LossAtTap {
     pub decidable: bool,
 }
 
-/// What a sender waited for, in nanoseconds of the run. The sum is the length of the run, for each connection of the flow.
+/// Time that a sender waited for each limit, in nanoseconds of the run. The sum is the length of the
+/// run, for each connection of the flow.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Limits {
     /// For its application: it had nothing to send.
@@ -139,7 +142,7 @@ pub struct Limits {
     pub port_ns_per_ms: Vec<u64>,
 }
 
-/// Packets sent again by what made the sender fall back.
+/// Retransmitted packets by the sender's reason to fall back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ByCause {
     /// A NAK for a sequence error.

@@ -1,10 +1,11 @@
-//! What limits a flow's rate, moment by moment: its application, its window, DCQCN, a configured limit, or its port.
+//! Limits of a flow's rate, moment by moment: its application, its window, DCQCN, a configured limit, or
+//! its port.
 
 use crate::engine::events::EndpointId;
 use crate::engine::run::Simulation;
 use crate::units::Time;
 
-/// What an end waits for.
+/// Limit that an end waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Waits {
     /// It has nothing to send.
@@ -23,18 +24,18 @@ pub(crate) enum Waits {
 }
 
 impl Waits {
-    /// How many there are.
+    /// Number of limits.
     pub(crate) const COUNT: usize = 6;
 }
 
-/// What an end waits for, and since when.
+/// Limit that an end waits for, and the time since when.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Account {
     waits: Waits,
     since: Time,
 }
 
-/// How long each was waited for.
+/// Total wait for each limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waited {
     /// In all, by the place of [`Waits`].
@@ -86,7 +87,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The same from now on.
+    /// Sets the limit that an end waits for from now on.
     pub(crate) fn waits(&mut self, end: EndpointId, waits: Waits) {
         self.waits_at(end, waits, self.now);
     }

@@ -36,7 +36,7 @@ pub(crate) struct Connection {
     pub sources: Vec<u32>,
     pub opens: Time,
     pub closes: Option<Time>,
-    /// REQs sent so far.
+    /// Number of REQs sent.
     pub requests: u32,
     /// The active side may send.
     pub established: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Builder<'s> {
     used: Vec<HashSet<u32>>,
 }
 
-/// How long queue pairs are gone before their numbers are used again.
+/// Time from the end of a queue pair to the reuse of its number.
 const REUSE_GAP: Time = Time::from_nanos(100_000);
 
 impl<'s> Builder<'s> {
@@ -304,7 +304,7 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// Who sends to whom.
+/// Pairs of sender and receiver.
 fn pairs(pattern: Pattern, from: &[u32], to: &[u32]) -> Vec<(u32, u32)> {
     match pattern {
         Pattern::Cross => from
@@ -365,7 +365,7 @@ impl<'s> Simulation<'s> {
         }
     }
 
-    /// A connection is destroyed, with all that it has under way, and its successor opened later.
+    /// Destroys a connection with everything it has on its way, and opens its successor later.
     pub(crate) fn replace(&mut self, connection: u32) {
         let place = connection as usize;
         for end in [place * 2, place * 2 + 1] {

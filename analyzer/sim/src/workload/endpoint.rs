@@ -282,7 +282,7 @@ impl Simulation<'_> {
         packet
     }
 
-    /// Sends an ACK or NAK: at once, or behind the READ responses that are under way.
+    /// Sends an ACK or NAK: at once, or behind unfinished READ responses.
     pub(crate) fn reply(&mut self, end: EndpointId, reply: Reply) {
         if !self.ends[end.index()].jobs.is_empty() {
             self.ends[end.index()].jobs.push_back(Job::Reply(reply));

@@ -1,4 +1,5 @@
-//! Which PSNs are missing at a receiver that takes packets in any order, and from when on they count as lost.
+//! Missing PSNs at a receiver that takes packets in any order, and the times from which they count as
+//! lost.
 //!
 //! A gap alone is no loss where packets take several paths. Loss is declared as RFC 9002 (QUIC), section 6.1, does: by time,
 //! or by how far later packets have come.
@@ -7,12 +8,12 @@ use std::collections::BTreeMap;
 
 use crate::units::Time;
 
-/// When a missing PSN counts as lost. With neither only a timeout of the sender helps.
+/// Limits at which a missing PSN counts as lost. With neither only a timeout of the sender helps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Patience {
     /// This time after a later one came.
     pub after: Option<Time>,
-    /// When one has come that is this much higher.
+    /// Distance: a PSN has come that is this much higher.
     pub packets: Option<u64>,
 }
 
@@ -96,13 +97,13 @@ impl Gaps {
         self.lost(now)
     }
 
-    /// When the first missing PSN counts as lost by time, if it has not been named yet.
+    /// Time at which the first missing PSN counts as lost, if it has not been NAKed yet.
     pub(crate) fn due_first(&self) -> Option<Time> {
         let (_, first) = self.missing.first_key_value()?;
         if first.named { None } else { self.due() }
     }
 
-    /// When the next missing PSN counts as lost by time.
+    /// Time at which the next missing PSN counts as lost.
     pub(crate) fn due(&self) -> Option<Time> {
         let after = self.patience.after?;
         let next = self.missing.values().find(|missing| !missing.named)?;

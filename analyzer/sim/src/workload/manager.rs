@@ -12,7 +12,7 @@ use crate::record::frame::{Frame, Payload, Transport, udp_source_port};
 use crate::scenario::ServiceName;
 use crate::units::Time;
 
-/// How long the connection manager waits for an answer: 4.096 us * 2^12, rounded.
+/// Wait of the connection manager for an answer: 4.096 us * 2^12, rounded.
 const MANAGER_WAIT: Time = Time::from_nanos(16_777_216);
 
 impl Simulation<'_> {
@@ -39,7 +39,7 @@ impl Simulation<'_> {
         self.events.at(again, Event::ManagerRetry { connection, sent });
     }
 
-    /// No answer came to a REQ: it is sent again.
+    /// Retransmits a REQ without an answer.
     pub(crate) fn ask_again(&mut self, connection: u32, sent: u32) {
         let state = &self.connections[connection as usize];
         if !state.established && state.requests == sent && sent < 16 {

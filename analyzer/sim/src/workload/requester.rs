@@ -1,4 +1,4 @@
-//! The requester of a reliable connection: messages in, request packets out, and what is sent again.
+//! The requester of a reliable connection: messages in, request packets and retransmissions out.
 //!
 //! A state machine without network or clock. PSNs are counted from the first one on and do not wrap (`seq`). IBTA 9.7
 //! (reliable service), 9.7.5 (responses), 9.7.6 (timeout and retry).
@@ -28,18 +28,18 @@ pub(crate) struct Requester {
     pub(crate) top: u64,
     /// After the last that was posted.
     end: u64,
-    /// How often each from `oldest` to `top` was sent again.
+    /// Number of retransmissions of each PSN from `oldest` to `top`.
     attempts: VecDeque<u16>,
-    /// Selective recovery: what is to be sent again.
+    /// Selective recovery: PSNs to be retransmitted.
     again: VecDeque<(u64, Trigger)>,
-    /// The run that the next packet sent again begins.
+    /// Cause of the run that the next retransmission starts.
     pending_run: Option<Trigger>,
     /// Until when an RNR NAK forbids to send; which wait it is.
     pub(crate) waiting: bool,
     pub(crate) waits: u32,
-    /// After the highest PSN sent whose acknowledgement was asked for.
+    /// Highest ack-requested PSN sent, plus 1.
     asked: u64,
-    /// When to give up waiting.
+    /// End of its wait.
     pub(crate) deadline: Time,
     retries: u32,
     /// The PSN whose READ response was found missing last.
@@ -203,7 +203,7 @@ impl Requester {
         }
     }
 
-    /// How long to wait for progress: doubled with each retry.
+    /// Wait for progress: doubled with each retry.
     fn patience(&self) -> Time {
         self.limits.timeout.times(1 << self.retries.min(16))
     }
@@ -234,8 +234,9 @@ impl Requester {
         done
     }
 
-    /// The first READ in `oldest .. seq` whose responses are not all there: an acknowledgement of what follows it says that
-    /// they are lost (an implied NAK; `check_psn` of Linux drivers/infiniband/sw/rxe/rxe_comp.c).
+    /// The first READ in `oldest .. seq` whose responses are not all there. An acknowledgement of
+    /// anything after it shows that they are lost (an implied NAK; `check_psn` of Linux
+    /// drivers/infiniband/sw/rxe/rxe_comp.c).
     fn open_read(&self, seq: u64) -> Option<u64> {
         self.messages
             .iter()
@@ -287,8 +288,8 @@ impl Requester {
         }
     }
 
-    /// A NAK for a sequence error: `seq` is what the responder expects. Returns the sources whose messages are done, and
-    /// whether it makes the requester send again.
+    /// Handles a NAK for a sequence error: `seq` is the PSN that the responder expects. Returns the
+    /// sources whose messages are done, and true if the requester retransmits.
     pub(crate) fn refused(&mut self, seq: u64, now: Time) -> (Vec<u32>, bool) {
         if seq < self.oldest || seq >= self.top {
             return (Vec::new(), false);
@@ -323,7 +324,7 @@ impl Requester {
         }
     }
 
-    /// The timer expired: everything from the oldest on is sent again, or it alone.
+    /// The timer expired: everything from the oldest on is retransmitted, or the oldest alone.
     pub(crate) fn timed_out(&mut self, now: Time) {
         self.retries += 1;
         if self.retries > self.limits.retries {

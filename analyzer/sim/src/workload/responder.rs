@@ -14,7 +14,7 @@ pub(crate) struct Request {
     pub seq: u64,
     pub span: u32,
     pub is_read: bool,
-    /// READ: the length asked for.
+    /// READ: length of the requested data.
     pub length: u64,
     pub payload: u32,
     pub first: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Request {
     pub asks: bool,
 }
 
-/// What is sent back at once, or behind READ responses that are under way.
+/// An answer that is sent at once, or behind unfinished READ responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reply {
     /// Everything before this PSN is acknowledged.
@@ -45,7 +45,7 @@ pub(crate) struct Read {
     pub length: u64,
 }
 
-/// What a request led to.
+/// Result of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Outcome {
     /// Messages that were completed.
@@ -74,9 +74,9 @@ pub(crate) struct Responder {
     early: BTreeMap<u64, Request>,
     /// Packets may come in any order: what is missing.
     gaps: Option<Gaps>,
-    /// Every duplicate of a SEND or WRITE is acknowledged, whether it asks for that or not.
+    /// True if every duplicate of a SEND or WRITE is acknowledged, even one that requests no ACK.
     pub(crate) acknowledges_all: bool,
-    /// UC: inside a message of which nothing was lost.
+    /// UC: true inside a message without losses.
     in_message: bool,
     pub(crate) fatal: bool,
 }
@@ -121,7 +121,7 @@ impl Responder {
         Some(Reply::Nak(lost))
     }
 
-    /// When the next NAK may be due.
+    /// Time at which the next NAK may be due.
     pub(crate) fn due(&self) -> Option<Time> {
         self.gaps.as_ref()?.due_first()
     }
@@ -159,7 +159,7 @@ impl Responder {
             }
             next = self.early.remove(&self.expected);
         }
-        // What was kept starts beyond another hole.
+        // The packets that were kept start beyond another hole.
         if let Some((first, _)) = self.early.first_key_value()
             && *first > self.expected
             && self.gaps.is_none()

@@ -9,7 +9,7 @@ use crate::units::{Rate, Time};
 /// No source: messages of training jobs.
 pub(crate) const NO_SOURCE: u32 = u32::MAX;
 
-/// What gives messages to one queue pair.
+/// Source of a queue pair's messages.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub end: EndpointId,
@@ -27,11 +27,11 @@ pub(crate) struct Source {
     /// The application posts for `on`, then rests for `off`.
     on: Option<Time>,
     off: Time,
-    /// When it was asked for messages first.
+    /// Time of the first request for a message.
     origin: Option<Time>,
     /// Messages that are not done.
     in_flight: u32,
-    /// It has produced a message and waits for one of those under way.
+    /// It has produced a message and waits for the end of an earlier one.
     blocked: bool,
 }
 
@@ -144,7 +144,7 @@ impl Simulation<'_> {
         self.kick(end);
     }
 
-    /// When a paced application has produced the message after one of so many bytes.
+    /// Time at which a paced application has produced the message after one of `bytes`.
     fn produced(&self, number: u32, bytes: u64) -> Time {
         let pace = self.sources.get(number as usize).and_then(|source| source.pace);
         pace.map_or(Time::NEVER, |pace| self.now.plus(pace.time_of(bytes.max(1))))

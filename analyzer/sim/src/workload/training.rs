@@ -13,7 +13,7 @@ use crate::scenario::Operation;
 use crate::units::Time;
 use crate::workload::traffic::NO_SOURCE;
 
-/// Where a rank is.
+/// Progress of a rank.
 #[derive(Debug, Default)]
 struct Rank {
     host: u32,
@@ -21,7 +21,7 @@ struct Rank {
     ends: Vec<EndpointId>,
     step: u32,
     computing: bool,
-    /// Phases begun and received, in all steps together.
+    /// Phases started and received, in all steps together.
     sent: u64,
     received: u64,
     /// Messages of the phase that is coming in.

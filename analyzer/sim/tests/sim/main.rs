@@ -24,7 +24,7 @@ fn bytes_of(frame: &Frame) -> Vec<u8> {
     bytes
 }
 
-/// A cut frame is the beginning of the whole one, and what stood in the buffer before stays.
+/// A cut frame is the first part of the whole one, and earlier bytes of the buffer stay.
 fn assert_cut(frame: &Frame, whole: &[u8], most: usize) {
     let mut bytes = vec![0x5a; 3];
     encode_within(frame, most, &mut bytes);

@@ -20,13 +20,13 @@ use super::bytes_of;
 /// A frame and what was in it.
 struct Made {
     frame: Frame,
-    /// Where the payload begins and ends.
+    /// Range of the payload.
     payload: std::ops::Range<usize>,
     /// True if the payload is one that can be made again.
     same_payload: bool,
 }
 
-/// `n` bytes of which each differs from the one before by the same: what [`Payload::Data`] can be.
+/// The pattern of `n` bytes with a constant difference: what [`Payload::Data`] can make.
 fn steady(data: &[u8]) -> Option<Payload> {
     let first = data.first().copied().unwrap_or(0);
     let step = data.get(1).map_or(0, |second| second.wrapping_sub(first));
@@ -50,7 +50,7 @@ fn again(message: &cm::Message<'_>) -> Message {
                 source_port: private.source_port(),
                 source: detail.primary_local_gid(),
                 destination: detail.primary_remote_gid(),
-                // What roce-wire has no accessor for, from the bytes as tshark shows them.
+                // Fields that roce-wire has no accessor for, from the bytes as tshark shows them.
                 guid: 0x0000_00ff_fe00_000a,
                 flow_label: 0x4daf4,
                 rate: 0,
@@ -248,7 +248,7 @@ fn published_packets() {
 
 #[test]
 fn a_congestion_notification_by_hand() {
-    // What scapy's test says of it (test/contrib/roce.uts), written down as values.
+    // Values of scapy's test (test/contrib/roce.uts).
     let frame = Frame::Roce(Roce {
         ethernet: Ethernet::new(
             MacAddress([0x7c, 0xfe, 0x90, 0x64, 0x3b, 0x32]),

@@ -1,4 +1,4 @@
-//! What is written is what the decoder reads, on either of its paths, with good checksums.
+//! The decoder reads what was written, on either of its paths, with good checksums.
 
 use proptest::prelude::*;
 use roce_sim::frame::{Frame, Pause, Payload, Pfc, Roce, Transport, Version, udp_source_port};
@@ -12,7 +12,7 @@ use roce_wire::{
 
 use super::{assert_cut, bytes_of, mac, roce};
 
-/// What both paths of the decoder read; they must agree.
+/// Result of both paths of the decoder; they must agree.
 #[track_caller]
 pub(crate) fn decoded(bytes: &[u8]) -> roce_wire::Roce {
     let original = u32::try_from(bytes.len()).unwrap();

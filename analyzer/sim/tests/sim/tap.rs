@@ -5,7 +5,7 @@ use roce_model::Nanos;
 use roce_sim::frame::{
     Ethernet, Frame, Granularity, Network, Payload, Position, Roce, Transport, Tunnel, TunnelKind, Version,
 };
-use roce_sim::tap::{Clock, Loss, Mirror, Offered, Recording, Seen, Tap, Told};
+use roce_sim::tap::{Clock, Loss, LossReport, Mirror, Offered, Recording, Seen, Tap};
 use roce_wire::{Address, LinkType, MacAddress, Psn, Qpn, decode};
 
 use super::bytes_of;
@@ -150,25 +150,25 @@ fn the_same_seed_gives_the_same_bytes() {
 #[test]
 fn losses_are_told_as_asked() {
     // Of 13 frames: 3, 4, 8, 9 are lost, and 10 to 12 are there.
-    let tap = |told| Tap {
+    let tap = |loss_report| Tap {
         loss: Loss::Bursts { every: 5, lose: 2 },
-        told,
+        loss_report,
         ..Tap::new("nic")
     };
-    for (told, dropped, places) in [
-        (Told::Silent, None, vec![]),
-        (Told::Packets, Some(4), vec![(3, 2), (6, 2)]),
-        (Told::Statistics, Some(4), vec![(9, 4)]),
-        (Told::ClaimsNone, Some(0), vec![]),
+    for (loss_report, dropped, places) in [
+        (LossReport::Silent, None, vec![]),
+        (LossReport::Packets, Some(4), vec![(3, 2), (6, 2)]),
+        (LossReport::Statistics, Some(4), vec![(9, 4)]),
+        (LossReport::ClaimsNone, Some(0), vec![]),
     ] {
-        let (file, offered, counts) = record(&tap(told), 13, 1);
+        let (file, offered, counts) = record(&tap(loss_report), 13, 1);
         assert_eq!((counts.offered, counts.recorded, counts.lost), (13, 9, 4));
         let lost: Vec<usize> = (0..13).filter(|at| offered[*at] == Offered::Lost).collect();
         assert_eq!(lost, [3, 4, 8, 9]);
         let (records, lost, interfaces) = read(file);
-        assert_eq!(interfaces[0].dropped, dropped, "{told:?}");
+        assert_eq!(interfaces[0].dropped, dropped, "{loss_report:?}");
         let found: Vec<_> = lost.iter().map(|lost| (lost.before, lost.records)).collect();
-        assert_eq!(found, places, "{told:?}");
+        assert_eq!(found, places, "{loss_report:?}");
         // The frames that were recorded are numbered through.
         assert_eq!(records.len(), 9);
         let numbers: Vec<u64> = offered
@@ -181,7 +181,7 @@ fn losses_are_told_as_asked() {
         assert_eq!(numbers, (1..=9).collect::<Vec<_>>());
     }
     // Losses after the last record: the statistics tell them too.
-    let (file, ..) = record(&tap(Told::Packets), 10, 1);
+    let (file, ..) = record(&tap(LossReport::Packets), 10, 1);
     let (_, lost, interfaces) = read(file);
     assert_eq!(interfaces[0].dropped, Some(4));
     let found: Vec<_> = lost.iter().map(|lost| (lost.before, lost.records)).collect();
@@ -267,7 +267,7 @@ fn mirrors_number_what_the_tap_loses() {
             )
         })
         .collect();
-    // Packets 2 and 5 are lost on the way; the mirror's stamps are its own, in 100 ns.
+    // Packets 2 and 5 are lost before the tap; the mirror's stamps are its own, in 100 ns.
     assert_eq!(
         found,
         [

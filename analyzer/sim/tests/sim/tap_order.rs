@@ -19,7 +19,7 @@ fn packet(number: u32) -> Frame {
     })
 }
 
-/// Stamps and bytes of what is in the file, when packets 0, 1, 2 ... pass every microsecond.
+/// Stamps and bytes of the file's records, when packets 0, 1, 2 ... pass every microsecond.
 fn recorded(tap: &Tap, packets: u32) -> (Vec<(u64, Vec<u8>)>, Seen) {
     let mut recording = Recording::new(Vec::new(), "test", std::slice::from_ref(tap), 3).unwrap();
     for number in 0..packets {
@@ -120,7 +120,7 @@ fn queues_are_read_one_after_the_other() {
         back += u64::from(*time < highest);
         deepest = deepest.max(highest - time);
     }
-    // No record stands behind one that is later by more than a round; some rounds are long.
+    // No record follows one that is later by more than a round; some rounds are long.
     assert!(deepest <= 100_000, "{deepest}");
     assert!(deepest > 50_000 && back > 1_000, "{deepest}, {back}");
     // Stamps are right: one packet each microsecond.

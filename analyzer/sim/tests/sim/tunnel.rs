@@ -111,7 +111,7 @@ proptest! {
         prop_assert_eq!(outer.stop, None);
         assert_mirror(&tunnel, outer.mirror, sequence, time, false);
         let Content::Roce(found) = outer.content else { panic!("{outer:?}") };
-        // The same packet as without the tunnel, further back.
+        // The packet is that without the tunnel, further back.
         let mut alone = decoded(&inner);
         alone.network_offset += around;
         alone.bth_offset += around;

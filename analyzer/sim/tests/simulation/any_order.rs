@@ -66,7 +66,7 @@ fn a_loss_is_named_after_its_time() {
         assert!(nak.sent >= hole.time + 50_000, "{} {}", nak.sent, hole.time);
         assert!(truth.losses.iter().any(|loss| loss.psn == nak.psn));
     }
-    // Each lost packet is sent again, once, and nothing else.
+    // Each lost packet is retransmitted, once, and nothing else.
     assert_eq!(truth.flows[0].packets_resent, 3);
     assert_eq!(truth.flows[0].messages, 1);
 }
@@ -107,7 +107,7 @@ fn a_read_is_requested_again_for_what_is_missing() {
     let drop = format!("{DROP_BACK}drop = [100, 101, 103, 399]");
     let truth = truth_of(&spread("ooo_nak_after = \"50us\"", "op = \"read\"", &drop));
     assert_eq!(truth.losses.len(), 4);
-    // Responses sent again: those that were lost, and no others.
+    // Retransmitted responses: the lost ones, and no others.
     let responses = truth.flows.iter().find(|flow| flow.data_packets > 0).unwrap();
     assert_eq!((responses.packets_resent, responses.data_packets), (4, 404));
     assert_eq!(truth.flows.iter().map(|flow| flow.messages).sum::<u64>(), 1);
@@ -144,7 +144,8 @@ fn a_lost_read_request_is_sent_again() {
 
 #[test]
 fn selective_recovery_survives_lost_resends() {
-    // 2 % of 4,000 packets are some 80; a quarter of what is sent again is lost too, and that needs the timer.
+    // 2 % of 4,000 packets are some 80. A quarter of the retransmissions is lost too, and that needs the
+    // timer.
     for nic in [
         "recovery = \"selective\"\nout_of_order = false",
         "ooo_nak_after = \"30us\"",
@@ -164,11 +165,11 @@ fn selective_recovery_survives_lost_resends() {
         let sent_again = truth.flows[0].packets_resent;
         assert_eq!(truth.flows[0].messages, 10, "{nic}");
         assert!(truth.losses.iter().any(|loss| loss.attempt > 0), "{nic}");
-        // Each loss is made up for once, and a timer that expires while the ACK is on its way adds little.
+        // Each loss is repaired once, and a timer that expires while the ACK is on its way adds little.
         let lost = truth.losses.len() as u64;
         assert!(
             (lost..=lost + lost / 4).contains(&sent_again),
-            "{nic}: {lost} lost, {sent_again} sent again"
+            "{nic}: {lost} lost, {sent_again} retransmitted"
         );
     }
 }

@@ -121,7 +121,8 @@ fn the_books_balance_in_all_trouble() {
                 .sum();
             assert_eq!(left, truth.in_flight, "{network} {nic}");
             assert!(!truth.losses.is_empty() && !truth.duplicates.is_empty());
-            // Go-back-N hardly gets on over paths 20 us apart. What is sent again is listed with its cause.
+            // Go-back-N hardly makes progress over paths 20 us apart. Retransmissions are listed with
+            // their causes.
             let messages: u64 = flows().map(|flow| flow.messages).sum();
             assert!(messages > 5, "{network} {nic}: {messages}");
             let again: u64 = flows().map(|flow| flow.packets_resent).sum();

@@ -43,7 +43,7 @@ fn a_duplicate_is_the_same_packet_later() {
     );
     let scenario = Scenario::parse(&toml).unwrap();
     let truth = truth_of(&toml);
-    // 40 messages of 32 packets: 1,280, of which 64 +- 5 sigma (5 * 7.8) are delivered twice.
+    // 40 messages of 32 packets are 1,280 packets, 64 +- 5 sigma (5 * 7.8) of which are delivered twice.
     assert!(
         (25..=103).contains(&truth.duplicates.len()),
         "{}",
@@ -66,7 +66,7 @@ fn a_duplicate_is_the_same_packet_later() {
     assert!(twice.iter().all(|times| times[1] - times[0] <= 5_001_000));
     let latest = twice.iter().map(|times| times[1] - times[0]).max().unwrap();
     assert!(latest > 2_500_000, "uniform over 5 ms: {latest}");
-    // Nothing is lost, refused or sent again for that, and no message is completed twice.
+    // Nothing is lost, NAKed or retransmitted for that, and no message is completed twice.
     assert!(truth.losses.is_empty() && truth.naks.is_empty() && truth.resend_runs.is_empty());
     assert_eq!(truth.flows[0].messages, 40);
     assert_eq!(truth.flows[0].packets_received, 1_280);
@@ -74,8 +74,9 @@ fn a_duplicate_is_the_same_packet_later() {
 
 #[test]
 fn duplicates_are_acknowledged_again() {
-    // One ACK for a message; all packets come twice, right after one another. The last of each message requests an ACK,
-    // and its duplicate does: 2 a message. With `always` each of the 32 duplicates brings one: 33.
+    // One ACK for a message; all packets come twice, one directly after the other. The last of each
+    // message requests an ACK, and so does its duplicate: 2 a message. With `always` each of the 32
+    // duplicates causes one: 33.
     for (nic, acks) in [("", 80), ("duplicate_ack = \"always\"", 40 * 33)] {
         let truth = truth_of(&duplicated("", nic, "duplicate = 1.0\nonly = \"request\""));
         assert_eq!(truth.duplicates.len(), 1_280);
@@ -134,7 +135,7 @@ fn the_identification_follows_its_policy() {
             .filter(|(other, _)| *other == qpn)
             .map(|(_, id)| *id)
             .collect();
-        // Each packet has the next one, whether it is sent again or not; one is lost, and no other flow counts.
+        // Each packet has the next one, retransmissions included; one is lost, and no other flow counts.
         assert!(
             own.windows(2)
                 .all(|pair| pair[1] == pair[0] + 1 || pair[1] == pair[0] + 2)

@@ -1,9 +1,10 @@
 //! DCQCN against its fluid model.
 //!
-//! Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016, section 3, gives for N equal
-//! flows on a link of C packets a second the equations of alpha, the target rate Rt and the current rate Rc. At the fixed
-//! point all derivatives are zero and Rc = C / N. With p the marking probability, tau the CNP interval, tau' the alpha
-//! timer, T the rate timer, B the byte counter in packets, F the steps of fast recovery and R the additive step:
+//! The model is that of Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY",
+//! CoNEXT 2016, section 3. For N equal flows on a link of C packets a second, it has equations of alpha,
+//! the target rate Rt and the current rate Rc. At the fixed point all derivatives are zero and Rc = C /
+//! N. p is the marking probability, tau the CNP interval, tau' the alpha timer, and T the rate timer. B
+//! is the byte counter in packets, F the steps of fast recovery, and R the additive step:
 //!
 //! ```text
 //! alpha     = 1 - (1-p)^(tau' Rc)
@@ -77,9 +78,9 @@ fn the_fixed_point_is_that_of_the_fluid_model() {
         let observed = marks / (bytes / 1024.0);
         // The link is busy: Rc = C / N.
         assert!(bytes * 1106.0 / 1024.0 > 0.98 * 5e9 * 0.04, "{bytes}");
-        // Above the model by some 30 %: it multiplies means of what goes together (after a cut the distance to the target
-        // is largest when no step of recovery has been made), and takes p as constant where the queue's marks come in
-        // bursts, of which 50 us give one CNP.
+        // Above the model by some 30 %. The model multiplies means of correlated values: after a cut the
+        // distance to the target is largest when no step of recovery has been made. It takes p as
+        // constant, while the queue's marks come in bursts, 50 us of which give one CNP.
         let ratio = observed / expected;
         assert!((0.8..1.5).contains(&ratio), "{flows}: {observed} for {expected}");
     }

@@ -1,4 +1,4 @@
-//! What limits a flow: its application, a configured rate, its share of the port.
+//! Limits of a flow: its application, a configured rate, its share of the port.
 
 use super::{data_flows, jain, received, truth_of};
 
@@ -71,8 +71,8 @@ fn an_application_rests() {
         .filter(|frame| frame.is_write())
         .map(|frame| frame.time % 500_000)
         .collect();
-    // What was posted in the last moment is under way for eight messages: 8 * 4 packets of 1.34 us, and 3 us of cable and
-    // switch.
+    // Messages posted in the last moment are unfinished. Eight messages take 8 * 4 packets of 1.34 us,
+    // and 3 us of cable and switch.
     assert!(
         phases.iter().all(|phase| *phase < 247_000),
         "{:?}",

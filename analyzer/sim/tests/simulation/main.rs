@@ -56,7 +56,7 @@ fn frames(scenario: &Scenario, tap: usize) -> Vec<Seen> {
     frames
 }
 
-/// What a capture shows of a frame.
+/// Fields of a captured frame.
 struct Seen {
     time: u64,
     opcode: u8,

@@ -2,7 +2,7 @@
 
 use super::truth_of;
 
-/// Three hosts send to one at full rate; `headroom` is what the switch keeps for what is on its way.
+/// Three hosts send to one at full rate; `headroom` is the switch's room for packets on their way.
 fn lossless(headroom: &str) -> roce_sim::Truth {
     truth_of(&format!(
         r#"
@@ -31,10 +31,11 @@ fn lossless(headroom: &str) -> roce_sim::Truth {
 
 #[test]
 fn enough_headroom_loses_nothing() {
-    // What comes in after the threshold was crossed: the packet that crossed it (4,154 bytes), and what the neighbour
-    // sends until it stops: the pause frame waits for an ACK (86 bytes), takes 84 bytes itself and 500 ns; then the
-    // neighbour ends its packet (4,178), and the last bit needs 500 ns: 1 us at 25 Gb/s are 3,125 bytes.
-    // 4,154 + 86 + 84 + 4,178 + 3,125 = 11,627, rounded up to whole packets: 3 x 4,154 = 12,462.
+    // Bytes that come in after the threshold was crossed. The packet that crossed it has 4,154 bytes.
+    // The neighbour sends until it stops: the pause frame waits for an ACK (86 bytes), takes 84 bytes
+    // itself and 500 ns. Then the neighbour ends its packet (4,178), and the last bit needs 500 ns: 1 us
+    // at 25 Gb/s are 3,125 bytes. 4,154 + 86 + 84 + 4,178 + 3,125 = 11,627, rounded up to whole packets:
+    // 3 x 4,154 = 12,462.
     let truth = lossless("12462");
     assert!(truth.pauses.len() > 3);
     assert_eq!(truth.losses.len(), 0);

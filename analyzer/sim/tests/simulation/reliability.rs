@@ -1,4 +1,4 @@
-//! Loss and recovery: what is sent again and why, and what taps can know of it.
+//! Loss and recovery: retransmissions, their causes, and the evidence that taps have.
 
 use roce_capture::{Options, Reader};
 use roce_sim::truth::{HoleClass, LossReason, NakKind, TriggerKind};

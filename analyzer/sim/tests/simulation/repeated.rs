@@ -1,4 +1,4 @@
-//! Losses of chosen kinds, of one PSN again and again, and of what is sent again.
+//! Losses of chosen kinds, of one PSN again and again, and of retransmissions.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ fn the_first_transmissions_of_a_psn_are_lost() {
             .resend_runs
             .iter()
             .filter(|run| run.trigger == TriggerKind::Timeout);
-        // The first loss of a PSN brings a NAK; a responder sends no second one for it (IBTA 9.7.4).
+        // The first loss of a PSN causes a NAK; a responder sends no second one for it (IBTA 9.7.4).
         assert_eq!(timeouts.count() > 0, times > 1);
     }
 }
@@ -63,8 +63,8 @@ fn a_lost_resend_needs_the_timer() {
         "",
         &format!("{TO_H2}drop = [50, 151]\nonly = \"request\""),
     ));
-    // Packet 50 is lost; NAK, and everything from it on goes out again. When the NAK comes, the message of 100 has been
-    // sent: its resend is number 100 of what this link sees.
+    // Packet 50 is lost; NAK, and everything from it on goes out again. When the NAK comes, the message
+    // of 100 has been sent: the retransmission of 50 is packet number 100 of this link.
     let again = truth.losses.iter().filter(|loss| loss.attempt > 0).count();
     let truth = if again == 1 {
         truth

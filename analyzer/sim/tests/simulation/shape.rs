@@ -60,7 +60,7 @@ fn a_saturated_receiver_looks_like_the_lab() {
     assert_eq!(ce + ect0, packets);
     let share = f64::from(ce) / f64::from(packets);
     assert!((0.10..0.20).contains(&share), "{share}");
-    // Each of 10 flows is told at most once in 50 us of 20 ms, and only when a packet was marked.
+    // Each of 10 flows gets at most one CNP in 50 us of 20 ms, and only when a packet was marked.
     assert!(cnps > 100 && cnps <= 10 * 400 && cnps < ce, "{cnps} of {ce}");
     assert_eq!(cnps as usize, truth.cnps.len());
     // Saturated: 25 Gb/s for 20 ms are 62.5 MB on the line.

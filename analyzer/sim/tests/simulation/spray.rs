@@ -133,7 +133,8 @@ fn a_flowlet_is_not_reordered() {
 
 #[test]
 fn without_order_go_back_n_sends_again_what_nobody_lost() {
-    // IBTA 9.7.4: a PSN beyond the expected one brings a NAK, and nothing is taken before that one comes.
+    // IBTA 9.7.4: a PSN beyond the expected one causes a NAK, and nothing is accepted before the
+    // expected one comes.
     for (topology, mode) in [("leaf", "packet"), ("direct", "two-paths")] {
         let truth = truth_of(&format!(
             r#"
@@ -204,7 +205,7 @@ fn cnps_and_read_responses_take_paths_too() {
         at = "h1"
         "#;
     let truth = truth_of(toml);
-    // From the queue of h3's port to a sender and back: a CNP's way alone spans the skew of 20 us.
+    // From the queue of h3's port to a sender and back: a CNP alone takes up to the skew of 20 us.
     let cnps: Vec<u64> = truth
         .cnps
         .iter()

@@ -53,7 +53,7 @@ fn the_connection_manager_goes_first() {
         "#,
     );
     let management: Vec<_> = truth.flows.iter().filter(|flow| flow.management).collect();
-    // REQ and RTU one way, REP the other.
+    // REQ and RTU in one direction, REP in the other.
     let sent: Vec<_> = management
         .iter()
         .map(|flow| (flow.source.as_str(), flow.packets_sent))
@@ -125,7 +125,7 @@ fn training_waits_for_the_slowest() {
         // 2 ms x 1.2 +- 2 % against 2 ms +- 2 %.
         let computed = slow.begin - slow.compute;
         assert!((2_352_000..=2_448_000).contains(&computed), "{computed}");
-        // Nobody can end before the slow rank has begun.
+        // No rank can end before the slow rank has started.
         assert!(step.ranks.iter().all(|rank| rank.end > slow.begin));
         // Each rank sends 6 shares of 32 KiB; at 25 Gb/s 10.7 us each, one after the other.
         assert!(step.end - slow.begin > 6 * 10_500);

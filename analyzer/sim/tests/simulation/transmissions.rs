@@ -147,7 +147,7 @@ fn a_loss_is_decidable_where_its_nak_is_seen() {
             (h2.clone(), LossSide::Before, Evidence::Nak, false, true)
         ]
     );
-    // It lies in the window that is sent again: nothing says that it was lost too.
+    // It lies in the window that is retransmitted: nothing shows that it was lost too.
     assert_eq!(
         view(second),
         [
@@ -260,13 +260,13 @@ fn each_resend_has_its_cause() {
             .iter()
             .all(|run| run.needed || run.trigger == TriggerKind::Timeout)
     );
-    // Reordering alone: nothing that is sent again was needed.
+    // Reordering alone: no retransmission was needed.
     let spray = "spray = { paths = 4, skew = \"8us\" }";
     let truth = truth_of(&two_hosts(spray, "", "count = 3\nmessage = \"20KiB\"", ""));
     assert!(!truth.resend_runs.is_empty() && truth.resend_runs.iter().all(|run| !run.needed));
 }
 
-/// What a flow waited for, each as a share of the run.
+/// Times that a flow waited for each limit, as shares of the run.
 fn shares(flow: &Flow, duration: u64) -> [f64; 6] {
     let l = &flow.limits;
     let all = [
@@ -355,7 +355,7 @@ fn a_share_of_the_port_can_be_below_the_limiter() {
     assert!(truth.cnps.iter().any(|cnp| cnp.binding));
     let h2 = truth.flows.iter().find(|flow| flow.source == "h2").unwrap();
     assert!(h2.reacts && shares(h2, truth.duration_ns)[2] > 0.5);
-    // Marks within the interval of 50 us bring no CNP: what was marked is answered or counted.
+    // Marks within the interval of 50 us cause no CNP: a marked packet is answered or counted.
     let (ce, paced): (u64, u64) = truth
         .flows
         .iter()

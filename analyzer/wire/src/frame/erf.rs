@@ -17,7 +17,7 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Erf<'a>(pub &'a [u8; 16]);
 
-/// What a record holds.
+/// Content of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ErfKind {
     /// Ethernet, after two bytes of padding (types 2, 11, 16, 20).
@@ -43,7 +43,7 @@ impl Erf<'_> {
         self.0[8] & 0x7f
     }
 
-    /// What the record holds.
+    /// Content of the record.
     pub const fn kind(&self) -> ErfKind {
         match self.record_type() {
             2 | 11 | 16 | 20 => ErfKind::Ethernet,

@@ -49,7 +49,7 @@ impl Ethernet<'_> {
         MacAddress([b[6], b[7], b[8], b[9], b[10], b[11]])
     }
 
-    /// What comes next.
+    /// EtherType of the next header.
     #[inline]
     pub const fn ether_type(&self) -> u16 {
         u16::from_be_bytes([self.0[12], self.0[13]])

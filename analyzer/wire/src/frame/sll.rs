@@ -29,7 +29,7 @@ impl LinuxSll<'_> {
         u16::from_be_bytes([self.0[2], self.0[3]])
     }
 
-    /// What comes next, as the device's protocol field says it.
+    /// Next header, from the device's protocol field.
     #[inline]
     pub const fn protocol(&self) -> u16 {
         u16::from_be_bytes([self.0[14], self.0[15]])

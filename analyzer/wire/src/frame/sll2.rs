@@ -20,7 +20,7 @@ impl LinuxSll2<'_> {
     /// Its length in bytes.
     pub const BYTES: usize = 20;
 
-    /// What comes next, as the device's protocol field says it.
+    /// Next header, from the device's protocol field.
     #[inline]
     pub const fn protocol(&self) -> u16 {
         u16::from_be_bytes([self.0[0], self.0[1]])

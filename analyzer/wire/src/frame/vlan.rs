@@ -23,7 +23,7 @@ impl Vlan<'_> {
         VlanTag(u16::from_be_bytes([self.0[0], self.0[1]]))
     }
 
-    /// What comes next.
+    /// EtherType of the next header.
     #[inline]
     pub const fn ether_type(&self) -> u16 {
         u16::from_be_bytes([self.0[2], self.0[3]])

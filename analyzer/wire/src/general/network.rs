@@ -125,7 +125,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A fragment that is not the first has no UDP header: what it belongs to cannot be told.
+    /// A fragment that is not the first has no UDP header, so its protocol is unknown.
     fn later_fragment(&mut self, protocol: u8) -> Next {
         if protocol == UDP {
             self.content = Content::Fragment;

@@ -14,7 +14,7 @@ const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
-/// EtherTypes of what is common on a wire and no RoCE.
+/// EtherTypes of common frames that are no RoCE.
 const ARP: u16 = 0x0806;
 const LLDP: u16 = 0x88cc;
 
@@ -36,7 +36,7 @@ pub(crate) fn is_other(link: LinkType, frame: &[u8]) -> bool {
         },
         _ => return false,
     };
-    // Where the UDP header begins, if IP's length has room for it.
+    // Start of the UDP header, if IP's length has room for it.
     let (protocol, udp) = match ether_type {
         ARP | LLDP => return true,
         ethernet::IPV4 => match chunk(frame, at).map(Ipv4) {

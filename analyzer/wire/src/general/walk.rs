@@ -3,10 +3,10 @@
 use crate::bytes::chunk;
 use crate::{Content, Cut, Decoded, Layer, LinkType, Mirror, Other, Roce, Stop, Through};
 
-/// How many tunnels are followed into one another.
+/// Limit of tunnels inside of tunnels.
 pub(super) const MAX_TUNNELS: u8 = 8;
 
-/// What to read next.
+/// Next header to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     Ethernet,
@@ -22,18 +22,18 @@ pub(super) enum Next {
 
 pub(super) struct Walk<'a> {
     pub(super) frame: &'a [u8],
-    /// How many bytes the frame had on the wire.
+    /// Length of the frame on the wire, in bytes.
     pub(super) original: usize,
-    /// Where the next header begins.
+    /// Start of the next header.
     pub(super) at: usize,
-    /// Where the bytes end by the innermost length that can be believed, and who says so.
+    /// End of the bytes by the innermost credible length, and the field that gives it.
     pub(super) end: usize,
     pub(super) end_by: Cut,
     /// The last Ethernet header.
     pub(super) ethernet: Option<&'a [u8; 14]>,
     /// The packet, as far as it is known.
     pub(super) roce: Roce,
-    /// What is the answer if nothing more can be read.
+    /// Content of the frame if nothing more can be read.
     pub(super) content: Content,
     /// The outermost overlay, as long as nothing has shown that it is a mirror's.
     pub(super) overlay: Option<Mirror>,

@@ -43,7 +43,7 @@ pub enum Message<'a> {
     Drep(Drep<'a>),
     /// Message received: the answer will take a while.
     Mra(Mra<'a>),
-    /// Another attribute (SIDR, path changes), or a message of which too little was captured.
+    /// Another attribute (SIDR, path changes), or a message that was captured too short.
     Other(u16),
 }
 
@@ -118,7 +118,7 @@ impl<'a> Message<'a> {
         })))
     }
 
-    /// How many bytes of its data hold private data, when whole.
+    /// Length of its private data, in bytes, when whole.
     pub const fn private_bytes(&self) -> usize {
         match self {
             Self::Req(_) => Mad::DATA_BYTES - 140,
@@ -163,22 +163,22 @@ impl Rep<'_> {
         Psn::new(u32::from_be_bytes([0, self.0[20], self.0[21], self.0[22]]))
     }
 
-    /// How many READs and ATOMICs it will answer at a time.
+    /// Number of READs and ATOMICs that it answers at a time.
     pub const fn responder_resources(&self) -> u8 {
         self.0[24]
     }
 
-    /// How many READs and ATOMICs it will have outstanding.
+    /// Number of READs and ATOMICs that it will have outstanding.
     pub const fn initiator_depth(&self) -> u8 {
         self.0[25]
     }
 
-    /// How long it may take to acknowledge: 4.096 us * 2^n.
+    /// Longest delay of its acknowledgements: 4.096 us * 2^n.
     pub const fn target_ack_delay(&self) -> u8 {
         self.0[26] >> 3
     }
 
-    /// How often the receiver is to repeat after an RNR NAK; 7 = without limit.
+    /// Retries of the receiver after an RNR NAK; 7 = without limit.
     pub const fn rnr_retry_count(&self) -> u8 {
         self.0[27] >> 5
     }
@@ -190,12 +190,12 @@ impl Rep<'_> {
 }
 
 impl Rej<'_> {
-    /// Which message was rejected: 0 a REQ, 1 a REP, 2 none (another reason).
+    /// The rejected message: 0 a REQ, 1 a REP, 2 none (another reason).
     pub const fn rejected(&self) -> u8 {
         self.0[8] >> 6
     }
 
-    /// How many bytes of additional information it has.
+    /// Length of the additional information, in bytes.
     pub const fn information_bytes(&self) -> u8 {
         self.0[9] >> 1
     }
@@ -214,12 +214,12 @@ impl Dreq<'_> {
 }
 
 impl Mra<'_> {
-    /// Which message was received: 0 a REQ, 1 a REP, 2 a LAP.
+    /// The received message: 0 a REQ, 1 a REP, 2 a LAP.
     pub const fn received(&self) -> u8 {
         self.0[8] >> 6
     }
 
-    /// How long the answer may take: 4.096 us * 2^n.
+    /// Longest delay of the answer: 4.096 us * 2^n.
     pub const fn service_timeout(&self) -> u8 {
         self.0[9] >> 3
     }

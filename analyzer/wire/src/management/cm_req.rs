@@ -23,7 +23,8 @@ use super::cm::CommId;
 use crate::bytes::{chunk, part};
 use crate::{Address, Psn, Qpn, Service};
 
-/// View of a REQ. Its first 36 bytes say which queue pair asks; a capture cut at 128 bytes still has them.
+/// View of a REQ. Its first 36 bytes name the requesting queue pair; a capture cut at 128 bytes still
+/// has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Req<'a> {
     head: &'a [u8; 36],
@@ -58,7 +59,7 @@ impl<'a> Req<'a> {
         CommId(u32::from_be_bytes(part::<0, 4, 36>(self.head)))
     }
 
-    /// The service that is asked for.
+    /// Requested service.
     pub const fn service_id(&self) -> ServiceId {
         ServiceId(u64::from_be_bytes(part::<8, 8, 36>(self.head)))
     }
@@ -78,7 +79,7 @@ impl<'a> Req<'a> {
         ]))
     }
 
-    /// How many READs and ATOMICs the active side will answer at a time.
+    /// Number of READs and ATOMICs that the active side answers at a time.
     pub const fn responder_resources(&self) -> u8 {
         self.head[35]
     }
@@ -88,7 +89,7 @@ impl<'a> Req<'a> {
         self.rest.map(ReqDetail)
     }
 
-    /// As much of the private data as was captured, 92 bytes when whole.
+    /// Captured bytes of the private data: 92 when whole.
     pub const fn private_data(&self) -> &'a [u8] {
         self.private
     }
@@ -101,12 +102,12 @@ impl<'a> Req<'a> {
 }
 
 impl ReqDetail<'_> {
-    /// How many READs and ATOMICs the active side will have outstanding.
+    /// Number of READs and ATOMICs that the active side will have outstanding.
     pub const fn initiator_depth(&self) -> u8 {
         self.0[39 - 36]
     }
 
-    /// How long the passive side may take to answer: 4.096 us * 2^n.
+    /// Longest delay of the passive side's answer: 4.096 us * 2^n.
     pub const fn remote_response_timeout(&self) -> u8 {
         self.0[43 - 36] >> 3
     }
@@ -137,12 +138,12 @@ impl ReqDetail<'_> {
         ]))
     }
 
-    /// How long the active side may take to answer: 4.096 us * 2^n.
+    /// Longest delay of the active side's answer: 4.096 us * 2^n.
     pub const fn local_response_timeout(&self) -> u8 {
         self.0[47 - 36] >> 3
     }
 
-    /// How often to repeat after a timeout or a sequence error.
+    /// Retries after a timeout or a sequence error.
     pub const fn retry_count(&self) -> u8 {
         self.0[47 - 36] & 7
     }
@@ -165,12 +166,12 @@ impl ReqDetail<'_> {
         }
     }
 
-    /// How often to repeat after an RNR NAK; 7 = without limit.
+    /// Retries after an RNR NAK; 7 = without limit.
     pub const fn rnr_retry_count(&self) -> u8 {
         self.0[50 - 36] & 7
     }
 
-    /// How often the connection manager repeats its messages.
+    /// Retries of the connection manager's messages.
     pub const fn max_cm_retries(&self) -> u8 {
         self.0[51 - 36] >> 4
     }

@@ -44,7 +44,7 @@ impl Grh<'_> {
         Ipv6(self.0).payload_length()
     }
 
-    /// What comes next.
+    /// Protocol number of the next header.
     pub const fn next_header(&self) -> u8 {
         self.0[6]
     }

@@ -90,14 +90,14 @@ impl Ipv4<'_> {
         self.0[9]
     }
 
-    /// Where it comes from.
+    /// Source address.
     #[inline]
     pub const fn source(&self) -> Address {
         let b = self.0;
         Address::v4([b[12], b[13], b[14], b[15]])
     }
 
-    /// Where it goes.
+    /// Destination address.
     #[inline]
     pub const fn destination(&self) -> Address {
         let b = self.0;

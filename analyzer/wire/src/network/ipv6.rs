@@ -59,7 +59,7 @@ impl Ipv6<'_> {
         u16::from_be_bytes([self.0[4], self.0[5]])
     }
 
-    /// What comes next.
+    /// Protocol number of the next header.
     #[inline]
     pub const fn next_header(&self) -> u8 {
         self.0[6]
@@ -71,13 +71,13 @@ impl Ipv6<'_> {
         self.0[7]
     }
 
-    /// Where it comes from.
+    /// Source address.
     #[inline]
     pub const fn source(&self) -> Address {
         Address::v6(part::<8, 16, 40>(self.0))
     }
 
-    /// Where it goes.
+    /// Destination address.
     #[inline]
     pub const fn destination(&self) -> Address {
         Address::v6(part::<24, 16, 40>(self.0))
@@ -88,7 +88,7 @@ impl Ipv6Fragment<'_> {
     /// Its length in bytes.
     pub const BYTES: usize = 8;
 
-    /// What the fragmented packet holds.
+    /// Protocol number of the fragmented packet's content.
     pub const fn next_header(&self) -> u8 {
         self.0[0]
     }

@@ -14,7 +14,8 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lrh<'a>(pub &'a [u8; 8]);
 
-/// What follows a local routing header (IBTA 7.7; `IB_LNH_RAW` and the next ones of Linux include/rdma/ib_pack.h).
+/// Kind of the header after a local routing header (IBTA 7.7; `IB_LNH_RAW` and the next ones of Linux
+/// include/rdma/ib_pack.h).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LinkNextHeader {
     /// Raw: an EtherType header.
@@ -48,7 +49,7 @@ impl Lrh<'_> {
         self.0[1] >> 4
     }
 
-    /// What comes next.
+    /// Kind of the next header.
     pub const fn next_header(&self) -> LinkNextHeader {
         match self.0[1] & 3 {
             0 => LinkNextHeader::RawEtherType,

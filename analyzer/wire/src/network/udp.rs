@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn ports_of_the_formula() {
-        // Captured: three runs of Soft-RoCE (Linux 6.1), both ends with the same QPN, and the UDP source ports that stand
-        // in their packets.
+        // Captured: three runs of Soft-RoCE (Linux 6.1), both ends with the same QPN, and the UDP source
+        // ports of their packets.
         for (qpn, port) in [(0x11, 0xc121), (0x15, 0xc1b9), (0x18, 0xc240)] {
             assert_eq!(source_port(Qpn::new(qpn), Qpn::new(qpn)), port);
         }

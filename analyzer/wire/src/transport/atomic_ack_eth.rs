@@ -14,7 +14,7 @@ impl AtomicAckEth<'_> {
     /// Its length in bytes.
     pub const BYTES: usize = 8;
 
-    /// What the memory held before the operation.
+    /// Value of the memory before the operation.
     pub const fn original(&self) -> u64 {
         u64::from_be_bytes(*self.0)
     }

@@ -29,12 +29,12 @@ impl AtomicEth<'_> {
         u32::from_be_bytes(part::<8, 4, 28>(self.0))
     }
 
-    /// What is written (CmpSwap) or added (FetchAdd).
+    /// Value that is written (CmpSwap) or added (FetchAdd).
     pub const fn swap_or_add(&self) -> u64 {
         u64::from_be_bytes(part::<12, 8, 28>(self.0))
     }
 
-    /// What the memory must hold for a CmpSwap to write.
+    /// Value that the memory must have for a CmpSwap to write.
     pub const fn compare(&self) -> u64 {
         u64::from_be_bytes(part::<20, 8, 28>(self.0))
     }

@@ -1,4 +1,4 @@
-//! What follows the BTH of a congestion notification packet: 16 reserved bytes, zero (IBTA A17.9.3).
+//! Bytes behind the BTH of a congestion notification packet: 16 reserved bytes, zero (IBTA A17.9.3).
 //!
 //! ```text
 //!  0..16    reserved

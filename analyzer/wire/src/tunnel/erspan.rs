@@ -99,7 +99,7 @@ impl ErspanIII<'_> {
         self.0[10] >> 2 & 0x1f
     }
 
-    /// True if the frame was mirrored on its way out.
+    /// True if the frame was mirrored at egress.
     pub const fn is_egress(&self) -> bool {
         self.0[11] & 0x08 != 0
     }

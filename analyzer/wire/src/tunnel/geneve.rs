@@ -33,7 +33,7 @@ impl Geneve<'_> {
         self.0[1] & 0x80 != 0
     }
 
-    /// What comes next.
+    /// EtherType of the next header.
     pub const fn protocol(&self) -> u16 {
         u16::from_be_bytes([self.0[2], self.0[3]])
     }

@@ -48,12 +48,12 @@ impl Gre<'_> {
         self.0[1] & 7
     }
 
-    /// What comes next.
+    /// EtherType of the next header.
     pub const fn protocol(&self) -> u16 {
         u16::from_be_bytes([self.0[2], self.0[3]])
     }
 
-    /// Where the key stands, in bytes from the start of the header.
+    /// Offset of the key, in bytes from the start of the header.
     pub const fn key_offset(&self) -> usize {
         Self::BYTES
             + if self.has_checksum() || self.has_routing() {
@@ -63,7 +63,7 @@ impl Gre<'_> {
             }
     }
 
-    /// Where the sequence number stands, in bytes from the start of the header.
+    /// Offset of the sequence number, in bytes from the start of the header.
     pub const fn sequence_offset(&self) -> usize {
         self.key_offset() + if self.has_key() { 4 } else { 0 }
     }

@@ -14,7 +14,7 @@ pub(crate) struct Packet {
     pub(crate) payload: usize,
 }
 
-/// What carries it.
+/// Network header of the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
     V4 { options: u8 },
@@ -22,7 +22,7 @@ pub(crate) enum Network {
     V1,
 }
 
-/// What is put around it, one after the other.
+/// A wrapping around the packet, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrap {
     Vxlan(u32),

@@ -434,7 +434,7 @@ fn pause_frames_built_by_scapy() {
         panic!("a PFC frame")
     };
     assert_eq!((pfc.present, whole(short).stop), (3, None));
-    // The same bytes of a longer frame: the rest was cut off.
+    // A longer frame with these bytes: the rest was cut off.
     let cut = decode(LinkType::ETHERNET, short, 60);
     assert!(matches!(cut.content, Content::Pause(_)) && cut.stop.is_some());
 }

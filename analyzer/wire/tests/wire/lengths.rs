@@ -247,7 +247,7 @@ fn what_is_not_roce() {
         let found = decode(LinkType::INFINIBAND, &bytes, 82);
         assert_eq!(found.content, Content::Other(Other::NotRoce));
     }
-    // A UDP header of which only the ports were captured leads to RoCE.
+    // A UDP header whose ports alone were captured leads to RoCE.
     let found = decode(LinkType::ETHERNET, &write()[..38], 174);
     assert_eq!(found.content, Content::Other(Other::Undecodable));
     assert_eq!(

@@ -161,7 +161,7 @@ impl Stack {
         builder::ethernet(inside.0, tags, inside.1)
     }
 
-    /// What must come out, but for offsets.
+    /// Expected result, but for offsets.
     fn check(&self, found: &Roce, decoded: &Decoded) {
         let p = &self.packet;
         assert_eq!(found.bth.opcode().0, p.opcode);
@@ -192,7 +192,7 @@ impl Stack {
             found.ip_id,
             if carrier == Carrier::RoceV2Ipv4 { 0x1234 } else { 0 }
         );
-        // The tags are the packet's own only if they stand in the same frame as its network header.
+        // The tags are the packet's own only if they are in the same frame as its network header.
         let own = self.wraps.first().is_none_or(|&wrap| has_frame(wrap));
         let vlan = self.tags.last().filter(|_| own).map(|tag| tag.1);
         assert_eq!(found.vlan.map(|tag| tag.0), vlan);
@@ -402,7 +402,7 @@ proptest! {
     }
 }
 
-/// What holds for any bytes.
+/// Properties of the result for any bytes.
 fn anything(link: LinkType, bytes: &[u8], original: u32) {
     let decoded = decode(link, bytes, original);
     let general = general::decode(link, bytes, original);

@@ -1,4 +1,4 @@
-//! What is wrong in a file is told with its offset, and what was expected.
+//! Faults of a file are reported with offset and expected values.
 
 use super::*;
 
@@ -108,7 +108,7 @@ fn both_lengths_must_agree() {
 #[test]
 fn captured_bytes_must_fit_the_block() {
     let mut file = file(|writer| writer.packet(&PACKET_OF_4));
-    // They stand 20 into the block. There is room for 36 - 32 = 4.
+    // The length is 20 bytes into the block. There is room for 36 - 32 = 4.
     file[48 + 20] = 5;
     assert_eq!(fault(&file), (48, Fault::CapturedLength { found: 5, limit: 4 }));
 }
@@ -203,7 +203,7 @@ fn a_frame_may_be_as_long_as_its_interface_declares() {
 
 #[test]
 fn interfaces_without_end_are_refused() {
-    // One interface description after another: each is 20 bytes, of which the last one is one too many.
+    // Interface descriptions of 20 bytes, the last of which is one too many.
     let mut writer = writer(ByteOrder::Little);
     for _ in 0..=crate::pcapng::MAX_INTERFACES {
         writer.interface(&InterfaceOptions::default()).unwrap();

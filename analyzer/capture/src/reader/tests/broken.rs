@@ -1,4 +1,4 @@
-//! What is cut or broken: what came before is kept, and it is told where and why it ended.
+//! Cut or broken files: frames before the fault are kept, and its place and cause are reported.
 
 use super::*;
 
@@ -86,7 +86,7 @@ fn a_concatenated_capture_is_named() {
 }
 
 #[test]
-fn a_corrupt_record_is_told_where_it_begins() {
+fn a_corrupt_record_is_reported_with_its_offset() {
     let mut capture = pcap(3);
     let at = capture.len() as u64;
     capture.extend([0xff; 16]);
@@ -111,7 +111,7 @@ fn a_corrupt_record_is_told_where_it_begins() {
 }
 
 #[test]
-fn a_wrong_file_header_is_told_at_once() {
+fn a_wrong_file_header_is_reported_at_once() {
     let mut capture = pcap(1);
     capture[4] = 9;
     let error = from(capture, 64).unwrap_err().to_string();
@@ -121,7 +121,7 @@ fn a_wrong_file_header_is_told_at_once() {
 #[test]
 fn a_cut_record_ends_the_file_with_a_note() {
     let capture = pcap(5);
-    // The last record has 16 + 4 bytes, of which 19 and then 15 are left.
+    // The last record has 16 + 4 bytes, 19 and then 15 of which are left.
     let at = capture.len() - 20;
     for (had, needed) in [(19, 20), (15, 16)] {
         let mut reader = from(&capture[..at + had], 1 << 20).unwrap();

@@ -1,4 +1,4 @@
-//! What must hold for any file: round trips over every format with block borders everywhere, every cut, and
+//! Properties of any file: round trips over every format with block borders everywhere, every cut, and
 //! garbage.
 
 use proptest::collection::vec;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A stream that gives as much at a time as it is told, in turn.
+/// A stream whose reads return the given numbers of bytes, in turn.
 struct Drips {
     bytes: Vec<u8>,
     at: usize,

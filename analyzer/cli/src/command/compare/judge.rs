@@ -1,4 +1,5 @@
-//! Two runs become a comparison: what is compared of them, which differences stand out, and which of these matter.
+//! Two runs become a comparison: the compared quantities, the differences that stand out, and those that
+//! matter.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,10 +109,10 @@ fn pairs(a: &Collected, b: &Collected) -> (Vec<Pair>, usize) {
     (pairs.into_iter().map(|(pair, _)| pair).collect(), left_out)
 }
 
-/// What is of the whole run only: no flow carries it, or that of the other direction does.
+/// Quantities of the whole run alone: no flow has them, or that of the other direction has.
 const OF_RUN: [Quantity; 3] = [Quantity::RnrNaks, Quantity::PauseFrames, Quantity::PausedShare];
 
-/// The parts and the whole of a quantity in a slice; `None` for what is not told from slices.
+/// The parts and the whole of a quantity in a slice; `None` for quantities that slices do not have.
 fn parts(quantity: Quantity, of: &Sums) -> Option<(f64, f64)> {
     Some(match quantity {
         Quantity::Goodput => ((of.payload - of.resent) * 8.0, of.seconds),
@@ -171,7 +172,7 @@ fn judged(pending: &[Pending], error: f64) -> Vec<Compared> {
     pending.iter().map(|pending| judge(pending, error)).collect()
 }
 
-/// What comes of a quantity whose interval errs with probability `error`.
+/// Verdict on a quantity whose interval errs with probability `error`.
 fn judge(pending: &Pending, error: f64) -> Compared {
     let found = Option::zip(pending.a, pending.b).and_then(|(a, b)| difference(&a, &b, error));
     let metric = pending.quantity.describe();
@@ -202,7 +203,7 @@ fn judge(pending: &Pending, error: f64) -> Compared {
     compared
 }
 
-/// How long each step took, and how long after the one before it began, in ns: each over one.
+/// Durations of steps, and times between the starts of two steps, in ns: each over one.
 type Steps = (Vec<(f64, f64)>, Vec<(f64, f64)>);
 
 /// The steps in order, at the tap that saw most of them.
@@ -238,7 +239,7 @@ const EVENTS: [(&str, &str); 4] = [
     ("stall", "stalls"),
 ];
 
-/// How many events a finding rests on; `None` when it rests on something else.
+/// Number of events behind a finding; `None` when its evidence is no event.
 fn events(finding: &FindingRow) -> Option<u64> {
     let (_, counted) = EVENTS.iter().find(|(id, _)| *id == finding.id)?;
     let fact = finding.evidence.0.iter().find(|(name, _)| name == counted)?;
@@ -248,15 +249,15 @@ fn events(finding: &FindingRow) -> Option<u64> {
     }
 }
 
-/// True if two runs that are alike may have so many events and so many, or more on the second one's side, in one case of twenty: then
-/// each event falls into the second with its share of the time (binomial test). Events that draw others after them only make chance
-/// more likely.
+/// True if chance may give two equal runs these numbers of events, or more on the second one's side, in
+/// one case of twenty. Each event falls into the second run with that run's share of the time (binomial
+/// test). Events that cause others only make chance more likely.
 #[expect(
     clippy::cast_precision_loss,
     reason = "as many events as a double tells apart"
 )]
 fn may_be_chance(first: u64, second: u64, share: f64) -> bool {
-    /// Beyond so many, a difference is judged by its rate alone.
+    /// Beyond this number of events, the rate alone decides.
     const MAX_EXACT: u64 = 1_000;
     let all = first + second;
     if all > MAX_EXACT || !(share > 0.0 && share < 1.0) {
@@ -294,7 +295,7 @@ fn findings(a: &RunSummary, b: &RunSummary) -> Vec<FindingChange> {
         .map(|id| {
             let (in_a, in_b) = (a.get(id), b.get(id));
             let (before, after) = (in_a.and_then(events), in_b.and_then(events));
-            let severity = |told: Option<&FindingRow>| told.map(|finding| finding.severity);
+            let severity = |row: Option<&FindingRow>| row.map(|finding| finding.severity);
             FindingChange {
                 id: id.to_owned(),
                 a: severity(in_a),
@@ -313,7 +314,7 @@ fn findings(a: &RunSummary, b: &RunSummary) -> Vec<FindingChange> {
     changes
 }
 
-/// What differs in how the two runs were made, and what that means.
+/// Differences in the making of the two runs, and their consequences.
 fn notes(a: &Collected, b: &Collected) -> Vec<String> {
     let mut notes = Vec::new();
     let measured = |side: &Collected| side.ack_time_is.iter().copied().collect::<Vec<_>>().join(" and ");
@@ -326,7 +327,7 @@ fn notes(a: &Collected, b: &Collected) -> Vec<String> {
     let options = |run: &RunSummary| -> BTreeMap<String, String> { run.options.iter().cloned().collect() };
     let (of_a, of_b) = (options(&a.run), options(&b.run));
     let names: BTreeSet<&String> = of_a.keys().chain(of_b.keys()).collect();
-    // What these name differs from run to run, and shapes nothing that is compared.
+    // These names differ from run to run, and affect nothing that is compared.
     for name in names
         .into_iter()
         .filter(|name| !name.starts_with("training_log") && *name != "config")

@@ -1,10 +1,12 @@
-//! How far a mean over time can be off, and which differences stand out of that.
+//! Errors of means over time, and the differences that exceed them.
 //!
-//! Slices of time that follow each other are alike, so that they are not resampled one by one but in blocks: the stationary bootstrap
-//! (Politis and Romano, "The stationary bootstrap", 1994) with the mean block length that the series' own autocorrelation asks for (Politis and
-//! White, "Automatic block-length selection for the dependent bootstrap", 2004, as corrected by Patton, Politis and White, 2009). Intervals
-//! are those of Student's t. Its degrees of freedom are those of a spectral estimate with the bootstrap's weights, which fall by e in a block
-//! of length b: 2 n / b of n slices (Priestley, "Spectral analysis and time series", 1981, 6.2.4), and Welch's for two runs.
+//! Consecutive slices of time are alike, so they are resampled in blocks: the stationary bootstrap
+//! (Politis and Romano, "The stationary bootstrap", 1994). The mean block length follows from the
+//! series' own autocorrelation (Politis and White, "Automatic block-length selection for the dependent
+//! bootstrap", 2004, as corrected by Patton, Politis and White, 2009). Intervals are those of Student's
+//! t. Its degrees of freedom are those of a spectral estimate with the bootstrap's weights, which fall
+//! by e in a block of length b: 2 n / b of n slices (Priestley, "Spectral analysis and time series",
+//! 1981, 6.2.4), and Welch's for two runs.
 
 use rand::Rng as _;
 
@@ -14,16 +16,16 @@ use super::random::{self, Random};
 const MIN_SLICES: usize = 16;
 /// Blocks that are needed.
 const MIN_BLOCKS: f64 = 5.0;
-/// So many long blocks a series is drawn in to see what is slow.
+/// Number of long blocks that a series is drawn in, to find slow changes.
 const LONG: f64 = 5.0;
-/// How often a series is drawn again: the error itself is then known to 4 % (1 / sqrt(2 * 400)).
+/// Number of draws of a series: the error itself is then known to 4 % (1 / sqrt(2 * 400)).
 const DRAWS: u32 = 400;
 
 /// A ratio of two sums over slices of time, such as marked packets over packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub(super) value: f64,
-    /// Its standard error, and how many independent blocks that was told from; `None` when there are too few of them.
+    /// Its standard error, and the number of independent blocks behind it; `None` when they are too few.
     pub(super) noise: Option<Noise>,
 }
 
@@ -46,8 +48,8 @@ pub(super) fn estimate(series: &[(f64, f64)], name: &str) -> Option<Estimate> {
     if series.len() < MIN_SLICES || slices / length < MIN_BLOCKS {
         return Some(Estimate { value, noise: None });
     }
-    // What changes slowly and by little, such as how flows share a link, is hidden from the autocorrelation by what changes fast, and not
-    // from long blocks.
+    // Slow and small changes, such as in how flows share a link, are hidden from the autocorrelation by
+    // fast ones, and not from long blocks.
     let lengths = [length, (slices / LONG).max(length)];
     let noises = lengths.map(|length| noise(series, length, name));
     let larger = |one: Noise, other: Noise| if other.error > one.error { other } else { one };
@@ -58,7 +60,7 @@ pub(super) fn estimate(series: &[(f64, f64)], name: &str) -> Option<Estimate> {
     })
 }
 
-/// How far the ratio is off when blocks of this mean length are drawn.
+/// Error of the ratio when blocks of this mean length are drawn.
 fn noise(series: &[(f64, f64)], length: f64, name: &str) -> Option<Noise> {
     let mut random = random::stream(0, name);
     let blocks = float(series.len()) / length;
@@ -75,7 +77,8 @@ fn noise(series: &[(f64, f64)], length: f64, name: &str) -> Option<Noise> {
     })
 }
 
-/// As many slices as there are, in blocks of this mean length from random places; what runs out goes on at the begin.
+/// As many slices as there are, in blocks of this mean length from random places; a block past the end
+/// continues at the start.
 fn resampled<'a>(
     series: &'a [(f64, f64)],
     length: f64,
@@ -139,10 +142,10 @@ fn block_length(series: &[f64]) -> f64 {
         .clamp(1.0, float(most))
 }
 
-/// What a difference of two estimates is known to be.
+/// Estimated difference of two means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Difference {
-    /// The interval around it, with the error probability that was asked for.
+    /// The interval around it, with the requested error probability.
     pub(super) interval: (f64, f64),
     /// A difference of this size is seen in four of five such pairs.
     pub(super) visible: f64,

@@ -1,7 +1,7 @@
 //! Reproducible draws: each number that is estimated has a stream of its own, so that one more changes nothing for the others.
 //!
-//! The generator is PCG XSL RR 128/64 (O'Neill, "PCG", 2014), whose output is fixed by its definition. `roce-sim` makes its streams in the
-//! same way; a build without it compares all the same.
+//! The generator is PCG XSL RR 128/64 (O'Neill, "PCG", 2014), whose output is fixed by its definition.
+//! `roce-sim` makes its streams in the same manner; a build without it can compare, too.
 
 use rand_pcg::Pcg64;
 

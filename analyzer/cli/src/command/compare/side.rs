@@ -11,12 +11,13 @@ use roce_model::{
 
 /// Slices of a run, at most; half as many at least once a run has that many bins.
 const MAX_SLICES: usize = 256;
-/// Pairs of hosts (at one tap) of which sums are kept; what others do counts for the whole run alone. About 40 kB each.
+/// Limit of the pairs of hosts (at one tap) with sums of their own; other traffic counts for the whole
+/// run alone. About 40 kB each.
 const MAX_SERIES: usize = 1_000;
 
 macro_rules! sums {
     ($( $(#[$meta:meta])* $name:ident, )+) => {
-        /// What is summed up over a slice.
+        /// Sums over a slice.
         #[derive(Clone, Copy, Default, Debug, PartialEq)]
         pub(super) struct Sums { $( $(#[$meta])* pub(super) $name: f64, )+ }
 
@@ -29,11 +30,11 @@ macro_rules! sums {
 }
 
 sums! {
-    /// How long the slice is, in seconds.
+    /// Length of the slice, in seconds.
     seconds,
     /// Application data, in bytes.
     payload,
-    /// Of it, sent again.
+    /// Retransmitted part of it.
     resent,
     data_packets,
     /// Data packets that ECN can mark, and those that are marked.
@@ -51,7 +52,7 @@ sums! {
     ack_rows,
     ack_median,
     ack_longest,
-    /// The same of messages.
+    /// Rows with message times.
     message_rows,
     message_median,
     message_longest,
@@ -60,7 +61,7 @@ sums! {
     paused,
 }
 
-/// Who sent to whom, where it was seen; nobody for what belongs to no pair or to one too many.
+/// Pair of hosts and the tap; no pair for traffic without one, or beyond the limit.
 type Key = (Option<Pair>, TapId);
 
 /// Source and destination.
@@ -86,7 +87,7 @@ pub(super) struct Collected {
     width: u64,
     flows: HashMap<FlowId, Pair>,
     series: BTreeMap<Key, Series>,
-    /// What ACK times measure at its taps.
+    /// Kinds of ACK times at its taps.
     pub(super) ack_time_is: BTreeSet<&'static str>,
     pub(super) counted_flows: u64,
     pub(super) payload_bytes: u64,
@@ -118,13 +119,13 @@ impl Collected {
         self.slices(whole)
     }
 
-    /// What one host sent to another; `None` when it sent nothing.
+    /// Sums of one host's traffic to another; `None` when it sent nothing.
     pub(super) fn pair(&self, pair: Pair) -> Option<Slices> {
         let series = self.of_pair(pair);
         series.active.is_some().then(|| self.slices(series))
     }
 
-    /// The pairs of hosts of which sums were kept.
+    /// Pairs of hosts that have sums.
     pub(super) fn pairs(&self) -> BTreeSet<Pair> {
         self.series.keys().filter_map(|(pair, _)| *pair).collect()
     }

@@ -4,9 +4,9 @@ use anyhow::Context;
 
 /// A demo: a scenario and a lesson of the same name.
 pub(crate) struct Catalogued {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub(crate) name: &'static str,
-    /// What it shows, in a line.
+    /// Title of one line.
     pub(crate) title: &'static str,
     /// In TOML.
     pub(crate) scenario: &'static str,

@@ -1,4 +1,4 @@
-//! Finds the frames that a lesson points at: conditions as its text gives them, all of which must hold.
+//! Finds the frames that a lesson names: conditions from its text, all of which must be true.
 
 use roce_model::Nanos;
 use roce_wire::{AethKind, Ecn, PauseKind, Psn, Roce};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::frames::{DemoFrame, History, What};
 use crate::options::duration::parse_duration;
 
-/// What kind of frame.
+/// Kind of frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -41,7 +41,7 @@ pub(crate) enum EcnName {
     Ce,
 }
 
-/// What a request's PSN says.
+/// Meaning of a request's PSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HistoryName {
@@ -53,13 +53,13 @@ pub(crate) enum HistoryName {
     InOrder,
 }
 
-/// How late a packet is.
+/// Measure of a late packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Most {
-    /// How far the highest PSN before it lies beyond it.
+    /// PSNs between it and the highest one before it.
     BehindPsns,
-    /// How long ago it was first overtaken.
+    /// Time since it was first overtaken.
     BehindTime,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Find {
     pub(crate) history: Option<HistoryName>,
     /// True if a request of its flow with the same PSN was captured before.
     pub(crate) repeated: Option<bool>,
-    /// True if it asks for an acknowledgement.
+    /// True if it requests an acknowledgement.
     pub(crate) ack_request: Option<bool>,
     /// True if it is a request, and not a response.
     pub(crate) request: Option<bool>,
@@ -112,13 +112,13 @@ pub(crate) struct Find {
     pub(crate) psn: Option<String>,
     /// The PSN of that frame or a later one.
     pub(crate) from_psn: Option<String>,
-    /// Its flow was silent for so long at least before it.
+    /// Least silence of its flow before it.
     pub(crate) silence: Option<String>,
-    /// Which of those, from 1.
+    /// Number among those, from 1.
     pub(crate) nth: Option<usize>,
     /// The last of them.
     pub(crate) last: bool,
-    /// The one of which this is the most.
+    /// The one with the largest value of this.
     pub(crate) most: Option<Most>,
 }
 
@@ -158,7 +158,7 @@ impl Find {
         found
     }
 
-    /// How many frames are meant.
+    /// Number of frames that match.
     pub(crate) fn count(&self, frames: &[DemoFrame], labels: &impl Labels) -> u64 {
         frames.iter().filter(|frame| self.holds(frame, labels)).count() as u64
     }
@@ -191,7 +191,7 @@ impl Find {
             }
     }
 
-    /// True if something is asked that only packets have.
+    /// True if a condition is one that only packets have.
     fn is_about_packets(&self) -> bool {
         self.ecn.is_some()
             || self.history.is_some()

@@ -1,5 +1,5 @@
-//! The frames of a demo's captures, read and decoded as any capture is, with what each flow's history says of them:
-//! sent before, after a jump, late, after a silence. Which of them a lesson wants is left to `find`.
+//! The frames of a demo's captures, decoded as any capture's, with the history of their flows:
+//! retransmitted, after a jump, late, after a silence. `find` chooses those that a lesson needs.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -9,18 +9,18 @@ use roce_capture::{Options, Reader};
 use roce_model::Nanos;
 use roce_wire::{Address, Content, Pause, Psn, Qpn, Roce};
 
-/// What a request packet's PSN says beside the highest one before it.
+/// Relation of a request packet's PSN to the highest one before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum History {
     /// The first request of its flow, the next one in order, or no request.
     InOrder,
-    /// So many PSNs were jumped over.
+    /// Number of PSNs that were jumped over.
     Jump(u32),
     /// It lies at or before the highest one.
     Again,
 }
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum What {
     /// A RoCE packet.
@@ -36,28 +36,28 @@ pub(crate) struct DemoFrame {
     pub(crate) file: usize,
     /// Its number in the file, from 1: what Wireshark calls `frame.number`.
     pub(crate) number: u64,
-    /// When it was captured.
+    /// Time of capture.
     pub(crate) time: Nanos,
-    /// How long after the first frame of its file.
+    /// Time since the first frame of its file.
     pub(crate) offset: Nanos,
-    /// What it is.
+    /// Kind of the frame.
     pub(crate) what: What,
     /// Its place among the requests of its flow.
     pub(crate) history: History,
-    /// How long its flow had been silent; nothing for its first packet.
+    /// Silence of its flow before it; zero for its first packet.
     pub(crate) silence: Nanos,
     /// A request of its flow with the same PSN was captured before.
     pub(crate) is_repeated: bool,
-    /// How far the highest PSN before it lies beyond it; 0 for what is not behind.
+    /// PSNs between it and the highest one before it; 0 for a packet that is not behind.
     pub(crate) behind_psns: u32,
-    /// How long before it the first packet beyond it was captured; 0 for what is not behind.
+    /// Time since the first packet beyond it was captured; 0 for a packet that is not behind.
     pub(crate) behind_time: Nanos,
 }
 
-/// What tells flows apart here: the captures of demos have no tunnels.
+/// Identity of a flow here: the captures of demos have no tunnels.
 type Key = (Address, Address, Qpn);
 
-/// What is known of a flow so far.
+/// State of a flow up to the current packet.
 struct Flow {
     last: Nanos,
     highest: Option<Psn>,
@@ -67,7 +67,7 @@ struct Flow {
     seen: HashSet<Psn>,
 }
 
-/// What a packet's flow says of it.
+/// History of a packet's flow.
 struct Place {
     history: History,
     silence: Nanos,
@@ -101,7 +101,7 @@ impl Flow {
         }
     }
 
-    /// When the first PSN beyond this one was captured.
+    /// Time at which the first PSN beyond this one was captured.
     fn passed(&self, psn: Psn) -> Option<Nanos> {
         let first = self
             .rises
@@ -162,7 +162,7 @@ fn follow(flows: &mut HashMap<Key, Flow>, packet: &Roce, time: Nanos) -> Place {
     let key = (packet.source, packet.destination, packet.bth.destination_qpn());
     let traits = packet.bth.opcode().traits();
     let sequenced = traits.is_sequenced();
-    // How many PSNs a READ takes depends on the path MTU: the request after it starts again.
+    // The number of a READ's PSNs depends on the path MTU: the request after it starts again.
     let known = traits.takes_one_psn();
     let psn = packet.bth.psn();
     match flows.entry(key) {
@@ -212,7 +212,7 @@ impl DemoFrame {
         }
     }
 
-    /// What it says, in one line.
+    /// The decoded frame, in one line.
     pub(crate) fn decoded(&self) -> String {
         let packet = match &self.what {
             What::Packet(packet) => packet,

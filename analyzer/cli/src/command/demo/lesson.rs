@@ -1,8 +1,9 @@
 //! Lessons: the text of each demo as a TOML file, and the numbers of its capture in the places that the text leaves for
 //! them. What is on the capture's frames is found by `find`; how it looks is left to `show`.
 //!
-//! In a text, `{label}` is the number of a frame found before, `{label.psn}` something that it says, `{one..two}` the time
-//! from one to the other, `{count}` a count, and `{part%whole}` the share of two counts.
+//! In a text, `{label}` is the number of a frame found before, and `{label.psn}` one of its fields.
+//! `{one..two}` is the time from one to the other, `{count}` a count, and `{part%whole}` the share of
+//! two counts.
 
 use std::collections::BTreeMap;
 
@@ -21,16 +22,16 @@ pub(crate) struct Lesson {
     /// Options that the analysis is given.
     #[serde(default)]
     pub(crate) options: Vec<String>,
-    /// What is there and what goes on, in a few sentences.
+    /// The hosts and their traffic, in a few sentences.
     pub(crate) situation: String,
-    /// Who is connected how, drawn with characters.
+    /// The connections between the hosts, drawn with characters.
     #[serde(default)]
     pub(crate) picture: String,
-    /// What one sees, one thing after the other.
+    /// Steps through the packets.
     pub(crate) step: Vec<Step>,
-    /// What to do, the first thing first.
+    /// Advice, the first thing first.
     pub(crate) advice: Vec<String>,
-    /// Where it is written.
+    /// Sources of the rules.
     pub(crate) sources: Vec<String>,
     /// Findings that must be there.
     #[serde(default)]
@@ -44,7 +45,7 @@ pub(crate) struct Lesson {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
-    /// What it is.
+    /// Heading of the step.
     pub(crate) heading: String,
     /// Why it is so.
     pub(crate) text: String,
@@ -66,11 +67,11 @@ pub(crate) struct Step {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Look {
-    /// What texts and other conditions call it.
+    /// Name in texts and other conditions.
     pub(crate) label: String,
-    /// Which one it is.
+    /// Conditions for the frame.
     pub(crate) find: Find,
-    /// What it shows; without it, it is found for the text only.
+    /// Sentence about it; without one, the frame is found for texts alone.
     #[serde(default)]
     pub(crate) says: String,
 }
@@ -79,21 +80,21 @@ pub(crate) struct Look {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Count {
-    /// What texts call it.
+    /// Name in texts.
     pub(crate) label: String,
-    /// Which ones.
+    /// Conditions for the frames.
     pub(crate) find: Find,
 }
 
-/// How fast some frames follow each other: their payload by the time from the first to the last.
+/// Rate of some frames: their payload by the time from the first to the last.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rate {
-    /// What texts call it.
+    /// Name in texts.
     pub(crate) label: String,
-    /// Which ones.
+    /// Conditions for the frames.
     pub(crate) find: Find,
-    /// So many of them.
+    /// Number of them.
     pub(crate) packets: usize,
 }
 
@@ -104,7 +105,7 @@ impl Lesson {
     }
 }
 
-/// What was found for a lesson.
+/// Frames that were found for a lesson.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     frames: BTreeMap<String, DemoFrame>,

@@ -1,4 +1,4 @@
-//! How a lesson looks: its parts on pages in the style of the report.
+//! Layout of a lesson: its parts on pages in the style of the report.
 
 use roce_report::{Page, Style, Tone};
 
@@ -12,7 +12,7 @@ pub(crate) fn list(demos: &[Catalogued], style: Style) -> String {
     let mut page = Page::new(style);
     page.text(
         "Each demo simulates a network in which one thing is wrong (or nothing is), captures its packets, analyses the \
-         capture as any other, and explains what one sees. What was simulated is known, so the verdict can be checked.",
+         capture as any other, and explains what the packets show. The truth is known, so the verdict can be checked.",
     );
     page.space();
     let longest = demos.iter().map(|demo| demo.name.len()).max().unwrap_or(0);
@@ -25,7 +25,7 @@ pub(crate) fn list(demos: &[Catalogued], style: Style) -> String {
     page.finish()
 }
 
-/// What comes before the analysis: the situation, the steps through the packets, what to do.
+/// The lesson before the analysis: the situation, the steps through the packets, the advice.
 pub(crate) fn before(
     demo: &Catalogued,
     lesson: &Lesson,
@@ -41,7 +41,7 @@ pub(crate) fn before(
         page.space();
         page.verbatim(&lesson.picture);
     }
-    page.title("What one sees");
+    page.title("What the packets show");
     for (place, step) in lesson.step.iter().enumerate() {
         page.heading(&format!("{}. {}", place + 1, step.heading));
         page.text(&found.fill(&step.text)?);
@@ -79,7 +79,7 @@ fn frame(page: &mut Page, seen: &DemoFrame, says: &str, files: &[String]) {
     page.item(6, "->", says);
 }
 
-/// What the analysis is started with, above what it says.
+/// The command line of the analysis, above its output.
 pub(crate) fn analysis(command: &[String], style: Style) -> String {
     let mut page = Page::new(style);
     page.title("What roce-analyze says");
@@ -89,7 +89,7 @@ pub(crate) fn analysis(command: &[String], style: Style) -> String {
     page.finish()
 }
 
-/// What comes after the analysis: truth against verdict, sources, and how to go on.
+/// The lesson after the analysis: truth against verdict, sources, and next steps.
 pub(crate) fn after(lines: &[Line], lesson: &Lesson, kept: &[String], style: Style) -> String {
     let mut page = Page::new(style);
     page.title("Truth against verdict");
@@ -118,14 +118,14 @@ pub(crate) fn after(lines: &[Line], lesson: &Lesson, kept: &[String], style: Sty
         .filter(|line| line.agreement == Agreement::Differs)
         .count();
     page.text(&if wrong == 0 {
-        "The analysis says what happened.".to_owned()
+        "The analysis agrees with the simulation.".to_owned()
     } else {
         format!(
-            "In {wrong} of {} lines the analysis does not say what happened.",
+            "In {wrong} of {} lines the analysis differs from the simulation.",
             lines.len()
         )
     });
-    page.title("Where it is written");
+    page.title("Sources");
     page.space();
     for source in &lesson.sources {
         page.item(0, "-", source);

@@ -85,7 +85,7 @@ fn what_frames_say_of_their_flow_is_what_happened() {
         assert_eq!(taught.frames.len() as u64, records, "{name}: records");
         let last = taught.frames.iter().map(|frame| frame.number).max();
         assert_eq!(last, taps.iter().map(of_tap).max(), "{name}: numbers");
-        // What jumped, and what was sent again.
+        // Jumps and retransmissions.
         let flows = || taps.iter().flat_map(|tap| &tap.flows);
         let jumped = taught.frames.iter().map(|frame| match frame.history {
             History::Jump(psns) => u64::from(psns),
@@ -118,9 +118,10 @@ fn what_frames_say_of_their_flow_is_what_happened() {
         assert_eq!(
             again as u64,
             resent + late().count() as u64 + copies,
-            "{name}: sent again, late or copied"
+            "{name}: retransmitted, late or copied"
         );
-        // How far and how long they came behind. Where packets are sent again or copied, these are behind, too.
+        // Distances in PSNs and in time. Where packets are retransmitted or copied, these are behind,
+        // too.
         if resent + copies == 0 {
             let depth = taught.frames.iter().map(|frame| u64::from(frame.behind_psns));
             assert_eq!(
@@ -139,7 +140,7 @@ fn what_frames_say_of_their_flow_is_what_happened() {
 }
 
 #[test]
-fn what_comes_twice_is_told_from_what_comes_late() {
+fn second_copies_are_not_late_packets() {
     let demos = taught();
     let again = |name: &str| {
         let taught = demos.iter().find(|taught| taught.demo.name == name).unwrap();
@@ -153,7 +154,7 @@ fn what_comes_twice_is_told_from_what_comes_late() {
         assert!(taught.truth.losses.is_empty() && taught.truth.resend_runs.is_empty());
         (count(true), count(false))
     };
-    // Nothing is lost or sent again: each late packet brings its PSN for the first time.
+    // Nothing is lost or retransmitted: each late packet has its PSN for the first time.
     let (twice, late) = again("sprayed");
     assert_eq!((twice, late > 1_000), (0, true));
     // 25 messages of 32 KiB in packets of 1,024 bytes (one each 80 us in 2 ms): 800 packets, and as many copies.
@@ -174,7 +175,8 @@ fn rates_are_those_of_the_links() {
         found.fill("{before}, {after}, {later}").unwrap(),
         "9.80 Gbit/s, 9.80 Gbit/s, 9.80 Gbit/s"
     );
-    // The same link, shared by six: a sixth of 9.80 is 1.63, and a round of seven packets instead of six leaves 1.40.
+    // This link, shared by six: a sixth of 9.80 is 1.63, and a round of seven packets instead of six
+    // leaves 1.40.
     let shared = demos
         .iter()
         .find(|taught| taught.demo.name == "shared-port")

@@ -1,6 +1,7 @@
-//! What the simulation knows beside what the analysis concluded: the lines of a demo's last table.
+//! The simulation's knowledge beside the analysis' conclusions: the lines of a demo's last table.
 //!
-//! Counts agree when they are equal for every flow, not only in their sum. What a tap could not see is not asked for.
+//! Counts agree when they are equal for every flow, not only in their sum. Facts that a tap could not
+//! see are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +64,7 @@ impl Agreement {
         if agrees { Self::Same } else { Self::Differs }
     }
 
-    /// The same, or as much of it as can be seen.
+    /// Agreement in full, or as far as can be seen.
     fn as_seen(same: bool, agrees: bool) -> Self {
         match (same, agrees) {
             (true, _) => Self::Same,
@@ -91,8 +92,8 @@ pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> 
 /// A count of a flow: its name, the truth at one tap, the verdict of one row.
 type Counted = (&'static str, fn(&TapFlow) -> u64, fn(&FlowRow) -> u64);
 
-/// The count of resends.
-const SENT_AGAIN: &str = "packets sent again, as can be told";
+/// The count of retransmissions.
+const SENT_AGAIN: &str = "retransmitted packets, as far as visible";
 
 const COUNTS: [Counted; 10] = [
     ("packets captured", |t| t.packets, |v| v.packets),
@@ -127,7 +128,7 @@ fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         .map(|flow| flow.flow_id.as_str())
         .collect();
     let is_data = |flow: &str| !management.contains(flow);
-    // Late packets and copies look like packets sent again: that there are none is worth a line.
+    // Late packets and copies look like retransmissions: their absence is worth a line.
     let looks_resent = truth
         .taps
         .iter()
@@ -173,7 +174,7 @@ fn line(about: &str, truth: u64, verdict: u64) -> Option<Line> {
     })
 }
 
-/// What a mirror showed twice.
+/// Frames that a mirror showed twice.
 fn copies(truth: &Truth, concluded: &Concluded) -> Option<Line> {
     line(
         "copies made by the mirror, dropped",
@@ -182,13 +183,14 @@ fn copies(truth: &Truth, concluded: &Concluded) -> Option<Line> {
     )
 }
 
-/// What became of missing PSNs.
+/// Classes of missing PSNs.
 fn holes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
     type Fates = (&'static str, &'static [HoleClass], fn(&FlowRow) -> u64);
-    // What lies in a resend run would have been sent again anyway: which of it was lost is a matter of definition.
+    // PSNs in a run of retransmissions would have been retransmitted in any case: which of them were
+    // lost is a matter of definition.
     const FATES: [Fates; 3] = [
         (
-            "- lost by the network, or resent anyway",
+            "- lost by the network, or retransmitted anyway",
             &[HoleClass::NetworkLost, HoleClass::Ambiguous],
             // A PSN is missing once, however often it is lost.
             |v| v.network_lost.saturating_sub(v.network_lost_again) + v.ambiguous,
@@ -212,7 +214,7 @@ fn holes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
     lines.collect()
 }
 
-/// How long packets were overtaken.
+/// Times that packets came late.
 fn reordering(truth: &Truth, concluded: &Concluded) -> Option<Line> {
     let late = truth.taps.iter().flat_map(|tap| &tap.late);
     let happened = late.filter(|late| late.kind == PacketKind::Request);
@@ -228,25 +230,35 @@ fn reordering(truth: &Truth, concluded: &Concluded) -> Option<Line> {
     })
 }
 
-/// What made senders send again.
+/// Causes of retransmissions.
 fn runs(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
     type Runs = (&'static str, Option<TriggerKind>, fn(&FlowRow) -> u64);
     const RUNS: [Runs; 5] = [
-        ("resend runs after a NAK", Some(TriggerKind::Nak), |v| v.runs_nak),
         (
-            "resend runs after a READ gap",
+            "runs of retransmissions after a NAK",
+            Some(TriggerKind::Nak),
+            |v| v.runs_nak,
+        ),
+        (
+            "runs of retransmissions after a READ gap",
             Some(TriggerKind::ImpliedNak),
             |v| v.runs_implied_nak,
         ),
-        ("resend runs after an RNR NAK", Some(TriggerKind::Rnr), |v| {
-            v.runs_rnr
+        (
+            "runs of retransmissions after an RNR NAK",
+            Some(TriggerKind::Rnr),
+            |v| v.runs_rnr,
+        ),
+        (
+            "runs of retransmissions after a timeout",
+            Some(TriggerKind::Timeout),
+            |v| v.runs_timeout,
+        ),
+        ("runs of retransmissions without a known cause", None, |v| {
+            v.runs_unknown
         }),
-        ("resend runs after a timeout", Some(TriggerKind::Timeout), |v| {
-            v.runs_timeout
-        }),
-        ("resend runs without a reason", None, |v| v.runs_unknown),
     ];
-    // A run is seen wherever the flow's packets are; the tap that saw most of a flow speaks for it.
+    // A run is seen wherever the flow's packets are; the tap that saw most of a flow decides.
     let seen: BTreeSet<&str> = truth
         .taps
         .iter()
@@ -276,7 +288,7 @@ fn runs(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
     lines.flatten().collect()
 }
 
-/// Which flows belong together.
+/// Flows that belong together.
 fn pairs(truth: &Truth, concluded: &Concluded) -> Option<Line> {
     let pair = |one: String, other: String| if one < other { (one, other) } else { (other, one) };
     let pairs_of = |is_one: &dyn Fn(&ConnectionAtTap) -> bool| -> BTreeSet<_> {
@@ -330,9 +342,9 @@ fn steps(truth: &Truth, concluded: &Concluded) -> Option<Line> {
     line("steps of training", truth.steps.len() as u64, said.len() as u64)
 }
 
-/// Which kinds of congestion there were.
+/// Kinds of congestion.
 fn episodes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
-    /// An incast is told instead of the marks that it brings about.
+    /// An incast replaces the marks that it causes.
     fn kind(name: &str) -> &str {
         if matches!(name, "ecn" | "incast") {
             "marks, incast"
@@ -369,8 +381,8 @@ fn episodes(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
             about: format!("episodes: {kind}"),
             truth: grouped(happened),
             verdict: grouped(said),
-            // Where one ends and the next begins is a matter of definition; that there is one is not. What no tap
-            // recorded can still show: in CNPs.
+            // The border between two episodes is a matter of definition; the presence of one is not.
+            // CNPs can show an episode that no tap recorded.
             agreement: Agreement::as_seen(
                 happened == said,
                 (said > 0 || recorded == 0) && (happened > 0 || said == 0),
@@ -400,13 +412,13 @@ fn findings(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> 
         .map(|(id, _)| *id);
     let mut not: Vec<&str> = lesson.not.iter().map(String::as_str).collect();
     not.extend(unexpected.filter(|id| !lesson.not.iter().any(|not| not == id)));
-    let told = |id: &str| said.get(id).map_or("no", |severity| severity.name()).to_owned();
+    let severity = |id: &str| said.get(id).map_or("no", |severity| severity.name()).to_owned();
     let mut lines = Vec::new();
     for id in expected {
         lines.push(Line {
             about: format!("finding {id}"),
             truth: "yes".to_owned(),
-            verdict: told(id),
+            verdict: severity(id),
             agreement: Agreement::from_bool(said.contains_key(id)),
         });
     }
@@ -414,7 +426,7 @@ fn findings(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> Vec<Line> 
         lines.push(Line {
             about: format!("finding {id}"),
             truth: "no".to_owned(),
-            verdict: told(id),
+            verdict: severity(id),
             agreement: Agreement::from_bool(!said.contains_key(id)),
         });
     }

@@ -12,20 +12,20 @@ use crate::sandbox::{self, Identity, Needs, Outputs};
 /// In front of messages about rights.
 const ABOUT: &str = "rights";
 
-// Who the run goes on as. (A comment for the compiler would become the help's first line.)
+// User as whom the run continues. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Debug)]
 pub(super) struct ConfinementArguments {
-    /// Who a run started by root goes on as, once the devices are open: a name or number [default: who called sudo, else nobody; the owner of
+    /// User that a run started by root continues as, once the devices are open: a name or number [default: the caller of sudo, else nobody; the owner of
     /// DIR or of FILE's folder where only that user can write]
     #[arg(long, value_name = "NAME", conflicts_with = "no_sandbox")]
     user: Option<String>,
 
-    /// Keep the user and the right to open every file, and do not limit system calls: what it gives up is said
+    /// Keep the user and the right to open every file, and do not limit system calls; a note lists the rights that are still given up
     #[arg(long)]
     no_sandbox: bool,
 }
 
-/// How a run is going to be confined.
+/// Confinement that is being prepared.
 pub(super) struct Confinement<'a> {
     arguments: &'a ConfinementArguments,
     named: Option<Identity>,
@@ -66,7 +66,7 @@ impl<'a> Confinement<'a> {
         if identity.is_some_and(Identity::is_root) && named.is_none() {
             messages::warn(
                 ABOUT,
-                "goes on as root, without capabilities: only root can write the output; --user NAME and a folder of that user avoid it",
+                "continues as root, without capabilities: only root can write the output; --user NAME and a folder of that user avoid it",
             );
         }
         Ok(())
@@ -82,18 +82,18 @@ impl<'a> Confinement<'a> {
             sandbox::attempt();
             return Ok(());
         }
-        let refused = "the run cannot be confined\nhint: --no-sandbox does without";
+        let refused = "the run cannot be confined\nhint: --no-sandbox runs without it";
         if !sandbox::confine(&outputs.folders()).context(refused)? {
             messages::warn(
                 ABOUT,
-                "this kernel has no Landlock: files are limited by what the user may open, not to the output",
+                "this kernel has no Landlock: the run can open every file that its user may, not only its output",
             );
         }
         if let Err(error) = sandbox::filter(needs) {
             messages::warn(
                 ABOUT,
                 &format!(
-                    "this kernel has no filter for system calls (seccomp): {error}; programs and sockets are not refused"
+                    "this kernel has no filter for system calls (seccomp): {error}; the run could start programs and open sockets"
                 ),
             );
         }
@@ -103,7 +103,7 @@ impl<'a> Confinement<'a> {
     }
 }
 
-/// What a run gives up that is not confined.
+/// Sentence about the rights that an unconfined run gives up.
 fn unconfined(root: bool, writes: bool) -> String {
     let user = match (root, writes) {
         (true, true) => "it stays root, and may write every file (CAP_DAC_OVERRIDE)",
@@ -111,6 +111,6 @@ fn unconfined(root: bool, writes: bool) -> String {
         (false, _) => "it may open every file that its user may",
     };
     format!(
-        "--no-sandbox: {user}, start programs and open sockets: a fault that a packet finds in it has these rights"
+        "--no-sandbox: {user}, start programs and open sockets; an attack by packets would have these rights"
     )
 }

@@ -1,6 +1,6 @@
-//! What the probe adds to a live run: events of the host and its counters, which join the stream as notes (`events`), and packets by
-//! the kernel's classifier in place of libpcap (`traffic`). Both have threads of their own; the run waits for them at its end, so that
-//! everything is taken off.
+//! The probe's part of a live run: events of the host and its counters, which join the stream as notes
+//! (`events`), and packets by the kernel's classifier instead of libpcap (`traffic`). Both have threads
+//! of their own; the run waits for them at its end, so that all programs are detached.
 
 mod events;
 mod traffic;
@@ -24,7 +24,7 @@ use crate::sandbox::Needs;
 use events::Events;
 use traffic::Tap;
 
-/// Who captures.
+/// Means of capturing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum By {
     /// libpcap: every frame
@@ -33,7 +33,7 @@ enum By {
     Tc,
 }
 
-// What the probe does in a live run. (A comment for the compiler would become the help's first line.)
+// Task of the probe in a live run. (A comment for the compiler would become the help's first line.)
 #[derive(Args, Debug)]
 pub(crate) struct HostArguments {
     /// Follow this host's queue pairs by programs in the kernel (eBPF): their processes, state changes and dropped packets
@@ -55,7 +55,7 @@ impl HostArguments {
         self.cleanup.then(cleanup)
     }
 
-    /// Whether this build can do what was asked for.
+    /// Refuses options that this build cannot serve.
     #[expect(
         clippy::unnecessary_wraps,
         clippy::unused_self,
@@ -65,17 +65,17 @@ impl HostArguments {
         Ok(())
     }
 
-    /// Whether hosts' events are in the stream.
+    /// True if hosts' events are in the stream.
     pub(crate) const fn has_probe(&self) -> bool {
         self.probe
     }
 
-    /// Whether libpcap captures.
+    /// True if libpcap captures.
     pub(crate) fn by_libpcap(&self) -> bool {
         self.capture == By::Pcap
     }
 
-    /// How packets are captured, when it is not by libpcap.
+    /// Means of capturing, if it is not libpcap.
     pub(crate) fn way(&self) -> Option<String> {
         (!self.by_libpcap()).then(|| {
             format!(
@@ -107,8 +107,8 @@ pub(crate) fn take_off(interfaces: &[String]) {
     }
 }
 
-/// Who tells a run that it ends: `stop` follows, once everything of the host was taken.
-pub(crate) fn told(_: &Stop) -> Stop {
+/// The switch that requests a run's end: `stop` follows, once everything of the host was taken.
+pub(crate) fn end_switch(_: &Stop) -> Stop {
     Stop::default()
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Opens what was asked for, and says what it will not see. Counters are polled in every run.
+    /// Opens the requested parts, and reports what they will not see. Counters are polled in every run.
     ///
     /// # Errors
     /// Rights are missing, or the kernel does not take the programs; an interface is none that a classifier can watch.
@@ -143,7 +143,7 @@ impl Host {
         Ok(Self { events, taps })
     }
 
-    /// What the classifiers capture from.
+    /// Interfaces that the classifiers capture from.
     pub(crate) fn interfaces(&self) -> Vec<Interface> {
         self.taps.iter().map(|tap| tap.interface.clone()).collect()
     }
@@ -171,7 +171,8 @@ impl Host {
         taps.filter_map(|tap| tap.interface.name.clone()).collect()
     }
 
-    /// Begins. Once `told`, it brings what the host has reported by then and stops the devices by `stop`.
+    /// Starts the threads. After the `end` was requested, they drain the host's reports and stop the
+    /// devices by `stop`.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -180,17 +181,17 @@ impl Host {
         outlets: Vec<Outlet>,
         notes: Notes,
         every: Duration,
-        told: &Stop,
+        end: &Stop,
         stop: &Stop,
     ) -> anyhow::Result<Threads> {
         let mut threads = Vec::new();
-        let (told, stop) = (told.clone(), stop.clone());
+        let (end, stop) = (end.clone(), stop.clone());
         for (tap, outlet) in self.taps.into_iter().zip(outlets) {
             let stop = stop.clone();
             threads.push(thread("classifier", move || tap.read(outlet, &stop))?);
         }
         let events = self.events;
-        threads.push(thread("host", move || events.read(&notes, every, &told, &stop))?);
+        threads.push(thread("host", move || events.read(&notes, every, &end, &stop))?);
         Ok(Threads(threads))
     }
 }
@@ -209,7 +210,7 @@ impl Threads {
     /// Waits until they have ended and taken everything off.
     pub(crate) fn end(self) {
         for thread in self.0 {
-            // One that has panicked has told it.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
     }

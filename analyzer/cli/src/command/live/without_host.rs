@@ -1,4 +1,4 @@
-//! What stands for `host` in a build without the probe: nothing to be told, opened or waited for.
+//! Replacement of `host` in a build without the probe: nothing to report, open or wait for.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use rustix::thread::CapabilitySet;
 
 use crate::sandbox::Needs;
 
-// What a build with the probe understands: recordings of its runs are read here, too. (A comment for the compiler would become the help's
-// first line.)
+// Options that a build with the probe understands: recordings of its runs are read here, too. (A comment
+// for the compiler would become the help's first line.)
 #[derive(Args, Debug)]
 pub(crate) struct HostArguments {
     #[arg(long, hide = true)]
@@ -52,8 +52,8 @@ impl HostArguments {
 
 pub(crate) const fn take_off(_: &[String]) {}
 
-/// Who tells a run that it ends: the devices stop at once.
-pub(crate) fn told(stop: &Stop) -> Stop {
+/// The switch that requests a run's end: the devices stop at once.
+pub(crate) fn end_switch(stop: &Stop) -> Stop {
     stop.clone()
 }
 

@@ -17,7 +17,7 @@ use crate::output::messages::sink_error;
 /// # Errors
 /// When a folder cannot be read, their bins differ, or the sink fails.
 pub(super) fn replay(dirs: &[(String, &Path)], sink: &mut dyn Sink) -> anyhow::Result<()> {
-    let counting = Counting::of(dirs)?;
+    let owners = FlowOwners::from_folders(dirs)?;
     let mut all: Option<RunSummary> = None;
     for (folder, (name, dir)) in dirs.iter().enumerate() {
         let mut one = One {
@@ -27,7 +27,7 @@ pub(super) fn replay(dirs: &[(String, &Path)], sink: &mut dyn Sink) -> anyhow::R
                 .as_ref()
                 .map_or(0, |all| u32::try_from(all.taps.len()).unwrap_or(u32::MAX)),
             bin: all.as_ref().map(|all| all.bin),
-            counting: &counting,
+            owners: &owners,
             seen_again: 0,
             run: RunSummary::default(),
         };
@@ -54,18 +54,18 @@ pub(super) fn replay(dirs: &[(String, &Path)], sink: &mut dyn Sink) -> anyhow::R
     sink.finish(&run).map_err(sink_error)
 }
 
-/// What a folder holds of a flow that counts there: from when to when, and how many packets.
+/// A folder's part of a flow that counts there: first and last time, and packets.
 struct CountedFlow {
     folder: usize,
     span: Span,
     packets: u64,
 }
 
-/// Which folder counts a flow that several hold.
-struct Counting(HashMap<FlowId, Vec<CountedFlow>>);
+/// The folder that counts a flow that several folders have.
+struct FlowOwners(HashMap<FlowId, Vec<CountedFlow>>);
 
-impl Counting {
-    fn of(dirs: &[(String, &Path)]) -> anyhow::Result<Self> {
+impl FlowOwners {
+    fn from_folders(dirs: &[(String, &Path)]) -> anyhow::Result<Self> {
         let mut flows: HashMap<FlowId, Vec<CountedFlow>> = HashMap::new();
         for (folder, (_, dir)) in dirs.iter().enumerate() {
             for rows in Rows::<FlowColumns>::open(dir)? {
@@ -109,14 +109,14 @@ impl Counting {
     }
 }
 
-/// The results of one folder on their way to the sink of all.
+/// The results of one folder on their way to the common sink.
 struct One<'a> {
     sink: &'a mut dyn Sink,
     folder: usize,
     first_tap: u32,
     /// The bins of the folders before.
     bin: Option<Nanos>,
-    counting: &'a Counting,
+    owners: &'a FlowOwners,
     /// Packets in rows that another folder counts.
     seen_again: u64,
     run: RunSummary,
@@ -154,7 +154,7 @@ impl Sink for One<'_> {
         let mut rows = rows.to_vec();
         for row in &mut rows {
             row.tap.0 += self.first_tap;
-            if row.counted && !self.counting.counts(row.flow_id, self.folder) {
+            if row.counted && !self.owners.counts(row.flow_id, self.folder) {
                 row.counted = false;
                 self.seen_again += row.packets;
             }

@@ -3,7 +3,7 @@
 
 use roce_report::Key;
 
-/// What was pressed.
+/// A pressed key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pressed {
     /// A key of the screen.
@@ -49,7 +49,7 @@ impl Keys {
     }
 }
 
-/// How many bytes the first key has, and which one it is; none when it is not all there.
+/// Length of the first key in bytes, and the key; none when it is incomplete.
 fn next(bytes: &[u8]) -> Option<(usize, Option<Pressed>)> {
     let key = |key| Some(Pressed::Key(key));
     match *bytes.first()? {
@@ -78,7 +78,7 @@ fn character(bytes: &[u8]) -> Option<(usize, Option<Pressed>)> {
     };
     match valid.chars().next() {
         Some(letter) => Some((letter.len_utf8(), Some(Pressed::Key(Key::Char(letter))))),
-        // What is no UTF-8 is no key.
+        // Bytes that are no UTF-8 are no key.
         None => whole.then_some((1, None)),
     }
 }
@@ -91,7 +91,7 @@ fn sequence(bytes: &[u8]) -> Option<(usize, Option<Pressed>)> {
         _ => return Some((1, Some(Pressed::Key(Key::Escape)))),
     };
     let rest = bytes.get(2..)?;
-    // Parameters and intermediate bytes stand before the byte that ends it.
+    // Parameters and intermediate bytes precede its last byte.
     let last = |byte: &u8| !is_control || (0x40..=0x7e).contains(byte);
     let Some(length) = rest.iter().position(last) else {
         return (rest.len() > LONGEST).then_some((bytes.len(), None));
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_terminals_send() {
-        // As xterm's documentation of control sequences has them, in normal and in application mode.
+        // As in xterm's documentation of control sequences, in normal and in application mode.
         for (bytes, key) in [
             (&b"\x1b[A"[..], Key::Up),
             (b"\x1bOB", Key::Down),
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(keys.add(b"\x1b["), []);
         assert!(keys.wait());
         assert_eq!((keys.end(), keys.wait()), (Vec::new(), false));
-        // What never ends is given up.
+        // A sequence without an end is dropped.
         keys.add(b"\x1b[");
         keys.add(&[b'1'; 64]);
         assert!(!keys.wait());

@@ -1,5 +1,5 @@
-//! The terminal while the screen has it: raw, on the alternate screen, without a cursor. Whatever ends the process, and a panic in
-//! whichever thread, gives it back first; what is to be told on standard error meanwhile waits until then.
+//! The terminal while the screen has it: raw, on the alternate screen, without a cursor. Any end of the
+//! process, and a panic in any thread, restores it first. Messages for standard error wait until then.
 
 use std::io::{self, BufWriter, Stdout, Write, stdout};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
@@ -18,7 +18,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 
-/// What is to be told once the terminal is given back; none while nobody has it. Held while anything is written to it.
+/// Messages to print once the terminal is restored; none while the screen does not have it. Locked while
+/// anything is written to it.
 static OURS: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 /// A whole screen is written at once.
@@ -27,7 +28,7 @@ const BUFFER: usize = 1 << 16;
 const TYPED: usize = 256;
 /// A process that stops itself does so within this time.
 const STOPPED: Duration = Duration::from_millis(50);
-/// Who ends the process waits so long for a drawing to end.
+/// Number of tries in which the end of the process waits for a drawing to finish.
 const PATIENCE: u32 = 200;
 
 fn ours() -> MutexGuard<'static, Option<Vec<String>>> {
@@ -44,10 +45,10 @@ impl Tty {
     pub(super) fn enter() -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
-            let told = std::panic::take_hook();
+            let report = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 leave();
-                told(panic);
+                report(panic);
             }));
         });
         let mut ours = ours();
@@ -79,7 +80,7 @@ impl Tty {
 
     /// All cells are written again the next time.
     pub(super) fn redraw(&mut self) {
-        // Where it cannot be cleared, drawing tells.
+        // If it cannot be cleared, the next drawing fails with the error.
         let _ = self.terminal.clear();
     }
 
@@ -91,7 +92,7 @@ impl Tty {
         }
         give_back();
         let _ = kill_process(getpid(), Signal::TSTP);
-        // Another thread may get the signal: this one must not go on before all of them stand still.
+        // Another thread may get the signal: this one must not continue before all of them have stopped.
         std::thread::sleep(STOPPED);
         let _ = take();
         drop(ours);
@@ -99,7 +100,7 @@ impl Tty {
     }
 }
 
-/// What was typed, once something is, or nothing after this time.
+/// Typed bytes, once there are any, or nothing after this time.
 ///
 /// # Errors
 /// When the terminal is gone.
@@ -131,7 +132,7 @@ pub(super) fn read(time: Duration) -> io::Result<Vec<u8>> {
 fn take() -> io::Result<()> {
     enable_raw_mode()?;
     execute!(stdout(), EnterAlternateScreen, Hide).inspect_err(|_| {
-        // The error that is told is the first one.
+        // The first error is the one returned.
         let _ = disable_raw_mode();
     })
 }
@@ -155,23 +156,23 @@ pub(crate) fn leave() {
                 continue;
             }
         };
-        if let Some(told) = ours.take() {
+        if let Some(messages) = ours.take() {
             give_back();
-            for text in told {
+            for text in messages {
                 let _ = writeln!(anstream::stderr(), "{text}");
             }
         }
         return;
     }
-    // The terminal takes nothing more from whoever draws: what can be done without writing is.
+    // The terminal accepts nothing more: the steps that write nothing are still taken.
     let _ = disable_raw_mode();
 }
 
 /// Keeps a line for standard error until the terminal is given back; `false` where nobody has that.
 pub(crate) fn hold(text: &str) -> bool {
     match &mut *ours() {
-        Some(told) => {
-            told.push(text.to_owned());
+        Some(messages) => {
+            messages.push(text.to_owned());
             true
         }
         None => false,

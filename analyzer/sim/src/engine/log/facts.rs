@@ -50,7 +50,7 @@ pub(crate) struct Delayed {
 /// A duplicate that the network made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duplicate {
-    /// When it arrives at the other end of the link that made it.
+    /// Arrival at the other end of the link that made it.
     pub time: Time,
     pub flow: u32,
     pub kind: Kind,
@@ -93,11 +93,11 @@ pub(crate) struct Notification {
     pub slows: EndpointId,
     pub after_nak: bool,
     pub recorded: u64,
-    /// What it did to the rate limit of the end.
+    /// Effect on the rate limit of the end.
     pub effect: Option<Effect>,
 }
 
-/// What a congestion notification did.
+/// Effect of a congestion notification.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effect {
     pub cut: bool,
@@ -108,7 +108,7 @@ pub(crate) struct Effect {
     pub binding: bool,
 }
 
-/// A request or READ response that was sent again.
+/// A retransmitted request or READ response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resent {
     pub time: Time,
@@ -123,7 +123,7 @@ pub(crate) struct Resent {
     pub recorded: u64,
 }
 
-/// Packets sent again in a row.
+/// Packets retransmitted in a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub flow: u32,
@@ -134,7 +134,7 @@ pub(crate) struct Run {
     pub packets: u64,
     pub bytes: u64,
     pub trigger: Trigger,
-    /// When the flow had sent the last packet before.
+    /// Time at which the flow had sent the last packet before.
     pub silent_since: Time,
 }
 
@@ -190,6 +190,6 @@ pub(crate) struct FlowCount {
     /// Payload bytes sent and received in each millisecond.
     pub sent_by_ms: Vec<u64>,
     pub received_by_ms: Vec<u64>,
-    /// What the sender waited for.
+    /// Event that the sender waited for.
     pub waited: Waited,
 }

@@ -42,7 +42,7 @@ pub enum Message {
     Drep,
 }
 
-/// What a REQ says. Times are codes: 4.096 us * 2^n, 5 bits.
+/// Fields of a REQ. Times are codes: 4.096 us * 2^n, 5 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Req {
     /// The port that the passive side listens at: the service id is RDMA CM's over TCP (IBTA annex A11).
@@ -63,21 +63,21 @@ pub struct Req {
     pub transport: Connected,
     /// True if it uses end-to-end flow control.
     pub flow_control: bool,
-    /// How many READs and ATOMICs the active side will answer at a time.
+    /// Number of READs and ATOMICs that the active side answers at a time.
     pub responder_resources: u8,
-    /// How many it will have outstanding.
+    /// Number of READs and ATOMICs that it will have outstanding.
     pub initiator_depth: u8,
     /// The most payload that a packet may carry.
     pub path_mtu: PathMtu,
-    /// How long the queue pair waits for an ACK; 0 = for ever.
+    /// Time that the queue pair waits for an ACK; 0 = for ever.
     pub ack_timeout: u8,
-    /// How often it repeats after a timeout or a sequence error, 3 bits.
+    /// Retries after a timeout or a sequence error, 3 bits.
     pub retry_count: u8,
-    /// How often it repeats after an RNR NAK, 3 bits; 7 = without limit.
+    /// Retries after an RNR NAK, 3 bits; 7 = without limit.
     pub rnr_retry_count: u8,
-    /// How long either side of the connection manager may take to answer.
+    /// Longest delay of an answer, for either side of the connection manager.
     pub response_timeout: u8,
-    /// How often the connection manager repeats its messages, 4 bits.
+    /// Retries of the connection manager's messages, 4 bits.
     pub cm_retries: u8,
     /// The traffic class of the primary path.
     pub traffic_class: u8,
@@ -91,7 +91,7 @@ pub struct Req {
     pub service_level: u8,
 }
 
-/// What a REP says.
+/// Fields of a REP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rep {
     /// The GUID of the passive side's adapter.
@@ -100,15 +100,15 @@ pub struct Rep {
     pub local_qpn: Qpn,
     /// The PSN of the first request that the active side is to send.
     pub starting_psn: Psn,
-    /// How many READs and ATOMICs the passive side will answer at a time.
+    /// Number of READs and ATOMICs that the passive side answers at a time.
     pub responder_resources: u8,
-    /// How many it will have outstanding.
+    /// Number of READs and ATOMICs that it will have outstanding.
     pub initiator_depth: u8,
     /// True if it uses end-to-end flow control.
     pub flow_control: bool,
-    /// How long it may take to acknowledge: 4.096 us * 2^n, 5 bits.
+    /// Longest delay of its acknowledgements: 4.096 us * 2^n, 5 bits.
     pub target_ack_delay: u8,
-    /// How often the active side is to repeat after an RNR NAK, 3 bits; 7 = without limit.
+    /// Retries of the active side after an RNR NAK, 3 bits; 7 = without limit.
     pub rnr_retry_count: u8,
 }
 
@@ -143,11 +143,11 @@ pub enum PathMtu {
 
 const MAD_BYTES: usize = 24;
 const WHOLE: usize = 256;
-/// Where the private data of a REQ begins.
+/// Start of the private data of a REQ.
 const PRIVATE: usize = 140;
 /// RDMA CM's service ids over TCP (IBTA annex A11; Linux include/rdma/ib.h): protocol 6 and the port.
 const RDMA_CM_TCP: u64 = 0x0000_0000_0106_0000;
-/// What stands for a LID with RoCE, which has none.
+/// LID with RoCE, which has none.
 const NO_LID: u16 = 0xffff;
 
 impl PathMtu {
@@ -227,8 +227,8 @@ impl Req {
         self.encode_private(data);
     }
 
-    /// The addresses in the private data (struct `cma_hdr` of Linux drivers/infiniband/core/cma.c): an IPv4 address stands in
-    /// the last 4 bytes of its 16.
+    /// The addresses in the private data (struct `cma_hdr` of Linux drivers/infiniband/core/cma.c): an
+    /// IPv4 address is in the last 4 bytes of its 16.
     fn encode_private(&self, data: &mut [u8; WHOLE - MAD_BYTES]) {
         let ends = [(4, self.source), (20, self.destination)];
         let v4 = ends

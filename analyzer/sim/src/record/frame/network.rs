@@ -61,7 +61,7 @@ impl Ethernet {
         }
     }
 
-    /// The same with the tag of a priority (3 bits) and a VLAN (12 bits).
+    /// Adds a tag with a priority (3 bits) and a VLAN (12 bits).
     #[must_use]
     pub const fn tagged(self, priority: u8, vlan: u16) -> Self {
         // The priority's upper bits fall out of the 16 bits.
@@ -138,7 +138,7 @@ impl Network {
         })
     }
 
-    /// The length of what stands before the BTH: IP and UDP, or the GRH.
+    /// Length of the headers before the BTH: IP and UDP, or the GRH.
     pub(super) fn bytes(&self, version: Version) -> u32 {
         match version {
             Version::V1 => u32::from(IPV6_BYTES),

@@ -1,8 +1,8 @@
-//! Opcodes by what a packet does and where it stands in its message (IBTA 9.2.1).
+//! Opcodes by the operation of a packet and its place in the message (IBTA 9.2.1).
 
 use roce_wire::Opcode;
 
-/// Where a packet stands in its message.
+/// Place of a packet in its message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Position {
     /// The first of several.

@@ -7,7 +7,7 @@ use super::Ethernet;
 /// A priority flow control frame. A quantum is 512 bit times; 0 ends a pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pfc {
-    /// Who tells its neighbour to stop sending.
+    /// Source address: the port that stops its neighbour.
     pub source: MacAddress,
     /// The class-enable vector: bit n for priority n. The quanta of the others mean nothing.
     pub class_enable: u8,
@@ -15,10 +15,10 @@ pub struct Pfc {
     pub quanta: [u16; 8],
 }
 
-/// An 802.3x pause frame: it holds for the whole link.
+/// An 802.3x pause frame: it applies to the whole link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pause {
-    /// Who tells its neighbour to stop sending.
+    /// Source address: the port that stops its neighbour.
     pub source: MacAddress,
     /// For how long, in quanta of 512 bit times; 0 ends a pause.
     pub quanta: u16,

@@ -10,7 +10,7 @@ use super::cm;
 /// BTH, extended headers and payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transport {
-    /// What the packet does.
+    /// Operation of the packet.
     pub opcode: Opcode,
     /// Solicited event.
     pub solicited: bool,
@@ -24,13 +24,13 @@ pub struct Transport {
     pub becn: bool,
     /// The queue pair that it is for.
     pub destination_qpn: Qpn,
-    /// True if an acknowledgement is asked for.
+    /// True if the packet requests an acknowledgement.
     pub ack_request: bool,
     /// The packet sequence number.
     pub psn: Psn,
     /// Fields of the extended headers. Those that the opcode has no header for are not written.
     pub extended: Extended,
-    /// What the packet carries. A CNP carries its 16 zero bytes whatever this says.
+    /// Payload of the packet. A CNP has its 16 zero bytes in any case.
     pub payload: Payload,
 }
 
@@ -45,7 +45,7 @@ pub struct Extended {
     pub source_qpn: Qpn,
     /// XRCETH: the shared receive queue, 24 bits.
     pub receive_queue: u32,
-    /// FETH: placement (4 bits) and selectivity (2 bits), as they stand in its last byte.
+    /// FETH: placement (4 bits) and selectivity (2 bits), as in its last byte.
     pub flush: u8,
     /// RETH.
     pub reth: RemoteMemory,
@@ -79,18 +79,18 @@ pub struct Atomic {
     pub address: u64,
     /// The remote key.
     pub key: u32,
-    /// What is swapped in or added.
+    /// Value that is swapped in or added.
     pub swap_or_add: u64,
-    /// What a CmpSwap compares with.
+    /// Value that a CmpSwap compares with.
     pub compare: u64,
 }
 
-/// What a packet carries.
+/// Payload of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Payload {
     /// Data of an application: byte n is `first + n * step`, modulo 256.
     Data {
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u16,
         /// The first byte.
         first: u8,
@@ -112,7 +112,7 @@ impl Payload {
     /// The most data that a packet carries: the largest path MTU, 4096 bytes. More is cut to it.
     pub const MAX_BYTES: u16 = 4096;
 
-    /// So many bytes that count up from 0.
+    /// Bytes that count up from 0.
     pub const fn data(bytes: u16) -> Self {
         Self::Data {
             bytes,
@@ -188,7 +188,7 @@ impl Transport {
         Self::acknowledge(destination_qpn, psn, msn, 0x60 | reason as u8)
     }
 
-    /// An RC Acknowledge that asks to send `psn` again after a while (IBTA 9.7.5.2.8).
+    /// An RC Acknowledge that requests `psn` again after a while (IBTA 9.7.5.2.8).
     pub const fn rnr_nak(destination_qpn: Qpn, psn: Psn, msn: u32, timer: RnrTimer) -> Self {
         Self::acknowledge(destination_qpn, psn, msn, 0x20 | timer.code())
     }

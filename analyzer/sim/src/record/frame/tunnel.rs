@@ -1,5 +1,5 @@
-//! What mirrors and overlays put around a frame: ERSPAN type II and III in GRE (draft-foschiano-erspan-03; Linux
-//! include/net/erspan.h), VXLAN (RFC 7348).
+//! Headers that mirrors and overlays put around a frame: ERSPAN type II and III in GRE
+//! (draft-foschiano-erspan-03; Linux include/net/erspan.h), VXLAN (RFC 7348).
 
 use roce_model::Nanos;
 
@@ -15,7 +15,8 @@ pub struct Tunnel {
     pub network: Network,
     /// The encapsulation.
     pub kind: TunnelKind,
-    /// How many bytes of each frame the mirror keeps at most; `None`: all. ERSPAN's T bit says that it cut.
+    /// Limit of the bytes of each frame that the mirror keeps; `None`: all. ERSPAN's T bit says that it
+    /// cut.
     pub truncate: Option<u32>,
 }
 
@@ -37,7 +38,7 @@ pub enum TunnelKind {
         hardware: u8,
         /// The unit of the timestamp.
         granularity: Granularity,
-        /// True if frames are mirrored on their way out.
+        /// True if frames are mirrored at egress.
         egress: bool,
     },
     /// VXLAN: UDP port 4789.
@@ -81,13 +82,13 @@ impl Granularity {
 }
 
 impl Tunnel {
-    /// How many bytes of `frame` are inside.
+    /// Bytes of `frame` inside the tunnel.
     fn kept_bytes(&self, frame: &Frame) -> u32 {
         let whole = frame.wire_bytes();
         self.truncate.map_or(whole, |most| whole.min(most))
     }
 
-    /// The length of what follows the IP header, without the frame inside.
+    /// Length of the headers behind the IP header, without the frame inside.
     fn inner_header_bytes(&self) -> u32 {
         match self.kind {
             TunnelKind::ErspanII { .. } => GRE_BYTES + ERSPAN_II_BYTES,

@@ -1,4 +1,4 @@
-//! Where a capture is written to: a file, memory, or nowhere.
+//! Destinations of a capture: a file, memory, or nothing.
 
 use std::io::{self, Write};
 
@@ -19,7 +19,7 @@ impl Output {
         }
     }
 
-    /// What was written, if it was to memory.
+    /// Written bytes, if they went to memory.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {
             Self::Memory(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! What one tap recorded of one flow: counts, and which request PSNs were missing when later ones came.
+//! Records of one flow at one tap: counts, and request PSNs that were missing when later ones came.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::units::Time;
 /// A request PSN that was jumped over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hole {
-    /// When the packet beyond it was recorded, and the request before that one.
+    /// Time of the packet beyond it, and the request before that one.
     pub time: Time,
     pub since: Time,
     /// The packet that was recorded after all.
@@ -25,18 +25,18 @@ pub(crate) struct Filled {
     /// Its first PSN.
     pub first: u64,
     pub attempt: u16,
-    /// Sent again: its run's place in the log.
+    /// Place of its run in the log, for a retransmission.
     pub run: u32,
-    /// What recorded answers covered by then.
+    /// Answers recorded at that time covered the PSNs below this.
     pub acked: u64,
 }
 
-/// What one tap recorded of a resend run.
+/// Records of a run of retransmissions at one tap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunSeen {
     /// Its place in the log.
     pub run: u32,
-    /// When its first packet was recorded, and which that is.
+    /// Time and number of its first recorded packet.
     pub time: Time,
     pub seq: u64,
     pub packets: u64,
@@ -44,10 +44,10 @@ pub(crate) struct RunSeen {
     pub behind: bool,
     /// It goes on where the run before stopped: the two look like one.
     pub joins: bool,
-    /// When its last packet was recorded.
+    /// Time of its last recorded packet.
     pub last: Time,
-    /// For how long nothing had been acknowledged: since the last answer that said something new, since the packet that is
-    /// sent again, or since the last run.
+    /// Time without an acknowledgement: since the last answer of something new, since the packet that is
+    /// retransmitted, or since the last run.
     pub waited: Time,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct CopySeen {
     pub time: Time,
 }
 
-/// What one tap recorded of one flow.
+/// Records of one flow at one tap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub late: Vec<LateSeen>,
@@ -100,15 +100,15 @@ pub(crate) struct Seen {
     pub runs: Vec<RunSeen>,
     /// The requests that wait for an acknowledgement: after the PSNs of each, and when it was recorded.
     waiting: VecDeque<(u64, Time)>,
-    /// After the last packet that was sent again, until a new one follows.
+    /// Packet after the last retransmission, until a new one follows.
     run_next: Option<u64>,
     /// After the highest PSN of the *other* flow that a recorded ACK, NAK or READ response of this one covers.
     pub acked: u64,
-    /// When that last rose.
+    /// Time of its last rise.
     pub acked_at: Time,
     /// Answers that name one request: ACKs of something new, and READ responses that begin one. Evidence for pairing.
     pub answers: u64,
-    /// When the first of them were.
+    /// Times of their first records.
     pub first_answers: Vec<Time>,
     last_request: Time,
     /// The last request began or continued a message.
@@ -197,13 +197,13 @@ impl Seen {
         }
     }
 
-    /// How far a packet lies behind the highest of its kind, and since when, if it comes late.
+    /// Distance of a late packet behind the highest of its kind, and the time since when it is missing.
     fn is_late(&mut self, packet: &Packet, now: Time) -> Option<(u64, Time)> {
         match packet.kind {
             Kind::Request | Kind::ReadRequest if packet.attempt == 0 => {
                 let highest = self.highest.filter(|highest| packet.seq < *highest)?;
                 let hole = self.holes.get(&packet.seq);
-                // What came before the first record of the flow was jumped over by that one.
+                // Packets before the first record of the flow are missing since that record.
                 Some((
                     highest - 1 - packet.seq,
                     hole.map_or(self.first_time, |hole| hole.time),
@@ -230,8 +230,8 @@ impl Seen {
         }
     }
 
-    /// True if a duplicate that the network made brings nothing that was not recorded before: neither a new PSN nor one that
-    /// had been jumped over.
+    /// True if a duplicate that the network made shows nothing new: neither a new PSN nor one that had
+    /// been jumped over.
     fn is_known(&self, packet: &Packet) -> bool {
         if !packet.kind.is_request() {
             return true;

@@ -2,14 +2,14 @@
 
 use roce_model::Nanos;
 
-/// How a tap's stamps follow from the time of the simulation, which begins at 0.
+/// Clock of a tap: it gives stamps for the time of the simulation, which starts at 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Clock {
     /// The beginning of the simulation in ns since the Unix epoch.
     pub epoch: Nanos,
-    /// How far the clock is ahead at the beginning, in ns.
+    /// Offset at the start, in ns; positive when the clock is ahead.
     pub offset_ns: i64,
-    /// How much too fast it runs, in parts of 10^9.
+    /// Rate error, in parts of 10^9; positive when the clock runs fast.
     pub drift_ppb: i64,
     /// Stamps are rounded down to multiples of this; 0 and 1 ns leave them as they are.
     pub quantum: Nanos,
@@ -32,7 +32,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// What the clock says at `time` of the simulation, in ns since the Unix epoch; never before it.
+    /// Stamp at `time` of the simulation, in ns since the Unix epoch; never before the epoch.
     pub fn stamp(&self, time: Nanos) -> Nanos {
         // 64 bits times 64 bits stay within 127.
         let drift = (i128::from(time.0) * i128::from(self.drift_ppb)).div_euclid(i128::from(Nanos::SECOND));

@@ -1,4 +1,5 @@
-//! A mirror that shows each frame twice: a SPAN session of both directions, or of two ports on the way of the frame.
+//! A mirror that shows each frame twice: a SPAN session of both directions, or of two ports on the
+//! frame's path.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use roce_wire::MacAddress;
 use crate::engine::random::Random;
 use crate::record::frame::{Frame, Roce};
 
-/// How a mirror doubles frames. Pause frames are not doubled: they end at the link that they are for.
+/// Delays of a mirror's second copies. Pause frames are not doubled, because they end at their link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Doubling {
     /// The shortest time from a frame to its copy.
@@ -70,7 +71,7 @@ impl Copies {
         self.waiting.insert((time, self.made), (direction, copy));
     }
 
-    /// When the next copy comes.
+    /// Time of the next copy.
     pub(super) fn next_time(&self) -> Option<Nanos> {
         self.waiting.first_key_value().map(|((time, _), _)| *time)
     }

@@ -1,11 +1,11 @@
-//! Which of the frames that pass a tap it fails to record.
+//! Losses of records: the frames that pass a tap and are not recorded.
 
 use rand::distr::{Bernoulli, Distribution};
 use roce_model::Nanos;
 
 use crate::engine::random::Random;
 
-/// How a tap loses records.
+/// Kinds of a tap's losses of records.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Loss {
     /// It loses none.
@@ -20,7 +20,7 @@ pub enum Loss {
     Bursts {
         /// The length of a round, in frames.
         every: u64,
-        /// How many of them are lost.
+        /// Number of the lost ones among them.
         lose: u64,
     },
     /// Those that find no room in a buffer that is emptied at a steady rate. Only the bytes that are kept of a frame
@@ -28,7 +28,7 @@ pub enum Loss {
     Ring {
         /// The size of the buffer in bytes.
         bytes: u64,
-        /// How fast it is emptied, in bytes per second.
+        /// Rate at which it is emptied, in bytes per second.
         rate: u64,
     },
     /// All that pass from one moment of the simulation on and before another.
@@ -43,15 +43,15 @@ pub enum Loss {
 /// Bytes times this is the unit in which a ring is filled, so that a rate times a time in ns is exact.
 const SECOND: u128 = Nanos::SECOND as u128;
 
-/// What a tap remembers to tell which frames it loses.
+/// State of a tap's losses.
 #[derive(Clone, Debug)]
 pub(super) struct Losing {
     loss: Loss,
     chance: Option<Bernoulli>,
     random: Random,
-    /// Frames so far.
+    /// Frames that have passed.
     frames: u64,
-    /// What is in the ring, in 10^-9 bytes.
+    /// Bytes in the ring, in units of 10^-9 bytes.
     level: u128,
     last: Nanos,
 }

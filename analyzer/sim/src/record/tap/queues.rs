@@ -14,11 +14,11 @@ use crate::record::frame::{Frame, Version};
 /// Receive queues, read in turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Queues {
-    /// How many.
+    /// Number of queues.
     pub count: u32,
     /// The shortest time from one round of reading to the next.
     pub least: Nanos,
-    /// The longest: no record stands behind one whose stamp is later by more than this.
+    /// Longest period: no record follows one whose stamp is later by more than this.
     pub most: Nanos,
 }
 
@@ -32,13 +32,13 @@ struct Held {
     dropped: Option<u64>,
 }
 
-/// What the queues of a tap hold.
+/// Records in the queues of a tap.
 #[derive(Clone, Debug)]
 pub(super) struct Batches {
     queues: Option<Queues>,
     random: Random,
     held: Vec<Vec<Held>>,
-    /// When they are read next.
+    /// Time of the next reading.
     until: Option<Nanos>,
 }
 

@@ -11,7 +11,7 @@ use crate::engine::run::Simulation;
 use crate::network::topology::number;
 use crate::truth::{Episode, EpisodeKind, HoleClass, NakKind, TriggerKind, Truth};
 
-/// What lies further apart is two episodes: one bin of the analysis.
+/// Events further apart than this are two episodes: one bin of the analysis.
 const GAP: u64 = 1_000_000;
 /// A pause shorter than this between two of the same place does not end an episode.
 const HOSTS_OF_INCAST: usize = 2;
@@ -176,7 +176,7 @@ fn senders(
     (senders.len(), flows.into_iter().collect(), taps)
 }
 
-/// Packets lost by the network, until they were sent again.
+/// Packets lost by the network, until they were retransmitted.
 fn losses(truth: &Truth) -> Vec<Episode> {
     let mut places: BTreeMap<String, Vec<Item>> = BTreeMap::new();
     for loss in &truth.losses {

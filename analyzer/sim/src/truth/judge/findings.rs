@@ -1,6 +1,7 @@
 //! Findings that an analysis of the captures is to come to, with the rule of each: the ids are those of analysis.md's table.
 //!
-//! A rule here looks at what happened; the taps named are those whose records alone can show it.
+//! A rule here examines the events of the simulation. It names the taps whose records alone can show
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,8 @@ use crate::truth::{EpisodeKind, Finding, HoleClass, NakKind, Tap, TriggerKind, T
 
 /// Marked data packets before their CNPs are missed: the first may lie at the end of the run.
 const FEW_MARKS: u64 = 8;
-/// Share of a run that a port is paused before it may be called a storm: a little less than what the analysis asks for.
+/// Share of a run that a port is paused before it may be called a storm: a little less than the analysis
+/// requires.
 const STORM_SHARE: f64 = 0.04;
 /// Jain's index below this is unfair.
 const UNFAIR: f64 = 0.8;
@@ -44,7 +46,7 @@ fn add(findings: &mut Vec<Finding>, id: &str, why: String, flows: BTreeSet<Strin
     });
 }
 
-/// The taps of which something is true.
+/// Taps for which the condition is true.
 fn taps(truth: &Truth, is_true: impl Fn(&Tap) -> bool) -> Vec<String> {
     let found = truth.taps.iter().filter(|tap| is_true(tap));
     found.map(|tap| tap.name.clone()).collect()
@@ -201,7 +203,7 @@ fn loss(truth: &Truth, findings: &mut Vec<Finding>) {
     }
 }
 
-/// A tap that recorded requests of one of the flows sent again.
+/// True if the tap recorded retransmitted requests of one of the flows.
 fn resends(tap: &Tap, flows: &BTreeSet<String>) -> bool {
     tap.flows
         .iter()
@@ -214,7 +216,7 @@ fn responses(truth: &Truth, findings: &mut Vec<Finding>) {
     let flows = set(late.map(|run| &run.flow_id));
     if !flows.is_empty() {
         let seen = taps(truth, |tap| resends(tap, &flows));
-        let why = "requests are sent again after silence".to_owned();
+        let why = "requests are retransmitted after silence".to_owned();
         add(findings, "retransmit.timeout", why, flows, seen);
     }
     for (id, kind, why) in [
@@ -273,7 +275,7 @@ fn episodes(truth: &Truth, findings: &mut Vec<Finding>) {
     storms(truth, findings);
 }
 
-/// Jain's index of what flows brought to their destination during an episode.
+/// Jain's index of the bytes that flows delivered to their destination during an episode.
 #[expect(clippy::cast_precision_loss, reason = "bytes of one run stay below 2^53")]
 fn fairness(truth: &Truth, episode: &crate::truth::Episode) -> f64 {
     let bin = |time: u64| usize::try_from(time / 1_000_000).unwrap_or(usize::MAX);
@@ -387,7 +389,7 @@ fn quality(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Findin
     if !bad.is_empty() {
         let flows = set(bad.iter().map(|loss| &loss.flow_id));
         let seen = taps(truth, |tap| {
-            // Packets break on the way: a tap where they leave sees them whole.
+            // Packets break inside the network: a tap where they enter it sees them whole.
             let mut links = simulation
                 .scenario
                 .impairment
@@ -411,9 +413,9 @@ fn quality(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Findin
             .iter()
             .find(|table| crate::record::observer::tap_name(table) == tap.name);
         let coarse = table.is_some_and(|table| table.poll.is_some() || table.quantum.nanos() > 1_000);
-        let told = table.is_some_and(|table| {
-            use crate::scenario::ToldName;
-            matches!(table.told, ToldName::Packets | ToldName::Statistics) && tap.records_lost > 0
+        let losses_reported = table.is_some_and(|table| {
+            use crate::scenario::LossReportName;
+            matches!(table.told, LossReportName::Packets | LossReportName::Statistics) && tap.records_lost > 0
         });
         // Others have no answers that could be missed.
         let answered = |id: &String| {
@@ -431,7 +433,7 @@ fn quality(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Findin
                 let seen = connection.taps.iter().find(|seen| seen.tap == tap.name);
                 seen.is_none_or(|seen| seen.a_packets == 0 || seen.b_packets == 0)
             });
-        coarse || told || one_way || headers_cut(simulation, truth, tap)
+        coarse || losses_reported || one_way || headers_cut(simulation, truth, tap)
     });
     if !poor.is_empty() {
         let why = "stamps in batches, records lost, headers cut, or one direction only".to_owned();

@@ -10,7 +10,7 @@ use crate::network::topology::number;
 use crate::truth::{Flow, TapFlow};
 use crate::units::Time;
 
-/// What a tap recorded of each flow; connections with the same numbers add up.
+/// Records of each flow at a tap; connections with the same numbers add up.
 pub(super) fn at_tap(
     simulation: &Simulation<'_>,
     names: &Names,

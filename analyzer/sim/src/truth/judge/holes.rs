@@ -1,7 +1,7 @@
-//! What became of the request PSNs that a tap has not, and which of those that it has were lost further on.
+//! Classes of the request PSNs that a tap lacks, and of those that it has and that were lost further on.
 //!
-//! The classes are those of analysis.md ("Requests, responses, holes"); the cause is what really happened to the first
-//! transmission. They differ where a go-back-N run covers a PSN: it is sent again whatever had become of it.
+//! The cause is the real fate of the first transmission, and the class is the one that an analysis can
+//! know. They differ where a go-back-N run covers a PSN: it is retransmitted in any case.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::units::Time;
 use crate::workload::endpoint::low;
 use crate::workload::requester::Trigger;
 
-/// What was found at one tap.
+/// Results at one tap.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
     pub holes: Vec<Hole>,
@@ -47,7 +47,7 @@ struct Jump {
     first: u64,
     /// After the last.
     next: u64,
-    /// The first packet of theirs that came with a run which had begun before them, and the run's place in the log.
+    /// The first packet of theirs in a run that started before them, and the run's place in the log.
     overrun: Option<(Time, u32)>,
 }
 
@@ -64,7 +64,7 @@ impl Jump {
     }
 }
 
-/// What is looked up by flow and PSN.
+/// Facts that are looked up by flow and PSN.
 struct Facts<'a> {
     simulation: &'a Simulation<'a>,
     /// First transmissions that the network lost.
@@ -82,7 +82,7 @@ struct Facts<'a> {
     /// The runs that the tap recorded packets of, by flow: where each began, and what was seen of it.
     runs: HashMap<u32, Vec<(u64, RunSeen)>>,
     /// The capture says itself where it lost records: with each of them everything starts again.
-    told: bool,
+    losses_reported: bool,
 }
 
 /// Judges the holes of one tap.
@@ -95,7 +95,7 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
         };
         let back = simulation.observer.taps[tap].flows[flow ^ 1].as_deref();
         let acked = back.map_or(0, |back| back.acked);
-        // Only what came late is told without the other direction.
+        // Without the other direction, only late packets are known.
         let paired = super::is_paired(simulation, tap, number(flow), Time::NEVER);
         let restarts: Vec<Time> = super::restarts(simulation, tap, number(flow)).collect();
         let mut jump = Jump::default();
@@ -109,7 +109,7 @@ pub(super) fn judge(simulation: &Simulation<'_>, names: &Names, tap: usize) -> J
             }
             jump.next = seq + 1;
             jump.filled_by(hole, simulation);
-            // What is known of a hole is forgotten where everything starts again.
+            // Holes are forgotten where everything starts again.
             let settled = hole.filled.map_or(Time::NEVER, |filled| filled.time);
             let forgotten = restarts.iter().any(|time| (hole.time..=settled).contains(time));
             let (class, cause, observable) = facts.class(number(flow), *seq, &jump, hole, acked);
@@ -176,7 +176,7 @@ impl<'a> Facts<'a> {
             naks,
             begun: begun.map(|run| (run.run, run.seq)).collect(),
             runs,
-            told: simulation.scenario.tap.get(tap).is_some_and(super::tells_losses),
+            losses_reported: simulation.scenario.tap.get(tap).is_some_and(super::tells_losses),
         }
     }
 
@@ -188,7 +188,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Who lost the first transmission of a PSN.
+    /// Cause of the loss of a PSN's first transmission.
     fn cause(&self, key: &(u32, u64)) -> HoleClass {
         if self.lost.contains(key) {
             HoleClass::NetworkLost
@@ -216,7 +216,7 @@ impl<'a> Facts<'a> {
             let in_run = runs
                 .filter(|(first, _)| *first <= seq)
                 .any(|(_, seen)| (seen.time..=seen.last).contains(&filled.time));
-            // Behind a NAK that names it, a packet of several paths looks like the one that the NAK asks for.
+            // Behind a NAK that names it, a packet of several paths looks like its retransmission.
             let may_be_resend =
                 self.simulation.spray.is_some() && self.named(flow, jump, seq, hole).is_some();
             return (
@@ -226,7 +226,7 @@ impl<'a> Facts<'a> {
             );
         }
         let cause = self.cause(&key);
-        // A NAK says of all that is missing from its PSN on that the receiver has not got it.
+        // A NAK shows that the receiver lacks every missing PSN from its own on.
         if let Some(named) = self.named(flow, jump, seq, hole) {
             let class = self.cause(&(flow, named));
             return (class, cause, class == HoleClass::NetworkLost);
@@ -245,7 +245,7 @@ impl<'a> Facts<'a> {
             // Nobody sent it again.
             return match cause {
                 HoleClass::CaptureLost => {
-                    let shows = acked > seq && !self.told && !self.short_reads.contains(&key);
+                    let shows = acked > seq && !self.losses_reported && !self.short_reads.contains(&key);
                     (cause, cause, shows)
                 }
                 _ => (HoleClass::Unresolved, cause, acked <= seq),
@@ -254,7 +254,8 @@ impl<'a> Facts<'a> {
         if run.seq < jump.first {
             return (HoleClass::Ambiguous, cause, false);
         }
-        // Who falls back into a jump after a timeout has got no acknowledgement of what is missing from there on.
+        // A sender that falls back into a jump after a timeout has no acknowledgement of anything
+        // missing from there on.
         let class = self.cause(&(flow, run.seq));
         let is_told = run.trigger == Trigger::Timeout
             && hole.filled.is_some_and(|filled| filled.acked <= run.seq)
@@ -262,7 +263,7 @@ impl<'a> Facts<'a> {
         (class, cause, is_told)
     }
 
-    /// The PSN up to `seq` of a jump that a recorded NAK named, before anything told what had become of it.
+    /// The PSN up to `seq` of a jump that a recorded NAK named, before anything else decided its class.
     fn named(&self, flow: u32, jump: &Jump, seq: u64, hole: &SeenHole) -> Option<u64> {
         let naks = self.naks.get(&flow)?;
         let filled = hole.filled.map(|filled| filled.time);
@@ -275,7 +276,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What a tap recorded and a NAK asked for again.
+/// PSNs that a tap recorded and a NAK requested again.
 fn downstream(simulation: &Simulation<'_>, names: &Names, tap: usize) -> Vec<LostDownstream> {
     let log = &simulation.log;
     let here = |mask: u64| mask >> tap & 1 != 0;

@@ -1,4 +1,5 @@
-//! The log's single packets in words: losses, marks, notifications, NAKs, resend runs, pauses.
+//! Items of the truth for single packets of the log: losses, marks, notifications, NAKs, runs of
+//! retransmissions, pauses.
 
 use super::{Names, transmissions};
 use crate::engine::log::{Reason, Run};
@@ -161,7 +162,7 @@ pub(super) fn runs(simulation: &Simulation<'_>, names: &Names) -> Vec<ResendRun>
     runs.collect()
 }
 
-/// What the taps recorded of a run.
+/// Records of a run at the taps.
 fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Run) -> Vec<RunAtTap> {
     let end = simulation.ends.get(run.flow as usize);
     let mut found = Vec::new();
@@ -170,33 +171,33 @@ fn run_at_taps(simulation: &Simulation<'_>, names: &Names, place: u32, run: &Run
         let Some(seen) = flow(run.flow).and_then(|own| own.runs.iter().find(|seen| seen.run == place)) else {
             continue;
         };
-        // What brought it about: the last refusal that came in before, if it names the run's first PSN.
+        // Its cause: the last NAK that came in before, if it names the run's first PSN.
         let refusals = simulation.log.refusals.iter().rev().find(|refusal| {
             refusal.flow == run.flow && refusal.received.is_some_and(|time| time <= run.begin)
         });
-        let told = match run.trigger {
+        let shown = match run.trigger {
             Trigger::Nak | Trigger::Rnr => {
                 refusals.is_some_and(|refusal| refusal.seq == run.seq && refusal.recorded >> tap & 1 != 0)
             }
-            // Behind a queue that holds what was sent before, a resend follows sooner.
+            // A retransmission follows sooner behind a queue that holds earlier packets.
             Trigger::Timeout => seen.waited >= Time(simulation.scenario.nic.timeout.0 / 2),
             Trigger::ImpliedNak => true,
         };
         let paired = super::is_paired(simulation, tap, run.flow, seen.time);
-        // What asked for it is forgotten where everything starts again.
-        let asked = match run.trigger {
+        // The cause is forgotten where everything starts again.
+        let cause_time = match run.trigger {
             Trigger::Nak | Trigger::Rnr => refusals.map_or(Time::ZERO, |refusal| refusal.time),
             Trigger::Timeout | Trigger::ImpliedNak => Time(seen.time.0.saturating_sub(seen.waited.0)),
         };
         let forgotten =
-            super::restarts(simulation, tap, run.flow).any(|time| (asked..=seen.time).contains(&time));
+            super::restarts(simulation, tap, run.flow).any(|time| (cause_time..=seen.time).contains(&time));
         found.push(RunAtTap {
             tap: names.taps(1 << tap).concat(),
             time: seen.time.nanos(),
             end: seen.last.nanos(),
             first_psn: end.map_or(run.psn, |end| end.first_psn.plus(low(seen.seq)).value()),
             packets: seen.packets,
-            observable: seen.seq == run.seq && seen.behind && !seen.joins && told && paired && !forgotten,
+            observable: seen.seq == run.seq && seen.behind && !seen.joins && shown && paired && !forgotten,
         });
     }
     found

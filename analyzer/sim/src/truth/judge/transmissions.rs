@@ -1,4 +1,5 @@
-//! Single transmissions: late, duplicated, sent again; what taps know of lost ones; and what limited flows.
+//! Single transmissions: late, duplicated and retransmitted ones, lost ones as taps show them, and the
+//! limits of flows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +14,7 @@ use crate::units::Time;
 use crate::workload::account::{Waited, Waits};
 use crate::workload::requester::Trigger;
 
-/// What a tap recorded late.
+/// Packets that a tap recorded late.
 pub(super) fn late(simulation: &Simulation<'_>, names: &Names, tap: usize) -> Vec<Late> {
     let flows = simulation.observer.taps[tap].flows.iter().enumerate();
     let mut found: Vec<Late> = flows
@@ -51,12 +52,12 @@ pub(super) fn duplicates(simulation: &Simulation<'_>, names: &Names, tap: usize)
     found
 }
 
-/// The run of a packet that was sent again.
+/// The run of a retransmitted packet.
 fn run<'a>(simulation: &'a Simulation<'_>, resent: &Resent) -> Option<&'a Run> {
     simulation.log.runs.get(resent.run as usize)
 }
 
-/// What made the sender send it again.
+/// Cause of a retransmission.
 pub(super) fn cause(simulation: &Simulation<'_>, resent: &Resent) -> Option<TriggerKind> {
     run(simulation, resent).map(|run| packets::trigger(run.trigger))
 }
@@ -85,7 +86,7 @@ fn request_of(loss: &Loss) -> Option<(u32, u64)> {
     }
 }
 
-/// Requests sent again, by flow and PSN, as far as something was lost there.
+/// Retransmitted requests, by flow and PSN, where something was lost.
 pub(super) struct Resends<'a> {
     by_psn: HashMap<(u32, u64), Vec<&'a Resent>>,
 }
@@ -129,7 +130,7 @@ fn naks_what_is_late(simulation: &Simulation<'_>) -> bool {
     })
 }
 
-/// What taps can know of a loss.
+/// Evidence of a loss at the taps.
 pub(super) fn at_taps(
     simulation: &Simulation<'_>,
     names: &Names,
@@ -185,7 +186,7 @@ pub(super) fn at_taps(
     found
 }
 
-/// When requests and READ responses were lost, by the flow of the request and its PSN.
+/// Times of lost requests and READ responses, by the flow of the request and its PSN.
 pub(super) struct Lost(HashMap<(u32, u64), Vec<Time>>);
 
 impl Lost {

@@ -1,4 +1,4 @@
-//! What one end of a connection remembers.
+//! State of one end of a connection.
 
 use std::collections::VecDeque;
 
@@ -22,14 +22,15 @@ pub(crate) enum Queued {
     Pacing,
 }
 
-/// What the responder has to send, in order: an ACK must not overtake the READ responses before it.
+/// A packet that the responder has to send, in order: an ACK must not overtake the READ responses before
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Job {
     /// READ responses, from the next on.
     Read {
         read: Read,
         next: u32,
-        /// The run that the request was sent again in, by its place in the log.
+        /// Run of a retransmitted request, by its place in the log.
         run: u32,
     },
     /// An acknowledgement.
@@ -64,10 +65,10 @@ pub(crate) struct Endpoint {
     pub next_send: Time,
     pub open: bool,
     pub closed: bool,
-    /// A timeout event, an ACK delay event is on its way.
+    /// True while a timeout event or an ACK delay event is scheduled.
     pub timer_armed: bool,
     pub ack_armed: bool,
-    /// When it looks for missing PSNs next.
+    /// Time of the next look for missing PSNs.
     pub gap_due: Time,
     /// IP identification of the next packet.
     pub identification: u16,

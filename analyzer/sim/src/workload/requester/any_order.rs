@@ -1,7 +1,8 @@
 //! A requester that takes READ responses and acknowledgements in any order.
 //!
-//! An acknowledgement says that the responder has executed everything before it; the responses of a READ may still be
-//! on their way. A READ whose responses are missing for too long is requested again for these PSNs alone.
+//! An acknowledgement says that the responder has executed everything before it; READ responses may
+//! still be on their way. A READ whose responses are missing for too long is requested again for these
+//! PSNs alone.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +11,13 @@ use crate::scenario::{Operation, Recovery};
 use crate::units::Time;
 use crate::workload::gaps::{Gaps, Patience};
 
-/// What it remembers beyond a requester that wants everything in order.
+/// State beyond that of a requester that needs everything in order.
 #[derive(Debug)]
 pub(crate) struct AnyOrder {
     gaps: Gaps,
     /// READ responses beyond the oldest PSN that is not done.
     got: BTreeSet<u64>,
-    /// What the responder has acknowledged, whether the READs before are done or not.
+    /// PSN up to which the responder has acknowledged, including unfinished READs.
     acked: u64,
 }
 
@@ -114,12 +115,12 @@ impl Requester {
         }
     }
 
-    /// When the next READ response may count as lost.
+    /// Time at which the next READ response may count as lost.
     pub(crate) fn due(&self) -> Option<Time> {
         self.any_order.as_ref()?.gaps.due()
     }
 
-    /// A READ that is requested again asks for the responses alone that are missing in a row.
+    /// Shortens a READ that is requested again to the responses that are missing in a row.
     pub(super) fn shorten(&self, packet: &mut Outgoing) {
         let Some(state) = self
             .any_order

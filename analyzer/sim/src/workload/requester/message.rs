@@ -1,9 +1,9 @@
-//! Messages, the packets made of them, and why packets are sent again.
+//! Messages, their packets, and causes of retransmissions.
 
 use crate::scenario::{Operation, Recovery};
 use crate::units::Time;
 
-/// Why packets were sent again.
+/// Cause of a retransmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trigger {
     Nak,
@@ -20,7 +20,7 @@ pub(crate) struct Message {
     pub packets: u32,
     pub bytes: u64,
     pub operation: Operation,
-    /// The traffic source that posted it, to be told when it is done.
+    /// The traffic source that posted it and learns when it is done.
     pub source: u32,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Outgoing {
     /// PSNs that it takes.
     pub span: u32,
     pub operation: Operation,
-    /// Its payload; of a READ the length that it asks for.
+    /// Length of its payload, or of the requested data of a READ.
     pub bytes: u64,
     /// Of the whole message.
     pub message_bytes: u64,
@@ -48,11 +48,11 @@ pub(crate) struct Outgoing {
     pub packets: u32,
     pub ack_request: bool,
     pub attempt: u16,
-    /// It is the first of a resend run.
+    /// Cause of the run of retransmissions that it starts.
     pub begins_run: Option<Trigger>,
 }
 
-/// What the NIC allows.
+/// Limits of the NIC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub mtu: u64,

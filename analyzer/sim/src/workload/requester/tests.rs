@@ -75,7 +75,7 @@ fn silence_is_answered_until_patience_ends() {
     let mut requester = Requester::new(limits());
     requester.post(Operation::Write, 2 * 1024, 0);
     seqs(&mut requester, 2);
-    // Asked at 10 with the last packet, patience 1,000.
+    // ACK requested at 10 with the last packet, patience 1,000.
     assert_eq!(requester.deadline, Time(1_010));
     requester.timed_out(Time(1_010));
     let packet = requester.send(Time(1_010)).unwrap();

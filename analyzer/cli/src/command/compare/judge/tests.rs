@@ -1,4 +1,4 @@
-//! Runs by hand, and what is to come of them.
+//! Runs made by hand, and the expected comparisons.
 
 use super::*;
 use roce_model::{Address, FindingRow, Severity, Span, StepRow};
@@ -14,7 +14,7 @@ fn sums(payload: f64, marked: f64) -> Sums {
     }
 }
 
-/// A run whose payload alternates between two values, with so many marks in each slice.
+/// A run whose payload alternates between two values, with a number of marks in each slice.
 fn run(slices: usize, payload: f64, marked: f64) -> Slices {
     let swing = |slice: usize| if slice.is_multiple_of(2) { 1.02 } else { 0.98 };
     Slices {
@@ -128,12 +128,12 @@ fn findings_are_compared_by_their_worst() {
         ("loss.network", Severity::Critical),
     ]);
     let changes = findings(&a, &b);
-    let told: Vec<_> = changes
+    let notes: Vec<_> = changes
         .iter()
         .map(|change| (change.id.as_str(), change.a, change.b, change.is_regression()))
         .collect();
     assert_eq!(
-        told,
+        notes,
         [
             ("incast", None, Some(Severity::Warning), true),
             (
@@ -164,17 +164,17 @@ fn what_differs_in_how_they_were_made_is_noted() {
         notes(&a, &side(&[("bin_ns", "1"), ("link_rate_bps", "25")], "rtt", 0)),
         Vec::<String>::new()
     );
-    let told = notes(
+    let notes = super::notes(
         &a,
         &side(&[("bin_ns", "1"), ("flow", "vlan 3")], "turnaround", 12),
     );
-    assert_eq!(told.len(), 4, "{told:?}");
-    assert!(told[0].contains("rtt in A, turnaround in B"), "{told:?}");
+    assert_eq!(notes.len(), 4, "{notes:?}");
+    assert!(notes[0].contains("rtt in A, turnaround in B"), "{notes:?}");
     assert!(
-        told[1].contains("flow is not given in A, vlan 3 in B"),
-        "{told:?}"
+        notes[1].contains("flow is not given in A, vlan 3 in B"),
+        "{notes:?}"
     );
-    assert!(told[3].contains("capture of B lost 12 frames"), "{told:?}");
+    assert!(notes[3].contains("capture of B lost 12 frames"), "{notes:?}");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn few_events_may_be_chance() {
     assert!(!may_be_chance(1, 7, 0.5) && may_be_chance(1, 6, 0.5));
     // The second run is four times as long: 0.8^13 = 0.055, 0.8^14 = 0.044.
     assert!(may_be_chance(0, 13, 0.8) && !may_be_chance(0, 14, 0.8));
-    // As many in both; far too many to be anything else; nothing known of the lengths.
+    // Equal numbers in both; a clear excess; unknown lengths.
     assert!(may_be_chance(300, 300, 0.5));
     assert!(!may_be_chance(0, 5_000, 0.5) && !may_be_chance(0, 1, f64::NAN));
 }
@@ -213,12 +213,12 @@ fn a_finding_of_few_events_is_no_regression() {
         findings: Vec::new(),
         ..run(0)
     };
-    let told = |timeouts| {
+    let notes = |timeouts| {
         let changes = findings(&none, &run(timeouts));
         (changes[0].may_be_chance, changes[0].is_regression())
     };
-    assert_eq!(told(2), (true, false));
-    assert_eq!(told(9), (false, true));
-    // What is gone is no regression anyhow, and nothing is said of it.
+    assert_eq!(notes(2), (true, false));
+    assert_eq!(notes(9), (false, true));
+    // A finding that is gone is no regression, so no sentence about chance is needed.
     assert!(!findings(&run(2), &none)[0].may_be_chance);
 }

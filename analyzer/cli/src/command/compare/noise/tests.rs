@@ -1,4 +1,4 @@
-//! Series of which the truth is known.
+//! Series whose truth is known.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn normal(random: &mut Random) -> f64 {
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// A series around `mean` in which each value keeps a part of what the one before was off: AR(1).
+/// A series around `mean` in which each value keeps a part of its predecessor's deviation: AR(1).
 fn autocorrelated(mean: f64, kept: f64, slices: usize, random: &mut Random) -> Vec<(f64, f64)> {
     // It begins as it goes on.
     let mut off = normal(random) / (1.0 - kept * kept).sqrt();
@@ -70,7 +70,7 @@ fn missed(pairs: u32, truth: f64, make: impl Fn(f64, &mut Random) -> Vec<(f64, f
     for pair in 0..pairs {
         let a = estimate(&make(10.0, &mut random), &format!("a{pair}")).unwrap();
         let b = estimate(&make(10.0 + truth, &mut random), &format!("b{pair}")).unwrap();
-        // What is found to be too short says nothing wrong.
+        // A series that is too short gives no wrong result.
         let Some(found) = difference(&a, &b, 0.05) else {
             continue;
         };

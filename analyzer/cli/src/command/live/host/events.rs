@@ -15,23 +15,24 @@ use super::traffic;
 use super::unseen::{PROBE, tell};
 use crate::output::messages;
 
-/// So long it waits before it looks whether the run ends.
+/// Wait between two looks at whether the run ends.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Events this close to each other, in ns, stand together in the stream: drops of packets come in floods.
+/// Events this close to each other, in ns, form one note of the stream: drops of packets come in floods.
 const MAX_DISTANCE: u64 = 20_000;
 
 /// Addresses of a device are read again after this time, when it gets a queue pair for datagrams.
 const ADDRESSES_AGE: Duration = Duration::from_secs(1);
-/// Where the system describes its devices.
+/// Folder in which the system describes its devices.
 const SYSFS: &str = "/sys";
 
-/// The kernel stamps an event this long, in ns, before it can be read, at most; with room for whoever waits for a processor.
+/// Longest time from the kernel's stamp of an event until it can be read, in ns; with room for a busy
+/// processor.
 const LATENESS: u64 = 5_000_000;
-/// So often, in ns, the stream is told how far events have come.
+/// Period, in ns, of reporting the events' watermark to the stream.
 const SETTLED_EVERY: u64 = 10_000_000;
 
-/// Where events come from.
+/// Sources of events.
 pub(super) struct Events {
     probe: Option<Probe>,
     counters: Counters,
@@ -39,7 +40,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Attaches to what the kernel has; what it does not have is told.
+    /// Attaches to the points that the kernel has; missing ones are reported.
     pub(super) fn open(with_probe: bool, interfaces: &[String]) -> Result<Self, ProbeError> {
         let probe = if with_probe {
             let (probe, skipped) = Probe::open(&Options::default())?;
@@ -55,14 +56,14 @@ impl Events {
         })
     }
 
-    /// Whether the kernel's programs report.
+    /// True if the kernel's programs report.
     pub(super) const fn has_probe(&self) -> bool {
         self.probe.is_some()
     }
 
-    /// Brings events into the stream until the run is `told` to end, or stops; then it has the devices `stop`, behind what the host has
-    /// reported.
-    pub(super) fn read(mut self, notes: &Notes, every: Duration, told: &Stop, stop: &Stop) {
+    /// Adds events to the stream until the `end` of the run is requested, or it stops. Then it stops the
+    /// devices by `stop`, behind the host's last reports.
+    pub(super) fn read(mut self, notes: &Notes, every: Duration, end: &Stop, stop: &Stop) {
         let mut events = Vec::new();
         let mut lost = 0;
         self.counters.poll(time_of_day(), &mut events);
@@ -70,7 +71,7 @@ impl Events {
         // Frames that wait for events go on waiting when no more of them come.
         let (probed, mut settled) = (self.probe.is_some(), Nanos(0));
         loop {
-            let ends = told.is_told() || stop.is_told();
+            let ends = end.is_requested() || stop.is_requested();
             if !ends {
                 self.wait();
             }
@@ -117,7 +118,7 @@ impl Events {
     }
 }
 
-/// The addresses of devices, as they were told.
+/// Known addresses of devices.
 #[derive(Default)]
 struct Addresses(HashMap<Arc<str>, (Instant, Vec<Address>)>);
 
@@ -134,20 +135,20 @@ impl Addresses {
                 continue;
             };
             let time = event.time;
-            let told = self.of(&device).into_iter().map(|address| HostEvent {
+            let reported = self.of(&device).into_iter().map(|address| HostEvent {
                 time,
                 device: Some(Arc::clone(&device)),
                 process: None,
                 what: HostChange::Address { address },
             });
-            let told: Vec<HostEvent> = told.collect();
-            let count = told.len();
-            events.splice(at - 1..at - 1, told);
+            let reported: Vec<HostEvent> = reported.collect();
+            let count = reported.len();
+            events.splice(at - 1..at - 1, reported);
             at += count;
         }
     }
 
-    /// Those of a device that were not told before.
+    /// Addresses of a device that were not reported before.
     fn of(&mut self, device: &Arc<str>) -> Vec<Address> {
         let (read, known) = match self.0.get_mut(device) {
             Some(known) if known.0.elapsed() < ADDRESSES_AGE => return Vec::new(),

@@ -17,15 +17,16 @@ use crate::output::messages;
 
 /// Bytes that a record has of a packet.
 pub(super) const BYTES: u32 = 96;
-/// The same of the connection manager's packets.
+/// Limit for packets of the connection manager.
 const MAX_BYTES: u32 = 384;
-/// So long it waits for packets before it says that there are none.
+/// Wait for packets before the stream is reported to be quiet.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// So long packets gather: one at a time they would fill the queue with batches of one.
+/// Time over which packets are collected: one at a time they would fill the queue with batches of one.
 const GATHER: Duration = Duration::from_millis(20);
 /// Frames emitted at once.
 const AT_ONCE: usize = 4096;
-/// The kernel stamps a packet this long, in ns, before its record is there, at most; with room for whoever waits for a processor.
+/// Longest time from the kernel's stamp of a packet until its record is there, in ns; with room for a
+/// busy processor.
 const LATENESS: u64 = 20_000_000;
 
 /// An interface with a classifier.
@@ -79,11 +80,12 @@ impl Tap {
         self.probe.has_filters()
     }
 
-    /// Reads until told to stop, or until nobody listens. What was there by then is read to its end.
+    /// Reads until its end is requested, or nobody reads the queue. Packets that were there by then are
+    /// read.
     pub(super) fn read(mut self, mut outlet: Outlet, stop: &Stop) {
         let mut end = None;
         loop {
-            if end.is_none() && stop.is_told() {
+            if end.is_none() && stop.is_requested() {
                 end = Some(time_of_day());
             }
             if end.is_none() {
@@ -103,7 +105,7 @@ impl Tap {
                 }
             };
             let newest = taken.newest;
-            // Where there were packets, there may be more as old.
+            // After packets, there may be more of their age.
             let settled = newest.map_or(begun, |newest| newest.min(begun));
             if !taken.end(Nanos(settled.0.saturating_sub(LATENESS))) {
                 return;
@@ -123,11 +125,11 @@ pub(super) fn wait(waited: BorrowedFd<'_>, patience: Duration) {
         tv_sec: 0,
         tv_nsec: i64::from(patience.subsec_nanos()),
     };
-    // Whatever comes of it: then it is looked what there is.
+    // The result is ignored: the records themselves are examined next.
     let _ = poll(&mut waited, Some(&patience));
 }
 
-/// Packets that are being read, on their way to the queue.
+/// Packets that are being read for the queue.
 struct Taken<'a> {
     outlet: &'a mut Outlet,
     data: Vec<u8>,

@@ -1,10 +1,10 @@
-//! What a probe says of itself before a run: what it will not see, and how well it knows the time.
+//! A probe's report before a run: what it will not see, and how well it knows the time.
 
 use roce_probe::{Probe, Skipped, UNSEEN};
 
 use crate::output::messages;
 
-/// What stands before whatever the probe tells.
+/// Prefix of all messages of the probe.
 pub(super) const PROBE: &str = "probe";
 /// Nanoseconds of a second.
 const NANOS: i64 = 1_000_000_000;
@@ -27,13 +27,13 @@ pub(super) fn tell(probe: &Probe, skipped: &[Skipped]) {
     let clock = probe.clock();
     let (seconds, nanos) = (clock.nanos / NANOS, (clock.nanos % NANOS).abs());
     let text = format!(
-        "the kernel's times are moved by {seconds}.{nanos:09} s to the capture's clock, give or take {} ns",
+        "the kernel's times are moved by {seconds}.{nanos:09} s to the capture's clock, within {} ns",
         clock.uncertainty.0
     );
     messages::note(PROBE, &text);
 }
 
-/// What could not be attached, together where the reason is the same.
+/// Points that could not be attached, grouped by reason.
 fn by_reason(skipped: &[Skipped]) -> Vec<(&str, Vec<&Skipped>)> {
     let mut groups: Vec<(&str, Vec<&Skipped>)> = Vec::new();
     for point in skipped {

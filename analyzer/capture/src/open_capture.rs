@@ -18,7 +18,7 @@ use crate::reader::Options;
 use crate::summary::{Compression, Container, Format, Truncation};
 use crate::walk::{Found, Stop, Walker};
 
-/// What is being read.
+/// A capture that is being read.
 pub(crate) struct OpenCapture {
     file: String,
     compression: Option<Compression>,
@@ -36,7 +36,7 @@ pub(crate) struct OpenCapture {
     need: usize,
     /// Bytes from `offset` on that are of no interest.
     skip: u64,
-    /// What ends reading after the batch before it.
+    /// Error that ends reading after the batch before it.
     failed: Option<Error>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Piece {
     end: usize,
 }
 
-/// What the first bytes of a capture say.
+/// Format and first bytes of a capture.
 struct OpenedInput {
     container: Container,
     walker: Walker,
@@ -102,7 +102,7 @@ impl OpenCapture {
         } else {
             Blocks::here(stream, options.block_bytes)
         };
-        let underway = Self {
+        let open = Self {
             file: file.to_owned(),
             compression,
             limit: options.max_bytes,
@@ -116,7 +116,7 @@ impl OpenCapture {
             failed: None,
         };
         Ok((
-            underway,
+            open,
             Format {
                 container: begun.container,
                 compression,
@@ -217,7 +217,7 @@ impl OpenCapture {
         }
     }
 
-    /// What is cut off where the file ends here.
+    /// Cut at the end of the file, if there is one.
     pub(crate) fn truncation(&self) -> Option<Truncation> {
         let had = self.carry.len() as u64;
         if let Some((offset, needed)) = self.walker.unfinished() {
@@ -282,7 +282,7 @@ fn recognise(prefix: &[u8], found: &mut Found) -> Result<Option<OpenedInput>, Fa
         return Ok(None);
     };
     let Some(header) = prefix.first_chunk::<{ pcap::HEADER }>() else {
-        // Cut inside of the header: told like any record that is cut. There is nothing to walk.
+        // A cut inside of the header is reported like a cut record. No records follow.
         let walker = Walker::Pcap(Pcap::default());
         return Ok(Some(OpenedInput {
             container,

@@ -1,4 +1,5 @@
-//! What a run is told: the command line over the configuration file over the defaults, and its echo in the results.
+//! Settings of a run: the command line over the configuration file over the defaults, and their echo in
+//! the results.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use roce_pipeline::{Plan, span};
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
 
 use crate::options::arguments::Analyse;
-use crate::options::config::{Config, Setting, Written};
+use crate::options::config::{Config, ThresholdSetting, Written};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::Moment;
@@ -20,11 +21,11 @@ use crate::options::training::{self, Logged, Pattern};
 
 /// The name under which the width of a bin is echoed.
 const BIN: &str = "bin_ns";
-/// More threads than this bring nothing: one reads for all of them.
+/// More threads do not help: one reads for all of them.
 const MAX_THREADS: u32 = 8;
 
 /// Everything that shapes a run but its inputs.
-pub(crate) struct Choices {
+pub(crate) struct RunSettings {
     pub(crate) bin: Nanos,
     /// Nobody said how wide a bin is to be.
     pub(crate) is_bin_free: bool,
@@ -49,8 +50,8 @@ pub(crate) struct Choices {
     pub(crate) echo: Vec<(String, String)>,
 }
 
-impl Choices {
-    /// Brings everything together; the training log is read here.
+impl RunSettings {
+    /// Merges all sources of settings; the training log is read here.
     ///
     /// # Errors
     /// When the configuration or the training log cannot be read.
@@ -72,7 +73,7 @@ impl Choices {
             }
             None => Vec::new(),
         };
-        let mut choices = Self {
+        let mut settings = Self {
             bin: shape.bin.or(config.bin).unwrap_or(span::WIDEST),
             is_bin_free: shape.bin.or(config.bin).is_none(),
             dcqcn: shape.dcqcn.clone().or(config.dcqcn),
@@ -95,27 +96,28 @@ impl Choices {
             full: shape.full,
             echo: Vec::new(),
         };
-        choices.echo = choices.said(arguments, log.as_ref(), pattern.as_ref());
-        Ok(choices)
+        settings.echo = settings.said(arguments, log.as_ref(), pattern.as_ref());
+        Ok(settings)
     }
 
-    /// The same for captures: with `fits_bin` a bin is as wide as they want it, if nobody said how wide.
+    /// Settings for captures: with `fits_bin` the width of a bin follows from them, if no option gives
+    /// it.
     ///
     /// # Errors
     /// As above.
     pub(crate) fn from_captures(arguments: &Analyse, fits_bin: bool) -> anyhow::Result<Self> {
-        let mut choices = Self::from_arguments(arguments)?;
-        if fits_bin && choices.is_bin_free {
-            choices.bin = span::bin(&arguments.captures);
-            let said = choices.echo.iter_mut().find(|(name, _)| name == BIN);
+        let mut settings = Self::from_arguments(arguments)?;
+        if fits_bin && settings.is_bin_free {
+            settings.bin = span::bin(&arguments.captures);
+            let said = settings.echo.iter_mut().find(|(name, _)| name == BIN);
             if let Some((_, value)) = said {
-                *value = choices.bin.0.to_string();
+                *value = settings.bin.0.to_string();
             }
         }
-        Ok(choices)
+        Ok(settings)
     }
 
-    /// What is to be done with all frames of one input.
+    /// Plan for the frames of one input.
     pub(crate) fn plan(&self) -> Plan {
         let options = self.options();
         let mut plan = Plan::new(options);
@@ -129,7 +131,7 @@ impl Choices {
         plan
     }
 
-    /// What the analysis is to do.
+    /// Options of the analysis.
     fn options(&self) -> Options {
         Options {
             bin: self.bin,
@@ -208,7 +210,7 @@ fn plain(value: ThresholdValue) -> String {
     }
 }
 
-/// What the configuration file at `path` says, if there is one, and the thresholds with its changes.
+/// Contents of the configuration file at `path`, if there is one, and the thresholds with its changes.
 ///
 /// # Errors
 /// When it cannot be read, or says what cannot be.
@@ -225,8 +227,8 @@ pub(crate) fn configuration(path: Option<&Path>) -> anyhow::Result<(Config, Thre
     Ok((config, thresholds))
 }
 
-fn set(thresholds: &mut Thresholds, setting: &Setting) -> Result<(), String> {
-    let Setting { name, value, .. } = setting;
+fn set(thresholds: &mut Thresholds, setting: &ThresholdSetting) -> Result<(), String> {
+    let ThresholdSetting { name, value, .. } = setting;
     let threshold = Thresholds::named(name).map_err(|error| error.to_string())?;
     let value = match (threshold.default, value) {
         (ThresholdValue::Time(_), written) => written

@@ -1,5 +1,6 @@
-//! Between which link addresses hosts talk, learned from frames: only at taps that have pause frames, whose senders are
-//! told by nothing but their MAC addresses. Every part of a run sees every frame and learns the same.
+//! Link addresses between which hosts talk, learned from frames. Only taps with pause frames need them,
+//! because a MAC address alone identifies a pause's sender. Every shard of a run sees every frame and
+//! learns the same.
 
 use std::collections::HashSet;
 
@@ -8,10 +9,10 @@ use roce_model::{LinkAddresses, TapId};
 use roce_wire::frame::ethernet::Ethernet;
 use roce_wire::{Address, Content, LinkType, Roce};
 
-/// Pairs of hosts that are told of, with their link addresses; a hostile capture could have any number.
+/// Limit of the pairs of hosts with known link addresses; a hostile capture could have any number.
 const MAX_HOST_PAIRS: usize = 65_536;
 
-/// Who talks to whom over which link addresses.
+/// Two hosts that talk, and their link addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Pair {
     tap: TapId,
@@ -20,12 +21,12 @@ struct Pair {
     destination: Address,
 }
 
-/// What was learned so far.
+/// Known link addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkAddressBook {
     /// Taps that have pause frames.
     taps: HashSet<TapId>,
-    told: HashSet<Pair>,
+    seen: HashSet<Pair>,
     /// The pair of the last frame: packets come in bursts.
     last: Option<Pair>,
 }
@@ -62,8 +63,8 @@ impl LinkAddressBook {
             destination: roce.destination,
         };
         if self.last.replace(pair) == Some(pair)
-            || self.told.len() >= MAX_HOST_PAIRS
-            || !self.told.insert(pair)
+            || self.seen.len() >= MAX_HOST_PAIRS
+            || !self.seen.insert(pair)
         {
             return None;
         }
@@ -80,7 +81,7 @@ impl LinkAddressBook {
     }
 }
 
-/// The packet in a frame that is on its own link: what a mirror brings travelled on another one.
+/// The packet in a frame on its own link: a mirrored packet travelled on another one.
 fn packet(link: LinkType, bytes: &[u8], original: u32) -> Option<Roce> {
     if let Some(roce) = roce_wire::fast::decode(link, bytes, original) {
         return Some(roce);
