@@ -30,8 +30,9 @@ pub struct Filter {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Node {
-    Or(Box<Node>, Box<Node>),
-    And(Box<Node>, Box<Node>),
+    // Lists, not pairs: an expression of a million tests is no deeper than its parentheses.
+    Or(Vec<Node>),
+    And(Vec<Node>),
     Not(Box<Node>),
     Source(Prefix),
     Destination(Prefix),
@@ -44,17 +45,29 @@ enum Node {
 
 impl Node {
     fn or(self, other: Self) -> Self {
-        Self::Or(Box::new(self), Box::new(other))
+        match self {
+            Self::Or(mut nodes) => {
+                nodes.push(other);
+                Self::Or(nodes)
+            }
+            first => Self::Or(vec![first, other]),
+        }
     }
 
     fn and(self, other: Self) -> Self {
-        Self::And(Box::new(self), Box::new(other))
+        match self {
+            Self::And(mut nodes) => {
+                nodes.push(other);
+                Self::And(nodes)
+            }
+            first => Self::And(vec![first, other]),
+        }
     }
 
     fn matches(&self, packet: &Roce) -> bool {
         match self {
-            Self::Or(a, b) => a.matches(packet) || b.matches(packet),
-            Self::And(a, b) => a.matches(packet) && b.matches(packet),
+            Self::Or(nodes) => nodes.iter().any(|node| node.matches(packet)),
+            Self::And(nodes) => nodes.iter().all(|node| node.matches(packet)),
             Self::Not(inner) => !inner.matches(packet),
             Self::Source(prefix) => prefix.contains(packet.source),
             Self::Destination(prefix) => prefix.contains(packet.destination),
@@ -69,16 +82,8 @@ impl Node {
     /// True if it matches a flow; `None` where that depends on an unknown DSCP.
     fn holds(&self, flow: &FlowKey, dscp: Option<u8>) -> Option<bool> {
         match self {
-            Self::Or(a, b) => match (a.holds(flow, dscp), b.holds(flow, dscp)) {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (Some(false), other) => other,
-                (None, _) => None,
-            },
-            Self::And(a, b) => match (a.holds(flow, dscp), b.holds(flow, dscp)) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (Some(true), other) => other,
-                (None, _) => None,
-            },
+            Self::Or(nodes) => decided(nodes, flow, dscp, true),
+            Self::And(nodes) => decided(nodes, flow, dscp, false),
             Self::Not(inner) => inner.holds(flow, dscp).map(|holds| !holds),
             Self::Source(prefix) => Some(prefix.contains(flow.source)),
             Self::Destination(prefix) => Some(prefix.contains(flow.destination)),
@@ -89,6 +94,19 @@ impl Node {
             Self::Service(service) => Some(flow.service == *service),
         }
     }
+}
+
+/// `decisive` if a node gives it; `None` if no node does and one is not known; else the opposite.
+fn decided(nodes: &[Node], flow: &FlowKey, dscp: Option<u8>, decisive: bool) -> Option<bool> {
+    let mut result = Some(!decisive);
+    for node in nodes {
+        match node.holds(flow, dscp) {
+            Some(answer) if answer == decisive => return Some(decisive),
+            Some(_) => (),
+            None => result = None,
+        }
+    }
+    result
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

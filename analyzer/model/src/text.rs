@@ -2,7 +2,8 @@
 //! for people. It must not steer the terminal or page that shows it, and not look like other text than
 //! it is.
 //!
-//! Every message and screen passes [`clean`] or [`clean_lines`] before it gets its own style; JSON passes [`escape_json`].
+//! Every message and screen passes [`clean`], [`clean_lines`] or [`clean_message`] before it gets its own style; JSON passes
+//! [`escape_json`].
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -35,6 +36,16 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 /// As [`clean`], but line feeds stay: for messages of several lines.
 pub fn clean_lines(text: &str) -> Cow<'_, str> {
     replace(text, |glyph| steers(glyph) && glyph != '\n')
+}
+
+/// As [`clean_lines`], with `?` also for line feeds inside of `names`: texts from outside that `text` may quote. Otherwise the name of a
+/// file could look like a line of the message, such as a hint.
+pub fn clean_message(text: &str, names: &[String]) -> String {
+    let mut message = text.to_owned();
+    for name in names.iter().filter(|name| name.contains('\n')) {
+        message = message.replace(name.as_str(), &clean(name));
+    }
+    clean_lines(&message).into_owned()
 }
 
 fn replace(text: &str, bad: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -100,6 +111,17 @@ mod tests {
     fn messages_keep_their_lines() {
         assert_eq!(clean_lines("a\nhint: \u{1b}[1mb"), "a\nhint: ?[1mb");
         assert_eq!(clean("a\nb"), "a?b");
+    }
+
+    #[test]
+    fn names_make_no_lines() {
+        let name = "a\nhint: rm -r x\u{1b}.pcap";
+        let text = format!("/b/{name}/run.json: no such file\nhint: give another");
+        assert_eq!(
+            clean_message(&text, &[name.to_owned()]),
+            "/b/a?hint: rm -r x?.pcap/run.json: no such file\nhint: give another"
+        );
+        assert_eq!(clean_message("a\nhint: b", &[]), "a\nhint: b");
     }
 
     #[test]

@@ -161,3 +161,13 @@ fn deep_nesting_is_refused_not_recursed() {
     assert!(Filter::parse(&"not ".repeat(100_000)).is_err());
     assert!(Filter::parse(&"(".repeat(100_000)).is_err());
 }
+
+#[test]
+fn long_expressions_do_not_recurse() {
+    for word in ["or", "and"] {
+        let text = vec!["qpn 1"; 200_000].join(&format!(" {word} "));
+        let filter = Filter::parse(&text).unwrap();
+        assert!(!filter.matches(&packet()), "its queue pair is another one");
+        drop(filter.clone());
+    }
+}
