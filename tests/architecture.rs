@@ -129,26 +129,10 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ("roce-model", "findings.rs", "as table.rs"),
     (
         "roce-capture",
-        "live",
-        "to be split: the errors and options of devices are defined in the file that opens them",
-    ),
-    (
-        "roce-capture",
         "pcap",
         "to be split: a walker goes through either format, and both use its helpers",
     ),
     ("roce-capture", "walk.rs", "as pcap"),
-    (
-        "roce-capture",
-        "reader.rs",
-        "to be split: the options of a reader are used where captures are opened",
-    ),
-    ("roce-capture", "open_capture.rs", "as reader.rs"),
-    (
-        "roce-capture",
-        "write",
-        "to be split: the byte order of both writers is defined in write.rs",
-    ),
     (
         "roce-probe",
         "capability.rs",
