@@ -1,4 +1,4 @@
-//! Which two flows are the two directions of one connection, and what shows it.
+//! Pairing: finds the two flows that are the two directions of one connection, and its evidence.
 
 pub(crate) mod evidence;
 pub(crate) mod host_queue_pairs;

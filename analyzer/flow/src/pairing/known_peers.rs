@@ -33,10 +33,10 @@ struct Exchange {
     responder: Option<End>,
 }
 
-/// What a REQ or REP is to what was seen before.
+/// Relation of a REQ or REP to earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// Sent again.
+    /// A retransmission.
     Repeated,
     /// The first of its kind; of a REP, with the queue pair that the REQ named.
     New(Option<Qpn>),
@@ -133,7 +133,7 @@ impl KnownPeers {
         self.0.put(of, known);
     }
 
-    /// What is remembered of a flow.
+    /// Known peer of a flow.
     pub(crate) fn get(&self, direction: &Direction) -> Option<KnownPeer> {
         self.0.peek(direction).copied()
     }
