@@ -129,10 +129,9 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ("roce-model", "findings.rs", "as table.rs"),
     (
         "roce-capture",
-        "pcap",
-        "to be split: a walker goes through either format, and both use its helpers",
+        "pcapng",
+        "the usual packet blocks are walked in a file of their own, with the state that pcapng.rs defines",
     ),
-    ("roce-capture", "walk.rs", "as pcap"),
     (
         "roce-probe",
         "capability.rs",
@@ -140,15 +139,9 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     ("roce-probe", "error.rs", "as capability.rs"),
     (
-        "roce-probe",
-        "lib.rs",
-        "to be split: what a probe gives is defined in the crate's root",
-    ),
-    ("roce-probe", "probe.rs", "as lib.rs"),
-    (
         "roce-sim",
         "",
-        "to be split: all parts of a run change the state that engine/run.rs defines",
+        "all parts of a run change the state that engine/run.rs defines",
     ),
     (
         "roce-report",
@@ -168,7 +161,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     (
         "roce-report",
         "terminal",
-        "to be split: terminal.rs defines the style and calls the parts that use it",
+        "terminal.rs defines the style and calls the parts that use it",
     ),
     (
         "roce-parquet",
@@ -178,12 +171,12 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     (
         "roce-truth",
         "",
-        "to be split: each category adds to scores, which know all categories",
+        "each category adds to scores, which know all categories",
     ),
     (
         "xtask",
         "",
-        "to be split: the chore of all tests calls others, which use its helpers",
+        "the chore of all tests calls others, which use its helpers",
     ),
 ];
 

@@ -26,6 +26,7 @@ mod reader;
 mod sorter;
 mod summary;
 mod walk;
+mod walker;
 pub mod write;
 mod zstandard;
 

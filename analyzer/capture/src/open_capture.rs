@@ -16,7 +16,8 @@ use crate::options::Options;
 use crate::pcap::{self, Pcap};
 use crate::pcapng::{self, Pcapng};
 use crate::summary::{Compression, Container, Format, Truncation};
-use crate::walk::{Found, Stop, Walker};
+use crate::walk::{Found, Stop};
+use crate::walker::Walker;
 
 /// A capture that is being read.
 pub(crate) struct OpenCapture {

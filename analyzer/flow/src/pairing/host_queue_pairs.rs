@@ -7,7 +7,7 @@ use std::sync::Arc;
 use roce_model::{FlowKey, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind};
 use roce_wire::{Address, Psn, Qpn, Service};
 
-use crate::pairing::known_peers::{BoundedMap, bounded_map};
+use crate::pairing::bounded_map::{BoundedMap, bounded_map};
 
 /// Queue pairs, and directions of their connections, kept at once.
 const MAX_QUEUE_PAIRS: usize = 1 << 16;
