@@ -132,25 +132,8 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ("roce-model", "findings.rs", "as table.rs"),
     (
         "roce-capture",
-        "live",
-        "to be split: the errors and options of devices are defined in the file that opens them",
-    ),
-    (
-        "roce-capture",
-        "pcap",
-        "to be split: a walker goes through either format, and both use its helpers",
-    ),
-    ("roce-capture", "walk.rs", "as pcap"),
-    (
-        "roce-capture",
-        "reader.rs",
-        "to be split: the options of a reader are used where captures are opened",
-    ),
-    ("roce-capture", "open_capture.rs", "as reader.rs"),
-    (
-        "roce-capture",
-        "write",
-        "to be split: the byte order of both writers is defined in write.rs",
+        "pcapng",
+        "the usual packet blocks are walked in a file of their own, with the state that pcapng.rs defines",
     ),
     (
         "roce-probe",
@@ -159,15 +142,9 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     ("roce-probe", "error.rs", "as capability.rs"),
     (
-        "roce-probe",
-        "lib.rs",
-        "to be split: what a probe gives is defined in the crate's root",
-    ),
-    ("roce-probe", "probe.rs", "as lib.rs"),
-    (
         "roce-sim",
         "",
-        "to be split: all parts of a run change the state that engine/run.rs defines",
+        "all parts of a run change the state that engine/run.rs defines",
     ),
     (
         "roce-report",
@@ -187,7 +164,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     (
         "roce-report",
         "terminal",
-        "to be split: terminal.rs defines the style and calls the parts that use it",
+        "terminal.rs defines the style and calls the parts that use it",
     ),
     (
         "roce-parquet",
@@ -197,12 +174,12 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     (
         "roce-truth",
         "",
-        "to be split: each category adds to scores, which know all categories",
+        "each category adds to scores, which know all categories",
     ),
     (
         "xtask",
         "",
-        "to be split: the chore of all tests calls others, which use its helpers",
+        "the chore of all tests calls others, which use its helpers",
     ),
 ];
 

@@ -12,11 +12,12 @@ use bytes::{Bytes, BytesMut};
 use crate::blocks::{Blocks, ROOM};
 use crate::error::{Begins, Error, Fault};
 use crate::input::{self, Counts, Input, LimitReached, Stream};
+use crate::options::Options;
 use crate::pcap::{self, Pcap};
 use crate::pcapng::{self, Pcapng};
-use crate::reader::Options;
 use crate::summary::{Compression, Container, Format, Truncation};
-use crate::walk::{Found, Stop, Walker};
+use crate::walk::{Found, Stop};
+use crate::walker::Walker;
 
 /// A capture that is being read.
 pub(crate) struct OpenCapture {

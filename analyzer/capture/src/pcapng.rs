@@ -9,6 +9,10 @@
 //! draft-ietf-opsawg-pcapng, section 4 (the Packet Block: its appendix). Blocks of local use are notes, every other
 //! block is skipped.
 //! Leaves options and time units to the files beside it, and where the bytes come from to `blocks`.
+//!
+//! A crate was looked for and not taken: pcap-parser makes a value with a vector of options for each
+//! block. Here the usual block is read in place without an allocation, and a fault has its offset in the
+//! file.
 
 mod clock;
 pub(crate) mod options;

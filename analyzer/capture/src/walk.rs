@@ -1,11 +1,9 @@
 //! Common parts of the walkers of all formats: results, and the reason to stop.
 //!
-//! Leaves the formats to `pcap` and `pcapng`, and getting bytes to `blocks`.
+//! Leaves the formats to `pcap` and `pcapng`, the choice between them to `walker`, and getting bytes to `blocks`.
 
 use crate::error::Fault;
 use crate::frame::{Frame, Interface, Lost, Note};
-use crate::pcap::Pcap;
-use crate::pcapng::Pcapng;
 use crate::summary::Times;
 
 /// Captured bytes that a record may always claim: libpcap's MAXIMUM_SNAPLEN.
@@ -46,31 +44,6 @@ pub(crate) struct Walked {
     /// Everything before this place in the data is done with.
     pub(crate) at: usize,
     pub(crate) stop: Stop,
-}
-
-/// A walker of either format.
-#[derive(Debug)]
-pub(crate) enum Walker {
-    Pcap(Pcap),
-    Pcapng(Pcapng),
-}
-
-impl Walker {
-    /// Walks the records of `data[from..]`, whose first byte has the offset `offset` in the file.
-    pub(crate) fn walk(&mut self, data: &[u8], from: usize, offset: u64, found: &mut Found) -> Walked {
-        match self {
-            Self::Pcap(pcap) => pcap.walk(data, from, found),
-            Self::Pcapng(pcapng) => pcapng.walk(data, from, offset, found),
-        }
-    }
-
-    /// Offset and length of a block whose end has not been seen although nothing is left of it to be read.
-    pub(crate) fn unfinished(&self) -> Option<(u64, u64)> {
-        match self {
-            Self::Pcap(_) => None,
-            Self::Pcapng(pcapng) => pcapng.unfinished(),
-        }
-    }
 }
 
 /// Four bytes as a number.

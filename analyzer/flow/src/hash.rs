@@ -9,7 +9,7 @@ use roce_wire::Address;
 pub(crate) struct Seeds(pub(crate) [u64; 6]);
 
 impl Seeds {
-    /// Those that come of one number (SplitMix64, Steele, Lea and Flood 2014).
+    /// Seeds derived from one number (SplitMix64, Steele, Lea and Flood 2014).
     pub(crate) fn from_number(mut number: u64) -> Self {
         Self(core::array::from_fn(|_| {
             number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);

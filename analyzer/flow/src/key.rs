@@ -108,7 +108,7 @@ impl<T> core::ops::IndexMut<FlowSlot> for Slots<T> {
     }
 }
 
-/// A flow's key and its tap in six words: as much as a comparison or a hash wants to look at.
+/// A flow's key and its tap in six words: all that a comparison or a hash reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Key([u64; 6]);
 

@@ -1,5 +1,7 @@
-//! Which two flows are the two directions of one connection, and what shows it.
+//! Pairing: finds the two flows that are the two directions of one connection, and its evidence.
 
+pub(crate) mod bounded_map;
+pub(crate) mod cm_exchanges;
 pub(crate) mod evidence;
 pub(crate) mod host_queue_pairs;
 pub(crate) mod known_peers;

@@ -1,8 +1,10 @@
 //! The table of live flows: found by key, bounded in number.
 //!
-//! Finding a flow is most of the analysis' time once flows outgrow the caches, all of it waiting for memory. So
-//! packets are looked up many at a time ([`FlowTable::find_all`]): every index entry is asked for, then every
-//! flow, and the waits overlap. A library's hash table takes one key at a time.
+//! Once flows outgrow the caches, finding a flow is most of the analysis' time, all of it waiting for
+//! memory. So packets are looked up in batches ([`FlowTable::find_all`]): every index entry is
+//! prefetched, then every flow, and the waits overlap.
+//!
+//! A crate was looked for and not taken: hashbrown and others look up one key at a time.
 
 mod attributes;
 pub(crate) mod lookup;
@@ -43,11 +45,12 @@ pub(crate) struct FlowTable {
 
 const LOW: u64 = 0xffff_ffff;
 
-/// The longest way from an entry's first slot to its own before the index takes random seeds. In a table that is a quarter full the
-/// longest way grows as ln(n) / (0.25 - 1 - ln 0.25) (Pittel 1987): 27 slots for 30 million flows.
+/// The longest distance of an entry from its first slot before the index takes random seeds. In a table
+/// that is a quarter full the longest distance grows as ln(n) / (0.25 - 1 - ln 0.25) (Pittel 1987): 27
+/// slots for 30 million flows.
 const MAX_PROBES: usize = 128;
 
-/// From so many flows on there is room for all that there may be.
+/// Number of flows from which there is room for the maximum.
 const RESERVE_FROM: usize = 1 << 13;
 
 impl FlowTable {
@@ -66,7 +69,8 @@ impl FlowTable {
         }
     }
 
-    /// Where the search for a hash begins: by the half of it that the entry holds, so that the index can grow by itself.
+    /// First slot for a hash: from the half of it that the entry holds, so that the index can grow by
+    /// itself.
     #[inline]
     fn slot(&self, entry_or_hash: u64) -> usize {
         // The high bits, as many as the index has.

@@ -1,4 +1,5 @@
-//! Where packets were captured: copies at one tap, packets that several taps saw, the place of a tap, and the clocks of captures.
+//! Taps: copies at one tap, packets that several taps saw, the vantage of a tap, and the clocks of
+//! captures.
 
 pub mod clocks;
 pub(crate) mod duplicates;

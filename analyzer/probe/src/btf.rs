@@ -2,6 +2,9 @@
 //! reads what is needed to find the offset of a field and the names of an enumeration's numbers.
 //!
 //! A module's BTF is split: its types and strings go on where those of vmlinux end.
+//!
+//! A crate was looked for and not taken: btf-rs has a copyleft licence (LGPL) that `deny.toml` does not
+//! allow, and finds no field by its path through nested structures, which is most of this file.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -9,17 +9,18 @@ use aya::maps::{Map, MapData, MapError, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya::programs::{TestRun, TestRunOptions};
 use aya::{Ebpf, EbpfLoader};
 use aya_log::EbpfLogger;
-use roce_abi::{FLOWS, Layout, Mode};
+use roce_abi::{FLOWS, FlowCounts, Layout, Losses, Mode};
 use roce_model::{HostChange, HostEvent};
 
 use crate::capability::{self, Missing};
 use crate::clock::ClockOffset;
 use crate::clsact::Clsact;
+use crate::error::ProbeError;
+use crate::interface;
 use crate::kernel::{KernelTypes, LIBIBVERBS};
 use crate::packet::{FlowCount, PacketRecord};
 use crate::points::{self, Skipped};
 use crate::record::Records;
-use crate::{FlowCounts, Losses, ProbeError, interface};
 
 /// The kernel programs, built by `cargo xtask build-ebpf`. The context of probes differs between processors.
 #[cfg(target_arch = "x86_64")]

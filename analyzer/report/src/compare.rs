@@ -11,7 +11,7 @@ use roce_model::{Nanos, Severity};
 /// Rises when a key of the JSON document changes its meaning; a new key does not raise it.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What is compared.
+/// A compared quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "each variant is what its description says")]
 pub enum Quantity {
@@ -34,7 +34,7 @@ pub enum Quantity {
     StepPeriod,
 }
 
-/// What its numbers are.
+/// Unit of its numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "each variant is the unit it names")]
 pub enum Unit {
@@ -66,29 +66,29 @@ impl Unit {
             Self::BitsPerSecond => 0.0,
             // A thousandth of all packets.
             Self::Share => 0.001,
-            // What switches and adapters add from one packet to the next.
+            // Differences that switches and adapters add from one packet to the next.
             Self::Nanoseconds => 100.0,
             Self::PerMillionPackets | Self::PerGigabyte | Self::PerSecond => 1.0,
         }
     }
 }
 
-/// The description of what is compared.
+/// Description of a compared quantity.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Metric {
     /// Its name in the JSON document.
     pub key: &'static str,
     /// Its name on the screen.
     pub title: &'static str,
-    /// What its numbers are.
+    /// Unit of its numbers.
     pub unit: Unit,
-    /// Which way it gets worse: up or down. `None`: that depends on what was changed.
+    /// Direction in which it gets worse: up or down. `None`: that depends on the change.
     pub worse: Option<Direction>,
-    /// What it is.
+    /// Meaning of the quantity.
     pub meaning: &'static str,
 }
 
-/// Which way a number moves.
+/// Direction in which a number moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// It grows.
@@ -119,7 +119,7 @@ impl Quantity {
         Self::StepPeriod,
     ];
 
-    /// What it is.
+    /// Description of the quantity.
     #[expect(clippy::too_many_lines, reason = "a table")]
     pub const fn describe(self) -> Metric {
         let (key, title, unit, worse, meaning) = match self {
@@ -253,18 +253,18 @@ impl Quantity {
     }
 }
 
-/// What came of a comparison.
+/// Result of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It stands out of the noise, and is worse.
+    /// Larger than the noise, and worse.
     Worse,
-    /// It stands out of the noise, and is better.
+    /// Larger than the noise, and better.
     Better,
-    /// It stands out of the noise; whether that is good depends on what was changed.
+    /// Larger than the noise; the change decides whether that is good.
     Different,
-    /// Nothing stands out of the noise.
+    /// No larger than the noise.
     Alike,
-    /// It stands out of the noise, and is too small to matter.
+    /// Larger than the noise, and too small to matter.
     Negligible,
     /// The runs are too short to tell.
     TooShort,
@@ -286,7 +286,7 @@ impl Outcome {
         }
     }
 
-    /// True if it stands out of the noise and matters.
+    /// True if it exceeds the noise and matters.
     pub const fn stands_out(self) -> bool {
         matches!(self, Self::Worse | Self::Better | Self::Different)
     }
@@ -295,7 +295,7 @@ impl Outcome {
 /// One quantity of both sides.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Compared {
-    /// Which one.
+    /// The quantity.
     pub quantity: Quantity,
     /// Its value in A; `None` where A does not have it.
     pub a: Option<f64>,
@@ -305,7 +305,7 @@ pub struct Compared {
     pub interval: Option<(f64, f64)>,
     /// A difference of this size would have been seen in four of five such pairs of runs; `None` as `interval`.
     pub visible: Option<f64>,
-    /// What came of it.
+    /// Result of its comparison.
     pub outcome: Outcome,
 }
 
@@ -326,12 +326,12 @@ impl Compared {
     }
 }
 
-/// What is compared of the whole run, or of what one host sent to another.
+/// Scope of a comparison: the whole run, or the traffic of one host to another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scope {
     /// Source and destination; `None` for the whole run.
     pub pair: Option<(String, String)>,
-    /// What was compared; quantities that neither side has are left out.
+    /// Compared quantities; those that neither side has are left out.
     pub compared: Vec<Compared>,
 }
 
@@ -340,9 +340,9 @@ pub struct Scope {
 pub struct FindingChange {
     /// Its id.
     pub id: String,
-    /// How bad it is in A; `None` where A has none.
+    /// Severity in A; `None` where A has none.
     pub a: Option<Severity>,
-    /// How bad it is in B.
+    /// Severity in B.
     pub b: Option<Severity>,
     /// B's sentence, or A's where it is gone.
     pub summary: String,
@@ -361,7 +361,7 @@ impl FindingChange {
         self.a < Some(Severity::Warning) && self.b >= Some(Severity::Warning)
     }
 
-    /// Its sentence, and what speaks against it.
+    /// Its sentence, and the doubt about it.
     pub(crate) fn told(&self) -> String {
         if self.may_be_chance {
             format!("{} (chance may have brought this)", self.summary)
@@ -371,12 +371,12 @@ impl FindingChange {
     }
 }
 
-/// What there is to say of one of the two runs.
+/// One of the two runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Side {
-    /// What was given: a capture, or a folder.
+    /// Its path: a capture, or a folder.
     pub path: String,
-    /// How long it is, from its first frame to its last.
+    /// Time from its first frame to its last.
     pub length: Nanos,
     /// Its flows, those left out that another tap saw more of.
     pub flows: u64,
@@ -384,7 +384,7 @@ pub struct Side {
     pub payload_bytes: u64,
     /// Width of a bin of its timeline.
     pub bin: Nanos,
-    /// Slices of time that its noise was told from.
+    /// Number of slices of time behind its noise.
     pub slices: u64,
     /// Width of a slice.
     pub slice: Nanos,
@@ -403,9 +403,9 @@ pub struct Comparison {
     pub pairs_left_out: u64,
     /// Findings that are not the same, the worst first.
     pub findings: Vec<FindingChange>,
-    /// What a reader should know: what differs in how both were made.
+    /// Notes for readers: differences in the making of both.
     pub notes: Vec<String>,
-    /// How sure all intervals together are: 0.95.
+    /// Joint confidence of all intervals: 0.95.
     pub confidence: f64,
     /// Relative differences under this one do not matter.
     pub matters: f64,
@@ -419,7 +419,7 @@ impl Comparison {
             .flat_map(|scope| scope.compared.iter().map(move |compared| (scope, compared)))
     }
 
-    /// How many findings are new, and not by chance.
+    /// Number of new findings that are not by chance.
     pub(crate) fn new_findings(&self) -> usize {
         self.findings
             .iter()
@@ -427,26 +427,27 @@ impl Comparison {
             .count()
     }
 
-    /// How many findings are new and may be so by chance.
+    /// Number of new findings that may be by chance.
     pub(crate) fn doubtful_findings(&self) -> usize {
         let doubtful = |change: &&FindingChange| change.is_new() && change.may_be_chance;
         self.findings.iter().filter(doubtful).count()
     }
 
-    /// How many came out so.
+    /// Number of quantities with this outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.all()
             .filter(|(_, compared)| compared.outcome == outcome)
             .count()
     }
 
-    /// True if something that stands out is worse by `least` (0.05 is 5 %) or more of A's value, or a finding of warning or worse is new.
+    /// True if a quantity that exceeds the noise is worse by `least` (0.05 is 5 %) or more of A's value,
+    /// or a finding of warning or worse is new.
     pub fn has_regression(&self, least: f64) -> bool {
         !self.regressions(least).is_empty()
     }
 
-    /// What is worse by that much, and which findings are new: names for a message. A quantity is named once, however many pairs of
-    /// hosts have it.
+    /// Names, for a message, of quantities that are worse by that much, and of new findings. A quantity
+    /// is named once, for any number of pairs of hosts.
     pub fn regressions(&self, least: f64) -> Vec<String> {
         let much = |compared: &Compared| compared.relative().is_none_or(|relative| relative.abs() >= least);
         let worse = self

@@ -138,7 +138,7 @@ fn is_software(device: &RdmaDevice) -> bool {
     )
 }
 
-/// What can be captured at an interface.
+/// Packets that can be captured at an interface.
 pub(crate) fn of_kernel(devices: &Devices, interface: &NetworkInterface) -> String {
     let past: Vec<&str> = devices
         .rdma
@@ -163,7 +163,7 @@ pub(crate) fn of_kernel(devices: &Devices, interface: &NetworkInterface) -> Stri
     }
 }
 
-/// What can be captured at an RDMA device.
+/// Packets that can be captured at an RDMA device.
 pub(crate) fn of_sniffer(devices: &Devices, device: &RdmaDevice) -> String {
     let name = &device.name;
     if is_software(device) {
@@ -190,7 +190,7 @@ pub(crate) fn of_sniffer(devices: &Devices, device: &RdmaDevice) -> String {
     }
 }
 
-/// What a person should look at.
+/// Notes that a person should read.
 pub(crate) fn notes_of_interface(interface: &NetworkInterface) -> Vec<String> {
     let mut notes = notes_of_attachment(&interface.attachment);
     if let (Some(speed), Some(most)) = (interface.speed_bps, interface.most_speed_bps)
@@ -241,7 +241,7 @@ fn pcie_note(pcie: &Pcie) -> String {
     format!("PCIe runs x{lanes} at {speed}, the device can x{most_lanes} at {most_speed}")
 }
 
-/// The same for a port.
+/// Notes about a port.
 pub(crate) fn notes_of_port(devices: &Devices, port: &RdmaPort) -> Vec<String> {
     let mut notes = Vec::new();
     if let (Some(1), Some(rate), Some(generation)) = (port.lanes, port.rate_bps, &port.generation)

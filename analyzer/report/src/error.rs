@@ -1,4 +1,4 @@
-//! What a report fails with, and reading one back.
+//! Errors of writing a report, and of reading one back.
 
 /// Why a report could not be written or read. Where it was going or came from is known to who made it, and said there.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum Error {
     /// The page could not be written.
     #[error("cannot write the HTML page")]
     Html(#[source] std::io::Error),
-    /// What was read is no JSON document of a run.
+    /// The input is no JSON document of a run.
     #[error("not the JSON document of a run")]
     NoDocument(#[source] serde_json::Error),
     /// The document is of another version of the schema, in which keys may mean something else.
@@ -28,7 +28,7 @@ pub enum Error {
     /// A key is missing, or holds something else than in this version.
     #[error("{key} is missing, or differs from this version's; hint: analyse the capture again")]
     Key {
-        /// The key, with those that it stands under.
+        /// The key, with the keys above it.
         key: String,
     },
 }

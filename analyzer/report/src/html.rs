@@ -1,8 +1,9 @@
 //! The page: one HTML file with the verdicts, the timeline, and every table, which opens from disk in any browser.
 //!
-//! What is drawn over time is gathered by slots while rows come (`gather`), events are thinned where they are too many
-//! (`moments`); the rest is the JSON document as it is and the rows of flows as columns (`pack`). The page itself, its style and its
-//! scripts are files beside this one's modules, put together in `page`. What is merged or left out is told on the page.
+//! While rows come, `gather` collects the series by slots, and `moments` thins events where they are too
+//! many. The rest is the JSON document itself, and the rows of flows as columns (`pack`). The page, its
+//! style and its scripts are files beside this one's modules, put together in `page`. The page says what
+//! was merged or left out.
 
 mod axis;
 mod gather;
@@ -55,7 +56,7 @@ impl<W: Write> HtmlReport<W> {
         }
     }
 
-    /// Where it wrote to.
+    /// The destination.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -234,7 +235,7 @@ impl<W: Write> Sink for HtmlReport<W> {
     }
 }
 
-/// How much of a flow points to congestion.
+/// Amount of congestion that a flow shows.
 fn signs(row: &FlowRow) -> u64 {
     [
         row.ce,
@@ -250,12 +251,12 @@ fn signs(row: &FlowRow) -> u64 {
     .fold(0, u64::saturating_add)
 }
 
-/// What the page's scripts know before they look at anything else.
+/// Data that the page's scripts read first.
 #[derive(Serialize)]
 struct Head {
-    /// What all times are relative to: ns since the epoch, as text.
+    /// Origin of all times: ns since the epoch, as text.
     base: String,
-    /// When the first slot begins, after that.
+    /// Start of the first slot, after that.
     begin: u64,
     /// Width of a slot, in ns.
     width: u64,
@@ -273,7 +274,7 @@ struct Head {
     events_seen: u64,
 }
 
-/// A table: what its columns mean and, of those that stand in the block `tables`, where.
+/// A table: the meaning of its columns and, for those in the block `tables`, their places.
 #[derive(Serialize)]
 struct Described {
     name: &'static str,

@@ -1,9 +1,9 @@
 //! The results for people and programs: the terminal's one screen, the JSON document, the HTML page, two runs compared, and the
 //! page that describes every table.
 //!
-//! [`TerminalReport`], [`JsonReport`] and [`HtmlReport`] are sinks: they keep what they need while rows come and write at the end,
-//! to where they are told. What the numbers mean is decided in `roce-flow`; names and meanings of columns come
-//! from the descriptions in `roce-model`.
+//! [`TerminalReport`], [`JsonReport`] and [`HtmlReport`] are sinks: they keep what they need while rows
+//! come, and write to their destination at the end. `roce-flow` and `roce-verdict` compute the numbers;
+//! the descriptions in `roce-model` name the columns.
 
 pub mod compare;
 pub mod devices;

@@ -1,5 +1,5 @@
-//! The terminal report: it begins with the verdicts and the episodes, goes on with what was captured, how much
-//! congestion and loss there was and in which flows, and ends with training steps, taps and hops.
+//! The terminal report: first the verdicts and the episodes, then the capture, congestion, losses and
+//! flows, and at the end training steps, taps and hops.
 //!
 //! This file is the sink and the order of the screen: it keeps sums, the largest flows and strips of fixed size while
 //! rows come. Tables are laid out by `grid`; nothing is coloured before all is laid out (`ink`).
@@ -38,7 +38,7 @@ use crate::Error;
 use strip::{Activity, FlowStrips, WholeStrip};
 use top::TopFlows;
 
-/// How the report looks.
+/// Style of the report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Style {
     /// Columns of the terminal; no line is longer, unless it is narrower than 60.

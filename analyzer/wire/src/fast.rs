@@ -101,6 +101,26 @@ fn decode_cooked<const AT: u16>(
     }
 }
 
+/// A packet of the transport headers, the tag and the offsets of network header and BTH, with the fields of the network header.
+macro_rules! packet {
+    ($transport:ident, $bth:ident, $vlan:ident, $network:expr, $place:expr; $($field:ident: $value:expr,)+) => {
+        Roce {
+            bth: $bth,
+            aeth: $transport.aeth,
+            dma_length: $transport.dma_length,
+            source_qpn: $transport.source_qpn,
+            payload_bytes: $transport.payload_bytes,
+            vni: None,
+            network_offset: $network,
+            bth_offset: $place,
+            vlan: $vlan,
+            through: through($vlan),
+            seen: $transport.seen,
+            $($field: $value,)+
+        }
+    };
+}
+
 /// IPv4 at offset `AT`: 20 + 8 + 12 bytes of headers and 4 more, the ICRC of the shortest packet.
 #[inline]
 fn decode_ipv4<const AT: u16>(
@@ -123,26 +143,15 @@ fn decode_ipv4<const AT: u16>(
     }
     let bth = Bth(*chunk(head, 28)?);
     let transport = Transport::parse(frame, bth, AT + 28, length, original)?;
-    *into = Roce {
+    *into = packet!(transport, bth, vlan, AT, AT + 28;
         source: ip.source(),
         destination: ip.destination(),
-        bth,
-        aeth: transport.aeth,
-        dma_length: transport.dma_length,
-        source_qpn: transport.source_qpn,
-        payload_bytes: transport.payload_bytes,
-        vni: None,
-        network_offset: AT,
-        bth_offset: AT + 28,
-        vlan,
         udp_source_port: udp.source_port(),
         ip_id: ip.identification(),
         traffic_class: ip.traffic_class(),
         hop_limit: ip.ttl(),
         carrier: Carrier::RoceV2Ipv4,
-        through: through(vlan),
-        seen: transport.seen,
-    };
+    );
     Some(())
 }
 
@@ -166,26 +175,15 @@ fn decode_ipv6<const AT: u16>(
     }
     let bth = Bth(*chunk(head, 48)?);
     let transport = Transport::parse(frame, bth, AT + 48, u32::from(udp.length()), original)?;
-    *into = Roce {
+    *into = packet!(transport, bth, vlan, AT, AT + 48;
         source: ip.source(),
         destination: ip.destination(),
-        bth,
-        aeth: transport.aeth,
-        dma_length: transport.dma_length,
-        source_qpn: transport.source_qpn,
-        payload_bytes: transport.payload_bytes,
-        vni: None,
-        network_offset: AT,
-        bth_offset: AT + 48,
-        vlan,
         udp_source_port: udp.source_port(),
         ip_id: 0,
         traffic_class: ip.traffic_class(),
         hop_limit: ip.hop_limit(),
         carrier: Carrier::RoceV2Ipv6,
-        through: through(vlan),
-        seen: transport.seen,
-    };
+    );
     Some(())
 }
 
@@ -204,26 +202,15 @@ fn decode_grh<const AT: u16>(
     let bth = Bth(*chunk(head, 40)?);
     let length = u32::from(grh.payload_length()) + 8;
     let transport = Transport::parse(frame, bth, AT + 40, length, original)?;
-    *into = Roce {
+    *into = packet!(transport, bth, vlan, AT, AT + 40;
         source: grh.source(),
         destination: grh.destination(),
-        bth,
-        aeth: transport.aeth,
-        dma_length: transport.dma_length,
-        source_qpn: transport.source_qpn,
-        payload_bytes: transport.payload_bytes,
-        vni: None,
-        network_offset: AT,
-        bth_offset: AT + 40,
-        vlan,
         udp_source_port: 0,
         ip_id: 0,
         traffic_class: grh.traffic_class(),
         hop_limit: grh.hop_limit(),
         carrier: Carrier::RoceV1,
-        through: through(vlan),
-        seen: transport.seen,
-    };
+    );
     Some(())
 }
 

@@ -10,7 +10,8 @@ use roce_model::Nanos;
 use roce_wire::LinkType;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Error, Options, Outlet, Stop, now, settled};
+use super::error::{Error, Options};
+use super::outlet::{Outlet, Stop, now, settled};
 use crate::frame::{Batch, Direction, Frame, Interface, place};
 
 /// The kernel hands over a block that is not full after this time.

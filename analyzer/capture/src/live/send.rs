@@ -4,7 +4,7 @@ use std::fmt;
 
 use pcap::{Active, Capture};
 
-use super::Error;
+use super::error::Error;
 
 /// A device that frames are sent out of.
 pub struct Injector {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Cursor;
 
 use super::*;
-use crate::reader::Options;
+use crate::options::Options;
 use crate::write::{ByteOrder, InterfaceOptions, Packet, PcapOptions, PcapWriter, PcapngWriter};
 
 fn capture(times: &[u64]) -> Vec<u8> {

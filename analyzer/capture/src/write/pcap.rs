@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use roce_model::Nanos;
 use roce_wire::LinkType;
 
-use super::{ByteOrder, word};
+use super::byte_order::{ByteOrder, word};
 use crate::summary::Container;
 
 /// Fields of a pcap file's header.

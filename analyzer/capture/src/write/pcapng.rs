@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use roce_model::Nanos;
 use roce_wire::LinkType;
 
-use super::{ByteOrder, word};
+use super::byte_order::{ByteOrder, word};
 use crate::pcapng::{BYTE_ORDER, ENHANCED, INTERFACE, PACKET, SECTION, SIMPLE, STATISTICS, options};
 
 /// Fields of an Interface Description Block.

@@ -4,8 +4,9 @@ use roce_model::{EventKind, EventRow, FlowKey, Management, Packet};
 use roce_wire::{Psn, Qpn, Service};
 
 use crate::analysis::Analysis;
+use crate::pairing::cm_exchanges::Step;
 use crate::pairing::evidence::Pairing;
-use crate::pairing::known_peers::{Direction, KnownPeer, Step};
+use crate::pairing::known_peers::{Direction, KnownPeer};
 use crate::psn::request::Connected;
 
 /// The services that are connected this way.

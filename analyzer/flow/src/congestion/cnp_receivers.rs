@@ -13,7 +13,7 @@ use crate::taps::duplicates::{CopyEvidence, Sighting};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Receiver {
     pub(crate) tap: TapId,
-    /// Who sends the notifications: the receiver of the marked data.
+    /// Source of the notifications: the receiver of the marked data.
     pub(crate) source: Address,
     pub(crate) destination: Address,
     pub(crate) qpn: Qpn,
@@ -34,7 +34,7 @@ impl Cnps {
     }
 }
 
-/// What became of the notifications for one queue pair in one bin.
+/// Attribution of one queue pair's notifications in one bin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CnpAttribution {
     /// Not known yet; with the flow that alone was marked before, by place and name.
@@ -70,7 +70,7 @@ struct State {
     dscp: Option<u8>,
     pcp: Option<u8>,
     evidence: CopyEvidence,
-    /// In the order of the bins, but for stamps out of order. What was charged and told is gone.
+    /// In the order of the bins, but for stamps out of order. Attributed and emitted parts are removed.
     parts: Vec<Part>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct CnpReceivers {
     waiting: usize,
 }
 
-/// What a notification turned out to be.
+/// Result of a notification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Observed {
     /// A copy of one seen before.
@@ -217,7 +217,7 @@ impl CnpReceivers {
         self.forget(place);
     }
 
-    /// Forgets the parts of a receiver that are decided and told.
+    /// Forgets the attributed and emitted parts of a receiver.
     pub(crate) fn forget(&mut self, place: usize) {
         self.states[place]
             .parts

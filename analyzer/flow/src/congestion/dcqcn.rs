@@ -32,7 +32,7 @@ pub struct Parameters {
     pub stages: u32,
     /// `rai`: by how much an additive increase raises the target rate, in bit/s.
     pub additive: u64,
-    /// `rhai`: the same of a hyper increase, times how far both counters are past F, in bit/s.
+    /// `rhai`: the target's rise in a hyper increase, times the steps of both counters past F, in bit/s.
     pub hyper: u64,
     /// `min-rate`: the least rate, in bit/s.
     pub min_rate: u64,
@@ -47,9 +47,9 @@ pub struct Parameters {
 const MEGABIT: u64 = 1_000_000;
 
 impl Parameters {
-    /// The paper: section 3.1 (alpha begins with 1, K 55 us, F 5, the additive step 40 Mb/s) and its table of deployed parameters
-    /// (timer 55 us, byte counter 10 MB, g 1/256). It names neither a hyper step nor a least rate: these are those
-    /// of [`Parameters::NS3`].
+    /// The paper: section 3.1 (alpha starts at 1, K 55 us, F 5, the additive step 40 Mb/s) and its table
+    /// of deployed parameters (timer 55 us, byte counter 10 MB, g 1/256). It names neither a hyper step
+    /// nor a least rate: these are those of [`Parameters::NS3`].
     pub const PAPER: Self = Self {
         alpha_timer: Nanos(55_000),
         g: 1.0 / 256.0,

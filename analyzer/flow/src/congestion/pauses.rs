@@ -1,5 +1,6 @@
-//! Pause frames become intervals: who paused which priority from when to when (IEEE 802.1Q clause 36 and annex 31B of
-//! IEEE 802.3), and how much of a bin that took from a flow. Which way a pause stops traffic is told by `links`.
+//! Pause frames become intervals: sender, priority, start and end (IEEE 802.1Q clause 36 and annex 31B
+//! of IEEE 802.3), and the part of a bin that they took from a flow. `links` finds the direction in
+//! which a pause stops traffic.
 
 mod links;
 
@@ -18,8 +19,8 @@ const MAX_SENDERS: usize = 1024;
 /// The class of a pause of the whole link; those below are the priorities of PFC.
 const LINK: u8 = 8;
 const CLASSES: usize = 9;
-/// How fast a link is taken to be when that was not told, only to tell one pause from the next: RoCE runs at 10 Gb/s
-/// or more, and slower links make longer pauses.
+/// Assumed speed of a link when it is unknown, only to separate one pause from the next: RoCE runs at 10
+/// Gb/s or more, and slower links make longer pauses.
 const SLOWEST: u64 = 10_000_000_000;
 
 /// The pauses at all taps. Everything is bounded: link addresses can be forged.
@@ -38,19 +39,19 @@ pub(crate) struct Pauses {
 
 #[derive(Clone, Debug, Default)]
 struct Tap {
-    /// When a pause frame was seen first.
+    /// Time of the first pause frame.
     first: Option<Nanos>,
     senders: Vec<usize>,
 }
 
-/// How long a flow was paused.
+/// Time for which a flow was paused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Paused {
     /// In the current bin, in ns.
     pub(crate) in_bin: u64,
-    /// Since the first pause frame at the tap, up to the end of the bin, in ns. `None`: that cannot be told any more.
+    /// Total since the first pause frame at the tap, up to the end of the bin, in ns. `None`: unknown.
     pub(crate) in_all: Option<u64>,
-    /// When that was.
+    /// Time of that frame.
     pub(crate) first: Nanos,
 }
 
@@ -79,7 +80,7 @@ struct Open {
     last: Nanos,
     /// It ends then, if nothing else comes.
     until: Nanos,
-    /// What comes before has been counted.
+    /// Time up to which pauses are counted.
     since: Nanos,
     refreshed: u32,
     reported: bool,
@@ -139,12 +140,12 @@ impl Class {
         self.in_bin + self.still(end)
     }
 
-    /// The same of all bins up to then.
+    /// Total of all bins up to that time.
     fn in_all(&self, end: Nanos) -> u64 {
         self.in_all + self.still(end)
     }
 
-    /// What is not counted yet.
+    /// Part that is not counted yet.
     fn still(&self, end: Nanos) -> u64 {
         self.open
             .map_or(0, |open| open.until.min(end).since(open.since).0)
@@ -243,7 +244,8 @@ impl Pauses {
         !self.senders.is_empty()
     }
 
-    /// How long a flow of `priority` was paused up to the end of the current bin, which is `end`. `None`: that cannot be told.
+    /// Time for which a flow of `priority` was paused up to the end of the current bin, which is `end`.
+    /// `None`: unknown.
     ///
     /// Several pauses at once (PFC and the whole link, or two neighbours on one link) are not usual: in a bin the longest counts.
     pub(crate) fn overlap(
@@ -311,7 +313,7 @@ impl Pauses {
     }
 }
 
-/// How long so many quanta are, in ns.
+/// Duration of `quanta`, in ns.
 fn length(quanta: u16, link_rate: Option<u64>) -> u64 {
     u64::from(quanta) * QUANTUM_BITS * Nanos::SECOND / link_rate.unwrap_or(SLOWEST)
 }

@@ -1,15 +1,15 @@
-//! How far a flow's sending has come, and its rate between two points.
+//! Progress of a flow's sending, and its rate between two points.
 
 use roce_model::Nanos;
 
 /// Rates are measured over this time at least, ...
 const WINDOW: Nanos = Nanos(100_000);
-/// ... and over so many packets, so that one more or less makes no difference.
+/// ... and over this number of packets, so that one more or less makes no difference.
 pub(crate) const WINDOW_PACKETS: u8 = 32;
-/// A flow whose packets come in distances of so many times the mean has more to send.
+/// A flow whose packets are no further apart than this multiple of the mean has more to send.
 const NO_PAUSE: u64 = 2;
 
-/// How far a flow's sending has come.
+/// Progress of a flow's sending.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) time: Nanos,

@@ -1,4 +1,4 @@
-//! What congestion notifications did to one flow: how long they took to come, and how its rate answered them.
+//! Effect of congestion notifications on one flow: the time until they come, and the rate after them.
 
 use roce_model::{FlowRow, Nanos, prefetch};
 
@@ -6,7 +6,7 @@ use crate::congestion::dcqcn::bound::{Bound, Legal};
 use crate::congestion::progress::{Progress, WINDOW_PACKETS};
 use crate::timing::distribution::Distribution;
 
-/// How notifications were charged to a flow.
+/// Evidence that attributes notifications to a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Attribution {
     /// The flow's other direction is for the queue pair that they name.
@@ -21,7 +21,7 @@ impl Attribution {
     const NAMES: [&'static str; 3] = ["pairing", "deth", "sole"];
 }
 
-/// A notification after so long without one begins a train.
+/// A notification after this time without one starts a train.
 const TRAIN: Nanos = Nanos(300_000);
 /// Marks are noted once in 65.5 us: without one for two such units a burst has ended, ...
 const BURST_GAP: Nanos = Nanos(2 << 16);
@@ -41,7 +41,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Called every so many packets.
+    /// Called at regular numbers of packets.
     pub(crate) fn mark(&mut self, now: Progress) {
         if now.rate_since(&self.newer).is_some() {
             (self.older, self.newer) = (self.newer, now);
@@ -51,7 +51,7 @@ impl Meter {
         }
     }
 
-    /// Where the last whole window began.
+    /// Start of the last whole window.
     fn before(&self, now: &Progress) -> Progress {
         if now.rate_since(&self.newer).is_some() {
             self.newer
@@ -78,7 +78,7 @@ pub(crate) struct Congestion {
     pub(crate) last_ce: Nanos,
     /// 0: none.
     last_cnp: Nanos,
-    /// What DCQCN allows at most, from the first notification on that surely is for the flow.
+    /// Highest rate that DCQCN allows, from the first notification on that surely is for the flow.
     bound: Option<Box<Bound>>,
     train: Option<Train>,
     ce_to_cnp: Distribution,
@@ -91,14 +91,14 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// Asks for what marks and the flow's going on need.
+    /// Prefetches what marks and the flow's progress need.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(&self.first_ce);
         prefetch(&self.train);
     }
 
-    /// Asks for what is behind that.
+    /// Prefetches what is behind that.
     #[inline]
     pub(crate) fn prefetch_behind(&self) {
         if let Some(bound) = self.bound.as_deref() {
@@ -162,7 +162,7 @@ impl Congestion {
         }
     }
 
-    /// A notification came that surely is for the flow, which has come so far.
+    /// Handles a notification that surely is for the flow, at its current progress.
     pub(crate) fn surely_notified(&mut self, legal: &Legal, now: Progress) {
         let bound = self.bound.get_or_insert_with(|| Box::new(Bound::new(legal, now)));
         bound.cnp(now);
@@ -214,7 +214,8 @@ impl Congestion {
         }
     }
 
-    /// Fills in the times of notifications. `is_sender_side`: the tap stands where a reaction shows.
+    /// Fills in the times of notifications. `is_sender_side`: the tap is at a place where a reaction
+    /// shows.
     pub(crate) fn write_times(&self, row: &mut FlowRow, is_sender_side: bool) {
         let delays = self.ce_to_cnp.summary();
         row.ce_to_cnp_count = delays.count();

@@ -1,11 +1,11 @@
-//! Which flows of two hosts carried CE marks in the last millisecond: a notification that nothing else attributes is for
-//! that flow, if there is one alone.
+//! Flows of two hosts that carried CE marks in the last millisecond. A notification that nothing else
+//! attributes is for that flow, if there is one alone.
 
 use roce_model::{FlowId, Nanos};
 
 use crate::key::FlowSlot;
 
-/// So long before a notification CE marks are looked for. Adapters send one within tens of microseconds.
+/// Time before a notification in which CE marks count. Adapters send one within tens of microseconds.
 const WINDOW: Nanos = Nanos(1_000_000);
 /// A flow's marks are noted once in such a unit of time, 65.5 us.
 const TICK_SHIFT: u32 = 16;

@@ -1,19 +1,19 @@
-//! Which two flows are the two directions of one connection: what speaks for it, and when that is enough. Finding out
-//! from packets is left to `analysis`, the connection manager's word to `promises`.
+//! Evidence that two flows are the two directions of one connection, and its thresholds. `analysis`
+//! gathers it from packets, and `known_peers` has the connection manager's.
 
 use roce_model::{FlowId, Nanos};
 use roce_wire::Psn;
 
 use crate::pairing::outstanding::Handle;
 
-/// How the two directions of a connection were found.
+/// Kind of evidence that paired two flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pairing {
     /// The connection manager's messages name both queue pairs.
     Cm,
     /// The host that has one of the two queue pairs says which the other is.
     Host,
-    /// Both use the UDP source port that comes of the two queue pairs' numbers, and answers fit.
+    /// Both use the UDP source port that follows from the two queue pairs' numbers, and answers fit.
     Sport,
     /// Answers of each fit requests of the other, and of no other flow.
     Psn,
@@ -43,21 +43,21 @@ pub(crate) struct Peer {
 /// Rounds that are enough: the request of each was sent after the answer of the one before. One answer may fit the request of
 /// a flow with PSNs alike while its own request was lost by the capture.
 const ENOUGH_ROUNDS: u32 = 4;
-/// Rounds that are enough while the capture begins: answers may then be for requests sent before it, and fit those of other
-/// flows with PSNs alike, as many of them as one flow has under way.
+/// Rounds that suffice at the start of a capture. Answers may then be for requests sent before it. They
+/// fit requests of other flows with similar PSNs, as many of them as one flow has outstanding.
 const ENOUGH_ROUNDS_AT_BEGIN: u32 = 12;
 /// Matches that are enough where no other flow between the two hosts has PSNs near.
 pub(crate) const SOLE_MATCHES: u32 = 2;
 /// PSNs of two flows are far from each other from this distance on: farther than a flow advances while another waits for its
 /// answer, a second at 100 Gbit/s with 1 KiB packets. Flows that all began at PSN 0 are near each other.
 pub(crate) const FAR_PSNS: i32 = 1 << 18;
-/// So long a capture begins: longer than any answer takes that no timeout forestalls.
+/// Length of a capture's start: longer than any answer takes without a timeout before it.
 pub(crate) const CAPTURE_START: Nanos = Nanos(10_000_000);
-/// Unique matches that are enough without so many rounds: all requests of a short capture may be sent at once.
+/// Unique matches that suffice without rounds: all requests of a short capture may be sent at once.
 const ENOUGH_AT_ONCE: u32 = 32;
-/// The best must have so many times the matches of the second.
+/// The best candidate needs this multiple of the second one's matches.
 const CLEARLY: u32 = 4;
-/// One contradiction needs so many matches against it: captures lose packets, but not as many.
+/// Matches that outweigh one contradiction: captures lose packets, but not as many.
 const AGAINST_ONE_CONTRADICTION: u32 = 8;
 /// Evidence is halved when so much of it has come together: what was true long ago weighs less and less.
 const HALVED_AT: u32 = 128;
@@ -73,11 +73,11 @@ struct Claim {
     rounds: u32,
     /// Of these, when the capture no longer began.
     settled_rounds: u32,
-    /// When the answer of the last round came.
+    /// Time of the last round's answer.
     round: Nanos,
 }
 
-/// What is known of an unpaired flow's other direction.
+/// Evidence of an unpaired flow's other direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     claims: [Claim; CLAIMS],
@@ -94,8 +94,8 @@ impl Evidence {
             .find(|claim| claim.who == who && claim.who.serial != 0)
     }
 
-    /// An answer between this flow and `who` fitted a request, sent at `asked`, of no other flow. Before `settled` the
-    /// capture may be at its begin.
+    /// An answer between this flow and `who` fitted a request, sent at `asked`, of no other flow. Before
+    /// `settled` the capture may be at its start.
     pub(crate) fn matched(&mut self, who: Handle, asked: Nanos, answered: Nanos, settled: Nanos) {
         if let Some(claim) = self
             .claims
@@ -134,7 +134,7 @@ impl Evidence {
         self.fade();
     }
 
-    /// `who` cannot have asked for what this flow answered.
+    /// `who` cannot have sent the request that this flow answered.
     pub(crate) fn contradicted(&mut self, who: Handle) {
         let known = self
             .claims
@@ -164,8 +164,8 @@ impl Evidence {
             .map(|claim| claim.who)
     }
 
-    /// How many matches say that `who` is the other direction, when they are enough, clearly more than those of any
-    /// other flow, and not fewer than the answers that fitted several.
+    /// Number of matches for `who`, when they suffice, are clearly more than those of any other flow,
+    /// and not fewer than the answers that fitted several.
     pub(crate) fn agrees(&self, who: Handle) -> Option<u32> {
         let claim = self.claim(who)?;
         let others = self.claims.iter().filter(|claim| claim.who != who);
@@ -180,9 +180,9 @@ impl Evidence {
         agrees.then_some(claim.matches)
     }
 
-    /// True if `who` alone has matches, as many as are `enough`, and nothing speaks against it. That counts where the PSNs of other
-    /// flows are far off: an answer falls by chance on what one flow has outstanding, some hundred PSNs of 2^24, in one of
-    /// 10^5 cases, and two answers in one of 10^10.
+    /// True if `who` alone has matches, at least `enough`, and no contradiction. That counts where the
+    /// PSNs of other flows are far off. By chance an answer falls on what one flow has outstanding, some
+    /// hundred PSNs of 2^24, in one of 10^5 cases, and two answers in one of 10^10.
     pub(crate) fn is_sole(&self, who: Handle, enough: u32) -> Option<u32> {
         let claim = self.claim(who)?;
         let others = self

@@ -1,5 +1,5 @@
-//! What a host has said of its queue pairs: which two make a connection, and whose they are. Addresses and numbers alone name them: the
-//! host knows nothing of taps. Bounded: the oldest is forgotten.
+//! Queue pairs that a host has reported: connections of two, and owners. They are named by addresses and
+//! numbers alone, because a host knows nothing of taps. Bounded: the oldest is forgotten.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use roce_model::{FlowKey, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind};
 use roce_wire::{Address, Psn, Qpn, Service};
 
-use crate::pairing::known_peers::{BoundedMap, bounded_map};
+use crate::pairing::bounded_map::{BoundedMap, bounded_map};
 
 /// Queue pairs, and directions of their connections, kept at once.
 const MAX_QUEUE_PAIRS: usize = 1 << 16;
@@ -24,7 +24,7 @@ struct QpDirection {
     qpn: Qpn,
 }
 
-/// What a host says of the flow of one direction.
+/// Reported facts about the flow of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Reported {
     /// The queue pair that the other direction goes to.
@@ -46,13 +46,13 @@ pub struct Connection {
     pub local_qpn: Qpn,
     /// The other end's.
     pub remote_qpn: Qpn,
-    /// Where the requests to this host begin.
+    /// First PSN of the requests to this host.
     pub first: Option<Psn>,
 }
 
 /// A queue pair by its device and number.
 type Name = (Option<Arc<str>>, Qpn);
-/// What was set of it so far, and whose it is.
+/// All attributes that were set, and the owner.
 type Known = (QueuePairChange, Option<Arc<Process>>);
 
 /// The queue pairs of the hosts that report.
@@ -151,7 +151,7 @@ impl QueuePairs {
             destination: connection.local,
             qpn: connection.local_qpn,
         };
-        // Where both ends are on one host, the other one may have reported its side of the same two.
+        // Where both ends are on one host, the other one may have reported its side of these two.
         let sides = |latest: &BoundedMap<QpDirection, Reported>, direction: &QpDirection, peer: Qpn| {
             let before = latest.peek(direction).filter(|reported| reported.peer == peer);
             before.map_or((None, None), |reported| {
@@ -178,7 +178,7 @@ impl QueuePairs {
         );
     }
 
-    /// What was reported of a flow.
+    /// Reported facts about a flow.
     pub(crate) fn reported(&self, key: &FlowKey) -> Option<&Reported> {
         self.reported.peek(&QpDirection {
             source: key.source,
@@ -286,7 +286,7 @@ mod tests {
         let back = pairs.reported(&key(2, 1, 0x11)).unwrap();
         assert_eq!(back.peer, Qpn::new(0x22));
         assert_eq!(pid(&pairs, &key(1, 2, 0x22)), Some(71));
-        // Of what comes from elsewhere, who receives it is known.
+        // The receiver of traffic from elsewhere is known.
         assert_eq!(pid(&pairs, &key(2, 1, 0x11)), Some(71));
         assert!(pairs.reported(&key(1, 2, 0x11)).is_none());
         // To ready to send: nothing new of the connection.

@@ -31,8 +31,8 @@ struct Entry {
 const CROWDED: u32 = 1 << 31;
 const SETS: usize = 1 << 14;
 const TIME_SHIFT: u32 = 10;
-/// An answer comes within a second: longer than any queue on its way holds it, and than the timeouts in use (67 ms is
-/// the usual one). A longer memory would find more ties, a shorter one overlook them.
+/// Limit of the wait for an answer, a second: longer than any queue holds it, and than the usual
+/// timeouts (67 ms by default). A longer memory would find more ties, a shorter one would miss them.
 const WINDOW: u32 = 1_000_000_000 >> TIME_SHIFT;
 
 /// Ack-requested packets of the last second: 65,536 of them in sets of four.
@@ -51,7 +51,7 @@ pub(crate) struct Askers {
 }
 
 impl Askers {
-    /// The flows, and when each of them asked.
+    /// The flows, and the times of their requests.
     pub(crate) fn list(&self) -> &[(Handle, Nanos)] {
         &self.asked[..self.count]
     }
@@ -170,7 +170,7 @@ mod tests {
                 .list()
                 .is_empty()
         );
-        // Asked again, it is remembered once and from then on.
+        // A repeated request is remembered once, from the repetition on.
         outstanding.note(1, Psn::new(7), handle(3), later(900_000_000));
         let found = outstanding.find(1, Psn::new(7), later(1_002_000_000));
         assert_eq!(places(&found), [3]);
@@ -190,7 +190,8 @@ mod tests {
         outstanding.note(1, Psn::new(0), handle(4), time);
         let found = outstanding.find(1, Psn::new(0), time);
         assert_eq!((found.list().len(), found.crowded), (4, true));
-        // A second later one of them asks again: the others are gone, and with them the crowd.
+        // A second later one of them sends the request again: the others are gone, and the crowd with
+        // them.
         let later = Nanos(3 * Nanos::SECOND);
         outstanding.note(1, Psn::new(0), handle(2), later);
         let found = outstanding.find(1, Psn::new(0), later);

@@ -1,10 +1,10 @@
-//! How many flows of two hosts share a UDP source port, and which one it is when it is one alone.
+//! Number of flows of two hosts on one UDP source port, and the flow itself when it is alone.
 
 use std::collections::HashMap;
 
 use crate::key::FlowSlot;
 
-/// The flows of one port: so many, and all their slots XORed, which of one flow is its own.
+/// The flows of one port: their number, and all their slots XORed, which for one flow is its own.
 #[derive(Clone, Copy, Debug, Default)]
 struct Users {
     count: u32,

@@ -1,5 +1,5 @@
-//! What many packets, rows or flows will need is prefetched for all of them at once: first what is found by its place, then
-//! what is behind pointers.
+//! Prefetching of data for batches of packets, rows or flows: first the data at known places, then the
+//! data behind pointers.
 
 use roce_model::{Packet, prefetch};
 use roce_wire::Ecn;
@@ -10,7 +10,7 @@ use crate::table::lookup::LOOKUP_BATCH;
 use crate::table::state::{Cold, Hot};
 use crate::timing::latency::Times;
 
-/// Places of flows of which more is needed than every packet touches.
+/// Places of flows that need more than every packet touches.
 struct Places {
     places: [FlowSlot; LOOKUP_BATCH],
     count: usize,
@@ -39,8 +39,8 @@ impl Places {
     }
 }
 
-/// What packets need beside the part of their flow that all touch: the first and the last ones of messages, answers, marked
-/// ones, and those with which their flow's rate is looked at.
+/// Packets that need more than the part of their flow that all touch: the first and the last ones of
+/// messages, answers, marked ones, and those that measure their flow's rate.
 pub(super) struct Ahead {
     requests: Places,
     answered: Places,

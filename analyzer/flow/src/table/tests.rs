@@ -62,7 +62,7 @@ fn keys_differ_in_every_field() {
         let key = FlowKey::from_packet(&one.roce);
         assert!(Key::from_flow(one.tap, &key) == Key::from_packet(one), "{i}");
     }
-    // The same traffic: taps, and what one of two does not see.
+    // Other taps, and the fields that one of two taps does not see.
     for (number, other) in others.iter().enumerate() {
         let same = Key::from_packet(&base).is_same_traffic(&Key::from_packet(other));
         assert_eq!(same, [0, 1, 2, 3, 7, 8].contains(&number), "{number}");
@@ -74,7 +74,7 @@ fn keys_differ_in_every_field() {
     };
     assert!(tagged(7).is_same_traffic(&tagged(7)));
     assert!(!tagged(7).is_same_traffic(&tagged(8)));
-    // What is no part of a flow.
+    // Fields that are no part of a flow's identity.
     let mut same = base;
     same.roce.udp_source_port = 7;
     same.roce.vlan = None;
@@ -142,7 +142,7 @@ fn flows_made_for_one_stretch_of_the_index_are_scattered() {
     for (packet, place) in crowd.iter().zip(&places) {
         assert_eq!(find(&table, packet), Some(*place));
     }
-    // A flow's way is short again: an index that is at most a quarter full has no long stretches.
+    // Distances are short again: an index that is at most a quarter full has no long stretches.
     let longest = crowd.iter().map(|packet| {
         let hash = table.index_hash(&Key::from_packet(packet));
         let mut slot = table.slot(hash);

@@ -19,19 +19,19 @@ pub(crate) struct Recent {
     mirrors: Mirrors,
 }
 
-/// What is known of a packet that looks like one seen before.
+/// Comparison of a packet with earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sighting {
     /// Nothing like it was seen in the last millisecond.
     New,
-    /// The same packet, by another way (interface, link addresses, direction or TTL): a copy.
+    /// Equal to one on another path (interface, link addresses, direction or TTL): a copy.
     OtherPath,
-    /// The same packet by the same way, at a tap that shows everything twice: a copy.
+    /// Equal to one on the same path, at a tap that shows everything twice: a copy.
     Doubled,
-    /// The same packet by the same way: a copy, made twice by the network, or sent again.
+    /// Equal to one on the same path: a copy, a duplicate of the network, or a retransmission.
     SamePath,
-    /// The same packet longer ago than mirrors take, 131 us, or by whatever way longer than a millisecond ago, as far as that is
-    /// remembered: made twice by the network, or sent again.
+    /// Equal to one longer ago than mirrors take (131 us), or on any path longer than a millisecond ago,
+    /// as far as that is remembered: a duplicate of the network, or a retransmission.
     LongAgo,
 }
 
@@ -44,7 +44,7 @@ impl Sighting {
 
 const PLACE_BITS: u32 = 12;
 const SETS: usize = 1 << PLACE_BITS;
-/// So many times as many sets where a tap shows packets twice: 1 MiB.
+/// Multiple of the sets where a tap shows packets twice: 1 MiB.
 const MORE_ROOM: usize = 8;
 const TIME_MASK: u64 = (1 << 24) - 1;
 const PATH_SHIFT: u32 = 24;
@@ -53,7 +53,7 @@ const PATH_MASK: u64 = (1 << 7) - 1;
 const TWICE: u64 = 1 << 31;
 /// A copy comes within 1 ms.
 const WINDOW: u64 = 1_000_000 >> TIME_SHIFT;
-/// What is said of all packets seen before is said of those of the last 10 ms.
+/// Statements about earlier packets are about those of the last 10 ms.
 const REMEMBERED: u64 = 10_000_000 >> TIME_SHIFT;
 
 impl Default for Recent {
@@ -67,13 +67,13 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Asks for the place of a fingerprint.
+    /// Prefetches the place of a fingerprint.
     #[inline]
     pub(crate) fn prefetch(&self, fingerprint: u64) {
         prefetch(&self.sets[self.place(fingerprint)]);
     }
 
-    /// Where the packets with this fingerprint are.
+    /// Place of the packets with this fingerprint.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "masked to the number of sets")]
     fn place(&self, fingerprint: u64) -> usize {
@@ -89,7 +89,7 @@ impl Recent {
         let place = self.place(fingerprint);
         let set = &mut self.sets[place];
         let entry = tag << 32 | path << PATH_SHIFT | time;
-        // Nearly always there is nothing like it: that is told without a branch for each.
+        // Nearly always nothing is equal: a test without branches shows it.
         if set.iter().map(|old| u8::from(old >> 32 == tag)).sum::<u8>() > 0 {
             return self.look_alike(place, entry, packet);
         }
@@ -98,7 +98,7 @@ impl Recent {
         Sighting::New
     }
 
-    /// The same, where something in the set is like the packet, which makes the entry `new`.
+    /// Compares a packet with the set where something has its tag; the entry becomes `new`.
     #[inline(never)]
     fn look_alike(&mut self, place: usize, new: u64, packet: &Packet) -> Sighting {
         let (tag, time) = (new >> 32, new & TIME_MASK);
@@ -116,7 +116,7 @@ impl Recent {
             };
         };
         if (*old ^ new) >> PATH_SHIFT & PATH_MASK != 0 {
-            // The first way stays remembered: what comes by it again is no copy of the copy.
+            // The first path stays remembered: a packet on it is no copy of the copy.
             return Sighting::OtherPath;
         }
         let distance = time.wrapping_sub(*old) & TIME_MASK;
@@ -127,7 +127,7 @@ impl Recent {
             return Sighting::LongAgo;
         }
         if *old & TWICE != 0 {
-            // Sent again, or the next of packets that are alike: it may have a copy of its own.
+            // A retransmission, or the next of equal packets: it may have a copy of its own.
             self.mirrors.third(short(tag), packet);
             *old = new;
             return Sighting::SamePath;
@@ -140,8 +140,8 @@ impl Recent {
         Sighting::Doubled
     }
 
-    /// Where a tap shows packets twice, originals must be found for as long as their copies may take: 131 us at 800 Gbit/s are
-    /// 12,500 packets of 1 KiB, each way.
+    /// Where a tap shows packets twice, originals must be found for as long as their copies may take:
+    /// 131 us at 800 Gbit/s are 12,500 packets of 1 KiB, in each direction.
     #[inline]
     fn make_room(&mut self) {
         if self.more == 0 {
@@ -154,7 +154,7 @@ impl Recent {
         self.more = MORE_ROOM - 1;
         let mut sets = vec![[0; 4]; SETS * MORE_ROOM].into_boxed_slice();
         for (place, set) in self.sets.iter().enumerate() {
-            // The oldest first, so that the newest one of a set comes to stand first.
+            // The oldest first, so that the newest one of a set becomes the first.
             for entry in set.iter().rev().filter(|entry| **entry != 0) {
                 let place = place | (short(entry >> 32) as usize & self.more) << PLACE_BITS;
                 let to: &mut [u64; 4] = &mut sets[place];
@@ -215,7 +215,8 @@ pub(crate) fn fingerprint(flow: u64, packet: &Packet) -> u64 {
 /// The fractional part of the golden ratio: bits that are neither regular nor zero.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// When a packet was sent, as its IPv4 identification says, against all packets of its flow that were captured before.
+/// Age of a packet by its IPv4 identification, compared with all packets of its flow that were captured
+/// before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum IdAge {
     /// After all of them.
@@ -234,7 +235,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// How many identifications behind the newest one the packet is; `None`: it is newer than all before.
+    /// Number of identifications behind the newest one; `None`: it is newer than all before.
     pub(crate) fn behind(self) -> Option<u16> {
         (self.age == IdAge::Older).then(|| self.newest.wrapping_sub(self.id))
     }
@@ -250,11 +251,11 @@ impl Ids {
 const NEAR: u16 = 2_048;
 /// A packet further behind the newest one than this can as well be ahead of it (serial numbers, RFC 1982).
 const MAX_DISTANCE: u16 = 1 << 14;
-/// With so many near steps a sender counts its packets, if hardly any step is far.
+/// Near steps that show that a sender counts its packets, if hardly any step is far.
 const ENOUGH_STEPS: u16 = 16;
-/// Of so many near steps one can be far.
+/// Near steps for each far one that is allowed.
 const STEPS_PER_FAR: u16 = 128;
-/// Of so many near steps one can be none at all, as where the network makes duplicates.
+/// Near steps for each zero step that is allowed: the network makes duplicates.
 const STEPS_PER_ZERO: u16 = 8;
 /// A sender whose steps are this wide at most counts for the flow alone, or nearly so: losses and reordering make no wider ones.
 const OWN_COUNTER_STEP: u16 = 64;
@@ -264,7 +265,8 @@ const SHARES_COUNTER: u8 = 1;
 /// A packet came before the copy of the one before: copies do not follow their originals at once, or there are none.
 const LAGGED: u8 = 2;
 
-/// Tells, for one flow, copies by the same path from packets sent again, and by the IPv4 identification which packets are old.
+/// Separates, for one flow, copies on the same path from retransmissions, and finds old packets by the
+/// IPv4 identification.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CopyEvidence {
     /// No copies.
@@ -305,7 +307,7 @@ impl CopyEvidence {
         false
     }
 
-    /// The same for a packet that was seen before.
+    /// True if a packet that was seen before is a copy of another one.
     #[inline(never)]
     fn is_copy_of_another(&mut self, sighting: Sighting, ip_id: u16) -> bool {
         if sighting != Sighting::SamePath {
@@ -313,14 +315,15 @@ impl CopyEvidence {
             return true;
         }
         self.repeats = self.repeats.saturating_add(1);
-        // From the first packet on each came twice in a row; or at least half of them, each numbered by its sender, so that
-        // it was not sent again.
+        // From the first packet on each came twice in a row; or at least half of them did, and their
+        // sender numbers them, so they are no retransmissions.
         let from_first = self.flags & LAGGED == 0 && self.repeats == self.packets;
         from_first || self.ids_vary(ip_id) && self.repeats >= self.packets.div_ceil(2)
     }
 
-    /// What the identification says of the packet that [`CopyEvidence::is_copy`] took last, if it was no copy. `None` where the
-    /// identifications do not count up (constant, random, absent), and where too few were seen to know.
+    /// Age by the identification of the packet that [`CopyEvidence::is_copy`] took last, if it was no
+    /// copy. `None` where the identifications do not count up (constant, random, absent), and where too
+    /// few were seen to know.
     #[inline]
     pub(crate) fn ids(&self, ip_id: u16) -> Option<Ids> {
         self.age.map(|age| Ids {
@@ -335,7 +338,8 @@ impl CopyEvidence {
         (self.newest_id, self.age) = (ip_id, None);
     }
 
-    /// Two packets had different identifications: the sender counts them, so a resend has a new one.
+    /// Two packets had different identifications: the sender counts them, so a retransmission has a new
+    /// one.
     #[inline]
     pub(crate) fn ids_vary(&self, ip_id: u16) -> bool {
         self.near > 0 || self.far > 0 || (self.packets > 0 && ip_id != self.newest_id)
@@ -364,7 +368,8 @@ impl CopyEvidence {
         }
     }
 
-    /// The same for an identification that is further ahead of the newest one than a sender comes that counts for the flow alone.
+    /// Notes an identification that is further ahead of the newest one than a sender gets that counts
+    /// for the flow alone.
     #[inline]
     fn note_far_id(&mut self, ip_id: u16, ahead: u16) {
         let behind = ahead.wrapping_neg();
@@ -409,8 +414,8 @@ impl CopyEvidence {
             && u16::from(self.zero) <= self.near / STEPS_PER_ZERO
     }
 
-    /// The same for packets that are alike by nature, as the notifications for one queue pair are: by the same path
-    /// nothing but the identification tells a copy from the next one.
+    /// True if one of packets that are equal by nature is a copy, such as the notifications for one
+    /// queue pair: on the same path only the identification separates a copy from the next one.
     #[inline]
     pub(crate) fn is_copy_among_alike(&mut self, sighting: Sighting, ip_id: u16) -> bool {
         match sighting {

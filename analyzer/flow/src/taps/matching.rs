@@ -1,7 +1,8 @@
 //! Packets that several taps of a run saw: matched, timed on their way between two taps, and counted once.
 //!
-//! Nothing is dropped here: each tap's flows are followed as if it were alone. That the taps' clocks agree is left to
-//! whoever merged them. Congestion notifications are not matched: those for one queue pair are alike.
+//! Nothing is dropped here: each tap's flows are followed as if it were alone. The caller has aligned
+//! the taps' clocks. Congestion notifications are not matched, because those for one queue pair are
+//! equal.
 //!
 //! What one tap saw and the next one did not is followed in `sent`.
 
@@ -22,9 +23,10 @@ use hops::LastHop;
 use hops::{Ends, Hops, Sighted};
 use unseen::Sent;
 
-/// What all sightings of one packet share, and hardly any two packets: addresses, queue pairs, BTH, AETH, length, UDP
-/// source port and IPv4 identification. Headers behind the BTH that one capture shows and another one cuts off are not in it. What is between two taps changes none of it: neither marks, nor the hop
-/// limit, nor tags and tunnels are in it. The same in every run.
+/// Identity of a packet, equal for all its sightings: addresses, queue pairs, BTH, AETH, length, UDP
+/// source port and IPv4 identification. It leaves out headers behind the BTH, which a capture may cut
+/// off, and everything that changes between two taps: marks, the hop limit, tags and tunnels. It is the
+/// same in every run.
 pub fn identity(roce: &Roce) -> u64 {
     identities(roce).0
 }
@@ -81,7 +83,7 @@ struct Crossing {
     /// The place of its flow at that tap.
     flow: FlowSlot,
     tap: TapId,
-    /// When it was there; `None` when it was sent again and could be either.
+    /// Time of the sighting; `None` when the packet was retransmitted and could be either.
     time: Option<Nanos>,
     hop_limit: u8,
     marked: bool,
@@ -89,13 +91,13 @@ struct Crossing {
     is_first: bool,
 }
 
-/// What a packet's sighting shows.
+/// Result of a packet's sighting.
 #[derive(Debug, Default)]
 struct Noted {
     crossing: Option<Crossing>,
     /// The flow's PSN was seen at this tap before.
     is_again: bool,
-    /// What had to make room.
+    /// Entry that was overwritten.
     gone: Option<Entry>,
 }
 
@@ -106,8 +108,9 @@ impl Recent {
         }
     }
 
-    /// Notes a packet of the flow at `at`; the sighting at another tap that it follows. `is_same`: whether the flow at a
-    /// place is this packet's, at that tap. `begins`: if the packet was sent again, it is the first of those.
+    /// Notes a packet of the flow at `at`, and returns the sighting at another tap that it follows.
+    /// `is_same`: true if the flow at a place is this packet's, at that tap. `begins`: true if a
+    /// retransmitted packet is the first of its run.
     fn sight(
         &mut self,
         packet: &Packet,
@@ -145,7 +148,8 @@ impl Recent {
         }
         let Some(entry) = known.and_then(|known| set.get_mut(known)) else {
             noted.gone = Some(set[3]).filter(|entry| entry.is_used);
-            // Where the other tap's stamps are early, it may have seen this one first, and that was taken for an earlier one.
+            // Where the other tap's stamps are early, it may have seen this one first, and that was
+            // counted as an earlier one.
             let mut new = new;
             new.flags.set_if(Flags::SENT_AGAIN, is_back);
             new.flags.set_if(Flags::BEGINS, is_back && begins);
@@ -182,7 +186,7 @@ fn tag(identity: u64) -> u32 {
     (identity >> 32) as u32
 }
 
-/// What is known of packets that several taps saw.
+/// Packets that several taps saw.
 #[derive(Debug)]
 pub(crate) struct TapMatcher {
     recent: Recent,
@@ -191,7 +195,7 @@ pub(crate) struct TapMatcher {
     sent: Sent,
     /// Packets that another tap saw, by tap.
     matched: Vec<u64>,
-    /// Where each flow's last match was noted, by the flow's place.
+    /// Entry of each flow's last match, by the flow's place.
     last: Vec<LastHop>,
 }
 
@@ -270,7 +274,7 @@ impl TapMatcher {
         }
     }
 
-    /// Notes what a match of the flow at `at` says of the way between the two taps. `names` gives the flow's names there.
+    /// Notes a match of the flow at `at` between the two taps. `names` gives the flow's names there.
     pub(crate) fn note(&mut self, of: &Match, at: FlowSlot, names: impl FnOnce() -> Option<Ends>) {
         let index = at.index();
         if self.last.len() <= index {
@@ -288,7 +292,7 @@ impl TapMatcher {
         }
     }
 
-    /// Where a tap stands on the way of the flow at `at`, among those that saw its packets.
+    /// Vantage of a tap for the flow at `at`, among the taps that saw its packets.
     pub(crate) fn stands(&self, at: FlowSlot, tap: TapId) -> Option<Vantage> {
         self.hops.stands(self.sent.hops(at), tap)
     }
@@ -319,7 +323,7 @@ impl TapMatcher {
         self.sent.forget(at);
     }
 
-    /// Asks for the places of these packets.
+    /// Prefetches the places of these packets.
     #[inline]
     pub(crate) fn prefetch(&self, packets: &[Packet]) {
         for packet in packets {

@@ -1,20 +1,22 @@
-//! Where the tap stands on a flow's way, as far as the flow's own packets, and those of its other direction, show it.
+//! Vantage of the tap on a flow's path, as the flow's own packets, and those of its other direction,
+//! show it.
 //!
 //! `sender`: before the first place that marked or dropped its packets; `receiver`: behind the last one; `between`: there
 //! are such places on both sides, or routers. Nothing is said when the evidence is thin or disagrees:
 //!
-//! - CE on its data, or a loss before the tap (the receiver asked again for what the tap never saw): not the sender's side.
-//! - A loss behind the tap (the receiver asked again for what the tap saw): not the receiver's side.
+//! - CE on its data, or a loss before the tap (the receiver sent a NAK for what the tap never saw): not
+//!   //!   the sender's side.
+//! - A loss behind the tap (the receiver sent a NAK for what the tap saw): not the receiver's side.
 //! - Notifications for it while none of many ECN-capable packets was marked: all marking is behind the tap, and if no loss
 //!   lies before it either, the tap is on the sender's side.
 //! - Many losses, all of them before the tap: the receiver's side.
 //! - Hop limits. A host sends with 64, 128 or 255, and each router takes one off (RFC 1812 5.3.1, RFC 8200 3): packets
 //!   with such a value have passed no router. When one direction's have not and the other's have, the tap is in the
 //!   network of the first one's source; when both have, it is between.
-//! - Turnaround. Where both directions carry requests, and those of one are answered many times faster than those of the
-//!   other, the tap stands near the host that answers fast.
-//! - Other taps of the same run. Of those that saw the flow's packets the first one is on the sender's side, the last one on the
-//!   receiver's, as far as nothing above speaks against it.
+//! - Turnaround. Where both directions carry requests, and those of one are answered many times faster
+//!   //!   than those of the other, the tap is near the host that answers fast.
+//! - Other taps of the same run. Among those that saw the flow's packets the first one is on the
+//!   //!   sender's side, the last one on the receiver's, unless something above contradicts it.
 
 use roce_model::{FlowRow, Vantage};
 
@@ -24,12 +26,12 @@ const MANY_ECT: u64 = 500;
 const MANY_LOSSES: u64 = 3;
 /// Answers that are enough for comparing turnarounds.
 const ANSWERS: u64 = 16;
-/// An answer from near comes so many times faster than one from afar.
+/// Factor between the times of an answer from afar and of one from near.
 const FASTER: u64 = 8;
-/// Routers on a way, at most: what is further below an initial value began elsewhere.
+/// Limit of the routers on a path: a hop limit further below an initial value started elsewhere.
 const MAX_ROUTERS: u8 = 30;
 
-/// What the other direction says.
+/// Evidence of the other direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Other {
     pub(crate) hop_limit: u8,
@@ -37,14 +39,15 @@ pub(crate) struct Other {
     pub(crate) turnaround: Option<u64>,
 }
 
-/// What shows where the tap stands, besides a flow's row.
+/// Evidence of the tap's vantage, besides a flow's row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
     /// Of the flow's first packet.
     pub(crate) hop_limit: u8,
     /// The other direction's, when that is known.
     pub(crate) other: Option<Other>,
-    /// What other taps of the run that saw its packets say: this one saw them first (`sender`), last (`receiver`), or neither.
+    /// Evidence of other taps of the run that saw its packets: this one saw them first (`sender`), last
+    /// (`receiver`), or neither.
     pub(crate) by_taps: Option<Vantage>,
 }
 
@@ -53,7 +56,7 @@ pub(crate) fn turnaround(answers: u64, median: Option<u64>) -> Option<u64> {
     median.filter(|_| answers >= ANSWERS)
 }
 
-/// How many routers a packet with this hop limit has passed.
+/// Number of routers that a packet with this hop limit has passed.
 fn routers(hop_limit: u8) -> Option<u8> {
     let initial = [64, 128, 255].into_iter().find(|initial| hop_limit <= *initial)?;
     let routers = initial - hop_limit;
@@ -61,7 +64,7 @@ fn routers(hop_limit: u8) -> Option<u8> {
 }
 
 impl Evidence {
-    /// Where the tap stands: `sender`, `receiver`, `between`.
+    /// Vantage of the tap: `sender`, `receiver`, `between`.
     pub(crate) fn conclude(self, row: &FlowRow) -> Option<Vantage> {
         let lost_before = row.network_lost;
         let lost_behind = row.lost_downstream.unwrap_or_default();
@@ -175,7 +178,7 @@ mod tests {
             (125, Some(3)),
             (255, Some(0)),
             (254, Some(1)),
-            // No way has so many routers.
+            // No path has so many routers.
             (1, None),
             (0, None),
             (70, None),

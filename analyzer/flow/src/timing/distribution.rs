@@ -15,7 +15,7 @@ pub(crate) struct Distribution {
     /// The last sample, and how often it came in a row. Lengths repeat.
     last: u64,
     repeats: u32,
-    /// So many of `waiting` are in use.
+    /// Number of used places of `waiting`.
     waits: u8,
     /// Samples before the last one that are not counted yet: what counts them lies apart, seldom in a cache, and is touched
     /// for several at once.
@@ -26,7 +26,7 @@ pub(crate) struct Distribution {
 
 const BUFFERED: usize = 3;
 
-/// What is known of the samples that are counted: a cache line, that says where the counts are that one of them changes.
+/// State of the counted samples: a cache line that has the places of the counts that a sample changes.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 struct Counted {
@@ -48,7 +48,7 @@ enum Store {
 }
 
 const EXACT: usize = 16;
-/// So many buckets are kept.
+/// Number of buckets.
 const WINDOW: u32 = 128;
 const BUCKETS: usize = WINDOW as usize;
 
@@ -97,7 +97,7 @@ impl Buckets {
         *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
     }
 
-    /// Where a bucket's count is, or would be.
+    /// Place of a bucket's count, or of its future count.
     #[inline]
     fn place(&self, bucket: u32) -> usize {
         (bucket.saturating_sub(self.base) as usize).min(BUCKETS - 1)
@@ -147,7 +147,7 @@ impl Distribution {
         (self.last, self.repeats) = (value, 1);
     }
 
-    /// What counts its samples, when that is about to be needed.
+    /// The counters of its samples, when they are about to be needed.
     #[inline]
     fn needs(&self) -> Option<&Counted> {
         self.counted
@@ -155,7 +155,7 @@ impl Distribution {
             .filter(|_| usize::from(self.waits) == BUFFERED)
     }
 
-    /// Asks for what counts its samples, when that is about to be needed.
+    /// Prefetches the counters of its samples, when they are about to be needed.
     #[inline]
     pub(crate) fn prefetch(&self) {
         if let Some(counted) = self.needs() {
@@ -163,7 +163,7 @@ impl Distribution {
         }
     }
 
-    /// Asks for the counts that change then.
+    /// Prefetches the counts that change then.
     #[inline]
     pub(crate) fn prefetch_counts(&self) {
         if let Some(Store::Buckets(buckets)) = self.needs().map(|counted| &counted.store) {
@@ -173,7 +173,7 @@ impl Distribution {
         }
     }
 
-    /// Asks for what is known of its samples.
+    /// Prefetches the state of its samples.
     #[inline]
     pub(crate) fn prefetch_all(&self) {
         if let Some(counted) = self.counted.as_deref() {
@@ -181,7 +181,7 @@ impl Distribution {
         }
     }
 
-    /// Asks for their counts.
+    /// Prefetches their counts.
     #[inline]
     pub(crate) fn prefetch_all_counts(&self) {
         match self.counted.as_deref().map(|counted| &counted.store) {
@@ -210,7 +210,7 @@ impl Distribution {
         counted.add(self.last, self.repeats.into());
     }
 
-    /// What it says, all samples counted.
+    /// Its summary, all samples counted.
     pub(crate) fn summary(&self) -> Summary {
         let mut all = self.counted.as_deref().cloned().unwrap_or_default();
         self.count_into(&mut all);
@@ -222,7 +222,7 @@ impl Distribution {
 }
 
 impl Counted {
-    /// Counts a sample that came so many times.
+    /// Counts a sample that came `times` times.
     #[expect(clippy::cast_precision_loss, reason = "mean and deviation are floating point")]
     fn add(&mut self, value: u64, times: u64) {
         if times == 0 {
@@ -262,16 +262,16 @@ impl Counted {
     }
 }
 
-/// So many of `count` samples are kept as they are while all are.
+/// Number of samples that are kept exactly while all of `count` are.
 fn exact(count: u64) -> usize {
     usize::try_from(count).unwrap_or(EXACT).min(EXACT)
 }
 
-/// A distribution of which every sample is counted; those that are kept as they are are in order.
+/// A distribution whose samples are all counted; those that are kept exactly are in order.
 pub(crate) struct Summary(Counted);
 
 impl Summary {
-    /// How many samples there are.
+    /// Number of samples.
     pub(crate) const fn count(&self) -> u64 {
         self.0.count
     }
@@ -298,7 +298,7 @@ impl Summary {
         self.ranked((self.0.count * percent).div_ceil(100).max(1))
     }
 
-    /// The sample with so many, itself included, that are not larger.
+    /// The smallest sample with `rank` samples, itself included, that are not larger.
     pub(crate) fn ranked(&self, rank: u64) -> Option<u64> {
         match &self.0.store {
             Store::Empty => None,
@@ -368,7 +368,7 @@ mod tests {
         let p50 = d.quantile(50).unwrap() as f64;
         assert!((p50 / 2f64.powi(40) - 1.0).abs() <= 0.0625);
         assert_eq!(d.min(), Some(1));
-        // The other way round: a small window grows downwards while there is room.
+        // In the other direction: a small window grows downwards while there is room.
         let d = of((0..17).map(|_| 1 << 20).chain((0..100).map(|_| 1 << 10)));
         let p50 = d.quantile(50).unwrap() as f64;
         assert!((p50 / 1024.0 - 1.0).abs() <= 0.0625, "{p50}");

@@ -1,31 +1,33 @@
-//! How fast a flow usually goes, so that a silence can be distinguished from its own rhythm.
+//! Usual pace of a flow, which separates a silence from its own rhythm.
 
 use roce_model::Nanos;
 
 /// A silence shorter than this is no stall: a packet waits as long in a deep buffer (12.5 MB at 100 Gb/s take 1 ms).
 pub(crate) const MIN_STALL: Nanos = Nanos(1_000_000);
-/// A stall is so many times as long as the flow's usual time between packets, and as its answers take: beyond what a
-/// queue that fills, or a sender that waits for its turn, does to either.
+/// A stall is this multiple of the flow's usual time between packets, and of its answers' time: beyond
+/// what a filling queue, or a sender that waits for its turn, does to either.
 const TIMES: u64 = 50;
 /// Packets without which a flow has no pace yet.
 const KNOWN_AFTER: u64 = 32;
-/// Silences of about that length, or longer, come at most once in so many packets; where they are more frequent, they are
-/// the flow's way (a guest that is not scheduled, an application that feeds its messages slowly).
+/// Silences of about that length, or longer, come at most once in this number of packets. More frequent
+/// ones are the flow's habit (a guest that is not scheduled, an application that feeds its messages
+/// slowly).
 const RARE: u64 = 256;
-/// Between messages a flow is silent because nobody asks for anything. That is a stall only where the flow has paused so
-/// often before, ...
+/// Between messages a flow is silent because nothing is posted. That is a stall only where the flow has
+/// paused this number of times before, ...
 const PAUSES: u64 = 4;
 
-/// Silences of about one length are the flow's way, too, after so many of them; they are not looked at any more.
+/// Silences of about one length are a flow's habit after this number of them; they are not examined any
+/// more.
 const HABIT: u8 = 16;
 
-/// From how long a silence on a flow's [`SilenceHistory`] is to be asked: [`MIN_STALL`], times four for each class of silences that are
-/// the flow's way.
+/// Length of a silence from which a flow's [`SilenceHistory`] examines it: [`MIN_STALL`], times four for
+/// each class of silences that are the flow's habit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct SilenceThreshold(u8);
 
 impl SilenceThreshold {
-    /// True if a silence is so long.
+    /// True if a silence reaches it.
     #[inline]
     pub(crate) fn is_reached(self, silence: Nanos) -> bool {
         silence.0 >> (2 * u32::from(self.0)) >= MIN_STALL.0
@@ -41,7 +43,7 @@ pub(crate) struct SilenceHistory {
     ended: Nanos,
 }
 
-/// Where a flow falls silent.
+/// Place of a flow's silence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Silent {
     /// In a message, or while requests wait for answers.
@@ -59,7 +61,8 @@ impl SilenceHistory {
         (power as usize).min(Self::CLASSES - 1)
     }
 
-    /// A gap of at least [`MIN_STALL`] between two packets; gives from which gaps on the next ones are to be told.
+    /// Notes a gap of at least [`MIN_STALL`] between two packets; returns the threshold for the next
+    /// ones.
     pub(crate) fn note(&mut self, gap: Nanos) -> SilenceThreshold {
         let count = &mut self.long[Self::class(gap)];
         *count = (*count + 1).min(HABIT);
@@ -79,8 +82,8 @@ impl SilenceHistory {
         (!is_habitual).then(|| counts.iter().map(|count| u64::from(*count)).sum())
     }
 
-    /// True if `silence` is far beyond the pace of a flow with so many packets in `age` before it, and beyond the time
-    /// that answers take.
+    /// True if `silence` is far beyond the pace of a flow with `packets` in `age` before it, and beyond
+    /// the time of its answers.
     pub(crate) fn is_stall(
         &self,
         silence: Nanos,

@@ -50,7 +50,7 @@ pub fn page(comparison: &Comparison) -> String {
     page
 }
 
-/// What is said first: how many came out how.
+/// First sentence: the number of quantities by outcome.
 fn verdict(comparison: &Comparison) -> String {
     let mut said = Vec::new();
     for (outcome, word) in [
@@ -121,7 +121,8 @@ fn findings(page: &mut String, changes: &[FindingChange]) {
     page.push_str("</tbody></table>\n");
 }
 
-/// The table of a scope: what stands out first. Of pairs of hosts, closed where nothing does.
+/// The table of a scope: significant rows first. The table of a pair of hosts is closed where there are
+/// none.
 fn of_scope(page: &mut String, scope: &Scope) {
     let stands_out = scope
         .compared
@@ -195,7 +196,7 @@ fn bars(compared: &Compared) -> String {
     )
 }
 
-/// How sure it is, and what each number is.
+/// Confidence of the intervals, and the meaning of each number.
 fn definitions(page: &mut String, comparison: &Comparison) {
     let _ = writeln!(
         page,

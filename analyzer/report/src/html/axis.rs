@@ -2,13 +2,13 @@
 
 use roce_model::Nanos;
 
-/// Where slots begin and how wide they are. Slots are numbered from the epoch on, so that merging two neighbours gives the slot
-/// of half their number, whichever came first.
+/// Start and width of slots. Slots are numbered from the epoch on, so that merging two neighbours gives
+/// the slot of half their number, in either order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     bin: u64,
     shift: u32,
-    /// The first and the last slot of which something was seen.
+    /// The first and the last slot with data.
     span: Option<(u64, u64)>,
 }
 
@@ -41,7 +41,7 @@ impl Axis {
         });
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub(super) fn slots(&self) -> u64 {
         self.span.map_or(0, |(first, last)| last - first + 1)
     }
@@ -57,7 +57,7 @@ impl Axis {
         self.span = self.span.map(|(first, last)| (first >> 1, last >> 1));
     }
 
-    /// When the first slot begins.
+    /// Start of the first slot.
     pub(super) fn begin(&self) -> Nanos {
         Nanos((self.first() << self.shift).saturating_mul(self.bin))
     }

@@ -88,7 +88,7 @@ impl Moments {
         }
     }
 
-    /// How many there were.
+    /// Number of events, the thinned ones included.
     pub(super) fn seen(&self) -> u64 {
         self.seen
     }

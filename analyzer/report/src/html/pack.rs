@@ -1,8 +1,8 @@
 //! Columns as bytes: what the page's `data.js` reads.
 //!
-//! Whole numbers are little-endian groups of seven bits (LEB128), one more than their value, 0 for an absent one; times stand
-//! relative to the first one of the page. Texts are a list of the different ones, then a number for each row. Compression
-//! comes after that and makes little of what repeats.
+//! Whole numbers are little-endian groups of seven bits (LEB128), one more than their value, 0 for an
+//! absent one; times are relative to the first one of the page. Texts are a list of the different ones,
+//! then a number for each row. Compression follows, and shrinks repetitions.
 
 use std::collections::HashMap;
 
@@ -14,15 +14,15 @@ use serde::Serialize;
 use super::axis::Axis;
 use super::series::Series;
 
-/// Bytes, and where columns stand in them.
+/// Bytes, and the places of columns in them.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
     pub(super) bytes: Vec<u8>,
-    /// What times are relative to, in ns since the epoch.
+    /// Origin of times, in ns since the epoch.
     base: u64,
 }
 
-/// Where a column stands, and how its values are written.
+/// Place of a column, and the form of its values.
 #[derive(Debug, Serialize)]
 pub(super) struct Place {
     name: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A column whose values stand in the document.
+    /// A column whose values are in the document.
     pub(super) fn nowhere(column: &Column) -> Self {
         Self {
             name: column.name,
@@ -85,7 +85,7 @@ impl Packed {
         self.bytes.extend_from_slice(&bytes[..length]);
     }
 
-    /// A length, then the text, which must not steer whoever shows it.
+    /// A length, then the text, cleaned for people.
     pub(super) fn text(&mut self, text: &str) {
         let text = clean(text);
         self.number(text.len() as u64);
@@ -130,7 +130,7 @@ impl Packed {
                 "float"
             }
             Data::Id(values) => {
-                // 0 stands for an absent one: a hash that is 0 does not come up.
+                // 0 is an absent one: no hash is 0 in practice.
                 values
                     .iter()
                     .for_each(|value| self.id(value.copied().unwrap_or_default()));

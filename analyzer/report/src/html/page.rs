@@ -1,7 +1,8 @@
 //! Puts the page together: one file that holds its style, its scripts and its data, and may load nothing else.
 //!
-//! Scripts and style are files of this folder. They are the only ones that may run: the page's policy names their hashes. Data
-//! is compressed and stands as Base64 where no markup is seen, so that nothing in a capture can end it or become part of the page.
+//! Scripts and style are files of this folder. They are the only ones that may run: the page's policy
+//! names their hashes. Data is compressed and in Base64 where no markup is seen, so that nothing in a
+//! capture can end it or become part of the page.
 
 use std::io::{self, Write};
 
@@ -75,7 +76,7 @@ fn write_block(block: &Block, out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-/// A source of the policy: the hash of what stands between the tags.
+/// A source of the policy: the hash of the text between the tags.
 fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }

@@ -1,10 +1,11 @@
-//! What is drawn over time: for each flow, for each tap and for each destination, the values by slot.
+//! Series that are drawn over time: for each flow, for each tap and for each destination, the values by
+//! slot.
 
 use roce_model::{Columns, Data, EventKind, EventRow, TimelineColumns, Values};
 
 use super::pack::{LONGEST, number};
 
-/// How the values of several bins, or of several flows, become one.
+/// Rule by which the values of several bins, or of several flows, become one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rule {
     /// They add up.
@@ -17,7 +18,8 @@ pub(super) enum Rule {
     Number,
 }
 
-/// What is kept: columns of `timeline` under their names, then what events tell, named as in `flows` and `totals`.
+/// Kept metrics: columns of `timeline` under their names, then metrics from events, named as in `flows`
+/// and `totals`.
 pub(super) const METRICS: [(&str, Rule); 35] = [
     ("packets", Rule::Sum),
     ("wire_bytes", Rule::Sum),
@@ -61,7 +63,7 @@ pub(super) fn metric(name: &str) -> Option<usize> {
     METRICS.iter().position(|(known, _)| *known == name)
 }
 
-/// What an event adds to the series of its flow and tap: the metric and how much.
+/// Metric and amount that an event adds to the series of its flow and tap.
 pub(super) fn event_metric(event: &EventRow) -> Option<(usize, u64)> {
     let name = match (event.kind, event.detail.as_deref().unwrap_or_default()) {
         (EventKind::Hole, class) => class,
@@ -74,7 +76,7 @@ pub(super) fn event_metric(event: &EventRow) -> Option<(usize, u64)> {
     Some((metric(name)?, event.value.unwrap_or(1)))
 }
 
-/// What one row of the timeline has to draw, or several rows together: which metrics, a bit for each, and their values.
+/// Metrics of one row of the timeline, or of several rows together: a bit for each, and their values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     present: u64,
@@ -152,9 +154,9 @@ impl Default for Room {
     }
 }
 
-/// The rows of one flow, tap or destination, as they came: of each how many bins after the one before it stands, which
-/// metrics it has other than that one, and their values. A flow's row is written to one place in memory, and takes two or three
-/// bytes a value.
+/// The rows of one flow, tap or destination, as they came. Each row has its distance in bins from the
+/// one before it, the metrics in which it differs, and their values. A flow's row is written to one
+/// place in memory, and takes two or three bytes a value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series {
     bytes: Vec<u8>,
@@ -167,7 +169,7 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// Takes a row that stands in a bin.
+    /// Takes a row of a bin.
     pub(super) fn push(&mut self, bin: u64, row: &Row, room: &mut Room) {
         // Rows come in the order of time, but for few; the sign is the last bit.
         let distance = bin.wrapping_sub(self.bin).cast_signed();
@@ -223,7 +225,7 @@ impl Series {
         })
     }
 
-    /// The same with one row a slot of `1 << shift` bins, but where rows came out of order.
+    /// The series with one row for each slot of `1 << shift` bins, except where rows came out of order.
     pub(super) fn merged(&self, shift: u32) -> Self {
         let (mut slots, mut room) = (Slots::new(shift), Room::default());
         self.rows()
@@ -234,7 +236,7 @@ impl Series {
         slots.kept
     }
 
-    /// How many values it keeps.
+    /// Number of kept values.
     pub(super) fn len(&self) -> usize {
         self.values
     }
@@ -318,7 +320,7 @@ impl Slots {
         self.open(bin, room).combine(metric, value);
     }
 
-    /// What came for the slot of a bin.
+    /// The open row for the slot of a bin.
     fn open(&mut self, bin: u64, room: &mut Room) -> &mut Row {
         let slot = bin >> self.shift;
         if slot != self.slot {
@@ -372,7 +374,7 @@ enum Counts<'a> {
     U64(&'a Values<u64>),
 }
 
-/// What rows of the timeline have to draw.
+/// Metrics of the timeline's rows.
 pub(super) struct Drawn<'a>(Vec<(usize, Counts<'a>)>);
 
 impl<'a> Drawn<'a> {
@@ -390,7 +392,8 @@ impl<'a> Drawn<'a> {
         Self(columns)
     }
 
-    /// What the rows from `first` on have that is not zero or absent: column after column, as they stand in memory.
+    /// Values of the rows from `first` on that are neither zero nor absent: column after column, as in
+    /// memory.
     pub(super) fn rows(&self, first: usize, rows: &mut [Row]) {
         for row in &mut *rows {
             row.present = 0;

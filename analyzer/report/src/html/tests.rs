@@ -1,4 +1,4 @@
-//! The page as a whole: what stands in its blocks, and that nothing in them is markup.
+//! The page as a whole: contents of its blocks, and no markup in them.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -160,7 +160,7 @@ fn nothing_of_a_capture_is_markup() {
         row.comm = Some(EVIL.into());
     }
     let page = page(&made);
-    assert!(!page.contains("alert("), "it stands in the data alone");
+    assert!(!page.contains("alert("), "it is in the data alone");
     assert_eq!(
         page.matches("<script").count(),
         5,

@@ -1,4 +1,4 @@
-//! What was read: inputs, a single tap, time, frames, and how far the capture can be trusted.
+//! Section about the capture: inputs, a single tap, time, frames, and the quality of the capture.
 
 use jiff::Timestamp;
 use roce_model::Nanos;
@@ -9,7 +9,7 @@ use super::number::{bytes, count, plural};
 use super::places::vantage_field;
 use super::summary::View;
 
-/// What was read.
+/// Lines about the inputs.
 pub(super) fn about(view: &View<'_>) -> Vec<String> {
     let View { run, style, .. } = view;
     let totals = &run.totals;
@@ -78,7 +78,7 @@ pub(super) fn about(view: &View<'_>) -> Vec<String> {
     lines
 }
 
-/// Which part of the traffic is shown, or was analysed at all.
+/// Part of the traffic that is shown, or was analysed at all.
 fn chosen(view: &View<'_>) -> Vec<String> {
     let of = |name: &str| {
         let mut options = view.run.options.iter();
@@ -101,7 +101,7 @@ fn chosen(view: &View<'_>) -> Vec<String> {
     lines
 }
 
-/// What the input line does not say of a single tap; several have a table of their own.
+/// Facts of a single tap that the input line lacks; several taps have a table of their own.
 fn tap(view: &View<'_>) -> Vec<String> {
     let View { run, style, .. } = view;
     let [tap] = run.taps.as_slice() else {
@@ -131,7 +131,7 @@ fn stamp(time: Nanos) -> String {
     )
 }
 
-/// How far the capture can be trusted.
+/// Quality of the capture.
 fn quality(view: &View<'_>) -> Vec<String> {
     let run = view.run;
     let sum = |of: fn(&roce_model::TapRow) -> u64| run.taps.iter().map(of).sum::<u64>();

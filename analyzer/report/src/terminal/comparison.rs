@@ -1,5 +1,6 @@
-//! Two runs compared, on the terminal: first what stands out, then findings, pairs of hosts, and what does not stand out with how
-//! small a difference would have been seen. Also how its numbers are said, for every output for people.
+//! Two runs compared, on the terminal: first significant differences, then findings and pairs of hosts.
+//! The end has the quantities without one, and how small a difference would have been seen. Sentences
+//! with numbers are here for every output for people.
 
 use roce_model::{Nanos, Severity};
 
@@ -65,7 +66,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// How an outcome looks: by colour, symbol and word, so that none of them is needed.
+/// Colour, symbol and word of an outcome, so that each is enough alone.
 fn mark(outcome: Outcome, unicode: bool) -> (Ink, &'static str, &'static str) {
     match (outcome, unicode) {
         (Outcome::Worse, true) => (Ink::Warn, "▲", "worse"),
@@ -77,7 +78,7 @@ fn mark(outcome: Outcome, unicode: bool) -> (Ink, &'static str, &'static str) {
     }
 }
 
-/// How many came out how.
+/// Number of quantities by outcome.
 fn verdict(comparison: &Comparison, unicode: bool) -> Vec<String> {
     let mut said: Vec<String> = [Outcome::Worse, Outcome::Better, Outcome::Different]
         .into_iter()
@@ -128,7 +129,7 @@ fn heading(text: &str) -> [String; 2] {
     [String::new(), format!(" {}", Ink::Bold.paint(text))]
 }
 
-/// What of the whole run stands out.
+/// Significant differences of the whole run.
 fn outstanding(lines: &[Line<'_>], style: &Style) -> Vec<String> {
     let rows: Vec<&Line<'_>> = lines.iter().filter(|line| line.stands_out()).collect();
     if rows.is_empty() {
@@ -191,7 +192,7 @@ fn findings(changes: &[FindingChange], style: &Style) -> Vec<String> {
     lines
 }
 
-/// How a finding changed, in few words.
+/// Change of a finding, in few words.
 fn moved(change: &FindingChange) -> String {
     match (change.a, change.b) {
         (None, Some(now)) => format!("new {}", short(now)),
@@ -211,7 +212,7 @@ const fn short(severity: Severity) -> &'static str {
     }
 }
 
-/// What stands out between pairs of hosts, the largest difference first.
+/// Significant differences between pairs of hosts, the largest first.
 fn between(rows: &mut Vec<Line<'_>>, pairs: usize, comparison: &Comparison, style: &Style) -> Vec<String> {
     if pairs == 0 {
         return Vec::new();
@@ -272,7 +273,8 @@ fn between(rows: &mut Vec<Line<'_>>, pairs: usize, comparison: &Comparison, styl
     lines
 }
 
-/// What of the whole run does not stand out, and what would have.
+/// Quantities of the whole run without a significant difference, and the difference that would have been
+/// seen.
 fn alike(lines: &[Line<'_>], style: &Style) -> Vec<String> {
     let of = |outcome| move |line: &&Line<'_>| line.compared.outcome == outcome;
     let mut rows: Vec<&Line<'_>> = lines.iter().filter(of(Outcome::Alike)).collect();
@@ -295,7 +297,7 @@ fn alike(lines: &[Line<'_>], style: &Style) -> Vec<String> {
     text
 }
 
-/// What could not be compared.
+/// Quantities that could not be compared.
 fn silent(lines: &[Line<'_>], style: &Style) -> Vec<String> {
     let titles = |outcome: Outcome| -> Vec<String> {
         let rows = lines.iter().filter(|line| line.compared.outcome == outcome);
@@ -319,7 +321,7 @@ fn silent(lines: &[Line<'_>], style: &Style) -> Vec<String> {
     text
 }
 
-/// How sure all of it is.
+/// Confidence of all intervals.
 pub(crate) fn how(comparison: &Comparison) -> String {
     let (percent, matters) = (comparison.confidence * 100.0, comparison.matters * 100.0);
     format!(
@@ -389,7 +391,7 @@ pub(crate) fn interval(compared: &Compared) -> String {
     }
 }
 
-/// What difference would have been seen.
+/// Least difference that would have been seen.
 pub(crate) fn visible(compared: &Compared) -> String {
     let Some(visible) = compared.visible else {
         return ABSENT.to_owned();

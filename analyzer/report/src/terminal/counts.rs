@@ -60,7 +60,7 @@ fn ecn(view: &View<'_>) -> Vec<String> {
         all.saturating_sub(sums.ce + sums.ect0 + sums.ect1 + sums.not_ect),
         None,
     );
-    // Marks are set on the way: the tap that saw most of a flow may stand before the place that marks.
+    // Marks are set on the path: the tap that saw most of a flow may be before the place that marks.
     if sums.ce_again > 0 {
         items.push(Ink::Warn.paint(&format!("{} CE at other taps", count(sums.ce_again))));
     }
@@ -161,7 +161,7 @@ fn resent(view: &View<'_>) -> Vec<String> {
     items
 }
 
-/// What began the runs: ` (30 by NAK, 2 by timeout)`.
+/// Causes of the runs: ` (30 by NAK, 2 by timeout)`.
 fn triggers(totals: &Totals) -> String {
     let kinds = [
         ("by NAK", totals.runs_nak),
@@ -182,7 +182,7 @@ fn triggers(totals: &Totals) -> String {
     }
 }
 
-/// What was cut cannot be checked: the ICRC ends its packet.
+/// Cut packets cannot be checked: the ICRC ends its packet.
 fn icrc(totals: &Totals) -> Vec<String> {
     let left = totals.roce_packets.saturating_sub(totals.icrc_checked);
     if totals.icrc_checked == 0 {
@@ -201,7 +201,8 @@ fn icrc(totals: &Totals) -> Vec<String> {
     items
 }
 
-/// What there was none of, said once. A capture point that never sees pause frames says nothing about them.
+/// Kinds of events that were absent, named once. A capture point that never sees pause frames says
+/// nothing about them.
 fn not_seen(totals: &Totals) -> Vec<String> {
     let counts = [
         ("CNP", totals.cnp),

@@ -159,7 +159,7 @@ fn addresses(gids: &[(String, &Gid)]) -> Vec<Column> {
     ]
 }
 
-/// What is to be looked at, and where.
+/// Notes with their places.
 fn notes(devices: &Devices) -> Vec<(String, String)> {
     let mut notes = Vec::new();
     for interface in &devices.interfaces {
@@ -177,7 +177,7 @@ fn notes(devices: &Devices) -> Vec<(String, String)> {
     notes
 }
 
-/// What there is to say of devices, under a title; nothing where there is nothing.
+/// Notes about devices, under a title; nothing where there are none.
 fn told(lines: &mut Vec<String>, title: &str, sayings: &[(String, String)], style: &Style) {
     let Some(widest) = sayings.iter().map(|(name, _)| width(&clean(name))).max() else {
         return;

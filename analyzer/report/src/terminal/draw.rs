@@ -7,14 +7,14 @@ use super::strip::Column;
 /// The eight levels without Unicode.
 const ASCII: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];
 
-/// What the height of a column shows.
+/// Meaning of a column's height.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Height {
     /// Bytes, coloured by CE and loss.
     Volume,
     /// Share of data packets with CE.
     Ce,
-    /// Packets sent again or missing.
+    /// Retransmitted or missing packets.
     Trouble,
 }
 

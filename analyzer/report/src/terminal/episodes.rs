@@ -89,7 +89,7 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
     if several {
         columns.push(Column::new("tap", true, 6, &worst, |row| row.tap.0.to_string()));
     }
-    // What nothing was seen of takes no room from the cause.
+    // Empty columns leave their room to the cause.
     columns.retain(|column| column.rank < 50);
     let cause = Column::new("cause", false, 0, &worst, |row| clean(&row.cause));
     let title = plural(all as u64, "episode", "episodes");
@@ -119,7 +119,7 @@ fn with_causes(table: Vec<String>, cause: &Column, wide: bool, style: &Style) ->
     let mut lines: Vec<String> = rows.next().into_iter().collect();
     for (place, (row, text)) in rows.zip(&cause.cells).enumerate() {
         lines.push(row);
-        // A cause that several in a row have in common stands once, after the last of them.
+        // A cause that several episodes in a row have in common is written once, after the last of them.
         if !text.is_empty() && cause.cells.get(place + 1) != Some(text) {
             let wrapped = textwrap::wrap(text, style.width.saturating_sub(INDENT));
             lines.extend(

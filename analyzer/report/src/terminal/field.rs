@@ -1,5 +1,5 @@
-//! How things are said: a name and items that wrap between each other, facts after one another, running text.
-//! What is said is left to `about`, `counts` and `summary`.
+//! Layout of fields: a name and items that wrap between each other, facts after one another, running
+//! text. `about`, `counts` and `summary` provide the contents.
 
 use super::Style;
 use super::ink::{Ink, shorten, width};
@@ -7,7 +7,7 @@ use super::number::count;
 
 /// Columns of a field's name, with the blanks around it.
 pub(super) const NAME: usize = 12;
-/// How many files, taps or receivers of CNPs are named.
+/// Limit of files, taps or receivers of CNPs that are named.
 pub(super) const NAMED: usize = 4;
 
 /// Lines of `name` and its items; none when there are no items.

@@ -37,7 +37,7 @@ impl Column {
         }
     }
 
-    /// How wide it is.
+    /// Width of the column.
     pub(super) fn width(&self) -> usize {
         self.cells
             .iter()
@@ -131,8 +131,8 @@ pub(super) fn draw(columns: &[Column], gap: usize) -> Vec<String> {
     table.lines().collect()
 }
 
-/// A table over the whole screen. The text of `last` stands in the last column, in the room that is left; when that
-/// is too little to read, it is left out.
+/// A table over the whole screen. The text of `last` is in the last column, in the remaining room; when
+/// that is too little to read, it is left out.
 pub(super) fn lay(columns: Vec<Column>, last: Option<Column>, style: &Style) -> Vec<String> {
     /// Less than this of a text says nothing.
     const TEXT: usize = 20;

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use roce_model::text::steers;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What a colour says.
+/// Meaning of a colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ink {
     /// A heading.
@@ -17,11 +17,11 @@ pub(super) enum Ink {
     Warn,
     /// Loss.
     Bad,
-    /// As it should be.
+    /// Expected.
     Good,
 }
 
-/// Where the coloured characters begin: a plane that nobody else uses, eight bits for the character.
+/// Start of the coloured characters: a plane that nobody else uses, eight bits for the character.
 const PLANE: u32 = 0xf_0000;
 
 const INKS: [Ink; 5] = [Ink::Bold, Ink::Faint, Ink::Warn, Ink::Bad, Ink::Good];
@@ -124,7 +124,7 @@ pub(super) fn clean(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
-/// How many columns a text takes.
+/// Columns that a text takes.
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }

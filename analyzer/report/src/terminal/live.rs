@@ -1,5 +1,5 @@
-//! What is shown while a live run goes on: at each interval a line about everything, and below it the flows that matter now;
-//! at the end the screen of any run. What was captured and lost is counted elsewhere and asked for.
+//! Lines of a live run: at each interval a line about everything, and below it the flows that matter
+//! now; at the end the summary of any run. The caller counts what was captured and lost.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -17,7 +17,7 @@ const MAX_FLOWS: usize = 5;
 /// Flows whose names are kept.
 const MAX_NAMES: usize = 1 << 18;
 
-/// How a capture stands, since its beginning.
+/// Counts of a capture since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counted {
     /// The time of day.
@@ -30,7 +30,7 @@ pub struct Counted {
     pub kernel: u64,
 }
 
-/// What happened since the last line.
+/// Counts since the last line.
 #[derive(Clone, Copy, Debug, Default)]
 struct LiveCounts {
     packets: u64,
@@ -58,7 +58,7 @@ impl LiveCounts {
         (self.missing + self.resent, self.ce + self.cnp, self.payload)
     }
 
-    /// What there is of it, in words and inks.
+    /// The counts, in words and inks.
     fn words(&self, time: Nanos) -> Vec<String> {
         let mut words = Vec::new();
         words.extend(rate(self.payload, time));
@@ -93,7 +93,7 @@ pub struct LiveReport<W, C> {
 }
 
 impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
-    /// Will write to `out`; `counted` tells how the capture stands.
+    /// Writes to `out`; `counted` gives the counts of the capture.
     pub fn new(out: W, style: Style, counted: C) -> Self {
         let before = counted();
         Self {
@@ -117,7 +117,7 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
             _ => before.now,
         };
         let time = now.now.since(since);
-        // What several taps saw counts once: from the one that saw most of it.
+        // Traffic that several taps saw counts once: from the tap that saw most of it.
         let mut flows: HashMap<FlowId, LiveCounts, foldhash::fast::RandomState> = HashMap::default();
         let due = self.coming.extract_if(.., |(time, ..)| *time <= now.now);
         for (_, flow, tap, seen) in due {
@@ -350,7 +350,7 @@ mod tests {
             ..TimelineRow::default()
         };
         rows.push(&row);
-        // The same at another tap, which saw a little less.
+        // Another tap, which saw a little less.
         rows.push(&TimelineRow {
             tap: TapId(1),
             packets: 990,

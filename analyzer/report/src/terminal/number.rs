@@ -2,7 +2,7 @@
 
 use roce_model::Nanos;
 
-/// What stands for a value that is not known.
+/// Text for a value that is not known.
 pub(super) const ABSENT: &str = "-";
 
 /// All digits, in groups of three.
@@ -57,7 +57,7 @@ pub(super) fn percent(part: u64, whole: u64) -> Option<String> {
     share(part, whole).map(|share| format!("{share} %"))
 }
 
-/// The same without its sign. Neither nothing nor everything is said of what is only close to it.
+/// A share without its sign. Only exact values are shown as nothing or everything.
 pub(super) fn share(part: u64, whole: u64) -> Option<String> {
     if whole == 0 {
         return None;
@@ -86,7 +86,7 @@ pub(super) fn plural(value: u64, one: &str, many: &str) -> String {
 /// Three digits and a unit.
 fn scaled(mut value: f64, step: f64, units: [&str; 7]) -> String {
     let mut unit = 0;
-    // What rounds to 1000 belongs to the next unit.
+    // A value that rounds to 1000 belongs to the next unit.
     while value >= step - 0.5 && unit + 1 < units.len() {
         value /= step;
         unit += 1;

@@ -1,5 +1,5 @@
-//! A page of running text in the style of the report: headings, paragraphs, hanging items, small tables. For what is
-//! told around a report; what it says is left to those who write it.
+//! A page of running text in the style of the report: headings, paragraphs, hanging items, small tables.
+//! For texts around a report; their authors provide the contents.
 
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
@@ -10,7 +10,7 @@ use super::{NARROWEST, Style};
 /// Lines of prose longer than this are hard to read, however wide the screen is.
 const PROSE: usize = 100;
 
-/// How a word stands out.
+/// Emphasis of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
     /// Not at all.
@@ -19,7 +19,7 @@ pub enum Tone {
     Bold,
     /// Beside the point.
     Faint,
-    /// As it should be.
+    /// Expected.
     Good,
     /// Something to look at.
     Warn,
@@ -91,7 +91,7 @@ impl Page {
         self.wrap("", None, "", text, Some(Tone::Bold));
     }
 
-    /// Running text. Empty lines part paragraphs; what stands between backticks stands out.
+    /// Running text. Empty lines separate paragraphs; text between backticks is emphasised.
     pub fn text(&mut self, text: &str) {
         for (place, paragraph) in paragraphs(text).into_iter().enumerate() {
             if place > 0 {
@@ -151,7 +151,8 @@ impl Page {
         self.lines.push(line);
     }
 
-    /// A table: titles, and rows of cells with their tones. The first column gives way when there is no room.
+    /// A table: titles, and rows of cells with their tones. The first column shrinks when there is no
+    /// room.
     pub fn table(&mut self, titles: &[&'static str], rows: &[Vec<(String, Tone)>]) {
         let mut columns: Vec<Column> = titles
             .iter()
@@ -222,7 +223,8 @@ fn paragraphs(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What stands between backticks in bold and without them, word by word, so that lines can break between words.
+/// Text between backticks becomes bold, without them, word by word, so that lines can break between
+/// words.
 fn emphasised(text: &str, tone: Option<Tone>) -> String {
     let mut painted = String::with_capacity(text.len());
     for (place, part) in text.split('`').enumerate() {

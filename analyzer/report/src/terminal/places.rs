@@ -1,4 +1,4 @@
-//! Where the taps stand: their vantage and clocks, and what happened between two of them.
+//! Section about the taps: their vantage and clocks, and the hops between two of them.
 
 use std::collections::BTreeMap;
 
@@ -145,7 +145,7 @@ pub(super) fn taps(view: &View<'_>) -> Vec<String> {
     lines
 }
 
-/// What happened on the way from one tap to another, over all flows.
+/// One tap to another, over all flows.
 #[derive(Clone, Copy, Default)]
 struct Hop {
     from: u32,
@@ -182,7 +182,7 @@ impl Hop {
     }
 }
 
-/// What was marked and lost between taps that saw the same packets, and how long they took.
+/// Marks, losses and delays between taps that saw the same packets.
 pub(super) fn hops(view: &View<'_>) -> Vec<String> {
     let style = view.style;
     let mut all: BTreeMap<(u32, u32), Hop> = BTreeMap::new();

@@ -1,9 +1,10 @@
 //! The live screen: what flows do now, with small timelines, what was found until now, and what was lost; and one flow with its events.
 //!
-//! It has no terminal. [`Screen`] is a sink that keeps the latest intervals of a bounded number of flows, takes keys, and draws into
-//! a buffer of cells: whoever owns the terminal brings the keys and shows the cells. Handles are shared between threads, and held
-//! only while rows are added or cells are filled, never while anything is written. Intervals are those of the rows' own times:
-//! what is shown of a recording is the same however fast it is replayed.
+//! It has no terminal. [`Screen`] is a sink that keeps the latest intervals of a bounded number of
+//! flows, takes keys, and draws into a buffer of cells; the owner of the terminal reads keys and shows
+//! the cells. Handles are shared between threads, and locked only while rows are added or cells are
+//! filled, never while anything is written. Intervals are those of the rows' own times: a recording
+//! shows the same at any speed.
 
 mod detail;
 mod findings;
@@ -37,7 +38,7 @@ const MIN_SIZE: (u16, u16) = (60, 15);
 /// Whose run is shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct About {
-    /// What is analysed: devices, or the name of a capture.
+    /// The input: devices, or the name of a capture.
     pub what: String,
     /// It is a replay, which can be paced.
     pub paced: bool,
@@ -49,16 +50,16 @@ pub struct About {
     pub has_host: bool,
 }
 
-/// What is known at the time of drawing besides the rows.
+/// State at the time of drawing besides the rows.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Standing {
-    /// How a live capture stands.
+    /// Counts of a live capture.
     pub counted: Option<Counted>,
-    /// The first and last time of what is replayed, where they are known.
+    /// The first and last time of a replay, where they are known.
     pub span: Option<Span>,
-    /// How far a replay has come: nothing later is shown, though it may be there.
+    /// Position of a replay: nothing later is shown, though it may be there.
     pub position: Option<Nanos>,
-    /// How fast it is replayed.
+    /// Speed of a replay.
     pub speed: Option<String>,
     /// The run is about to end.
     pub stopping: bool,
@@ -100,13 +101,13 @@ impl Screen {
         self.inner().view.paused = true;
     }
 
-    /// A key was pressed: what it asks for, unless it is of the screen alone.
+    /// Handles a key; returns its command, unless it affects the screen alone.
     pub fn key(&self, key: Key) -> Option<Command> {
         let inner = &mut *self.inner();
         inner.view.key(key, &inner.state)
     }
 
-    /// Nothing was captured for so long that everything up to this time has come.
+    /// Nothing was captured for a while: everything up to this time has come.
     pub fn quiet_until(&self, time: Nanos) {
         let state = &mut self.inner().state;
         state.complete = state.complete.max(time);
@@ -163,14 +164,14 @@ impl Screen {
     }
 }
 
-/// As much of a page as there is room for, from where the user has scrolled to.
+/// The lines of a page that fit, from the user's scroll position on.
 fn page(lines: Vec<String>, view: &mut View, room: usize) -> Vec<String> {
     view.top = view.top.min(lines.len().saturating_sub(room));
     view.rows = room;
     lines.into_iter().skip(view.top).take(room).collect()
 }
 
-/// What a drawing shows.
+/// Input of a drawing.
 struct Shown<'a> {
     about: &'a About,
     style: Style,
@@ -181,7 +182,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// How wide an interval is.
+    /// Width of an interval.
     fn width(&self) -> Nanos {
         Nanos(self.state.width)
     }
@@ -199,7 +200,7 @@ impl Shown<'_> {
             return short(flow.to_string(), room);
         };
         let qpn = format!(" {:#x}", key.destination_qpn.value());
-        // Both addresses get half of what is left: what one does not need is the other's.
+        // Both addresses get half of the room; the half that one does not need goes to the other.
         let (source, destination) = (key.source.to_string(), key.destination.to_string());
         let left = room.saturating_sub(qpn.len() + 3);
         let of_source = left.saturating_sub(destination.len().min(left.div_ceil(2)));

@@ -1,5 +1,8 @@
 //! Keys from the bytes that a terminal sends: characters in UTF-8, control characters, and the sequences of ECMA-48 (CSI) and of
 //! the VT100's application mode (SS3) for arrows and pages. What is not known of these is no key.
+//!
+//! A crate was looked for and not taken: crossterm reads keys, but its reader spins at full load when
+//! the terminal goes away (crossterm-rs/crossterm, issue 793).
 
 use roce_report::Key;
 

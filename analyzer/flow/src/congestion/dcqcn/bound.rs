@@ -2,11 +2,12 @@
 //! notifications that surely were for the flow. Only a rate above it shows that a sender ignores notifications; a rate
 //! that stays where it was shows nothing, because a share of a port or an application may limit it already.
 //!
-//! What is not known is taken as what allows most:
+//! Every unknown is assumed to be what allows the highest rate:
 //! - the speed of the port: `--link-rate`, else the speed of Ethernet that the flow's own packets show (see [`Line`]), else
 //!   [`FASTEST_PORT`];
 //! - alpha before the first notification: 0, as after a long time without any, unless the user states the parameters;
-//! - the rules: each of [`LAWS`], a way of alpha with a way of increasing; the one that allows most counts;
+//! - the rules: each of [`LAWS`], a rule for alpha with a rule for increases; the one that allows most
+//!   //!   counts;
 //! - the bytes that the byte counter counts: those that were sent, with what each frame takes on the wire besides, but
 //!   no more than the bound allowed.
 
@@ -22,17 +23,18 @@ use crate::timing::distribution::Distribution;
 const FASTEST_PORT: u64 = 800_000_000_000;
 /// Rates are compared over at least this time: four alpha and rate timers of the paper (55 us).
 const WINDOW: Nanos = Nanos(200_000);
-/// And over so many packets: one more or less is then less than 2 %.
+/// Least number of packets in a window: one more or less is then less than 2 %.
 const WINDOW_PACKETS: u64 = 64;
-/// A window is over the bound when its rate is so many times the bound: a late reaction, the burst that a limiter lets
-/// through and a pause that ends stay below this, as windows on end do not have them.
+/// A window is over the bound when its rate is this multiple of the bound. A late reaction, the burst
+/// that a limiter lets through and the end of a pause stay below this, because consecutive windows do
+/// not have them.
 const MARGIN: f64 = 1.5;
-/// What a frame takes on the wire besides what is captured: FCS, preamble, gap (IEEE 802.3, 3.1.1 and 4.4.2).
+/// Bytes of a frame on the wire that are not captured: FCS, preamble, gap (IEEE 802.3, 3.1.1 and 4.4.2).
 const FRAME_OVERHEAD: u64 = 24;
 
 /// Notifications never less than this apart are paced as in the paper and its simulator, each 50 us. NVIDIA's are 4 us apart.
 const PACE_OF_PAPER: Nanos = Nanos(40_000);
-/// So many notifications show how they are paced.
+/// Number of notifications that show their pacing.
 const PACED: u32 = 16;
 /// The byte counters of the paper (10 MB) and its simulator (300 kB and more) are larger than this, NVIDIA's (32,767) is not.
 const FEW_BYTES: u64 = 100_000;
@@ -45,7 +47,7 @@ const fn cautious(set: Parameters) -> Parameters {
     }
 }
 
-/// NVIDIA's alpha and target with another set's way of increasing.
+/// NVIDIA's alpha and target with another set's increases.
 const fn with_alpha_of_nvidia(set: Parameters) -> Parameters {
     Parameters {
         alpha_timer: Parameters::NVIDIA.alpha_timer,
@@ -56,7 +58,7 @@ const fn with_alpha_of_nvidia(set: Parameters) -> Parameters {
     }
 }
 
-/// Each way of alpha (the paper and its simulator have the same) with each way of increasing.
+/// Each rule for alpha (the paper and its simulator have the same) with each rule for increases.
 const LAWS: [Parameters; 6] = [
     cautious(Parameters::PAPER),
     cautious(Parameters::NS3),
@@ -70,7 +72,7 @@ const LAWS: [Parameters; 6] = [
     },
 ];
 
-/// What senders may go by.
+/// Parameters that senders may have.
 #[derive(Clone, Debug)]
 pub(crate) struct Legal {
     /// Speed of the ports, in bit/s; `None`: not known.
@@ -88,19 +90,19 @@ impl Legal {
     }
 }
 
-/// What one flow may send at most, and how often it sent more.
+/// Highest rate allowed to one flow, and the number of windows over it.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
     /// From the speed of the port that is stated, or else from that of the fastest one.
     judged: Judged,
     pace: PortRate,
     stated: Option<u64>,
-    /// What the flow shows of its port's speed, when that is not stated, and what the bound is from there.
+    /// The port's speed as the flow's packets show it, when it is not stated, and the bound from there.
     line: Option<Line>,
     shown: Option<Judged>,
 }
 
-/// How notifications are paced: how many there were, when the last one came, and the least time between two.
+/// Pacing of notifications: their number, the time of the last one, and the least time between two.
 #[derive(Clone, Copy, Debug)]
 struct PortRate {
     notified: u32,
@@ -130,7 +132,7 @@ impl PortRate {
 #[repr(C, align(64))]
 struct Judged {
     // The first cache line has what every window needs.
-    /// Where the current window began.
+    /// Start of the current window.
     begin: Progress,
     /// The line rate in bit/s, while all laws allow it: until the next notification none of them has to be replayed.
     free: Option<u64>,
@@ -208,7 +210,7 @@ impl Judged {
             return;
         }
         let allowed = self.free.unwrap_or_else(|| self.allowed(&now, time, pace));
-        // Without what frames take besides: a rate is not told too high.
+        // Overhead on the wire is left out, so the rate is never overstated.
         let measured = now.wire_bytes.saturating_sub(self.begin.wire_bytes) as f64 * 8.0 / time.seconds();
         self.rates = (self.rates.0 + measured, self.rates.1.saturating_add(1));
         let usual = self.rates.0 / f64::from(self.rates.1);
@@ -232,7 +234,7 @@ impl Judged {
 }
 
 impl Bound {
-    /// A flow that gets its first notification, having come so far.
+    /// State of a flow that gets its first notification, at its current progress.
     pub(crate) fn new(legal: &Legal, now: Progress) -> Self {
         let sets = legal.laws.iter().copied();
         Self {
@@ -290,7 +292,8 @@ impl Bound {
         }
     }
 
-    /// What the windows say: of the speed that the packets show, unless the fastest port would not explain the rate either.
+    /// Result of the windows, by the speed that the packets show, unless the fastest port would not
+    /// explain the rate either.
     fn told(&self) -> &Judged {
         let shown = self.shown.as_ref().filter(|_| !self.judged.tells());
         shown.unwrap_or(&self.judged)

@@ -1,6 +1,6 @@
-//! How fast a sender's port is, as far as one flow's packets show it. A flow that is not limited puts its packets on the
-//! wire back to back: over some packets its rate is then that of the port, which is one of few. A flow that is limited has
-//! other rates, and different ones. That other flows share the port is left to others to see.
+//! Speed of a sender's port, as one flow's packets show it. A flow that is not limited puts its packets
+//! on the wire back to back: over some packets its rate is then one of the few speeds of ports. A
+//! limited flow has other, varying rates. Other flows on the port are not considered here.
 
 use roce_model::Nanos;
 
@@ -17,19 +17,20 @@ const SPEEDS: [u64; 8] = [
     400_000_000_000,
     800_000_000_000,
 ];
-/// What a frame takes on the wire besides what is captured: FCS, preamble, gap (IEEE 802.3, 3.1.1 and 4.4.2).
+/// Bytes of a frame on the wire that are not captured: FCS, preamble, gap (IEEE 802.3, 3.1.1 and 4.4.2).
 const FRAME_OVERHEAD: u64 = 24;
-/// A rate is a port's when it differs from its speed by no more than this share: 8 frames of 1,100 bytes at 400 Gbit/s take 180 ns,
-/// of which stamps of nanoseconds are uncertain by two. Frames without the overhead would differ by as much.
+/// A rate is a port's when it differs from its speed by no more than this share. 8 frames of 1,100 bytes
+/// at 400 Gbit/s take 180 ns, and nanosecond stamps are uncertain by two. Frames without the overhead
+/// would differ by as much.
 const NEAR: f64 = 0.0125;
-/// So many steps at the highest rate show it, ...
+/// Number of steps at the highest rate that show it, ...
 const STEPS: u32 = 16;
-/// ... if they are one in so many of all: a limited flow comes by a rate on its way to others.
+/// ... if they are one of this number of all: a limited flow passes a rate on its way to others.
 const SHARE: u32 = 8;
-/// Without a result after so many steps it is looked at less often.
+/// Steps without a result, after which it is examined less often.
 const PATIENCE: u32 = 4_096;
 
-/// What a flow shows.
+/// Evidence of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     last: Progress,
@@ -63,7 +64,7 @@ impl Line {
         self.speed.is_none() && self.steps < PATIENCE
     }
 
-    /// The flow has come so far; whether another speed shows now, or none any more.
+    /// Adds a step of the flow; true if another speed shows now, or none any more.
     #[expect(clippy::cast_precision_loss, reason = "rates")]
     pub(super) fn step(&mut self, now: Progress) -> bool {
         let packets = now.packets.saturating_sub(self.last.packets);
@@ -101,7 +102,7 @@ mod tests {
 
     const GIGABIT: f64 = 1e9;
 
-    /// What shows after steps of 8 frames of 4,154 bytes at these rates, in Gbit/s, each so often.
+    /// Result after steps of 8 frames of 4,154 bytes at these rates, in Gbit/s, each with its number.
     fn shown(rates: &[(f64, u32)]) -> Option<u64> {
         let mut now = Progress {
             time: Nanos(1_000_000_000),

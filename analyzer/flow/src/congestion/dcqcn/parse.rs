@@ -18,9 +18,9 @@ pub enum ParametersError {
     Value {
         /// The parameter.
         key: String,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What it could be.
+        /// Values that are allowed.
         expected: &'static str,
     },
 }

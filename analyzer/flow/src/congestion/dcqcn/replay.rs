@@ -5,7 +5,7 @@ use roce_model::Nanos;
 
 use crate::congestion::dcqcn::Parameters;
 
-/// What the reaction point of one flow may send, from its first notification on.
+/// Rate that one flow's reaction point allows, from its first notification on.
 ///
 /// Rates are in bit/s. Before the first notification nothing but the link limits a flow, and there is no replay. A
 /// flow's bytes within a bin are taken as sent evenly between the notifications in it.
@@ -18,10 +18,10 @@ pub(crate) struct Replay {
     current: f64,
     target: f64,
     alpha: f64,
-    /// When alpha was last raised: it shrinks from here.
+    /// Time of alpha's last rise: it shrinks from here.
     alpha_since: Nanos,
     last_cut: Option<Nanos>,
-    /// When the timer's next increase is due, and after how many bytes the byte counter's.
+    /// Time of the timer's next increase, and bytes until the byte counter's.
     due: Nanos,
     bytes_left: f64,
     /// Increases by the timer and by the byte counter since the last cut.
@@ -31,7 +31,7 @@ pub(crate) struct Replay {
     bin: Nanos,
     sent: u64,
     allowed: f64,
-    /// The byte counter counts no more than was allowed: an upper bound for whoever obeys.
+    /// True if the byte counter counts no more than was allowed: an upper bound for a sender that obeys.
     capped: bool,
     deviation: Deviation,
 }
@@ -87,7 +87,7 @@ impl Replay {
         }
     }
 
-    /// The same as an upper bound: what was sent beyond it does not make it rise.
+    /// A replay as an upper bound: bytes beyond it do not make it rise.
     pub(crate) fn bound(parameters: Parameters, line: u64, bin: Nanos) -> Self {
         Self {
             capped: true,
@@ -95,12 +95,13 @@ impl Replay {
         }
     }
 
-    /// What it goes by.
+    /// Its parameters.
     pub(crate) fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// A notification at `time`, in the bin that begins at `bin` and in which the flow has sent `sent` bytes so far.
+    /// Handles a notification at `time`, in the bin that starts at `bin` and in which the flow has sent
+    /// `sent` bytes.
     pub(crate) fn cnp(&mut self, time: Nanos, bin: Nanos, sent: u64) {
         self.roll(bin);
         self.account(time, sent);
@@ -135,7 +136,7 @@ impl Replay {
     /// rate that was allowed in it, in bit/s.
     pub(crate) fn bin(&mut self, begin: Nanos, width: Nanos, wire_bytes: u64, data: bool) -> Option<u64> {
         if begin < self.bin || width.0 == 0 {
-            // Its rate has been told, or is not known any more.
+            // Its rate has been emitted, or is not known any more.
             return None;
         }
         self.roll(begin);
@@ -219,7 +220,7 @@ impl Replay {
         self.now = to;
     }
 
-    /// What the byte counter counts while so many bytes are sent in a second.
+    /// Bytes that the byte counter counts in a second at this rate.
     fn counted(&self, rate: f64) -> f64 {
         if self.capped {
             rate.min(self.current / 8.0)
@@ -228,7 +229,8 @@ impl Replay {
         }
     }
 
-    /// What may be sent from `time` on, when `bytes` were sent since the last call and a notification comes or does not.
+    /// Rate allowed from `time` on, when `bytes` were sent since the last call and a notification comes
+    /// or does not.
     #[cfg(test)]
     pub(crate) fn rate_now(&mut self, time: Nanos, bytes: u64, told: bool) -> f64 {
         if self.last_cut.is_none() && !told {
@@ -243,7 +245,7 @@ impl Replay {
         self.current
     }
 
-    /// Nothing will change before the next notification: until then it need not be asked, and catches up with the next call.
+    /// True if nothing changes before the next notification: the next call catches up.
     pub(super) fn is_free(&self) -> bool {
         self.current >= self.line
     }
@@ -266,7 +268,7 @@ impl Replay {
         }
     }
 
-    /// By how much the target rises when the counter that is behind stands at `least`.
+    /// Rise of the target when the counter that is behind has the value `least`.
     fn step(&self, least: u32) -> f64 {
         match least.checked_sub(self.parameters.stages) {
             Some(past @ 1..) => number(self.parameters.hyper) * f64::from(past),

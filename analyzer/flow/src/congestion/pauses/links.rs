@@ -1,5 +1,5 @@
-//! Who stands where on a link, as the link addresses of RoCE frames show it: so that the sender of a pause frame, of
-//! which nothing but its MAC address is known, can be told to be one end of the link or the other.
+//! Ends of links, as the link addresses of RoCE frames show them. The sender of a pause frame, whose MAC
+//! address alone is known, is found to be one end of the link or the other.
 
 use std::collections::{HashMap, HashSet};
 
@@ -49,13 +49,15 @@ impl Macs {
 
 #[derive(Clone, Debug, Default)]
 struct Tap {
-    /// The hosts that were one end of every packet so far: one of them alone is the host at this link.
+    /// The hosts that were one end of every packet up to now: if it is one alone, it is the host at this
+    /// link.
     common: Vec<Address>,
     started: bool,
-    /// The same, told by TTLs: it sends with a fresh one while the other end's packets come with less.
+    /// Hosts at this link by TTLs: a host there sends with a fresh TTL, while the other end's packets
+    /// come with less.
     fresh: Vec<Address>,
     worn: bool,
-    /// Who sends pause frames.
+    /// Senders of pause frames.
     pausers: Vec<MacAddress>,
 }
 
@@ -116,7 +118,8 @@ impl Links {
         }
     }
 
-    /// True if a pause frame from `mac` stops, at this tap, what `source` sends to `destination`. `None`: not to be told.
+    /// True if a pause frame from `mac` stops, at this tap, the traffic of `source` to `destination`.
+    /// `None`: unknown.
     ///
     /// A pause stops the transmissions towards its sender, on that link only. Frames go towards it that carry its address
     /// or are for hosts behind it; those from hosts behind it come from there. When its address is in no frame it is a port
@@ -138,7 +141,7 @@ impl Links {
             return Some(false);
         }
         if self.known.contains(&(tap, mac)) {
-            // It stands for others: the flow is not on its link, if it is known where it is.
+            // It belongs to other hosts: the flow is not on its link, if the flow's own link is known.
             return (from.is_some() && to.is_some()).then_some(false);
         }
         if let Some(host) = self.host(tap) {

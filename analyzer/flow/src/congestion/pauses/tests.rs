@@ -66,7 +66,7 @@ fn in_all(pauses: &Pauses, end: u64) -> Option<u64> {
     found.and_then(|found| found.in_all)
 }
 
-/// Begin, length and class of the pauses that were told, and the events' words.
+/// Start, length and class of the reported pauses, and the events' words.
 fn told(events: &[EventRow]) -> Vec<(u64, u64, u32)> {
     events
         .iter()

@@ -1,8 +1,9 @@
 //! Taps that show packets twice, as a mirror of both directions of a port does, or one of two ports: learned from samples of all
 //! packets of a tap.
 //!
-//! A sample is a packet of which it is awaited whether it comes once more, unchanged, within [`MAX_DISTANCE`]; it counts when that time is
-//! over. So bursts do not matter: copies count against their own originals. Three things make packets come twice:
+//! A sample is a packet for which the tap waits: it may come once more, unchanged, within
+//! [`MAX_DISTANCE`]; it counts when that time is over. So bursts do not matter: copies count against
+//! their own originals. Three causes make packets come twice:
 //! - A sender repeats them. It gives each packet a new IPv4 identification, if it numbers packets at all. If not, NAKs show
 //!   when it does, and it repeats data, of some packets more than once.
 //! - The network makes duplicates: few, and on one link, which packets pass in one direction.
@@ -15,13 +16,13 @@ pub(super) const TIME_SHIFT: u32 = 6;
 /// Copies are this close, in units of [`TIME_SHIFT`], 131 us: farther than any switch is from itself. Retransmissions may
 /// be closer.
 pub(super) const MAX_DISTANCE: u64 = 1 << 11;
-/// How long a sample waits.
+/// Wait for a sample.
 const MAX_WAIT: u64 = MAX_DISTANCE << TIME_SHIFT;
 /// Samples that wait at one time, of all taps.
 const MAX_SAMPLES: usize = 512;
 /// Behind the begin of a capture one of 16 packets is a sample at most: those whose tag has none of these bits.
 const LEFT_OUT: u32 = 0xf << 28;
-/// A sender that was told of a loss repeats packets for this long.
+/// Time for which a sender repeats packets after a NAK.
 const REFUSED: u64 = 1_000_000;
 /// Samples between two looks at a tap.
 const SAMPLES_PER_LOOK: u32 = 64;
@@ -34,10 +35,10 @@ const MIN_SAMPLES: u32 = 16;
 /// Copies that are enough where packets are numbered, and where they are not.
 const MIN_COPIES: [u32; 2] = [8, 16];
 
-/// How sure a sample is to be a copy if it comes twice.
+/// Certainty that a sample that comes twice is a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Class {
-    /// Its sender numbers packets: it was not sent again.
+    /// Its sender numbers packets: it is no retransmission.
     #[default]
     Numbered,
     /// A repetition would have a NAK before it.
@@ -55,10 +56,10 @@ struct Sample {
     /// In units of [`TIME_SHIFT`].
     distance: u16,
     class: Class,
-    /// Which of two hosts sent it.
+    /// Side that sent it.
     side: u8,
     is_live: bool,
-    /// How often it came once more.
+    /// Number of repetitions.
     again: u8,
     /// It came once more, for another reason than a mirror.
     is_explained: bool,
@@ -148,7 +149,7 @@ fn end_of(scale: usize) -> u64 {
     (4 + part as u64 + 1) << power
 }
 
-/// What the samples of a tap showed.
+/// Results of the samples of a tap.
 #[derive(Clone, Copy, Debug)]
 struct Tap {
     /// By [`Class`].
@@ -229,7 +230,7 @@ impl Tap {
     }
 }
 
-/// Hosts, and pairs of them, of which something is remembered; two of a slot are taken for one.
+/// Slots for hosts, and for pairs of them; two in one slot count as one.
 const SLOTS: usize = 256;
 
 /// All taps.
@@ -241,7 +242,7 @@ pub(super) struct Mirrors {
     left_out: u32,
     /// The latest IPv4 identification of samples, by queue pair.
     ids: Box<[u16; SLOTS]>,
-    /// When a NAK was seen last, by pair of hosts.
+    /// Time of the last NAK, by pair of hosts.
     refused: Box<[u64; SLOTS]>,
 }
 
@@ -339,7 +340,7 @@ impl Mirrors {
         };
     }
 
-    /// What became of a sample is known.
+    /// Counts a sample whose result is known.
     fn decide(&mut self, sample: &Sample) {
         if sample.is_explained {
             return;
@@ -357,7 +358,8 @@ impl Mirrors {
         }
     }
 
-    /// A packet that was seen `distance` before by the same way; whether it is a copy as the tap's packets have one.
+    /// Handles a packet that was seen `distance` before on the same path; true if it is a copy as the
+    /// tap makes them.
     pub(super) fn second(&mut self, tag: u32, packet: &Packet, distance: u64) -> bool {
         self.again(tag, packet, distance);
         let limit = self.taps.get(packet.tap.0 as usize).map_or(0, |tap| tap.limit);

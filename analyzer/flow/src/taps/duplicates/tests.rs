@@ -125,7 +125,7 @@ fn the_same_path_needs_evidence() {
     }
     assert!(!counted.is_copy(Sighting::SamePath, 99));
     assert_eq!(counted.ids(99).map(|ids| ids.age), Some(IdAge::Older));
-    // Half of all are: some of what the tap mirrors passes it twice.
+    // Half of all are copies: some of the packets that the tap mirrors pass it twice.
     let mut half = CopyEvidence::default();
     let mut copies = 0;
     for id in 0..200 {
@@ -150,10 +150,10 @@ fn the_same_path_needs_evidence() {
         constant.is_copy(Sighting::OtherPath, 0),
         "another path is evidence enough"
     );
-    assert!(!constant.is_copy(Sighting::SamePath, 0), "a fast resend");
+    assert!(!constant.is_copy(Sighting::SamePath, 0), "a fast retransmission");
 }
 
-/// What a flow with these identifications says of its packet with `last`.
+/// Age of the flow's packet with `last`, after these identifications.
 fn age_after(ids: impl Iterator<Item = u16>, last: u16) -> Option<IdAge> {
     let mut evidence = CopyEvidence::default();
     for id in ids {
@@ -184,7 +184,7 @@ fn identifications_that_count_up_tell_old_packets_from_new_ones() {
     assert_eq!(
         age_after(counted(), 63 + 10_000),
         None,
-        "ahead by that much: it began anew"
+        "ahead by that much: it started again"
     );
     // One counter for 200 flows: each sees steps of 200.
     let shared = || (0..100_u16).map(|n| n.wrapping_mul(200));
@@ -195,7 +195,7 @@ fn identifications_that_count_up_tell_old_packets_from_new_ones() {
         None,
         "the others may have sent 55,536"
     );
-    // A sprayed flow: pairs come the other way round, and 50 is behind 51 as ever.
+    // A sprayed flow: pairs come in the reverse order, and 50 is behind 51 as ever.
     let sprayed = || (0..50_u16).flat_map(|n| [2 * n + 1, 2 * n]);
     assert_eq!(age_after(sprayed(), 100), Some(IdAge::Newer));
     assert_eq!(age_after(sprayed(), 90), Some(IdAge::Older));

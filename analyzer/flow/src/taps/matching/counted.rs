@@ -1,5 +1,5 @@
-//! Which tap's row of a flow counts where several taps saw the same traffic: that of the tap that saw most of it, and of
-//! equals the one that saw more marks, which are put on along the way.
+//! Choice of the tap whose row of a flow counts where several taps saw the same traffic: the tap that
+//! saw most of it. Among equals it is the one that saw more marks, which are added along the path.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
@@ -9,7 +9,7 @@ use roce_model::{FlowRow, TapId};
 /// Rows held back until all is known, at most.
 const MAX_HELD: usize = 1 << 16;
 
-/// How much of each flow its taps saw. Bounded: of more flows every row counts.
+/// Packets of each flow at its taps. Bounded: every row of further flows counts.
 #[derive(Debug)]
 pub(crate) struct Sides {
     most: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Sides {
     complete: bool,
 }
 
-/// What one tap saw of one flow.
+/// Packets of one flow at one tap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SeenByTap {
     pub(crate) tap: TapId,
@@ -29,7 +29,7 @@ pub(crate) struct SeenByTap {
     pub(crate) marked: u64,
 }
 
-/// What the taps saw of one flow.
+/// Packets of one flow at the taps.
 #[derive(Debug, Default)]
 struct Side {
     seen: Vec<SeenByTap>,
@@ -84,7 +84,7 @@ impl Sides {
         self.complete
     }
 
-    /// Takes the row of a flow of which other taps saw packets, too. Gives back what is decided: this row, when all is
+    /// Takes the row of a flow that other taps saw, too. Returns a decided row: this one, when all is
     /// known; another one, when too many wait.
     pub(crate) fn close(&mut self, traffic: u64, row: FlowRow) -> Option<FlowRow> {
         if self.complete {

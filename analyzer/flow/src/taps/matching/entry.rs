@@ -45,7 +45,7 @@ impl Number {
     }
 }
 
-/// What is longer on its way is another one with the same identity.
+/// A later sighting is of another packet with this identity.
 pub(super) const WINDOW: Nanos = Nanos(4 * Nanos::SECOND);
 
 /// One transmission of a packet, as the tap saw it that saw it last.
@@ -62,11 +62,11 @@ pub(super) struct Entry {
     pub(super) is_used: bool,
     pub(super) hop_limit: u8,
     pub(super) flags: Flags,
-    /// Which of the flows that had the place it is: see [`Sent::generation`].
+    /// Number among the flows that had the place: see [`Sent::generation`].
     pub(super) generation: u8,
 }
 
-/// What is noted of an entry.
+/// Flags of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Flags(u8);
 
@@ -76,7 +76,7 @@ impl Flags {
     pub(super) const COUNTED: u8 = 2;
     /// Its PSN was sent once more after it.
     pub(super) const SENT_AGAIN: u8 = 4;
-    /// The packets sent again began with it.
+    /// It is the first of a run of retransmissions.
     pub(super) const BEGINS: u8 = 8;
 
     pub(super) fn has(self, flag: u8) -> bool {

@@ -1,4 +1,4 @@
-//! What happened between two taps: how long packets were on their way, and which were marked or lost there.
+//! Hops between two taps: the packets' delays, marks and losses there.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ pub(crate) struct Hops {
     incomplete: Vec<TapId>,
 }
 
-/// Where a flow's last packet that another tap had seen was noted: nearly all that follow are noted there, too.
+/// Hop of a flow's last packet that another tap had seen: nearly all later ones have it, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LastHop {
     /// The place of its flow at the other tap.
@@ -73,15 +73,16 @@ impl LastHop {
 
 /// Packets that both taps saw from which on it is said which of them saw them first.
 const MIN_MATCHED: u64 = 16;
-/// A way that takes longer at once may be two transmissions of one packet, each seen at one of the taps.
+/// A delay that suddenly is longer than this may be two transmissions of one packet, each seen at one of
+/// the taps.
 const USUAL: Nanos = Nanos(1_000_000);
 
 /// Transmissions that one of two taps saw and the other one did not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Unseen {
-    /// Sent again: lost.
+    /// Retransmitted: lost.
     lost: u64,
-    /// Of these, the first ones of each run of packets sent again.
+    /// Of these, the first ones of each run of retransmissions.
     begins: u64,
     /// The earliest one: when it was at the tap that saw it, and its PSN.
     first: Option<(Nanos, Psn)>,
@@ -98,18 +99,18 @@ struct Hop {
     /// The flow's name at the higher tap: another one where only one of the two sees a tag or an overlay.
     name: FlowId,
     matched: u64,
-    /// Marked at the higher tap and not at the lower one; the other way round.
+    /// Marked at the higher tap and not at the lower one; the reverse.
     marked: [u64; 2],
     delays: Signed,
     /// Packets that show by themselves that they passed the lower tap first, less those that show the opposite.
     shown: i64,
-    /// The same by their times.
+    /// Votes of the packets' times.
     timed: i64,
     /// The longest time between both taps, whichever came first.
     longest: Nanos,
-    /// When packets that both taps saw were at the lower one, first and last; when they were at the higher one.
+    /// First and last time at the lower tap of packets that both taps saw; at the higher one.
     spans: [Span; 2],
-    /// What the lower tap alone saw; what the higher one alone saw.
+    /// Packets that the lower tap alone saw; that the higher one alone saw.
     unseen: [Unseen; 2],
 }
 
@@ -136,10 +137,10 @@ impl Span {
     }
 }
 
-/// A distribution of times that can be negative: clocks agree only so far.
+/// A distribution of times that can be negative, because clocks agree only approximately.
 #[derive(Clone, Debug, Default)]
 struct Signed {
-    /// How far below zero.
+    /// Negative times, by their absolute values.
     below: Distribution,
     above: Distribution,
 }
@@ -250,7 +251,7 @@ impl Hops {
         (taps & bit(other) == 0).then_some(place)
     }
 
-    /// Where a tap stands on the way of a flow that takes part in these hops: `sender` before all others, `receiver` behind them.
+    /// Vantage of a tap for a flow on these hops: `sender` before all others, `receiver` behind them.
     pub(super) fn stands(&self, hops: &[u32], tap: TapId) -> Option<Vantage> {
         let (mut begins, mut ends) = (false, false);
         let hops = hops.iter().filter_map(|place| self.list.get(*place as usize));
@@ -292,7 +293,7 @@ impl Hops {
         hop.unseen.get_mut(side)
     }
 
-    /// A packet that was at `from` at `time` was not seen at the other end, and was sent again.
+    /// A packet that was at `from` at `time` was not seen at the other end, and was retransmitted.
     pub(super) fn lost(&mut self, hop: u32, from: TapId, time: Nanos, psn: Psn, begins: bool) {
         let Some(unseen) = self.unseen(hop, from) else {
             return;

@@ -1,4 +1,4 @@
-//! Packets as two and three taps see them: on their way, marked, sent again, lost.
+//! Packets at two and three taps: delayed, marked, retransmitted, lost.
 
 use roce_wire::{Address, Bth};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::key::slot;
 use crate::taps::matching::counted::SeenByTap;
 
-/// A WRITE Middle of one flow; `ttl` falls along the way.
+/// A WRITE Middle of one flow; `ttl` falls along the path.
 fn packet(tap: u32, us: u64, psn: u8, ttl: u8) -> Packet {
     Packet {
         time: Nanos(1_000_000_000 + us * 1_000),
@@ -115,10 +115,10 @@ fn what_is_sent_again_is_not_taken_for_its_original() {
     let mut run = Run::new();
     assert_eq!(run.see(packet(0, 0, 1, 64)), None);
     assert_eq!(run.see(packet(1, 10, 1, 63)), Some(0));
-    // Sent again: tap 0 comes first once more.
+    // Retransmitted: tap 0 comes first once more.
     assert_eq!(run.see(packet(0, 500, 1, 64)), None);
     assert_eq!(run.see(packet(1, 520, 1, 63)), Some(0));
-    // Lost between, and sent again: which of the two came is not known, so its time says nothing.
+    // Lost between, and retransmitted: nothing shows which of the two came, so its time is not used.
     assert_eq!(run.see(packet(0, 600, 2, 64)), None);
     assert_eq!(run.see(packet(0, 900, 2, 64)), None);
     assert_eq!(run.see(packet(1, 915, 2, 63)), Some(0));
@@ -166,7 +166,7 @@ fn another_packet_is_no_second_sighting() {
         change(&mut other);
         assert_eq!(run.see(other), None, "{other:?}");
     }
-    // What switches change: marks, FECN and BECN, tags.
+    // Fields that switches change: marks, FECN and BECN, tags.
     let mut run = Run::new();
     assert_eq!(run.see(first), None);
     let mut other = marked(packet(1, 5, 1, 63));
@@ -218,7 +218,7 @@ fn memory_is_bounded() {
 type Losses = (u32, u32, u64, u64, Option<u32>);
 
 impl Run {
-    /// What was lost between taps, when PSNs before `acked` were acknowledged.
+    /// Losses between taps, when PSNs before `acked` were acknowledged.
     fn losses(mut self, acked: u32) -> Vec<Losses> {
         self.matcher.conclude(|_, psn| psn.value() < acked);
         let rows = self.matcher.hops.rows();
@@ -251,7 +251,7 @@ fn with_id(id: u16, packet: Packet) -> Packet {
 
 #[test]
 fn what_the_first_tap_saw_and_sent_again_was_lost_between() {
-    // Whether the sender counts its packets or not.
+    // With and without counted packets of the sender.
     for ids in [[0, 0], [7, 8]] {
         let mut run = Run::new();
         run.pass(0, 0..20);
@@ -282,13 +282,13 @@ fn each_transmission_that_is_lost_counts() {
 fn what_both_taps_saw_is_not_lost() {
     let mut run = Run::new();
     run.pass(0, 0..20);
-    // 20 takes another path and is 90 us late; the receiver asked for it, so it is sent once more.
+    // 20 takes another path and is 90 us late; the receiver sent a NAK for it, so it is retransmitted.
     run.see(with_id(7, packet(0, 200, 20, 64)));
     run.pass(210, 21..24);
     run.see(with_id(8, packet(0, 260, 20, 64)));
     run.see(with_id(8, packet(1, 263, 20, 63)));
     run.see(with_id(7, packet(1, 290, 20, 63)));
-    // A whole window is sent again: all of it passes both.
+    // A whole window is retransmitted: all of it passes both.
     run.pass(300, 15..30);
     run.pass(600, 30..40);
     assert_eq!(run.losses(40), [(0, 1, 0, 0, None)]);
@@ -319,10 +319,10 @@ fn a_capture_that_misses_packets_makes_no_losses_of_the_network() {
     run.pass(400, 20..30);
     run.see(packet(0, 500, 30, 64));
     run.pass(510, 31..40);
-    // 20 and 22 were sent again; 22 only because it follows 20.
+    // 20 and 22 were retransmitted; 22 only because it follows 20.
     assert_eq!(run.losses(40), [(0, 1, 1, 1, Some(20))]);
 
-    // Where it says that it lost records, nothing is lost by the network in that time.
+    // While a tap reports lost records, no loss counts as the network's.
     let mut run = Run::new();
     run.pass(0, 0..20);
     for psn in 20..30 {
@@ -340,7 +340,7 @@ fn nothing_is_lost_before_a_tap_looks_and_after_it_does() {
         run.see(packet(0, u64::from(psn), psn, 64));
     }
     run.pass(100, 0..20);
-    // The second capture has ended: the last ones are still on their way.
+    // The second capture has ended: the last packets are still on their way.
     for (us, psn) in [(291, 20), (292, 21), (400, 20), (500, 21)] {
         run.see(packet(0, us, psn, 64));
     }
@@ -401,7 +401,7 @@ fn of_three_taps_it_is_known_between_which_two() {
     for psn in 0..20 {
         pass(&mut run, 20 * u64::from(psn), psn, 3);
     }
-    // 20 is lost between the first two, 21 between the last two; each is sent again.
+    // 20 is lost between the first two, 21 between the last two; each is retransmitted.
     pass(&mut run, 400, 20, 1);
     pass(&mut run, 420, 21, 2);
     for psn in 20..40 {
@@ -438,7 +438,7 @@ fn the_tap_that_saw_most_counts() {
     assert_eq!(
         counted(vec![row(0, 10, 0), row(1, 10, 3)]),
         [1],
-        "marks are put on along the way"
+        "marks are added along the path"
     );
     assert_eq!(counted(vec![row(1, 10, 3), row(0, 10, 3)]), [0]);
     // Once all is known, rows pass at once.

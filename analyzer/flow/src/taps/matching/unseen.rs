@@ -1,9 +1,10 @@
-//! What one tap saw sent and the next one did not see: lost between them, or not recorded by the second.
+//! Packets that one tap saw and the next one did not: lost between them, or not recorded by the second.
 //!
-//! Each transmission counts. It was lost between two taps when the second one was looking, had time to see it, and did not, and
-//! the sender sent the same PSN once more. What was never sent again and was acknowledged did arrive: the second tap's
-//! capture missed it. Of everything else nothing is said. Where the second tap is known to miss packets, only the first one
-//! of a run of packets sent again counts as lost: what follows it is sent again whether it arrived or not (go-back-N).
+//! Each transmission counts. It was lost between two taps when the second one was recording, had time to
+//! see it, and did not, and the sender retransmitted the PSN. A packet that was acknowledged and never
+//! retransmitted did arrive: the second tap's capture missed it. Nothing is concluded about others.
+//! Where the second tap is known to miss packets, only the first one of a run of retransmissions counts
+//! as lost, because the rest is retransmitted in any case (go-back-N).
 
 use std::collections::HashMap;
 
@@ -14,13 +15,13 @@ use super::entry::{Entry, Flags, Number, WINDOW};
 use crate::key::FlowSlot;
 use crate::taps::matching::hops::Hops;
 
-/// Transmissions that are waited for to be sent again, at most. Of more nothing is said.
+/// Limit of the transmissions that wait for a retransmission. Nothing is concluded about more.
 const MAX_WAITING: usize = 1 << 16;
 /// Stretches in which taps lost records that are kept; what comes after is taken for one stretch to the end.
 const MAX_BLIND: usize = 1 << 12;
 /// Pairs of taps that one flow is followed between: three other taps and more are no usual capture.
 const MAX_HOPS_OF_FLOW: usize = 4;
-/// Stamps of one packet at two taps agree with the longest way seen but for this: half of the least time that clocks are
+/// Tolerance of stamps at two taps beyond the longest delay seen: half of the least time that clocks are
 /// compared to.
 const SLACK: u64 = 10_000;
 
@@ -29,12 +30,12 @@ const NONE: u32 = u32::MAX;
 /// No PSN.
 const NO_NUMBER: Number = Number(u32::MAX);
 
-/// What is kept of the flow at a place.
+/// State of the flow at a place.
 #[derive(Clone, Copy, Debug)]
 struct OfFlow {
     /// The pairs of taps between which it was seen: places in the list of hops.
     hops: [u32; MAX_HOPS_OF_FLOW],
-    /// The latest packet, and the latest one sent again.
+    /// The latest packet, and the latest retransmission.
     last: Number,
     again: Number,
     /// Counts up whenever the place is given away.
@@ -50,7 +51,7 @@ impl OfFlow {
     };
 }
 
-/// A transmission that was not seen at the next tap and, so far, not sent again.
+/// A transmission that was not seen at the next tap and is not retransmitted yet.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     hop: u32,
@@ -59,7 +60,7 @@ struct Waiting {
     generation: u8,
 }
 
-/// When a tap looked.
+/// Times at which a tap was recording.
 #[derive(Clone, Copy, Debug, Default)]
 struct Watch {
     first: Nanos,
@@ -113,7 +114,7 @@ impl Sent {
         }
     }
 
-    /// Which of the flows it is that had the place `at`, as far as 256 of them are distinguished.
+    /// Number among the flows that had the place `at`; 256 of them are distinguished.
     #[inline]
     pub(super) fn generation(&mut self, at: FlowSlot) -> u8 {
         let at = at.index();
@@ -149,7 +150,8 @@ impl Sent {
         self.flows.get(at.index()).map_or(&[], |flow| &flow.hops)
     }
 
-    /// True if a packet of the flow at `at`, if it was sent again, is the first of those: the one before it was not.
+    /// True if a packet of the flow at `at`, when it is a retransmission, is the first of its run: the
+    /// one before it was none.
     #[inline]
     pub(super) fn begins(&self, at: FlowSlot, number: Number) -> bool {
         self.flows
@@ -238,7 +240,7 @@ impl Sent {
         is_looking && !self.blind.iter().any(is_blind)
     }
 
-    /// The end: what was acknowledged and never sent again was not captured.
+    /// At the end, acknowledged packets without a retransmission count as not captured.
     pub(super) fn conclude(&mut self, hops: &mut Hops, acked: impl Fn(FlowSlot, Psn) -> bool) {
         for ((at, number), waiting) in self.waiting.drain() {
             let is_it = self.flows.get(at.index()).map(|flow| flow.generation) == Some(waiting.generation);

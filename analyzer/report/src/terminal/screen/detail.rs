@@ -204,7 +204,7 @@ fn timelines(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
     lines
 }
 
-/// What the time to an answer is at this tap.
+/// Meaning of the time to an answer at this tap.
 fn answer_is(flow: &Flow) -> &'static str {
     match flow.row.as_ref().and_then(|row| row.ack_time_is) {
         Some("turnaround") => "turnaround",
@@ -213,7 +213,7 @@ fn answer_is(flow: &Flow) -> &'static str {
     }
 }
 
-/// Who else sends to the same destination.
+/// Other senders to the same destination.
 fn competition(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
     let rivals = rivals(shown, flow.id, interval);
     let all: u64 = rivals.iter().map(|(_, payload)| payload).sum();
@@ -246,7 +246,7 @@ fn competition(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
     field("sharing", &items, &shown.style)
 }
 
-/// What all of its life came to, as far as it was told.
+/// Sums over the flow's life, as of its last row.
 fn sums(row: &FlowRow) -> Vec<String> {
     let mut words = Vec::new();
     if row.epoch > 0 {

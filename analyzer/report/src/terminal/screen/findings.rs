@@ -1,4 +1,4 @@
-//! What was found until now: a few lines above the table, and a page of all of it.
+//! Current findings: a few lines above the table, and a page of all of them.
 
 use roce_model::{EpisodeKind, EpisodeRow, FindingRow, Nanos, Severity};
 

@@ -20,7 +20,7 @@ const NAME: usize = 15;
 /// No name is longer: two IPv6 addresses, and a queue pair.
 const LONGEST: usize = 90;
 
-/// What is shown of a flow in one column.
+/// A column of the table of flows.
 struct Column {
     title: &'static str,
     cells: Vec<String>,

@@ -1,4 +1,4 @@
-//! What stands above and below every page: what is analysed and when, what all flows did, what was lost; and which keys there are.
+//! Head and foot of every page: the input and its time, the traffic of all flows, losses; and the keys.
 
 use jiff::Timestamp;
 use roce_model::Nanos;
@@ -69,7 +69,7 @@ fn title(shown: &Shown<'_>, view: &View) -> String {
     )
 }
 
-/// When an interval ends, and of a replay how far that is from its end.
+/// End of an interval, and for a replay its distance from the end.
 fn when(shown: &Shown<'_>, interval: u64) -> String {
     let end = shown.state.begins(interval + 1);
     let Some(span) = shown.replayed() else {
@@ -79,7 +79,7 @@ fn when(shown: &Shown<'_>, interval: u64) -> String {
     format!("{end} of {}", seconds(span.length(), shown.width()))
 }
 
-/// A time of day, or how far it is from the begin of what is replayed. `exact`: what lies so far apart is distinguished.
+/// A time of day, or the distance from the start of a replay. `exact`: times this far apart must differ.
 pub(super) fn moment(shown: &Shown<'_>, time: Nanos, exact: Nanos) -> String {
     if let Some(span) = shown.replayed() {
         return format!("+{}", seconds(time.since(span.first), exact));
@@ -98,7 +98,7 @@ fn seconds(time: Nanos, exact: Nanos) -> String {
     format!("{:.*} s", decimals(exact), time.seconds())
 }
 
-/// Decimals of a second that tell apart what lies so far apart.
+/// Decimals of a second in which times this far apart differ.
 fn decimals(exact: Nanos) -> usize {
     match exact.0 {
         0..100_000 => 6,
@@ -108,7 +108,7 @@ fn decimals(exact: Nanos) -> usize {
     }
 }
 
-/// What all flows did in the interval that is looked at, and before.
+/// Traffic of all flows in the selected interval, and before.
 fn sums(shown: &Shown<'_>) -> String {
     let Some(interval) = shown.interval else {
         let captured = shown
@@ -118,7 +118,7 @@ fn sums(shown: &Shown<'_>) -> String {
         return format!("no RoCE packet yet{}", captured.unwrap_or_default());
     };
     let (active, sum) = shown.state.sum(interval);
-    // What matters least comes last: there the line is cut.
+    // The least important words are last: the line is cut there.
     let mut words = vec![Ink::Bold.paint(&rate(sum.payload, shown.width()).unwrap_or_default())];
     for (value, what) in [(sum.missing, "missing"), (sum.resent, "resent")] {
         if value > 0 {
@@ -151,7 +151,7 @@ fn sums(shown: &Shown<'_>) -> String {
     )
 }
 
-/// What the capture lost, and where.
+/// Losses of the capture, and their places.
 fn lost(shown: &Shown<'_>) -> String {
     let mut losses = Vec::new();
     let state = shown.state;
@@ -159,7 +159,7 @@ fn lost(shown: &Shown<'_>) -> String {
         Some(counted) => {
             losses.push((counted.kernel, "dropped by the kernel"));
             losses.push((counted.overrun, "found no room here: the analysis is too slow"));
-            // What else the stream tells of is ring buffers' and mirrors' losses.
+            // Other losses in the stream are those of ring buffers and mirrors.
             let conclusions = counted.kernel.saturating_add(counted.overrun);
             losses.push((state.records_lost.saturating_sub(conclusions), "lost on the way"));
         }
@@ -187,12 +187,12 @@ fn lost(shown: &Shown<'_>) -> String {
     line
 }
 
-/// Which keys there are, or what is being typed.
+/// Keys, or the text that is being typed.
 pub(super) fn foot(shown: &Shown<'_>, view: &View) -> String {
     let room = shown.style.width;
     if let Some(typing) = &view.typing {
         let text = format!("filter: {}_", clean(&typing.text));
-        // What is typed is seen to its end.
+        // Typed text is shown at its end.
         let left = width(&text).min(room.saturating_sub(2).min(TYPED.max(room / 2)));
         let text: String = text.chars().skip(width(&text) - left).collect();
         let right = room.saturating_sub(left + 2);

@@ -1,4 +1,4 @@
-//! Which keys there are, and what the columns say.
+//! Keys, and the meaning of the columns.
 
 use super::super::field::wrapped;
 use super::super::ink::Ink;

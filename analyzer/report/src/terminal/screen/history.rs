@@ -1,11 +1,12 @@
-//! What a flow did in each of the latest intervals. Rows may come in any order; what is older than all that is kept is left out.
+//! A flow's latest intervals. Rows may come in any order; those older than all kept intervals are left
+//! out.
 
 use std::collections::VecDeque;
 
 /// Intervals that are kept.
 pub(super) const MAX_INTERVALS: usize = 120;
 
-/// What happened in one interval, or in several that are added.
+/// Sums of one interval, or of several that are added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Cell {
     pub(super) packets: u64,
@@ -25,7 +26,7 @@ pub(super) struct Cell {
     pub(super) inflight: Option<u64>,
     /// Most senders to the destination in a bin.
     pub(super) senders: u64,
-    /// How long it was paused, in ns.
+    /// Time paused, in ns.
     pub(super) paused: Option<u64>,
 }
 
@@ -66,7 +67,7 @@ impl Cell {
         )
     }
 
-    /// True if anything was sent again or missing.
+    /// True if anything was retransmitted or missing.
     pub(super) fn has_losses(&self) -> bool {
         self.missing + self.resent > 0
     }
@@ -122,7 +123,7 @@ impl History {
         usize::try_from(interval.checked_sub(self.first)?).ok()
     }
 
-    /// What happened in this interval.
+    /// Sums of this interval.
     pub(super) fn at(&self, interval: u64) -> Cell {
         let place = self.place(interval);
         place
@@ -131,7 +132,7 @@ impl History {
             .unwrap_or_default()
     }
 
-    /// What happened in the `many` intervals up to this one, in their order.
+    /// Sums of the `many` intervals up to this one, in their order.
     pub(super) fn until(&self, interval: u64, many: usize) -> impl Iterator<Item = Cell> {
         let from = interval.saturating_add(1).saturating_sub(many as u64);
         (from..=interval).map(|interval| self.at(interval))

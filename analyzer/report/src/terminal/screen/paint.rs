@@ -31,7 +31,7 @@ fn put(buffer: &mut Buffer, x: u16, y: u16, text: &str, style: Style) -> u16 {
     buffer.set_stringn(x, y, text, room, style).0
 }
 
-/// A row that stands out.
+/// A selected row.
 pub(super) fn select(buffer: &mut Buffer, row: usize) {
     let mut area = buffer.area;
     area.y = u16::try_from(row).unwrap_or(u16::MAX);
@@ -39,7 +39,7 @@ pub(super) fn select(buffer: &mut Buffer, row: usize) {
     buffer.set_style(area.intersection(buffer.area), Modifier::REVERSED);
 }
 
-/// The same colours as on other screens; without any, what is bad is bold.
+/// The colours of other screens; without colours, bad values are bold.
 fn look(ink: Option<Ink>, color: bool) -> Style {
     let style = Style::new();
     match (ink, color) {

@@ -1,5 +1,5 @@
-//! What the screen knows: the latest intervals of each flow, its latest events, and what there is to say so far. Bounded, whatever
-//! a run brings. How it looks is left to others.
+//! State of the screen: the latest intervals of each flow, its latest events, and current conclusions.
+//! Bounded for any run. Drawing is elsewhere.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -33,15 +33,15 @@ pub(super) struct Event {
 pub(super) struct Flow {
     pub(super) id: FlowId,
     pub(super) key: Option<FlowKey>,
-    /// What each tap saw of it.
+    /// Intervals of it at each tap.
     pub(super) taps: Vec<(TapId, History)>,
     pub(super) events: VecDeque<Event>,
-    /// All that is known of it, as it stood when it was last asked for.
+    /// Its row in the last snapshot.
     pub(super) row: Option<Box<FlowRow>>,
 }
 
 impl Flow {
-    /// What counts of it: as the tap saw it that saw most.
+    /// The history that counts: that of the tap that saw most.
     pub(super) fn history(&self) -> Option<&History> {
         let most = self
             .taps
@@ -61,7 +61,7 @@ impl Flow {
             .map_or_else(Cell::default, |history| history.at(interval))
     }
 
-    /// What happened in the `many` intervals up to this one.
+    /// Sums of the `many` intervals up to this one.
     pub(super) fn until(&self, interval: u64, many: usize) -> Vec<Cell> {
         self.history().map_or_else(
             || vec![Cell::default(); many],
@@ -70,7 +70,7 @@ impl Flow {
     }
 }
 
-/// What the screen knows.
+/// State of the screen.
 #[derive(Debug)]
 pub(super) struct State {
     /// Width of an interval, in ns; at least a bin.
@@ -87,13 +87,13 @@ pub(super) struct State {
     pub(super) first: Option<u64>,
     /// All rows of bins that begin before this have come.
     pub(super) complete: Nanos,
-    /// Nothing from this time on is shown: a replay has not come so far, though its rows may be there.
+    /// Nothing from this time on is shown: a replay has not reached it, though its rows may be there.
     pub(super) limit: Nanos,
     /// By so much rows of a replay come before they are shown, at most.
     lead: Nanos,
-    /// What is told of findings, episodes and flows.
+    /// Findings, episodes and flows that are shown.
     pub(super) conclusions: Conclusions,
-    /// The same, as soon as time has come so far.
+    /// Conclusions that are shown once their time is reached.
     waiting: Option<(Nanos, Conclusions)>,
     /// The last rows of flows that are complete.
     last: HashMap<FlowId, FlowRow, RandomState>,
@@ -102,14 +102,14 @@ pub(super) struct State {
     pub(super) host_events_lost: u64,
 }
 
-/// What there is to say of a run.
+/// Conclusions about a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conclusions {
-    /// Anything was told.
+    /// True if there was a snapshot.
     pub(super) anything: bool,
     pub(super) findings: Vec<FindingRow>,
     episodes: Vec<EpisodeRow>,
-    /// More flows are live than findings are told of before the end.
+    /// More flows are live than a snapshot can have.
     pub(super) too_many: bool,
     /// It is of the whole run, which has ended.
     pub(super) ended: bool,
@@ -152,7 +152,7 @@ impl State {
         }
     }
 
-    /// Time has come so far: what waited for that is told.
+    /// The watermark has reached `limit`: waiting conclusions are shown.
     pub(super) fn shown_until(&mut self, limit: Nanos) {
         self.limit = limit;
         if let Some((_, conclusions)) = self.waiting.take_if(|(due, _)| *due <= limit) {
@@ -165,7 +165,8 @@ impl State {
         }
     }
 
-    /// The episodes up to now: also those that are over, though the rest that was told with them waits.
+    /// The episodes up to now: also those that are over, though the conclusions that came with them
+    /// wait.
     pub(super) fn episodes(&self) -> impl DoubleEndedIterator<Item = &EpisodeRow> {
         let latest = self
             .waiting
@@ -174,7 +175,7 @@ impl State {
         latest.episodes.iter().filter(|row| row.end <= self.limit)
     }
 
-    /// The latest interval of which everything has come and is shown.
+    /// The latest interval that is complete and shown.
     pub(super) fn newest(&self) -> Option<u64> {
         let first = self.first?;
         let newest = (self.complete.min(self.limit).0 / self.width).checked_sub(1)?;
@@ -187,7 +188,7 @@ impl State {
         Some(newest.saturating_sub(MAX_INTERVALS as u64 - 1).max(self.first?))
     }
 
-    /// When an interval begins.
+    /// Start of an interval.
     pub(super) fn begins(&self, interval: u64) -> Nanos {
         Nanos(interval.saturating_mul(self.width))
     }
@@ -210,7 +211,7 @@ impl State {
         self.flows().filter(|flow| flow.has_begun(interval)).count()
     }
 
-    /// What happened in this interval, of all flows: how many of them had packets, and their sum.
+    /// Sums of this interval over all flows: the number of flows with packets, and their sum.
     pub(super) fn sum(&self, interval: u64) -> (u64, Cell) {
         if let Some(known) = self.sums.get(&interval) {
             return *known;
@@ -339,7 +340,7 @@ impl State {
             self.flows
                 .retain(|_, flow| flow.taps.iter().any(|(_, history)| history.end() > oldest));
         }
-        // What was told last waits its turn.
+        // The last snapshot waits for its time.
         if let Some(snapshot) = progress.snapshot.filter(|_| self.waiting.is_none()) {
             let conclusions = Conclusions {
                 anything: true,
@@ -356,7 +357,7 @@ impl State {
         }
     }
 
-    /// Flows are complete: of those that are kept, their last rows are told at the end.
+    /// Flows are complete: for those that are kept, their last rows are shown at the end.
     pub(super) fn closed(&mut self, rows: &[FlowRow]) {
         for row in rows
             .iter()

@@ -226,7 +226,7 @@ fn complete(seconds: u64) -> Progress<'static> {
     }
 }
 
-/// A run of which three seconds are complete, and half of the fourth is there.
+/// A run with three complete seconds, and half of the fourth.
 fn running(paced: bool, style: Style) -> Screen {
     let mut screen = Screen::new(about(paced), style);
     screen.begin(BIN).unwrap();

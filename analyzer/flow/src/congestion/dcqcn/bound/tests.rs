@@ -13,7 +13,7 @@ const GIGABIT: u64 = 1_000_000_000;
 /// A frame of 4,096 bytes of payload: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4.
 const FRAME: u64 = 4_154;
 
-/// What a sender does when it is notified.
+/// Reaction of a sender to notifications.
 enum Sender {
     /// It keeps to the rule exactly.
     Obeys(Box<Replay>),
@@ -21,8 +21,8 @@ enum Sender {
     Ignores,
 }
 
-/// One flow on a port of `line` bit/s that could send at `demand`, notified every `interval` ns while `told` says so of the
-/// time; windows limited, and windows over the bound, after `length` ns.
+/// One flow on a port of `line` bit/s that could send at `demand`, notified every `interval` ns while
+/// `told` is true of the time. Returns limited windows, and windows over the bound, after `length` ns.
 fn run(
     set: Option<Parameters>,
     (line, demand): (u64, f64),

@@ -6,7 +6,7 @@ const ACK: u8 = 0x11;
 const READ_REQUEST: u8 = 0x0c;
 const READ_RESPONSE: u8 = 0x10;
 
-/// A tap, its packets by time, and what it says of second sightings.
+/// A tap, its packets by time, and its judgement of second sightings.
 #[derive(Default)]
 struct Tapped {
     mirrors: Mirrors,
@@ -37,7 +37,7 @@ fn packet(opcode: u8, us: u64, id: u16) -> Packet {
     }
 }
 
-/// So many of [`super::TIME_SHIFT`]'s units make so many microseconds: 1,000 / 64 are 15.6.
+/// Microseconds in units of [`super::TIME_SHIFT`]: 1,000 / 64 are 15.6.
 fn units(us: u64) -> u64 {
     (us * 1_000) >> super::super::TIME_SHIFT
 }
@@ -60,8 +60,8 @@ impl Tapped {
         is_copy
     }
 
-    /// A request each 2 us and its ACK 1 us behind it, for `count` requests. Of each opcode every so many are seen once more,
-    /// `us` later; 0: none.
+    /// A request each 2 us and its ACK 1 us behind it, for `count` requests. Of each opcode one of this
+    /// number is seen once more, `us` later; 0: none.
     fn flow(&mut self, count: u64, numbered: bool, [data, acks]: [u64; 2], us: u64) {
         for n in 0..count {
             let id = |of: u64| {
@@ -195,7 +195,7 @@ fn what_comes_more_than_twice_was_sent_again() {
 
 #[test]
 fn reads_asked_again_are_no_copies() {
-    // Of 3 READs one is asked once more 10 us later, and answered once more; nobody sends a NAK.
+    // One of 3 READs is sent once more 10 us later, and answered once more; nobody sends a NAK.
     for (every, is_known) in [(3, false), (1, true)] {
         let mut tapped = Tapped::default();
         for n in 0..2_000 {
@@ -223,7 +223,7 @@ fn notifications_one_after_the_other_teach_nothing() {
         let tag = tapped.first(&cnp);
         assert!(!tapped.second(tag, &cnp, 2));
     }
-    // Where everything is doubled they are, too.
+    // Where everything is doubled, these are doubled, too.
     tapped.flow(1_000, true, [1, 1], 3);
     let tag = tapped.first(&cnp);
     assert!(tapped.second(tag, &cnp, 2));
