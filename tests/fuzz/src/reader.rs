@@ -1,4 +1,4 @@
-//! What the fuzz targets share: a capture read through, with everything checked that a reader promises.
+//! A capture read through, with everything checked that a reader promises.
 
 use std::io::Cursor;
 
