@@ -133,6 +133,47 @@ fn names_in_files_do_not_steer() {
     is_harmless(folder.path(), &[HOSTILE, "--format", "none"], 0, "gpj");
 }
 
+/// A name that would add a line of its own to a message.
+const LINES: &str = "a\nhint: run b\n.pcap";
+
+#[test]
+fn names_add_no_lines_to_messages() {
+    let folder = tempdir().unwrap();
+    let has_one_line = |arguments: &[&str], code: i32| {
+        let (ended, written) = on_a_terminal(folder.path(), arguments);
+        let plain = without_style(&written);
+        assert_eq!(ended, Some(code), "{arguments:?}: {plain:?}");
+        assert!(plain.contains("a?hint: run b?.pcap"), "{arguments:?}: {plain:?}");
+        let mut lines = plain.lines();
+        let fake = lines.find(|line| line.starts_with("hint: run b"));
+        assert_eq!(fake, None, "{arguments:?}: {plain:?}");
+    };
+    has_one_line(&[LINES], 2);
+    has_one_line(&[&format!("no/{LINES}/folder")], 2);
+    has_one_line(&["compare", LINES, LINES], 2);
+    has_one_line(&["x.pcap", "--format", LINES], 2);
+    has_one_line(&["x.pcap", "--flow", LINES], 2);
+    has_one_line(&["x.pcap", "--config", LINES], 2);
+    has_one_line(&["x.pcap", &format!("--training-log={LINES}")], 2);
+    has_one_line(&["--explain", LINES], 2);
+    has_one_line(&["simulate", LINES, "-o", "x.pcapng"], 2);
+    #[cfg(feature = "parquet")]
+    has_one_line(&["report", LINES], 2);
+    // A capture that is cut: a warning, and the summary.
+    let bytes = Capture::named("rping").bytes();
+    fs::write(folder.path().join(LINES), &bytes[..bytes.len() - 7]).unwrap();
+    has_one_line(&[LINES, "--format", "none"], 0);
+    has_one_line(&[LINES], 0);
+    has_one_line(&["compare", LINES, LINES], 0);
+    // A note where results went.
+    #[cfg(feature = "parquet")]
+    {
+        fs::write(folder.path().join("whole.pcap"), &bytes).unwrap();
+        has_one_line(&["whole.pcap", "--format", "none", "-o", LINES], 2);
+        has_one_line(&["whole.pcap", "-o", &format!("{LINES}.results")], 0);
+    }
+}
+
 #[test]
 fn json_gives_names_back_as_they_are() {
     let folder = tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: the fuzz targets of tests/fuzz, with seeds cut from the captures.
+//! `cargo xtask fuzz`: the fuzz targets of tests/fuzz. Seeds of those that read captures and frames are cut from the captures, those of the
+//! others are in tests/fuzz/seeds.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,22 @@ pub(crate) const ABOUT: &str = "fuzz one target or all, 60 s each by default";
 pub(crate) const ARGUMENTS: &str = "[TARGET] [--seconds N] [--jobs N]";
 
 /// Each reader of untrusted bytes.
-const TARGETS: [&str; 4] = ["pcap", "pcapng", "decode", "analysis"];
+const TARGETS: [&str; 11] = [
+    "pcap",
+    "pcapng",
+    "decode",
+    "analysis",
+    "cm",
+    "recording",
+    "document",
+    "parquet",
+    "config",
+    "training",
+    "filter",
+];
+
+/// Targets whose seeds are cut from the captures.
+const FROM_CAPTURES: [&str; 4] = ["pcap", "pcapng", "decode", "analysis"];
 
 /// Longest input that is tried, in bytes: some records fit.
 const MAX_INPUT: usize = 8192;
@@ -35,10 +51,16 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
             folder.join("corpus").join(target),
         );
         fs::create_dir_all(&corpus).with_context(|| format!("cannot make {}", corpus.display()))?;
-        let count = write_seeds(workspace, target, &seeds)?;
+        let seeds = if FROM_CAPTURES.contains(&target.as_str()) {
+            write_seeds(workspace, target, &seeds)?;
+            seeds
+        } else {
+            workspace.root.join("tests/fuzz/seeds").join(target)
+        };
         println!(
-            "== fuzz {target}: {} s, {count} seeds, corpus in {}",
+            "== fuzz {target}: {} s, seeds in {}, corpus in {}",
             options.seconds,
+            workspace.shown(&seeds),
             workspace.shown(&corpus)
         );
         let mut fuzz = workspace.command(&program);
@@ -124,12 +146,10 @@ struct Record {
     bytes: Vec<u8>,
 }
 
-/// Makes the seeds of a target from the captures, and says how many.
-fn write_seeds(workspace: &Workspace, target: &str, folder: &Path) -> Result<usize> {
+/// Makes the seeds of a target from the captures.
+fn write_seeds(workspace: &Workspace, target: &str, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let mut count = 0;
-    let mut write = |name: String, bytes: &[u8]| {
-        count += 1;
+    let write = |name: String, bytes: &[u8]| {
         let path = folder.join(name);
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
     };
@@ -160,7 +180,7 @@ fn write_seeds(workspace: &Workspace, target: &str, folder: &Path) -> Result<usi
             _ => write(format!("{name}.pcap"), &pcap(&some))?,
         }
     }
-    Ok(count)
+    Ok(())
 }
 
 /// The records of a little-endian pcap file.
@@ -279,7 +299,7 @@ mod tests {
             (options.targets.as_slice(), options.seconds),
             (&["pcap".to_owned()][..], 5)
         );
-        assert_eq!(parse(&[]).expect("right").targets.len(), 4);
+        assert_eq!(parse(&[]).expect("right").targets.len(), TARGETS.len());
         assert!(parse(&["nope".to_owned()]).is_err());
     }
 }

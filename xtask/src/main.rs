@@ -9,6 +9,7 @@
     reason = "these are commands for a person at a terminal"
 )]
 
+mod attack;
 mod bench;
 mod bench_live;
 mod browser;
@@ -89,6 +90,12 @@ const CHORES: &[Chore] = &[
         arguments: fuzz::ARGUMENTS,
         about: fuzz::ABOUT,
         run: fuzz::run,
+    },
+    Chore {
+        name: "attack",
+        arguments: attack::ARGUMENTS,
+        about: attack::ABOUT,
+        run: attack::run,
     },
     Chore {
         name: "captures",

@@ -73,6 +73,13 @@ pub(crate) const NODE: Need = Need {
     packages: &["nodejs", "npm"],
 };
 
+/// Says how much time and memory a program took.
+pub(crate) const TIME: Need = Need {
+    what: "/usr/bin/time",
+    there: || std::path::Path::new("/usr/bin/time").is_file(),
+    packages: &["time"],
+};
+
 /// Runs VMs.
 pub(crate) const QEMU: Need = Need {
     what: "qemu-system-x86_64",

@@ -9,15 +9,16 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::browser::Browser;
-use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON, TMUX};
+use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON, TIME, TMUX};
 use crate::workspace::{Profile, Workspace, execute, line, step, succeeds};
-use crate::{deny, ebpf, schema, vm};
+use crate::{attack, deny, ebpf, schema, vm};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
 pub(crate) const ARGUMENTS: &str = "[--no-vm]";
 
 const DATASETS: &str = "datasets, by an independent reader";
 const BROWSER: &str = "reports, in a browser";
+const ATTACK: &str = "hostile inputs";
 const VM: &str = "vm-test";
 
 /// Reader of datasets that is independent of polars.
@@ -43,6 +44,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     format(workspace, &mut skipped)?;
     clippy(workspace, &mut skipped)?;
     let counts = step("tests", || tests(workspace))?;
+    match need::ensure(&[TIME]) {
+        Ok(()) => step(ATTACK, || attack::quick(workspace))?,
+        Err(reason) => skip(&mut skipped, ATTACK, &format!("{reason:#}")),
+    }
     match ebpf::Toolchain::find(workspace)? {
         Some(toolchain) => step("kernel programs", || ebpf::check(workspace, &toolchain))?,
         None => skip(

@@ -27,6 +27,7 @@ use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, 
 
 use crate::command::watch::{Signals, WAITING_TICKS, Watch};
 use crate::options::arguments::{Analyse, Format, Shape};
+use crate::options::config::with_configuration;
 use crate::options::duration::parse_duration;
 use crate::options::processes::with_numbers;
 use crate::options::settings::RunSettings;
@@ -171,7 +172,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         rotates: arguments.rotate.is_some(),
     };
     confinement.give_up(&outputs, host.capabilities())?;
-    let files = Files::open(arguments, &devices, &host)?;
+    let files = Files::open(arguments, settings.config_text.as_deref(), &devices, &host)?;
     confinement.confine(&outputs, host.calls())?;
     for device in devices.iter().filter(|device| device.is_rdma()) {
         messages::warn(device.name(), SNIFFER);
@@ -287,7 +288,7 @@ struct Prepared {
 
 impl Files {
     /// Makes them.
-    fn open(arguments: &Live, devices: &[Device], host: &Host) -> anyhow::Result<Self> {
+    fn open(arguments: &Live, config: Option<&str>, devices: &[Device], host: &Host) -> anyhow::Result<Self> {
         let input = arguments.interface.join(",");
         let others = host.interfaces();
         let own = devices.iter().map(Device::interface);
@@ -331,7 +332,7 @@ impl Files {
                 recorded: Some(Recorded {
                     input: input.clone(),
                     seed,
-                    arguments: command_line()?,
+                    arguments: command_line(config)?,
                 }),
             });
         }
@@ -468,8 +469,8 @@ fn comment(arguments: &Live, input: &str) -> String {
     )
 }
 
-/// The command line, to be read again.
-fn command_line() -> anyhow::Result<Vec<String>> {
+/// The command line, to be read again. `config` is the text of the configuration file.
+fn command_line(config: Option<&str>) -> anyhow::Result<Vec<String>> {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
     let arguments = arguments.collect::<Result<Vec<_>, _>>().map_err(|argument| {
         anyhow!(
@@ -477,5 +478,9 @@ fn command_line() -> anyhow::Result<Vec<String>> {
             argument.to_string_lossy()
         )
     })?;
-    Ok(with_numbers(arguments))
+    let arguments = with_numbers(arguments);
+    Ok(match config {
+        Some(text) => with_configuration(arguments, text),
+        None => arguments,
+    })
 }

@@ -6,9 +6,11 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Parser, Subcommand};
 use roce_capture::{Options, Reader};
 use roce_model::Recorded;
+use roce_model::text::clean;
 
 use crate::command::live::Live;
 use crate::options::arguments::{Analyse, Shape};
+use crate::options::config::without_configuration;
 use crate::output::messages;
 
 /// The command line of a recorded run: the other commands record nothing.
@@ -48,11 +50,17 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, R
             path.display()
         );
     }
-    let words = std::iter::once("roce-analyze").chain(recorded.arguments.iter().map(String::as_str));
-    let command = RecordedCommand::try_parse_from(words)
-        .map_err(|error| anyhow!("{}: its command line is not understood: {error}", path.display()))?;
+    let (arguments_of_run, config) = without_configuration(&recorded.arguments);
+    let words = std::iter::once("roce-analyze").chain(arguments_of_run);
+    let command = RecordedCommand::try_parse_from(words).map_err(|error| {
+        // Its first line says what is wrong; the words in it come from the recording.
+        let error = error.to_string();
+        let error = clean(error.lines().next().unwrap_or_default());
+        anyhow!("{}: its command line is not understood: {error}", path.display())
+    })?;
     let Recorder::Live(live) = command.command;
-    let shape = without_files(live.shape, &path, &arguments.shape);
+    let mut shape = without_files(live.shape, &path, &arguments.shape);
+    shape.recorded_config = config.map(str::to_owned);
     let replayed = Analyse {
         captures: vec![path],
         shape: arguments.shape.clone().or(shape),
@@ -71,7 +79,8 @@ fn without_files(recorded: Shape, path: &Path, own: &Shape) -> Shape {
     ];
     for (option, recorded, own) in left_out {
         if let (Some(file), None) = (recorded, own) {
-            let file = file.display();
+            let file = file.to_string_lossy();
+            let file = clean(&file);
             messages::warn(
                 &path.display().to_string(),
                 &format!(
@@ -99,7 +108,12 @@ fn named_cgroup(words: &[String]) -> Option<&str> {
 
 /// Notes before the first frame.
 fn head(path: &Path) -> anyhow::Result<Recorded> {
-    let mut reader = Reader::open(path, &Options::default())?;
+    // Larger than any configuration, whose text is part of it.
+    let options = Options {
+        block_bytes: 4 << 20,
+        ..Options::default()
+    };
+    let mut reader = Reader::open(path, &options)?;
     let unreadable = || format!("{}: not a recording of this version", path.display());
     let batch = reader.next_batch()?.with_context(unreadable)?;
     let note = batch.notes().iter().find(|note| note.kind == Recorded::BLOCK);

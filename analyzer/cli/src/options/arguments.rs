@@ -184,6 +184,10 @@ pub(crate) struct Shape {
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub(crate) config: Option<PathBuf>,
 
+    // Text of the configuration that a recorded run had.
+    #[arg(skip)]
+    pub(crate) recorded_config: Option<String>,
+
     /// Threads of the analysis; 1 runs everything on one thread [default: the number of processors, at most 8]
     #[arg(long, value_name = "N", value_parser = parse_threads, help_heading = RUN)]
     pub(crate) threads: Option<u32>,
@@ -209,6 +213,10 @@ impl Shape {
             dcqcn: self.dcqcn.or(others.dcqcn),
             training_log: self.training_log.or(others.training_log),
             training_log_pattern: self.training_log_pattern.or(others.training_log_pattern),
+            recorded_config: match self.config {
+                Some(_) => None,
+                None => self.recorded_config.or(others.recorded_config),
+            },
             config: self.config.or(others.config),
             top: self.top.or(others.top),
             full: self.full || others.full,

@@ -57,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) training_log: Option<String>,
     pub(crate) training_log_pattern: Option<Pattern>,
     pub(crate) thresholds: Vec<ThresholdSetting>,
+    /// The whole text.
+    pub(crate) text: String,
 }
 
 /// A threshold as in the file.
@@ -116,7 +118,28 @@ impl Config {
         Self::parse(path, &text, thresholds)
     }
 
-    fn parse(path: &Path, text: &str, thresholds: &[&str]) -> anyhow::Result<Self> {
+    /// Parses the text of a configuration that a recording contains; `path` is its name in errors. A training log that it names is left out:
+    /// whoever made the recording must not choose which files of this host are read.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub(crate) fn recorded(text: &str, thresholds: &[&str]) -> anyhow::Result<Self> {
+        let path = Path::new("the configuration in the recording");
+        if text.len() as u64 > LARGEST {
+            return Err(anyhow!("{}: larger than {LARGEST} bytes", path.display()));
+        }
+        let config = Self::parse(path, text, thresholds)?;
+        Ok(Self {
+            training_log: None,
+            ..config
+        })
+    }
+
+    /// Parses the text of a file; `path` is its name in errors.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub(crate) fn parse(path: &Path, text: &str, thresholds: &[&str]) -> anyhow::Result<Self> {
         let source = Source { path, text };
         let document = DeTable::parse(text).map_err(|error| {
             let place = error
@@ -124,7 +147,10 @@ impl Config {
                 .map_or_else(|| path.display().to_string(), |span| source.place(&span));
             anyhow!("{place}: {}", error.message())
         })?;
-        let mut config = Self::default();
+        let mut config = Self {
+            text: text.to_owned(),
+            ..Self::default()
+        };
         for (key, value) in document.get_ref() {
             let (name, place) = (key.get_ref().as_ref(), source.place(&key.span()));
             let value_of = value.get_ref();
@@ -240,6 +266,43 @@ fn unknown<'a>(what: &str, name: &str, place: &str, known: impl Iterator<Item = 
     anyhow!("{place}: unknown {what} '{name}'{hint}")
 }
 
+/// What takes the place of `--config FILE` in the command line of a recording: the text of the file.
+#[cfg(feature = "live")]
+const CONFIGURATION: &str = "--recorded-config=";
+
+/// A command line with the text of its configuration in place of its name.
+#[cfg(feature = "live")]
+pub(crate) fn with_configuration(arguments: Vec<String>, text: &str) -> Vec<String> {
+    let mut recorded = Vec::with_capacity(arguments.len());
+    let mut words = arguments.into_iter();
+    while let Some(word) = words.next() {
+        let has_value = word.starts_with("--config=");
+        if has_value || word == "--config" {
+            recorded.push(format!("{CONFIGURATION}{text}"));
+            if !has_value {
+                words.next();
+            }
+        } else {
+            recorded.push(word);
+        }
+    }
+    recorded
+}
+
+/// A recorded command line, and the text of its configuration.
+#[cfg(feature = "live")]
+pub(crate) fn without_configuration(arguments: &[String]) -> (Vec<&str>, Option<&str>) {
+    let mut config = None;
+    let mut words = Vec::with_capacity(arguments.len());
+    for word in arguments {
+        match word.strip_prefix(CONFIGURATION) {
+            Some(text) => config = Some(text),
+            None => words.push(word.as_str()),
+        }
+    }
+    (words, config)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -343,5 +406,24 @@ mod tests {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         assert_eq!(parse("top = 0x10").unwrap().top, Some(16));
+    }
+
+    #[test]
+    #[cfg(feature = "live")]
+    fn configurations_are_recorded_as_text() {
+        let line = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let text = "bin = \"5ms\"\n";
+        for run in [
+            line(&["live", "--config", "a.toml", "-i", "v1"]),
+            line(&["live", "--config=a.toml", "-i", "v1"]),
+        ] {
+            let recorded = with_configuration(run, text);
+            assert_eq!(
+                without_configuration(&recorded),
+                (vec!["live", "-i", "v1"], Some(text))
+            );
+        }
+        let without = line(&["live", "-i", "v1"]);
+        assert_eq!(without_configuration(&without), (vec!["live", "-i", "v1"], None));
     }
 }

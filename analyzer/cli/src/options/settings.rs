@@ -1,7 +1,7 @@
 //! Settings of a run: the command line over the configuration file over the defaults, and their echo in
 //! the results.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
 use roce_flow::Options;
@@ -9,7 +9,7 @@ use roce_model::{Filter, Nanos};
 use roce_pipeline::{Plan, span};
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
 
-use crate::options::arguments::Analyse;
+use crate::options::arguments::{Analyse, Shape};
 use crate::options::config::{Config, ThresholdSetting, Written};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
@@ -46,6 +46,9 @@ pub(crate) struct RunSettings {
     pub(crate) top: usize,
     /// Everything on the screen, however long it gets.
     pub(crate) full: bool,
+    /// Text of the configuration file, if there is one.
+    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "live runs record it"))]
+    pub(crate) config_text: Option<String>,
     /// The options that shape the results: name and value.
     pub(crate) echo: Vec<(String, String)>,
 }
@@ -57,7 +60,7 @@ impl RunSettings {
     /// When the configuration or the training log cannot be read.
     pub(crate) fn from_arguments(arguments: &Analyse) -> anyhow::Result<Self> {
         let shape = &arguments.shape;
-        let (config, thresholds) = configuration(shape.config.as_deref())?;
+        let (config, thresholds) = configuration(shape)?;
         let log = shape
             .training_log
             .clone()
@@ -94,6 +97,7 @@ impl RunSettings {
             thresholds,
             top: shape.top.or(config.top).unwrap_or(10),
             full: shape.full,
+            config_text: shape.config.as_ref().map(|_| config.text),
             echo: Vec::new(),
         };
         settings.echo = settings.said(arguments, log.as_ref(), pattern.as_ref());
@@ -210,17 +214,30 @@ fn plain(value: ThresholdValue) -> String {
     }
 }
 
-/// Contents of the configuration file at `path`, if there is one, and the thresholds with its changes.
+/// The configuration of a run, from its file or its recording, and the thresholds with its changes.
 ///
 /// # Errors
 /// When it cannot be read, or says what cannot be.
-pub(crate) fn configuration(path: Option<&Path>) -> anyhow::Result<(Config, Thresholds)> {
+pub(crate) fn configuration(shape: &Shape) -> anyhow::Result<(Config, Thresholds)> {
+    let names = threshold_names();
+    match (&shape.config, &shape.recorded_config) {
+        (Some(path), _) => with_thresholds(Config::read(path, &names)?),
+        (None, Some(text)) => with_thresholds(Config::recorded(text, &names)?),
+        (None, None) => Ok((Config::default(), Thresholds::default())),
+    }
+}
+
+/// Names of the thresholds that a configuration can set.
+pub(crate) fn threshold_names() -> Vec<&'static str> {
+    Thresholds::ALL.iter().map(|threshold| threshold.name).collect()
+}
+
+/// A configuration, and the thresholds with its changes.
+///
+/// # Errors
+/// When a threshold cannot have its value.
+pub(crate) fn with_thresholds(config: Config) -> anyhow::Result<(Config, Thresholds)> {
     let mut thresholds = Thresholds::default();
-    let Some(path) = path else {
-        return Ok((Config::default(), thresholds));
-    };
-    let names: Vec<&str> = Thresholds::ALL.iter().map(|threshold| threshold.name).collect();
-    let config = Config::read(path, &names)?;
     for setting in &config.thresholds {
         set(&mut thresholds, setting).map_err(|error| anyhow!("{}: {error}", setting.place))?;
     }

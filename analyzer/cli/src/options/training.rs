@@ -125,9 +125,16 @@ pub(crate) fn unreadable(error: roce_files::Error, what: &str) -> anyhow::Error 
 /// # Errors
 /// When it cannot be read, or no line of it is of a step.
 pub(crate) fn read(path: &Path, pattern: &Pattern) -> anyhow::Result<Vec<Logged>> {
-    let named = || format!("{}: the training log cannot be read", path.display());
     let file = roce_files::open_regular(path).map_err(|error| unreadable(error, "the training log"))?;
-    let mut reader = BufReader::new(file);
+    steps(path, BufReader::new(file), pattern)
+}
+
+/// Steps of the log that `reader` gives; `path` is its name in errors.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn steps(path: &Path, mut reader: impl BufRead, pattern: &Pattern) -> anyhow::Result<Vec<Logged>> {
+    let named = || format!("{}: the training log cannot be read", path.display());
     let (mut line, mut lines, mut steps) = (Vec::new(), 0_u64, Vec::new());
     let mut bytes = 0;
     loop {

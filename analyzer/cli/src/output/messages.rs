@@ -1,10 +1,28 @@
 //! Errors, warnings and notes on standard error. Names from outside are in them, so each is cleaned before it gets its style.
 
 use std::io::Write;
+use std::sync::LazyLock;
 
 use anyhow::anyhow;
 use roce_model::SinkError;
-use roce_model::text::{clean, clean_lines};
+use roce_model::text::{clean, clean_message};
+
+/// Parts of the command line with line feeds. Paths in messages are made of such parts: of a whole argument, of a folder and a name in it,
+/// of the value behind an option's `=`.
+static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let arguments = std::env::args_os().skip(1);
+    let names = arguments.flat_map(|argument| {
+        let text = argument.to_string_lossy();
+        let parts = text.split(['/', '=']).filter(|part| part.contains('\n'));
+        parts.map(str::to_owned).collect::<Vec<_>>()
+    });
+    names.collect()
+});
+
+/// `text` without characters that steer a terminal, and without lines that begin in the name of a file.
+fn cleaned(text: &str) -> String {
+    clean_message(text, &NAMES)
+}
 
 /// An error on standard error: what failed, and why.
 pub(crate) fn report(error: &anyhow::Error) {
@@ -16,7 +34,7 @@ pub(crate) fn error(text: &str) {
     let style = anstyle::Style::new()
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Red.into()));
-    aside(&format!("{style}error{style:#}: {}", clean_lines(text)));
+    aside(&format!("{style}error{style:#}: {}", cleaned(text)));
 }
 
 /// A line on standard error; while there is a screen, after that.
@@ -37,7 +55,7 @@ pub(crate) fn warn(input: &str, text: &str) {
     aside(&format!(
         "{style}warning{style:#}: {}: {}",
         clean(input),
-        clean_lines(text)
+        cleaned(text)
     ));
 }
 
@@ -46,13 +64,13 @@ pub(crate) fn failed(option: &str, reasons: &str) {
     let style = anstyle::Style::new()
         .bold()
         .fg_color(Some(anstyle::AnsiColor::Red.into()));
-    aside(&format!("{style}failed{style:#}: {option}: {reasons}"));
+    aside(&format!("{style}failed{style:#}: {option}: {}", cleaned(reasons)));
 }
 
 /// The paths of results, on standard error.
 pub(crate) fn wrote(paths: &str) {
     let style = anstyle::Style::new().bold();
-    aside(&format!("{style}wrote{style:#}: {paths}"));
+    aside(&format!("{style}wrote{style:#}: {}", cleaned(paths)));
 }
 
 /// Something to know of a run, on standard error.
@@ -62,7 +80,7 @@ pub(crate) fn note(input: &str, text: &str) {
     aside(&format!(
         "{style}note{style:#}: {}: {}",
         clean(input),
-        clean_lines(text)
+        cleaned(text)
     ));
 }
 

@@ -1,0 +1,9 @@
+//! Checks that several fuzz targets share, and captures built from their inputs.
+
+mod analysis;
+mod parts;
+mod reader;
+
+pub use analysis::check_analysis;
+pub use parts::{Block, Parts, frame, section};
+pub use reader::check_reader;

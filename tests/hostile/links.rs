@@ -1,0 +1,197 @@
+//! Links planted where output goes, and who may read what was written.
+
+use std::fs;
+#[cfg(feature = "live")]
+use std::os::unix::fs::PermissionsExt;
+#[cfg(feature = "parquet")]
+use std::os::unix::fs::symlink;
+
+#[cfg(feature = "live")]
+use roce_model::Recorded;
+
+#[cfg(feature = "parquet")]
+use super::contents;
+#[cfg(feature = "live")]
+use super::ends;
+use super::{Victim, capture, refused};
+#[cfg(feature = "parquet")]
+use crate::captures::Capture;
+use crate::command::{command, ran};
+
+#[test]
+#[cfg(feature = "parquet")]
+fn links_under_temporary_names_are_not_followed() {
+    for name in [
+        ".run.json.tmp",
+        ".report.html.tmp",
+        "flows/.part-0.parquet.tmp",
+        "run.json",
+        "report.html",
+    ] {
+        for overwrite in [false, true] {
+            let victim = Victim::new();
+            let at = victim.plant(format!("out/{name}"));
+            let mut run = command(victim.path());
+            run.args([&capture("rping"), "--format", "none", "-o", "out"]);
+            if overwrite {
+                run.arg("--overwrite");
+            }
+            ran(&mut run).good();
+            victim.is_whole();
+            crate::dataset::nothing_else(&victim.path().join("out"));
+            if !name.contains(".tmp") {
+                assert!(
+                    fs::symlink_metadata(at).unwrap().is_file(),
+                    "the link is replaced"
+                );
+            }
+        }
+    }
+    // `report` writes the page alone.
+    let victim = Victim::new();
+    let out = victim.path().join("out");
+    crate::dataset::written(&out, &[&Capture::named("rping").path], &[]);
+    victim.plant("out/.report.html.tmp");
+    ran(command(victim.path()).args(["report", "out"]));
+    victim.is_whole();
+    crate::dataset::nothing_else(&out);
+}
+
+#[test]
+#[cfg(feature = "parquet")]
+fn folders_of_tables_are_not_followed() {
+    let victim = Victim::new();
+    let (other, out) = (victim.path().join("other"), victim.path().join("out"));
+    crate::dataset::written(&other, &[&Capture::named("rping").path], &[]);
+    fs::create_dir(&out).unwrap();
+    symlink(other.join("flows"), out.join("flows")).unwrap();
+    let before = contents(&other);
+    for more in [&["--overwrite"][..], &[]] {
+        let mut arguments = vec!["-o", "out", "--format", "none"];
+        arguments.extend(more);
+        let path = capture("rping");
+        arguments.push(&path);
+        refused(victim.path(), &arguments, "out/flows: a symbolic link");
+        assert_eq!(contents(&other), before);
+    }
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "nothing is left behind");
+}
+
+#[test]
+#[cfg(feature = "parquet")]
+fn output_folders_behind_links_are_followed_if_these_are_trusted() {
+    let victim = Victim::new();
+    fs::create_dir(victim.path().join("disk")).unwrap();
+    symlink("disk", victim.path().join("link")).unwrap();
+    let path = capture("rping");
+    let run = |out: &str| ran(command(victim.path()).args([&path, "--format", "none", "-o", out]));
+    run("link/out").good();
+    crate::dataset::nothing_else(&victim.path().join("disk/out"));
+    symlink("disk/out2", victim.path().join("own")).unwrap();
+    fs::create_dir(victim.path().join("disk/out2")).unwrap();
+    run("own").good();
+    crate::dataset::nothing_else(&victim.path().join("disk/out2"));
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let theirs = victim.path().join("theirs");
+    symlink("disk", &theirs).unwrap();
+    std::os::unix::fs::lchown(&theirs, Some(65_534), None).unwrap();
+    refused(
+        victim.path(),
+        &[&path, "-o", "theirs"],
+        "theirs: a symbolic link of another user (uid 65534)",
+    );
+}
+
+#[test]
+fn files_that_options_name_are_not_written_through_links() {
+    let victim = Victim::new();
+    let (a, b) = (capture("rping"), capture("atomic"));
+    for arguments in [
+        &["compare", &a, &b, "-o", "file.txt"][..],
+        &["simulate", "clean", "-o", "file.pcapng"],
+        &["simulate", "clean", "--truth", "file.json"],
+        &["demo", "clean", "-o", "file-demo.pcapng", "--overwrite"],
+    ] {
+        let name = arguments.iter().find(|word| word.starts_with("file")).unwrap();
+        let at = victim.plant(name);
+        // Its temporary name as well.
+        victim.plant(format!(".{name}.tmp"));
+        let ran = ran(command(victim.path()).args(arguments));
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
+        victim.is_whole();
+        assert!(fs::symlink_metadata(&at).unwrap().is_file(), "{arguments:?}");
+        let left: Vec<_> = fs::read_dir(victim.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert!(
+            left.iter().all(|name| !name.to_string_lossy().ends_with(".tmp")),
+            "{left:?}"
+        );
+    }
+    // Devices are written to and stay what they are.
+    let ran = ran(command(victim.path()).args(["compare", &a, &b, "-o", "/dev/stdout"]));
+    assert!(ran.code == Some(0) && ran.stdout.contains("goodput"), "{ran:?}");
+    refused(
+        victim.path(),
+        &["compare", &a, &b, "-o", "/dev/full"],
+        "/dev/full: cannot be written",
+    );
+}
+
+#[test]
+#[cfg(feature = "live")]
+fn what_live_runs_write_is_private() {
+    let Some(net) = crate::live::Net::new() else {
+        return;
+    };
+    let victim = Victim::new();
+    let link = victim.plant("trace.pcapng");
+    let dataset = cfg!(feature = "parquet");
+    let mut live = net.live(
+        victim.path(),
+        &[
+            "-i",
+            "v1",
+            "--no-tui",
+            "-w",
+            "trace.pcapng",
+            "--overwrite",
+            "-o",
+            "out",
+            "--record",
+        ],
+    );
+    live.captures_into(&victim.path().join("out").join(Recorded::FILE));
+    net.send("v0", crate::live::whole("rping"), Some(2_000));
+    live.signal(rustix::process::Signal::INT);
+    let ran = live.ended();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // -w went through no link.
+    victim.is_whole();
+    assert!(fs::symlink_metadata(&link).unwrap().is_file());
+    let mode = |path: &str| {
+        fs::metadata(victim.path().join(path))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    assert_eq!(mode("trace.pcapng"), 0o600);
+    assert_eq!(mode("out"), 0o700);
+    assert_eq!(mode(&format!("out/{}", Recorded::FILE)), 0o600);
+    if dataset {
+        assert_eq!(mode("out/flows"), 0o700);
+        for file in ["out/flows/part-0.parquet", "out/run.json", "out/report.html"] {
+            assert_eq!(mode(file), 0o600, "{file}");
+        }
+        // Nor does a page that is made later show more.
+        for page in ["out/report.html", "page.html"] {
+            let arguments = ["report", "out", "-o", page];
+            assert_eq!(ends(command(victim.path()).args(arguments)).code, Some(0));
+            assert_eq!(mode(page), 0o600, "{page}");
+        }
+    }
+}
