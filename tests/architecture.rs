@@ -131,11 +131,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ("roce-model", "events.rs", "as table.rs"),
     ("roce-model", "findings.rs", "as table.rs"),
     (
-        "roce-capture",
-        "pcapng",
-        "the usual packet blocks are walked in a file of their own, with the state that pcapng.rs defines",
-    ),
-    (
         "roce-probe",
         "capability.rs",
         "an error names the capabilities that are missing, and looking for them can fail",

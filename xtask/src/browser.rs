@@ -24,7 +24,7 @@ const CHECKS: &str = "tests/report";
 /// The reports that are opened: their names in the checks, and what makes them. First those that everybody can open.
 const REPORTS: [(&str, &[&str]); 5] = [
     PAGES[0],
-    PAGES[1],
+    ("lossy", &["--bin", "100us", "captures/demos/lossy.pcapng"]),
     (
         "pause-storm",
         &[

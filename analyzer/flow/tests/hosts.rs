@@ -125,7 +125,7 @@ fn a_connection_made_after_packets_is_another_one() {
     let mut packets = writes(BEGIN, 5, 20);
     let next = BEGIN + 1_000_000;
     packets.extend(writes(next, 100, 10));
-    // Both connections are told, the second one while packets of the first were captured already.
+    // Both connections are reported, the second one while packets of the first were captured already.
     let said = [
         (0, connected(BEGIN - 1_000, 5)),
         (40, connected(next - 1_000, 100)),

@@ -9,7 +9,7 @@
 //! | a device | Interface Description Block: `if_name`, `if_tsresol` (its stamps' resolution), snaplen |
 //! | a frame | Enhanced Packet Block |
 //! | records lost before a frame | `epb_dropcount` of that frame: what the kernel dropped, and what was dropped since the analysis fell behind |
-//! | records lost behind the last frame of a device | Interface Statistics Block: `isb_osdrop`, of all records lost, less those told before |
+//! | records lost behind the last frame of a device | Interface Statistics Block: `isb_osdrop`, of all records lost, less those reported before |
 //!
 //! | time has come to a moment, though there are no frames | a block of type [`Recorded::TIME`]: the moment in ns since the epoch, 8 bytes, little-endian |
 //! | an event of the host | a block of type [`HostEvent::BLOCK`](crate::HostEvent::BLOCK), before the first frame that it precedes |

@@ -1,5 +1,5 @@
 //! The files of one table: collects rows to row groups, writes each group when it is full, under a temporary name
-//! until told to publish. When that is, and when another part begins, is left to the dataset.
+//! until it is published. The dataset decides when that is, and when another part starts.
 
 use std::fs::{self, File};
 use std::io::BufWriter;

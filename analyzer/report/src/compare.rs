@@ -362,7 +362,7 @@ impl FindingChange {
     }
 
     /// Its sentence, and the doubt about it.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         if self.may_be_chance {
             format!("{} (chance may have brought this)", self.summary)
         } else {

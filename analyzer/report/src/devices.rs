@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_runs_slower_than_it_can_is_told() {
+    fn a_port_that_runs_slower_than_it_can_has_a_note() {
         let interface = |speed, most| NetworkInterface {
             speed_bps: Some(speed),
             most_speed_bps: most,

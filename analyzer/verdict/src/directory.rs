@@ -1,4 +1,5 @@
-//! Who is who: the addresses behind flows and hashes, known from a flow's row on. What flows did is left to the rules.
+//! Directory of addresses behind flows and hashes, known from a flow's row on. Rules find what flows did
+//! elsewhere.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -13,8 +13,8 @@ pub(super) fn reaches(part: u64, whole: u64, least: f64) -> bool {
     share(part, whole).is_some_and(|share| share >= least)
 }
 
-/// Jain's index of what several got, (sum x)^2 / (n sum x^2): 1 when all got the same, 1/n when one got all (Jain,
-/// Chiu, Hawe, DEC-TR-301, 1984). `None` for fewer than two, or when nobody got anything.
+/// Jain's index of several shares, (sum x)^2 / (n sum x^2): 1 when all got the same, 1/n when one got
+/// all (Jain, Chiu, Hawe, DEC-TR-301, 1984). `None` for fewer than two, or when nobody got anything.
 #[expect(clippy::cast_precision_loss, reason = "an index needs no more than 53 bits")]
 pub(super) fn jain(parts: impl Iterator<Item = u64>) -> Option<f64> {
     let (mut n, mut sum, mut squares) = (0u64, 0.0, 0.0);

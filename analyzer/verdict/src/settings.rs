@@ -1,22 +1,22 @@
-//! What verdicts depend on besides rows and events.
+//! Settings of the verdicts, besides rows and events.
 
 use roce_model::{Filter, Nanos};
 
 use crate::steps::LoggedStep;
 use crate::thresholds::Thresholds;
 
-/// What verdicts depend on besides the packets.
+/// Settings of the verdicts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Width of a timeline bin.
     pub bin: Nanos,
     /// Speed of the links, in bit/s, if given.
     pub link_rate: Option<u64>,
-    /// What the training script logged of its steps, in its order.
+    /// Steps in the training script's log, in its order.
     pub training_log: Vec<LoggedStep>,
-    /// What episodes and findings compare with.
+    /// Thresholds of episodes and findings.
     pub thresholds: Thresholds,
-    /// Which flows are shown; verdicts are about all.
+    /// Flows that are shown; verdicts are about all.
     pub shown: Option<Filter>,
 }
 

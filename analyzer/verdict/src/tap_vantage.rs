@@ -1,5 +1,5 @@
-//! Where taps stand as seen from each host: what the flows of a host say of the tap, put together. How a flow knows is
-//! left to the analysis; a flow's own word is *sender*, *receiver* or *between*.
+//! Vantages of taps as seen from each host: those of the host's flows at the tap, combined. The analysis
+//! finds a flow's own vantage: *sender*, *receiver* or *between*.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ const NEAR: usize = 0;
 const FAR: usize = 1;
 const BETWEEN: usize = 2;
 
-/// What the flows of one host say at one tap.
+/// Vantages of one host's flows at one tap.
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
     sent: u64,
@@ -32,7 +32,7 @@ struct Host {
     ce_received: u64,
 }
 
-/// What the data flows at a tap say.
+/// Vantages of the data flows at a tap.
 #[derive(Clone, Copy, Debug)]
 enum Tap {
     All(Vantage),
@@ -48,7 +48,7 @@ pub(super) struct Vantages {
 
 impl Vantages {
     pub(super) fn flow(&mut self, row: &FlowRow) {
-        // On its way from its source, what is near the sender is far from the receiver.
+        // Near the sender is far from the receiver, for a flow on its path.
         let (of_source, of_destination) = match row.vantage {
             Some(Vantage::Sender) => (Some(NEAR), Some(FAR)),
             Some(Vantage::Receiver) => (Some(FAR), Some(NEAR)),

@@ -17,7 +17,7 @@ pub enum ThresholdValue {
     Number(f64),
 }
 
-/// What a threshold could not be set to.
+/// Value that a threshold cannot have.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ThresholdError {
     /// There is none of this name.
@@ -31,9 +31,9 @@ pub enum ThresholdError {
     Kind {
         /// The threshold.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: ThresholdValue,
-        /// What it is.
+        /// Values that are allowed.
         expected: &'static str,
     },
 }
@@ -45,7 +45,7 @@ pub struct Threshold {
     pub name: &'static str,
     /// The unit of its value; empty for shares and ratios.
     pub unit: &'static str,
-    /// What it decides.
+    /// Meaning of the threshold.
     pub meaning: &'static str,
     /// Why the default is what it is.
     pub reason: &'static str,

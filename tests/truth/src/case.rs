@@ -1,5 +1,6 @@
-//! One case: a random scenario is simulated, its captures are analysed together as the command does it, and what both
-//! say is put side by side. Which taps belong together and how their clocks stand is answered here.
+//! One case: a random scenario is simulated, its captures are analysed together as the command does it,
+//! and both results are compared. This file knows which taps belong together, and how far their clocks
+//! differ.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,16 +16,16 @@ use crate::hops::covers;
 use crate::plan::RandomScenario;
 use crate::seen::{Event, Seen};
 
-/// A scenario's truth, and what the analysis says of it.
+/// A scenario's truth, and the results of its analysis.
 #[derive(Debug)]
 pub struct Case {
     /// The scenario.
     pub scenario: RandomScenario,
-    /// The same, as the simulator reads it.
+    /// The scenario, as the simulator reads it.
     pub parsed: Scenario,
-    /// What happened.
+    /// Events of the simulation.
     pub truth: Truth,
-    /// What the analysis says.
+    /// Results of the analysis.
     pub seen: Seen,
 }
 
@@ -52,7 +53,8 @@ impl Case {
         })
     }
 
-    /// Whether a tap of the analysis is this one: a file's interface, with or without a mirror's session.
+    /// True if a tap of the analysis is this one: a file's interface, with or without a mirror's
+    /// session.
     pub fn is_at(&self, tap: &Tap, number: u32) -> bool {
         self.rows_of(tap).any(|row| row.tap.0 == number)
     }
@@ -65,7 +67,7 @@ impl Case {
         })
     }
 
-    /// Whether a tap records what passes it at a time.
+    /// True if a tap records what passes it at a time.
     pub fn is_recording(&self, tap: &Tap, time: u64) -> bool {
         self.table(tap)
             .is_none_or(|table| table.is_recording(Time::from_nanos(time)))
@@ -101,9 +103,9 @@ impl Case {
         })
     }
 
-    /// Whether what a flow sends passes one tap, and then the other, and both recorded some of it. The order is known for
-    /// taps at its ends: at the sender, at the port of the switch next to it, at the port next to the receiver, at the
-    /// receiver.
+    /// True if a flow's packets pass one tap, and then the other, and both recorded some of it. The
+    /// order is known for taps at its ends: at the sender, at the port of the switch next to it, at the
+    /// port next to the receiver, at the receiver.
     pub fn passes(&self, from: &Tap, to: &Tap, flow: &str) -> bool {
         let recorded = |tap: &Tap| {
             tap.flows
@@ -123,7 +125,8 @@ impl Case {
         recorded(from) && recorded(to) && place(from) < place(to)
     }
 
-    /// Whether one of these taps recorded a run that sent a lost packet again, or that asked again for a lost READ response.
+    /// True if one of these taps recorded a run that retransmitted a lost packet, or that requested a
+    /// lost READ response again.
     pub fn is_sent_again(&self, loss: &Loss, taps: &[&Tap]) -> bool {
         let peer = self.peer(&loss.flow_id).unwrap_or_default();
         let mut runs = self.truth.resend_runs.iter();
@@ -138,7 +141,7 @@ impl Case {
         })
     }
 
-    /// Whether the sender of a flow slows down on CNPs.
+    /// True if the sender of a flow slows down on CNPs.
     pub fn reacts(&self, flow: &str) -> bool {
         self.flow(flow).is_some_and(|flow| flow.reacts)
     }
@@ -169,7 +172,7 @@ impl Case {
 
     /// The stamp that the analysis gives what passes `tap` at `time`, if it knows the clocks well.
     pub fn stamp(&self, tap: &Tap, time: u64) -> u64 {
-        // Where packets go one way only, and arrive after they left, nothing is corrected.
+        // Where packets go in one direction only, and arrive after they left, nothing is corrected.
         let mut rows = self.seen.summary.taps.iter().filter(|row| row.input == tap.file);
         let is_corrected = rows.any(|row| row.clock_offset_ns.is_some_and(|offset| offset != 0.0));
         let clock = if is_corrected { self.clock_of(tap) } else { tap };
@@ -221,7 +224,7 @@ impl Case {
             .next()
     }
 
-    /// Whether both directions of the connection that a flow belongs to can be paired at a tap.
+    /// True if both directions of the connection of a flow can be paired at a tap.
     pub fn is_paired_at(&self, tap: &Tap, flow: &str) -> bool {
         self.connections_of(flow).any(|connection| {
             connection.service == "RC"

@@ -4,7 +4,7 @@
 use crate::case::Case;
 use crate::score::Score;
 
-/// Packets of a connection that both must have recorded, each way.
+/// Packets of a connection that both must have recorded, in each direction.
 const ENOUGH: u64 = 50;
 
 pub(crate) fn compare(case: &Case, score: &mut Score) {
@@ -51,7 +51,7 @@ pub(crate) fn compare(case: &Case, score: &mut Score) {
             let rounded = case.quantum(tap).max(case.quantum(reference));
             score.tell((right - offset).abs() <= uncertainty + rounded + 1.0, || {
                 format!(
-                    "{} is {right} ns ahead of {}, told {offset} +- {uncertainty}",
+                    "{} is {right} ns ahead of {}, reported {offset} +- {uncertainty}",
                     tap.name, reference.name
                 )
             });

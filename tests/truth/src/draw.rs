@@ -36,7 +36,7 @@ impl Draw {
         ((low * (high / low).powf(part)).round() as u64).clamp(least, most)
     }
 
-    /// Whether an event of probability 1 / `times` happens.
+    /// True with a probability of 1 / `times`.
     pub(crate) fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

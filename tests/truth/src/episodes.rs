@@ -51,12 +51,12 @@ fn group(mut signs: Vec<Sign>, quiet: u64) -> Vec<Expected> {
 }
 
 impl Expected {
-    /// Whether an episode of the analysis lies where this one does.
+    /// True if an episode of the analysis overlaps this one.
     fn overlaps(&self, row: &EpisodeRow) -> bool {
         row.start.0 <= self.all.1 + BIN && row.end.0 + BIN >= self.all.0
     }
 
-    /// Whether it begins and ends where this one does, to within a bin.
+    /// True if it begins and ends where this one does, to within a bin.
     fn bounds(&self, row: &EpisodeRow) -> bool {
         let sure = self.sure.unwrap_or(self.all);
         let (first, last) = (row.start.0 / BIN, row.end.0.saturating_sub(1) / BIN);
@@ -97,7 +97,7 @@ pub(crate) fn compare(case: &Case, score: &mut Score) {
     }
 }
 
-/// Where an episode is: its destination, or of a pause the priority.
+/// Place of an episode: its destination, or the priority of a pause.
 fn place_of(row: &EpisodeRow) -> String {
     if row.kind == roce_model::EpisodeKind::Pause {
         return row.priority.unwrap_or_default().to_string();
@@ -168,7 +168,7 @@ fn one_place(
     }
 }
 
-/// Whether an incast covers half of the bins from one time to another.
+/// True if an incast covers half of the bins from one time to another.
 fn covers_half(incast: &EpisodeRow, (begin, end): (u64, u64)) -> bool {
     let (first, last) = (begin / BIN, end / BIN);
     let from = first.max(incast.start.0 / BIN);

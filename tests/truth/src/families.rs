@@ -29,7 +29,7 @@ use crate::plan::{Plan, RandomScenario};
 pub struct Family {
     /// Its name.
     pub name: &'static str,
-    /// What it is about.
+    /// Subject of the family.
     pub about: &'static str,
     make: Make,
 }
@@ -76,7 +76,7 @@ pub const FAMILIES: &[Family] = &[
     ),
     family(
         "mid-flow",
-        "the capture begins while traffic is under way",
+        "the capture starts in the middle of traffic",
         mirrored::mid_flow,
     ),
     family(
@@ -118,7 +118,7 @@ pub const FAMILIES: &[Family] = &[
     ),
     family(
         "lossy-selective",
-        "links lose packets, only those are sent again",
+        "links lose packets, only those are retransmitted",
         loss::selective,
     ),
     family(
@@ -127,11 +127,7 @@ pub const FAMILIES: &[Family] = &[
         loss::timeouts,
     ),
     family("nak-loss", "NAKs and ACKs are lost", loss::naks),
-    family(
-        "repeated-loss",
-        "what is sent again is lost again",
-        loss::repeated,
-    ),
+    family("repeated-loss", "retransmissions are lost again", loss::repeated),
     family(
         "net-duplicates",
         "the network delivers packets twice",

@@ -91,8 +91,8 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     }
 }
 
-/// Whether flows to one host had shares that differ much, over the run or three milliseconds of it: Jain's index below
-/// [`UNFAIR`].
+/// True if flows to one host had shares that differ much, over the run or three milliseconds of it:
+/// Jain's index below [`UNFAIR`].
 #[expect(clippy::cast_precision_loss, reason = "bytes of one run stay below 2^53")]
 fn is_unfair(case: &Case) -> bool {
     let mut hosts: BTreeMap<&str, Vec<&[u64]>> = BTreeMap::new();
@@ -117,7 +117,7 @@ fn is_unfair(case: &Case) -> bool {
         .any(|flows| unfair(flows, 0, bins) || (0..bins).any(|from| unfair(flows, from, 3)))
 }
 
-/// Whether a finding says what happened.
+/// True if a finding agrees with the simulation.
 fn is_right(case: &Case, happened: &[Finding], finding: &FindingRow) -> bool {
     if happened.iter().any(|other| other.id == finding.id) {
         return true;
@@ -142,8 +142,9 @@ fn is_right(case: &Case, happened: &[Finding], finding: &FindingRow) -> bool {
     }
 }
 
-/// Whether a tap recorded less than what passed it, or not as it passed: what else than the truth's own finding makes results less
-/// certain. Frames lost, in parts or by a mirror; one direction only; queues that were written one after the other; copies.
+/// True if a tap recorded less than passed it, or changed: other reasons for uncertain results than the
+/// truth's own finding. Frames were lost, in parts or by a mirror; one direction only was seen; queues
+/// were written one after the other; copies were recorded.
 fn is_poor(case: &Case, tap: &Tap) -> bool {
     let made = case.table(tap).is_some_and(|table| {
         table.queues > 1
@@ -180,10 +181,11 @@ fn happened(case: &Case) -> Vec<Finding> {
     findings
 }
 
-/// Whether no record can disprove a finding that is not true.
+/// True if no record can disprove a finding that is not true.
 fn is_undecidable(case: &Case, finding: &FindingRow) -> bool {
-    // A NAK for what was overtaken behind a tap looks like one for what was lost there; and what comes so late that it has
-    // been sent again, like a part of that. Said with high confidence it is wrong all the same.
+    // A NAK for a packet that was overtaken behind a tap looks like one for a loss there. A packet that
+    // comes so late that it has been retransmitted looks like a part of that run. Said with high
+    // confidence it is wrong all the same.
     let overtaken = case.truth.taps.iter().any(|tap| {
         let mut late = tap.holes.iter().filter(|hole| hole.class == HoleClass::Reordered);
         tap.lost_downstream.iter().any(|lost| lost.reordered) || late.any(|hole| !hole.observable)
@@ -191,7 +193,8 @@ fn is_undecidable(case: &Case, finding: &FindingRow) -> bool {
     overtaken && finding.id == "loss.network" && finding.confidence != Confidence::High
 }
 
-/// Whether everything in a case was as it should be: its family says so, and nothing went wrong by chance.
+/// True if everything in a case was as it should be: its family says so, and nothing went wrong by
+/// chance.
 pub(crate) fn is_healthy(case: &Case) -> bool {
     let truth = &case.truth;
     case.scenario.healthy
@@ -228,7 +231,7 @@ pub(crate) fn healthy(case: &Case, scores: &mut Scores) {
     }
 }
 
-/// Whether a tap shows a finding that is large enough.
+/// True if a tap shows a finding that is large enough.
 fn is_shown(case: &Case, finding: &Finding) -> bool {
     case.truth
         .taps
@@ -263,7 +266,7 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
             let mut flows = finding.flows.iter();
             flows.any(|flow| reactions::exceeds(case, tap, flow))
         }
-        // Each way.
+        // In each direction.
         "dscp.mismatch" => case.truth.connections.iter().any(|connection| {
             let data = |id: &String| {
                 tap.flows
@@ -311,7 +314,7 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
     }
 }
 
-/// Whether a tap shows signs of a kind that are of some sort.
+/// True if a tap shows signs of a kind that have the property.
 fn holds(case: &Case, tap: &Tap, kind: &str, sort: impl Fn(&Sign) -> bool) -> bool {
     let signs = Signs::of(case, tap);
     let mut kinds = signs.by_kind();

@@ -43,7 +43,7 @@ fn class(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What happened to a PSN of a flow, and what was said of it; in the order of time.
+/// Truth and result of a PSN of a flow; in the order of time.
 #[derive(Default)]
 struct Both<'a> {
     happened: Vec<&'a Hole>,
@@ -97,7 +97,7 @@ fn one(scores: &mut Scores, tap: &Tap, flow: &str, psn: u32, happened: Option<&H
     if let Some(class) = said.and_then(class) {
         let right = happened.is_some_and(|hole| {
             let mut true_ones = [hole.class, hole.cause].into_iter();
-            // Neither lost nor missed by the tap: it came, after what was sent again in its place.
+            // Neither lost nor missed by the tap: it came, after its retransmission.
             true_ones.any(|true_one| said == Some(name(true_one)))
                 || (said == Some("reordered") && hole.cause == HoleClass::Unresolved)
         });
@@ -133,7 +133,8 @@ fn counts(case: &Case, score: &mut Score, tap: &Tap) {
     }
 }
 
-/// PSNs of READ responses that a tap recorded and that were asked for again: READs that were sent again from there on.
+/// PSNs of READ responses that a tap recorded and that were requested again: READs that were
+/// retransmitted from there on.
 fn asked_again<'a>(case: &'a Case, tap: &'a Tap) -> impl Iterator<Item = (String, u32, bool)> + 'a {
     let runs = case.truth.resend_runs.iter();
     let runs = runs.filter(|run| run.trigger == TriggerKind::ImpliedNak);
@@ -150,14 +151,14 @@ fn asked_again<'a>(case: &'a Case, tap: &'a Tap) -> impl Iterator<Item = (String
     })
 }
 
-/// What happened to a PSN that was asked for again.
+/// Fate of a PSN that was requested again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// It was lost, and the records show that it was asked for again.
+    /// It was lost, and the records show that it was requested again.
     Shown,
     /// It was lost.
     Lost,
-    /// It was only overtaken: asked for again it was.
+    /// It was only overtaken, and requested again.
     Overtaken,
 }
 

@@ -21,7 +21,7 @@ use crate::scores::Scores;
 const COVERED: u32 = 1 << 16;
 const PSNS: u32 = 1 << 24;
 
-/// Whether `psn` lies in what is sent again from `first` on.
+/// True if `psn` lies in a run of retransmissions from `first` on.
 pub(crate) fn covers(first: u32, psn: u32) -> bool {
     (psn.wrapping_sub(first) % PSNS) < COVERED
 }
@@ -37,7 +37,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
             }
         }
     }
-    // Whatever is said of a way that no packet takes is wrong.
+    // Any result for a path that no packet takes is wrong.
     for row in &case.seen.summary.hops {
         let tap = |number: u32| case.truth.taps.iter().find(|tap| case.is_at(tap, number));
         let (Some(from), Some(to)) = (tap(row.from_tap.0), tap(row.to_tap.0)) else {
@@ -103,7 +103,7 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
     score.tell_many(Said::Plain, missed_said, missed_said.min(all), text);
 }
 
-/// Whether a tap lost all records at a time.
+/// True if a tap lost all records at a time.
 fn is_blind(case: &Case, tap: &Tap, time: u64) -> bool {
     case.table(tap).is_some_and(|table| {
         matches!(table.loss, Some(TapLoss::Between(gap)) if (gap.from..gap.to).contains(&Time::from_nanos(time)))

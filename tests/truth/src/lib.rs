@@ -1,6 +1,7 @@
-//! How often the analysis is right. Random scenarios are simulated, their captures analysed as the command does it, and its
-//! results compared with what happened: for each class of things how much of what could be seen was said (recall), and how
-//! much of what was said is true (precision), by the confidence that it was said with.
+//! Precision and recall of the analysis. Random scenarios are simulated, their captures analysed as the
+//! command does it, and its results compared with the simulation. For each class of results, recall is
+//! the share of the visible events that was reported. Precision is the share of the reported ones that
+//! is true, by the confidence of the report.
 //!
 //! `cargo xtask truth` prints the table; a part of it is a test. Each class has a file that says what its items are and
 //! which of them are left out because the records of a tap cannot show them. Scenarios come in [`families`](FAMILIES), one

@@ -10,7 +10,7 @@ use crate::case::Case;
 use crate::families::Family;
 use crate::scores::Scores;
 
-/// What came out of one case.
+/// Result of one case.
 #[derive(Debug)]
 pub struct Outcome {
     /// Its family.

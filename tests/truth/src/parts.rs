@@ -16,17 +16,18 @@ pub(crate) struct Traffic<'a> {
     pub(crate) load: Load,
 }
 
-/// How much is sent.
+/// Amount of traffic.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Load {
-    /// A closed loop of so many messages.
+    /// A closed loop of this number of messages.
     Closed(u64),
     /// A message at each such time, in nanoseconds.
     Every(u64),
 }
 
-/// How queue pairs are numbered and found. Several queue pairs between two hosts never have both PSNs from 0 on and random
-/// ports: when they send the same messages at the same time, no packet tells which two flows belong together.
+/// Numbers and ports of queue pairs. Several queue pairs between two hosts never have both PSNs from 0
+/// on and random ports: when they send the same messages at the same time, no packet shows which two
+/// flows belong together.
 pub(crate) fn identities(draw: &mut Draw, qps: u64) -> String {
     let port = if draw.one_in(4) && qps < 8 {
         "random"
@@ -72,7 +73,8 @@ pub(crate) fn closed(plan: &mut Plan, draw: &mut Draw) {
     flow(plan, draw, &traffic, "jitter = \"20us\"\n");
 }
 
-/// Traffic from the first host to the last, in a closed loop or at times of its own, by up to `max_qps` queue pairs; and a tap on its way.
+/// Traffic from the first host to the last, in a closed loop or at times of its own, by up to `max_qps`
+/// queue pairs; and a tap on its path.
 pub(crate) fn across(plan: &mut Plan, draw: &mut Draw, operations: &[&'static str], max_qps: u64) {
     let to = format!("h{}", plan.hosts);
     let qps = draw.scaled(1, max_qps);
@@ -95,7 +97,7 @@ pub(crate) fn across(plan: &mut Plan, draw: &mut Draw, operations: &[&'static st
     tap(plan, draw, &at, "");
 }
 
-/// How ACKs are sent, and how long a sender waits for them at the most.
+/// Settings of ACKs, and the longest wait of a sender for them.
 pub(crate) fn acknowledgements(plan: &mut Plan, draw: &mut Draw, timeout: u64) {
     let _ = writeln!(
         plan.nic,
@@ -125,7 +127,7 @@ pub(crate) fn dcqcn(plan: &mut Plan, draw: &mut Draw) {
 /// Adds a tap that sees all frames: 96 bytes of them or more, or all. `more` are further keys.
 pub(crate) fn tap(plan: &mut Plan, draw: &mut Draw, at: &str, more: &str) {
     let mirrored = at.contains(':') && draw.one_in(3) && !more.contains("mirror");
-    // What an ERSPAN mirror puts before the frame is 50 or 62 bytes.
+    // An ERSPAN mirror puts 50 or 62 bytes before the frame.
     let least = if mirrored || more.contains("mirror") {
         160
     } else {
@@ -148,7 +150,7 @@ pub(crate) fn tap(plan: &mut Plan, draw: &mut Draw, at: &str, more: &str) {
     }
 }
 
-/// One of the places on the way from a host to another: the sender, the switch's ports, the receiver.
+/// One of the places on the path from a host to another: the sender, the switch's ports, the receiver.
 pub(crate) fn place(plan: &Plan, draw: &mut Draw, from: u64, to: u64) -> String {
     let mut places = vec![format!("h{from}"), format!("h{to}")];
     if plan.leaves > 0 {

@@ -1,4 +1,4 @@
-//! What a family makes of a seed: a scenario, put together section by section.
+//! A family's plan for a seed: a scenario, put together section by section.
 
 use std::fmt::Write as _;
 
@@ -104,19 +104,19 @@ impl Plan {
         }
     }
 
-    /// The same, with a switch in any case.
+    /// A plan with a switch in any case.
     pub(crate) fn switched(draw: &mut Draw, ranges: &Ranges) -> Self {
         let mut plan = Self::draw(draw, ranges);
         plan.leaves = plan.leaves.max(1);
         plan
     }
 
-    /// How long `bytes` take on a link, in nanoseconds, rounded up.
+    /// Time of `bytes` on a link, in nanoseconds, rounded up.
     pub(crate) fn time_of(&self, bytes: u64) -> u64 {
         (bytes * 8).div_ceil(self.gigabits).max(1)
     }
 
-    /// How long a message of `bytes` takes on a link with its headers, in nanoseconds.
+    /// Time of a message of `bytes` on a link with its headers, in nanoseconds.
     pub(crate) fn message_time(&self, bytes: u64) -> u64 {
         self.time_of(bytes + bytes.div_ceil(self.mtu).max(1) * HEADERS)
     }
@@ -144,12 +144,12 @@ impl Plan {
         );
     }
 
-    /// The last link on the way to a host, as `from` and `to` of an impairment.
+    /// The last link on the path to a host, as `from` and `to` of an impairment.
     pub(crate) fn last_link(&self, host: u64) -> (String, String) {
         (self.neighbour(host), format!("h{host}"))
     }
 
-    /// The first link on the way from a host.
+    /// The first link on the path from a host.
     pub(crate) fn first_link(&self, host: u64) -> (String, String) {
         (format!("h{host}"), self.neighbour(host))
     }

@@ -1,4 +1,4 @@
-//! What is to be reached: floors of precision and recall, by class.
+//! Floors of precision and recall, by class.
 
 use crate::score::{Claims, Said};
 use crate::scores::Scores;
@@ -45,17 +45,17 @@ pub const REACH: &[Reach] = &[
 ];
 
 impl Reach {
-    /// Least precision of what is said with high confidence, in each class.
+    /// Least precision of results with high confidence, in each class.
     pub const HIGH: f64 = 0.995;
 
-    /// Whether its class reaches it.
+    /// True if its class reaches it.
     pub fn is_reached(&self, scores: &Scores) -> bool {
         let score = scores.get(self.class);
         self.precision.is_none_or(|floor| score.precision() >= floor)
             && self.recall.is_none_or(|floor| score.recall() >= floor)
     }
 
-    /// Classes of which what is said with high confidence is not true often enough.
+    /// Classes whose results with high confidence are not true often enough.
     pub fn overconfident(scores: &Scores) -> Vec<(String, Claims)> {
         let classes = scores
             .iter()

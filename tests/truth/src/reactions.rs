@@ -1,4 +1,5 @@
-//! What a sender would have been allowed, had it obeyed its CNPs: whether a flow that ignores them shows it.
+//! Rate that a sender would have been allowed, had it obeyed its CNPs: the test of whether a flow that
+//! ignores them shows it.
 
 use roce_model::Nanos;
 use roce_sim::dcqcn::{Parameters, ReactionPoint};
@@ -9,9 +10,9 @@ use crate::case::Case;
 const MILLISECOND: u64 = 1_000_000;
 /// Steps in which a rate is added up: well below the shortest timer, 55 us in SIGCOMM 2015.
 const STEP: u64 = 10_000;
-/// A flow shows that it ignores CNPs when it sent at least so many times what it was allowed, ...
+/// A flow shows that it ignores CNPs when it sent at least this multiple of the allowed rate, ...
 const BEYOND: f64 = 1.5;
-/// ... in so many milliseconds.
+/// ... in this number of milliseconds.
 const BINS: usize = 3;
 
 /// No port is faster (IEEE 802.3df): where the records do not show how fast one is, it may be as fast as this.
@@ -19,8 +20,9 @@ const FASTEST_PORT: f64 = 800e9;
 /// From this spacing of CNPs on, receivers are set up as those of the paper and of ns-3 (50 us), below it as NVIDIA's (4 us).
 const WIDE: u64 = 25_000;
 
-/// Whether a flow sent far more, by a tap at its sender, than DCQCN allowed: by the parameters of the scenario, and by each published
-/// way of alpha with each way of increasing that belongs to a spacing of CNPs such as this. CNPs count that the tap recorded.
+/// True if a flow sent far more, by a tap at its sender, than DCQCN allowed. The rules are the
+/// parameters of the scenario, and each published rule for alpha with each rule for increases that
+/// belongs to a spacing of CNPs such as this. CNPs count that the tap recorded.
 #[expect(
     clippy::cast_precision_loss,
     reason = "bytes of a millisecond stay below 2^53"
@@ -54,8 +56,8 @@ pub(crate) fn exceeds(case: &Case, tap: &Tap, id: &str) -> bool {
         })
 }
 
-/// Whether the records show how fast the sender's port is: the analysis is given it, or the flow has the port for itself, and stamps
-/// show how its packets follow each other.
+/// True if the records show the speed of the sender's port: the analysis is given it, or the flow has
+/// the port for itself, and stamps show how its packets follow each other.
 fn is_line_known(case: &Case, tap: &Tap, host: &str) -> bool {
     let mut arguments = case.scenario.arguments.iter();
     if arguments.any(|argument| argument == "--link-rate") {
@@ -66,8 +68,8 @@ fn is_line_known(case: &Case, tap: &Tap, host: &str) -> bool {
     of_host.count() == 1 && case.quantum(tap) <= 1.0
 }
 
-/// Each published way of alpha with each published way of increasing that belongs to a spacing of CNPs. Alpha is 0 at first: no
-/// record shows how long ago a sender was notified before.
+/// Each published rule for alpha with each published rule for increases that belongs to a spacing of
+/// CNPs. Alpha is 0 at first: no record shows how long ago a sender was notified before.
 fn sets(is_wide: bool) -> Vec<Parameters> {
     let increases: &[Parameters] = if is_wide {
         &[Parameters::PAPER, Parameters::NS3]

@@ -21,7 +21,7 @@ use crate::hops::covers;
 use crate::score::{Said, Score};
 use crate::scores::Scores;
 
-/// Kinds of events that say of a READ that nobody answered it.
+/// Kinds of events of a READ that nobody answered.
 const UNANSWERED: [&str; 3] = ["lost_downstream", "read_unanswered", "unanswered"];
 const PSNS: u32 = 1 << 24;
 
@@ -62,7 +62,7 @@ fn responses(case: &Case, score: &mut Score, tap: &Tap, flow: &str) {
     score.tell_many(Said::Plain, said, said.min(all), text);
 }
 
-/// How many of the responses are such as a READ was sent again for, and that the tap's records show.
+/// Number of the responses for which a READ was retransmitted, and that the tap's records show.
 fn first_losses(case: &Case, tap: &Tap, flow: &str, lost: &[&Loss]) -> u64 {
     if !case.is_paired_at(tap, flow) {
         return 0;

@@ -49,7 +49,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
             let at = event.time.saturating_sub(case.truth.start_ns);
             let text = format!("{}: {} run at PSN {} at {at}", tap.name, event.flow, event.psn);
             let Some(place) = place else {
-                // The packets of a run of which the records do not tell the begin may look like another.
+                // The packets of a run whose start the records do not show may look like another.
                 let within = runs.iter().any(|(run, here)| {
                     let is_hidden = !here.observable
                         || event.detail == name(run.trigger) && joins_others(&runs, run, here);
@@ -108,7 +108,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     }
 }
 
-/// Whether another run of the flow was recorded within this one: its packets may look like a part of it.
+/// True if another run of the flow was recorded within this one: its packets may look like a part of it.
 fn joins_others(runs: &[(&ResendRun, &RunAtTap)], run: &ResendRun, here: &RunAtTap) -> bool {
     runs.iter().any(|(other, there)| {
         other.flow_id == run.flow_id
@@ -118,7 +118,7 @@ fn joins_others(runs: &[(&ResendRun, &RunAtTap)], run: &ResendRun, here: &RunAtT
     })
 }
 
-/// Whether packets of an earlier run of the flow were recorded after the first packet of this one.
+/// True if packets of an earlier run of the flow were recorded after the first packet of this one.
 fn begins_among_others(runs: &[(&ResendRun, &RunAtTap)], run: &ResendRun, here: &RunAtTap) -> bool {
     runs.iter().any(|(other, there)| {
         other.flow_id == run.flow_id

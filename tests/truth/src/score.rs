@@ -1,4 +1,4 @@
-//! How often the analysis was right about one kind of thing, and how sure it was.
+//! Score of the analysis for one kind of result, by its confidence.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ pub enum Said {
     Medium,
     /// It says that it is not sure.
     Low,
-    /// What it says carries no confidence, as most counts and events.
+    /// It has no confidence, as most counts and events.
     Plain,
 }
 
@@ -58,7 +58,7 @@ impl Claims {
     }
 }
 
-/// What is counted of one category.
+/// Counts of one category.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Score {
     /// Things that happened.
@@ -67,9 +67,9 @@ pub struct Score {
     pub observable: u64,
     /// Of these, such as the analysis found.
     pub found: u64,
-    /// What the analysis said, by its confidence.
+    /// Results of the analysis, by their confidence.
     pub claims: BTreeMap<Said, Claims>,
-    /// What was wrong or missed, in words.
+    /// Errors and misses, in words.
     pub notes: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl Score {
         self.expect_many(1, u64::from(found), note);
     }
 
-    /// The same of `count` things of which `found` were said.
+    /// Expects `count` things, `found` of which were reported.
     pub fn expect_many(&mut self, count: u64, found: u64, note: impl FnOnce() -> String) {
         self.items += count;
         self.observable += count;
@@ -104,7 +104,7 @@ impl Score {
         self.tell_many(said, 1, u64::from(right), note);
     }
 
-    /// The analysis said `count` things, of which `right` are true.
+    /// The analysis reported `count` things, `right` of which are true.
     pub fn tell_many(&mut self, said: Said, count: u64, right: u64, note: impl FnOnce() -> String) {
         if count == 0 {
             return;
@@ -144,17 +144,17 @@ impl Score {
         self.claims.get(&said).copied().unwrap_or_default()
     }
 
-    /// The share of what was said that is true; 1 when nothing was said.
+    /// Share of the reported results that is true; 1 when there are none.
     pub fn precision(&self) -> f64 {
         self.all_claims().precision()
     }
 
-    /// The share of what could be seen that was said; 1 when nothing could be.
+    /// Share of the visible things that was reported; 1 when there are none.
     pub fn recall(&self) -> f64 {
         share(self.found, self.observable)
     }
 
-    /// What was wrong and what was missed.
+    /// Number of errors and misses.
     pub fn faults(&self) -> u64 {
         let all = self.all_claims();
         (self.observable - self.found) + (all.told - all.right)

@@ -1,11 +1,11 @@
-//! What the analysis says of a case: its rows, kept as they come.
+//! Results of the analysis for a case: its rows, kept as they come.
 
 use roce_model::{Columns as _, EventColumns, FlowRow, RunSummary, Sink, SinkError};
 
 /// An event, as the table has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// When, in nanoseconds since the epoch.
+    /// Time, in nanoseconds since the epoch.
     pub time: u64,
     /// Its kind's name.
     pub kind: String,

@@ -1,5 +1,5 @@
-//! What a tap shows of congestion, one sign after the other: which of them the truth holds, where they point, and whether
-//! the tap's records show them for sure. How signs become episodes is told in `episodes`.
+//! Signs of congestion at a tap, one after the other: those in the truth, their places, and whether the
+//! tap's records show them for sure. `episodes` joins them to episodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use crate::case::Case;
 
 /// A millisecond of the simulation, as the truth counts bytes in.
 const MILLISECOND: u64 = 1_000_000;
-/// A silence of this many times the time that a packet of the flow takes on average, is a stall for sure: twice what the
-/// analysis asks for.
+/// A silence of this multiple of the flow's average time between packets is a stall for sure: twice what
+/// the analysis requires.
 const STALL_TIMES: u64 = 100;
 /// ... if it is this long, and ...
 const STALL_LEAST: u64 = 2_000_000;
-/// ... the flow had so many packets.
+/// ... the flow had this number of packets.
 const STALL_PACKETS: u64 = 600;
 
 /// One sign.
@@ -62,7 +62,7 @@ impl<'a> Signs<'a> {
         self.kinds.iter().map(|(kind, places)| (*kind, places))
     }
 
-    /// Whether there is any sign of a kind at a place.
+    /// True if there is any sign of a kind at a place.
     pub(crate) fn has(&self, kind: &str, place: &str) -> bool {
         self.kinds
             .get(kind)
@@ -221,7 +221,7 @@ impl<'a> Signs<'a> {
         let case = self.case;
         for pause in &case.truth.pauses {
             if self.here(&pause.recorded_by) {
-                // 8 stands for the whole link.
+                // 8 is the whole link.
                 let place = pause.priority.unwrap_or(8).to_string();
                 self.add("pause", place.clone(), pause.begin, pause.begin, true);
                 self.add("pause", place, pause.begin, pause.end, false);
@@ -259,8 +259,8 @@ impl<'a> Signs<'a> {
         }
     }
 
-    /// A flow can stand still at a tap while its sender does not, because all is lost before, or it is paced: a stall there,
-    /// or none.
+    /// A flow can stop at a tap while its sender does not, because all is lost before, or it is paced: a
+    /// stall there, or none.
     fn silences(&mut self) {
         for flow in &self.tap.flows {
             for [begin, end] in &flow.silences {
@@ -269,7 +269,7 @@ impl<'a> Signs<'a> {
         }
     }
 
-    /// Whether the tap lost nothing of a flow.
+    /// True if the tap lost nothing of a flow.
     fn recorded_all_of(&self, flow: &str) -> bool {
         !self.tap.capture_losses.iter().any(|lost| lost.flow_id == flow)
     }

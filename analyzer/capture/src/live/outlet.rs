@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_told_before_the_next_frame() {
+    fn frames_without_room_are_reported_before_the_next_frame() {
         let (sender, queue) = bounded(1);
         let (_spare, again) = bounded(1);
         let counters = Arc::new(Counters::default());
@@ -233,15 +233,15 @@ mod tests {
         // At the end they are reported without a frame.
         outlet.dropped(2);
         let end = std::thread::spawn(move || drop(outlet));
-        let mut told = Vec::new();
+        let mut lost = Vec::new();
         while let Ok(message) = queue.recv() {
-            told.push(match message {
+            lost.push(match message {
                 Message::Portion(_, portion) => portion.batch.lost.iter().map(|lost| lost.records).sum(),
                 Message::Ended(..) => 0,
             });
         }
         end.join().unwrap();
-        assert_eq!(told, [2, 0]);
+        assert_eq!(lost, [2, 0]);
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_sniffer_is_told_how_to_get_one() {
+    fn the_error_without_a_sniffer_says_how_to_get_one() {
         let error = Error::NoRdma {
             device: "mlx5_0".to_owned(),
             version: "libpcap.so.1.10.3".to_owned(),

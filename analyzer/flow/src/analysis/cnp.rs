@@ -348,7 +348,7 @@ impl Analysis {
         } = self.cnp.receiver(place);
         let parts = self.cnp.parts(place).iter().filter(|part| part.bin == bin);
         let mut sums: Vec<(Option<FlowId>, u64)> = Vec::new();
-        for part in parts.filter(|part| !part.was_told()) {
+        for part in parts.filter(|part| !part.was_emitted()) {
             let flow = match part.class {
                 CnpAttribution::Charged(id) => Some(id),
                 CnpAttribution::Waiting(_) | CnpAttribution::Unattributed => None,

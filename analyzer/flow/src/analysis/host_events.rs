@@ -51,23 +51,23 @@ impl Analysis {
                     let hot = &mut self.table.hot[at];
                     cold.tracker.connect(&mut hot.requests, connected);
                 }
-                self.link_as_told(at, time);
+                self.link_as_reported(at, time);
             }
         }
     }
 
     /// Links a flow to the one that its host says is its other direction, when that is there. What the host says is stronger than what
     /// packets show.
-    pub(super) fn link_as_told(&mut self, at: FlowSlot, time: Nanos) {
+    pub(super) fn link_as_reported(&mut self, at: FlowSlot, time: Nanos) {
         let key = &self.table.cold[at].key;
         let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
-        let Some(told) = self.queue_pairs.reported(key).filter(|_| is_connected) else {
+        let Some(reported) = self.queue_pairs.reported(key).filter(|_| is_connected) else {
             return;
         };
         let other = FlowKey {
             source: key.destination,
             destination: key.source,
-            destination_qpn: told.peer,
+            destination_qpn: reported.peer,
             ..*key
         };
         let tap = self.table.hot[at].tap;

@@ -38,7 +38,7 @@ impl Analysis {
         self.enter_ports(at);
         self.enter_datagrams(at);
         self.link_as_promised(at, packet.time);
-        self.link_as_told(at, packet.time);
+        self.link_as_reported(at, packet.time);
         at
     }
 

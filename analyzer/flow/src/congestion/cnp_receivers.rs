@@ -56,7 +56,7 @@ pub(crate) struct Part {
 
 impl Part {
     /// True if its event was written.
-    pub(crate) fn was_told(&self) -> bool {
+    pub(crate) fn was_emitted(&self) -> bool {
         self.reported
     }
 }

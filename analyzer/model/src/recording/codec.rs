@@ -160,7 +160,8 @@ impl Field for HostEvent {
     }
 }
 
-/// Whether there is a process: 0 none, 1 one of which the kernel reports, 2 one that speaks of itself; then its fields.
+/// Presence of a process: 0 none, 1 one that the kernel reports, 2 one that reports itself; then its
+/// fields.
 impl Field for Option<Process> {
     fn put(&self, out: &mut Vec<u8>) {
         let Some(Process {

@@ -177,7 +177,7 @@ fn counts_are_those_of_tshark() {
 
 /// Frames that the captures do not have: RoCEv1, IPv6, tags, and what is nearly RoCE.
 #[test]
-fn odd_frames_are_counted_or_told() {
+fn odd_frames_are_counted_or_reported() {
     let options = classifier();
     let Some(mut probe) = open("odd frames", &options) else {
         return;
@@ -342,7 +342,7 @@ fn congestion_alone_is_sent_when_asked_for() {
             .unwrap();
         assert_eq!(lost, 0);
     }
-    let told = |frame: &&Vec<u8>| {
+    let reported = |frame: &&Vec<u8>| {
         let length = u32::try_from(frame.len()).unwrap();
         let Content::Roce(roce) = decode(LinkType::ETHERNET, frame, length).content else {
             return false;
@@ -353,7 +353,7 @@ fn congestion_alone_is_sent_when_asked_for() {
     };
     let expected: Vec<Vec<u8>> = all
         .iter()
-        .filter(told)
+        .filter(reported)
         .map(|frame| frame[..frame.len().min(96)].to_vec())
         .collect();
     assert!(expected.len() > 50, "{}", expected.len());

@@ -93,7 +93,7 @@ fn at_a_low_rate_nothing_is_lost() {
 }
 
 #[test]
-fn at_overload_what_is_lost_is_told() {
+fn at_overload_losses_are_counted() {
     let test = "packets over veth at overload";
     let Some(pair) = pair(test) else { return };
     pair.enter('a');

@@ -115,7 +115,7 @@ fn findings(page: &mut String, changes: &[FindingChange]) {
             escape(&change.id),
             severity(change.a),
             severity(change.b),
-            escape(&change.told()),
+            escape(&change.sentence()),
         );
     }
     page.push_str("</tbody></table>\n");

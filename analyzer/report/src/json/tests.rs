@@ -162,7 +162,7 @@ fn a_document_alone_is_the_same() {
 }
 
 #[test]
-fn writers_that_fail_are_told() {
+fn errors_of_writers_are_returned() {
     struct Full;
     impl std::io::Write for Full {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
@@ -214,7 +214,7 @@ fn what_was_written_is_read_back() {
 }
 
 #[test]
-fn what_is_no_document_of_this_version_is_told() {
+fn documents_of_other_versions_are_refused() {
     let refused = |text: &str| {
         let error = read(text.as_bytes()).unwrap_err();
         (

@@ -184,7 +184,7 @@ fn findings(changes: &[FindingChange], style: &Style) -> Vec<String> {
         } else {
             Ink::Bold
         };
-        let (head, tail) = (moved(change), clean(&change.told()));
+        let (head, tail) = (moved(change), clean(&change.sentence()));
         let mut words: Vec<String> = vec![ink.paint(&format!("{}:", clean(&change.id)))];
         words.extend(tail.split(' ').map(str::to_owned));
         lines.extend(wrapped(&head, &words, Ink::Bold, style));

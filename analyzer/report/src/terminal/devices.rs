@@ -85,13 +85,13 @@ pub(crate) fn lines(devices: &Devices, style: &Style) -> String {
         .rdma
         .iter()
         .map(|device| (device.name.clone(), of_sniffer(devices, device)));
-    told(
+    notes_under(
         &mut lines,
         "what can be captured",
         &kernel.chain(sniffer).collect::<Vec<_>>(),
         style,
     );
-    told(&mut lines, "to look at", &notes(devices), style);
+    notes_under(&mut lines, "to look at", &notes(devices), style);
     ink::paint(&lines.join("\n"), style.color)
 }
 
@@ -178,7 +178,7 @@ fn notes(devices: &Devices) -> Vec<(String, String)> {
 }
 
 /// Notes about devices, under a title; nothing where there are none.
-fn told(lines: &mut Vec<String>, title: &str, sayings: &[(String, String)], style: &Style) {
+fn notes_under(lines: &mut Vec<String>, title: &str, sayings: &[(String, String)], style: &Style) {
     let Some(widest) = sayings.iter().map(|(name, _)| width(&clean(name))).max() else {
         return;
     };

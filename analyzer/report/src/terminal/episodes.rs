@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_can_be_told_apart() {
+    fn different_moments_look_different() {
         let after = |ns: u64| after(Nanos(1_000 + ns), Nanos(1_000));
         assert_eq!(after(0), "+0 ns");
         assert_eq!(after(582_000_000), "+582 ms");

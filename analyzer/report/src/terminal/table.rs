@@ -133,7 +133,7 @@ fn columns(
     ];
     columns
         .retain(|column| !(matches!(column.title, "RTT" | "turnaround" | "ACK time") && column.is_empty()));
-    // Only where hosts have told.
+    // Only where hosts have reported it.
     if flows.iter().any(|flow| flow.process.is_some()) {
         columns.push(Column::new("process", false, 1, flows, |flow| {
             flow.process.as_deref().map_or_else(|| ABSENT.to_owned(), clean)

@@ -132,7 +132,7 @@ fn without_a_finding_it_says_what_could_not_be_seen() {
 }
 
 #[test]
-fn processes_are_named_where_hosts_told_them() {
+fn processes_that_hosts_reported_are_named() {
     let wide = Style { width: 120, ..PLAIN };
     let mut made = trouble();
     assert!(!screen(&made, wide).contains("process"));

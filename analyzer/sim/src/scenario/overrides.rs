@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_nowhere_are_told() {
+    fn wrong_paths_are_refused() {
         for (path, text) in [
             ("flow.9.from", "flow has 1 elements"),
             ("flow.from", "flow is a list"),

@@ -1,24 +1,24 @@
-//! What is known of pauses and stalls besides their time.
+//! Facts of pauses and stalls besides their time.
 
 use roce_model::{Address, FlowId, MacAddress, Nanos};
 
-/// What is known of a pause besides its time.
+/// Facts of a pause besides its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct PauseFacts {
     pub(in super::super) priority: u8,
-    /// Who sent its frames.
+    /// Source of its frames.
     pub(in super::super) source: Option<MacAddress>,
     /// Pauses that it is made of.
     pub(in super::super) intervals: u64,
     /// Frames, where they are all that is known.
     pub(in super::super) frames: u64,
-    /// How long they lasted together. `None`: needs the link's speed.
+    /// Their total duration. `None`: needs the link's speed.
     pub(in super::super) total_ns: Option<u64>,
     /// The longest; without the link's speed a bound.
     pub(in super::super) longest_ns: u64,
 }
 
-/// What is known of a stall besides its time and its flows.
+/// Facts of a stall besides its time and its flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct StallFacts {
     /// The flow that was silent for the longest time, and for how long.
@@ -26,6 +26,6 @@ pub(in super::super) struct StallFacts {
     pub(in super::super) longest: Nanos,
     /// The flows' destination, when it is known.
     pub(in super::super) destination: Option<Address>,
-    /// A resend run by timeout ended the longest one.
+    /// True if a run of retransmissions by timeout ended the longest one.
     pub(in super::super) by_timeout: bool,
 }

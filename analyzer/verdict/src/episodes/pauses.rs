@@ -1,6 +1,6 @@
-//! Pauses of a link or of a priority, put together to episodes by who sends them: from the intervals that pause frames
-//! were made into, or, where there is none of them (nothing ended a pause, and the link's speed is not known), from the
-//! frames alone.
+//! Pauses of a link or of a priority, joined to episodes by their senders. They come from the intervals
+//! of pause frames, or from the frames alone where there is no interval (nothing ended a pause, and the
+//! link's speed is not known).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,7 +12,7 @@ use crate::settings::Settings;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// The number that stands for all priorities: an 802.3x pause stops the whole link.
+/// Number of all priorities: an 802.3x pause stops the whole link.
 pub(in super::super) const LINK: u8 = 8;
 /// Rows of paused flows that wait for the pause's end.
 const MAX_ROWS: usize = 1 << 14;
@@ -221,7 +221,7 @@ impl Open {
     }
 }
 
-/// Who an interval says sent the frames: `by 02:00:00:00:00:07, ...`.
+/// Sender of the frames in an interval's text: `by 02:00:00:00:00:07, ...`.
 fn sender_of(detail: &str) -> Option<MacAddress> {
     let mut octets = detail.strip_prefix("by ")?.split(',').next()?.split(':');
     let mut mac = [0; 6];

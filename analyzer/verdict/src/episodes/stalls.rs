@@ -7,7 +7,7 @@ use super::super::directory::Directory;
 use super::facts::StallFacts;
 use super::open::{Finished, Share};
 
-/// Stalls that are kept, and as many resend runs.
+/// Limit of stalls, and of runs of retransmissions.
 const MAX_STALLS: usize = 1 << 14;
 
 /// One silence.
@@ -22,7 +22,7 @@ struct Stall {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stalls {
     silences: Vec<Stall>,
-    /// Resend runs by timeout: where and when they began.
+    /// Runs of retransmissions by timeout: place and start.
     timeouts: Vec<(TapId, FlowId, Nanos)>,
     dropped: u64,
 }
@@ -58,7 +58,7 @@ impl Stalls {
             let destination = directory
                 .party(stall.tap, stall.flow)
                 .map(|party| party.destination);
-            // A flow that nothing is known of stands for itself.
+            // An unknown flow is a place of its own.
             let alone = destination.is_none().then_some(stall.flow);
             (stall.tap, destination, alone)
         };

@@ -9,10 +9,10 @@ use super::super::numbers::{counted, percent, some};
 use super::Finished;
 use super::pauses::LINK;
 
-/// So many marked packets are no accident.
+/// Number of marked packets that is no accident.
 const MARKS_FOR_SURE: u64 = 10;
 
-/// An episode as a row, with what findings want to know besides.
+/// An episode as a row, with the facts that findings need besides.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Episode {
     pub(in super::super) row: EpisodeRow,
@@ -113,7 +113,7 @@ fn cause(facts: &Finished, destination: Option<Address>, directory: &Directory) 
     }
 }
 
-/// Sure when marks show it; by CNPs, pauses or losses alone something else on the way could have brought it about.
+/// Certain when marks show it; CNPs, pauses or losses alone can have another cause on the path.
 fn incast(facts: &Finished, there: &str) -> (String, Confidence) {
     let confidence = match &facts.sum {
         sum if sum.ce >= MARKS_FOR_SURE => Confidence::High,

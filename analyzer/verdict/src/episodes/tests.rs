@@ -161,7 +161,7 @@ fn gaps_alone_are_no_loss_and_resends_are() {
     assert_eq!((episodes[0].lost, episodes[0].retransmitted_bytes), (0, 3_072));
     assert_eq!(episodes[0].confidence, Confidence::Medium);
 
-    // The hole's class becomes known in the bin of the resend, or of the episode's begin itself.
+    // The hole's class becomes known in the bin of the retransmission, or of the episode's start itself.
     let mut run = TestRun::new();
     run.bin(
         0,
@@ -196,7 +196,7 @@ fn a_receiver_without_buffers_is_the_destination_of_an_rnr_episode() {
     };
     let mut run = TestRun::new();
     run.bin(0, &[(&data, clean), (&naks, refused)], &[]);
-    // The resend that the RNR NAK asked for is no loss.
+    // The retransmission that the RNR NAK requested is no loss.
     let rnr = event(EventKind::ResendRun, &data, MS, 3, "rnr");
     run.bin(1, &[(&data, resent)], &[rnr]);
     run.closed(&data).closed(&naks);

@@ -29,14 +29,14 @@ pub(super) struct Rhythm {
 /// Fewer bursts are no rhythm. Of six at random times, the chance that all five distances agree (each of four lies within a fifth of
 /// the median of an exponential distribution: 0.139) is 4 in 10,000 for one division.
 const MIN_BURSTS: usize = 6;
-/// One of so many distances, and of so many sizes, may be off.
+/// One of this number of distances, and of sizes, may be off.
 const MISFITS: usize = 8;
 /// A distance fits within this part of the median, or when the silence in it does: a step that takes long moves the next
 /// one, and what is computed between them takes as long as ever.
 const DISTANCE: u64 = 5;
-/// The median of the distances is at least so many bins, to be told so finely.
+/// Least median of the distances, in bins, that gives a period of enough precision.
 const MIN_PERIOD: u64 = 5;
-/// A size fits within this share of the median, in percent: what is sent again makes a step larger.
+/// A size fits within this share of the median, in percent: retransmissions make a step larger.
 const SIZE_PERCENT: u64 = 30;
 /// Bursts of less application data than this are heartbeats, not the gradients of a model.
 const MIN_BYTES: u64 = 64 << 10;
@@ -160,7 +160,7 @@ fn regular(bursts: Vec<Burst>, bin: u64) -> Option<(Rhythm, usize)> {
         .iter()
         .enumerate()
         .filter(|(place, burst)| {
-            // The capture may have begun or ended within the first and the last.
+            // The capture may have started or ended within the first and the last.
             let cut = (*place == 0 || place + 1 == bursts.len()) && burst.bytes < size;
             let off = u128::from(burst.bytes.abs_diff(size));
             !cut && off * 100 > u128::from(size) * u128::from(SIZE_PERCENT)

@@ -1,4 +1,4 @@
-//! What the training script logged of its steps, beside those that were seen. Reading its file is left to the command.
+//! Steps in the training script's log, joined with the steps in the traffic. The command reads the file.
 
 use std::collections::HashMap;
 
@@ -9,20 +9,20 @@ use roce_model::{Nanos, StepRow};
 pub struct LoggedStep {
     /// Its number in the log.
     pub step: u64,
-    /// When it began, when the log says it.
+    /// Start of the step, when the log has it.
     pub begin: Option<Nanos>,
-    /// How long its all-reduce took, in ns.
+    /// Duration of its all-reduce, in ns.
     pub allreduce_ns: Option<u64>,
-    /// How long the whole step took, in ns.
+    /// Duration of the whole step, in ns.
     pub total_ns: Option<u64>,
 }
 
-/// A log, ready to be asked.
+/// A log, indexed for lookups.
 ///
-/// Where the log has times of day, a burst belongs to the last step that had begun by the burst's middle, unless that step was
-/// over by then. Without times the log's first step is taken for the first one that was captured, and the others follow by
-/// their numbers, so that a log of every tenth step is joined with every tenth burst: a capture should begin
-/// with the training.
+/// Where the log has times of day, a burst belongs to the last step that had started by the burst's
+/// middle, unless that step was over by then. Without times the log's first step is matched with the
+/// first captured one, and the others follow by their numbers. So a log of every tenth step is joined
+/// with every tenth burst; a capture should start with the training.
 #[derive(Debug)]
 pub(super) struct Log {
     by_time: Vec<(Nanos, LoggedStep)>,
@@ -50,7 +50,7 @@ impl Log {
         Self { by_time, by_number }
     }
 
-    /// How long the all-reduce of a captured step took by the log.
+    /// Duration of a captured step's all-reduce by the log.
     pub(super) fn step_of(&self, row: &StepRow) -> Option<u64> {
         if self.by_time.is_empty() {
             return self.by_number.get(&u64::from(row.step))?.allreduce_ns;

@@ -70,7 +70,7 @@ impl Feed {
     }
 }
 
-/// Twenty steps of 150 ms, of which 46 ms are traffic between 1 and 2; the twelfth takes 58.
+/// Twenty steps of 150 ms, 46 ms of which are traffic between 1 and 2; the twelfth takes 58.
 fn training() -> Feed {
     let mut feed = Feed::new();
     let mut start = 1_000;
@@ -205,8 +205,9 @@ fn buckets_of_one_step_are_one_burst() {
 
 #[test]
 fn a_rank_for_which_all_wait() {
-    // What a simulated ring of four with a slow rank shows between two hosts, in bins of 20 us: the first part of the data at
-    // once, the rest 320 to 440 us later, when the slow rank has come; 760 to 820 us of computing.
+    // A simulated ring of four with a slow rank, between two hosts, in bins of 20 us. The first part of
+    // the data comes at once, the rest 320 to 440 us later, when the slow rank has come; 760 to 820 us
+    // of computing follow.
     let parts = [
         (40, 46, 64, 74),
         (112, 118, 136, 146),
@@ -233,7 +234,7 @@ fn a_stall_in_a_step_does_not_divide_it() {
     let mut start = 0;
     for step in 0..30 {
         if step == 20 {
-            // Silent for 30 ms, half way.
+            // Silent for 30 ms, in the middle.
             feed.burst(1, 2, start, 10);
             feed.burst(1, 2, start + 40, 10);
             start += 30;

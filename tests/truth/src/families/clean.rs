@@ -13,7 +13,7 @@ pub(super) fn plan(draw: &mut Draw) -> Plan {
     let qps = draw.scaled(1, 64);
     let message = draw.scaled(64, 262_144);
     let load = if draw.one_in(2) {
-        // A tenth to a half of what the link carries.
+        // A tenth to a half of the link's rate.
         let time = plan.message_time(message) * qps * draw.between(2, 10);
         Load::Every(time)
     } else {
@@ -59,7 +59,8 @@ pub(super) fn ring(draw: &mut Draw) -> Plan {
     let all = format!("h1..h{}", plan.hosts);
     let ring = draw.one_in(2);
     let message = draw.scaled(256, 65_536);
-    // A ring brings one flow to each host, each to each all others: a third of the link in both cases.
+    // A ring gives one flow to each host, all-to-all gives all other hosts: a third of the link in both
+    // cases.
     let senders = if ring { 1 } else { plan.hosts - 1 };
     let qps = draw.between(1, 4);
     let traffic = Traffic {

@@ -54,7 +54,8 @@ pub(super) fn selective(draw: &mut Draw) -> Plan {
     lossy(draw, "selective")
 }
 
-/// Short messages of which the last packets are lost, or a link that fails for some time: nothing but silence says so.
+/// Short messages whose last packets are lost, or a link that fails for some time: only silence shows
+/// it.
 pub(super) fn timeouts(draw: &mut Draw) -> Plan {
     let ranges = Ranges {
         duration: (4_000, 12_000),
@@ -119,7 +120,7 @@ pub(super) fn naks(draw: &mut Draw) -> Plan {
     plan
 }
 
-/// What is sent again is lost with a larger probability, or so many times in a row.
+/// Retransmissions are lost with a larger probability, or a number of times in a row.
 pub(super) fn repeated(draw: &mut Draw) -> Plan {
     let mut plan = Plan::draw(draw, &RANGES);
     let timeout = draw.scaled(300, 2_000);

@@ -62,7 +62,7 @@ pub(super) fn doubled(draw: &mut Draw) -> Plan {
     traffic(&mut plan, draw, 4);
     let node = if draw.one_in(2) { 1 } else { plan.hosts };
     let at = format!("{}:h{node}", plan.neighbour(node));
-    // From the time in one switch to that on a congested way through several.
+    // From the time in one switch to the time on a congested path through several.
     let least = draw.scaled(300, 20_000);
     let mut more = format!("doubled = \"{least}ns..{}ns\"\n", least + draw.scaled(1, 100_000));
     if draw.one_in(3) {
@@ -75,7 +75,7 @@ pub(super) fn doubled(draw: &mut Draw) -> Plan {
     plan
 }
 
-/// A capture that begins while traffic is under way, or ends before it does.
+/// A capture that starts in the middle of traffic, or ends before it does.
 pub(super) fn mid_flow(draw: &mut Draw) -> Plan {
     let mut plan = Plan::draw(draw, &Ranges::default());
     traffic(&mut plan, draw, 3);

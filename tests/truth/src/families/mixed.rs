@@ -31,7 +31,7 @@ pub(crate) fn scenario(seed: u64) -> RandomScenario {
     }
 }
 
-/// What everything else depends on.
+/// Network of the plan, on which everything else depends.
 struct Network {
     hosts: u64,
     /// 0: a cable; 1: one switch; more: leaves below two spines.
@@ -62,7 +62,8 @@ impl Network {
         } else {
             1024
         };
-        // So long that a full link carries MAX_PACKETS, but 2 to 8 ms; sometimes longer, with pauses in between.
+        // Time in which a full link carries MAX_PACKETS, but 2 to 8 ms; sometimes longer, with pauses in
+        // between.
         let full = MAX_PACKETS * (mtu + 70) * 8 / (gigabits * 1_000);
         Self {
             hosts,
@@ -109,7 +110,7 @@ impl Network {
         format!("leaf{}", (host - 1) / block + 1)
     }
 
-    /// How long a message of `bytes` takes on a link, in microseconds, rounded up.
+    /// Time of a message of `bytes` on a link, in microseconds, rounded up.
     fn time_of(&self, bytes: u64) -> u64 {
         (bytes * 8).div_ceil(self.gigabits * 1_000).max(1)
     }
@@ -130,7 +131,7 @@ fn fine(draw: &mut Draw, network: &Network, toml: &mut String) -> Vec<String> {
         pairs * 2
     );
     if draw.one_in(2) {
-        // Half of what the link can take, at most.
+        // At most half of the link's rate.
         let interval = network.time_of(message * qps * 2) + draw.below(20);
         let _ = writeln!(toml, "interval = \"{interval}us\"\npoisson = {}", draw.one_in(2));
     } else {
@@ -143,7 +144,7 @@ fn fine(draw: &mut Draw, network: &Network, toml: &mut String) -> Vec<String> {
     Vec::new()
 }
 
-/// How queue pairs of a flow table are numbered and found.
+/// Numbers and ports of the queue pairs of a flow table.
 fn identities(draw: &mut Draw, toml: &mut String, qps: u64) {
     let psn = if draw.one_in(4) { "zero" } else { "random" };
     let qpn = draw.of(&["random", "random", "sequential", "same"]);
@@ -333,7 +334,7 @@ fn taps(draw: &mut Draw, network: &Network, receiver: u64, lossless: bool, toml:
         let mirrored = at.contains(':') && draw.one_in(2);
         let mut snaplen = draw.of(&[0_u64, 64, 96, 96, 128, 128, 192]);
         if mirrored && snaplen > 0 {
-            // What the mirror puts before the frame is 50 bytes.
+            // The mirror puts 50 bytes before the frame.
             snaplen = draw.of(&[0, 128, 192]);
             if network.ipv6 && snaplen == 128 {
                 // BTH and AETH would end at byte 140.

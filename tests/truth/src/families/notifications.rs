@@ -60,7 +60,7 @@ pub(super) fn obeying(draw: &mut Draw) -> Plan {
     plan
 }
 
-/// The same, but the reaction point is off, of all flows or of one.
+/// Marked traffic as above, but the reaction point is off, of all flows or of one.
 pub(super) fn ignoring(draw: &mut Draw) -> Plan {
     let mut plan = Plan::switched(draw, &RANGES);
     plan.duration = plan.duration.max(5_000);

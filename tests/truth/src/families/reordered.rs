@@ -1,5 +1,5 @@
-//! Family `reordered`: a link lets packets overtake others; the receiver goes back N, so that some are sent again although
-//! none was lost.
+//! Family `reordered`: a link lets packets overtake others; the receiver goes back N, so that some are
+//! retransmitted although none was lost.
 
 use crate::draw::Draw;
 use crate::parts::{Load, Traffic, acknowledgements, flow, place, tap};

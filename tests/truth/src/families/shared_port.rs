@@ -39,7 +39,7 @@ pub(super) fn plan(draw: &mut Draw) -> Plan {
         load: Load::Closed(draw.between(2, 4)),
     };
     flow(&mut plan, draw, &traffic, "");
-    // What comes from another host fills the queues of the receivers now and then.
+    // Traffic of another host fills the queues of the receivers now and then.
     let last = format!("h{}", plan.hosts);
     let burst = draw.between(2, 8);
     let other = Traffic {

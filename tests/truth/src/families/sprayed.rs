@@ -6,7 +6,7 @@ use crate::draw::Draw;
 use crate::parts::{acknowledgements, across};
 use crate::plan::{Plan, Ranges};
 
-/// What the queue pairs do: half of the plans write.
+/// Operations of the queue pairs: half of the plans write.
 const OPERATIONS: &[&str] = &["write", "write", "send", "read"];
 
 /// Hosts at two leaves, or at one cable, and paths between them with a skew of up to 500 us. Returns skew and jitter together,
@@ -56,7 +56,7 @@ pub(super) fn healthy(draw: &mut Draw) -> Plan {
     plan
 }
 
-/// The same receivers, and links that lose packets.
+/// Receivers of several paths, and links that lose packets.
 pub(super) fn lossy(draw: &mut Draw) -> Plan {
     let mut plan = Plan::draw(draw, &ranges());
     let timeout = draw.scaled(1_500, 4_000);
@@ -86,7 +86,8 @@ pub(super) fn lossy(draw: &mut Draw) -> Plan {
     plan
 }
 
-/// Receivers that go back N on several paths: late packets bring NAKs, and all behind them is sent again.
+/// Receivers that go back N on several paths: late packets cause NAKs, and all behind them is
+/// retransmitted.
 pub(super) fn go_back_n(draw: &mut Draw) -> Plan {
     let mut plan = Plan::draw(draw, &ranges());
     let timeout = draw.scaled(1_500, 4_000);

@@ -294,7 +294,7 @@ impl Bound {
 
     /// Result of the windows, by the speed that the packets show, unless the fastest port would not
     /// explain the rate either.
-    fn told(&self) -> &Judged {
+    fn judged(&self) -> &Judged {
         let shown = self.shown.as_ref().filter(|_| !self.judged.tells());
         shown.unwrap_or(&self.judged)
     }
@@ -308,14 +308,14 @@ impl Bound {
 
     /// Windows in which a sender that ignores notifications would show, and those in which one did.
     pub(crate) fn windows(&self) -> (u64, u64) {
-        let told = self.told();
-        (told.limited, told.over)
+        let judged = self.judged();
+        (judged.limited, judged.over)
     }
 
     /// The median of rate over bound, in the windows over it.
     #[expect(clippy::cast_precision_loss, reason = "thousandths of a ratio")]
     pub(crate) fn excess(&self) -> Option<f64> {
-        let median = self.told().excess.summary().quantile(50);
+        let median = self.judged().excess.summary().quantile(50);
         median.map(|thousandths| thousandths as f64 / 1e3)
     }
 }

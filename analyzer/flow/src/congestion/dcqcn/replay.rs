@@ -232,14 +232,14 @@ impl Replay {
     /// Rate allowed from `time` on, when `bytes` were sent since the last call and a notification comes
     /// or does not.
     #[cfg(test)]
-    pub(crate) fn rate_now(&mut self, time: Nanos, bytes: u64, told: bool) -> f64 {
-        if self.last_cut.is_none() && !told {
+    pub(crate) fn rate_now(&mut self, time: Nanos, bytes: u64, notified: bool) -> f64 {
+        if self.last_cut.is_none() && !notified {
             self.now = time;
             return self.line;
         }
         self.advance(time, number(bytes));
         (self.bin, self.sent) = (time, 0);
-        if told {
+        if notified {
             self.cnp(time, time, 0);
         }
         self.current

@@ -67,7 +67,7 @@ fn in_all(pauses: &Pauses, end: u64) -> Option<u64> {
 }
 
 /// Start, length and class of the reported pauses, and the events' words.
-fn told(events: &[EventRow]) -> Vec<(u64, u64, u32)> {
+fn reported(events: &[EventRow]) -> Vec<(u64, u64, u32)> {
     events
         .iter()
         .map(|event| (event.time.0, event.value.unwrap(), event.psn.unwrap()))
@@ -101,7 +101,7 @@ fn a_pause_ends_by_itself() {
     assert_eq!(overlap(&pauses, 4, 1_000_000), Some(0), "another priority");
     assert!(events.is_empty());
     pauses.end_bin(Nanos(1_000_000), &mut events);
-    assert_eq!(told(&events), [(100_000, 51_200, 3)]);
+    assert_eq!(reported(&events), [(100_000, 51_200, 3)]);
     assert_eq!(
         events[0].detail.as_deref(),
         Some("by 02:00:00:00:00:02, refreshed 0 times")
@@ -125,7 +125,7 @@ fn a_pause_is_refreshed_and_ended() {
         "up to 900,000 + 335,539"
     );
     pauses.frame(&pfc(1_050_000, 2, 3, 0), &mut events);
-    assert_eq!(told(&events), [(800_000, 250_000, 3)]);
+    assert_eq!(reported(&events), [(800_000, 250_000, 3)]);
     assert_eq!(
         events[0].detail.as_deref(),
         Some("by 02:00:00:00:00:02, refreshed 1 times")
@@ -142,7 +142,7 @@ fn a_frame_sets_the_time_anew() {
     pauses.frame(&pfc(0, 2, 3, 10_000), &mut events); // up to 512,000
     pauses.frame(&pfc(100_000, 2, 3, 1_000), &mut events); // up to 151,200
     pauses.frame(&pfc(400_000, 2, 3, 1_000), &mut events); // another pause
-    assert_eq!(told(&events), [(0, 151_200, 3)]);
+    assert_eq!(reported(&events), [(0, 151_200, 3)]);
     assert_eq!(overlap(&pauses, 3, 1_000_000), Some(151_200 + 51_200));
 }
 
@@ -166,7 +166,7 @@ fn a_pause_over_many_bins() {
             Some(0)
         ]
     );
-    assert_eq!(told(&events), [(500_000, 3_355_392, 3)]);
+    assert_eq!(reported(&events), [(500_000, 3_355_392, 3)]);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_pause_of_the_whole_link_holds_for_every_priority() {
     );
     pauses.finish(Nanos(2_000), &mut events);
     assert_eq!(
-        told(&events),
+        reported(&events),
         [(0, 2_000, 8)],
         "the capture ends before the pause"
     );
@@ -211,7 +211,7 @@ fn without_the_speed_of_the_link_frames_tell_the_ends() {
     pauses.frame(&pfc(9_000_000, 2, 3, 65_535), &mut events);
     pauses.finish(Nanos(10_000_000), &mut events);
     assert_eq!(
-        told(&events),
+        reported(&events),
         [(0, 250_000, 3), (1_000_000, 1_000_000, 3), (9_000_000, 0, 3)]
     );
     assert_eq!(overlap(&pauses, 3, 10_000_000), None);
@@ -313,8 +313,8 @@ proptest! {
         }).sum::<u64>();
         pauses.finish(Nanos((bin + 1) * 1_000_000), &mut events);
         // The pauses of a class add up to what the bins had of them.
-        let told: u64 = events.iter().filter(|event| event.psn == Some(0)).filter_map(|event| event.value).sum();
-        prop_assert_eq!(told, sum);
+        let reported: u64 = events.iter().filter(|event| event.psn == Some(0)).filter_map(|event| event.value).sum();
+        prop_assert_eq!(reported, sum);
     }
 
     #[test]

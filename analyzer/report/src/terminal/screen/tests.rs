@@ -391,7 +391,7 @@ fn enter_opens_the_first_flow_when_none_was_chosen() {
     screen.key(Key::Enter);
     let page = drawn(&screen, &live(), 100, 30);
     assert!(page.contains("events") && page.contains(&first), "{page}");
-    assert!(order(&screen).len() <= 1, "one flow alone is told of: {page}");
+    assert!(order(&screen).len() <= 1, "only one flow is shown: {page}");
 }
 
 #[test]

@@ -257,10 +257,10 @@ impl<'a> Facts<'a> {
         // A sender that falls back into a jump after a timeout has no acknowledgement of anything
         // missing from there on.
         let class = self.cause(&(flow, run.seq));
-        let is_told = run.trigger == Trigger::Timeout
+        let is_shown = run.trigger == Trigger::Timeout
             && hole.filled.is_some_and(|filled| filled.acked <= run.seq)
             && class == HoleClass::NetworkLost;
-        (class, cause, is_told)
+        (class, cause, is_shown)
     }
 
     /// The PSN up to `seq` of a jump that a recorded NAK named, before anything else decided its class.

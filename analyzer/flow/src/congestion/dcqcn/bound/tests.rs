@@ -22,13 +22,13 @@ enum Sender {
 }
 
 /// One flow on a port of `line` bit/s that could send at `demand`, notified every `interval` ns while
-/// `told` is true of the time. Returns limited windows, and windows over the bound, after `length` ns.
+/// `notified` is true of the time. Returns limited windows, and windows over the bound, after `length` ns.
 fn run(
     set: Option<Parameters>,
     (line, demand): (u64, f64),
     length: u64,
     interval: u64,
-    told: impl Fn(u64) -> bool,
+    notified: impl Fn(u64) -> bool,
     legal: &Legal,
 ) -> (u64, u64) {
     let mut now = Progress {
@@ -49,15 +49,15 @@ fn run(
         now.packets += 1;
         now.wire_bytes += FRAME;
         let elapsed = now.time.0 - begin;
-        let told = now.time.0 >= next_cnp && told(elapsed);
+        let now_notified = now.time.0 >= next_cnp && notified(elapsed);
         if now.time.0 >= next_cnp {
             next_cnp += interval;
         }
-        if told {
+        if now_notified {
             bound.get_or_insert_with(|| Bound::new(legal, now)).cnp(now);
         }
         if let Sender::Obeys(rule) = &mut sender {
-            rate = rule.rate_now(now.time, FRAME + FRAME_OVERHEAD, told);
+            rate = rule.rate_now(now.time, FRAME + FRAME_OVERHEAD, now_notified);
         }
         if now.packets.is_multiple_of(32)
             && let Some(bound) = &mut bound
@@ -138,7 +138,7 @@ fn who_does_not_react_is_found_with_stated_parameters() {
 }
 
 #[test]
-fn what_a_known_set_makes_up_for_is_not_told() {
+fn increases_of_a_known_set_are_no_excess() {
     // NVIDIA's byte reset: at 100 Gbit/s an increase for each 2.6 us, which halves what is left of a cut. In 50 us nothing is left
     // of the 1 % that alpha has come to: who obeys that set sends on at the line's rate. docs/method.md has the table. A receiver that
     // never notifies twice within 50 us does not go by NVIDIA's set: the sender is held to the others.

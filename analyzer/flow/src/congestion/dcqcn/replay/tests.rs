@@ -13,7 +13,7 @@ fn begin(bin: usize) -> Nanos {
 }
 
 /// The mean rates of bins of 1 ms: `sent` bytes in each, notifications at `cnps` (ns), the first of them in the first bin
-/// that is told.
+/// that is emitted.
 fn rates(parameters: Parameters, line: u64, cnps: &[u64], sent: &[u64]) -> Vec<u64> {
     let mut replay: Option<Replay> = None;
     let mut cnps = cnps.iter().peekable();
@@ -193,7 +193,7 @@ fn stamps_out_of_order_move_nothing_back() {
     replay.cnp(Nanos(5_500_000), begin(5), 1_000);
     replay.cnp(Nanos(2_000_000), begin(5), 0);
     assert!(replay.bin(begin(5), MS, 0, true).is_some());
-    assert_eq!(replay.bin(begin(5), MS, 0, true), None, "told already");
+    assert_eq!(replay.bin(begin(5), MS, 0, true), None, "emitted already");
     assert_eq!(replay.bin(begin(3), MS, 0, true), None);
     assert_eq!(replay.bin(begin(6), Nanos(0), 0, true), None);
 }

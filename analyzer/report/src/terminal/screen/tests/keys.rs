@@ -51,7 +51,7 @@ fn filtered_in_the_language_of_flow() {
     filter("src 192.168.0.0/16");
     assert_eq!(order(&screen), [""; 0]);
     assert!(drawn(&screen, &live(), 80, 24).contains("no flow for which this holds: src 192.168.0.0/16"));
-    // A mistake is told where it stands, and nothing changes until it is mended.
+    // A mistake is shown in its place, and nothing changes until it is corrected.
     filter("qpn nine");
     let text = drawn(&screen, &live(), 80, 24);
     assert!(
@@ -151,7 +151,7 @@ fn what_a_replay_has_not_come_to_is_not_shown() {
     assert!(shown(&screen, &at(1_900)).ends_with("+1 s of 8 s  1x"));
     let text = drawn(&screen, &at(1_900), 80, 24);
     assert!(text.contains("no findings yet") && !text.contains("last ecn"));
-    // What is over is told: the episode ended after 2.9 s.
+    // An episode that is over is shown: the episode ended after 2.9 s.
     assert!(drawn(&screen, &at(2_900), 80, 24).contains("last ecn at +0 s for 2.90 s"));
     // All that was known when three seconds were complete, and by at most a second more.
     assert!(!drawn(&screen, &at(3_999), 80, 24).contains("loss.network"));
