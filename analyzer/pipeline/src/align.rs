@@ -270,7 +270,9 @@ impl<'a> Compared<'a> {
         for ((input, _), clock) in self.looks.iter().zip(self.clocks) {
             clocks[*input] = Some(*clock);
         }
-        alignment.apart = Apart::new(clocks, fits.keys().copied().collect());
+        // Captures with the same packets are no continuation of each other, whatever their clocks say.
+        let apart = fits.keys().chain(&contradictions).copied().collect();
+        alignment.apart = Apart::new(clocks, apart);
         // Each clock by the most certain chain from its reference, which is the first input of those
         // that are connected.
         let mut known: BTreeMap<usize, Clock> = BTreeMap::new();

@@ -16,6 +16,7 @@ use crate::case::Case;
 use crate::score::{Said, Score};
 use crate::signs::{Sign, Signs};
 
+/// By so much an episode may begin or end beside its signs, in nanoseconds.
 const BIN: u64 = 1_000_000;
 
 /// An episode that the analysis should or could tell.
@@ -27,14 +28,14 @@ struct Expected {
     all: (u64, u64),
 }
 
-/// Puts signs together.
-fn group(mut signs: Vec<Sign>, quiet: u64) -> Vec<Expected> {
+/// Puts signs together, in bins of the analysis: its rule is about bins without a sign.
+fn group(mut signs: Vec<Sign>, quiet: u64, bin: u64) -> Vec<Expected> {
     signs.sort_by_key(|sign| sign.begin);
     let mut episodes: Vec<Expected> = Vec::new();
     for sign in signs {
         let sure = sign.sure.then_some((sign.begin, sign.end));
         match episodes.last_mut() {
-            Some(last) if sign.begin / BIN * BIN < (last.all.1 / BIN + 1) * BIN + quiet => {
+            Some(last) if sign.begin / bin * bin < (last.all.1 / bin + 1) * bin + quiet => {
                 last.all.1 = last.all.1.max(sign.end);
                 last.sure = match (last.sure, sure) {
                     (Some((begin, end)), Some(more)) => Some((begin.min(more.0), end.max(more.1))),
@@ -125,7 +126,7 @@ fn one_place(
         "stall" => 0,
         _ => Thresholds::default().episode_quiet.0,
     };
-    let expected = group(signs.to_vec(), quiet);
+    let expected = group(signs.to_vec(), quiet, case.seen.summary.bin.0.max(1));
     for episode in &expected {
         let absorbed = kind == "ecn"
             && rows.iter().any(|row| {

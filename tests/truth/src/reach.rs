@@ -55,6 +55,11 @@ impl Reach {
             && self.recall.is_none_or(|floor| score.recall() >= floor)
     }
 
+    /// True if every floor is reached, and that of claims with high confidence.
+    pub fn all_are_reached(scores: &Scores) -> bool {
+        REACH.iter().all(|reach| reach.is_reached(scores)) && Self::overconfident(scores).is_empty()
+    }
+
     /// Classes whose results with high confidence are not true often enough.
     pub fn overconfident(scores: &Scores) -> Vec<(String, Claims)> {
         let classes = scores
@@ -146,5 +151,7 @@ mod tests {
         assert_eq!(Reach::overconfident(&scores).len(), 1);
         scores.of_class("network lost").expect(false, String::new);
         assert!(!reach.is_reached(&scores));
+        assert!(!Reach::all_are_reached(&scores));
+        assert!(Reach::all_are_reached(&Scores::default()), "nothing was wrong");
     }
 }

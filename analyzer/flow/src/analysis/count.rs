@@ -165,6 +165,8 @@ impl Analysis {
             );
             if !opcode.is_last() {
                 hot.messages.learn(roce.payload_bytes);
+            } else if opcode.is_first() {
+                cold.responses.learn_only(roce.payload_bytes);
             }
             self.read_gap = cold.responses.observe(opcode, roce.bth.psn());
             return;

@@ -15,7 +15,7 @@ use crate::psn::tracker::Tracker;
 use crate::psn::undecided::{Decision, Judged};
 use crate::table::state::{Cold, Hot};
 use crate::timing::latency::Times;
-use crate::timing::messages::PendingRead;
+use crate::timing::messages::{PathMtu, PendingRead};
 
 /// So long after a notification a sender may still send less than one packet in a millisecond: the least rate of DCQCN, 40 Mbit/s in
 /// the paper's simulator, is one 4 KiB packet in 0.8 ms, and it rises by as much each 55 us at the earliest.
@@ -66,10 +66,13 @@ impl Analysis {
     ) -> Verdict {
         let is_read = packet.roce.bth.opcode().operation() == Operation::ReadRequest;
         let cold = &self.table.cold[at];
-        let waits = cold.pending_read.is_some() || cold.tracker.has_unsure_reads();
+        let waits = cold.pending_read.is_some() || cold.tracker.longest_unsure_read().is_some();
         // Both directions of a connection have one path MTU; of READs the responses show it.
-        let peer = (is_read || waits).then(|| self.table.hot.get(self.table.hot[at].peer));
-        let mtu_of_peer = peer.flatten().and_then(|peer| peer.messages.path_mtu());
+        let peer = Some(self.table.hot[at].peer).filter(|peer| (is_read || waits) && *peer != FlowSlot::NONE);
+        let mtu_of_peer = peer.map_or_else(PathMtu::default, |peer| PathMtu {
+            known: self.table.hot[peer].messages.path_mtu(),
+            least: self.table.cold[peer].responses.longest_only(),
+        });
         let hot = &mut self.table.hot[at];
         let cold = &mut self.table.cold[at];
         let psn = packet.roce.bth.psn();
@@ -82,10 +85,8 @@ impl Analysis {
                 cold.tracker.read_takes(&mut hot.requests, read.psn, span);
             }
         }
-        if cold.tracker.has_unsure_reads()
-            && let Some(mtu) = mtu_of_peer.or(hot.messages.path_mtu())
-        {
-            let span_of = |length| hot.messages.read_span(length, Some(mtu));
+        let span_of = |length| hot.messages.read_span(length, mtu_of_peer);
+        if cold.tracker.longest_unsure_read().and_then(span_of).is_some() {
             for (first, missing) in cold.tracker.learn_spans(self.max_holes, span_of) {
                 hot.counts.rare_mut().missing += u64::from(missing);
                 self.bins.events.push(EventRow {
@@ -194,7 +195,7 @@ impl Analysis {
         }
         self.settle(at);
         if is_read && matches!(verdict, Verdict::Retransmission { .. }) {
-            self.read_asked_again(at, psn, request.again, packet);
+            self.read_asked_again(at, &request, packet);
         }
         // Of another connection no silence is ended.
         let goes_on = !matches!(verdict, Verdict::Stale | Verdict::NewEpoch(_));

@@ -6,9 +6,9 @@ use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
 
 use crate::analysis::Analysis;
 use crate::key::FlowSlot;
-use crate::psn::holes::DecidedHole;
+use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::read_holes::{Judged, Silence};
-use crate::psn::request::{Again, Verdict, psn_of};
+use crate::psn::request::{Again, Request, Verdict, psn_of};
 use crate::psn::tracker::Tracker;
 use crate::timing::latency::{Answer, Sent, Times, What};
 use crate::timing::stall::{MIN_STALL, Silent};
@@ -130,8 +130,9 @@ impl Analysis {
         let Some(reads) = &mut self.table.cold[at].reads else {
             return;
         };
+        let is_first = packet.roce.bth.opcode().is_first();
         let missing = match answer {
-            Answer::ReadBegun | Answer::ReadDone => match reads.response(psn, packet.time, sent) {
+            Answer::ReadBegun | Answer::ReadDone => match reads.response(psn, is_first, packet.time, sent) {
                 Judged::Missing(missing) => {
                     // Exact: what the response alone told is not needed.
                     self.read_gap = None;
@@ -178,6 +179,10 @@ impl Analysis {
         {
             let cold = &mut self.table.cold[response_at];
             cold.trouble.get_or_insert_default().response_fates[class as usize] += end - first;
+            if class == LossClass::Reordered {
+                self.recent_naks
+                    .note_late(self.table.hot[response_at].tap, &cold.key);
+            }
             self.bins.events.push(EventRow {
                 time,
                 kind: EventKind::ResponseHole,
@@ -197,16 +202,20 @@ impl Analysis {
         if !hot.is_paired() {
             return;
         }
-        for (at, response_at) in [(at, hot.peer), (hot.peer, at)] {
+        let (tap, peer) = (hot.tap, hot.peer);
+        let is_late = |at: FlowSlot| self.recent_naks.is_reordered(tap, &self.table.cold[at].key);
+        let others_late = is_late(at) || is_late(peer);
+        for (at, response_at) in [(at, peer), (peer, at)] {
             if let Some(reads) = &mut self.table.cold[at].reads {
-                reads.close();
+                reads.close(others_late);
                 self.settle_reads(at, response_at);
             }
         }
     }
 
-    /// A READ was sent again, from `psn` on.
-    pub(super) fn read_asked_again(&mut self, at: FlowSlot, psn: Psn, again: Again, packet: &Packet) {
+    /// A READ was sent again, as `request`.
+    pub(super) fn read_asked_again(&mut self, at: FlowSlot, request: &Request, packet: &Packet) {
+        let (psn, again) = (request.psn, request.again);
         let hot = &self.table.hot[at];
         let cold = &mut self.table.cold[at];
         let Some(position) = Tracker::position(&hot.requests, psn) else {
@@ -219,7 +228,8 @@ impl Analysis {
         let begins = cold.tracker.has_begun_a_run();
         // A receiver that names the request in a NAK has sent no response to it.
         let is_request_lost = cold.tracker.is_run_by_nak();
-        reads.asked_again(position, begins);
+        let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
+        reads.asked_again(position, end, begins, packet.time);
         let silence = if begins && cold.tracker.is_run_by_timeout() {
             reads.never_came(position, packet.time)
         } else {

@@ -16,8 +16,9 @@ pub(crate) const MAX_RUN_OFFSET: u64 = 1024;
 pub(super) const LONGEST_ANSWER: Nanos = Nanos(1_000_000);
 /// A sender that was silent for less answers a NAK, whatever it took before: a round trip through full queues.
 pub(super) const SHORT_SILENCE: Nanos = Nanos(200_000);
-/// NAKs remembered that no run has answered. A receiver sends one for each gap that it sees; few are under way at once.
-const MAX_NAKS: usize = 4;
+/// NAKs remembered that no run has answered. A receiver sends one for each gap that it sees. One that keeps what comes out of order
+/// sends them while answers to others are under way.
+const MAX_NAKS: usize = 16;
 
 /// A PSN that the receiver asked for.
 #[derive(Clone, Copy, Debug)]

@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 
 use roce_model::Nanos;
 
+use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::request::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
 const MAX_READS: usize = 128;
 /// Holes remembered; the oldest is forgotten.
-const MAX_READ_HOLES: usize = 64;
+const MAX_READ_HOLES: usize = 128;
 /// A requester that misses a response asks again before it goes on. New requests may be under way by then; those sent
 /// after the answer to one that was sent after the gap are certainly later: two rounds.
 const ROUNDS: u8 = 2;
@@ -25,7 +26,34 @@ struct ResponseHole {
     /// An answer to this PSN ends a round.
     until: u64,
     rounds: u8,
-    decided: bool,
+    stage: Stage,
+}
+
+/// What is known of missing responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nothing yet.
+    Open,
+    /// READs asked for them again. Each READ brings one response for each PSN (IBTA 9.7.5.1.9), so one that was only late comes once
+    /// more than it was asked for again.
+    Asked(Asked),
+    /// Reported. The place is kept, so that a READ that asks for it again asks for something missing.
+    Decided,
+}
+
+/// READs that asked again for missing responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Asked {
+    /// Where all of them began: the response to that is the First of a message. `u64::MAX`: they began at several PSNs, or before the
+    /// missing ones.
+    from: u64,
+    /// READs since, and responses to a PSN.
+    reads: u32,
+    responses: u32,
+    /// When the latest of them was sent.
+    at: Nanos,
+    /// What becomes of the responses unless they were only late.
+    class: LossClass,
 }
 
 /// The READs of one flow and the responses to them.
@@ -42,6 +70,11 @@ pub(crate) struct Reads {
     holes: Vec<ResponseHole>,
     /// Responses before this one may have been missing in a hole that was forgotten.
     forgotten_to: u64,
+    /// The latest READs that were sent again: what they asked for, and when.
+    asked_again: core::ops::Range<u64>,
+    asked_again_at: Nanos,
+    /// Some responses came late.
+    is_reordered: bool,
     decided: Vec<DecidedHole>,
 }
 
@@ -103,9 +136,15 @@ impl Reads {
             .position(|hole| (hole.first..hole.end).contains(&psn))
     }
 
+    /// True if no response with `psn` came.
+    fn is_missing(&self, psn: u64) -> bool {
+        let came = |stage| matches!(stage, Stage::Asked(Asked { responses: 1.., .. }));
+        self.hole_with(psn).is_some_and(|at| !came(self.holes[at].stage))
+    }
+
     /// What is known of the response with `psn`, for which a READ asks again.
     pub(crate) fn again(&self, psn: u64) -> Again {
-        if self.hole_with(psn).is_some() {
+        if self.is_missing(psn) {
             Again::Missing
         } else if (self.begin..self.next).contains(&psn) {
             // READs from before the other direction was known are not listed.
@@ -140,7 +179,7 @@ impl Reads {
             time,
             until: u64::MAX,
             rounds: 0,
-            decided: true,
+            stage: Stage::Decided,
         });
         self.decided.push(DecidedHole {
             first: psn,
@@ -153,48 +192,103 @@ impl Reads {
         Silence::Tail(psn, end)
     }
 
-    /// A READ asks again, from `psn` on. `begins`: with it the requester falls back; otherwise it repeats what follows
-    /// on something earlier.
-    pub(crate) fn asked_again(&mut self, psn: u64, begins: bool) {
+    /// A READ asks again at `time`, from `psn` up to `end`. `begins`: with it the requester falls back; otherwise it repeats what
+    /// follows on something earlier.
+    pub(crate) fn asked_again(&mut self, psn: u64, end: u64, begins: bool, time: Nanos) {
+        let goes_on = !begins && self.asked_again.contains(&psn.saturating_sub(1));
+        self.asked_again = if goes_on { self.asked_again.start } else { psn }..end;
+        self.asked_again_at = time;
         for at in 0..self.holes.len() {
             let hole = self.holes[at];
-            if !begins {
-                if hole.end > psn {
-                    self.decide(at, LossClass::Ambiguous);
+            let is_asked = hole.first < end && hole.end > psn;
+            let asked = Asked {
+                from: u64::MAX,
+                reads: u32::from(is_asked),
+                responses: 0,
+                at: time,
+                class: LossClass::Ambiguous,
+            };
+            match hole.stage {
+                Stage::Asked(before) if is_asked => {
+                    self.holes[at].stage = Stage::Asked(Asked {
+                        from: if psn == before.from { psn } else { u64::MAX },
+                        reads: before.reads + 1,
+                        at: time,
+                        ..before
+                    });
                 }
-            } else if hole.end <= psn {
+                Stage::Asked(_) | Stage::Decided => {}
                 // What is not asked for had arrived.
-                self.decide(at, LossClass::CaptureLost);
-            } else if hole.first > psn {
-                // The requester waited for an earlier one.
-                self.decide(at, LossClass::Ambiguous);
-            } else {
-                if hole.first < psn && !hole.decided {
-                    self.decided
-                        .push(decided(&hole, hole.first, psn, LossClass::CaptureLost));
+                Stage::Open if begins && hole.end <= psn => self.decide(at, LossClass::CaptureLost),
+                Stage::Open if hole.end <= psn => {}
+                Stage::Open if begins && hole.first <= psn => {
+                    if hole.first < psn {
+                        self.report(&hole, hole.first..psn, LossClass::CaptureLost);
+                    }
                     self.holes[at].first = psn;
+                    self.holes[at].stage = Stage::Asked(Asked {
+                        from: psn,
+                        class: LossClass::NetworkLost,
+                        ..asked
+                    });
                 }
-                self.decide(at, LossClass::NetworkLost);
+                // The requester waited for an earlier one.
+                Stage::Open => self.holes[at].stage = Stage::Asked(asked),
             }
         }
     }
 
     fn decide(&mut self, at: usize, class: LossClass) {
-        let hole = &mut self.holes[at];
-        if !core::mem::replace(&mut hole.decided, true) {
-            self.decided.push(decided(hole, hole.first, hole.end, class));
+        let hole = self.holes[at];
+        self.holes[at].stage = Stage::Decided;
+        if hole.stage != Stage::Decided {
+            self.report(&hole, hole.first..hole.end, class);
         }
     }
 
-    /// A READ response with `psn` at `time`; requests before `sent` have been sent.
-    pub(crate) fn response(&mut self, psn: u64, time: Nanos, sent: u64) -> Judged {
+    /// Reports what became of missing responses; neighbours that share one end are one.
+    fn report(&mut self, hole: &ResponseHole, psns: core::ops::Range<u64>, class: LossClass) {
+        match self.decided.last_mut() {
+            Some(last) if last.end == psns.start && (last.time, last.class) == (hole.time, class) => {
+                last.end = psns.end;
+            }
+            _ => self.decided.push(DecidedHole {
+                first: psns.start,
+                end: psns.end,
+                time: hole.time,
+                class,
+            }),
+        }
+    }
+
+    /// Decides what was asked for again so long before `time` that a response which was only late has come since.
+    fn settle(&mut self, time: Nanos) {
+        let mut at = 0;
+        while let Some(hole) = self.holes.get(at) {
+            match hole.stage {
+                Stage::Asked(asked) if time.since(asked.at) >= LONGEST_ANSWER => {
+                    self.decide(at, asked.class);
+                    if asked.responses > 0 {
+                        self.holes.remove(at);
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// A READ response with `psn` at `time`; requests before `sent` have been sent. `is_first`: it begins a message.
+    pub(crate) fn response(&mut self, psn: u64, is_first: bool, time: Nanos, sent: u64) -> Judged {
+        self.settle(time);
         self.round(psn, sent);
         if psn < self.begin {
             // Of a READ from before the two directions were known.
             return Judged::Unknown;
         }
         if psn < self.next {
-            self.fill(psn);
+            self.fill(psn, is_first);
             return Judged::Missing(Vec::new());
         }
         let is_due = self.due.iter().any(|(first, end)| (*first..*end).contains(&psn));
@@ -209,6 +303,7 @@ impl Reads {
 
     /// Another answer, to all before `psn`: responses that were due before are missing.
     pub(crate) fn passed(&mut self, psn: u64, time: Nanos, sent: u64) -> Vec<(u64, u64)> {
+        self.settle(time);
         self.round(psn.saturating_sub(1), sent);
         if psn <= self.next {
             return Vec::new();
@@ -234,31 +329,68 @@ impl Reads {
             }
             self.due.pop_front();
         }
+        let is_recent = time.since(self.asked_again_at) < LONGEST_ANSWER;
         for (first, end) in &missing {
+            // Responses to a READ that was sent again before they were seen to be missing are still under way.
+            let was_asked = is_recent && self.asked_again.contains(first);
+            let asked = Asked {
+                from: u64::MAX,
+                reads: 1,
+                responses: 0,
+                at: self.asked_again_at,
+                class: LossClass::Ambiguous,
+            };
             self.holes.push(ResponseHole {
                 first: *first,
                 end: *end,
                 time,
                 until: sent,
                 rounds: 0,
-                decided: false,
+                stage: if was_asked {
+                    Stage::Asked(asked)
+                } else {
+                    Stage::Open
+                },
             });
         }
         self.bound();
         missing
     }
 
-    /// A missing response came after all.
-    fn fill(&mut self, psn: u64) {
+    /// A missing response came after all, or one that was asked for again.
+    fn fill(&mut self, psn: u64, is_first: bool) {
         let Some(at) = self.hole_with(psn) else { return };
         let hole = self.holes.remove(at);
-        if !hole.decided {
-            self.decided
-                .push(decided(&hole, psn, psn + 1, LossClass::Reordered));
+        let mut kept = None;
+        let is_late = match hole.stage {
+            Stage::Open => true,
+            Stage::Decided => false,
+            Stage::Asked(asked) => {
+                let responses = asked.responses + 1;
+                // Where a READ begins, its response begins a message.
+                let is_late = psn == asked.from && !is_first || responses > asked.reads;
+                if !is_late {
+                    kept = Some(ResponseHole {
+                        first: psn,
+                        end: psn + 1,
+                        stage: Stage::Asked(Asked { responses, ..asked }),
+                        ..hole
+                    });
+                }
+                is_late
+            }
+        };
+        if is_late {
+            self.is_reordered = true;
+            self.report(&hole, psn..psn + 1, LossClass::Reordered);
         }
-        let left = [(hole.first, psn), (psn + 1, hole.end)];
-        for (first, end) in left.into_iter().rev().filter(|(first, end)| first < end) {
-            self.holes.insert(at, ResponseHole { first, end, ..hole });
+        let before = (hole.first < psn).then_some(ResponseHole { end: psn, ..hole });
+        let after = (psn + 1 < hole.end).then_some(ResponseHole {
+            first: psn + 1,
+            ..hole
+        });
+        for part in [after, kept, before].into_iter().flatten() {
+            self.holes.insert(at, part);
         }
         self.bound();
     }
@@ -267,7 +399,7 @@ impl Reads {
         while self.holes.len() > MAX_READ_HOLES {
             let oldest = self.holes.remove(0);
             self.forgotten_to = self.forgotten_to.max(oldest.end);
-            conclude(&oldest, &mut self.decided);
+            self.conclude(&oldest);
         }
     }
 
@@ -275,7 +407,7 @@ impl Reads {
     fn round(&mut self, psn: u64, sent: u64) {
         for at in 0..self.holes.len() {
             let hole = &mut self.holes[at];
-            if !hole.decided && psn >= hole.until {
+            if hole.stage == Stage::Open && psn >= hole.until {
                 hole.rounds += 1;
                 hole.until = sent;
                 if hole.rounds >= ROUNDS {
@@ -285,36 +417,28 @@ impl Reads {
         }
     }
 
-    /// The end: nothing more will be known.
-    pub(crate) fn close(&mut self) {
+    /// The end: nothing more will be known. `others_late`: packets of other flows between the hosts came late.
+    pub(crate) fn close(&mut self, others_late: bool) {
+        self.is_reordered |= others_late;
         for hole in core::mem::take(&mut self.holes) {
-            conclude(&hole, &mut self.decided);
+            self.conclude(&hole);
         }
+    }
+
+    /// Nothing more will be known of a hole. One round is enough when no other follows. Where responses come late, one that was asked for
+    /// again may be on its way.
+    fn conclude(&mut self, hole: &ResponseHole) {
+        let class = match hole.stage {
+            Stage::Decided => return,
+            Stage::Asked(asked) if !self.is_reordered => asked.class,
+            Stage::Open if hole.rounds > 0 => LossClass::CaptureLost,
+            Stage::Open | Stage::Asked(_) => LossClass::Unresolved,
+        };
+        self.report(hole, hole.first..hole.end, class);
     }
 
     /// Missing responses of which it was decided since the last call what became of them.
     pub(crate) fn take_decided(&mut self) -> Vec<DecidedHole> {
         core::mem::take(&mut self.decided)
-    }
-}
-
-const fn decided(hole: &ResponseHole, first: u64, end: u64, class: LossClass) -> DecidedHole {
-    DecidedHole {
-        first,
-        end,
-        time: hole.time,
-        class,
-    }
-}
-
-/// Nothing more will be known of a hole. One round is enough when no other follows.
-fn conclude(hole: &ResponseHole, into: &mut Vec<DecidedHole>) {
-    if !hole.decided {
-        let class = if hole.rounds > 0 {
-            LossClass::CaptureLost
-        } else {
-            LossClass::Unresolved
-        };
-        into.push(decided(hole, hole.first, hole.end, class));
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Responses {
     seen: bool,
     /// A First or Middle came last: its message goes on.
     open: bool,
+    /// The longest response that was a message of its own, in bytes: the path MTU is no less.
+    longest_only: u32,
 }
 
 impl Responses {
@@ -39,6 +41,16 @@ impl Responses {
         self.open = !opcode.is_last();
         self.next = psn.plus(1);
         (missing > 0).then_some((expected, missing))
+    }
+
+    /// Takes the length of a response that is a message of its own.
+    pub(crate) fn learn_only(&mut self, payload: u32) {
+        self.longest_only = self.longest_only.max(payload);
+    }
+
+    /// The longest response that was a message of its own, in bytes.
+    pub(crate) const fn longest_only(self) -> u32 {
+        self.longest_only
     }
 
     /// True if a response message has begun that did not end.

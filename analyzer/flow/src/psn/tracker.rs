@@ -1,9 +1,10 @@
-//! The PSNs of a flow's requests: in order, a gap, or behind the highest one (`behind` judges those). `restart` decides when an
-//! epoch starts, `answers` takes what the other direction says, `runs` follows retransmissions, `named` judges late packets that
-//! a NAK names. [`crate::psn::holes`] decides what became of missing PSNs.
+//! The PSNs of a flow's requests: in order, a gap, or behind the highest one (`behind`, and `judge` once more packets have come).
+//! `restart` decides when an epoch starts, `answers` takes what the other direction says, `runs` follows retransmissions, `named`
+//! judges late packets that a NAK names. [`crate::psn::holes`] decides what became of missing PSNs.
 
 pub(crate) mod answers;
 mod behind;
+mod judge;
 mod named;
 mod restart;
 mod runs;
@@ -50,8 +51,8 @@ pub(crate) struct Tracker {
     read_span: u32,
     /// Packets behind the highest one that the next packet decides.
     pending: Option<Box<Pending>>,
-    /// Packets that seem to answer a NAK, as long as they may turn out to be late.
-    waiting: Option<Box<Pending>>,
+    /// Packets that seem to answer a NAK, as long as they may turn out to be late: one entry for each NAK, in the order of capture.
+    waiting: VecDeque<Pending>,
     run: Option<Run>,
     /// When the latest packet of the latest run came.
     run_time: Nanos,
@@ -94,6 +95,8 @@ pub(crate) struct Tracker {
     paired: bool,
     /// Packets of another flow between the same hosts came late.
     others_late: bool,
+    /// NAKs named packets that were only late, as their second coming showed.
+    named_late: bool,
 }
 
 /// READs of unknown span whose distance from the next request is remembered.
@@ -126,7 +129,7 @@ impl Tracker {
         let verdict = self.judge(requests, request);
         requests.disturbed = self.run.is_some()
             || self.pending.is_some()
-            || self.waiting.is_some()
+            || !self.waiting.is_empty()
             || self.resync
             || self.capture_lost
             || self.connected.is_some()
@@ -256,9 +259,12 @@ impl Tracker {
         }
     }
 
-    /// True if some READs wait for the path MTU.
-    pub(crate) fn has_unsure_reads(&self) -> bool {
-        !self.unsure_reads.is_empty()
+    /// The longest of the READs that wait for the path MTU; `None` without any.
+    pub(crate) fn longest_unsure_read(&self) -> Option<u32> {
+        let reads = self.unsure_reads.iter().map(|read| read.length);
+        let behind = self.reads_behind.iter().map(|read| read.length);
+        let longest = reads.chain(behind).max();
+        longest.filter(|_| !self.unsure_reads.is_empty())
     }
 
     /// `span_of` gives the PSNs of a READ by its length: the path MTU is known now. Requests are missing between a READ and the next

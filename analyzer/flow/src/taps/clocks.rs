@@ -7,7 +7,8 @@
 //! in which the offset lies. Queues only move points away from it: the corridor is set by the packets that met none.
 //! Its middle is the estimate, as in NTP (RFC 5905, 8); a line through it, by which drift is found, is the linear
 //! programme of Moon, Skelly and Towsley ("Estimation and removal of clock skew from network delay measurements",
-//! INFOCOM 1999), here for both directions at once.
+//! INFOCOM 1999), here for both directions at once. Where both directions pass the same tap first (a mirror of what comes into a
+//! switch beside one of what leaves it), all packets bound the offset on the same side.
 
 mod corridor;
 
@@ -73,6 +74,10 @@ const STAMP_NOISE: f64 = 1e3;
 /// No network holds every packet of a flow for longer than this, in nanoseconds.
 const LONGEST_DELAY: f64 = 1e9;
 
+/// The fastest packet of a capture takes no longer than this between two taps, in nanoseconds: light in 2,000 km of glass fibre.
+/// What all packets seem to take beyond it is the clocks' difference.
+const FASTEST_PACKET: f64 = 1e7;
+
 /// Of so many packets one may be a wrong match, ...
 const PACKETS_FOR_AN_OUTLIER: usize = 100;
 /// ... and so many of all.
@@ -86,7 +91,8 @@ const NEARLY: f64 = 0.1;
 ///
 /// Nothing is corrected that nothing shows to be wrong: where all packets arrive after they left as the clocks are, the
 /// offset is zero, and the uncertainty says how far off they could be. With packets of one direction only the offset has
-/// one bound; it is then no more than what brings the packets into order, and its uncertainty is not known.
+/// one bound; it is then no more than what brings the packets into order, or the fastest one below [`FASTEST_PACKET`], and its
+/// uncertainty is not known.
 pub fn compare(packets: &[Stamped], quantum_ns: u64) -> Comparison {
     let Some(first) = packets.iter().min_by_key(|packet| packet.other) else {
         return Comparison::Unrelated;
@@ -98,8 +104,8 @@ pub fn compare(packets: &[Stamped], quantum_ns: u64) -> Comparison {
     let tolerance = float(quantum_ns).max(STAMP_NOISE);
     let mut corridor = Corridor::default();
     for way in ways(packets, &ruler).values() {
-        if let Some(reference_first) = way.reference_first(tolerance) {
-            way.bound(&mut corridor, reference_first);
+        if let Some(order) = way.order(tolerance) {
+            way.bound(&mut corridor, order);
         }
     }
     if corridor.is_empty() {
@@ -137,9 +143,10 @@ fn one_sided(corridor: &Corridor, ruler: &Ruler, tolerance: f64, packets: usize)
         return Comparison::Contradicts;
     }
     let (ceiling, floor) = (corridor.ceiling(0.0, 0.0), corridor.floor(0.0, 0.0));
-    let middle = if ceiling < ruler.zero - tolerance {
+    let is_late = |apart: f64| apart.is_finite() && apart > FASTEST_PACKET;
+    let middle = if ceiling < ruler.zero - tolerance || is_late(ceiling - ruler.zero) {
         ceiling
-    } else if floor > ruler.zero + tolerance {
+    } else if floor > ruler.zero + tolerance || is_late(ruler.zero - floor) {
         floor
     } else {
         ruler.zero
@@ -186,13 +193,27 @@ impl Ruler {
     }
 }
 
+/// In which order the packets of one way pass the two taps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    /// Forward the reference's tap comes first, and backward the other one.
+    ForwardByReference,
+    /// Forward the other tap comes first, and backward the reference's.
+    BackwardByReference,
+    /// Both directions pass the reference's tap first: one mirrors what comes into a switch, the other what leaves it.
+    ReferenceFirst,
+    /// Both directions pass the other tap first.
+    OtherFirst,
+}
+
 /// The packets of one way.
 #[derive(Default)]
 struct Path {
     forward: Vec<Point>,
     backward: Vec<Point>,
-    /// Packets that show that going forward they pass the reference first, less those that show the opposite.
-    votes: i64,
+    /// Of each direction, packets that show that they pass the reference first, less those that show the opposite.
+    votes_forward: i64,
+    votes_backward: i64,
 }
 
 fn ways(packets: &[Stamped], ruler: &Ruler) -> BTreeMap<u64, Path> {
@@ -206,25 +227,40 @@ fn ways(packets: &[Stamped], ruler: &Ruler) -> BTreeMap<u64, Path> {
             way.backward.push(point);
         }
         if let Some(reference_first) = packet.reference_first {
-            way.votes += if reference_first == packet.forward { 1 } else { -1 };
+            let votes = if packet.forward {
+                &mut way.votes_forward
+            } else {
+                &mut way.votes_backward
+            };
+            *votes += if reference_first { 1 } else { -1 };
         }
     }
     ways
 }
 
 impl Path {
-    /// True if packets that go forward pass the reference's tap first: as the packets show, or else such that all of them
-    /// can have arrived after they left. `None`: nothing tells.
-    fn reference_first(&self, tolerance: f64) -> Option<bool> {
-        if self.votes != 0 {
-            return Some(self.votes > 0);
+    /// The order in which packets pass the taps: as the packets show, or else such that all of them can have arrived after they
+    /// left. `None`: nothing tells.
+    fn order(&self, tolerance: f64) -> Option<Order> {
+        let opposite = |forward_by_reference: bool| {
+            if forward_by_reference {
+                Order::ForwardByReference
+            } else {
+                Order::BackwardByReference
+            }
+        };
+        match (self.votes_forward.signum(), self.votes_backward.signum()) {
+            (1, 1) => return Some(Order::ReferenceFirst),
+            (-1, -1) => return Some(Order::OtherFirst),
+            (0, 0) => {}
+            (forward, backward) => return Some(opposite(forward > backward)),
         }
         if self.forward.is_empty() || self.backward.is_empty() {
             return None;
         }
-        let both = [true, false].map(|reference_first| {
+        let both = [Order::ForwardByReference, Order::BackwardByReference].map(|order| {
             let mut corridor = Corridor::default();
-            self.bound(&mut corridor, reference_first);
+            self.bound(&mut corridor, order);
             corridor.settle();
             corridor
         });
@@ -232,7 +268,7 @@ impl Path {
         let [so, otherwise] = both.each_ref().map(|corridor| corridor.width(0.0));
         if fits(so.max(otherwise)) {
             // Without drift both can be only where all delays are alike.
-            return Some(so >= otherwise);
+            return Some(opposite(so >= otherwise));
         }
         let outliers = outliers(self.forward.len() + self.backward.len());
         let [so, otherwise] = both.map(|mut corridor| {
@@ -240,16 +276,22 @@ impl Path {
             corridor.width(corridor.widest(MAX_DRIFT))
         });
         // Enough drift may explain either.
-        (!(fits(so) && fits(otherwise))).then_some(so >= otherwise)
+        (!(fits(so) && fits(otherwise))).then(|| opposite(so >= otherwise))
     }
 
-    fn bound(&self, corridor: &mut Corridor, reference_first: bool) {
-        let (above, below) = if reference_first {
-            (&self.forward, &self.backward)
-        } else {
-            (&self.backward, &self.forward)
-        };
-        corridor.bound(above, below);
+    fn bound(&self, corridor: &mut Corridor, order: Order) {
+        match order {
+            Order::ForwardByReference => corridor.bound(&self.forward, &self.backward),
+            Order::BackwardByReference => corridor.bound(&self.backward, &self.forward),
+            Order::ReferenceFirst => {
+                corridor.bound(&self.forward, &[]);
+                corridor.bound(&self.backward, &[]);
+            }
+            Order::OtherFirst => {
+                corridor.bound(&[], &self.forward);
+                corridor.bound(&[], &self.backward);
+            }
+        }
     }
 }
 

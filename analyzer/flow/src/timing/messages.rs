@@ -9,6 +9,15 @@ pub(crate) struct Messages {
     mtu: Mtu,
 }
 
+/// What packets show of a connection's path MTU, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PathMtu {
+    /// The path MTU, when it is known.
+    pub(crate) known: Option<u32>,
+    /// It is no less than this.
+    pub(crate) least: u32,
+}
+
 /// The message that a First packet began.
 #[derive(Clone, Copy, Debug, Default)]
 enum Open {
@@ -111,11 +120,11 @@ impl Messages {
     /// How many PSNs a READ of `length` bytes takes: one for each response, one at
     /// least (as `update_wqe_psn` of Linux rxe_req.c counts them). `None` while the path MTU, this flow's
     /// or that of its peer, could make a difference.
-    pub(crate) fn read_span(&self, length: u32, mtu_of_peer: Option<u32>) -> Option<u32> {
+    pub(crate) fn read_span(&self, length: u32, peer: PathMtu) -> Option<u32> {
         // Responses show it by their length, requests alone by the PSNs of others, which reordering spoils.
-        match mtu_of_peer.or(self.path_mtu()) {
+        match peer.known.or(self.path_mtu()) {
             Some(mtu) => Some(length.div_ceil(mtu).max(1)),
-            None if length <= PATH_MTUS[0] => Some(1),
+            None if length <= peer.least.max(PATH_MTUS[0]) => Some(1),
             None => None,
         }
     }
@@ -152,20 +161,41 @@ mod tests {
     fn two_reads_show_the_path_mtu() {
         let mut messages = Messages::default();
         assert_eq!(
-            messages.read_span(256, None),
+            messages.read_span(256, PathMtu::default()),
             Some(1),
             "one PSN, whatever the MTU"
         );
-        assert_eq!(messages.read_span(16_384, None), None);
-        assert_eq!(messages.read_span(16_384, Some(4096)), Some(4), "its responses");
+        let none = PathMtu::default();
+        let known = PathMtu {
+            known: Some(4096),
+            ..none
+        };
+        assert_eq!(messages.read_span(16_384, none), None);
+        assert_eq!(messages.read_span(16_384, known), Some(4), "its responses");
         // 16384 bytes in 16 PSNs: 1024 bytes each.
         messages.learn_from_read(read(100, 16_384), Psn::new(116));
         assert_eq!(messages.path_mtu(), None, "one may be chance");
         messages.learn_from_read(read(116, 16_384), Psn::new(132));
         assert_eq!(messages.path_mtu(), Some(1024));
-        assert_eq!(messages.read_span(16_384, None), Some(16));
-        assert_eq!(messages.read_span(16_385, None), Some(17));
-        assert_eq!(messages.read_span(0, None), Some(1));
+        assert_eq!(messages.read_span(16_384, none), Some(16));
+        assert_eq!(messages.read_span(16_385, none), Some(17));
+        assert_eq!(messages.read_span(0, none), Some(1));
+    }
+
+    #[test]
+    fn a_response_of_one_packet_is_a_bound_of_the_path_mtu() {
+        // 1,961 bytes came in one packet, so the path MTU is 2,048 or 4,096.
+        let responses = PathMtu {
+            known: None,
+            least: 1_961,
+        };
+        let messages = Messages::default();
+        assert_eq!(messages.read_span(1_961, responses), Some(1));
+        assert_eq!(
+            messages.read_span(1_962, responses),
+            None,
+            "nothing of this length came in one"
+        );
     }
 
     #[test]

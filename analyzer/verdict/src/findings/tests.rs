@@ -6,6 +6,7 @@ mod classes;
 mod congestion;
 mod evidence;
 mod losses;
+mod pauses;
 
 use roce_model::{
     CnpReceiver, Confidence, EventKind, Fact, FindingRow, FlowRow, Nanos, Qpn, RunSummary, Severity, TapId,

@@ -7,17 +7,13 @@
 
 use roce_model::Nanos;
 
-use crate::psn::acks::{LONGEST_ANSWER, SHORT_SILENCE};
-use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
-use crate::psn::holes::Hole;
+use crate::psn::acks::SHORT_SILENCE;
+use crate::psn::cause::{Cause, Trigger};
 use crate::psn::request::{Again, Request, SILENCE, Verdict, psn_of};
 use crate::psn::run::{Recovery, Run};
+use crate::psn::tracker::judge::FALLBACK;
 use crate::psn::tracker::{MAX_UNSURE_READS, ReadBehind, Tracker};
-use crate::psn::undecided::{Decision, Judged, Pending};
-
-/// So many packets in order, all captured before, are a sender that has fallen back even if nothing shows why. Copies that
-/// the network makes come one at a time.
-const FALLBACK: u64 = 3;
+use crate::psn::undecided::{Judged, Pending};
 
 /// True if a PSN behind the highest was captured before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +39,12 @@ impl Tracker {
             Sighting::Captured
         };
         let is_unsure = request.is_read && self.unsure.contains(&at);
+        // The timer of a missing packet runs from when it was sent, which may have been just before the packet that showed the gap.
+        let hole = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
+        let request = &Request {
+            waiting_since: hole.map_or(request.waiting_since, |hole| hole.time.max(request.waiting_since)),
+            ..*request
+        };
         let verdict = self.behind_as(at, next, request, span, sighting);
         if is_unsure && self.reads_behind.len() < MAX_UNSURE_READS {
             self.reads_behind.push(ReadBehind {
@@ -151,7 +153,7 @@ impl Tracker {
 
     /// Whether `at` was missing and sent again, not longer before `time` than packets of the flow are late, and its first transmission has
     /// not come since.
-    fn was_just_resent(&mut self, at: u64, time: Nanos) -> bool {
+    pub(super) fn was_just_resent(&mut self, at: u64, time: Nanos) -> bool {
         let latest = SILENCE.0.max(self.reordering.bound().0.saturating_mul(2));
         time.since(self.refilled_at).0 < latest && self.was_resent(at)
     }
@@ -168,11 +170,15 @@ impl Tracker {
     }
 
     /// True if the run goes on with `at`. A run repeats PSNs in their order. Beyond the next one it goes on where the packets
-    /// between were lost again: it has repeated what was captured, or nothing of the flow is ever late.
+    /// between were lost again: it has repeated what was captured, or nothing of the flow is ever late. A sender that repeats
+    /// what NAKs name, and no more, has skipped nothing.
     fn continues(&self, at: u64, is_missing: bool) -> bool {
+        let is_seen = self.reordering.is_seen();
         // Where packets come late, one that was missing may be late, too.
-        let may_be_late = is_missing && self.reordering.is_seen();
-        let skips = |run: &Run| run.repeats || run.trigger != Trigger::Unknown && !self.reordering.is_seen();
+        let may_be_late = is_missing && is_seen;
+        let is_selective =
+            is_seen && matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
+        let skips = |run: &Run| !is_selective && (run.repeats || run.trigger != Trigger::Unknown && !is_seen);
         self.run
             .is_some_and(|run| (at == run.next && !may_be_late) || at >= run.next && skips(&run))
     }
@@ -328,14 +334,7 @@ impl Tracker {
     /// Why the sender would send `at` again; `None`: nothing shows a cause.
     pub(super) fn cause(&self, at: u64, request: &Request) -> Option<Cause> {
         if let Some(answers) = &self.answers {
-            // The timer of a missing packet runs from when it was sent, which may have been just before the packet that showed the gap.
-            let since = self.holes.as_ref().and_then(|holes| holes.hole_with(at));
-            let request = Request {
-                waiting_since: since
-                    .map_or(request.waiting_since, |hole| hole.time.max(request.waiting_since)),
-                ..*request
-            };
-            return answers.cause(at, &request, self.reordering.bound(), self.may_be_reordered());
+            return answers.cause(at, request, self.reordering.bound(), self.may_be_reordered());
         }
         let nak = |exact| Cause {
             trigger: Trigger::Nak,
@@ -349,269 +348,6 @@ impl Tracker {
             Some(nak(request.is_naked_exactly))
         } else {
             Cause::by_silence(request.silence, Nanos(0), self.reordering.bound())
-        }
-    }
-
-    /// Something else than the continuation of pending packets came, `next` being one past the highest PSN.
-    pub(super) fn settle_pending(&mut self, next: u64, time: Nanos) {
-        let Some(pending) = self.pending.take() else {
-            return;
-        };
-        let judged = if pending.repeats {
-            Some(self.judge_repeats(&pending, next))
-        } else {
-            self.judge_fills(&pending)
-        };
-        if let Some(judged) = judged {
-            self.apply(*pending, judged, false);
-        } else {
-            self.decide_waiting();
-            self.waiting = Some(pending);
-            self.settle_waiting(time);
-        }
-    }
-
-    /// What packets were that filled a hole; `None`: it may still turn out that they were late.
-    fn judge_fills(&self, pending: &Pending) -> Option<Judged> {
-        let Some(cause) = pending.cause else {
-            // Where nothing else ever came late, and the sender does go back, a cause may have gone unseen.
-            let may_be_resent = self.answers.is_some() && !self.may_be_reordered() && self.go_back_n > 0;
-            return Some(if may_be_resent {
-                Judged::Unknown
-            } else {
-                Judged::Late
-            });
-        };
-        match cause.trigger {
-            // Of an unknown cause a NAK is one: either it or a timer after it made the sender send this again.
-            Trigger::Nak | Trigger::Unknown if cause.exact => {
-                self.comes_before_answers(pending).then_some(Judged::Late)
-            }
-            // Without what was captured between: a sender that falls back would have repeated that.
-            Trigger::Nak if self.may_be_reordered() => Some(Judged::Late),
-            Trigger::Rnr | Trigger::ImpliedNak | Trigger::Nak => Some(Judged::Resent),
-            // A sender that was seen to go back does so, and nothing else ever came late.
-            Trigger::Timeout if cause.certain || self.go_back_n > 0 && !self.may_be_reordered() => {
-                Some(Judged::Resent)
-            }
-            _ if pending.begin.silence.0 <= self.reordering.bound().0.saturating_mul(2) => Some(Judged::Late),
-            _ => Some(Judged::Unknown),
-        }
-    }
-
-    /// What packets were that had been captured before, and after which the sender did not go on to repeat.
-    fn judge_repeats(&mut self, pending: &Pending, next: u64) -> Judged {
-        let reaches_the_end = pending.next >= next;
-        let has_nak = pending
-            .cause
-            .is_some_and(|cause| matches!(cause.trigger, Trigger::Nak | Trigger::Rnr | Trigger::ImpliedNak));
-        if self.answers.is_none() {
-            // Without the other direction, no cause can be seen, and senders repeat packets more often than networks.
-            return Judged::Resent;
-        }
-        let may_be_alone = pending.cause.is_some_and(|cause| cause.certain) && reaches_the_end;
-        let is_shuffled = self.may_be_reordered() && self.recovery() == Some(Recovery::GoBackN);
-        if has_nak && (may_be_alone || pending.packets() > 1 || is_shuffled) {
-            return Judged::Resent;
-        }
-        let silent = pending.begin.silence >= SILENCE;
-        // The network's copy has the identification of its original.
-        let is_new = pending.begin.has_new_id;
-        match pending.packets() {
-            1 if is_new && pending.cause.is_none() && self.was_just_resent(pending.first, pending.time) => {
-                Judged::Late
-            }
-            _ if is_new => Judged::Resent,
-            2 if silent && reaches_the_end => Judged::Resent,
-            packets if packets >= FALLBACK => Judged::Resent,
-            // Missing, sent again, and here once more: the first transmission, late.
-            1 if pending.cause.is_none() && self.was_just_resent(pending.first, pending.time) => Judged::Late,
-            // The last packet once more, after a silence: its ACK was lost, or the network had a copy.
-            1 if silent => Judged::Unknown,
-            _ => Judged::Duplicate,
-        }
-    }
-
-    /// A packet of those that seemed to answer a NAK came once more: the first one was late if this is the answer.
-    fn recall_waiting(&mut self, at: u64, request: &Request) {
-        let Some(waiting) = self.waiting.as_deref() else {
-            return;
-        };
-        if !(waiting.first..waiting.next).contains(&at) {
-            return;
-        }
-        if at > waiting.first {
-            // The answer to the NAK would begin where the NAK says: a later run repeats these.
-            let judged = self.judge_by_next_answer(waiting, at, request);
-            return self.decide_waiting_as(judged);
-        }
-        let Some(answers) = self.answers() else {
-            return self.decide_waiting();
-        };
-        let begin = waiting.begin.time;
-        let judged = if answers.named_since(at, begin) {
-            self.judge_by_next_answer(waiting, at, request)
-        } else if request.time.since(begin) < LONGEST_ANSWER && request.silence < SILENCE {
-            Judged::Late
-        } else if request.time.since(begin) < MIN_TIMEOUT {
-            // A short timer, or a late packet and a slow answer.
-            self.judge_by_times(waiting, at, request)
-        } else {
-            // After a silence it may be a timeout's answer as well, and the first one was lost behind the tap.
-            self.judge_by_next_answer(waiting, at, request)
-        };
-        self.decide_waiting_as(judged);
-    }
-
-    /// A packet at `at` is captured once more: when it is one of those that fill a hole right now, they wait for no other.
-    fn settle_answer(&mut self, at: u64, next: u64, time: Nanos) {
-        let is_again = |pending: &Pending| !pending.repeats && (pending.first..pending.next).contains(&at);
-        if self.pending.as_deref().is_some_and(is_again) {
-            self.settle_pending(next, time);
-        }
-    }
-
-    /// Decides packets that seemed to answer a NAK once the true answer would have come.
-    pub(super) fn settle_waiting(&mut self, time: Nanos) {
-        let is_over = |waiting: &Pending| time.since(waiting.time) >= LONGEST_ANSWER;
-        if self.waiting.as_deref().is_some_and(is_over) {
-            self.decide_waiting();
-        }
-    }
-
-    fn decide_waiting(&mut self) {
-        if let Some(waiting) = self.waiting.as_deref() {
-            self.decide_waiting_as(self.judge_named(waiting));
-        }
-    }
-
-    fn decide_waiting_as(&mut self, judged: Judged) {
-        if let Some(waiting) = self.waiting.take() {
-            self.apply(*waiting, judged, true);
-        }
-    }
-
-    /// Decides everything that waits for more packets.
-    pub(crate) fn decide_alone(&mut self) {
-        self.decide_waiting();
-        if let Some(pending) = self.pending.take() {
-            let judged = if pending.repeats {
-                self.judge_repeats(&pending, pending.next)
-            } else {
-                self.judge_fills(&pending)
-                    .unwrap_or_else(|| self.judge_named(&pending))
-            };
-            self.apply(*pending, judged, false);
-        }
-    }
-
-    /// True if some packets are not judged yet.
-    pub(crate) fn is_undecided(&self) -> bool {
-        self.pending.is_some() || self.waiting.is_some()
-    }
-
-    /// Settles what pending packets were. `passed`: new packets have followed since.
-    fn apply(&mut self, pending: Pending, judged: Judged, passed: bool) {
-        match judged {
-            Judged::Resent => self.apply_resent(&pending, passed),
-            Judged::Late if pending.repeats => {
-                self.reordering.note(pending.depth, &[], pending.time);
-                if let Some(holes) = &mut self.holes {
-                    holes.came_after_all(pending.first);
-                }
-            }
-            Judged::Late => self.came_late(
-                &pending.filled,
-                pending.first + pending.depth,
-                pending.time,
-                pending.depth,
-            ),
-            Judged::Unknown => {
-                for part in &pending.filled {
-                    self.holes.get_or_insert_default().stays_unresolved(part);
-                }
-            }
-            Judged::Duplicate => {}
-        }
-        self.decisions.push(Decision {
-            judged,
-            captured_before: pending.repeats,
-            again: pending.begin.again,
-            by_nak: pending.cause.is_some_and(|cause| cause.trigger == Trigger::Nak),
-            psn: psn_of(pending.first),
-            time: pending.begin.time,
-            parts: pending.parts,
-        });
-    }
-
-    fn apply_resent(&mut self, pending: &Pending, passed: bool) {
-        let fate_at_the_begin = if pending.waits_before {
-            self.fate_within_a_run()
-        } else {
-            crate::psn::holes::LossClass::NetworkLost
-        };
-        let cause = pending.cause;
-        let run = Run {
-            packets: pending.packets(),
-            next: pending.next,
-            skipped: pending.skipped,
-            fills: !pending.repeats,
-            repeats: pending.repeats,
-            ..Run::new(pending.first, pending.begin.time, cause)
-        };
-        if passed && self.run.is_some() {
-            self.end_this_run(run, u64::MAX);
-        } else {
-            self.end_run();
-            self.begin_run(pending.first, run, &pending.begin, pending.repeats);
-            self.run_reach = pending.first + pending.depth + 1;
-            if let Some(answers) = &mut self.answers {
-                answers.extend_run(pending.next);
-            }
-        }
-        if !pending.repeats {
-            self.refilled = pending.first..pending.next;
-            self.refilled_at = pending.begin.time;
-            self.note_resent(pending.first, pending.next);
-        }
-        for part in &pending.filled {
-            let begins = part.first <= pending.first && pending.first < part.end;
-            let class = if begins {
-                fate_at_the_begin
-            } else {
-                self.fate_within_a_run()
-            };
-            if begins {
-                self.prove(cause, part.end - part.first);
-            }
-            let holes = self.holes.get_or_insert_default();
-            holes.was_sent_again(part, class);
-            // The rest of the same hole.
-            holes.decide_at(part.end, class);
-        }
-        if passed && self.run == Some(run) {
-            // New packets have followed: this was all of it.
-            self.end_run_before_new(u64::MAX);
-        }
-    }
-
-    /// Missing packets were sent again for `cause`. The NAK proves the loss if no packet of the flow was ever late.
-    pub(super) fn prove(&mut self, cause: Option<Cause>, psns: u64) {
-        let is_named = cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact);
-        if is_named && !self.reordering.is_seen() {
-            self.proven += psns;
-        }
-    }
-
-    /// Parts of holes came late, `depth` PSNs behind the highest; `next`: one past that.
-    fn came_late(&mut self, parts: &[Hole], next: u64, time: Nanos, depth: u64) {
-        self.reordering.note(depth, parts, time);
-        for part in parts {
-            let holes = self.holes.get_or_insert_default();
-            holes.came_late(part);
-            if let Some(answers) = &mut self.answers {
-                answers.late(part.first, part.end, holes.first_open(), next);
-            }
         }
     }
 }

@@ -58,7 +58,9 @@ impl Tracker {
     /// Packets that a NAK named, with nothing after them that repeats what had been captured. Where packets are overtaken on their
     /// way they may be late, unless they were missing for much longer than any late packet.
     pub(super) fn judge_named(&self, pending: &Pending) -> Judged {
-        if !self.may_be_reordered() || self.recovery() == Some(Recovery::OutOfOrder) {
+        // A receiver that takes any order and names what it waits for too long does not name late packets.
+        let names_losses = self.recovery() == Some(Recovery::OutOfOrder) && !self.named_late;
+        if !self.may_be_reordered() || names_losses {
             return Judged::Resent;
         }
         if self.comes_before_answers(pending) {
@@ -81,7 +83,7 @@ impl Tracker {
     pub(super) fn was_overtaken_in_run(&mut self, at: u64, request: &Request) -> bool {
         let latest = self.reordering.bound().max(SILENCE);
         let is_among = |pending: &Pending| (pending.first..pending.next).contains(&at);
-        if self.waiting.as_deref().is_some_and(is_among) {
+        if self.waiting.iter().any(is_among) {
             return false;
         }
         let is_soon = self.run_reach != 0 && request.time.since(self.run_time) <= latest;

@@ -197,9 +197,11 @@ fn one_direction_bounds_one_side() {
     // Nothing says which tap is first: nothing is corrected.
     let found = offset(&data(-SECOND, None));
     assert_eq!((found.ahead_ns, found.uncertainty_ns), (0.0, None));
-    // The reference is first, and all arrive after they left: they may as well have taken a second.
-    let found = offset(&data(SECOND, Some(true)));
+    // The reference is first, and all arrive after they left: they may as well have taken 10 ms, but not a second.
+    let found = offset(&data(9_900_000, Some(true)));
     assert_eq!((found.ahead_ns, found.uncertainty_ns), (0.0, None));
+    let found = offset(&data(SECOND, Some(true)));
+    assert_eq!((found.ahead_ns, found.uncertainty_ns), (1_000_012_000.0, None));
     // They arrive before they left: as much as brings them into order, that is -1 s + 12 us.
     let found = offset(&data(-SECOND, Some(true)));
     assert_eq!((found.ahead_ns, found.uncertainty_ns), (-999_988_000.0, None));
@@ -226,6 +228,33 @@ fn other_traffic_with_the_same_numbers_fits_no_clock() {
         }
     }
     assert_eq!(compare(&packets, 2), Comparison::Contradicts);
+}
+
+#[test]
+fn a_tap_that_all_packets_pass_first_bounds_one_side() {
+    // What comes into a switch and what leaves it, both ways: 4 us to 17 us later by a clock that is 0.5 s ahead. Hop limits are counted
+    // down in between. Without them, this would be two taps on a way that packets take in no time less than none.
+    let packets = |shown: Option<bool>| -> Vec<Stamped> {
+        let both = (0..100_u64).flat_map(|n| [(n, true), (n, false)]);
+        both.map(|(n, forward)| Stamped {
+            reference: Nanos(BEGIN + n * MS),
+            other: Nanos(BEGIN + n * MS + 500 * MS + 4_000 + n % 2 * 13_000),
+            way: 1,
+            forward,
+            reference_first: shown,
+        })
+        .collect()
+    };
+    let found = offset(&packets(Some(true)));
+    assert_eq!(
+        (found.ahead_ns, found.uncertainty_ns),
+        (500_004_000.0, None),
+        "the fastest took 4 us"
+    );
+    assert_eq!(compare(&packets(None), 2), Comparison::Contradicts);
+    // All left before they arrived, at the earliest 17 us before.
+    let found = offset(&packets(Some(false)));
+    assert!((found.ahead_ns - 500_017_000.0).abs() < 2_000.0, "{found:?}");
 }
 
 #[test]

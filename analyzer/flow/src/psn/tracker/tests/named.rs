@@ -200,12 +200,12 @@ fn the_path_mtu_shows_afterwards_which_reads_are_missing() {
     // 4096 bytes each: at 1024 bytes a packet the second is the next one, and one is missing before the third.
     assert_eq!(read(&mut flow, 14, 4_096), Verdict::InOrder);
     assert_eq!(read(&mut flow, 22, 4_096), Verdict::InOrder);
-    assert!(flow.tracker.has_unsure_reads());
+    assert!(flow.tracker.longest_unsure_read().is_some());
     let gaps = flow
         .tracker
         .learn_spans(256, |length| Some(length.div_ceil(1_024)));
     assert_eq!(gaps, [(Psn::new(18), 4)]);
-    assert!(!flow.tracker.has_unsure_reads());
+    assert!(flow.tracker.longest_unsure_read().is_none());
     flow.now += 1_000;
     let late = Request {
         span: Some(4),

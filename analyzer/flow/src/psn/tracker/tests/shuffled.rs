@@ -133,13 +133,59 @@ fn a_late_first_packet_after_a_rest_is_no_timeout() {
     assert_eq!(flow.take(&rest), gap(120, 1));
     flow.now += 2_000;
     let late = flow.request(120, 2_000);
-    assert_eq!(flow.tracker.cause(flow.at(120), &late), None);
-    // As long after the gap as no reordering takes, it is a timeout's.
+    assert_eq!(flow.take(&late), FILLS);
+    flow.see(122);
+    assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Late);
+    assert_eq!(flow.tracker.take_ended(true), None, "nothing was sent again");
+}
+
+#[test]
+fn a_missing_packet_long_after_its_gap_is_a_timeouts() {
+    let mut flow = paired();
+    flow.acknowledge(120);
+    flow.see(121);
     flow.now += 1_400_000;
     let resent = flow.request(120, 1_400_000);
-    let cause = flow.tracker.cause(flow.at(120), &resent);
-    assert_eq!(
-        cause.map(|cause| (cause.trigger, cause.certain)),
-        Some((Trigger::Timeout, true))
-    );
+    assert_eq!(flow.take(&resent), FILLS);
+    flow.see(122);
+    assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Resent);
+    flow.tracker.close(Nanos(flow.now));
+    assert_eq!(flow.tracker.take_ended(true).unwrap().trigger, Trigger::Timeout);
+}
+
+/// A receiver that keeps what comes out of order names 120 and 122, which come late, and gets both once more.
+fn two_named(sent_again: &[u32]) -> Vec<(u32, Judged)> {
+    let mut flow = paired();
+    // Packets of this flow come late.
+    flow.see(121);
+    flow.see(120);
+    flow.see(123);
+    flow.nak(122);
+    flow.see(125);
+    flow.now += 5_000;
+    flow.see(122);
+    flow.nak(124);
+    flow.now += 5_000;
+    flow.see(124);
+    flow.now += 10_000;
+    for psn in sent_again {
+        flow.see(*psn);
+    }
+    flow.tracker.close(Nanos(flow.now));
+    let mut judged: Vec<_> = core::iter::from_fn(|| flow.tracker.take_decision())
+        .map(|decision| (decision.psn.value(), decision.judged))
+        .filter(|(psn, _)| [122, 124].contains(psn))
+        .collect();
+    judged.sort_unstable_by_key(|(psn, _)| *psn);
+    judged
+}
+
+#[test]
+fn several_packets_wait_for_the_answers_to_their_naks() {
+    use Judged::{Late, Unknown};
+    // Both come once more: the first ones were late.
+    assert_eq!(two_named(&[122, 124]), [(122, Late), (124, Late)]);
+    // The sender took 18 us to answer the second NAK. Packet 122 came 6 us after its own.
+    assert_eq!(two_named(&[124]), [(122, Late), (124, Late)]);
+    assert_eq!(two_named(&[]), [(122, Unknown), (124, Unknown)]);
 }

@@ -1,0 +1,287 @@
+//! What packets behind the highest PSN were, once the packets that follow decide it.
+//!
+//! Packets that fill a hole and that a NAK names wait for the sender's answer to that NAK: what comes once more was late before.
+//! Several wait at once, because a receiver that keeps what comes out of order names one packet after the other.
+
+use roce_model::Nanos;
+
+use crate::psn::acks::LONGEST_ANSWER;
+use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
+use crate::psn::holes::{Hole, LossClass};
+use crate::psn::request::{Request, SILENCE, psn_of};
+use crate::psn::run::{Recovery, Run};
+use crate::psn::tracker::Tracker;
+use crate::psn::undecided::{Decision, Judged, Pending};
+
+/// So many packets in order, all captured before, are a sender that has fallen back even if nothing shows why. Copies that
+/// the network makes come one at a time.
+pub(super) const FALLBACK: u64 = 3;
+
+/// Answers to NAKs that wait at once: as many as a receiver names while one answer is under way, each by a packet that it gets.
+const MAX_WAITING_ANSWERS: usize = 64;
+
+impl Tracker {
+    /// Something else than the continuation of pending packets came, `next` being one past the highest PSN.
+    pub(super) fn settle_pending(&mut self, next: u64, time: Nanos) {
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
+        let judged = if pending.repeats {
+            Some(self.judge_repeats(&pending, next))
+        } else {
+            self.judge_fills(&pending)
+        };
+        if let Some(judged) = judged {
+            self.apply(*pending, judged, false);
+        } else {
+            if self.waiting.len() == MAX_WAITING_ANSWERS {
+                self.decide_oldest();
+            }
+            self.waiting.push_back(*pending);
+            self.settle_waiting(time);
+        }
+    }
+
+    /// What packets were that filled a hole; `None`: it may still turn out that they were late.
+    pub(super) fn judge_fills(&self, pending: &Pending) -> Option<Judged> {
+        let Some(cause) = pending.cause else {
+            // Where nothing else ever came late, and the sender does go back, a cause may have gone unseen.
+            let may_be_resent = self.answers.is_some() && !self.may_be_reordered() && self.go_back_n > 0;
+            return Some(if may_be_resent {
+                Judged::Unknown
+            } else {
+                Judged::Late
+            });
+        };
+        match cause.trigger {
+            // Of an unknown cause a NAK is one: either it or a timer after it made the sender send this again.
+            Trigger::Nak | Trigger::Unknown if cause.exact => {
+                self.comes_before_answers(pending).then_some(Judged::Late)
+            }
+            // Without what was captured between: a sender that falls back would have repeated that.
+            Trigger::Nak if self.may_be_reordered() => Some(Judged::Late),
+            Trigger::Rnr | Trigger::ImpliedNak | Trigger::Nak => Some(Judged::Resent),
+            // A sender that was seen to go back does so, and nothing else ever came late.
+            Trigger::Timeout if cause.certain || self.go_back_n > 0 && !self.may_be_reordered() => {
+                Some(Judged::Resent)
+            }
+            _ if pending.begin.silence.0 <= self.reordering.bound().0.saturating_mul(2) => Some(Judged::Late),
+            _ => Some(Judged::Unknown),
+        }
+    }
+
+    /// What packets were that had been captured before, and after which the sender did not go on to repeat.
+    pub(super) fn judge_repeats(&mut self, pending: &Pending, next: u64) -> Judged {
+        let reaches_the_end = pending.next >= next;
+        let has_nak = pending
+            .cause
+            .is_some_and(|cause| matches!(cause.trigger, Trigger::Nak | Trigger::Rnr | Trigger::ImpliedNak));
+        if self.answers.is_none() {
+            // Without the other direction, no cause can be seen, and senders repeat packets more often than networks.
+            return Judged::Resent;
+        }
+        let may_be_alone = pending.cause.is_some_and(|cause| cause.certain) && reaches_the_end;
+        let is_shuffled = self.may_be_reordered() && self.recovery() == Some(Recovery::GoBackN);
+        if has_nak && (may_be_alone || pending.packets() > 1 || is_shuffled) {
+            return Judged::Resent;
+        }
+        let silent = pending.begin.silence >= SILENCE;
+        // The network's copy has the identification of its original.
+        let is_new = pending.begin.has_new_id;
+        match pending.packets() {
+            1 if is_new && pending.cause.is_none() && self.was_just_resent(pending.first, pending.time) => {
+                Judged::Late
+            }
+            _ if is_new => Judged::Resent,
+            2 if silent && reaches_the_end => Judged::Resent,
+            packets if packets >= FALLBACK => Judged::Resent,
+            // Missing, sent again, and here once more: the first transmission, late.
+            1 if pending.cause.is_none() && self.was_just_resent(pending.first, pending.time) => Judged::Late,
+            // The last packet once more, after a silence: its ACK was lost, or the network had a copy.
+            1 if silent => Judged::Unknown,
+            _ => Judged::Duplicate,
+        }
+    }
+
+    /// A packet of those that seemed to answer a NAK came once more: the first one was late if this is the answer.
+    pub(super) fn recall_waiting(&mut self, at: u64, request: &Request) {
+        let is_among = |waiting: &Pending| (waiting.first..waiting.next).contains(&at);
+        let Some(place) = self.waiting.iter().rposition(is_among) else {
+            return;
+        };
+        let waiting = &self.waiting[place];
+        let judged = match self.answers() {
+            None => self.judge_named(waiting),
+            // The answer to the NAK would begin where the NAK says: a later run repeats these.
+            Some(_) if at > waiting.first => self.judge_by_next_answer(waiting, at, request),
+            Some(answers) => {
+                let begin = waiting.begin.time;
+                if answers.named_since(at, begin) {
+                    self.judge_by_next_answer(waiting, at, request)
+                } else if request.time.since(begin) < LONGEST_ANSWER && request.silence < SILENCE {
+                    Judged::Late
+                } else if request.time.since(begin) < MIN_TIMEOUT {
+                    // A short timer, or a late packet and a slow answer.
+                    self.judge_by_times(waiting, at, request)
+                } else {
+                    // After a silence it may be a timeout's answer as well, and the first one was lost behind the tap.
+                    self.judge_by_next_answer(waiting, at, request)
+                }
+            }
+        };
+        self.named_late |= judged == Judged::Late;
+        if let Some(waiting) = self.waiting.remove(place) {
+            self.apply(waiting, judged, true);
+        }
+    }
+
+    /// A packet at `at` is captured once more: when it is one of those that fill a hole right now, they wait for no other.
+    pub(super) fn settle_answer(&mut self, at: u64, next: u64, time: Nanos) {
+        let is_again = |pending: &Pending| !pending.repeats && (pending.first..pending.next).contains(&at);
+        if self.pending.as_deref().is_some_and(is_again) {
+            self.settle_pending(next, time);
+        }
+    }
+
+    /// Decides packets that seemed to answer a NAK once the true answer would have come.
+    pub(super) fn settle_waiting(&mut self, time: Nanos) {
+        let is_over = |waiting: &Pending| time.since(waiting.time) >= LONGEST_ANSWER;
+        while self.waiting.front().is_some_and(is_over) {
+            self.decide_oldest();
+        }
+    }
+
+    /// Decides the packets that have waited longest for the answer to a NAK.
+    fn decide_oldest(&mut self) {
+        if let Some(waiting) = self.waiting.pop_front() {
+            let judged = self.judge_named(&waiting);
+            self.apply(waiting, judged, true);
+        }
+    }
+
+    /// Decides everything that waits for more packets.
+    pub(crate) fn decide_alone(&mut self) {
+        while !self.waiting.is_empty() {
+            self.decide_oldest();
+        }
+        if let Some(pending) = self.pending.take() {
+            let judged = if pending.repeats {
+                self.judge_repeats(&pending, pending.next)
+            } else {
+                self.judge_fills(&pending)
+                    .unwrap_or_else(|| self.judge_named(&pending))
+            };
+            self.apply(*pending, judged, false);
+        }
+    }
+
+    /// True if some packets are not judged yet.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.pending.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Settles what pending packets were. `passed`: new packets have followed since.
+    pub(super) fn apply(&mut self, pending: Pending, judged: Judged, passed: bool) {
+        match judged {
+            Judged::Resent => self.apply_resent(&pending, passed),
+            Judged::Late if pending.repeats => {
+                self.reordering.note(pending.depth, &[], pending.time);
+                if let Some(holes) = &mut self.holes {
+                    holes.came_after_all(pending.first);
+                }
+            }
+            Judged::Late => self.came_late(
+                &pending.filled,
+                pending.first + pending.depth,
+                pending.time,
+                pending.depth,
+            ),
+            Judged::Unknown => {
+                for part in &pending.filled {
+                    self.holes.get_or_insert_default().stays_unresolved(part);
+                }
+            }
+            Judged::Duplicate => {}
+        }
+        self.decisions.push(Decision {
+            judged,
+            captured_before: pending.repeats,
+            again: pending.begin.again,
+            by_nak: pending.cause.is_some_and(|cause| cause.trigger == Trigger::Nak),
+            psn: psn_of(pending.first),
+            time: pending.begin.time,
+            parts: pending.parts,
+        });
+    }
+
+    fn apply_resent(&mut self, pending: &Pending, passed: bool) {
+        let fate_at_the_begin = if pending.waits_before {
+            self.fate_within_a_run()
+        } else {
+            LossClass::NetworkLost
+        };
+        let cause = pending.cause;
+        let run = Run {
+            packets: pending.packets(),
+            next: pending.next,
+            skipped: pending.skipped,
+            fills: !pending.repeats,
+            repeats: pending.repeats,
+            ..Run::new(pending.first, pending.begin.time, cause)
+        };
+        if passed && self.run.is_some() {
+            self.end_this_run(run, u64::MAX);
+        } else {
+            self.end_run();
+            self.begin_run(pending.first, run, &pending.begin, pending.repeats);
+            self.run_reach = pending.first + pending.depth + 1;
+            if let Some(answers) = &mut self.answers {
+                answers.extend_run(pending.next);
+            }
+        }
+        if !pending.repeats {
+            self.refilled = pending.first..pending.next;
+            self.refilled_at = pending.begin.time;
+            self.note_resent(pending.first, pending.next);
+        }
+        for part in &pending.filled {
+            let begins = part.first <= pending.first && pending.first < part.end;
+            let class = if begins {
+                fate_at_the_begin
+            } else {
+                self.fate_within_a_run()
+            };
+            if begins {
+                self.prove(cause, part.end - part.first);
+            }
+            let holes = self.holes.get_or_insert_default();
+            holes.was_sent_again(part, class);
+            // The rest of the same hole.
+            holes.decide_at(part.end, class);
+        }
+        if passed && self.run == Some(run) {
+            // New packets have followed: this was all of it.
+            self.end_run_before_new(u64::MAX);
+        }
+    }
+
+    /// Missing packets were sent again for `cause`. The NAK proves the loss if no packet of the flow was ever late.
+    pub(super) fn prove(&mut self, cause: Option<Cause>, psns: u64) {
+        let is_named = cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact);
+        if is_named && !self.reordering.is_seen() {
+            self.proven += psns;
+        }
+    }
+
+    /// Parts of holes came late, `depth` PSNs behind the highest; `next`: one past that.
+    pub(super) fn came_late(&mut self, parts: &[Hole], next: u64, time: Nanos, depth: u64) {
+        self.reordering.note(depth, parts, time);
+        for part in parts {
+            let holes = self.holes.get_or_insert_default();
+            holes.came_late(part);
+            if let Some(answers) = &mut self.answers {
+                answers.late(part.first, part.end, holes.first_open(), next);
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Pauses: how long a priority stood still, with and without the speed of its link.
+
+use roce_model::{EventRow, MacAddress, Pause, PauseFrame, PauseKind, TapRow};
+
+use super::super::super::Settings;
+use super::*;
+
+fn pauses(length: u64, pause: u64, priority: u32) -> RunSummary {
+    let mut run = TestRun::with(Settings {
+        link_rate: Some(100_000_000_000),
+        ..Settings::default()
+    });
+    run.summary.taps = vec![TapRow {
+        first_time: Some(Nanos(0)),
+        last_time: Some(Nanos(length)),
+        ..TapRow::default()
+    }];
+    let event = EventRow {
+        time: Nanos(0),
+        kind: EventKind::PauseInterval,
+        psn: Some(priority),
+        value: Some(pause),
+        ..EventRow::default()
+    };
+    run.bin(0, &[], &[event]);
+    run.conclude()
+}
+
+#[test]
+fn a_priority_that_stands_still() {
+    let run = pauses(100 * MS, 5 * MS, 3);
+    let storm = fired(&run, "pause.storm");
+    assert_eq!(
+        storm.summary,
+        "paused: priority 3 for 5.0 % of the time, at most 5.00 ms at a stretch"
+    );
+    assert_eq!(
+        (storm.severity, storm.confidence),
+        (Severity::Warning, Confidence::High)
+    );
+    assert!(finding(&pauses(100 * MS, 5 * MS - 1, 3), "pause.storm").is_none());
+    assert_eq!(
+        fired(&pauses(100 * MS, 50 * MS, 3), "pause.storm").severity,
+        Severity::Critical
+    );
+    assert_eq!(
+        fired(&pauses(100 * MS, 50 * MS - 1, 3), "pause.storm").severity,
+        Severity::Warning
+    );
+    // One pause of 100 ms is critical whatever its share, here 0.1 %.
+    assert_eq!(
+        fired(&pauses(100_000 * MS, 100 * MS, 3), "pause.storm").severity,
+        Severity::Critical
+    );
+    assert!(finding(&pauses(100_000 * MS, 100 * MS - 1, 3), "pause.storm").is_none());
+}
+
+#[test]
+fn pause_frames_without_the_links_speed() {
+    let frames = |kind: PauseKind, frames: u64, quanta: u16| {
+        let mut run = TestRun::new();
+        for at in 0..frames {
+            let frame = PauseFrame {
+                before: 0,
+                reported: true,
+                time: Nanos(at * 1_000),
+                tap: TapId(0),
+                pause: Pause {
+                    source: MacAddress::default(),
+                    destination: MacAddress::PAUSE,
+                    kind,
+                    enabled: 0b1000,
+                    quanta: [quanta; 8],
+                    present: 8,
+                },
+            };
+            run.verdicts().pause(&frame);
+        }
+        run.conclude()
+    };
+    let run = frames(PauseKind::Priority, 1, 1);
+    let storm = fired(&run, "pause.storm");
+    assert_eq!(
+        storm.summary,
+        "at least 1 pause frame stopped priority 3 by 00:00:00:00:00:00; for how long is not known without --link-rate"
+    );
+    assert_eq!(
+        (storm.severity, storm.confidence),
+        (Severity::Info, Confidence::Low)
+    );
+    assert!(
+        finding(&frames(PauseKind::Priority, 500, 0), "pause.storm").is_none(),
+        "each of them ends a pause"
+    );
+    let run = frames(PauseKind::Link, 1, 1);
+    let storm = fired(&run, "pause.storm");
+    assert!(
+        storm
+            .summary
+            .ends_with("; 1 frame of 802.3x stop the whole link instead of one priority"),
+        "{}",
+        storm.summary
+    );
+    assert_eq!(storm.severity, Severity::Warning);
+    assert!(finding(&frames(PauseKind::Link, 9, 0), "pause.storm").is_none());
+}
+
+#[test]
+fn the_share_of_a_pause_by_speed() {
+    // 30 pauses of 247 us in 10 ms: 74 %. Each begins with 65,535 quanta and ends with a frame of 0: 65,535 x 512 bits take
+    // 41.9 us at 800 Gbit/s, so that at this speed they are 30 x 41.9 us long: 12.6 %. At 50 Gbit/s they would last 671 us.
+    let mut run = TestRun::new();
+    run.summary.taps = vec![TapRow {
+        first_time: Some(Nanos(0)),
+        last_time: Some(Nanos(10 * MS)),
+        ..TapRow::default()
+    }];
+    let frame = |time: u64, quanta: u16| PauseFrame {
+        before: 0,
+        reported: true,
+        time: Nanos(time),
+        tap: TapId(0),
+        pause: Pause {
+            source: MacAddress::default(),
+            destination: MacAddress::PAUSE,
+            kind: PauseKind::Priority,
+            enabled: 0b1000,
+            quanta: [quanta; 8],
+            present: 8,
+        },
+    };
+    for cycle in 0..30u64 {
+        run.verdicts().pause(&frame(cycle * 333_000, u16::MAX));
+        run.verdicts().pause(&frame(cycle * 333_000 + 247_000, 0));
+    }
+    let run = run.conclude();
+    let storm = fired(&run, "pause.storm");
+    assert_eq!(
+        storm.summary,
+        "paused: priority 3 by 00:00:00:00:00:00 for 74 % at 10 Gbit/s, 74 % at 50 Gbit/s, 13 % at 800 Gbit/s of the time, \
+         by at least 30 pause frames; the link's speed is not known"
+    );
+    assert_eq!(
+        (storm.severity, storm.confidence),
+        (Severity::Warning, Confidence::High),
+        "5 % is exceeded at any speed"
+    );
+    assert!((number(storm, "share_at_most") - 0.741).abs() < 1e-12);
+    assert!((number(storm, "share_at_least") - 30.0 * 41.942e-6 / 10e-3).abs() < 1e-4);
+}
