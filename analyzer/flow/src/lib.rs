@@ -13,9 +13,11 @@ mod hash;
 mod key;
 mod pairing;
 mod psn;
+mod rows;
 mod table;
 mod taps;
 mod timing;
+mod ways;
 
 pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;

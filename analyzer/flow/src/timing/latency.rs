@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
-use roce_model::{FlowRow, Nanos, TimelineRow, prefetch};
+use roce_model::{FlowRow, Nanos, prefetch};
 
 use crate::timing::distribution::{Distribution, Summary};
 
@@ -127,14 +127,16 @@ pub(crate) struct BinTimes {
 }
 
 impl BinTimes {
-    /// Fills in the times of a timeline row.
+    /// Of round trips the median and the longest, of messages as well, and the most bytes in flight.
     #[inline]
-    pub(crate) fn write_timeline(&self, row: &mut TimelineRow) {
-        row.ack_rtt_p50_ns = self.ack_rtt_p50.map(NonZeroU64::get);
-        row.ack_rtt_max_ns = self.ack_rtt_max.map(NonZeroU64::get);
-        row.message_time_p50_ns = self.message_p50.map(NonZeroU64::get);
-        row.message_time_max_ns = self.message_max.map(NonZeroU64::get);
-        row.inflight_bytes_max = self.inflight_max;
+    pub(crate) fn values(&self) -> [Option<u64>; 5] {
+        [
+            self.ack_rtt_p50.map(NonZeroU64::get),
+            self.ack_rtt_max.map(NonZeroU64::get),
+            self.message_p50.map(NonZeroU64::get),
+            self.message_max.map(NonZeroU64::get),
+            self.inflight_max,
+        ]
     }
 }
 
