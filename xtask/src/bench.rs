@@ -4,9 +4,9 @@
 //! on one file after the other, pinned to one core, so that what disturbs the machine disturbs them alike; the
 //! median of the rounds counts. Times are of whole processes, start and end included.
 
+mod files;
 mod targets;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,60 +17,15 @@ use anyhow::{Context, Result, bail};
 use crate::need::{self, C_COMPILER, LIBPCAP};
 use crate::profile;
 use crate::workspace::{Profile, Workspace, execute, line, on_path, output, step};
+use files::{
+    CAPINFOS, Capture, Captures, F4K_3, F4K_30, F100K_3, F100K_30, F100K_QUARTER, FILES, FLOOR, FULL,
+    HOSTILE, MIXED, Measured, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT, SHORT_MIXED, TSHARK,
+    find,
+};
 use targets::{Bound, targets};
 
 pub(crate) const ABOUT: &str = "measure speed and memory, print or write the table of docs/performance.md";
 pub(crate) const ARGUMENTS: &str = "[--packets N] [--rounds N] [--only TEXT]... [--no-build] [--write]";
-
-/// One generated capture; `bench_capture` says what is in it.
-struct Generated {
-    name: &'static str,
-    about: &'static str,
-    /// Packets, as a share of `--packets` (1 in so many).
-    one_in: u64,
-    flows: &'static str,
-    captured: &'static str,
-    per_row: &'static str,
-    /// Other arguments.
-    more: &'static [&'static str],
-}
-
-const F4K_30: &str = "96b-4096-flows-30-a-row";
-const F4K_3: &str = "96b-4096-flows-3-a-row";
-const F100K_30: &str = "96b-100000-flows-30-a-row";
-const F100K_3: &str = "96b-100000-flows-3-a-row";
-const F100K_QUARTER: &str = "96b-100000-flows-3-a-row-quarter";
-const FULL: &str = "full-4096-flows-30-a-row";
-const MIXED: &str = "96b-mixed";
-const SHORT_MIXED: &str = "96b-mixed-short";
-const HOSTILE: &str = "96b-hostile";
-const SHORT: &str = "96b-4096-flows-30-a-row-short";
-
-#[rustfmt::skip]
-const FILES: &[Generated] = &[
-    Generated { name: F4K_30, about: "96 B, 4,096 flows, 30 packets a row", one_in: 1, flows: "4096", captured: "96", per_row: "30", more: &[] },
-    Generated { name: F4K_3, about: "96 B, 4,096 flows, 3 packets a row", one_in: 1, flows: "4096", captured: "96", per_row: "3", more: &[] },
-    Generated { name: F100K_30, about: "96 B, 100,000 flows, 30 packets a row", one_in: 1, flows: "100000", captured: "96", per_row: "30", more: &[] },
-    Generated { name: F100K_3, about: "96 B, 100,000 flows, 3 packets a row", one_in: 1, flows: "100000", captured: "96", per_row: "3", more: &[] },
-    Generated { name: F100K_QUARTER, about: "the same, a quarter of it", one_in: 4, flows: "100000", captured: "96", per_row: "3", more: &[] },
-    Generated { name: FULL, about: "full size, 4,096 flows, 30 packets a row", one_in: 8, flows: "4096", captured: "full", per_row: "30", more: &[] },
-    // 4,096 connections of 64 hosts: 2 % of the data marked, 0.9 % of the packets CNPs.
-    Generated { name: MIXED, about: "mixed: 96 B, 8,192 flows, 9 packets a row", one_in: 1, flows: "8192", captured: "96", per_row: "9", more: &["--marked-in", "50", "--notified-in", "2"] },
-    // Callgrind takes fifty times as long.
-    Generated { name: SHORT_MIXED, about: "the first 10 % of that", one_in: 10, flows: "8192", captured: "96", per_row: "9", more: &["--marked-in", "50", "--notified-in", "2"] },
-    Generated { name: HOSTILE, about: "each packet a flow of its own", one_in: 10, flows: "4096", captured: "96", per_row: "9", more: &["--hostile"] },
-    // tshark takes minutes for what the others read in a second.
-    Generated { name: SHORT, about: "the first 2 % of the first file", one_in: 50, flows: "4096", captured: "96", per_row: "30", more: &[] },
-];
-
-/// Names of what is measured, as far as ratios and targets speak of them.
-const FLOOR: &str = "read() alone";
-const NO_OUTPUT: &str = "analysis, no output";
-const NO_OUTPUT_WIDE: &str = "analysis, no output, --bin 1s";
-const PARQUET: &str = "analysis, Parquet";
-const PARQUET_WIDE: &str = "analysis, Parquet, --bin 1s";
-const CAPINFOS: &str = "capinfos -c";
-const TSHARK: &str = "tshark -T fields";
 
 /// One thing to measure on one file.
 struct Row {
@@ -79,16 +34,6 @@ struct Row {
     cores: usize,
     program: PathBuf,
     arguments: Vec<String>,
-}
-
-struct Measured {
-    file: &'static str,
-    what: &'static str,
-    cores: usize,
-    seconds: f64,
-    /// The fastest and the slowest round.
-    span: (f64, f64),
-    peak_megabytes: Option<f64>,
 }
 
 /// Packets of the large files.
@@ -106,15 +51,6 @@ struct Options {
     only: Vec<String>,
     build: bool,
 }
-
-/// What was generated.
-struct Capture {
-    path: PathBuf,
-    packets: f64,
-    rows: f64,
-}
-
-type Captures = BTreeMap<&'static str, Capture>;
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let options = parse(arguments)?;
@@ -447,12 +383,6 @@ fn write_table(page: &Path, table: &str) -> Result<()> {
     let after = text.lines().skip(before.len()).skip_while(is_row);
     let all: Vec<&str> = before.iter().copied().chain(rows).chain(after).collect();
     fs::write(page, all.join("\n") + "\n").with_context(|| format!("cannot write {}", page.display()))
-}
-
-fn find<'a>(measured: &'a [Measured], file: &str, what: &str, cores: usize) -> Option<&'a Measured> {
-    measured
-        .iter()
-        .find(|row| row.file == file && row.what == what && row.cores == cores)
 }
 
 /// The Markdown table.

@@ -37,6 +37,7 @@ use crate::pairing::outstanding::Outstanding;
 use crate::pairing::shared_ports::SharedPorts;
 use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::psn::recent_naks::RecentNaks;
+use crate::spare::Spare;
 use crate::table::FlowTable;
 use crate::table::lookup::{Found, LOOKUP_BATCH};
 use crate::taps::duplicates::{Recent, Sighting, fingerprint};
@@ -253,6 +254,11 @@ impl Analysis {
             found: vec![Found::default(); LOOKUP_BATCH].into_boxed_slice(),
             first_epoch: 0,
         }
+    }
+
+    /// Takes room for rows from what the collector gives back.
+    pub fn share_room(&mut self, spare: &Spare) {
+        self.bins.spare = spare.clone();
     }
 
     /// Takes packets in the order of time. What shows only in many packets, as that a tap shows each of them twice, is learned from

@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{Active, Columns, EventRow, FlowId, Groups, Nanos, PauseFrame, TapId};
+use roce_model::{Active, EventRow, FlowId, Groups, Nanos, PauseFrame, TapId};
 use roce_verdict::{BinRows, Way};
 
 use crate::key::FlowSlot;
 use crate::rows::{self, Limits, Row};
+use crate::spare::Spare;
+use crate::timing::latency::BinTimes;
 use crate::ways::Ways;
 
 /// Bins that stay changeable after time has passed them: at least so many, ...
@@ -70,7 +72,7 @@ impl Bin {
         let place = *places.entry((row.flow_id, row.tap, row.epoch)).or_insert(next);
         if place == next {
             row.way = self.late_ways.place(groups, row.tap, &mut rows.ways);
-            (row.times, row.limits, row.active) = (None, Limits::default(), Active::ALL);
+            (row.times, row.limits, row.active) = (BinTimes::default(), Limits::default(), Active::ALL);
             rows::add(rows, time, &[row]);
         } else {
             rows::add_counts(rows, place as usize, &row.counts);
@@ -111,9 +113,11 @@ pub(crate) struct Bins {
     /// When the first packet of each of them came; 0, or nothing at the end: not known.
     since: Vec<Nanos>,
     /// Rows of the current bin that have closed: the latest, and those before them.
-    latest: Vec<Row>,
+    pub(crate) latest: Vec<Row>,
     rows: BinRows,
     ways: Ways,
+    /// Where room for rows comes from.
+    pub(crate) spare: Spare,
     /// What became known in the current bin.
     pub(crate) events: Vec<EventRow>,
     /// Pause frames of the current bin.
@@ -150,6 +154,7 @@ impl Bins {
             latest: Vec::with_capacity(ROW_BATCH),
             rows: BinRows::default(),
             ways: Ways::default(),
+            spare: Spare::default(),
             events: Vec::new(),
             pauses: Vec::new(),
             undecided: Vec::new(),
@@ -217,16 +222,16 @@ impl Bins {
         }
     }
 
-    /// A row of the current bin closes; gives its place. `way`: the number of its way, as far as it is remembered.
+    /// A row of the current bin closes, which [`Bins::latest`] gets next: its place, and that of its way. `way`: the way's number, as far
+    /// as it is remembered.
     #[inline]
-    pub(crate) fn close(&mut self, way: &mut u32, groups: &Groups, row: Row) -> u32 {
-        if self.latest.len() == ROW_BATCH {
+    pub(crate) fn place_row(&mut self, way: &mut u32, groups: &Groups, tap: TapId) -> (u32, u32) {
+        if self.latest.len() >= ROW_BATCH {
             self.store_latest();
         }
         let place = self.rows.len() + self.latest.len();
-        let way = self.ways.place(way, groups, row.tap, &mut self.rows.ways);
-        self.latest.push(Row { way, ..row });
-        u32::try_from(place).unwrap_or(u32::MAX)
+        let way = self.ways.place(way, groups, tap, &mut self.rows.ways);
+        (u32::try_from(place).unwrap_or(u32::MAX), way)
     }
 
     fn store_latest(&mut self) {
@@ -243,11 +248,8 @@ impl Bins {
             && self.notified.is_empty();
         if !is_empty {
             // The next bin will have about as many.
-            let mut room = BinRows::default();
-            room.columns.reserve_like(&self.rows.columns);
-            room.active.reserve(self.rows.len());
-            room.way_of_row.reserve(self.rows.len());
-            room.ways.reserve(self.rows.ways.len());
+            let mut room = self.spare.take().unwrap_or_default();
+            room.reserve_like(&self.rows);
             let bin = Bin {
                 rows: core::mem::replace(&mut self.rows, room),
                 events: core::mem::take(&mut self.events),
@@ -406,7 +408,7 @@ mod tests {
             epoch: 0,
             way: 0,
             paired: false,
-            times: None,
+            times: BinTimes::default(),
             knows_cnp: false,
             counts,
             limits: Limits::default(),
@@ -423,7 +425,8 @@ mod tests {
     /// The current bin ends with these rows.
     fn advance(bins: &mut Bins, number: u64, rows: Vec<Row>) {
         for row in rows {
-            bins.close(&mut 0, &Groups::default(), row);
+            let (_, way) = bins.place_row(&mut 0, &Groups::default(), row.tap);
+            bins.latest.push(Row { way, ..row });
         }
         bins.advance(number);
     }

@@ -9,6 +9,7 @@ use roce_model::{
 
 use crate::analysis::{LiveFlows, Output};
 use crate::bins::Bin;
+use crate::spare::Spare;
 use roce_verdict::{HostPairs, Settings, Translated, Verdicts};
 
 /// Rows that go to the sinks together.
@@ -24,6 +25,7 @@ pub struct Collector<'a> {
     pairs: HostPairs,
     verdicts: Verdicts,
     shown: Option<Shown>,
+    spare: Spare,
 }
 
 /// Which flows the sinks get.
@@ -79,7 +81,13 @@ impl<'a> Collector<'a> {
                 flows: HashSet::default(),
             }),
             verdicts: Verdicts::new(settings),
+            spare: Spare::default(),
         }
+    }
+
+    /// Room of rows that have been emitted, for the shards.
+    pub fn spare(&self) -> &Spare {
+        &self.spare
     }
 
     /// Takes the output of one part, emits what is complete.
@@ -152,7 +160,7 @@ impl<'a> Collector<'a> {
         }
         for (shard, bin) in &mut bins {
             if let Some(shard) = self.shards.get_mut(*shard) {
-                self.pairs.enter(&mut bin.rows, &mut shard.pairs);
+                bin.rows.enter(&mut self.pairs, &mut shard.pairs);
             }
         }
         self.pairs.count_senders(time, self.width);
@@ -183,9 +191,12 @@ impl<'a> Collector<'a> {
         self.verdicts
             .end_bin(&self.pairs, bins.iter().map(|(_, bin)| &bin.rows));
         if is_wanted {
-            for (_, bin) in bins {
-                self.keep(bin.rows.columns);
+            for (_, bin) in &mut bins {
+                self.keep(&mut bin.rows.columns);
             }
+        }
+        for (_, bin) in bins {
+            self.spare.put(bin.rows);
         }
         if self.timeline.len() >= FLUSH_ROWS || self.events.len() >= FLUSH_ROWS {
             self.flush()?;
@@ -194,7 +205,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Keeps rows for the sinks, those of shown flows.
-    fn keep(&mut self, mut columns: TimelineColumns) {
+    fn keep(&mut self, columns: &mut TimelineColumns) {
         if let Some(shown) = &self.shown {
             let flows = columns.flow_id.iter();
             let keep: Vec<bool> = flows
@@ -203,9 +214,9 @@ impl<'a> Collector<'a> {
             columns.retain(&keep);
         }
         if self.timeline.is_empty() {
-            self.timeline = columns;
+            core::mem::swap(&mut self.timeline, columns);
         } else {
-            self.timeline.append(&mut columns);
+            self.timeline.append(columns);
         }
     }
 

@@ -57,13 +57,7 @@ impl Counts {
         }
     }
 
-    /// What is rare.
-    #[inline]
-    pub(crate) fn rare(&self) -> Rare {
-        self.rare.as_deref().copied().unwrap_or_default()
-    }
-
-    /// The same, to be added to.
+    /// What is rare, to be added to.
     #[cold]
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()

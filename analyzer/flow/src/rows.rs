@@ -1,10 +1,12 @@
 //! Rows of a bin as they close: some at a time, then as columns.
 
+use core::num::NonZeroU64;
+
 use roce_model::{Active, FlowId, Nanos, TapId, TimelineColumns, Values};
 use roce_verdict::BinRows;
 use roce_wire::Ecn;
 
-use crate::counts::Counts;
+use crate::counts::{Counts, Rare};
 use crate::timing::latency::BinTimes;
 
 /// One flow in one bin, as its row closes.
@@ -19,8 +21,8 @@ pub(crate) struct Row {
     pub(crate) paired: bool,
     /// True if notifications for the flow would be known.
     pub(crate) knows_cnp: bool,
-    /// What its answers took, if there were any.
-    pub(crate) times: Option<BinTimes>,
+    /// What its answers took.
+    pub(crate) times: BinTimes,
     pub(crate) limits: Limits,
     /// From its first packet in the bin to its last one, in ns after the begin of the bin.
     pub(crate) active: Active,
@@ -36,16 +38,9 @@ pub(crate) struct Limits {
     pub(crate) dcqcn_rate_bps: Option<u64>,
 }
 
-impl Row {
-    /// The notifications that slowed the flow; `None` where none could have been charged to it.
-    fn cnp(&self) -> Option<u32> {
-        let cnp = self.counts.rare().cnp;
-        (self.knows_cnp || cnp > 0).then_some(cnp)
-    }
-}
-
 /// Adds rows of the bin that begins at `time`.
 pub(crate) fn add(to: &mut BinRows, time: Nanos, rows: &[Row]) {
+    let before = to.len();
     to.active.extend(rows.iter().map(|row| row.active));
     to.way_of_row.extend(rows.iter().map(|row| row.way));
     let (columns, count) = (&mut to.columns, rows.len());
@@ -63,14 +58,30 @@ pub(crate) fn add(to: &mut BinRows, time: Nanos, rows: &[Row]) {
     columns.ce.extend(rows, |row| row.counts.by_ecn(Ecn::Ce));
     columns.acks.extend(rows, |row| row.counts.acks);
     columns.messages.extend(rows, |row| row.counts.messages);
-    some(&mut columns.cnp, rows, Row::cnp);
-    some(&mut columns.lost_downstream, rows, |row| {
-        row.paired.then(|| row.counts.rare().lost_downstream)
-    });
-    add_rare(columns, rows);
+    // What is rare is 0 until it is added below.
+    zero_where(&mut columns.cnp, rows, |row| row.knows_cnp);
+    zero_where(&mut columns.lost_downstream, rows, |row| row.paired);
     add_times(columns, rows);
     some(&mut columns.pause_ns, rows, |row| row.limits.pause_ns);
     some(&mut columns.dcqcn_rate_bps, rows, |row| row.limits.dcqcn_rate_bps);
+    for (at, row) in rows.iter().enumerate() {
+        if let Some(rare) = row.counts.rare.as_deref() {
+            add_rare(to, before + at, rare);
+        }
+    }
+}
+
+/// Adds 0 for the rows that `have` a value.
+#[inline]
+fn zero_where(column: &mut Values<u32>, rows: &[Row], have: impl Fn(&Row) -> bool) {
+    let count = rows.iter().filter(|row| have(row)).count();
+    if count == rows.len() {
+        column.extend_with(0, count);
+    } else if count == 0 {
+        column.extend_null(rows.len());
+    } else {
+        column.extend_some(rows, have, |_| 0);
+    }
 }
 
 #[inline]
@@ -82,49 +93,36 @@ fn some<T: Default + Clone>(column: &mut Values<T>, rows: &[Row], of: impl Fn(&R
     }
 }
 
-fn add_rare(columns: &mut TimelineColumns, rows: &[Row]) {
-    if rows.iter().all(|row| row.counts.rare.is_none()) {
+fn add_times(columns: &mut TimelineColumns, rows: &[Row]) {
+    if rows.iter().all(|row| row.times.is_empty()) {
         let count = rows.len();
-        columns.retransmitted_packets.extend_with(0, count);
-        columns.retransmitted_bytes.extend_with(0, count);
-        columns.missing.extend_with(0, count);
-        columns.late.extend_with(0, count);
-        columns.naks.extend_with(0, count);
-        columns.rnr_naks.extend_with(0, count);
+        columns.ack_rtt_p50_ns.extend_null(count);
+        columns.ack_rtt_max_ns.extend_null(count);
+        columns.message_time_p50_ns.extend_null(count);
+        columns.message_time_max_ns.extend_null(count);
+        columns.inflight_bytes_max.extend_null(count);
         return;
     }
-    let rare = |row: &Row| row.counts.rare();
-    columns
-        .retransmitted_packets
-        .extend(rows, |row| rare(row).retransmitted_packets);
-    columns
-        .retransmitted_bytes
-        .extend(rows, |row| rare(row).retransmitted_bytes);
-    columns.missing.extend(rows, |row| rare(row).missing);
-    columns.late.extend(rows, |row| rare(row).late);
-    columns.naks.extend(rows, |row| rare(row).naks);
-    columns.rnr_naks.extend(rows, |row| rare(row).rnr_naks);
+    some_time(&mut columns.ack_rtt_p50_ns, rows, |row| row.times.ack_rtt_p50);
+    some_time(&mut columns.ack_rtt_max_ns, rows, |row| row.times.ack_rtt_max);
+    some_time(&mut columns.message_time_p50_ns, rows, |row| {
+        row.times.message_p50
+    });
+    some_time(&mut columns.message_time_max_ns, rows, |row| {
+        row.times.message_max
+    });
+    some(&mut columns.inflight_bytes_max, rows, |row| {
+        row.times.inflight_max
+    });
 }
 
-fn add_times(columns: &mut TimelineColumns, rows: &[Row]) {
-    let all = [
-        &mut columns.ack_rtt_p50_ns,
-        &mut columns.ack_rtt_max_ns,
-        &mut columns.message_time_p50_ns,
-        &mut columns.message_time_max_ns,
-        &mut columns.inflight_bytes_max,
-    ];
-    if rows.iter().all(|row| row.times.is_none()) {
-        for column in all {
-            column.extend_null(rows.len());
-        }
-        return;
-    }
-    for (at, column) in all.into_iter().enumerate() {
-        some(column, rows, |row| {
-            row.times.as_ref().and_then(|times| times.values()[at])
-        });
-    }
+#[inline]
+fn some_time(column: &mut Values<u64>, rows: &[Row], of: impl Fn(&Row) -> Option<NonZeroU64>) {
+    column.extend_some(
+        rows,
+        |row| of(row).is_some(),
+        |row| of(row).map_or(0, NonZeroU64::get),
+    );
 }
 
 /// True if the row at `place` is one of this flow at this tap in this epoch.
@@ -137,11 +135,6 @@ pub(crate) fn is_of(rows: &BinRows, place: usize, row: &Row) -> bool {
 
 /// Adds counts to the row at `place`.
 pub(crate) fn add_counts(rows: &mut BinRows, place: usize, counts: &Counts) {
-    fn plus<T: Default + core::ops::AddAssign>(column: &mut Values<T>, place: usize, more: T) {
-        if let Some(value) = column.at_mut(place) {
-            *value += more;
-        }
-    }
     let columns = &mut rows.columns;
     plus(&mut columns.packets, place, counts.packets);
     plus(&mut columns.wire_bytes, place, counts.wire_bytes);
@@ -153,9 +146,16 @@ pub(crate) fn add_counts(rows: &mut BinRows, place: usize, counts: &Counts) {
     plus(&mut columns.ce, place, counts.by_ecn(Ecn::Ce));
     plus(&mut columns.acks, place, counts.acks);
     plus(&mut columns.messages, place, counts.messages);
-    let Some(rare) = counts.rare.as_deref() else {
-        return;
-    };
+    if let Some(rare) = counts.rare.as_deref() {
+        add_rare(rows, place, rare);
+    }
+}
+
+/// Adds what is rare to the row at `place`.
+#[cold]
+fn add_rare(rows: &mut BinRows, place: usize, rare: &Rare) {
+    rows.fill_up();
+    let columns = &mut rows.columns;
     plus(
         &mut columns.retransmitted_packets,
         place,
@@ -168,9 +168,16 @@ pub(crate) fn add_counts(rows: &mut BinRows, place: usize, counts: &Counts) {
     plus(&mut columns.rnr_naks, place, rare.rnr_naks);
     // Absent where the other direction is not known.
     plus(&mut columns.lost_downstream, place, rare.lost_downstream);
+    // What was charged to the flow is known, whatever else is.
     if rare.cnp > 0
         && let Some(cnp) = columns.cnp.make_present(place)
     {
         *cnp = cnp.saturating_add(rare.cnp);
+    }
+}
+
+fn plus<T: Default + core::ops::AddAssign>(column: &mut Values<T>, place: usize, more: T) {
+    if let Some(value) = column.at_mut(place) {
+        *value += more;
     }
 }

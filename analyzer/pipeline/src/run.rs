@@ -198,6 +198,7 @@ fn single<F: Feed>(
     mut progress: impl FnMut(&F),
 ) -> Result<Done<F>, SinkError> {
     let mut part = plan.part(Share::ALL);
+    part.analysis.share_room(collector.spare());
     while let Next::Work(work) = feed.next() {
         part.take(&work);
         if part.analysis.has_output() {
@@ -236,7 +237,8 @@ fn threaded<F: Feed>(
             let (sender, work) = bounded(MAX_WAITING);
             to_parts.push(sender);
             let results = results.clone();
-            let part = plan.part(Share { index, of: parts });
+            let mut part = plan.part(Share { index, of: parts });
+            part.analysis.share_room(collector.spare());
             workers.push(scope.spawn(move || analyse(index as usize, part, &work, &results)));
         }
         drop(results);

@@ -314,17 +314,19 @@ impl Episodes {
         let mut signed = bin.signed().iter().peekable();
         let rows = bin.way_of_row.iter().zip(view.payload_bytes).enumerate();
         for (row, (way, payload_bytes)) in rows {
-            let has_signs = signed.next_if(|signed| **signed as usize == row).is_some();
-            // Flows of ACKs only have nothing that an episode counts.
-            let counts = *payload_bytes > 0 && {
-                let way = bin.ways.get(*way as usize);
-                way.is_some_and(|way| self.places.has(way.pair.destination))
-            };
-            if has_signs || counts {
+            if signed.next_if(|signed| **signed as usize == row).is_some() {
                 self.rows.push(view.row(row));
-                if self.rows.len() == ROW_BATCH {
-                    self.add_rows();
-                }
+            } else {
+                // Flows of ACKs only have nothing that an episode counts.
+                let way = bin.ways.get(*way as usize).filter(|_| *payload_bytes > 0);
+                let to = way.map(|way| way.pair.destination);
+                let Some(destination) = to.filter(|to| self.places.has(*to)) else {
+                    continue;
+                };
+                self.rows.push(view.calm_row(row, destination));
+            }
+            if self.rows.len() == ROW_BATCH {
+                self.add_rows();
             }
         }
         self.add_rows();

@@ -6,8 +6,6 @@ use std::collections::HashMap;
 
 use roce_model::{Active, Groups, Nanos};
 
-use crate::bin_rows::BinRows;
-
 type Numbers = HashMap<u64, u32, foldhash::fast::RandomState>;
 
 /// Ways with so many of which numbers start again with the next bin: 4 MB or so.
@@ -69,28 +67,10 @@ pub struct HostPairs {
     edges: Vec<(u64, i32)>,
 }
 
-/// Pairs of the run by the numbers that one shard gives them. Either may start again: each is known by its hash.
-#[derive(Debug, Default)]
-pub struct Translated(Vec<(u64, HostPair)>);
-
-impl Translated {
-    #[cold]
-    fn set(&mut self, number: u32, hash: u64, pair: HostPair) {
-        let number = number as usize;
-        if number >= self.0.len() {
-            if number > MAX_PAIRS * 4 {
-                return;
-            }
-            self.0.resize(number + 1, (0, HostPair::default()));
-        }
-        self.0[number] = (hash, pair);
-    }
-}
-
 impl HostPairs {
     /// True if the number of a pair is still that of the pair with this hash.
     #[inline]
-    fn is_current(&self, pair: HostPair, hash: u64) -> bool {
+    pub(crate) fn is_current(&self, pair: HostPair, hash: u64) -> bool {
         let groups = self.groups.get(pair.number as usize);
         groups.is_some_and(|groups| groups.pair == hash)
     }
@@ -136,23 +116,6 @@ impl HostPairs {
         self.spans.push(Span::default());
         self.groups.push(groups);
         pair
-    }
-
-    /// Finds the ways of the rows of a shard, whose own numbers `known` translates, and notes who sends on them.
-    pub fn enter(&mut self, rows: &mut BinRows, known: &mut Translated) {
-        for way in &mut rows.ways {
-            way.pair = match known.0.get(way.number as usize) {
-                Some((hash, pair)) if *hash == way.groups.pair && self.is_current(*pair, *hash) => *pair,
-                _ => {
-                    let pair = self.find_or_add(way.groups);
-                    known.set(way.number, way.groups.pair, pair);
-                    pair
-                }
-            };
-            if way.payload_bytes > 0 {
-                self.sends(way.pair, way.active);
-            }
-        }
     }
 
     /// The groups of a way.

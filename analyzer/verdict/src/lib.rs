@@ -21,10 +21,10 @@ use roce_model::{
     EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, Snapshot, TapId, TapRow,
 };
 
-pub use bin_rows::{BinRows, Way};
+pub use bin_rows::{BinRows, Translated, Way};
 pub use findings::RULES;
 pub use findings::rule::Rule;
-pub use host_pairs::{HostPair, HostPairs, Translated};
+pub use host_pairs::{HostPair, HostPairs};
 pub use settings::Settings;
 pub use steps::LoggedStep;
 pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};

@@ -6,8 +6,8 @@ use roce_model::{
 };
 
 use crate::Verdicts;
-use crate::bin_rows::{BinRows, Way};
-use crate::host_pairs::{HostPairs, Translated};
+use crate::bin_rows::{BinRows, Translated, Way};
+use crate::host_pairs::HostPairs;
 use crate::settings::Settings;
 
 pub(super) const MS: u64 = 1_000_000;
@@ -190,7 +190,7 @@ impl BinRows {
     /// As it comes from a shard, with the numbers of the run.
     pub(super) fn entered(mut self, pairs: &mut HostPairs) -> Self {
         self.sum_up();
-        pairs.enter(&mut self, &mut Translated::default());
+        self.enter(pairs, &mut Translated::default());
         self
     }
 }

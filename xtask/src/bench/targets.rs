@@ -1,6 +1,6 @@
 //! What the bench is to reach: ratios within one run, and numbers of a row, a flow, a packet.
 
-use super::{
+use super::files::{
     CAPINFOS, Captures, F4K_3, F4K_30, F100K_3, F100K_30, F100K_QUARTER, FLOOR, FULL, HOSTILE, MIXED,
     Measured, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT, TSHARK, find,
 };

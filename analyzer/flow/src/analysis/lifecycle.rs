@@ -9,6 +9,7 @@ use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::rows::Row;
 use crate::table::lookup::Found;
 use crate::table::state::{Cold, Hosts, Hot};
+use crate::timing::latency::BinTimes;
 
 impl Analysis {
     /// Opens the flow of a packet that was not found.
@@ -99,22 +100,24 @@ impl Analysis {
         }
         let counts = core::mem::take(&mut hot.counts);
         cold.totals.add(&counts);
-        let mut times = None;
+        let mut times = BinTimes::default();
         if core::mem::take(&mut hot.timed)
             && let Some(of_flow) = &mut cold.times
         {
-            times = Some(of_flow.take_bin());
+            times = of_flow.take_bin();
         }
         let limits = self.limits(at, &counts);
         let hot = &self.table.hot[at];
         let cold = &mut self.table.cold[at];
-        let row = Row {
+        let (place, way) = self.bins.place_row(&mut cold.way, &cold.groups, hot.tap);
+        cold.row_at = place;
+        self.bins.latest.push(Row {
+            way,
             times,
             limits,
             active: self.bins.active_from(since, hot.last_time),
             ..cold.row(hot.tap, hot.knows_answers, counts)
-        };
-        cold.row_at = self.bins.close(&mut cold.way, &cold.groups, row);
+        });
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::bins::Bins;
 use crate::counts::Counts;
 use crate::rows::{Limits, Row};
+use crate::timing::latency::BinTimes;
 
 /// What a sink got: begin of the bin, flow, senders to its destination; times of events.
 #[derive(Default)]
@@ -56,7 +57,7 @@ fn row(flow: u64, destination: u64, pair: u64, payload_bytes: u64) -> (Row, Grou
         epoch: 0,
         way: 0,
         paired: false,
-        times: None,
+        times: BinTimes::default(),
         knows_cnp: false,
         counts,
         limits: Limits::default(),
@@ -74,7 +75,8 @@ fn bin(number: u64, rows: Vec<(Row, Groups)>, events: &[u64]) -> Bin {
     let mut bins = Bins::new(settings().bin);
     bins.advance(number);
     for (row, groups) in rows {
-        bins.close(&mut 0, &groups, row);
+        let (_, way) = bins.place_row(&mut 0, &groups, row.tap);
+        bins.latest.push(Row { way, ..row });
     }
     bins.events = events
         .iter()

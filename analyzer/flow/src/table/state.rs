@@ -29,7 +29,7 @@ use crate::taps::duplicates::CopyEvidence;
 use crate::taps::vantage;
 use crate::taps::vantage::Other;
 use crate::timing::distribution::Distribution;
-use crate::timing::latency::Times;
+use crate::timing::latency::{BinTimes, Times};
 use crate::timing::messages::{Messages, PendingRead};
 use crate::timing::stall::{SilenceHistory, SilenceThreshold};
 
@@ -378,7 +378,8 @@ impl Cold {
     }
 
     /// A timeline row of the flow, without way, times and limits.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most of it is replaced where it is called")]
     pub(crate) fn row(&self, tap: TapId, knows_answers: bool, counts: Counts) -> Row {
         Row {
             flow_id: self.id,
@@ -387,7 +388,7 @@ impl Cold {
             way: 0,
             knows_cnp: self.knows_cnp,
             paired: knows_answers,
-            times: None,
+            times: BinTimes::default(),
             limits: Limits::default(),
             active: Active::ALL,
             counts,

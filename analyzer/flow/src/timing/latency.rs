@@ -119,24 +119,18 @@ struct BinSamples {
 /// What a flow's answers took in one bin. No time that is told is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BinTimes {
-    ack_rtt_p50: Option<NonZeroU64>,
-    ack_rtt_max: Option<NonZeroU64>,
-    message_p50: Option<NonZeroU64>,
-    message_max: Option<NonZeroU64>,
-    inflight_max: Option<u64>,
+    pub(crate) ack_rtt_p50: Option<NonZeroU64>,
+    pub(crate) ack_rtt_max: Option<NonZeroU64>,
+    pub(crate) message_p50: Option<NonZeroU64>,
+    pub(crate) message_max: Option<NonZeroU64>,
+    pub(crate) inflight_max: Option<u64>,
 }
 
 impl BinTimes {
-    /// Of round trips the median and the longest, of messages as well, and the most bytes in flight.
+    /// True if it has none.
     #[inline]
-    pub(crate) fn values(&self) -> [Option<u64>; 5] {
-        [
-            self.ack_rtt_p50.map(NonZeroU64::get),
-            self.ack_rtt_max.map(NonZeroU64::get),
-            self.message_p50.map(NonZeroU64::get),
-            self.message_max.map(NonZeroU64::get),
-            self.inflight_max,
-        ]
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 

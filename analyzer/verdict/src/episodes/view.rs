@@ -50,7 +50,24 @@ impl<'a> View<'a> {
         }
     }
 
+    /// A row without signs of trouble, on a way to this destination.
     #[inline]
+    pub(super) fn calm_row(&self, row: usize, destination: u32) -> FlowBin {
+        let number = |values: &[u32]| values.get(row).copied().unwrap_or_default();
+        let sum = |values: &[u64]| values.get(row).copied().unwrap_or_default();
+        FlowBin {
+            flow: FlowId(sum(self.flow)),
+            destination,
+            payload_bytes: sum(self.payload_bytes),
+            resent_bytes: sum(self.resent_bytes),
+            tap: TapId(number(self.tap)),
+            data_packets: number(self.data_packets),
+            markable: number(self.ect0).saturating_add(number(self.ect1)),
+            ..FlowBin::default()
+        }
+    }
+
+    /// A row, whatever it has.
     pub(super) fn row(&self, row: usize) -> FlowBin {
         let way = self.way_of_row.get(row);
         let pair = way
