@@ -21,6 +21,7 @@ mod elf;
 mod fuzz;
 mod golden;
 mod need;
+mod profile;
 mod reports;
 mod schema;
 mod test;
@@ -72,6 +73,12 @@ const CHORES: &[Chore] = &[
         arguments: bench::ARGUMENTS,
         about: bench::ABOUT,
         run: bench::run,
+    },
+    Chore {
+        name: "profile",
+        arguments: profile::ARGUMENTS,
+        about: profile::ABOUT,
+        run: profile::run,
     },
     Chore {
         name: "bench-live",

@@ -1,13 +1,15 @@
 //! Makes the captures that `cargo xtask bench` measures with: always the same bytes for the same arguments.
 //!
-//!     bench_capture OUT --packets N --flows F --captured 96|full --per-row K
+//!     bench_capture OUT --packets N --flows F --captured 96|full --per-row K [--marked-in M] [--notified-in C]
 //!
 //! The file is pcap with ns stamps. F/2 RoCEv2 connections over IPv4, between 64 senders and 64
 //! receivers, make F flows: data in one direction, ACKs in the other. Each connection sends RC RDMA
 //! WRITEs of 16 KiB (First, 14 Middle, Last; path MTU 1024), and one ACK answers each. PSNs rise by one,
-//! so nothing is missing. Data is ECT(0), and about 1 % of it is CE. About 0.1 % of the packets are
-//! CNPs, each directly behind a CE mark. Headers, lengths, checksums and ICRCs are right. With
-//! `--captured 96`, longer frames are cut to 96 bytes and give their full length.
+//! so nothing is missing. Data is ECT(0), and one in M of it is CE (default 100). A CNP follows one in C of
+//! the marks (default 10). Headers, lengths, checksums and ICRCs are right. With `--captured 96`, longer
+//! frames are cut to 96 bytes and give their full length.
+//!
+//! With `--hostile`, each packet is a flow of its own: the first of a message, to another queue pair.
 //!
 //! K is how many packets a row of the timeline has on average, with bins of 1 ms: every connection that is active
 //! in a bin sends a burst of it in that bin. All connections are active in every bin, unless stamps would be
@@ -61,17 +63,23 @@ struct Options {
     flows: usize,
     captured: usize,
     per_row: f64,
+    marked_in: u64,
+    notified_in: u64,
+    hostile: bool,
 }
 
 impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let usage = "bench_capture OUT --packets N --flows F --captured 96|full --per-row K";
+        let usage = "bench_capture OUT --packets N --flows F --captured 96|full --per-row K [--marked-in M] [--notified-in C] [--hostile]";
         let mut options = Self {
             out: String::new(),
             packets: 10_000_000,
             flows: 4096,
             captured: 96,
             per_row: 30.0,
+            marked_in: 100,
+            notified_in: 10,
+            hostile: false,
         };
         while let Some(argument) = arguments.next() {
             let mut value = || {
@@ -83,6 +91,11 @@ impl Options {
             match argument.as_str() {
                 "--packets" => options.packets = value()?.parse().map_err(|_| wrong("--packets"))?,
                 "--flows" => options.flows = value()?.parse().map_err(|_| wrong("--flows"))?,
+                "--marked-in" => options.marked_in = value()?.parse().map_err(|_| wrong("--marked-in"))?,
+                "--notified-in" => {
+                    options.notified_in = value()?.parse().map_err(|_| wrong("--notified-in"))?;
+                }
+                "--hostile" => options.hostile = true,
                 "--per-row" => options.per_row = value()?.parse().map_err(|_| wrong("--per-row"))?,
                 "--captured" => {
                     let text = value()?;
@@ -305,9 +318,14 @@ impl<'a, W: Write> Generator<'a, W> {
     /// Writes the next packet of a connection, and the ACK or CNP that answers it. False after the last
     /// packet.
     fn send(&mut self, number: usize, bin: u64, step_ps: u64, in_bin: &mut u64) -> io::Result<bool> {
-        let marked = self.random.once_in(100);
-        let notified = marked && self.random.once_in(10);
+        let marked = self.random.once_in(self.options.marked_in);
+        let notified = marked && self.random.once_in(self.options.notified_in);
         let connection = &mut self.connections[number];
+        if self.options.hostile {
+            connection.sent = 0;
+            // 24 bits of queue pair and six of host: 2^30 flows before one comes again.
+            connection.receiver_qpn = (connection.receiver_qpn + self.options.flows as u32) & 0xff_ffff;
+        }
         let psn = connection.psn;
         connection.psn = (psn + 1) & 0xff_ffff;
         let mut extended = [0; 16];

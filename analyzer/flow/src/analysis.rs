@@ -39,6 +39,7 @@ use crate::pairing::outstanding::Outstanding;
 use crate::pairing::shared_ports::SharedPorts;
 use crate::psn::holes::MAX_OPEN_HOLES;
 use crate::psn::recent_naks::RecentNaks;
+use crate::spare::Spare;
 use crate::table::FlowTable;
 use crate::table::lookup::{Found, LOOKUP_BATCH};
 use crate::taps::duplicates::{Recent, Sighting, fingerprint};
@@ -257,6 +258,11 @@ impl Analysis {
         }
     }
 
+    /// Takes room for rows from what the collector gives back.
+    pub fn share_room(&mut self, spare: &Spare) {
+        self.bins.spare = spare.clone();
+    }
+
     /// Takes packets in the order of time. What shows only in many packets, as that a tap shows each of them twice, is learned from
     /// the first batches before they are judged: [`Analysis::FIRST_PACKETS`] should come together.
     pub fn push(&mut self, batch: &PacketBatch) {
@@ -331,6 +337,9 @@ impl Analysis {
         if self.bins.events.len() >= MAX_EVENTS {
             // Time hardly moves: what happened is emitted all the same, so that it does not pile up.
             self.output.bins.push(self.bins.overdue_events());
+        }
+        for bin in &mut self.output.bins {
+            bin.rows.sum_up();
         }
         self.output.watermark = self.bins.watermark();
         core::mem::take(&mut self.output)
@@ -472,12 +481,10 @@ impl Analysis {
         cold.totals.add(counts);
         let hot = &self.table.hot[at];
         let row = cold.row(hot.tap, hot.knows_answers, counts.clone());
-        if let Some(sum) = self.bins.at(bin, cold.row_at, &row) {
-            return sum.add(counts);
-        }
-        match self.bins.earlier(bin, &row) {
-            Some(sum) => sum.add(counts),
-            None => self.output.bins.push(Bins::overdue(bin, row)),
+        if !self.bins.add_at(bin, cold.row_at, &row)
+            && let Some(overdue) = self.bins.add_earlier(bin, row, &cold.groups)
+        {
+            self.output.bins.push(overdue);
         }
     }
 
@@ -523,7 +530,6 @@ impl Analysis {
     fn begin_bin(&mut self, number: u64) {
         let active = core::mem::take(&mut self.bins.active);
         let since = self.bins.take_since();
-        self.bins.rows.reserve(active.len());
         let mut since_of = since.iter().copied().chain(core::iter::repeat(Nanos(0)));
         for some in active.chunks(CLOSE_BATCH) {
             self.table.prefetch_rows(some);
@@ -535,8 +541,7 @@ impl Analysis {
         self.bins.active = active;
         self.bins.active.clear();
         self.pauses.end_bin(self.bins.time(number), &mut self.bins.events);
-        let rows = core::mem::take(&mut self.bins.rows);
-        self.bins.advance(number, rows);
+        self.bins.advance(number);
         self.emit(false);
     }
 

@@ -3,10 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 
 use roce_model::{Active, EventRow, FlowId, Groups, Nanos, PauseFrame, TapId};
+use roce_verdict::{BinRows, Way};
 
-use crate::counts::Counts;
 use crate::key::FlowSlot;
+use crate::rows::{self, Limits, Row};
+use crate::spare::Spare;
 use crate::timing::latency::BinTimes;
+use crate::ways::Ways;
 
 /// Bins that stay changeable after time has passed them: at least so many, ...
 const MIN_BINS: u64 = 4;
@@ -14,65 +17,22 @@ const MIN_BINS: u64 = 4;
 const MIN_TIME: Nanos = Nanos(10_000_000);
 /// ... but no more than this.
 const MAX_BINS: u64 = 128;
+/// Closed rows that become columns together: they stay in the first cache level.
+const ROW_BATCH: usize = 32;
 /// Events that are looked through for one to be taken back.
 const RECENT_EVENTS: usize = 1024;
-
-/// One flow in one bin.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
-    pub(crate) flow_id: FlowId,
-    pub(crate) tap: TapId,
-    pub(crate) epoch: u32,
-    pub(crate) groups: Groups,
-    /// The other direction is known.
-    pub(crate) paired: bool,
-    /// The place in [`Bin::times`], counted from 1; 0: none.
-    pub(crate) times: u32,
-    /// True if notifications for the flow would be known.
-    pub(crate) knows_cnp: bool,
-    /// The place in [`Bin::limits`], counted from 1; 0: none.
-    pub(crate) limits: u32,
-    /// From its first packet in the bin to its last one, in ns after the begin of the bin.
-    pub(crate) active: Active,
-    pub(crate) counts: Counts,
-}
-
-/// What held a flow back in one bin.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Limits {
-    /// How long it was paused, in ns.
-    pub(crate) pause_ns: Option<u64>,
-    /// What DCQCN allowed it, in bit/s.
-    pub(crate) dcqcn_rate_bps: Option<u64>,
-}
-
-impl Row {
-    /// The notifications that slowed the flow; `None` where none could have been charged to it.
-    pub(crate) fn cnp(&self) -> Option<u32> {
-        let cnp = self.counts.rare().cnp;
-        (self.knows_cnp || cnp > 0).then_some(cnp)
-    }
-
-    /// True if the two are of one flow.
-    fn is_of_flow_of(&self, other: &Self) -> bool {
-        (self.flow_id, self.tap, self.epoch) == (other.flow_id, other.tap, other.epoch)
-    }
-}
 
 /// A bin with its rows and with the events that became known in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bin {
     pub(crate) number: u64,
-    pub(crate) rows: Vec<Row>,
-    /// What answers took, of those rows that have some.
-    pub(crate) times: Vec<BinTimes>,
-    /// What held flows back, of those rows that have some.
-    pub(crate) limits: Vec<Limits>,
+    pub(crate) rows: BinRows,
     pub(crate) events: Vec<EventRow>,
     /// Pause frames of it.
     pub(crate) pauses: Vec<PauseFrame>,
     /// Where a flow's row is; made when first needed.
     places: Option<HashMap<(FlowId, TapId, u32), u32, foldhash::fast::RandomState>>,
+    late_ways: LateWays,
     /// Flows with packets in this bin that are neither late nor sent again yet.
     undecided: Vec<FlowSlot>,
     /// Receivers of congestion notifications in this bin, by their places.
@@ -87,28 +47,53 @@ impl Bin {
         }
     }
 
-    /// The counts of the flow of `like`; a new row when it has none.
-    fn counts(&mut self, like: &Row) -> &mut Counts {
+    /// Adds to the row of the flow of `row`; a new row when it has none.
+    fn add(&mut self, time: Nanos, mut row: Row, groups: &Groups) {
         let rows = &mut self.rows;
+        let columns = &rows.columns;
         let places = self.places.get_or_insert_with(|| {
-            (0..)
-                .zip(rows.iter())
-                .map(|(at, row)| ((row.flow_id, row.tap, row.epoch), at))
-                .collect()
+            let keys = columns
+                .flow_id
+                .iter()
+                .zip(columns.tap.iter())
+                .zip(columns.epoch.iter());
+            let keys = keys.map(|((flow, tap), epoch)| (flow.copied(), tap.copied(), epoch.copied()));
+            keys.map(|(flow, tap, epoch)| {
+                (
+                    FlowId(flow.unwrap_or_default()),
+                    TapId(tap.unwrap_or_default()),
+                    epoch.unwrap_or_default(),
+                )
+            })
+            .zip(0..)
+            .collect()
         });
-        let at = *places
-            .entry((like.flow_id, like.tap, like.epoch))
-            .or_insert_with(|| {
-                rows.push(Row {
-                    times: 0,
-                    limits: 0,
-                    active: Active::ALL,
-                    counts: Counts::default(),
-                    ..like.clone()
-                });
-                u32::try_from(rows.len() - 1).unwrap_or(u32::MAX)
-            });
-        &mut rows[at as usize].counts
+        let next = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let place = *places.entry((row.flow_id, row.tap, row.epoch)).or_insert(next);
+        if place == next {
+            row.way = self.late_ways.place(groups, row.tap, &mut rows.ways);
+            (row.times, row.limits, row.active) = (BinTimes::default(), Limits::default(), Active::ALL);
+            rows::add(rows, time, &[row]);
+        } else {
+            rows::add_counts(rows, place as usize, &row.counts);
+        }
+    }
+}
+
+/// Ways of rows that come late to a bin, by their hashes; made when first needed.
+#[derive(Clone, Debug, Default)]
+struct LateWays(Option<HashMap<u64, u32, foldhash::fast::RandomState>>);
+
+impl LateWays {
+    fn place(&mut self, groups: &Groups, tap: TapId, list: &mut Vec<Way>) -> u32 {
+        let places = self
+            .0
+            .get_or_insert_with(|| list.iter().map(|way| way.groups.pair).zip(0..).collect());
+        *places.entry(groups.pair).or_insert_with(|| {
+            // No number of the shard: the run finds it by its hash.
+            list.push(Way::new(*groups, tap, u32::MAX));
+            u32::try_from(list.len() - 1).unwrap_or(u32::MAX)
+        })
     }
 }
 
@@ -127,12 +112,12 @@ pub(crate) struct Bins {
     pub(crate) active: Vec<FlowSlot>,
     /// When the first packet of each of them came; 0, or nothing at the end: not known.
     since: Vec<Nanos>,
-    /// Rows of the current bin that closed before its end.
-    pub(crate) rows: Vec<Row>,
-    /// The times of those rows and of the others to come.
-    times: Vec<BinTimes>,
-    /// The same of what held flows back.
-    limits: Vec<Limits>,
+    /// Rows of the current bin that have closed: the latest, and those before them.
+    pub(crate) latest: Vec<Row>,
+    rows: BinRows,
+    ways: Ways,
+    /// Where room for rows comes from.
+    pub(crate) spare: Spare,
     /// What became known in the current bin.
     pub(crate) events: Vec<EventRow>,
     /// Pause frames of the current bin.
@@ -166,9 +151,10 @@ impl Bins {
             pending: VecDeque::new(),
             active: Vec::new(),
             since: Vec::new(),
-            rows: Vec::new(),
-            times: Vec::new(),
-            limits: Vec::new(),
+            latest: Vec::with_capacity(ROW_BATCH),
+            rows: BinRows::default(),
+            ways: Ways::default(),
+            spare: Spare::default(),
             events: Vec::new(),
             pauses: Vec::new(),
             undecided: Vec::new(),
@@ -236,71 +222,83 @@ impl Bins {
         }
     }
 
-    /// Keeps the times of a row of the current bin; gives their place for [`Row::times`].
-    pub(crate) fn add_times(&mut self, times: BinTimes) -> u32 {
-        self.times.push(times);
-        u32::try_from(self.times.len()).unwrap_or_default()
-    }
-
-    /// The same for what held it back and [`Row::limits`]; 0 for nothing.
-    pub(crate) fn add_limits(&mut self, limits: Limits) -> u32 {
-        if limits == Limits::default() {
-            return 0;
+    /// A row of the current bin closes, which [`Bins::latest`] gets next: its place, and that of its way. `way`: the way's number, as far
+    /// as it is remembered.
+    #[inline]
+    pub(crate) fn place_row(&mut self, way: &mut u32, groups: &Groups, tap: TapId) -> (u32, u32) {
+        if self.latest.len() >= ROW_BATCH {
+            self.store_latest();
         }
-        self.limits.push(limits);
-        u32::try_from(self.limits.len()).unwrap_or_default()
+        let place = self.rows.len() + self.latest.len();
+        let way = self.ways.place(way, groups, tap, &mut self.rows.ways);
+        (u32::try_from(place).unwrap_or(u32::MAX), way)
     }
 
-    /// Ends the current bin with its rows and moves on to bin `number`.
-    pub(crate) fn advance(&mut self, number: u64, rows: Vec<Row>) {
-        let is_empty = rows.is_empty()
+    fn store_latest(&mut self) {
+        rows::add(&mut self.rows, Nanos(self.begin), &self.latest);
+        self.latest.clear();
+    }
+
+    /// Ends the current bin and moves on to bin `number`.
+    pub(crate) fn advance(&mut self, number: u64) {
+        self.store_latest();
+        let is_empty = self.rows.is_empty()
             && self.events.is_empty()
             && self.undecided.is_empty()
             && self.notified.is_empty();
         if !is_empty {
             // The next bin will have about as many.
-            let room = Vec::with_capacity(self.times.len());
+            let mut room = self.spare.take().unwrap_or_default();
+            room.reserve_like(&self.rows);
             let bin = Bin {
-                number: self.current,
-                rows,
-                times: core::mem::replace(&mut self.times, room),
-                limits: core::mem::take(&mut self.limits),
+                rows: core::mem::replace(&mut self.rows, room),
                 events: core::mem::take(&mut self.events),
                 pauses: core::mem::take(&mut self.pauses),
-                places: None,
                 undecided: core::mem::take(&mut self.undecided),
                 notified: core::mem::take(&mut self.notified),
+                ..Bin::new(self.current)
             };
             self.pending.push_back(bin);
+            self.ways.next_bin();
         }
         self.current = number;
         self.begin = number.saturating_mul(self.width);
         self.open = self.width;
     }
 
-    /// The counts of the flow of `like` in an earlier bin whose row of it, if it has one, is at `place`; `None` when it is not
-    /// there.
-    pub(crate) fn at(&mut self, number: u64, place: u32, like: &Row) -> Option<&mut Counts> {
-        let bin = self
-            .pending
-            .binary_search_by_key(&number, |bin| bin.number)
-            .ok()?;
-        let row = self.pending[bin].rows.get_mut(place as usize)?;
-        row.is_of_flow_of(like).then_some(&mut row.counts)
+    /// Adds to the row of a flow in an earlier bin, if that is at `place`; says whether it was.
+    pub(crate) fn add_at(&mut self, number: u64, place: u32, row: &Row) -> bool {
+        let bin = self.pending.binary_search_by_key(&number, |bin| bin.number);
+        let Some(bin) = bin.ok().and_then(|bin| self.pending.get_mut(bin)) else {
+            return false;
+        };
+        let is_there = rows::is_of(&bin.rows, place as usize, row);
+        if is_there {
+            rows::add_counts(&mut bin.rows, place as usize, &row.counts);
+        }
+        is_there
     }
 
-    /// The counts of the flow of `like` in an earlier bin; `None` when that bin has been emitted.
-    pub(crate) fn earlier(&mut self, number: u64, like: &Row) -> Option<&mut Counts> {
+    /// Adds to the row of a flow in an earlier bin; once that has been emitted, a bin of its own comes back.
+    pub(crate) fn add_earlier(&mut self, number: u64, row: Row, groups: &Groups) -> Option<Bin> {
+        let time = self.time(number);
         let at = match self.pending.binary_search_by_key(&number, |bin| bin.number) {
             // Also when its time is over and what was undecided in it is being settled.
             Ok(at) => at,
-            Err(_) if number + self.window < self.current => return None,
+            Err(_) if number + self.window < self.current => {
+                let mut overdue = Bin::new(number);
+                overdue.add(time, row, groups);
+                return Some(overdue);
+            }
             Err(at) => {
                 self.pending.insert(at, Bin::new(number));
                 at
             }
         };
-        self.pending.get_mut(at).map(|bin| bin.counts(like))
+        if let Some(bin) = self.pending.get_mut(at) {
+            bin.add(time, row, groups);
+        }
+        None
     }
 
     /// The oldest bin, once it can no longer change; with `all`, every bin.
@@ -371,14 +369,6 @@ impl Bins {
         }
     }
 
-    /// A bin of its own for counts of a time that has been emitted.
-    pub(crate) fn overdue(number: u64, row: Row) -> Bin {
-        Bin {
-            rows: vec![row],
-            ..Bin::new(number)
-        }
-    }
-
     /// A bin of its own for the events of the current one; they have times of their own.
     pub(crate) fn overdue_events(&mut self) -> Bin {
         Bin {
@@ -402,6 +392,7 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counts::{Counts, Rare};
     use crate::key::slot;
 
     const MS: u64 = 1_000_000;
@@ -415,20 +406,43 @@ mod tests {
             flow_id: FlowId(flow),
             tap: TapId(0),
             epoch: 0,
-            groups: Groups::default(),
+            way: 0,
             paired: false,
-            times: 0,
+            times: BinTimes::default(),
             knows_cnp: false,
             counts,
-            limits: 0,
+            limits: Limits::default(),
             active: Active::ALL,
         }
     }
 
     fn bins() -> Bins {
         let mut bins = Bins::new(Nanos(MS));
-        bins.advance(100, Vec::new());
+        bins.advance(100);
         bins
+    }
+
+    /// The current bin ends with these rows.
+    fn advance(bins: &mut Bins, number: u64, rows: Vec<Row>) {
+        for row in rows {
+            let (_, way) = bins.place_row(&mut 0, &Groups::default(), row.tap);
+            bins.latest.push(Row { way, ..row });
+        }
+        bins.advance(number);
+    }
+
+    /// Adds packets to a flow's row; says whether the bin is still there.
+    fn add(bins: &mut Bins, number: u64, flow: u64, packets: u32) -> bool {
+        bins.add_earlier(number, row(flow, packets), &Groups::default())
+            .is_none()
+    }
+
+    /// Flows and packets of a bin's rows.
+    fn rows(bin: &Bin) -> Vec<(u64, u32)> {
+        assert!(bin.rows.is_whole());
+        let columns = &bin.rows.columns;
+        let packets = columns.packets.iter().flatten().copied();
+        columns.flow_id.iter().flatten().copied().zip(packets).collect()
     }
 
     #[test]
@@ -449,14 +463,14 @@ mod tests {
     #[test]
     fn a_bin_stays_changeable_for_ten_milliseconds() {
         let mut bins = bins();
-        bins.advance(101, vec![row(1, 5)]);
-        bins.advance(110, vec![row(1, 7)]);
+        advance(&mut bins, 101, vec![row(1, 5)]);
+        advance(&mut bins, 110, vec![row(1, 7)]);
         assert!(bins.take_done(false).is_none());
         assert_eq!(bins.watermark(), 100);
-        bins.advance(111, Vec::new());
+        bins.advance(111);
         assert_eq!(bins.watermark(), 101);
         let done = bins.take_done(false).unwrap();
-        assert_eq!((done.number, done.rows), (100, vec![row(1, 5)]));
+        assert_eq!((done.number, rows(&done)), (100, vec![(1, 5)]));
         assert!(bins.take_done(false).is_none(), "101 is next and not over");
         assert_eq!(bins.take_done(true).unwrap().number, 101);
         assert!(bins.take_done(true).is_none());
@@ -467,7 +481,7 @@ mod tests {
         // 10 ms are no bin of 1 s, 4 are kept; of 1 us they are 10,000, 128 are kept.
         for (width, window) in [(1_000 * MS, 4), (MS, 10), (1_000, 128)] {
             let mut bins = Bins::new(Nanos(width));
-            bins.advance(1_000, Vec::new());
+            bins.advance(1_000);
             assert_eq!(bins.watermark(), 1_000 - window);
         }
     }
@@ -475,19 +489,21 @@ mod tests {
     #[test]
     fn counts_of_an_earlier_bin() {
         let mut bins = bins();
-        bins.advance(105, vec![row(1, 5), row(2, 6)]);
-        bins.earlier(100, &row(2, 0)).unwrap().packets += 1;
-        bins.earlier(100, &row(3, 9)).unwrap().packets += 2;
-        bins.earlier(103, &row(1, 9)).unwrap().packets += 3;
-        assert!(bins.earlier(94, &row(1, 9)).is_none(), "11 bins ago");
-        bins.earlier(95, &row(1, 9)).unwrap().packets += 4;
+        advance(&mut bins, 105, vec![row(1, 5), row(2, 6)]);
+        assert!(add(&mut bins, 100, 2, 1));
+        assert!(add(&mut bins, 100, 3, 2));
+        assert!(bins.add_at(100, 0, &row(1, 1)), "the first row is that of flow 1");
+        assert!(!bins.add_at(100, 1, &row(1, 1)), "the second is not");
+        assert!(add(&mut bins, 103, 1, 3));
+        assert!(!add(&mut bins, 94, 1, 9), "11 bins ago");
+        assert!(add(&mut bins, 95, 1, 4));
         let all: Vec<_> = core::iter::from_fn(|| bins.take_done(true))
-            .map(|bin| (bin.number, bin.rows))
+            .map(|bin| (bin.number, rows(&bin)))
             .collect();
         let expected = [
-            (95, vec![row(1, 4)]),
-            (100, vec![row(1, 5), row(2, 7), row(3, 2)]),
-            (103, vec![row(1, 3)]),
+            (95, vec![(1, 4)]),
+            (100, vec![(1, 6), (2, 7), (3, 2)]),
+            (103, vec![(1, 3)]),
         ];
         assert_eq!(all, expected, "in order, no row twice");
     }
@@ -496,14 +512,23 @@ mod tests {
     fn undecided_flows_are_settled_before_their_bin_goes() {
         let mut bins = bins();
         bins.undecided_at(100, slot(7));
-        bins.advance(101, vec![row(1, 5)]);
+        advance(&mut bins, 101, vec![row(1, 5)]);
         bins.undecided_at(100, slot(8));
-        bins.advance(111, Vec::new());
+        bins.advance(111);
         assert_eq!(bins.undecided_in_done(false), [slot(7), slot(8)]);
         assert!(bins.undecided_in_done(false).is_empty(), "once");
         // Its time is over, and still the row can be corrected.
-        bins.earlier(100, &row(1, 0)).unwrap().rare_mut().late += 1;
-        assert_eq!(bins.take_done(false).unwrap().rows[0].counts.rare().late, 1);
-        assert!(bins.earlier(100, &row(1, 0)).is_none(), "now it is gone");
+        let late = Rare {
+            late: 1,
+            ..Rare::default()
+        };
+        let late = Row {
+            counts: late.into(),
+            ..row(1, 0)
+        };
+        assert!(bins.add_earlier(100, late, &Groups::default()).is_none());
+        let done = bins.take_done(false).unwrap();
+        assert_eq!(done.rows.columns.late.at(0), Some(&1));
+        assert!(!add(&mut bins, 100, 1, 0), "now it is gone");
     }
 }

@@ -4,17 +4,16 @@ use std::collections::{HashSet, VecDeque};
 
 use roce_model::{
     Columns, EventColumns, Filter, FlowId, FlowKey, FlowRow, Nanos, Progress, Sink, SinkError,
-    TimelineColumns, TimelineRow,
+    TimelineColumns,
 };
 
 use crate::analysis::{LiveFlows, Output};
-use crate::bins::{Bin, Row};
-use roce_verdict::{HostPairs, Settings, Verdicts};
+use crate::bins::Bin;
+use crate::spare::Spare;
+use roce_verdict::{HostPairs, Settings, Translated, Verdicts};
 
 /// Rows that go to the sinks together.
 const FLUSH_ROWS: usize = 8192;
-/// Rows made before they become columns.
-const ROW_BATCH: usize = 32;
 
 /// Merges the outputs of the parts of a run (one thread each) in the order of time.
 pub struct Collector<'a> {
@@ -24,12 +23,9 @@ pub struct Collector<'a> {
     timeline: TimelineColumns,
     events: EventColumns,
     pairs: HostPairs,
-    /// The numbers of those of the rows of a bin.
-    of_rows: Vec<u32>,
-    /// Rows that are not in `timeline` yet; none between two bins.
-    rows: Vec<TimelineRow>,
     verdicts: Verdicts,
     shown: Option<Shown>,
+    spare: Spare,
 }
 
 /// Which flows the sinks get.
@@ -60,6 +56,8 @@ impl Shown {
 struct Shard {
     bins: VecDeque<Bin>,
     watermark: u64,
+    /// The pairs of hosts that it has numbered.
+    pairs: Translated,
     /// How its live flows stand, when it was asked.
     snapshot: Option<LiveFlows>,
 }
@@ -78,14 +76,18 @@ impl<'a> Collector<'a> {
             timeline: TimelineColumns::default(),
             events: EventColumns::default(),
             pairs: HostPairs::default(),
-            of_rows: Vec::new(),
-            rows: Vec::with_capacity(ROW_BATCH),
             shown: settings.shown.clone().map(|filter| Shown {
                 filter,
                 flows: HashSet::default(),
             }),
             verdicts: Verdicts::new(settings),
+            spare: Spare::default(),
         }
+    }
+
+    /// Room of rows that have been emitted, for the shards.
+    pub fn spare(&self) -> &Spare {
+        &self.spare
     }
 
     /// Takes the output of one part, emits what is complete.
@@ -141,74 +143,81 @@ impl<'a> Collector<'a> {
                 return Ok(());
             };
             let mut bins = Vec::with_capacity(self.shards.len());
-            for shard in &mut self.shards {
+            for (at, shard) in self.shards.iter_mut().enumerate() {
                 while let Some(bin) = shard.bins.pop_front_if(|bin| bin.number == number) {
-                    bins.push(bin);
+                    bins.push((at, bin));
                 }
             }
             self.bin(number, bins)?;
         }
     }
 
-    fn bin(&mut self, number: u64, mut bins: Vec<Bin>) -> Result<(), SinkError> {
+    fn bin(&mut self, number: u64, mut bins: Vec<(usize, Bin)>) -> Result<(), SinkError> {
         let time = Nanos(number.saturating_mul(self.width.0));
-        // A run of which only the summary is wanted has no sinks.
-        let is_wanted = !self.sinks.is_empty();
         self.verdicts.begin_bin(time);
         if self.pairs.begin_bin() {
             self.verdicts.renumber(&mut self.pairs);
         }
-        self.of_rows.clear();
-        for row in bins.iter().flat_map(|bin| &bin.rows) {
-            let pair = self.pairs.find_or_add(row.groups);
-            if row.counts.payload_bytes > 0 {
-                self.pairs.sends(pair, row.active);
+        for (shard, bin) in &mut bins {
+            if let Some(shard) = self.shards.get_mut(*shard) {
+                bin.rows.enter(&mut self.pairs, &mut shard.pairs);
             }
-            self.of_rows.push(pair.number);
         }
         self.pairs.count_senders(time, self.width);
-        let rows = bins
-            .iter()
-            .flat_map(|bin| bin.rows.iter().map(move |row| (bin, row)));
-        for ((bin, row), number) in rows.zip(&self.of_rows) {
-            let pair = self.pairs.by_number(*number);
-            let senders = self.pairs.senders(pair.destination);
-            // Written out twice: what the verdicts do not look at need not be filled in for them.
-            self.verdicts
-                .row(&timeline_row(time, bin, row, senders), pair, &self.pairs);
-            let is_shown = self.shown.as_ref().is_none_or(|shown| shown.has(row.flow_id));
-            if is_wanted && is_shown {
-                self.rows.push(timeline_row(time, bin, row, senders));
-                if self.rows.len() == ROW_BATCH {
-                    self.timeline.extend(&self.rows);
-                    self.rows.clear();
-                }
-            }
+        for (_, bin) in &mut bins {
+            let pairs = &self.pairs;
+            bin.rows.fill_senders(|destination| pairs.senders(destination));
+            self.verdicts.ways(time, &bin.rows, pairs);
         }
-        self.timeline.extend(&self.rows);
-        self.rows.clear();
         let mut events: Vec<_> = bins
             .iter_mut()
-            .flat_map(|bin| core::mem::take(&mut bin.events))
+            .flat_map(|(_, bin)| core::mem::take(&mut bin.events))
             .collect();
         events.sort_by_key(|event| (event.time, event.tap, event.flow_id, event.psn));
         for event in &events {
             self.verdicts.event(event);
         }
+        // A run of which only the summary is wanted has no sinks.
+        let is_wanted = !self.sinks.is_empty();
         if is_wanted {
             if let Some(shown) = &self.shown {
                 events.retain(|event| event.flow_id.is_none_or(|flow| shown.has(flow)));
             }
             self.events.extend(&events);
         }
-        for frame in bins.iter().flat_map(|bin| &bin.pauses) {
+        for frame in bins.iter().flat_map(|(_, bin)| &bin.pauses) {
             self.verdicts.pause(frame);
         }
-        self.verdicts.end_bin(&self.pairs);
+        self.verdicts
+            .end_bin(&self.pairs, bins.iter().map(|(_, bin)| &bin.rows));
+        if is_wanted {
+            for (_, bin) in &mut bins {
+                self.keep(&mut bin.rows.columns);
+            }
+        }
+        for (_, bin) in bins {
+            self.spare.put(bin.rows);
+        }
         if self.timeline.len() >= FLUSH_ROWS || self.events.len() >= FLUSH_ROWS {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Keeps rows for the sinks, those of shown flows.
+    fn keep(&mut self, columns: &mut TimelineColumns) {
+        if let Some(shown) = &self.shown {
+            let flows = columns.flow_id.iter();
+            let keep: Vec<bool> = flows
+                .map(|flow| flow.is_some_and(|flow| shown.has(FlowId(*flow))))
+                .collect();
+            columns.retain(&keep);
+        }
+        if self.timeline.is_empty() {
+            core::mem::swap(&mut self.timeline, columns);
+        } else {
+            self.timeline.append(columns);
+        }
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
@@ -273,33 +282,6 @@ impl<'a> Collector<'a> {
         self.flush()?;
         Ok(self.verdicts)
     }
-}
-
-/// The row of the timeline that a bin's row comes to.
-#[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "most of what it fills in is not read where it is called"
-)]
-fn timeline_row(time: Nanos, bin: &Bin, row: &Row, senders_to_destination: u32) -> TimelineRow {
-    let mut out = TimelineRow {
-        time,
-        flow_id: row.flow_id,
-        tap: row.tap,
-        epoch: row.epoch,
-        senders_to_destination,
-        lost_downstream: row.paired.then(|| row.counts.rare().lost_downstream),
-        cnp: row.cnp(),
-        ..TimelineRow::default()
-    };
-    row.counts.write_timeline(&mut out);
-    if let Some(times) = bin.times.get((row.times as usize).wrapping_sub(1)) {
-        times.write_timeline(&mut out);
-    }
-    if let Some(limits) = bin.limits.get((row.limits as usize).wrapping_sub(1)) {
-        (out.pause_ns, out.dcqcn_rate_bps) = (limits.pause_ns, limits.dcqcn_rate_bps);
-    }
-    out
 }
 
 #[cfg(test)]

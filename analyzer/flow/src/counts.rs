@@ -1,6 +1,6 @@
 //! What is counted of a flow: in one bin, and in all.
 
-use roce_model::{FlowRow, TimelineRow, Totals, prefetch};
+use roce_model::{FlowRow, Totals, prefetch};
 use roce_wire::Ecn;
 
 /// Counts of one flow in one bin of time.
@@ -57,43 +57,14 @@ impl Counts {
         }
     }
 
-    /// What is rare.
-    #[inline]
-    pub(crate) fn rare(&self) -> Rare {
-        self.rare.as_deref().copied().unwrap_or_default()
-    }
-
-    /// The same, to be added to.
+    /// What is rare, to be added to.
     #[cold]
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
 
-    const fn by_ecn(&self, ecn: Ecn) -> u32 {
+    pub(crate) const fn by_ecn(&self, ecn: Ecn) -> u32 {
         self.ecn[ecn as usize]
-    }
-
-    /// Fills in the counts of a timeline row.
-    #[inline]
-    pub(crate) fn write_timeline(&self, row: &mut TimelineRow) {
-        row.packets = self.packets;
-        row.wire_bytes = self.wire_bytes;
-        row.payload_bytes = self.payload_bytes;
-        row.data_packets = self.data_packets;
-        row.not_ect = self.by_ecn(Ecn::NotEct);
-        row.ect0 = self.by_ecn(Ecn::Ect0);
-        row.ect1 = self.by_ecn(Ecn::Ect1);
-        row.ce = self.by_ecn(Ecn::Ce);
-        row.acks = self.acks;
-        row.messages = self.messages;
-        if let Some(rare) = &self.rare {
-            row.retransmitted_packets = rare.retransmitted_packets;
-            row.retransmitted_bytes = rare.retransmitted_bytes;
-            row.missing = rare.missing;
-            row.late = rare.late;
-            row.naks = rare.naks;
-            row.rnr_naks = rare.rnr_naks;
-        }
     }
 }
 

@@ -13,14 +13,18 @@ mod hash;
 mod key;
 mod pairing;
 mod psn;
+mod rows;
+mod spare;
 mod table;
 mod taps;
 mod timing;
+mod ways;
 
 pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;
 pub use congestion::dcqcn::Parameters as DcqcnParameters;
 pub use congestion::dcqcn::parse::ParametersError as DcqcnParametersError;
 pub use pairing::host_queue_pairs::{Connection, QueuePairs};
+pub use spare::Spare;
 pub use taps::clocks;
 pub use taps::matching::identity;

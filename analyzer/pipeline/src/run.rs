@@ -198,6 +198,7 @@ fn single<F: Feed>(
     mut progress: impl FnMut(&F),
 ) -> Result<Done<F>, SinkError> {
     let mut worker = plan.worker(Shard::ALL);
+    worker.analysis.share_room(collector.spare());
     while let Next::Work(work) = feed.next() {
         worker.take(&work);
         if worker.analysis.has_output() {
@@ -236,7 +237,8 @@ fn threaded<F: Feed>(
             let (sender, work) = bounded(MAX_WAITING);
             to_shards.push(sender);
             let results = results.clone();
-            let worker = plan.worker(Shard { index, of: shards });
+            let mut worker = plan.worker(Shard { index, of: shards });
+            worker.analysis.share_room(collector.spare());
             workers.push(scope.spawn(move || analyse(index as usize, worker, &work, &results)));
         }
         drop(results);

@@ -28,7 +28,7 @@ mod verdicts;
 
 use std::io::Write;
 
-use roce_model::{FlowId, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId, TimelineColumns};
+use roce_model::{FlowId, FlowRow, Nanos, RunSummary, Sink, SinkError, TapId, TimelineColumns, Values};
 
 pub use live::{Counted, LiveReport};
 pub use page::{Page, Tone};
@@ -137,20 +137,21 @@ impl<W: Write> Sink for TerminalReport<W> {
     }
 
     fn timeline(&mut self, rows: &TimelineColumns) -> Result<(), SinkError> {
-        for row in 0..rows.time.len() {
-            let (Some(time), Some(flow), Some(tap)) =
-                (rows.time.at(row), rows.flow_id.at(row), rows.tap.at(row))
-            else {
-                continue;
-            };
-            let number = |values: &roce_model::Values<u32>| values.at(row).copied().unwrap_or(0);
-            let missing = rows.missing.at(row).copied().unwrap_or(0);
-            let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+        // Columns in which nothing is absent.
+        fn plain<T: Default>(values: &Values<T>) -> impl Iterator<Item = &T> {
+            values.without_nulls().unwrap_or_default().iter()
+        }
+        let flows = plain(&rows.time).zip(plain(&rows.flow_id).zip(plain(&rows.tap)));
+        let sent = plain(&rows.payload_bytes).zip(plain(&rows.data_packets).zip(plain(&rows.ce)));
+        let trouble = plain(&rows.retransmitted_packets).zip(plain(&rows.missing));
+        for ((flow, sent), (resent, missing)) in flows.zip(sent).zip(trouble) {
+            let ((time, (flow, tap)), (volume, (data, ce))) = (flow, sent);
+            let missing = u32::try_from(*missing).unwrap_or(u32::MAX);
             let activity = Activity {
-                volume: rows.payload_bytes.at(row).copied().unwrap_or(0),
-                data: number(&rows.data_packets),
-                ce: number(&rows.ce),
-                trouble: number(&rows.retransmitted_packets).saturating_add(missing),
+                volume: *volume,
+                data: *data,
+                ce: *ce,
+                trouble: resent.saturating_add(missing),
             };
             self.whole.add(*time, self.bin, activity);
             self.strips

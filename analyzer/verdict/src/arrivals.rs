@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Address, Nanos, TimelineRow};
+use roce_model::{Address, Nanos};
 
 use super::directory::Directory;
 use super::numbers::share;
-use crate::host_pairs::{HostPair, HostPairs};
+use crate::bin_rows::Way;
+use crate::host_pairs::HostPairs;
 
 /// Destinations that are kept, at most.
 const MAX_DESTINATIONS: usize = 1 << 14;
@@ -85,12 +86,10 @@ impl Arrivals {
         self.begin = time;
     }
 
+    /// Application data came on a way.
     #[inline]
-    pub(super) fn row(&mut self, row: &TimelineRow, pair: HostPair) {
-        if row.payload_bytes == 0 {
-            return;
-        }
-        let at = pair.destination as usize;
+    pub(super) fn sent(&mut self, way: &Way) {
+        let at = way.pair.destination as usize;
         if at >= self.places.len() {
             if at >= MAX_DESTINATIONS {
                 return;
@@ -99,13 +98,13 @@ impl Arrivals {
         }
         let current = &mut self.places[at].current;
         if current.flows == 0 {
-            self.touched.push(pair.destination);
+            self.touched.push(way.pair.destination);
         }
-        current.flows += 1;
-        current.bytes = current.bytes.saturating_add(row.wire_bytes);
-        current.packets = current.packets.saturating_add(row.data_packets.into());
-        current.ce = current.ce.saturating_add(row.ce.into());
-        current.cnp = current.cnp.saturating_add(row.cnp.unwrap_or_default().into());
+        current.flows += way.flows;
+        current.bytes = current.bytes.saturating_add(way.wire_bytes);
+        current.packets = current.packets.saturating_add(way.data_packets);
+        current.ce = current.ce.saturating_add(way.ce);
+        current.cnp = current.cnp.saturating_add(way.cnp);
     }
 
     /// The numbers of destinations have started again.
@@ -180,9 +179,8 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::super::rows::{TestRun, flow};
-    use roce_model::Vantage;
+    use roce_model::{TimelineRow, Vantage};
 
-    use super::*;
     use roce_model::FindingRow;
 
     fn working(after: fn(&mut TimelineRow), notify: bool) -> FindingRow {

@@ -23,10 +23,11 @@ mod pauses;
 mod place;
 mod stalls;
 mod tell;
+mod view;
 
 use std::collections::HashMap;
 
-use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId, TimelineRow};
+use roce_model::{EpisodeKind, EventKind, EventRow, FlowId, Nanos, PauseFrame, TapId};
 
 use kinds::{ECN, INCAST, KINDS, LOSS};
 pub(super) use open::Finished;
@@ -35,10 +36,12 @@ use pauses::Pauses;
 use place::{Place, Places};
 use stalls::Stalls;
 pub(super) use tell::{Episode, tell};
+use view::View;
 
 use super::directory::Directory;
 use super::numbers::{reaches, share};
-use crate::host_pairs::{HostPair, HostPairs};
+use crate::bin_rows::BinRows;
+use crate::host_pairs::HostPairs;
 use crate::settings::Settings;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -60,8 +63,8 @@ pub(super) struct Episodes {
     begin: Nanos,
     /// The latest bin so far.
     latest: Nanos,
+    /// Rows that are looked at one by one.
     rows: Vec<FlowBin>,
-    has_signs: bool,
     places: Places,
     /// Where flows in episodes go, by the destination's number: their holes and runs are reported by flow.
     homes: Map<(TapId, FlowId), u32>,
@@ -111,7 +114,6 @@ impl Episodes {
             begin: Nanos::default(),
             latest: Nanos::default(),
             rows: Vec::new(),
-            has_signs: false,
             places: Places::default(),
             homes: Map::default(),
             reports: Vec::new(),
@@ -130,34 +132,6 @@ impl Episodes {
             self.end_quiet(time);
             let finished = self.pauses.end_quiet(time);
             self.keep(finished);
-        }
-    }
-
-    #[inline]
-    pub(super) fn row(&mut self, row: &TimelineRow, pair: HostPair) {
-        let seen = FlowBin {
-            flow: row.flow_id,
-            destination: pair.destination,
-            source: pair.source,
-            payload_bytes: row.payload_bytes,
-            resent_bytes: row.retransmitted_bytes,
-            pause_ns: row.pause_ns.unwrap_or_default(),
-            tap: row.tap,
-            senders: row.senders_to_destination,
-            data_packets: row.data_packets,
-            markable: row.ect0.saturating_add(row.ect1).saturating_add(row.ce),
-            ce: row.ce,
-            cnp: row.cnp.unwrap_or_default(),
-            missing: u32::try_from(row.missing).unwrap_or(u32::MAX),
-            lost: row.lost_downstream.unwrap_or_default(),
-            resent: row.retransmitted_packets,
-            rnr_naks: row.rnr_naks,
-        };
-        let signs = seen.has_signs();
-        self.has_signs |= signs;
-        // Flows of ACKs only have nothing that an episode counts.
-        if signs || seen.payload_bytes > 0 {
-            self.rows.push(seen);
         }
     }
 
@@ -200,21 +174,28 @@ impl Episodes {
         });
     }
 
-    pub(super) fn end_bin(&mut self, pairs: &HostPairs) {
-        if self.has_signs {
+    pub(super) fn end_bin<'a>(&mut self, pairs: &HostPairs, bins: impl Iterator<Item = &'a BinRows> + Clone) {
+        for bin in bins.clone().filter(|bin| !bin.signed().is_empty()) {
+            let view = View::new(bin);
+            let signed = bin.signed().iter();
+            self.rows.extend(signed.map(|row| view.row(*row as usize)));
+        }
+        if !self.rows.is_empty() {
             for row in self.rows.iter().filter(|row| row.pause_ns > 0) {
                 self.pauses.paused(self.begin, row);
             }
             self.mark(pairs);
+            self.rows.clear();
         }
         if !self.places.list.is_empty() {
-            self.add_rows();
+            self.skip_overdue();
+            for bin in bins {
+                self.add_bin(bin);
+            }
             self.close_bin();
             self.add_reports();
         }
         self.reports.clear();
-        self.rows.clear();
-        self.has_signs = false;
     }
 
     /// Ends everything that goes on; the episodes in the order of time, and how many more there were.
@@ -258,7 +239,7 @@ impl Episodes {
                 signs.len() - 1
             })
         };
-        for row in self.rows.iter().filter(|row| row.has_signs()) {
+        for row in &self.rows {
             if row.rnr_naks > 0 {
                 let place = at(row.source, row, &mut order);
                 order[place].rnr = true;
@@ -316,41 +297,66 @@ impl Episodes {
         place.note_meanwhile(shown);
     }
 
-    /// Adds the rows of the bin to the episodes of their destinations.
-    fn add_rows(&mut self) {
+    /// A bin that was emitted before: what is late counts where an episode was going on then.
+    fn skip_overdue(&mut self) {
         let begin = self.begin;
         if begin < self.latest {
-            // A bin that was emitted before: what is late counts where an episode was going on then.
             for open in self.places.list.iter_mut().flat_map(Place::opened) {
                 let inside = open.start <= begin && begin < open.end;
                 open.mode = if inside { Mode::Count } else { Mode::Skip };
             }
         }
-        let mut slots = [[NOWHERE; 4]; ROW_BATCH];
-        for rows in self.rows.chunks(ROW_BATCH) {
-            for (row, slots) in rows.iter().zip(&mut slots) {
-                *slots = [NOWHERE; 4];
-                if let Some(place) = self.places.get_mut(row.destination) {
-                    *slots = place.slots_of(row.flow);
-                    place.prefetch(slots);
-                }
+    }
+
+    /// Adds the rows of the bin to the episodes of their destinations.
+    fn add_bin(&mut self, bin: &BinRows) {
+        let view = View::new(bin);
+        let mut signed = bin.signed().iter().peekable();
+        let rows = bin.way_of_row.iter().zip(view.payload_bytes).enumerate();
+        for (row, (way, payload_bytes)) in rows {
+            if signed.next_if(|signed| **signed as usize == row).is_some() {
+                self.rows.push(view.row(row));
+            } else {
+                // Flows of ACKs only have nothing that an episode counts.
+                let way = bin.ways.get(*way as usize).filter(|_| *payload_bytes > 0);
+                let to = way.map(|way| way.pair.destination);
+                let Some(destination) = to.filter(|to| self.places.has(*to)) else {
+                    continue;
+                };
+                self.rows.push(view.calm_row(row, destination));
             }
-            for (row, slots) in rows.iter().zip(slots) {
-                let room = self.flows < MAX_FLOWS;
-                if let Some(place) = self.places.get_mut(row.destination) {
-                    let kept = place.add(row, slots, room);
-                    self.flows += kept;
-                    if kept > 0 && self.homes.len() < MAX_FLOWS {
-                        self.homes.insert((row.tap, row.flow), row.destination);
-                    }
-                }
-                if row.rnr_naks > 0
-                    && let Some(place) = self.places.get_mut(row.source)
-                {
-                    self.flows += place.add_naks(row, room);
-                }
+            if self.rows.len() == ROW_BATCH {
+                self.add_rows();
             }
         }
+        self.add_rows();
+    }
+
+    /// Adds some rows of the bin to the episodes of their destinations.
+    fn add_rows(&mut self) {
+        let mut slots = [[NOWHERE; 4]; ROW_BATCH];
+        for (row, slots) in self.rows.iter().zip(&mut slots) {
+            if let Some(place) = self.places.get_mut(row.destination) {
+                *slots = place.slots_of(row.flow);
+                place.prefetch(slots);
+            }
+        }
+        for (row, slots) in self.rows.iter().zip(slots) {
+            let room = self.flows < MAX_FLOWS;
+            if let Some(place) = self.places.get_mut(row.destination) {
+                let kept = place.add(row, slots, room);
+                self.flows += kept;
+                if kept > 0 && self.homes.len() < MAX_FLOWS {
+                    self.homes.insert((row.tap, row.flow), row.destination);
+                }
+            }
+            if row.rnr_naks > 0
+                && let Some(place) = self.places.get_mut(row.source)
+            {
+                self.flows += place.add_naks(row, room);
+            }
+        }
+        self.rows.clear();
     }
 
     /// What became known of the losses of flows that go to places with episodes.

@@ -22,7 +22,7 @@ mod sure;
 mod worst;
 
 use roce_model::{
-    Confidence, EventRow, Evidence, FindingRow, FlowRow, Nanos, PauseFrame, RunSummary, Severity, TimelineRow,
+    Confidence, EventRow, Evidence, FindingRow, FlowRow, Nanos, PauseFrame, RunSummary, Severity, TapId,
 };
 
 use super::arrivals::Arrivals;
@@ -93,10 +93,10 @@ impl Findings {
         self.receiver.event(event);
     }
 
-    /// A row of the current bin.
+    /// So much was sent at a tap in the current bin.
     #[inline]
-    pub(super) fn row(&mut self, row: &TimelineRow) {
-        self.pause.row(row.tap, row.wire_bytes);
+    pub(super) fn sent(&mut self, tap: TapId, wire_bytes: u64) {
+        self.pause.sent(tap, wire_bytes);
     }
 
     /// All rows of the bin were given.

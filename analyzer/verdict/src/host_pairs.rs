@@ -12,7 +12,7 @@ type Numbers = HashMap<u64, u32, foldhash::fast::RandomState>;
 const MAX_PAIRS: usize = 1 << 16;
 
 /// From one host to another at one tap.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct HostPair {
     /// Its own number.
     pub number: u32,
@@ -68,6 +68,13 @@ pub struct HostPairs {
 }
 
 impl HostPairs {
+    /// True if the number of a pair is still that of the pair with this hash.
+    #[inline]
+    pub(crate) fn is_current(&self, pair: HostPair, hash: u64) -> bool {
+        let groups = self.groups.get(pair.number as usize);
+        groups.is_some_and(|groups| groups.pair == hash)
+    }
+
     /// A bin begins, in which nobody has sent yet. Says whether all numbers given so far are void.
     pub fn begin_bin(&mut self) -> bool {
         self.bin += 1;

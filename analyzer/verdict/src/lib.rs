@@ -2,6 +2,7 @@
 //! their way to the sinks. How packets became rows is left to `roce-flow`.
 
 mod arrivals;
+mod bin_rows;
 mod directory;
 mod episodes;
 mod findings;
@@ -18,9 +19,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
     EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, Snapshot, TapId, TapRow,
-    TimelineRow,
 };
 
+pub use bin_rows::{BinRows, Translated, Way};
 pub use findings::RULES;
 pub use findings::rule::Rule;
 pub use host_pairs::{HostPair, HostPairs};
@@ -113,13 +114,15 @@ impl Verdicts {
         self.arrivals.begin_bin(time);
     }
 
-    /// A row of the timeline.
-    #[inline]
-    pub fn row(&mut self, row: &TimelineRow, pair: HostPair, pairs: &HostPairs) {
-        self.episodes.row(row, pair);
-        self.steps.row(row, pair, pairs);
-        self.arrivals.row(row, pair);
-        self.findings.row(row);
+    /// What the rows of a shard in the bin come to, way by way.
+    pub fn ways(&mut self, time: Nanos, rows: &BinRows, pairs: &HostPairs) {
+        for way in &rows.ways {
+            self.findings.sent(way.tap, way.all_wire_bytes);
+            if way.payload_bytes > 0 {
+                self.steps.sent(time, way, pairs);
+                self.arrivals.sent(way);
+            }
+        }
     }
 
     /// The numbers of ways and destinations have started again.
@@ -148,9 +151,9 @@ impl Verdicts {
         }
     }
 
-    /// All rows and events of the bin were given.
-    pub fn end_bin(&mut self, pairs: &HostPairs) {
-        self.episodes.end_bin(pairs);
+    /// All events of the bin were given, and all of its rows are here.
+    pub fn end_bin<'a>(&mut self, pairs: &HostPairs, bins: impl Iterator<Item = &'a BinRows> + Clone) {
+        self.episodes.end_bin(pairs, bins);
         self.arrivals.end_bin(pairs);
         self.findings.end_bin();
     }

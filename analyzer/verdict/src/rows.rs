@@ -1,11 +1,12 @@
 //! Rows made by hand, for tests: flows of hosts 10.0.0.N, and bins of what they did.
 
 use roce_model::{
-    Address, EpisodeRow, EventKind, EventRow, FlowId, FlowKey, FlowRow, Groups, Nanos, Qpn, RunSummary,
-    Service, TapId, TapRow, TimelineRow,
+    Active, Address, Columns, EpisodeRow, EventKind, EventRow, FlowId, FlowKey, FlowRow, Groups, Nanos, Qpn,
+    RunSummary, Service, TapId, TapRow, TimelineRow,
 };
 
 use crate::Verdicts;
+use crate::bin_rows::{BinRows, Translated, Way};
 use crate::host_pairs::HostPairs;
 use crate::settings::Settings;
 
@@ -117,6 +118,7 @@ impl TestRun {
     pub(super) fn bin(&mut self, ms: u64, rows: &[Did<'_>], events: &[EventRow]) -> &mut Self {
         let time = Nanos(ms * MS);
         self.verdicts.begin_bin(time);
+        let mut bin = BinRows::default();
         for (flow, change) in rows {
             let mut row = TimelineRow {
                 time,
@@ -132,8 +134,7 @@ impl TestRun {
             change(&mut row);
             row.ect0 = row.ect0.saturating_sub(row.ce);
             let groups = Groups::new(flow.tap, flow.source, flow.destination);
-            let pair = self.pairs.find_or_add(groups);
-            self.verdicts.row(&row, pair, &self.pairs);
+            bin.add(&row, groups);
             if !self
                 .flows
                 .iter()
@@ -145,7 +146,7 @@ impl TestRun {
         for event in events {
             self.verdicts.event(event);
         }
-        self.verdicts.end_bin(&self.pairs);
+        give(bin, time, &mut self.verdicts, &mut self.pairs);
         self
     }
 
@@ -174,6 +175,31 @@ impl TestRun {
     pub(super) fn episodes(self) -> Vec<EpisodeRow> {
         self.conclude().episodes
     }
+}
+
+impl BinRows {
+    /// A row on a way of its own.
+    pub(super) fn add(&mut self, row: &TimelineRow, groups: Groups) {
+        let number = u32::try_from(self.ways.len()).unwrap();
+        self.columns.push(row);
+        self.active.push(Active::ALL);
+        self.way_of_row.push(number);
+        self.ways.push(Way::new(groups, row.tap, number));
+    }
+
+    /// As it comes from a shard, with the numbers of the run.
+    pub(super) fn entered(mut self, pairs: &mut HostPairs) -> Self {
+        self.sum_up();
+        self.enter(pairs, &mut Translated::default());
+        self
+    }
+}
+
+/// The end of a bin with these rows.
+pub(super) fn give(rows: BinRows, time: Nanos, verdicts: &mut Verdicts, pairs: &mut HostPairs) {
+    let rows = rows.entered(pairs);
+    verdicts.ways(time, &rows, pairs);
+    verdicts.end_bin(pairs, [&rows].into_iter());
 }
 
 fn senders(rows: &[Did<'_>], of: &FlowRow) -> u32 {

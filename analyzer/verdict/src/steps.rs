@@ -7,8 +7,9 @@ mod log;
 
 use std::collections::{BTreeMap, HashMap};
 
-use roce_model::{Address, EpisodeRow, FlowRow, Groups, Nanos, StepRow, TapId, TimelineRow};
+use roce_model::{Address, EpisodeRow, FlowRow, Groups, Nanos, StepRow, TapId};
 
+use crate::bin_rows::Way;
 use crate::host_pairs::{HostPair, HostPairs};
 use bursts::{Burst, Rhythm, median};
 use log::Log;
@@ -130,14 +131,11 @@ impl Steps {
         }
     }
 
-    /// A row of the timeline.
+    /// Application data was sent on a way in the bin that begins at `time`.
     #[inline]
-    pub(crate) fn row(&mut self, row: &TimelineRow, pair: HostPair, pairs: &HostPairs) {
-        if row.payload_bytes == 0 {
-            return;
-        }
-        let (start, end) = (row.time.0, row.time.0.saturating_add(self.bin));
-        let Some(place) = self.place_of(row.tap, pair, pairs) else {
+    pub(crate) fn sent(&mut self, time: Nanos, way: &Way, pairs: &HostPairs) {
+        let (start, end) = (time.0, time.0.saturating_add(self.bin));
+        let Some(place) = self.place_of(way.tap, way.pair, pairs) else {
             return;
         };
         match &mut self.going[place] {
@@ -146,9 +144,9 @@ impl Steps {
                 joined,
             } if start >= last.start && start.saturating_sub(last.end) <= *joined => {
                 last.end = last.end.max(end);
-                last.bytes = last.bytes.saturating_add(row.payload_bytes);
+                last.bytes = last.bytes.saturating_add(way.payload_bytes);
             }
-            _ => self.add_apart(place, start, end, row.payload_bytes),
+            _ => self.add_apart(place, start, end, way.payload_bytes),
         }
     }
 

@@ -4,11 +4,12 @@
 use roce_model::{EventKind, EventRow, FlowKey, FlowRow, Nanos, Packet, Totals};
 
 use crate::analysis::{Analysis, MAX_HOLES_OF_ALL};
-use crate::bins::Row;
 use crate::key::FlowSlot;
 use crate::psn::holes::MAX_OPEN_HOLES;
+use crate::rows::Row;
 use crate::table::lookup::Found;
 use crate::table::state::{Cold, Hosts, Hot};
+use crate::timing::latency::BinTimes;
 
 impl Analysis {
     /// Opens the flow of a packet that was not found.
@@ -99,22 +100,22 @@ impl Analysis {
         }
         let counts = core::mem::take(&mut hot.counts);
         cold.totals.add(&counts);
-        let mut times = 0;
+        let mut times = BinTimes::default();
         if core::mem::take(&mut hot.timed)
             && let Some(of_flow) = &mut cold.times
         {
-            times = self.bins.add_times(of_flow.take_bin());
+            times = of_flow.take_bin();
         }
         let limits = self.limits(at, &counts);
-        let limits = self.bins.add_limits(limits);
         let hot = &self.table.hot[at];
         let cold = &mut self.table.cold[at];
-        cold.row_at = u32::try_from(self.bins.rows.len()).unwrap_or(u32::MAX);
-        let active = self.bins.active_from(since, hot.last_time);
-        self.bins.rows.push(Row {
+        let (place, way) = self.bins.place_row(&mut cold.way, &cold.groups, hot.tap);
+        cold.row_at = place;
+        self.bins.latest.push(Row {
+            way,
             times,
             limits,
-            active,
+            active: self.bins.active_from(since, hot.last_time),
             ..cold.row(hot.tap, hot.knows_answers, counts)
         });
     }

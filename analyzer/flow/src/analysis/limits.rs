@@ -3,10 +3,10 @@
 use roce_model::{EventKind, EventRow, Nanos, PauseFrame};
 
 use crate::analysis::Analysis;
-use crate::bins::Limits;
 use crate::congestion::dcqcn::replay::Replay;
 use crate::counts::Counts;
 use crate::key::FlowSlot;
+use crate::rows::Limits;
 
 impl Analysis {
     /// A pause frame: every part of a run sees it, one reports it.

@@ -505,7 +505,10 @@ impl Analysis {
         if let Entry::Occupied(mut siblings) = self.siblings.entry(cold.groups.pair) {
             // Once there were too many, some are not listed: the list stays as it is until all of them are gone.
             if siblings.get().len() < MAX_SIBLINGS {
-                siblings.get_mut().retain(|other| *other != at);
+                let listed = siblings.get().iter().position(|other| *other == at);
+                if let Some(listed) = listed {
+                    siblings.get_mut().remove(listed);
+                }
             }
             if siblings.get().is_empty() {
                 siblings.remove();

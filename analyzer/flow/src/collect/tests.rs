@@ -1,8 +1,10 @@
 use roce_model::{Active, Address, EventRow, FlowId, Groups, Qpn, Snapshot, TapId};
 
 use super::*;
-use crate::bins::{Bins, Row};
+use crate::bins::Bins;
 use crate::counts::Counts;
+use crate::rows::{Limits, Row};
+use crate::timing::latency::BinTimes;
 
 /// What a sink got: begin of the bin, flow, senders to its destination; times of events.
 #[derive(Default)]
@@ -42,40 +44,50 @@ impl Sink for Broken {
     }
 }
 
-fn row(flow: u64, destination: u64, pair: u64, payload_bytes: u64) -> Row {
+/// Flow, destination, pair of hosts and payload of a row.
+fn row(flow: u64, destination: u64, pair: u64, payload_bytes: u64) -> (Row, Groups) {
     let counts = Counts {
         packets: 1,
         payload_bytes,
         ..Counts::default()
     };
-    Row {
+    let row = Row {
         flow_id: FlowId(flow),
         tap: TapId(0),
         epoch: 0,
-        groups: Groups {
-            destination,
-            source: 0,
-            pair,
-        },
+        way: 0,
         paired: false,
-        times: 0,
+        times: BinTimes::default(),
         knows_cnp: false,
         counts,
-        limits: 0,
+        limits: Limits::default(),
         active: Active::ALL,
-    }
+    };
+    let groups = Groups {
+        destination,
+        source: 0,
+        pair,
+    };
+    (row, groups)
 }
 
-fn bin(number: u64, rows: Vec<Row>, events: &[u64]) -> Bin {
-    let mut bin = Bins::overdue(number, row(0, 0, 0, 0));
-    bin.rows = rows;
-    bin.events = events
+fn bin(number: u64, rows: Vec<(Row, Groups)>, events: &[u64]) -> Bin {
+    let mut bins = Bins::new(settings().bin);
+    bins.advance(number);
+    for (row, groups) in rows {
+        let (_, way) = bins.place_row(&mut 0, &groups, row.tap);
+        bins.latest.push(Row { way, ..row });
+    }
+    bins.events = events
         .iter()
         .map(|time| EventRow {
             time: Nanos(*time),
             ..EventRow::default()
         })
         .collect();
+    bins.advance(number + 1);
+    let mut bin = bins.take_done(true).unwrap();
+    bin.rows.sum_up();
     bin
 }
 

@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use roce_model::{Active, FlowId, FlowKey, FlowRow, Groups, Nanos, Packet, TapId, Vantage};
 use roce_wire::{Carrier, Psn, Service, Through, VlanTag};
 
-use crate::bins::Row;
 use crate::congestion::dcqcn::replay::Replay;
 use crate::congestion::pauses::Paused;
 use crate::congestion::progress::WINDOW_PACKETS;
@@ -24,12 +23,13 @@ use crate::psn::read_responses::Responses;
 use crate::psn::request::Requests;
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
+use crate::rows::{Limits, Row};
 use crate::table::attributes::{Dscps, Ports};
 use crate::taps::duplicates::CopyEvidence;
 use crate::taps::vantage;
 use crate::taps::vantage::Other;
 use crate::timing::distribution::Distribution;
-use crate::timing::latency::Times;
+use crate::timing::latency::{BinTimes, Times};
 use crate::timing::messages::{Messages, PendingRead};
 use crate::timing::stall::{SilenceHistory, SilenceThreshold};
 
@@ -97,6 +97,8 @@ pub(crate) struct Cold {
     pub(crate) epoch: u32,
     /// Where its last row is among those of its bin.
     pub(crate) row_at: u32,
+    /// The number of its way; see [`crate::ways`].
+    pub(crate) way: u32,
     /// True if notifications that slow the flow are known as such: its other direction is known, or its packets say
     /// which queue pair they come from.
     knows_cnp: bool,
@@ -276,6 +278,7 @@ impl Cold {
             epoch,
             serial,
             row_at: u32::MAX,
+            way: u32::MAX,
             times: None,
             replay: None,
             totals: FlowTotals::default(),
@@ -374,18 +377,19 @@ impl Cold {
         self.knows_cnp = peer.is_some() || self.key.service == Service::Ud;
     }
 
-    /// A timeline row of the flow, without times and limits.
-    #[inline]
+    /// A timeline row of the flow, without way, times and limits.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "most of it is replaced where it is called")]
     pub(crate) fn row(&self, tap: TapId, knows_answers: bool, counts: Counts) -> Row {
         Row {
             flow_id: self.id,
             tap,
             epoch: self.epoch,
-            groups: self.groups,
+            way: 0,
             knows_cnp: self.knows_cnp,
             paired: knows_answers,
-            times: 0,
-            limits: 0,
+            times: BinTimes::default(),
+            limits: Limits::default(),
             active: Active::ALL,
             counts,
         }

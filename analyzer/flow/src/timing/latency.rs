@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
-use roce_model::{FlowRow, Nanos, TimelineRow, prefetch};
+use roce_model::{FlowRow, Nanos, prefetch};
 
 use crate::timing::distribution::{Distribution, Summary};
 
@@ -119,22 +119,18 @@ struct BinSamples {
 /// What a flow's answers took in one bin. No time that is told is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BinTimes {
-    ack_rtt_p50: Option<NonZeroU64>,
-    ack_rtt_max: Option<NonZeroU64>,
-    message_p50: Option<NonZeroU64>,
-    message_max: Option<NonZeroU64>,
-    inflight_max: Option<u64>,
+    pub(crate) ack_rtt_p50: Option<NonZeroU64>,
+    pub(crate) ack_rtt_max: Option<NonZeroU64>,
+    pub(crate) message_p50: Option<NonZeroU64>,
+    pub(crate) message_max: Option<NonZeroU64>,
+    pub(crate) inflight_max: Option<u64>,
 }
 
 impl BinTimes {
-    /// Fills in the times of a timeline row.
+    /// True if it has none.
     #[inline]
-    pub(crate) fn write_timeline(&self, row: &mut TimelineRow) {
-        row.ack_rtt_p50_ns = self.ack_rtt_p50.map(NonZeroU64::get);
-        row.ack_rtt_max_ns = self.ack_rtt_max.map(NonZeroU64::get);
-        row.message_time_p50_ns = self.message_p50.map(NonZeroU64::get);
-        row.message_time_max_ns = self.message_max.map(NonZeroU64::get);
-        row.inflight_bytes_max = self.inflight_max;
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 

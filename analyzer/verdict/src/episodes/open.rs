@@ -150,13 +150,6 @@ pub(super) struct FlowBin {
 }
 
 impl FlowBin {
-    /// True if it shows anything that episodes are made of.
-    #[inline]
-    pub(super) fn has_signs(&self) -> bool {
-        (self.ce | self.cnp | self.missing | self.lost | self.resent | self.rnr_naks) != 0
-            || self.pause_ns != 0
-    }
-
     /// What it adds to the episodes at its source: NAKs that it carries.
     pub(super) fn naks(&self) -> Share {
         Share {

@@ -45,6 +45,13 @@ impl Places {
         self.list.get_mut(*at as usize)
     }
 
+    /// True if there are episodes at the destination.
+    #[inline]
+    pub(super) fn has(&self, destination: u32) -> bool {
+        let at = self.by_number.get(destination as usize);
+        at.is_some_and(|at| *at != NOWHERE)
+    }
+
     pub(super) fn add(&mut self, place: Place) {
         self.list.push(place);
         self.find_from(self.list.len() - 1);

@@ -110,9 +110,9 @@ impl PauseTally {
         }
     }
 
-    /// A row of the current bin.
+    /// So much was sent at a tap in the current bin.
     #[inline]
-    pub(super) fn row(&mut self, tap: TapId, wire_bytes: u64) {
+    pub(super) fn sent(&mut self, tap: TapId, wire_bytes: u64) {
         let tap = tap.0 as usize;
         if let Some(bytes) = self.bytes.get_mut(tap) {
             *bytes = bytes.saturating_add(wire_bytes);

@@ -13,6 +13,15 @@ fn host(number: u8) -> Address {
     Address::v4([10, 0, 0, number])
 }
 
+/// A way on which so many bytes were sent.
+fn way(tap: TapId, groups: Groups, payload_bytes: u64, pairs: &mut HostPairs) -> Way {
+    Way {
+        payload_bytes,
+        pair: pairs.find_or_add(groups),
+        ..Way::new(groups, tap, 0)
+    }
+}
+
 /// Rows as they come, bins of 1 ms.
 struct Feed {
     rows: BTreeMap<u64, Vec<(u8, u8, u64)>>,
@@ -44,15 +53,9 @@ impl Feed {
         let mut flows: Vec<(u8, u8)> = Vec::new();
         for (bin, rows) in &self.rows {
             for (source, destination, bytes) in rows {
-                let row = TimelineRow {
-                    time: Nanos(bin * MS),
-                    tap: TapId(1),
-                    payload_bytes: *bytes,
-                    ..TimelineRow::default()
-                };
                 let groups = Groups::new(TapId(1), host(*source), host(*destination));
-                let pair = pairs.find_or_add(groups);
-                steps.row(&row, pair, &pairs);
+                let way = way(TapId(1), groups, *bytes, &mut pairs);
+                steps.sent(Nanos(bin * MS), &way, &pairs);
                 flows.push((*source, *destination));
             }
         }
@@ -450,12 +453,8 @@ fn memory_is_bounded() {
             pair: number,
             ..Groups::default()
         };
-        let row = TimelineRow {
-            payload_bytes: 1,
-            ..TimelineRow::default()
-        };
-        let pair = pairs.find_or_add(groups);
-        steps.row(&row, pair, &pairs);
+        let way = way(TapId(0), groups, 1, &mut pairs);
+        steps.sent(Nanos(0), &way, &pairs);
     }
     assert_eq!(steps.pairs.len(), MAX_PAIRS);
 }
@@ -471,9 +470,11 @@ proptest! {
     ) {
         let (mut steps, mut pairs) = (Steps::new(Nanos(bin), Vec::new()), HostPairs::default());
         for (time, source, destination, bytes) in rows {
-            let row = TimelineRow { time: Nanos(time), payload_bytes: bytes, ..TimelineRow::default() };
-            let pair = pairs.find_or_add(Groups::new(TapId(0), host(source), host(destination)));
-steps.row(&row, pair, &pairs);
+            let groups = Groups::new(TapId(0), host(source), host(destination));
+            let way = way(TapId(0), groups, bytes, &mut pairs);
+            if bytes > 0 {
+                steps.sent(Nanos(time), &way, &pairs);
+            }
             steps.flow(&FlowRow { source: host(source), destination: host(destination), ..FlowRow::default() });
         }
         let episodes: Vec<_> = episodes.into_iter().map(|(start, end)| EpisodeRow {

@@ -8,7 +8,9 @@ use roce_model::{
 
 use super::super::super::{Settings, Verdicts};
 use super::*;
+use crate::bin_rows::BinRows;
 use crate::host_pairs::HostPairs;
+use crate::rows::give;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -173,7 +175,7 @@ proptest! {
     #[test]
     fn goes_in(steps in prop::collection::vec(step(), 0..60), looked in 0..60usize, receivers in prop::collection::vec((0..4u8, 0..4u8, number()), 0..4), totals in prop::array::uniform4(number())) {
         let (mut verdicts, mut ways) = (Verdicts::new(Settings::default()), HostPairs::default());
-        let mut snapshot = None;
+        let (mut snapshot, mut rows, mut begin) = (None, BinRows::default(), Nanos(0));
         for (at, step) in steps.iter().cloned().enumerate() {
             if at == looked {
                 // The flows that are live close later.
@@ -184,14 +186,16 @@ proptest! {
                 snapshot = Some(verdicts.snapshot(Some(live.collect())));
             }
             match step {
-                Step::Begin(time) => verdicts.begin_bin(Nanos(time)),
+                Step::Begin(time) => {
+                    begin = Nanos(time);
+                    verdicts.begin_bin(begin);
+                }
                 Step::Row(row, source, destination) => {
-                    let way = ways.find_or_add(Groups::new(row.tap, host(source), host(destination)));
-                    verdicts.row(&row, way, &ways);
+                    rows.add(&row, Groups::new(row.tap, host(source), host(destination)));
                 }
                 Step::Event(event) => verdicts.event(&event),
                 Step::Pause(frame) => verdicts.pause(&frame),
-                Step::End => verdicts.end_bin(&ways),
+                Step::End => give(core::mem::take(&mut rows), begin, &mut verdicts, &mut ways),
                 Step::Flow(row) => verdicts.flow(&row),
             }
         }

@@ -1,0 +1,305 @@
+//! The rows of one bin, as one shard of a run closes them: columns, and what verdicts need of them, summed up by way.
+//!
+//! A way leads from one host to another at one tap. Most rows count in the sums of their way alone; rows with signs of trouble, and
+//! those on ways to destinations in trouble, are looked at one by one.
+
+use roce_model::{Active, Columns, Groups, TapId, TimelineColumns, Values};
+
+use crate::host_pairs::{HostPair, HostPairs};
+
+/// Numbers of a shard that are remembered, at most: 6 MB. A shard gives more of them in a bin of more ways alone.
+const MAX_TRANSLATED: usize = 1 << 18;
+
+/// The rows of one bin.
+#[derive(Clone, Debug, Default)]
+pub struct BinRows {
+    /// What the sinks get. `senders_to_destination` needs all shards: it stays empty until they have come together.
+    pub columns: TimelineColumns,
+    /// When each row's flow sent.
+    pub active: Vec<Active>,
+    /// The place of each row's way in `ways`.
+    pub way_of_row: Vec<u32>,
+    /// The ways of the rows.
+    pub ways: Vec<Way>,
+    /// The rows with signs of trouble, in order.
+    signed: Vec<u32>,
+}
+
+/// What was sent on one way in one bin.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The hashes of its hosts.
+    pub groups: Groups,
+    /// Its tap.
+    pub tap: TapId,
+    /// Its number in the shard.
+    pub number: u32,
+    /// Its numbers in the run, once the shards have come together.
+    pub(crate) pair: HostPair,
+    /// From the first packet to the last one of its rows with application data.
+    pub(crate) active: Active,
+    /// Bytes on the wire of all of its rows.
+    pub(crate) all_wire_bytes: u64,
+    /// Rows with application data, and the sums of these.
+    pub(crate) flows: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) wire_bytes: u64,
+    pub(crate) data_packets: u64,
+    pub(crate) ce: u64,
+    pub(crate) cnp: u64,
+}
+
+impl Way {
+    /// A way without rows.
+    pub fn new(groups: Groups, tap: TapId, number: u32) -> Self {
+        Self {
+            groups,
+            tap,
+            number,
+            pair: HostPair::default(),
+            active: Active {
+                first: u64::MAX,
+                last: 0,
+            },
+            all_wire_bytes: 0,
+            flows: 0,
+            payload_bytes: 0,
+            wire_bytes: 0,
+            data_packets: 0,
+            ce: 0,
+            cnp: 0,
+        }
+    }
+}
+
+/// Pairs of the run by the numbers that one shard gives them. Either may start again: each is known by its hash.
+#[derive(Debug, Default)]
+pub struct Translated(Vec<(u64, HostPair)>);
+
+impl Translated {
+    #[cold]
+    fn set(&mut self, number: u32, hash: u64, pair: HostPair) {
+        let number = number as usize;
+        if number >= self.0.len() {
+            if number > MAX_TRANSLATED {
+                return;
+            }
+            self.0.resize(number + 1, (0, HostPair::default()));
+        }
+        self.0[number] = (hash, pair);
+    }
+}
+
+/// The values of a column in which none is absent.
+pub(crate) fn plain<T: Default>(values: &Values<T>) -> &[T] {
+    values.without_nulls().unwrap_or_default()
+}
+
+/// Notes in `signs` the rows whose values are not 0.
+fn note<T: Default + PartialEq>(signs: &mut [bool], values: &Values<T>) {
+    let (first, values) = values.or_default();
+    let signs = signs.get_mut(first..).unwrap_or_default();
+    for (sign, value) in signs.iter_mut().zip(values) {
+        *sign |= *value != T::default();
+    }
+}
+
+impl BinRows {
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.way_of_row.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.way_of_row.is_empty()
+    }
+
+    /// The rows with signs of trouble, in order.
+    pub(crate) fn signed(&self) -> &[u32] {
+        &self.signed
+    }
+
+    /// Fills in 0 up to the last row in the columns of what is rare: they are filled when that happens, or at the end.
+    pub fn fill_up(&mut self) {
+        fn fill<T: Default + Clone>(column: &mut Values<T>, rows: usize) {
+            column.extend_with(T::default(), rows.saturating_sub(column.len()));
+        }
+        let (columns, rows) = (&mut self.columns, self.way_of_row.len());
+        fill(&mut columns.retransmitted_packets, rows);
+        fill(&mut columns.retransmitted_bytes, rows);
+        fill(&mut columns.missing, rows);
+        fill(&mut columns.late, rows);
+        fill(&mut columns.naks, rows);
+        fill(&mut columns.rnr_naks, rows);
+    }
+
+    /// Makes room for as many rows as `other` has.
+    pub fn reserve_like(&mut self, other: &Self) {
+        self.columns.reserve_like(&other.columns);
+        self.active.reserve(other.active.len());
+        self.way_of_row.reserve(other.way_of_row.len());
+        self.ways.reserve(other.ways.len());
+    }
+
+    /// Removes all rows, keeping the room.
+    pub fn clear(&mut self) {
+        self.columns.clear();
+        self.active.clear();
+        self.way_of_row.clear();
+        self.ways.clear();
+        self.signed.clear();
+    }
+
+    /// The rows are complete: sums them up by way, and finds those with signs of trouble.
+    pub fn sum_up(&mut self) {
+        self.fill_up();
+        let columns = &self.columns;
+        let rows = self.way_of_row.iter().zip(&self.active);
+        let bytes = plain(&columns.payload_bytes)
+            .iter()
+            .zip(plain(&columns.wire_bytes));
+        let packets = plain(&columns.data_packets).iter().zip(plain(&columns.ce));
+        let (first_cnp, cnp) = columns.cnp.or_default();
+        for (row, (((way, active), (payload, wire)), (data, ce))) in rows.zip(bytes).zip(packets).enumerate()
+        {
+            let Some(way) = self.ways.get_mut(*way as usize) else {
+                continue;
+            };
+            way.all_wire_bytes = way.all_wire_bytes.saturating_add(*wire);
+            if *payload == 0 {
+                continue;
+            }
+            way.active.first = way.active.first.min(active.first);
+            way.active.last = way.active.last.max(active.last);
+            way.flows += 1;
+            way.payload_bytes = way.payload_bytes.saturating_add(*payload);
+            way.wire_bytes = way.wire_bytes.saturating_add(*wire);
+            way.data_packets += u64::from(*data);
+            way.ce += u64::from(*ce);
+            let cnp = row.checked_sub(first_cnp).and_then(|at| cnp.get(at));
+            way.cnp += u64::from(cnp.copied().unwrap_or_default());
+        }
+        let mut signs = vec![false; self.way_of_row.len()];
+        note(&mut signs, &columns.ce);
+        note(&mut signs, &columns.cnp);
+        note(&mut signs, &columns.missing);
+        note(&mut signs, &columns.lost_downstream);
+        note(&mut signs, &columns.retransmitted_packets);
+        note(&mut signs, &columns.rnr_naks);
+        note(&mut signs, &columns.pause_ns);
+        let signed = (0..).zip(&signs).filter(|(_, sign)| **sign);
+        self.signed = signed.map(|(row, _)| row).collect();
+    }
+
+    /// Finds the pairs of the run that the ways of the rows are, and notes who sends on them. `known`: those of the shard so far.
+    pub fn enter(&mut self, pairs: &mut HostPairs, known: &mut Translated) {
+        for way in &mut self.ways {
+            way.pair = match known.0.get(way.number as usize) {
+                Some((hash, pair)) if *hash == way.groups.pair && pairs.is_current(*pair, *hash) => *pair,
+                _ => {
+                    let pair = pairs.find_or_add(way.groups);
+                    known.set(way.number, way.groups.pair, pair);
+                    pair
+                }
+            };
+            if way.payload_bytes > 0 {
+                pairs.sends(way.pair, way.active);
+            }
+        }
+    }
+
+    /// Fills in `senders_to_destination` by the number of the destination.
+    pub fn fill_senders(&mut self, senders: impl Fn(u32) -> u32) {
+        let (columns, ways) = (&mut self.columns, &self.ways);
+        columns.senders_to_destination.clear();
+        columns.senders_to_destination.extend(&self.way_of_row, |way| {
+            ways.get(*way as usize)
+                .map_or(0, |way| senders(way.pair.destination))
+        });
+    }
+
+    /// True if the columns have as many rows as there are ways of rows: for assertions.
+    pub fn is_whole(&self) -> bool {
+        self.columns.len() == self.len() && self.active.len() == self.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use roce_model::TimelineRow;
+
+    use super::*;
+
+    fn groups(pair: u64) -> Groups {
+        Groups {
+            destination: 9,
+            source: pair,
+            pair,
+        }
+    }
+
+    #[test]
+    fn every_sign_of_trouble_is_found() {
+        let changes: [fn(&mut TimelineRow); 9] = [
+            |_| (),
+            |row| row.ce = 1,
+            |row| row.cnp = Some(1),
+            |row| (row.cnp, row.lost_downstream, row.pause_ns) = (Some(0), Some(0), Some(0)),
+            |row| row.missing = 1 << 40,
+            |row| row.lost_downstream = Some(1),
+            |row| row.retransmitted_packets = 1,
+            |row| row.rnr_naks = 1,
+            |row| row.pause_ns = Some(1),
+        ];
+        let mut rows = BinRows::default();
+        for change in changes {
+            let mut row = TimelineRow::default();
+            change(&mut row);
+            rows.add(&row, groups(1));
+        }
+        rows.sum_up();
+        assert_eq!(rows.signed(), [1, 2, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn rows_with_application_data_are_summed_up_by_way() {
+        let row = |payload_bytes, wire_bytes, cnp| TimelineRow {
+            payload_bytes,
+            wire_bytes,
+            cnp,
+            data_packets: 2,
+            ce: 1,
+            ..TimelineRow::default()
+        };
+        let mut rows = BinRows::default();
+        for row in [row(10, 20, None), row(0, 70, Some(9)), row(30, 40, Some(3))] {
+            rows.add(&row, groups(1));
+        }
+        // All on the first one's way.
+        rows.way_of_row = vec![0, 0, 0];
+        rows.active[0] = Active { first: 5, last: 6 };
+        rows.active[2] = Active { first: 3, last: 4 };
+        rows.sum_up();
+        let way = &rows.ways[0];
+        assert_eq!((way.all_wire_bytes, way.flows), (130, 2), "20 + 70 + 40");
+        assert_eq!((way.payload_bytes, way.wire_bytes), (40, 60));
+        assert_eq!((way.data_packets, way.ce, way.cnp), (4, 2, 3));
+        assert_eq!(way.active, Active { first: 3, last: 6 });
+        rows.clear();
+        assert!(rows.is_empty() && rows.is_whole());
+    }
+
+    #[test]
+    fn columns_of_what_is_rare_are_filled_up() {
+        let mut rows = BinRows::default();
+        rows.add(&TimelineRow::default(), groups(1));
+        rows.columns.missing.clear();
+        assert!(rows.columns.missing.is_empty());
+        rows.fill_up();
+        assert_eq!(
+            (rows.columns.missing.len(), rows.columns.missing.at(0)),
+            (1, Some(&0))
+        );
+    }
+}
