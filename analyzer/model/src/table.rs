@@ -200,7 +200,7 @@ impl<T: Default> Values<T> {
     where
         T: Clone,
     {
-        if self.present.is_empty() {
+        if self.present.is_empty() || times == 0 {
             self.leading_nulls += times;
             return;
         }
@@ -595,6 +595,20 @@ pub(crate) use table;
 mod tests {
     use super::*;
     use crate::{EventColumns, EventKind, EventRow};
+
+    #[test]
+    fn plain_columns_stay_plain_when_they_are_joined() {
+        let column = |from: u32| {
+            let mut values = Values::default();
+            values.push(from);
+            values.push(from + 1);
+            values
+        };
+        let mut all = column(1);
+        all.append(&mut column(3));
+        all.extend_null(0);
+        assert_eq!(all.without_nulls(), Some([1, 2, 3, 4].as_slice()));
+    }
 
     #[test]
     fn absent_values_anywhere() {
