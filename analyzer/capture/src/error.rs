@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use roce_model::text::shell_word;
+
 use crate::summary::Compression;
 
 /// Why a capture cannot be read, or not any further.
@@ -67,7 +69,7 @@ pub enum Error {
         begins.format().map_or_else(|| format!("not a capture file: begins with {begins}"), |format| format!("a file of {format}")),
         within(*.compression),
         if compression.is_some() { "pcap or pcapng" } else { "pcap, pcapng, gzip or zstd" },
-        if begins.format().is_some() { format!("\nhint: editcap -F pcapng {file} converted.pcapng") } else { String::new() }
+        if begins.format().is_some() { format!("\nhint: editcap -F pcapng {} converted.pcapng", shell_word(file)) } else { String::new() }
     )]
     NotCapture {
         /// The file.

@@ -48,6 +48,18 @@ pub fn clean_message(text: &str, names: &[String]) -> String {
     clean_lines(&message).into_owned()
 }
 
+/// `word` as a POSIX shell reads it, for commands in hints: a name must not become a second command when the hint is copied.
+pub fn shell_word(word: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%=".contains(&byte);
+    // A word that begins with a hyphen would be read as an option.
+    let option = word.starts_with('-');
+    if !word.is_empty() && !option && word.bytes().all(is_plain) {
+        return Cow::Borrowed(word);
+    }
+    let folder = if option { "./" } else { "" };
+    Cow::Owned(format!("'{folder}{}'", word.replace('\'', "'\\''")))
+}
+
 fn replace(text: &str, bad: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&bad) {
         return Cow::Borrowed(text);
@@ -111,6 +123,16 @@ mod tests {
     fn messages_keep_their_lines() {
         assert_eq!(clean_lines("a\nhint: \u{1b}[1mb"), "a\nhint: ?[1mb");
         assert_eq!(clean("a\nb"), "a?b");
+    }
+
+    #[test]
+    fn words_of_hints_are_one_word_to_a_shell() {
+        assert_eq!(shell_word("dir/a-1.pcap"), "dir/a-1.pcap");
+        // POSIX 2.2.2: all between single quotes is literal, and a quote ends them.
+        assert_eq!(shell_word("a b; $(x)"), "'a b; $(x)'");
+        assert_eq!(shell_word("it's"), "'it'\\''s'");
+        assert_eq!(shell_word("-rf"), "'./-rf'");
+        assert_eq!(shell_word(""), "''");
     }
 
     #[test]
