@@ -1,5 +1,6 @@
-//! Checks what a Parquet file says of itself before polars reads it: counts and sizes that cannot be, in the footer and in the headers of
-//! pages. polars reserves memory for what a file claims, and a claim of 2^58 rows ends the process instead of the reading.
+//! Checks sizes and counts in a Parquet file's footer and page headers before polars reads it. polars
+//! reserves memory for what a file claims, and a claim of 2^58 rows ends the process instead of the
+//! reading.
 //!
 //! Reading the values is left to polars, which fails or panics at others that are damaged; `read` catches both.
 //!

@@ -1,4 +1,4 @@
-//! What can go wrong with a dataset; each error names the file or folder.
+//! Errors of datasets; each names the file or folder.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use polars::prelude::PolarsError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The folder holds a dataset, and it was not asked to be replaced.
+    /// The folder has a dataset, and `overwrite` was not set.
     #[error("{} holds a dataset already ({}); hint: give another folder, or --overwrite", dir.display(), found.display())]
     Exists {
         /// The folder.
@@ -22,7 +22,7 @@ pub enum Error {
     /// A file or folder could not be read.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What failed.
+        /// The attempted action.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum Error {
     /// A file could not be written or read as Parquet.
     #[error("cannot {action} {} as Parquet: {reason}", path.display())]
     Parquet {
-        /// What failed.
+        /// The attempted action.
         action: &'static str,
         /// The file.
         path: PathBuf,

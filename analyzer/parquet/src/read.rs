@@ -31,7 +31,7 @@ pub enum ColumnValues {
 }
 
 impl ColumnValues {
-    /// How many values there are, absent ones counted.
+    /// Number of values, absent ones counted.
     pub fn len(&self) -> usize {
         match self {
             Self::U32(values) => values.len(),
@@ -64,7 +64,7 @@ impl ColumnValues {
 /// A table as read.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct TableData {
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: usize,
     /// Its columns in the order of the file: name and values.
     pub columns: Vec<(String, ColumnValues)>,
@@ -137,7 +137,7 @@ fn read_part(path: &Path) -> Result<DataFrame, Error> {
     undamaged(path, || reader.finish())
 }
 
-/// What polars reads of a part; it panics at files that say of themselves what cannot be.
+/// Result of polars' reading of a part; it panics at files with impossible sizes.
 pub(crate) fn undamaged<T>(path: &Path, read: impl FnOnce() -> PolarsResult<T>) -> Result<T, Error> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(read) => read.map_err(Error::parquet("read", path)),

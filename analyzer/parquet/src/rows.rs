@@ -11,7 +11,7 @@ use crate::Error;
 use crate::read::{ColumnValues, check, open, undamaged, values};
 use crate::table::{files, is_part};
 
-/// So many rows are emitted at a time.
+/// Number of rows that are emitted at a time.
 const BATCH: usize = 4096;
 
 /// Reads the rows of the table that `C` describes, part by part, in batches. After an error there are none.

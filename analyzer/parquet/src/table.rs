@@ -168,7 +168,7 @@ impl TableWriter {
         Ok(ended.unfinished.publish()?)
     }
 
-    /// Brings the complete last part to the disk, if it replaces an older one.
+    /// Flushes the complete last part to the disk, if it replaces an older one.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         Ok(self.unfinished.sync()?)
     }

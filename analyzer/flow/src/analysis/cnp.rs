@@ -15,12 +15,13 @@ use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
 use crate::table::state::Hosts;
 
-/// So long after a NAK a notification counts as its companion: adapters send one with it, without any mark.
+/// Time after a NAK in which a notification counts as its companion: adapters send one with it, without
+/// any mark.
 const AFTER_NAK: Nanos = Nanos(100_000);
 /// UD flows remembered of one queue pair and host: with more destinations its notifications go to one of these.
 const MAX_DESTINATIONS: usize = 64;
 
-/// What is known of a notification's flow.
+/// Flow of a notification, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 enum Slowed {
     Known(FlowSlot, Attribution),
@@ -49,7 +50,8 @@ impl Analysis {
         self.marks.note(cold.groups.pair, at, cold.id, time);
     }
 
-    /// A flow goes on at `time` and has sent a window of packets, or, as long as nobody asks for its rate, 256.
+    /// A flow sends at `time` after a window of packets; without a consumer of its rate, after 256
+    /// packets.
     fn pace(&mut self, at: FlowSlot, time: Nanos) {
         let now = self.progress(at, time);
         let hot = &mut self.table.hot[at];
@@ -141,7 +143,7 @@ impl Analysis {
         }
     }
 
-    /// Which flow a notification slows, and whether it came after a NAK of the same connection.
+    /// Flow that a notification slows, and true if it came after a NAK of the same connection.
     fn slowed(&self, packet: &Packet) -> (Slowed, bool) {
         let key = FlowKey::from_packet(&packet.roce);
         let qpn = key.destination_qpn;
@@ -183,7 +185,7 @@ impl Analysis {
             && self.has_packets(at)
     }
 
-    /// A flow of which nothing is counted will have no row.
+    /// A flow without counted packets will have no row.
     fn has_packets(&self, at: FlowSlot) -> bool {
         self.table.cold[at].totals.packets > 0 || self.table.hot[at].counts.packets > 0
     }
@@ -323,8 +325,8 @@ impl Analysis {
         self.cnp.forget(place);
     }
 
-    /// The bin that is emitted next can still change, once: its notifications are charged as far as possible, and
-    /// told.
+    /// The bin that is emitted next can still change, once: its notifications are attributed as far as
+    /// possible, and emitted.
     pub(super) fn settle_notified(&mut self, all: bool) {
         let Some((bin, receivers)) = self.bins.notified_in_done(all) else {
             return;
@@ -337,8 +339,8 @@ impl Analysis {
         self.bins.add_to_oldest(events);
     }
 
-    /// Writes the events of a receiver's notifications in a bin: one for each flow that they slow, and one for those of
-    /// which no flow is known.
+    /// Writes the events of a receiver's notifications in a bin: one for each flow that they slow, and
+    /// one for those without a known flow.
     fn tell(&mut self, place: usize, bin: u64, events: &mut Vec<EventRow>) {
         let Receiver {
             tap,

@@ -9,10 +9,10 @@ use crate::pairing::evidence::Pairing;
 use crate::pairing::known_peers::{Direction, KnownPeer};
 use crate::psn::request::Connected;
 
-/// The services that are connected this way.
+/// The services that have connections.
 const CONNECTED: [Service; 3] = [Service::Rc, Service::Uc, Service::Xrc];
 
-/// The key of the flow that goes back on the way of `packet`, for the queue pair `qpn`.
+/// The key of the flow opposite to `packet`'s direction, for the queue pair `qpn`.
 fn back(packet: &Packet, qpn: Qpn) -> FlowKey {
     FlowKey {
         source: packet.roce.destination,
@@ -23,7 +23,7 @@ fn back(packet: &Packet, qpn: Qpn) -> FlowKey {
     }
 }
 
-/// The key of the flow that goes the way of `packet`, for the queue pair `qpn`.
+/// The key of the flow in `packet`'s direction, for the queue pair `qpn`.
 fn forth(packet: &Packet, qpn: Qpn) -> FlowKey {
     FlowKey {
         destination_qpn: qpn,

@@ -1,4 +1,5 @@
-//! What a host reports: rows of events, connections between queue pairs that it names, and the processes behind them.
+//! Hosts' reports: rows of events, connections between queue pairs that they name, and the processes
+//! behind them.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ impl Analysis {
         let event = &report.event;
         self.advance_to(event.time);
         if report.reported {
-            // A host is no tap; what it reports stands at the first one.
+            // A host is no tap: its events belong to the first one.
             self.bins.events.push(event.row(TapId(0), None));
         }
         if let Some(connection) = self.queue_pairs.take(event) {
@@ -25,8 +26,8 @@ impl Analysis {
         }
     }
 
-    /// A queue pair has got a connection: flows for it that were there before start again, and have a peer. What hosts say may come later
-    /// than packets: a flow that has begun since is of this connection.
+    /// A queue pair got a connection: earlier flows for it start again, and have a peer. Reports may
+    /// come later than packets: a flow that has started since is of this connection.
     fn connected_by_host(&mut self, connection: &Connection, time: Nanos) {
         for tap in (0..self.taps).map(TapId) {
             for service in [Service::Rc, Service::Uc, Service::Xrc] {

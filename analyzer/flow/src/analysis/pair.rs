@@ -17,8 +17,9 @@ use crate::psn::request::{Connected, LARGEST_GAP, STALE};
 use crate::table::state::Cold;
 use crate::taps::vantage::Other;
 
-/// An ACK that names a PSN which did not ask for it, as receivers that acknowledge several messages at once send, is for one of so
-/// many latest PSNs of its flow: a megabyte under way with 1 KiB packets. By chance it falls there in one of 16,384 cases.
+/// Limit of the distance between an ACK's PSN, when its request did not request an ACK, and the latest
+/// PSN of its flow. Receivers that acknowledge several messages at once send such ACKs. 1,024 PSNs of 1
+/// KiB are a megabyte outstanding. By chance an ACK falls there in one of 16,384 cases.
 const UNDER_WAY: i32 = 1 << 10;
 /// An answer to a request that was not captured, but may have been: how much doubt it adds. The capture lost it, perhaps.
 const NEAR_DOUBT: u8 = 2;
@@ -157,7 +158,7 @@ impl Analysis {
             }
             let evidence = self.table.cold[asker.at].evidence.as_deref();
             if evidence.is_some_and(|evidence| evidence.is_answered_by(psn, me)) {
-                // An answer sent again: it says nothing new.
+                // A retransmitted answer shows nothing new.
                 return;
             }
             if evidence.is_some_and(|evidence| evidence.is_answered_by_another(psn, me)) {
@@ -166,7 +167,7 @@ impl Analysis {
                 (fresh, fresh_ones) = (Some((*asker, *asked)), fresh_ones + 1);
             }
         }
-        // When all have been answered, one of those answers may have been this flow's to give.
+        // When all have been answered, one of those answers may have belonged to this flow.
         let (found, ones) = if fresh_ones > 0 {
             (fresh, fresh_ones)
         } else {
@@ -234,7 +235,7 @@ impl Analysis {
             let matches = Some(u64::from(one.min(other)));
             return self.link(at, candidate.at, Pairing::Psn, matches, packet.time);
         }
-        // Between hosts with one flow each way, one answer in its place says enough.
+        // Between hosts with one flow in each direction, one answer in its place is enough.
         let is_only = [me, candidate].iter().all(|flow| {
             let pair = self.table.cold[flow.at].groups.pair;
             self.siblings
@@ -275,9 +276,9 @@ impl Analysis {
         self.table.cold[of.at].evidence.get_or_insert_default()
     }
 
-    /// The other direction by the UDP source port: the only flow of the other direction that has the same one, when
-    /// this flow is the only one of its direction with it, when it is the port of the two queue pairs, and the other
-    /// flow has sent `psn` a while ago.
+    /// The other direction by the UDP source port. It is the only flow of the other direction with this
+    /// port, when this flow is the only one of its direction with it, when the port follows from the two
+    /// queue pairs, and when the other flow has sent `psn` a while ago.
     fn port_says(&self, at: FlowSlot, psn: Psn) -> Option<FlowSlot> {
         let cold = &self.table.cold[at];
         let port = cold.only_port()?;
@@ -386,7 +387,7 @@ impl Analysis {
             let cold = &mut self.table.cold[at];
             cold.link = Some(Peer { id, how, matches });
             cold.evidence = None;
-            // Of a connection that has only begun, the epoch of the one before keeps what it had.
+            // A new connection: the epoch before it keeps its own peer.
             if cold.peer().is_none() || !cold.tracker.is_connected() {
                 cold.set_peer(cold.link);
             }
@@ -405,7 +406,7 @@ impl Analysis {
         self.charge_waiting(other);
     }
 
-    /// Ends the link of a flow to its peer. What their rows say of it stays.
+    /// Ends the link of a flow to its peer. Their rows keep what was written.
     pub(super) fn unlink(&mut self, at: FlowSlot) {
         let peer = core::mem::replace(&mut self.table.hot[at].peer, FlowSlot::NONE);
         if peer != FlowSlot::NONE {
@@ -467,18 +468,19 @@ impl Analysis {
         cold.set_peer(cold.link);
     }
 
-    /// What the other direction of a flow that closes says of the tap's place, if it is there; it is told the same.
+    /// Evidence for the tap's vantage from the other direction of a closing flow, if it is there; the
+    /// other direction gets this flow's.
     pub(super) fn other(&mut self, at: FlowSlot) -> Option<Other> {
         let peer = self.table.hot[at].peer;
         if peer == FlowSlot::NONE {
             return self.table.cold[at].other;
         }
         self.table.cold[peer].other = Some(self.table.cold[at].to_other());
-        self.what_other_says(at)
+        self.other_of_open(at)
     }
 
-    /// The same, of a flow that stays.
-    pub(super) fn what_other_says(&self, at: FlowSlot) -> Option<Other> {
+    /// Evidence for the tap's vantage from the other direction of a flow that stays.
+    pub(super) fn other_of_open(&self, at: FlowSlot) -> Option<Other> {
         match self.table.hot[at].peer {
             FlowSlot::NONE => self.table.cold[at].other,
             peer => Some(self.table.cold[peer].to_other()),
@@ -525,8 +527,8 @@ fn both_ways(cold: &Cold) -> u64 {
     cold.groups.pair.wrapping_add(cold.back)
 }
 
-/// True if the PSN of an answer is that of a request which asked for one: an ACK, the first packet of a READ response,
-/// an atomic ACK. A NAK may name a PSN that was never sent.
+/// True if the PSN of an answer is that of its request: an ACK, the first packet of a READ response, an
+/// atomic ACK. A NAK may name a PSN that was never sent.
 fn fits_one_request(packet: &Packet) -> bool {
     let roce = &packet.roce;
     let opcode = roce.bth.opcode();

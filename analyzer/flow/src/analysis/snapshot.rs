@@ -1,4 +1,4 @@
-//! How the flows that are live stand, for whoever looks at a run that goes on. Nothing is changed by looking.
+//! Snapshots of the live flows, for a running analysis. They change nothing.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,8 +10,8 @@ use crate::key::FlowSlot;
 use crate::taps::matching::traffic;
 
 impl Analysis {
-    /// Puts the rows of the flows that are live into the next output, as they stand at the end of their last complete bin;
-    /// when there are more than `most`, that alone.
+    /// Puts the current rows of the live flows, as of the end of their last complete bin, into the next
+    /// output. When there are more than `most`, it says only that.
     pub fn take_snapshot(&mut self, most: usize) {
         let live: Vec<FlowSlot> = self.table.live().take(most.saturating_add(1)).collect();
         self.output.snapshot = Some(if live.len() <= most {
@@ -31,7 +31,7 @@ impl Analysis {
             if cold.totals.packets == 0 {
                 continue;
             }
-            let mut row = cold.flow_row(hot, false, self.what_other_says(*at), self.by_taps(*at));
+            let mut row = cold.flow_row(hot, false, self.other_of_open(*at), self.by_taps(*at));
             self.name_process(&cold.key, &mut row);
             let matched = hot.matched.then(|| traffic(&cold.key));
             if let Some(matched) = matched {

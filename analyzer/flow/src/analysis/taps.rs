@@ -1,4 +1,5 @@
-//! What several taps of a run saw: packets of one flow are found in the other's, and one of the rows counts.
+//! Packets that several taps of a run saw: packets of one flow are found in the other's, and one of the
+//! rows counts.
 
 use roce_model::{FlowRow, Packet, Vantage};
 
@@ -11,8 +12,9 @@ use crate::taps::matching::hops::Ends;
 use crate::taps::matching::{TapMatcher, traffic};
 
 impl Analysis {
-    /// From now on packets are looked for at other taps. That begins by itself with the second tap; told before the first
-    /// packet, it finds those that were on their way then, too. It costs memory, and some time for each packet.
+    /// From now on packets are matched between taps. Matching starts by itself with the second tap.
+    /// Started before the first packet, it also finds packets that were on their way at that time. It
+    /// costs memory, and some time for each packet.
     pub fn match_taps(&mut self) {
         if self.matcher.is_none() {
             self.matcher = Some(Box::new(TapMatcher::new(self.max_flows)));
@@ -51,7 +53,7 @@ impl Analysis {
         }
     }
 
-    /// Where the tap of the flow at `at` stands among those that saw its packets: `sender`, `receiver`, `between`.
+    /// Vantage of the flow's tap among those that saw its packets: `sender`, `receiver`, `between`.
     pub(super) fn by_taps(&self, at: FlowSlot) -> Option<Vantage> {
         let tap = self.table.hot.get(at)?.tap;
         self.matcher.as_ref()?.stands(at, tap)

@@ -242,7 +242,7 @@ fn documents_of_other_versions_are_refused() {
         assert!(whole.contains(from), "{from}");
         let said = refused(&whole.replace(from, to)).0;
         assert!(
-            said.starts_with(&format!("{key} is missing, or does not hold")),
+            said.starts_with(&format!("{key} is missing, or differs")),
             "{said}"
         );
     }

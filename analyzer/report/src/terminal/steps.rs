@@ -29,7 +29,7 @@ impl Step {
     }
 }
 
-/// What there is to say of the steps.
+/// Section about training steps.
 pub(super) fn steps(view: &View<'_>) -> Vec<String> {
     let (run, style) = (view.run, view.style);
     if run.steps.is_empty() {

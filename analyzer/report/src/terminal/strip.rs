@@ -13,7 +13,7 @@ const WIDE: usize = 512;
 /// Flows that get a strip: the first ones seen. 18 MB at most.
 const FLOWS: usize = 65_536;
 
-/// Which cell a time belongs to.
+/// Columns of a strip over time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Grid {
     origin: u64,
@@ -55,15 +55,15 @@ pub(super) struct Column {
     pub(super) data: f64,
     /// Of these, with CE.
     pub(super) ce: f64,
-    /// Packets sent again or missing.
+    /// Retransmitted or missing packets.
     pub(super) trouble: f64,
     /// True if there was any CE.
     pub(super) has_ce: bool,
-    /// True if anything was sent again or missing.
+    /// True if anything was retransmitted or missing.
     pub(super) has_trouble: bool,
 }
 
-/// What a row of the timeline adds.
+/// Amounts that a row of the timeline adds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Activity {
     pub(super) volume: u64,
@@ -247,7 +247,7 @@ impl FlowStrips {
         Some(index)
     }
 
-    /// How many flows there are, when all of them had room.
+    /// Number of flows, when all of them had room.
     pub(super) fn flows(&self) -> Option<usize> {
         (!self.full).then_some(self.keys.len())
     }

@@ -12,7 +12,7 @@ use super::strip::{FlowStrips, WholeStrip};
 use super::top::{FlowSums, TopFlows};
 use super::{Style, table};
 
-/// What there is to say something of.
+/// Input of the sections.
 pub(super) struct View<'a> {
     pub(super) run: &'a RunSummary,
     pub(super) style: &'a Style,
@@ -152,7 +152,7 @@ pub(super) fn flows(view: &View<'_>, top: &mut TopFlows, strips: &FlowStrips) ->
     lines
 }
 
-/// What could not be read, and what the inputs warn of.
+/// Unreadable inputs, and the warnings of the others.
 pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
     let View { run, style, .. } = view;
     let totals = &run.totals;

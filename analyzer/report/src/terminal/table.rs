@@ -15,7 +15,7 @@ const STRIP: usize = 10;
 /// Screens narrower than this are crowded: what all flows share is said above the table instead of in a column.
 const CROWDED: usize = 120;
 
-/// What all of these flows share and no column needs to say: `those shown: RC, DSCP 26`.
+/// Properties that all of these flows share, and that need no column: `those shown: RC, DSCP 26`.
 pub(super) fn shared(flows: &[TopFlow], style: &Style) -> Option<String> {
     if style.width >= CROWDED {
         return None;
@@ -32,7 +32,7 @@ pub(super) fn shared(flows: &[TopFlow], style: &Style) -> Option<String> {
     (!shared.is_empty()).then(|| format!("those shown: {}", shared.join(", ")))
 }
 
-/// The packets sent again, and why: all triggers where there is room, else the only one.
+/// Retransmitted packets, and their causes: all of them where there is room, else the only one.
 fn resent(flow: &TopFlow, style: &Style) -> String {
     let packets = short_count(flow.retransmitted_packets);
     let why: Vec<(&str, u64)> = TRIGGERS
@@ -166,7 +166,7 @@ pub(super) fn table(
     let room = style.width.saturating_sub(1 + least);
     let mut chosen = choose(columns(flows, taps, qpn_of, style), room, gap);
     let used: usize = chosen.iter().map(|column| column.width() + gap).sum();
-    // What only a frame too narrow for the first columns could not hold: no strip then.
+    // A frame too narrow for the first columns has no strip.
     let left = style.width.saturating_sub(1 + used);
     if left >= STRIP {
         chosen.push(Column::new("timeline", false, 0, flows, |flow| {

@@ -98,7 +98,7 @@ fn trouble_80_ascii() {
     insta::assert_snapshot!(screen(&trouble(), style));
 }
 
-/// What an operator reads first: the verdict, every severity, what to do next, the holes and the episodes.
+/// First lines for an operator: the verdict, every severity, the next step, the holes and the episodes.
 #[test]
 fn the_first_lines_are_the_verdicts() {
     let screen = screen(&incast(), PLAIN);

@@ -7,7 +7,7 @@ use roce_model::{Address, FlowId, FlowRow, Nanos, TapId, Totals};
 /// one whose first epoch was small can still become large.
 const MIN_KEPT: usize = 2_048;
 
-/// What resend runs are triggered by.
+/// Causes of runs of retransmissions.
 pub(super) const TRIGGERS: [&str; 5] = ["nak", "implied", "rnr", "timeout", "unknown"];
 
 /// A flow at a tap, its epochs added up.
@@ -37,17 +37,17 @@ pub(super) struct TopFlow {
     /// `None` where no CNP could be charged to it.
     pub(super) cnp: Option<u64>,
     pub(super) retransmitted_packets: u64,
-    /// Resend runs by trigger, as in [`TRIGGERS`].
+    /// Runs of retransmissions by cause, as in [`TRIGGERS`].
     pub(super) runs: [u64; TRIGGERS.len()],
     pub(super) missing: u64,
     /// Packets that the network lost, before or behind the tap, READ responses too.
     pub(super) lost: u64,
     /// Missing packets that the capture lost.
     pub(super) not_captured: u64,
-    /// Missing packets of which the class is not known.
+    /// Missing packets of unknown class.
     pub(super) unclear: u64,
     pub(super) late: u64,
-    /// What the ACK times measure, the median, and of how many.
+    /// Kind of the ACK times, their median, and their number.
     pub(super) ack_time: Option<(Option<&'static str>, Nanos, u64)>,
     pub(super) acks: u64,
     pub(super) naks: u64,
@@ -115,7 +115,7 @@ impl TopFlow {
         if self.process.is_none() {
             self.process.clone_from(&other.process);
         }
-        // Medians do not add up: that of the most measurements stands for all.
+        // Medians do not add up: that of the most measurements is used for all.
         let measured = |flow: &Self| flow.ack_time.map_or(0, |(_, _, count)| count);
         if measured(other) > measured(self) {
             self.ack_time = other.ack_time;
@@ -147,19 +147,19 @@ impl TopFlow {
     }
 }
 
-/// What all flows together counted; of rows that count (another tap may have seen the same).
+/// Counts of all flows together; of rows that count (another tap may have seen the same).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct FlowSums {
     pub(super) rows: u64,
     /// Rows of a flow's first epoch: about as many as there are flows.
     pub(super) first_epochs: u64,
-    /// Rows of flows of which the other direction is known.
+    /// Rows of flows whose other direction is known.
     pub(super) paired: u64,
     /// Rows that do not count, of a flow's first epoch.
     pub(super) seen_again: u64,
     /// CE in these rows.
     pub(super) ce_again: u64,
-    /// What totals say, too, but for packets that belong to no flow.
+    /// Counts that totals have, too, but for packets that belong to no flow.
     pub(super) counted: Totals,
     /// Of data packets alone.
     pub(super) not_ect: u64,
@@ -282,7 +282,7 @@ pub(super) struct TopFlows {
 }
 
 impl TopFlows {
-    /// Will be asked for `top` flows.
+    /// Keeps the `top` flows.
     pub(super) fn new(top: usize) -> Self {
         Self {
             kept: top.saturating_mul(4).max(MIN_KEPT),
@@ -308,7 +308,8 @@ impl TopFlows {
     /// The flows by data, the most first, then by packets; always in the same order.
     pub(super) fn sorted(&mut self) -> &[TopFlow] {
         self.condense();
-        // Marks are set on the way: of a flow's taps the one that shows most of them says how much was marked.
+        // Marks are set on the path: of a flow's taps the one that shows most of them gives the number
+        // of marks.
         self.flows.sort_by_key(|flow| (flow.flow_id, flow.again));
         self.flows.dedup_by(|again, flow| {
             let same = again.again && again.flow_id == flow.flow_id;

@@ -1,5 +1,5 @@
-//! What the screen begins with: the findings, the worst first, and what became of missing packets. Where nothing was
-//! found, it says what could not be seen from where the capture was taken.
+//! First section of the summary: the findings, the worst first, and the classes of missing packets.
+//! Without findings, it says what could not be seen from this capture point.
 
 use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity, Span, Vantage};
 
@@ -13,7 +13,7 @@ const IN_FULL: usize = 3;
 /// Findings that are shown at all; the others are counted.
 const SHOWN: usize = 8;
 
-/// How a severity looks: by colour, symbol and word, so that none of them is needed.
+/// Colour, symbol and word of a severity, so that each is enough alone.
 pub(super) fn mark(severity: Severity, unicode: bool) -> (Ink, &'static str) {
     match (severity, unicode) {
         (Severity::Critical, true) => (Ink::Bad, "✗"),
@@ -27,7 +27,7 @@ pub(super) fn mark(severity: Severity, unicode: bool) -> (Ink, &'static str) {
     }
 }
 
-/// How many of each severity, the holes, and the findings one by one.
+/// Number of findings by severity, the holes, and the findings one by one.
 pub(super) fn verdicts(view: &View<'_>) -> Vec<String> {
     let findings = &view.run.findings;
     let mut lines = field("verdict", &counts(view), view.style);
@@ -76,8 +76,8 @@ pub(super) fn again(view: &View<'_>) -> Vec<String> {
     lines
 }
 
-/// How much of the time something was congested, and whether the control loop kept up: many episodes and a verdict that is ok do not
-/// contradict each other.
+/// Share of the time with congestion, and the state of the control loop: many episodes and an ok verdict
+/// do not contradict each other.
 fn congested(view: &View<'_>) -> Vec<String> {
     let run = view.run;
     let Some(length) = run.span.map(Span::length).filter(|length| length.0 > 0) else {
@@ -222,7 +222,7 @@ fn numbers(finding: &FindingRow) -> Vec<String> {
     facts
         .filter_map(|(name, fact)| {
             let value = match fact {
-                // What there was none of is in the document.
+                // A count of zero is in the document alone.
                 Fact::Count(0) => return None,
                 Fact::Count(value) if name.ends_with("_ns") => Nanos(*value).to_string(),
                 Fact::Count(value) if name.ends_with("_bps") => rate_of(float(*value)),
@@ -278,7 +278,7 @@ pub(super) fn three_digits(value: f64) -> String {
     }
 }
 
-/// What became of the missing packets, by class.
+/// Classes of the missing packets.
 fn holes(view: &View<'_>) -> Vec<String> {
     let totals = view.totals;
     let part = |value: u64, what: &str, ink: Option<Ink>| {
@@ -343,7 +343,7 @@ fn holes(view: &View<'_>) -> Vec<String> {
     items
 }
 
-/// What could not be seen from where the capture was taken: no finding says nothing of it.
+/// Facts that cannot be seen from this capture point, and that no finding covers.
 fn blind(view: &View<'_>) -> Vec<String> {
     let (run, sums) = (view.run, view.sums);
     if run.totals.roce_packets == 0 {

@@ -494,7 +494,7 @@ fn memory_is_bounded() {
         text.contains("of 4096") && line(&text, "all in").contains("4,096 of 4,096 flows"),
         "{text}"
     );
-    // When they have been silent for longer than anything is kept, others find room.
+    // After a silence longer than the kept intervals, other flows find room.
     screen.progress(&complete(500)).unwrap();
     let mut rows = TimelineColumns::default();
     rows.push(&TimelineRow {

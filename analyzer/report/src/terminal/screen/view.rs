@@ -1,4 +1,4 @@
-//! What the user looks at, and what keys do to it. What is drawn of it is left to others.
+//! The user's view, and the effect of keys on it. Drawing is elsewhere.
 
 use roce_model::{Address, Filter, FlowId, FlowKey, Nanos};
 
@@ -34,12 +34,12 @@ pub enum Key {
     End,
 }
 
-/// What a key asks of who runs the screen.
+/// Command of a key for the owner of the screen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
     /// The run is to end.
     Quit,
-    /// The view stands still, or goes on; a replay does, too.
+    /// The view pauses, or continues; a replay does, too.
     Pause(bool),
     /// A replay is to go on until all rows before this time are there, however it is paced.
     Until(Nanos),
@@ -49,7 +49,7 @@ pub enum Command {
     Slower,
 }
 
-/// What flows are sorted by.
+/// Sort order of flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Sort {
     /// Losses, then congestion, then volume, of the last intervals.
@@ -83,7 +83,7 @@ impl Sort {
     }
 }
 
-/// Which page is shown.
+/// Page that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Page {
     #[default]
@@ -100,18 +100,18 @@ pub(super) struct Typing {
     pub(super) error: Option<String>,
 }
 
-/// So many intervals count for what trouble a flow has.
+/// Number of latest intervals that count for a flow's trouble.
 pub(super) const LATELY: usize = 10;
-/// A replay skips so many intervals at a time.
+/// Number of intervals that a replay skips at a time.
 const SKIPPED: u64 = 10;
 /// The longest filter that can be typed.
 const LONGEST: usize = 200;
 
-/// What the user looks at.
+/// The user's view.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) page: Page,
-    /// Where to go back to from a page.
+    /// Page to return to.
     pub(super) before: Page,
     pub(super) sort: Sort,
     pub(super) reversed: bool,
@@ -205,10 +205,10 @@ impl View {
         self.top = 0;
     }
 
-    /// Stands still, or follows what happens.
+    /// Pauses, or follows the run.
     fn pause(&mut self, paused: bool, state: &State) -> Command {
         self.paused = paused;
-        // A replay stands still by itself: its newest interval stays.
+        // A replay pauses by itself: its newest interval stays.
         self.cursor = self.shown(state).filter(|_| paused && !self.paced);
         Command::Pause(paused)
     }
@@ -251,7 +251,7 @@ impl View {
         Some(Command::Until(state.begins(newest + 1 + SKIPPED)))
     }
 
-    /// A replay that has not come to the end of its first interval goes on by so many.
+    /// A replay that has not reached the end of its first interval continues by `many`.
     fn first(&self, many: u64, state: &State) -> Option<Command> {
         let first = state.first.filter(|_| self.paced)?;
         Some(Command::Until(state.begins(first + many)))
@@ -303,7 +303,7 @@ impl View {
             });
             self.selected = self.order.get(at).copied();
         } else {
-            // Where the page ends is seen when it is drawn.
+            // Drawing finds the end of the page.
             self.top = step(self.top, usize::MAX);
         }
     }
@@ -358,7 +358,7 @@ fn name(key: &FlowKey) -> Name {
     (key.source, key.destination, key.destination_qpn.value())
 }
 
-/// What happened to a flow in the last intervals.
+/// Sums of a flow's last intervals.
 pub(super) fn lately(flow: &Flow, shown: u64) -> Cell {
     let mut sum = Cell::default();
     if let Some(history) = flow.history() {

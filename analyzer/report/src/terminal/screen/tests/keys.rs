@@ -1,4 +1,4 @@
-//! What keys do: sort, filter, look back, step.
+//! Keys: sort, filter, look back, step.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn filtered_in_the_language_of_flow() {
     let screen = running(false, PLAIN);
     let filter = |text: &str| {
         press(&screen, "/");
-        // What was there before goes.
+        // Earlier characters are removed.
         for _ in 0..200 {
             screen.key(Key::Backspace);
         }
@@ -94,7 +94,7 @@ fn a_live_view_stands_still_while_the_capture_goes_on() {
     assert!(shown(&screen, &live()).ends_with("18:00:01  PAUSED  4 intervals back"));
     assert_eq!(screen.key(Key::Char(' ')), Some(Command::Pause(false)));
     assert!(shown(&screen, &live()).ends_with("18:00:05  running"));
-    // Looking back stands still, too.
+    // Looking back pauses, too.
     assert_eq!(screen.key(Key::Left), Some(Command::Pause(true)));
     assert!(shown(&screen, &live()).ends_with("PAUSED  1 interval back"));
     // A replay's keys are of no use to devices.
