@@ -123,6 +123,8 @@ fn the_pages_in_reports_are_those_that_the_program_makes() {
         (
             "incast",
             &[
+                "--host",
+                "h2",
                 "--bin",
                 "100us",
                 "--link-rate",
@@ -131,7 +133,10 @@ fn the_pages_in_reports_are_those_that_the_program_makes() {
                 "captures/demos/incast-h7.pcapng",
             ],
         ),
-        ("lossy", &["--bin", "100us", "captures/demos/lossy.pcapng"]),
+        (
+            "lossy",
+            &["--host", "h2", "--bin", "100us", "captures/demos/lossy.pcapng"],
+        ),
     ];
     for (name, arguments) in pages {
         let stored = fs::read_to_string(root().join(format!("reports/{name}.html"))).unwrap_or_default();

@@ -14,6 +14,8 @@ pub(crate) const PAGES: [(&str, &[&str]); 2] = [
     (
         "incast",
         &[
+            "--host",
+            "h2",
             "--bin",
             "100us",
             "--link-rate",
@@ -22,7 +24,10 @@ pub(crate) const PAGES: [(&str, &[&str]); 2] = [
             "captures/demos/incast-h7.pcapng",
         ],
     ),
-    ("lossy", &["--bin", "100us", "captures/demos/lossy.pcapng"]),
+    (
+        "lossy",
+        &["--host", "h2", "--bin", "100us", "captures/demos/lossy.pcapng"],
+    ),
 ];
 
 /// When the runs say that they began, so that they give the same bytes again: 2026-01-01, as in the captures.

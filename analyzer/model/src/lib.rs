@@ -45,7 +45,7 @@ pub use packet::{
 pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;
 pub use recording::Recorded;
-pub use run::{InputSummary, RunColumns, RunRow};
+pub use run::{InputSummary, RunColumns, RunKey, RunRow};
 pub use sink::{Progress, RunSummary, Sink, SinkError, Snapshot};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};
 pub use taps::{CnpReceiver, TapColumns, TapRow};

@@ -28,6 +28,11 @@ impl RunStart {
         }
     }
 
+    /// Time at which the run began.
+    pub const fn time(self) -> Nanos {
+        self.started
+    }
+
     /// How long it has been going on; nothing where it is to give the same bytes again.
     pub(crate) fn elapsed(self) -> Nanos {
         let elapsed = self.clock.map_or(0, |clock| clock.elapsed().as_nanos());

@@ -44,6 +44,7 @@ pub mod folder;
 mod inputs;
 #[cfg(feature = "live")]
 mod live;
+mod names;
 mod neighbours;
 mod pace;
 mod paced;
@@ -64,6 +65,7 @@ pub use feed::{Feed, Next, Source, Work};
 pub use inputs::as_live;
 #[cfg(feature = "live")]
 pub use live::LiveFeed;
+pub use names::{RunNames, capture_key, input_keys, path_key};
 pub use pace::{Pace, Speed};
 pub use paced::Paced;
 pub use processes::Processes;

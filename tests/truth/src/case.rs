@@ -126,7 +126,7 @@ impl Case {
     /// Whether one of these taps recorded a run that sent a lost packet again, or that asked again for a lost READ response.
     pub fn is_sent_again(&self, loss: &Loss, taps: &[&Tap]) -> bool {
         let peer = self.peer(&loss.flow_id).unwrap_or_default();
-        let mut runs = self.truth.resend_runs.iter();
+        let mut runs = self.truth.retransmission_runs.iter();
         runs.any(|run| {
             (run.flow_id == loss.flow_id || run.flow_id == peer)
                 && run.end >= loss.time

@@ -253,7 +253,7 @@ pub struct Nak {
 
 /// Requests sent again in a row.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ResendRun {
+pub struct RetransmissionRun {
     /// The flow.
     pub flow_id: String,
     /// When the first packet was sent again.

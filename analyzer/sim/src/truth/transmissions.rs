@@ -70,7 +70,7 @@ pub struct Retransmission {
     /// What made the sender fall back. Of a READ response: what its request was sent again for; none when the network
     /// duplicated that.
     pub cause: Option<TriggerKind>,
-    /// The place of its run in `resend_runs`. READ responses: that of their request.
+    /// The place of its run in `retransmission_runs`. READ responses: that of their request.
     pub run: Option<u32>,
     /// Taps that recorded it.
     pub recorded_by: Vec<String>,

@@ -150,7 +150,7 @@ fn what_comes_twice_is_told_from_what_comes_late() {
                 .filter(|frame| frame.history == History::Again);
             again.filter(|frame| frame.is_repeated == is_repeated).count()
         };
-        assert!(taught.truth.losses.is_empty() && taught.truth.resend_runs.is_empty());
+        assert!(taught.truth.losses.is_empty() && taught.truth.retransmission_runs.is_empty());
         (count(true), count(false))
     };
     // Nothing is lost or sent again: each late packet brings its PSN for the first time.
