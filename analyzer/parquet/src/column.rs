@@ -227,10 +227,9 @@ impl ColumnBuffer {
         let rows = std::mem::take(&mut self.rows);
         let all_null = match &self.buffer {
             Buffer::I32(plain) => plain.leading_nulls == rows,
-            Buffer::I64(plain) => plain.leading_nulls == rows,
+            Buffer::I64(plain) | Buffer::Time(plain) => plain.leading_nulls == rows,
             Buffer::F64(plain) => plain.leading_nulls == rows,
             Buffer::Bool(plain) => plain.leading_nulls == rows,
-            Buffer::Time(plain) => plain.leading_nulls == rows,
             Buffer::Text(nulls, _) => *nulls == rows,
         };
         if all_null {

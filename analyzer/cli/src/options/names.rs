@@ -79,7 +79,7 @@ impl Names {
 /// The size of a file in bytes; `None` for streams.
 fn size(path: &Path) -> Option<u64> {
     let metadata = std::fs::metadata(path).ok()?;
-    metadata.is_file().then(|| metadata.len())
+    metadata.is_file().then_some(metadata.len())
 }
 
 /// The name of this machine.
