@@ -133,7 +133,7 @@ pub(crate) fn sum(rows: &[Value], column: &str) -> u64 {
 
 /// The document without what differs from run to run.
 pub(crate) fn lasting(mut document: Value) -> Value {
-    for key in ["started", "elapsed_ns"] {
+    for key in ["run_id", "started", "elapsed_ns"] {
         assert!(document["run"][key].take() != Value::Null, "run.{key} is missing");
     }
     document

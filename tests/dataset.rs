@@ -14,25 +14,47 @@ use tempfile::tempdir;
 use crate::captures::{self, Capture, root};
 use crate::command::{command, flows, lasting, ran, sum, total};
 
-/// The rows of a table in the words of the JSON document: absent is null, times and flow identifiers are texts.
+/// The columns that name the run.
+const KEY: [&str; 3] = ["run_id", "host", "capture"];
+
+/// The rows of a table in the words of the JSON document: absent is null, times and flow identifiers are texts, the names of
+/// the run are left out. The two columns of a time agree.
 pub(crate) fn rows(dir: &Path, table: &str) -> Vec<Value> {
     let data = read_table(dir, table).unwrap_or_else(|error| panic!("{error}"));
     let mut rows = vec![Map::new(); data.rows];
-    for (name, values) in &data.columns {
+    let found: Vec<&str> = data
+        .columns
+        .iter()
+        .take(3)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(found, KEY, "{table}");
+    let is_time = |name: &str| matches!(data.column(name), Some(ColumnValues::Time(_)));
+    for (name, values) in data.columns.iter().skip(3) {
+        if name.strip_suffix("_ns").is_some_and(is_time) {
+            continue;
+        }
         let cells: Vec<Value> = match values {
-            ColumnValues::U32(values) => values.iter().map(|value| json!(value)).collect(),
-            ColumnValues::U64(values) if name.ends_with("flow_id") => values
+            ColumnValues::I32(values) => values.iter().map(|value| json!(value)).collect(),
+            ColumnValues::I64(values) if name.ends_with("flow_id") => values
                 .iter()
                 .map(|value| json!(value.map(|id| format!("{id:016x}"))))
                 .collect(),
-            ColumnValues::U64(values) => values.iter().map(|value| json!(value)).collect(),
+            ColumnValues::I64(values) => values.iter().map(|value| json!(value)).collect(),
             ColumnValues::F64(values) => values.iter().map(|value| json!(value)).collect(),
             ColumnValues::Bool(values) => values.iter().map(|value| json!(value)).collect(),
             ColumnValues::Text(values) => values.iter().map(|value| json!(value)).collect(),
-            ColumnValues::Time(values) => values
-                .iter()
-                .map(|value| json!(value.map(|ns| ns.to_string())))
-                .collect(),
+            ColumnValues::Time(values) => {
+                let Some(ColumnValues::I64(exact)) = data.column(&format!("{name}_ns")) else {
+                    panic!("{table}: {name} has no nanoseconds");
+                };
+                let microseconds = exact.iter().map(|ns| ns.map(|ns| ns / 1_000));
+                assert_eq!(&microseconds.collect::<Vec<_>>(), values, "{table}: {name}");
+                exact
+                    .iter()
+                    .map(|ns| json!(ns.map(|ns| ns.to_string())))
+                    .collect()
+            }
         };
         assert_eq!(cells.len(), data.rows, "{table}: {name}");
         for (row, cell) in rows.iter_mut().zip(cells) {
@@ -147,6 +169,123 @@ fn tables_say_what_the_document_says() {
     }
 }
 
+/// The distinct values of the columns that name the run, over all tables of a dataset.
+fn keys(dir: &Path) -> BTreeSet<Vec<String>> {
+    let mut keys = BTreeSet::new();
+    for table in TABLES {
+        let data = read_table(dir, table).unwrap();
+        let columns = KEY.map(|name| match data.column(name) {
+            Some(ColumnValues::Text(values)) => values,
+            other => panic!("{table}: {name} is {other:?}"),
+        });
+        for row in 0..data.rows {
+            keys.insert(columns.map(|values| values[row].clone().unwrap()).to_vec());
+        }
+    }
+    keys
+}
+
+/// The names of a run in its document.
+fn key_of(document: &Value) -> Vec<String> {
+    KEY.map(|name| document["run"][name].as_str().unwrap().to_owned())
+        .to_vec()
+}
+
+#[test]
+fn every_row_names_its_run() {
+    let folder = tempdir().unwrap();
+    let dir = |name: &str| folder.path().join(name);
+    let rping = Capture::named("rping").path;
+    let first = written(&dir("first"), &[&rping], &[]);
+    assert_eq!(keys(&dir("first")), BTreeSet::from([key_of(&first)]));
+    assert_eq!(first["run"]["capture"], rping.as_str());
+    // Sixteen hex digits of 63 bits.
+    let id = first["run"]["run_id"].as_str().unwrap();
+    assert!(id.len() == 16 && i64::from_str_radix(id, 16).is_ok(), "{id}");
+
+    // The same capture again is the same run, also by its absolute path from elsewhere, if it is given the same key.
+    let again = written(&dir("again"), &[&rping], &["--threads", "2", "--top", "3"]);
+    assert_eq!(key_of(&again), key_of(&first));
+    let absolute = root().join(&rping);
+    let absolute = absolute.to_str().unwrap();
+    let elsewhere = written(&dir("elsewhere"), &[absolute], &["--capture", &rping]);
+    assert_eq!(key_of(&elsewhere), key_of(&first));
+    assert_eq!(elsewhere["taps"][0]["input"], rping.as_str());
+
+    // Without a key an absolute path leaves its name alone.
+    let named = written(&dir("named"), &[absolute], &[]);
+    assert_eq!(named["run"]["capture"], "rping.pcap");
+    assert_eq!(named["run"]["inputs"][0]["input"], "rping.pcap");
+    assert_eq!(named["taps"][0]["input"], "rping.pcap");
+    assert_ne!(named["run"]["run_id"], first["run"]["run_id"]);
+
+    // Options that shape results make another run.
+    let other = written(&dir("other"), &[&rping], &["--bin", "2ms"]);
+    assert_ne!(other["run"]["run_id"], first["run"]["run_id"]);
+    let given = ["--host", "h7", "--run-id", "job-12", "--capture", "2026/rack7"];
+    let given = written(&dir("given"), &[&rping], &given);
+    assert_eq!(key_of(&given), ["job-12", "h7", "2026/rack7"]);
+    assert_eq!(keys(&dir("given")), BTreeSet::from([key_of(&given)]));
+    // Two hosts can have captures of one name and size.
+    let hosts = ["h7", "h8"].map(|host| written(&dir(host), &[&rping], &["--host", host]));
+    assert_ne!(hosts[0]["run"]["run_id"], hosts[1]["run"]["run_id"]);
+}
+
+#[test]
+fn no_absolute_path_is_in_the_results() {
+    let folder = tempdir().unwrap();
+    let dir = folder.path().join("out");
+    fs::create_dir(folder.path().join("a")).unwrap();
+    let captures = ["a/one.pcap", "two.pcap"].map(|name| {
+        let path = folder.path().join(name);
+        fs::write(&path, Capture::named("rping").bytes()).unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    let config = folder.path().join("settings.toml");
+    fs::write(&config, "top = 5\n").unwrap();
+    let log = folder.path().join("train.log");
+    fs::write(&log, "Iteration 1 | AllReduce: 45.2ms | Total: 156.3ms\n").unwrap();
+    let more = [
+        "--config",
+        config.to_str().unwrap(),
+        "--training-log",
+        log.to_str().unwrap(),
+    ];
+    let document = written(&dir, &captures.each_ref().map(String::as_str), &more);
+    assert_eq!(document["run"]["options"]["config"], "settings.toml");
+    assert_eq!(document["run"]["capture"], "a/one.pcap +1");
+    let text = document.to_string();
+    let folder = folder.path().to_str().unwrap();
+    assert!(!text.contains(folder), "{text}");
+    for table in TABLES {
+        for row in rows(&dir, table) {
+            assert!(!row.to_string().contains(folder), "{table}: {row}");
+        }
+    }
+}
+
+#[test]
+fn version_1_is_refused() {
+    let folder = tempdir().unwrap();
+    written(folder.path(), &[&Capture::named("rping").path], &[]);
+    let path = folder.path().join("run.json");
+    let document = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        document.replace("\"schema_version\": 2", "\"schema_version\": 1"),
+    )
+    .unwrap();
+    let refused = ran(command(&root()).arg("report").arg(folder.path()));
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let sentence = "results of schema version 1 cannot be read, only of 2";
+    assert!(refused.stderr.contains(sentence), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("hint: analyse the capture again"),
+        "{}",
+        refused.stderr
+    );
+}
+
 /// The table `findings` against the document: there evidence is a JSON object as text, here an object.
 fn findings(name: &str, rows: &[Value], document: &Value) {
     /// Numbers as numbers: a whole one may be written with a decimal point or without.
@@ -178,7 +317,7 @@ pub(crate) fn inputs(name: &str, rows: &[Value], document: &Value) {
     assert_eq!(rows.len(), inputs.len(), "{name}: a row for each input");
     for (row, input) in rows.iter().zip(inputs) {
         for column in [
-            "path",
+            "input",
             "format",
             "bytes",
             "sha256",
@@ -395,13 +534,13 @@ fn events_agree_with_the_counts() {
 
         assert_eq!(values("gap"), total(&document, "missing"), "{name}: gaps");
         assert_eq!(
-            values("resend_run"),
+            values("retransmission_run"),
             total(&document, "retransmitted_packets"),
             "{name}: packets in runs"
         );
         assert_eq!(
-            count("resend_run"),
-            sum(flows(&document), "resend_runs"),
+            count("retransmission_run"),
+            sum(flows(&document), "retransmission_runs"),
             "{name}: runs"
         );
         assert_eq!(values("late"), total(&document, "late"), "{name}: late");

@@ -72,7 +72,7 @@ fn holes(seen: &Seen, fate: &str) -> Vec<(u32, u64)> {
 
 /// The trigger of each run, and how many packets it had.
 fn runs(seen: &Seen) -> Vec<(u32, u64, &str)> {
-    of_kind(seen, "resend_run")
+    of_kind(seen, "retransmission_run")
         .into_iter()
         .map(|run| {
             (
@@ -202,7 +202,7 @@ fn nothing_is_said_of_what_is_clean() {
     ] {
         let (totals, seen) = analyse(name);
         assert_eq!(
-            (totals.missing, totals.resend_runs, totals.lost_downstream),
+            (totals.missing, totals.retransmission_runs, totals.lost_downstream),
             (0, 0, 0),
             "{name}"
         );

@@ -86,7 +86,7 @@ fn at_any_tap(flow: &Value) -> Value {
     flow["counted"].take();
     // Only the other tap shows the vantage of this one.
     flow["vantage"].take();
-    flow["ack_time_is"].take();
+    flow["ack_rtt_kind"].take();
     flow
 }
 

@@ -126,7 +126,11 @@ fn tap(run: &Run, end: &str, is_alone: bool, found: &Value, wrong: &mut Wrong) {
         holes(run, end, truth, &said, wrong);
         responses(run, end, truth, &said, wrong);
         if let (Some(runs), Some(unclear)) = (truth.known("runs"), truth.known("runs_unclear")) {
-            wrong.same(&what("resend_runs"), said.number("resend_runs"), runs);
+            wrong.same(
+                &what("retransmission_runs"),
+                said.number("retransmission_runs"),
+                runs,
+            );
             for column in ["runs_nak", "runs_timeout"] {
                 let sure = truth.number(column);
                 wrong.within(&what(column), said.number(column), sure, sure + unclear);

@@ -141,7 +141,7 @@ fn what_a_host_said_is_replayed() {
     let (frames, before, last) = said_by_a_host(&dir);
     let replayed = document(folder.path(), ["dir"]);
     assert_eq!(total(&replayed, "frames"), frames);
-    assert_eq!(replayed["run"]["inputs"][0]["path"], "v1");
+    assert_eq!(replayed["run"]["inputs"][0]["input"], "v1");
     // The options of the run, where the command line says nothing else.
     let bin = |document: &Value| document["run"]["options"]["bin_ns"].clone();
     assert_eq!(bin(&replayed), "10000000");

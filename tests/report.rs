@@ -122,6 +122,8 @@ fn the_pages_in_reports_are_those_that_the_program_makes() {
     let pages: [(&str, &[&str]); 1] = [(
         "incast",
         &[
+            "--host",
+            "h2",
             "--bin",
             "100us",
             "--link-rate",

@@ -189,7 +189,7 @@ fn json_documents() {
         let text = ran(&mut command).good().stdout;
         let redacted = |line: &str| {
             let (key, _) = line.split_once(": ").unwrap_or((line, ""));
-            let differs = ["\"version\"", "\"started\"", "\"elapsed_ns\""].contains(&key.trim());
+            let differs = ["\"host\"", "\"version\"", "\"started\"", "\"elapsed_ns\""].contains(&key.trim());
             if differs {
                 format!("{key}: [redacted],")
             } else {

@@ -192,11 +192,11 @@ fn what_is_no_whole_dataset_is_told() {
     );
     fs::write(
         dir.join("run.json"),
-        document.replace("\"schema_version\": 1", "\"schema_version\": 7"),
+        document.replace("\"schema_version\": 2", "\"schema_version\": 7"),
     )
     .unwrap();
     assert!(
-        refused(dir).contains("run.json: has schema version 7, this program reads 1"),
+        refused(dir).contains("run.json: results of schema version 7 cannot be read, only of 2"),
         "{}",
         refused(dir)
     );

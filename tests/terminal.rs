@@ -119,7 +119,7 @@ fn names_in_files_do_not_steer() {
     is_harmless(folder.path(), &["x.pcap", "--config", "c.toml"], 2, "c.toml:1");
     fs::write(folder.path().join(HOSTILE), Capture::named("rping").bytes()).unwrap();
     is_harmless(folder.path(), &[HOSTILE], 0, "verdict");
-    is_harmless(folder.path(), &[HOSTILE, "--format", "json"], 0, "\"path\"");
+    is_harmless(folder.path(), &[HOSTILE, "--format", "json"], 0, "\"input\"");
     is_harmless(folder.path(), &["compare", HOSTILE, HOSTILE], 0, "gpj");
     is_harmless(
         folder.path(),
@@ -179,5 +179,5 @@ fn json_gives_names_back_as_they_are() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join(HOSTILE), Capture::named("rping").bytes()).unwrap();
     let seen = crate::command::document(folder.path(), [HOSTILE]);
-    assert_eq!(seen["run"]["inputs"][0]["path"], HOSTILE);
+    assert_eq!(seen["run"]["inputs"][0]["input"], HOSTILE);
 }

@@ -284,7 +284,7 @@ fn rotated_files_are_the_whole() {
                 let inputs = parts["run"]["inputs"].as_array().unwrap();
                 let given: Vec<&str> = inputs
                     .iter()
-                    .map(|input| input["path"].as_str().unwrap())
+                    .map(|input| input["input"].as_str().unwrap())
                     .collect();
                 assert_eq!(given, order, "{}: in the order of the arguments", capture.name);
             }
@@ -300,7 +300,7 @@ fn standard_input() {
             let ran = run_with_input(&root(), ["-", "--format", "json"], &bytes).good();
             let variant = ran.json();
             same(&capture.name, &original, &variant);
-            assert_eq!(variant["run"]["inputs"][0]["path"], "-");
+            assert_eq!(variant["run"]["inputs"][0]["input"], "-");
             assert_eq!(
                 variant["run"]["inputs"][0]["bytes"],
                 Value::Null,

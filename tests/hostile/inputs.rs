@@ -86,7 +86,7 @@ fn recordings_choose_no_files_of_this_host() {
             assert!(ran.stderr.contains(&left_out), "{ran:?}");
             assert!(!ran.stderr.contains("the secret line"), "{ran:?}");
             let mut document = ran.json();
-            for key in ["started", "elapsed_ns", "options"] {
+            for key in ["run_id", "started", "elapsed_ns", "options"] {
                 document["run"][key] = plain["run"][key].clone();
             }
             assert_eq!(document["flows"], plain["flows"]);

@@ -18,6 +18,9 @@ import duckdb
 
 TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "run"]
 
+# The columns that every table begins with; the document has them in `run`.
+KEY = ["run_id", "host", "capture"]
+
 # What names a row of the timeline, and is no activity of its flow.
 WHOSE = ("time", "flow_id", "tap", "epoch", "senders_to_destination")
 
@@ -71,20 +74,25 @@ class Checker:
 
 
 def table(dataset, name):
-    """The rows of a table, as dictionaries; times in ns, ids as 16 hex digits."""
+    """The rows of a table, as dictionaries, without the names of the run; times in ns, ids as 16 hex digits."""
     parts = (dataset / name).as_posix() + "/*.parquet"
     relation = duckdb.sql(f"SELECT * FROM read_parquet('{parts}')")
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    times = [column for column, kind in kinds.items() if kind.startswith("TIMESTAMP")]
     columns = []
-    for column, kind in zip(relation.columns, relation.types, strict=True):
-        quoted = f'"{column}"'
-        if str(kind).startswith("TIMESTAMP"):
-            columns.append(f"epoch_ns({quoted}) AS {quoted}")
+    for column, kind in kinds.items():
+        # No column is quoted: none has a name that SQL reserves.
+        is_twin = column.endswith("_ns") and column.removesuffix("_ns") in times
+        if column in KEY or is_twin:
+            continue
+        if column in times:
+            columns.append(f"{column}_ns AS {column}")
         elif column.endswith("flow_id"):
-            columns.append(f"printf('%016x', {quoted}) AS {quoted}" if str(kind) == "UBIGINT" else quoted)
+            columns.append(f"printf('%016x', {column}) AS {column}")
         else:
-            columns.append(quoted)
+            columns.append(column)
     rows = duckdb.sql(f"SELECT {', '.join(columns)} FROM read_parquet('{parts}')")
-    return [dict(zip(relation.columns, row, strict=True)) for row in rows.fetchall()]
+    return [dict(zip(rows.columns, row, strict=True)) for row in rows.fetchall()]
 
 
 def plain(value):
@@ -109,6 +117,9 @@ def check(dataset, document, expected, checker):
         parts = (dataset / name).as_posix() + "/*.parquet"
         keys = duckdb.sql(f"SELECT DISTINCT key::VARCHAR FROM parquet_kv_metadata('{parts}')").fetchall()
         checker.same(f"{name}: schema version in the metadata", any("schema_version" in key for (key,) in keys), True)
+        named = duckdb.sql(f"SELECT DISTINCT {', '.join(KEY)} FROM read_parquet('{parts}')").fetchall()
+        expected_key = [tuple(document["run"][column] for column in KEY)] if tables[name] else []
+        checker.same(f"{name}: names of the run", named, expected_key)
 
     key = lambda row: (plain(row["flow_id"]), plain(row["tap"]), plain(row["epoch"]))
     flows = {key(row): row for row in tables["flows"]}

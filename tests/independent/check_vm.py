@@ -192,7 +192,7 @@ def check_trouble(checker, results, events, captured, flows, tap):
     checker.same("packets that the kernel dropped", len(of("dropped")), between)
     senders = {(flow["flow_id"], flow["tap"]): flow for flow in flows}
     timers = [(event["time"], int(re.search(r"(\d+)\)$", event["detail"])[1])) for event in of("retransmit_timer")]
-    runs = [event for event in of("resend_run") if event["detail"] == "timeout" and event["tap"] == tap]
+    runs = [event for event in of("retransmission_run") if event["detail"] == "timeout" and event["tap"] == tap]
     late = 0
     for run in runs:
         flow = senders[run["flow_id"], tap]

@@ -42,7 +42,7 @@ fn what_was_sent_is_seen_kept_and_replayed() {
     let golden = Capture::named("write_bw_loss").golden();
     assert_eq!((total(&seen, "frames"), total(&seen, "frames_lost")), (sent, 0));
     assert_eq!(total(&seen, "roce_packets"), golden.of("roce_packets"));
-    assert_eq!(seen["run"]["inputs"][0]["path"], "v1");
+    assert_eq!(seen["run"]["inputs"][0]["input"], "v1");
     assert_eq!(seen["taps"][0]["interface"], "v1");
 
     // The file says the same, and so does the recording, with the options of the run.

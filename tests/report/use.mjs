@@ -129,13 +129,13 @@ for (const [name, rule, kind] of [["lossy", "loss.network", "loss"], ["incast", 
   check(`${name}: the link of ${rule} leads to its time and flows`, report(name), {}, async (page) => {
     const run = documentOf(name), finding = run.findings.find(({ id }) => id === rule), begin = BigInt(tablesOf(name).begin);
     const at = (time) => Number(BigInt(time) - begin), first = at(finding.first_time), bin = tablesOf(name).bin_ns;
-    const episode = run.episodes.find((episode) => episode.kind === kind && at(episode.start) <= first + bin && first <= at(episode.end));
+    const episode = run.episodes.find((episode) => episode.kind === kind && at(episode.start_time) <= first + bin && first <= at(episode.end_time));
     const whole = await stretch(page);
     await page.locator(`[data-finding="${rule}"] .show`).click();
     const shown = await stretch(page);
     assert.ok(shown.from <= first && first <= shown.to, `${first} is in ${shown.from} to ${shown.to}`);
-    assert.ok(shown.from <= Math.max(at(episode.start), whole.from) && Math.min(at(episode.end), whole.to) <= shown.to, "the whole episode");
-    assert.ok(shown.length <= Math.max(4 * (at(episode.end) - at(episode.start)), 12 * bin), "and not much else");
+    assert.ok(shown.from <= Math.max(at(episode.start_time), whole.from) && Math.min(at(episode.end_time), whole.to) <= shown.to, "the whole episode");
+    assert.ok(shown.length <= Math.max(4 * (at(episode.end_time) - at(episode.start_time)), 12 * bin), "and not much else");
     const named = [...`${finding.summary} ${Object.values(finding.evidence).join(" ")}`.matchAll(/(\S+) > (\S+) QP 0x([0-9a-f]+)/g)].map(([, source, destination, qpn]) =>
       tablesOf(name).flows.find((flow) => flow.source === source && flow.destination === destination && flow.destination_qpn === parseInt(qpn, 16)).flow_id);
     const flows = [...new Set(named.length ? named : episode.flow_ids.split(" "))].sort();
@@ -159,7 +159,7 @@ check("a flow opens by its address, with its numbers, events and PSNs, and close
   const marked = (events, kinds) => events.filter(({ kind }) => kinds.includes(kind)).length;
   const label = await page.locator("#psn-canvas").getAttribute("aria-label");
   assert.match(label, new RegExp(`${marked(tables.events, ["gap"])} × missing`));
-  assert.match(label, new RegExp(`${marked(tables.events, ["resend_run"])} × sent again`));
+  assert.match(label, new RegExp(`${marked(tables.events, ["retransmission_run"])} × sent again`));
   assert.match(label, new RegExp(`${documentOf("lossy").totals.naks} × NAK`));
   const drawn = await page.locator("#psn-canvas").evaluate((canvas) => {
     const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, colours = new Map();

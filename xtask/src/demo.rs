@@ -30,7 +30,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     )?;
 
     println!(
-        "\nThe dataset is in {shown_dataset}: Parquet, a folder for each table (columns: reports/SCHEMA.md)."
+        "\nThe dataset is in {shown_dataset}: Parquet, a folder for each table (columns: docs/schema.md)."
     );
     println!("More samples, and what to look for in them: captures/README.md");
     println!("A capture of your own: {shown_program} CAPTURE...");

@@ -42,6 +42,22 @@ pub(crate) const PYTHON: Need = Need {
     packages: &["python3", "python3-venv"],
 };
 
+/// Runs Spark, which needs Java 17 or later.
+pub(crate) const JAVA: Need = Need {
+    what: "java 17 or later",
+    there: || {
+        // `openjdk 17.0.15 2025-04-15`
+        let version = Command::new("java").arg("--version").output();
+        let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let number = version.ok().and_then(|text| {
+            let words = text.split_whitespace().nth(1)?;
+            words.split('.').next()?.parse::<u32>().ok()
+        });
+        number.is_some_and(|number| number >= 17)
+    },
+    packages: &["openjdk-17-jre-headless"],
+};
+
 /// The live screen is tried in it.
 pub(crate) const TMUX: Need = Need {
     what: "tmux",

@@ -13,6 +13,8 @@ pub(crate) const ARGUMENTS: &str = "[--screenshots]";
 pub(crate) const PAGES: [(&str, &[&str]); 1] = [(
     "incast",
     &[
+        "--host",
+        "h2",
         "--bin",
         "100us",
         "--link-rate",

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::{Workspace, output};
 
-pub(crate) const ABOUT: &str = "write reports/SCHEMA.md from the tables' description";
+pub(crate) const ABOUT: &str = "write docs/schema.md from the tables' description";
 pub(crate) const ARGUMENTS: &str = "[--check]";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
@@ -22,17 +22,17 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         "schema",
     ]);
     let page = output(&mut example)?;
-    let path = workspace.root.join("reports/SCHEMA.md");
+    let path = workspace.root.join("docs/schema.md");
     if check {
         let stored =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         if stored != page {
-            bail!("reports/SCHEMA.md is not what the tables say\nhint: run `cargo xtask schema`");
+            bail!("docs/schema.md is not what the tables say\nhint: run `cargo xtask schema`");
         }
-        println!("   reports/SCHEMA.md says what the tables say");
+        println!("   docs/schema.md says what the tables say");
         return Ok(());
     }
     std::fs::write(&path, &page).with_context(|| format!("cannot write {}", path.display()))?;
-    println!("reports/SCHEMA.md: {} lines", page.lines().count());
+    println!("docs/schema.md: {} lines", page.lines().count());
     Ok(())
 }

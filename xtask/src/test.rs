@@ -9,27 +9,34 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::browser::Browser;
-use crate::need::{self, C_COMPILER, LIBPCAP, PYTHON, TIME, TMUX};
+use crate::need::{self, C_COMPILER, JAVA, LIBPCAP, PYTHON, TIME, TMUX};
 use crate::workspace::{Profile, Workspace, execute, line, step, succeeds};
 use crate::{attack, deny, ebpf, schema, vm};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
-pub(crate) const ARGUMENTS: &str = "[--no-vm]";
+pub(crate) const ARGUMENTS: &str = "[--no-vm] [--no-engines]";
 
 const DATASETS: &str = "datasets, by an independent reader";
+const ENGINES: &str = "datasets, in other engines";
 const BROWSER: &str = "reports, in a browser";
 const ATTACK: &str = "hostile inputs";
 const VM: &str = "vm-test";
+
+/// Spark, DuckDB and others, pinned.
+const REQUIREMENTS: &str = "tests/independent/requirements.txt";
 
 /// Reader of datasets that is independent of polars.
 const READER: &str = "duckdb>=1.3,<3";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let without_vm = match arguments {
-        [] => false,
-        [only] if only == "--no-vm" => true,
-        _ => bail!("`cargo xtask test` takes {ARGUMENTS} alone"),
-    };
+    let mut left_out = LeftOut::default();
+    for argument in arguments {
+        match argument.as_str() {
+            "--no-vm" => left_out.vm = true,
+            "--no-engines" => left_out.engines = true,
+            _ => bail!("`cargo xtask test` takes {ARGUMENTS} alone"),
+        }
+    }
     let begun = Instant::now();
     need::ensure(&[C_COMPILER, LIBPCAP])?;
     let mut skipped = Vec::new();
@@ -70,9 +77,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         ),
     }
     match reader(workspace) {
-        Ok(python) => independent(workspace, &python, without_vm, &mut skipped)?,
+        Ok(python) => independent(workspace, &python, left_out, &mut skipped)?,
         Err(reason) => {
-            for what in [DATASETS, BROWSER, VM] {
+            for what in [DATASETS, ENGINES, BROWSER, VM] {
                 skip(&mut skipped, what, &format!("{reason:#}"));
             }
         }
@@ -80,6 +87,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 
     print!("\n{}", end(&counts, &skipped, begun.elapsed().as_secs_f64()));
     Ok(())
+}
+
+/// The steps that the command line leaves out.
+#[derive(Clone, Copy, Default)]
+struct LeftOut {
+    vm: bool,
+    engines: bool,
 }
 
 /// The end of all output: what was skipped, and the sums behind it, so that the last line cannot hide a skipped step.
@@ -106,15 +120,30 @@ fn end(counts: &Counts, steps: &[String], seconds: f64) -> String {
 fn independent(
     workspace: &Workspace,
     python: &Path,
-    without_vm: bool,
+    left_out: LeftOut,
     skipped: &mut Vec<String>,
 ) -> Result<()> {
     step(DATASETS, || datasets(workspace, python))?;
+    if left_out.engines {
+        skip(skipped, ENGINES, "--no-engines was said");
+    } else {
+        match engines(workspace) {
+            Ok(python) => step(ENGINES, || {
+                execute(
+                    workspace
+                        .command(python)
+                        .arg("tests/independent/engines.py")
+                        .arg(written(workspace)),
+                )
+            })?,
+            Err(reason) => skip(skipped, ENGINES, &format!("{reason:#}")),
+        }
+    }
     match Browser::find(workspace) {
         Ok(browser) => step(BROWSER, || browser.check(workspace, python))?,
         Err(reason) => skip(skipped, BROWSER, &format!("{reason:#}")),
     }
-    if without_vm {
+    if left_out.vm {
         skip(skipped, VM, "--no-vm was said");
         return Ok(());
     }
@@ -251,11 +280,51 @@ pub(crate) fn reader(workspace: &Workspace) -> Result<PathBuf> {
     Ok(python)
 }
 
+/// A python that has the engines, in an environment of its own (1.5 GB, once).
+fn engines(workspace: &Workspace) -> Result<PathBuf> {
+    need::ensure(&[PYTHON, JAVA])?;
+    let environment = workspace.target.join("engines");
+    let python = environment.join("bin").join("python3");
+    let pinned = workspace.root.join(REQUIREMENTS);
+    let pinned = fs::read_to_string(&pinned).with_context(|| format!("cannot read {}", pinned.display()))?;
+    let installed = environment.join("installed.txt");
+    if fs::read_to_string(&installed).is_ok_and(|installed| installed == pinned) {
+        return Ok(python);
+    }
+    println!(
+        "installing {REQUIREMENTS} into {} (once)",
+        workspace.shown(&environment)
+    );
+    execute(
+        workspace
+            .command("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&environment),
+    )?;
+    let pip = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "-r",
+        REQUIREMENTS,
+    ];
+    execute(workspace.command(&python).args(pip)).context("the engines cannot be installed")?;
+    fs::write(&installed, pinned).with_context(|| format!("cannot write {}", installed.display()))?;
+    Ok(python)
+}
+
+/// The folder of the datasets that are checked.
+fn written(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("check")
+}
+
 /// Writes the dataset of every capture, and one of all of them, and has them checked.
 fn datasets(workspace: &Workspace, python: &Path) -> Result<()> {
     // Built by the tests of the command line.
     let program = workspace.program(Profile::Dev, "roce-analyze");
-    let folder = workspace.target.join("check");
+    let folder = written(workspace);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
     }

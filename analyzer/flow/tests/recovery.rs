@@ -204,7 +204,7 @@ impl Sink for Said {
                     let psn = *rows.psn.at(at).unwrap();
                     self.holes.push((psn, *rows.value.at(at).unwrap(), detail()));
                 }
-                "resend_run" => *self.runs.entry(detail()).or_default() += 1,
+                "retransmission_run" => *self.runs.entry(detail()).or_default() += 1,
                 _ => {}
             }
         }
@@ -275,8 +275,8 @@ fn sums(flow: &FlowRow, said: &Said) {
         flow.runs_timeout,
         flow.runs_unknown,
     ];
-    assert_eq!(flow.resend_runs, runs.iter().sum::<u64>());
-    assert_eq!(flow.resend_runs, said.runs.values().sum::<u64>());
+    assert_eq!(flow.retransmission_runs, runs.iter().sum::<u64>());
+    assert_eq!(flow.retransmission_runs, said.runs.values().sum::<u64>());
 }
 
 proptest! {
@@ -287,7 +287,7 @@ proptest! {
         let (flow, said, _) = analyse(&shape);
         sums(&flow, &said);
         prop_assert_eq!(flow.peer_flow_id.is_some(), true);
-        prop_assert_eq!((flow.missing, flow.resend_runs, flow.wasted_bytes), (0, 0, 0));
+        prop_assert_eq!((flow.missing, flow.retransmission_runs, flow.wasted_bytes), (0, 0, 0));
         prop_assert_eq!((flow.lost_downstream, flow.duplicate_acks), (Some(0), Some(0)));
         // From sending to the tap's sight of the answer: once to the end and back, and the step in which it is sent.
         let turnaround = 2 * shape.ways[1] * STEP;
@@ -307,7 +307,7 @@ proptest! {
         prop_assert!(flow.missing <= truth.lost_before.len() as u64);
         prop_assert!(flow.network_lost <= truth.before);
         prop_assert_eq!(flow.runs_implied_nak + flow.runs_rnr, 0);
-        prop_assert!(flow.resend_runs <= truth.fallbacks);
+        prop_assert!(flow.retransmission_runs <= truth.fallbacks);
         prop_assert_eq!(flow.recovery.unwrap_or("go_back_n"), "go_back_n");
         for (psn, _, fate) in &said.holes {
             let psn = psn.wrapping_sub(shape.first_psn) & 0x00ff_ffff;
@@ -325,7 +325,7 @@ proptest! {
         let missing = truth.lost_by_capture.range(first..=last).count() as u64;
         prop_assert_eq!(flow.missing, missing);
         prop_assert_eq!(flow.capture_lost + flow.unresolved, missing);
-        prop_assert_eq!((flow.resend_runs, flow.lost_downstream.unwrap_or(0)), (0, 0));
+        prop_assert_eq!((flow.retransmission_runs, flow.lost_downstream.unwrap_or(0)), (0, 0));
         if flow.peer_flow_id.is_some() && shape.packets > 1_000 {
             prop_assert_eq!(flow.unresolved, 0, "the last packet is acknowledged");
         }

@@ -11,48 +11,48 @@ use crate::{Nanos, TapId};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
-    EpisodeRow, EpisodeColumns, "episodes", "One interval in which something was congested on the way to one destination, at one tap.";
+    EpisodeRow, EpisodeColumns, "episodes", "One interval of congestion on the path to one destination, at one tap.";
     episode: u32, "", "Its number in this run.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
-    kind: EpisodeKind, "", "What it was: ecn, incast, loss, rnr, pause, stall.";
-    start: Nanos, "ns", "Begin of its first bin; of a pause or a stall, its own begin.";
-    end: Nanos, "ns", "End of its last bin; of a pause or a stall, its own end.";
-    destination: Option<Address>, "", "Where the traffic goes. Absent for pauses of a link.";
+    kind: EpisodeKind, "", "Kind of congestion: ecn, incast, loss, rnr, pause, stall.";
+    start_time: Nanos, "ns", "Start of its first bin; of a pause or a stall, its own start.";
+    end_time: Nanos, "ns", "End of its last bin; of a pause or a stall, its own end.";
+    destination: Option<Address>, "", "Receiver of the traffic. Absent for pauses of a link.";
     priority: Option<u8>, "", "Pauses: the priority; 8 for the whole link.";
     flows: u32, "flows", "Flows with signs of it.";
-    flow_ids: Cow<'static, str>, "", "The first 32 of them, most signs first.";
-    senders_max: u32, "hosts", "Most senders to the destination at the same time: the incast degree.";
-    data_packets: u64, "packets", "Data packets to the destination while it lasted.";
-    ce: u64, "packets", "Of these, marked.";
-    ce_share_peak: Option<f64>, "", "Largest share of marked ones in a bin. Absent without data packets that ECN can mark.";
+    flow_ids: Cow<'static, str>, "", "At most 32 of these flows by flow_id, separated by spaces, most signs first.";
+    senders_max: u32, "hosts", "Maximum number of senders to the destination at the same time: the incast degree.";
+    data_packets: u64, "packets", "Data packets to the destination during the episode.";
+    ce: u64, "packets", "Data packets marked Congestion Experienced.";
+    ce_share_peak: Option<f64>, "", "Largest share of marked data packets in a bin. Absent without data packets that ECN can mark.";
     cnp: u64, "packets", "CNPs that slowed its flows.";
-    lost: u64, "packets", "Packets that holes and NAKs say were lost.";
-    retransmitted_bytes: u64, "bytes", "Application data sent again.";
+    lost: u64, "packets", "Lost packets, by holes and NAKs.";
+    retransmitted_bytes: u64, "bytes", "Retransmitted application data.";
     rnr_naks: u64, "packets", "RNR NAKs.";
-    pause_ns: Option<u64>, "ns", "How long pauses lasted. Absent: needs the link's speed.";
-    jain: Option<f64>, "", "Jain's index of the payload of its senders' flows: 1 is fair, 1/n is one taking all. Absent with fewer than two.";
+    pause_ns: Option<u64>, "ns", "Length of the pauses. Absent: needs the link's speed.";
+    jain: Option<f64>, "", "Jain's index of the payload of its senders' flows: 1 is fair, 1/n is one flow with everything. Absent with fewer than two.";
     aggressors: Cow<'static, str>, "", "The flows that sent most of the bytes.";
-    victims: Cow<'static, str>, "", "Flows that suffered without having sent much of it.";
-    cause: Cow<'static, str>, "", "What brought it about, as far as the evidence goes.";
-    confidence: Confidence, "", "How sure that is: high, medium, low.";
+    victims: Cow<'static, str>, "", "Flows that suffered and sent little.";
+    cause: Cow<'static, str>, "", "Cause, as far as the evidence shows it.";
+    confidence: Confidence, "", "Confidence in the cause: high, medium, low.";
 }
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     StepRow, StepColumns, "steps", "One burst of a training job between two hosts: an all-reduce.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
-    step: u32, "", "Its number: 1 for the first one that was captured, the same for all pairs that take part.";
-    host_a: Address, "", "One of the hosts, the lower address.";
-    host_b: Address, "", "The other one.";
-    start: Nanos, "ns", "Begin of the burst's first bin.";
-    end: Nanos, "ns", "End of its last bin.";
-    duration_ns: u64, "ns", "From start to end.";
-    bytes: u64, "bytes", "Application data of both directions.";
+    step: u32, "", "Its number: 1 for the first captured step; equal for all pairs that take part.";
+    host_a: Address, "", "Host with the lower address.";
+    host_b: Address, "", "Host with the higher address.";
+    start_time: Nanos, "ns", "Start of the burst's first bin.";
+    end_time: Nanos, "ns", "End of its last bin.";
+    duration_ns: u64, "ns", "From start_time to end_time.";
+    payload_bytes: u64, "bytes", "Application data of both directions.";
     period_ns: u64, "ns", "Median time from the start of one burst of this pair to the next.";
-    spread_ns: u64, "ns", "From the first to the last of the pairs of this step to end it.";
-    outlier: bool, "", "It lasted longer than this pair's median by three standard deviations (from the median absolute deviation), a tenth and two bins.";
-    episode: Option<u32>, "", "The episode at this tap that overlaps an outlier most, one on the way to its own hosts before any other: `episodes.episode`. Absent: there is none.";
-    logged_ns: Option<u64>, "ns", "How long the training log says this step's all-reduce took: the step that had begun by the middle of the burst, or, in a log without times, the one whose number is as far from the first one's. Absent without --training-log.";
+    spread_ns: u64, "ns", "Time between the ends of the first and the last pair of this step.";
+    outlier: bool, "", "True if it took longer than this pair's median by three standard deviations (from the median absolute deviation), a tenth and two bins.";
+    episode: Option<u32>, "", "The episode at this tap that overlaps an outlier most, one on the path to its own hosts before any other: `episodes.episode`. Absent: there is none.";
+    logged_ns: Option<u64>, "ns", "Length of this step's all-reduce in the training log: of the step that had started by the middle of the burst, or, in a log without times, of the step with the same distance from the first. Absent without --training-log.";
 }
 
 names! {

@@ -1,4 +1,4 @@
-//! The table `events`: things that happened at one time.
+//! The table `events`: what happened at one time.
 
 use std::borrow::Cow;
 
@@ -7,15 +7,15 @@ use crate::{FlowId, Nanos, TapId};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
-    EventRow, EventColumns, "events", "One thing that happened at one time; a run of packets is one event.";
-    time: Nanos, "ns", "When it happened; for a run, when it began.";
-    kind: EventKind, "", "What happened.";
+    EventRow, EventColumns, "events", "One event at one time; a run of packets is one event.";
+    time: Nanos, "ns", "Time of the event; of a run, its start.";
+    kind: EventKind, "", "Kind of the event.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
-    flow_id: Option<FlowId>, "", "The flow that it belongs to.";
-    source: EventSource, "", "Who says so: capture, ebpf (the kernel), counter, process (a process of itself).";
-    psn: Option<u32>, "", "The PSN that it is about.";
-    value: Option<u64>, "", "How much, in the kind's own unit.";
-    detail: Option<Cow<'static, str>>, "", "The rest, for people.";
+    flow_id: Option<FlowId>, "", "The flow that it belongs to. Absent: it belongs to none, or the flow is not known.";
+    source: EventSource, "", "Reporter of the event: capture, ebpf (the kernel), counter, process (about itself).";
+    psn: Option<u32>, "", "The PSN that it is about. Absent: the kind has none.";
+    value: Option<u64>, "", "Amount in the unit of the kind. Absent: the kind has none.";
+    detail: Option<Cow<'static, str>>, "", "Further facts, as text. Absent: there are none.";
 }
 
 /// Names as values: an enumeration whose variants are words in tables.
@@ -64,38 +64,38 @@ macro_rules! names {
 pub(crate) use names;
 
 names! {
-    /// The kinds of events. `value` and `psn` of an event are as said for each.
+    /// The kinds of events, with the meaning of `value`, `psn` and `detail`.
     EventKind {
-        /// PSNs were jumped over: `psn` the first of them, `value` how many.
+        /// PSNs were skipped: `psn` the first of them, `value` their number.
         #[default]
         Gap = "gap",
-        /// The sender fell back and sent again: `psn` the first one, `value` packets in the run, `detail` its trigger:
+        /// The sender fell back and retransmitted: `psn` the first one, `value` packets in the run, `detail` its trigger:
         /// nak, implied_nak, rnr, timeout, unknown.
-        ResendRun = "resend_run",
-        /// What became of missing PSNs: `psn` the first of them, `value` how many, `detail` reordered, network_lost,
+        RetransmissionRun = "retransmission_run",
+        /// The fate of missing PSNs: `psn` the first of them, `value` their number, `detail` reordered, network_lost,
         /// capture_lost, ambiguous or unresolved; the time is that of the gap.
         Hole = "hole",
-        /// The receiver asked again for a packet that was captured: `psn`. It was lost behind this tap.
+        /// The receiver NAKed a packet that was captured: `psn`. It was lost behind this tap.
         LostDownstream = "lost_downstream",
-        /// Retransmissions that were lost again before this tap: `psn` the first of them, `value` how many.
+        /// Retransmissions that were lost again before this tap: `psn` the first of them, `value` their number.
         LostAgain = "lost_again",
-        /// Missing READ responses: `psn` the first of them, `value` how many, `detail` as for a hole.
+        /// Missing READ responses: `psn` the first of them, `value` their number, `detail` as for a hole.
         ResponseHole = "response_hole",
         /// A flow was silent in the middle of a message, while requests waited for answers, or between messages for far
-        /// longer than ever before: `value` for how long in ns, `psn` the request that ended it, `detail` what did.
+        /// longer than ever before: `value` its length in ns, `psn` the request that ended it, `detail` the cause.
         Stall = "stall",
-        /// Two flows turned out to be the two directions of a connection: once for both, with the lower `flow_id`; `value`
-        /// the matches, `detail` how.
+        /// Two flows were paired as the two directions of a connection: once for both, with the lower `flow_id`; `value`
+        /// the matches, `detail` the evidence.
         Paired = "paired",
-        /// A packet came late and filled a hole: `psn`.
+        /// A late packet filled a hole: `psn`.
         Late = "late",
-        /// A NAK: `psn` the one it asks for, `value` the syndrome.
+        /// A NAK: `psn` the NAKed PSN, `value` the syndrome.
         Nak = "nak",
         /// An RNR NAK: `psn`, `value` its timer in ns.
         RnrNak = "rnr_nak",
-        /// Congestion notifications for one queue pair in one bin: `value` how many; `flow_id` the flow that they slow.
+        /// Congestion notifications for one queue pair in one bin: `value` their number; `flow_id` the flow that they slow.
         Cnp = "cnp",
-        /// READ responses missing: `psn` the first of them, `value` how many.
+        /// READ responses missing: `psn` the first of them, `value` their number.
         ResponseGap = "response_gap",
         /// The flow's PSNs started again: `psn` the first of the new epoch, `value` its number.
         Epoch = "epoch",
@@ -103,29 +103,29 @@ names! {
         Connection = "connection",
         /// A PFC or pause frame: `value` the longest of its times, in quanta of 512 bit times.
         Pause = "pause",
-        /// A priority was paused, from the first frame that said so to its end: `value` for how long in ns, `psn` the
+        /// A priority was paused, from the first pause frame to its end: `value` the length in ns, `psn` the
         /// priority (8: the whole link).
         PauseInterval = "pause_interval",
-        /// The capture lost records: `value` how many.
+        /// The capture lost records: `value` their number.
         CaptureLost = "capture_lost",
-        /// A mirror session lost frames: `value` how many.
+        /// A mirror session lost frames: `value` their number.
         MirrorLost = "mirror_lost",
         /// More flows were live than allowed, and one was closed early: `value` its packets.
         Evicted = "evicted",
         /// A queue pair of this host was made: `value` its number.
         QueuePairCreated = "qp_created",
-        /// A queue pair of this host was changed: `value` its number, `psn` the one of its next request where that was set,
-        /// `detail` what was set.
+        /// A queue pair of this host was changed: `value` its number, `psn` the PSN of its next request where that was set,
+        /// `detail` the attributes that were set.
         QueuePairModified = "qp_modified",
         /// A queue pair of this host was destroyed: `value` its number.
         QueuePairDestroyed = "qp_destroyed",
-        /// The connection manager of this host told its user something: `value` the queue pair, `detail` what.
+        /// The connection manager of this host reported an event to its user: `value` the queue pair, `detail` the event.
         HostConnection = "cm_event",
-        /// An asynchronous event of a device or port: `value` the queue pair if it is about one, `detail` which event. As often as the
+        /// An asynchronous event of a device or port: `value` the queue pair if it is about one, `detail` the event. As often as the
         /// driver reports it: Soft-RoCE says `port_active` twice when its interface comes up.
         Asynchronous = "async_event",
         /// The retransmission timer of a queue pair ran out: `value` its number. Soft-RoCE's also does when everything was answered
-        /// meanwhile: whether packets are sent again, a `resend_run` tells.
+        /// meanwhile: a `retransmission_run` shows that packets are retransmitted.
         RetransmitTimer = "retransmit_timer",
         /// A queue pair has waited out an RNR NAK: `value` its number.
         RnrTimer = "rnr_timer",
@@ -133,11 +133,11 @@ names! {
         QueuePairError = "qp_error",
         /// The kernel dropped a packet: `psn`, `value` the queue pair that it was for, `detail` the reason.
         Dropped = "dropped",
-        /// A counter of this host moved between two polls: `value` by how much, `detail` which one and where it stands.
+        /// A counter of this host grew between two polls: `value` the difference, `detail` its name and value.
         Counter = "counter",
         /// A device of this host has an address, as its queue pairs for datagrams use it: `detail`.
         DeviceAddress = "device_address",
-        /// Host events were lost on their way from the kernel: `value` how many.
+        /// Host events were lost between the kernel and the program: `value` their number.
         HostEventsLost = "host_events_lost",
     }
 }

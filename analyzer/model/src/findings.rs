@@ -10,14 +10,14 @@ use crate::{Confidence, Nanos};
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     FindingRow, FindingColumns, "findings", "One verdict over the run.";
-    id: &'static str, "", "Which rule: `roce-analyze --explain ID` tells what it means and where it comes from.";
-    severity: Severity, "", "ok, info, warning, critical.";
+    id: &'static str, "", "The rule: `roce-analyze --explain ID` prints its meaning and source.";
+    severity: Severity, "", "Severity: ok, info, warning, critical.";
     summary: Cow<'static, str>, "", "The verdict in a sentence.";
-    evidence: Evidence, "", "The numbers it rests on, as a JSON object.";
-    confidence: Confidence, "", "How sure it is: high, medium, low.";
-    next_step: Cow<'static, str>, "", "What to check next.";
-    first_time: Option<Nanos>, "ns", "When it showed first. Absent where it is about the whole run.";
-    concerns_shown: Option<bool>, "", "With --flow: whether the rule also fires for the flows that are shown alone. The finding is about all traffic. Absent without --flow.";
+    evidence: Evidence, "", "The numbers of the verdict, as a JSON object.";
+    confidence: Confidence, "", "Confidence in the verdict: high, medium, low.";
+    next_step: Cow<'static, str>, "", "Next thing to check.";
+    first_time: Option<Nanos>, "ns", "Time of the first evidence. Absent where it is about the whole run.";
+    concerns_shown: Option<bool>, "", "With --flow: true if the rule also fires for the shown flows alone. The finding is about all traffic. Absent without --flow.";
 }
 
 names! {

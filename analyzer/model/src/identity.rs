@@ -42,8 +42,8 @@ impl FlowKey {
         }
     }
 
-    /// Number of the flow, equal in every run and on every host: FNV-1a over the fields in order, so
-    /// that two runs, or the two ends of a link, name a flow alike.
+    /// FNV-1a over the fields in order, without the highest bit: equal in every run and at both ends of a link, and
+    /// positive in engines that have signed integers alone.
     pub fn id(&self) -> FlowId {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -60,13 +60,18 @@ impl FlowKey {
         add(&self.vlan.unwrap_or(u16::MAX).to_be_bytes());
         add(&self.vni.unwrap_or(u32::MAX).to_be_bytes());
         add(&[self.service as u8]);
-        FlowId(hash)
+        FlowId(hash & FlowId::MAX.0)
     }
 }
 
-/// A flow's name: a stable hash of its [`FlowKey`], written as 16 hex digits.
+/// A flow's name: a stable hash of its [`FlowKey`] of 63 bits, written as 16 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct FlowId(pub u64);
+
+impl FlowId {
+    /// The largest one: 63 bits.
+    pub const MAX: Self = Self(u64::MAX >> 1);
+}
 
 impl fmt::Display for FlowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,7 +102,8 @@ mod tests {
         //     + (0x11).to_bytes(4,'big') + bytes(4) + b'\xff'*2 + b'\xff'*4 + b'\x00'
         // h = 0xcbf29ce484222325
         // for x in b: h = ((h ^ x) * 0x100000001b3) % 2**64
-        assert_eq!(key().id().to_string(), "8cc16b3648ffa64b");
+        // 0x8cc16b3648ffa64b, and h % 2**63:
+        assert_eq!(key().id().to_string(), "0cc16b3648ffa64b");
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub use packet::{
 pub use places::{HopColumns, HopRow, VantageColumns, VantageRow};
 pub use prefetch::prefetch;
 pub use recording::Recorded;
-pub use run::{InputSummary, RunColumns, RunRow};
+pub use run::{InputSummary, RunColumns, RunKey, RunRow};
 pub use sample::{
     Counter, Sample, SampleColumns, SampleKind, SampleRow, SampleSeries, SampleSource, has_wrapped, value_of,
 };

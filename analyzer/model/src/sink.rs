@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::{
-    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary, Nanos, Span,
-    StepRow, TapId, TapRow, TimelineColumns, Totals, VantageRow,
+    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary, Nanos, RunKey,
+    Span, StepRow, TapId, TapRow, TimelineColumns, Totals, VantageRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -13,6 +13,8 @@ pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
 /// The whole of a run, at its end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunSummary {
+    /// Names of the run in tables of many runs.
+    pub key: RunKey,
     /// Version of the program.
     pub version: String,
     /// Start of the run.
@@ -75,7 +77,7 @@ impl RunSummary {
     /// Sort key of a tap: the order of the inputs.
     pub fn order_of_tap(&self, tap: TapId) -> (usize, TapId) {
         let row = self.taps.iter().find(|row| row.tap == tap);
-        let is_of = |input: &InputSummary| row.is_some_and(|row| row.input == input.path);
+        let is_of = |input: &InputSummary| row.is_some_and(|row| row.input == input.input);
         let input = self.inputs.iter().position(is_of);
         (input.unwrap_or(usize::MAX), tap)
     }
@@ -204,7 +206,7 @@ mod tests {
             ..TapRow::default()
         };
         let input = |path: &str| InputSummary {
-            path: path.to_owned(),
+            input: path.to_owned(),
             ..InputSummary::default()
         };
         let run = RunSummary {

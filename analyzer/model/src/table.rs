@@ -14,9 +14,9 @@ use crate::{Evidence, FlowId, Nanos, TapId};
 /// The type of a column's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ColumnType {
-    /// Unsigned, 32 bits.
+    /// Unsigned, 32 bits in memory. Datasets store 31: numbers of queue pairs, packets, ports and taps fit.
     U32,
-    /// Unsigned, 64 bits.
+    /// Unsigned, 64 bits in memory. Datasets store 63.
     U64,
     /// Floating point, 64 bits.
     F64,
@@ -26,7 +26,7 @@ pub enum ColumnType {
     Text,
     /// A point in time: nanoseconds since the Unix epoch, UTC.
     Time,
-    /// A flow's name: 64 bits, written as 16 hex digits.
+    /// A flow's name: 63 bits, written as 16 hex digits.
     Id,
     /// An address, written as text.
     Address,
@@ -45,6 +45,14 @@ pub struct Column {
     pub unit: &'static str,
     /// Meaning of a value.
     pub meaning: &'static str,
+}
+
+impl Column {
+    /// Name of the second column that a dataset has for a time: the first holds microseconds, which every engine reads, and
+    /// this one nanoseconds. `None` for other types.
+    pub fn nanoseconds(&self) -> Option<String> {
+        matches!(self.kind, ColumnType::Time).then(|| format!("{}_ns", self.name))
+    }
 }
 
 /// The description of a table.
@@ -91,7 +99,10 @@ impl<'a> Cell<'a> {
             ColumnType::Text => Some(Self::Text(text)),
             ColumnType::Address => text.parse().ok().map(Self::Address),
             ColumnType::Time => text.parse().ok().map(|time| Self::Time(Nanos(time))),
-            ColumnType::Id => u64::from_str_radix(text, 16).ok().map(|id| Self::Id(FlowId(id))),
+            ColumnType::Id => {
+                let id = u64::from_str_radix(text, 16).ok().map(FlowId);
+                id.filter(|id| *id <= FlowId::MAX).map(Self::Id)
+            }
             ColumnType::U32 | ColumnType::U64 | ColumnType::F64 | ColumnType::Bool => None,
         }
     }
@@ -739,6 +750,7 @@ mod tests {
             parse(ColumnType::Id, "00000000000000ff"),
             Some(Cell::Id(FlowId(255)))
         );
+        assert_eq!(parse(ColumnType::Id, "8000000000000000"), None, "63 bits");
         assert_eq!(parse(ColumnType::U64, "17"), None);
     }
 

@@ -6,7 +6,7 @@ use crate::{FlowId, Nanos, TapId};
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
     TimelineRow, TimelineColumns, "timeline", "One flow, at one tap, in one bin of time in which it was active.";
-    time: Nanos, "ns", "Begin of the bin. A flow has one row for a bin; it comes in parts where stamps are out of order by more than 4 bins and 10 ms (by more than 128 bins, where those are narrow), and where so much later it becomes known which flow a CNP slowed.";
+    time: Nanos, "ns", "Start of the bin. A flow has one row for a bin. It has several, whose values add up, where stamps are out of order by more than 4 bins and 10 ms (by more than 128 narrow bins), or where the flow that a CNP slowed becomes known later than that.";
     flow_id: FlowId, "", "The flow.";
     tap: TapId, "", "The tap at which it was seen: `taps.tap`.";
     epoch: u32, "", "The flow's epoch: `flows.epoch`.";
@@ -18,22 +18,22 @@ table! {
     ect0: u32, "packets", "Data packets with ECT(0).";
     ect1: u32, "packets", "Data packets with ECT(1).";
     ce: u32, "packets", "Data packets marked Congestion Experienced.";
-    cnp: Option<u32>, "packets", "Congestion notifications for this flow. Absent where no CNP could be charged to it: no other direction is known.";
-    retransmitted_packets: u32, "packets", "Request packets sent again.";
-    retransmitted_bytes: u64, "bytes", "Application data in them.";
-    missing: u64, "packets", "PSNs jumped over when the flow's highest request PSN advanced.";
-    late: u32, "packets", "Request packets that filled a hole outside of any resend run: reordering.";
-    lost_downstream: Option<u32>, "packets", "Packets seen here that the receiver requested again. Absent: needs the other direction.";
+    cnp: Option<u32>, "packets", "Congestion notifications for this flow. Absent where none could be attributed to it: no other direction is known.";
+    retransmitted_packets: u32, "packets", "Retransmitted request packets.";
+    retransmitted_bytes: u64, "bytes", "Application data in retransmitted packets.";
+    missing: u64, "packets", "PSNs skipped when the flow's highest request PSN advanced.";
+    late: u32, "packets", "Request packets that filled a hole outside of any retransmission run: reordering.";
+    lost_downstream: Option<u32>, "packets", "Packets captured here that the receiver NAKed: lost behind this tap. Absent: needs the other direction.";
     naks: u32, "packets", "NAKs in this flow's packets, RNR NAKs not counted.";
     rnr_naks: u32, "packets", "RNR NAKs in this flow's packets.";
     acks: u32, "packets", "ACKs in this flow's packets.";
     ack_rtt_p50_ns: Option<u64>, "ns", "Median time from a request to the response that covers it. Absent: needs the other direction.";
-    ack_rtt_max_ns: Option<u64>, "ns", "Longest such time.";
+    ack_rtt_max_ns: Option<u64>, "ns", "Longest time from a request to the response that covers it.";
     messages: u32, "messages", "Messages whose last packet was seen for the first time; for READ and atomics: requests.";
     message_time_p50_ns: Option<u64>, "ns", "Median time from a message's first packet to its acknowledgement. Absent: needs the other direction.";
-    message_time_max_ns: Option<u64>, "ns", "Longest such time.";
-    inflight_bytes_max: Option<u64>, "bytes", "Most bytes sent and not yet acknowledged. Absent: needs the other direction.";
-    senders_to_destination: u32, "hosts", "Most sources that sent application data to this flow's destination at the same time in this bin, at this tap: the incast degree. A source goes on sending for 200 us after a packet.";
-    pause_ns: Option<u64>, "ns", "How long the transmissions that carry this flow past this tap were paused in this bin, by PFC of its priority or by a pause of the whole link. Absent: needs --link-rate, pause frames at this tap up to now, and link addresses that tell which way they stop.";
-    dcqcn_rate_bps: Option<u64>, "bit/s", "Mean rate that DCQCN allows the sender in this bin after its CNPs: an upper bound. Absent before the first CNP that was known to be for the flow when it came, and without --link-rate.";
+    message_time_max_ns: Option<u64>, "ns", "Longest time from a message's first packet to its acknowledgement.";
+    inflight_bytes_max: Option<u64>, "bytes", "Maximum number of bytes sent and not yet acknowledged. Absent: needs the other direction.";
+    senders_to_destination: u32, "hosts", "Maximum number of sources that sent application data to this flow's destination at the same time in this bin, at this tap: the incast degree. A source counts as sending for 200 us after a packet.";
+    pause_ns: Option<u64>, "ns", "Time in this bin for which PFC of the flow's priority, or a pause of the whole link, stopped the transmissions that carry it past this tap. Absent: needs --link-rate, pause frames at this tap before the end of the bin, and link addresses that show their direction.";
+    dcqcn_rate_bps: Option<u64>, "bit/s", "Mean rate that DCQCN allows the sender in this bin after its CNPs: an upper bound. Absent before the first CNP that was attributed to the flow on arrival, and without --link-rate.";
 }

@@ -21,7 +21,7 @@ impl OpcodeCounts {
         self.0[usize::from(opcode.0)] += 1;
     }
 
-    /// Says how many packets had `opcode`.
+    /// Sets the number of packets with `opcode`.
     pub fn set(&mut self, opcode: Opcode, packets: u64) {
         self.0[usize::from(opcode.0)] = packets;
     }
@@ -86,7 +86,7 @@ macro_rules! totals {
 
 totals! {
     frames, "Records read.";
-    frames_lost, "Records that the captures say they lost.";
+    frames_lost, "Lost records, as the captures report them.";
     copies, "Exact copies of RoCE packets seen within 1 ms before: dropped, in no other count.";
     roce_packets, "RoCE packets, with CNPs, ACKs and management datagrams.";
     wire_bytes, "Their frames on the wire, without FCS.";
@@ -96,48 +96,48 @@ totals! {
     infiniband, "Native InfiniBand packets.";
     undecodable, "Frames that lead to RoCE but whose BTH could not be read.";
     unknown_link, "Frames of a link type that is not known.";
-    fragments, "Later fragments of UDP datagrams: what they carry is not known.";
+    fragments, "Later fragments of UDP datagrams: their content is not known.";
     not_roce, "Frames of other traffic.";
     filtered, "RoCE packets left out by --only-flow, or because no chosen process owns them.";
     cut_by_snaplen, "RoCE packets of which a header was cut by the snaplen.";
     not_ect, "RoCE packets over IP, CNPs left out, with Not-ECT.";
-    ect1, "The same with ECT(1).";
-    ect0, "The same with ECT(0).";
-    ce, "The same with CE.";
+    ect1, "RoCE packets over IP, CNPs left out, with ECT(1).";
+    ect0, "RoCE packets over IP, CNPs left out, with ECT(0).";
+    ce, "RoCE packets over IP, CNPs left out, with CE.";
     data_packets, "Packets of operations that carry data.";
     data_ce, "Data packets with CE.";
     acks, "ACKs.";
     cnp, "Congestion notifications.";
-    cnp_unattributed, "Of these, such that nothing says which flow they slow.";
-    cnp_after_nak, "Of these, within 100 us after a NAK of the same connection.";
+    cnp_unattributed, "CNPs without evidence which flow they slow.";
+    cnp_after_nak, "CNPs within 100 us after a NAK of the same connection.";
     naks, "NAKs of every kind but RNR.";
     rnr_naks, "RNR NAKs.";
-    retransmitted_packets, "Request packets sent again.";
-    retransmitted_bytes, "Application data in them.";
-    missing, "PSNs jumped over when a request stream's highest PSN advanced.";
-    reordered, "Missing ones that came late.";
-    network_lost, "Packets that the network lost: missing ones, and retransmissions of them that were lost again.";
-    network_lost_again, "Of these, retransmissions that were lost again. missing counts a PSN once.";
-    capture_lost, "Missing ones that the capture lost.";
-    ambiguous, "Missing ones in a go-back-N run that had begun earlier.";
-    unresolved, "Missing ones of which nothing more is known.";
-    lost_downstream, "Packets that were captured and that the receiver requested again.";
-    wasted_bytes, "Application data sent again that had been captured already.";
-    resend_runs, "Times that a sender fell back and sent again.";
-    runs_nak, "Of these, answers to a sequence NAK.";
-    runs_implied_nak, "Of these, READ requests sent again for missing responses.";
-    runs_rnr, "Of these, after an RNR NAK.";
-    runs_timeout, "Of these, after a timeout.";
-    runs_unknown, "Of these, without anything captured that explains them.";
+    retransmitted_packets, "Retransmitted request packets.";
+    retransmitted_bytes, "Application data in retransmitted packets.";
+    missing, "PSNs skipped when a request stream's highest PSN advanced.";
+    reordered, "Missing packets that arrived late.";
+    network_lost, "Packets that the network lost: missing packets, and retransmissions of them that were lost again.";
+    network_lost_again, "Retransmissions that were lost again, a part of network_lost. missing counts a PSN once.";
+    capture_lost, "Missing packets that the capture lost.";
+    ambiguous, "Missing packets inside a go-back-N run that began earlier: lost, or discarded by the receiver.";
+    unresolved, "Missing packets without evidence of their fate.";
+    lost_downstream, "Captured packets that the receiver NAKed: lost behind the tap.";
+    wasted_bytes, "Retransmitted application data that had been captured before.";
+    retransmission_runs, "Retransmission runs: a sender fell back and retransmitted from an earlier PSN.";
+    runs_nak, "Retransmission runs that answer a sequence NAK.";
+    runs_implied_nak, "Retransmission runs of READ requests whose responses were missing.";
+    runs_rnr, "Retransmission runs after an RNR NAK.";
+    runs_timeout, "Retransmission runs after a timeout.";
+    runs_unknown, "Retransmission runs that nothing captured explains.";
     duplicate_acks, "ACKs that acknowledged nothing new.";
     response_network_lost, "Missing READ responses that were requested again.";
     response_capture_lost, "Missing READ responses that were never requested again.";
     seen_again, "Packets of flow rows that are not counted: another tap saw the same traffic, and more of it.";
-    late, "Request packets that filled a hole outside of any resend run.";
+    late, "Request packets that filled a hole outside of any retransmission run.";
     response_missing, "READ responses missing inside a response message.";
     pause_frames, "PFC and pause frames.";
     icrc_checked, "Packets captured whole whose ICRC was checked.";
-    icrc_bad, "Of these, with a wrong ICRC.";
+    icrc_bad, "Checked packets with a wrong ICRC.";
     flows, "Flows seen, counted per tap and epoch.";
     evicted, "Flows closed early for --max-flows.";
 }

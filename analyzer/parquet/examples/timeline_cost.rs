@@ -7,7 +7,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use roce_model::{Columns as _, FlowId, Nanos, RunSummary, Sink as _, TapId, TimelineColumns, TimelineRow};
+use roce_model::{
+    Columns as _, FlowId, Nanos, RunKey, RunSummary, Sink as _, TapId, TimelineColumns, TimelineRow,
+};
 use roce_parquet::{Dataset, Options};
 
 const FLOWS: u64 = 1_000;
@@ -20,7 +22,7 @@ fn row(number: u64, random: u64) -> TimelineRow {
     let resent = u32::from(random.is_multiple_of(97));
     TimelineRow {
         time: Nanos(1_763_700_000_000_000_000 + number / FLOWS * 1_000_000),
-        flow_id: FlowId((flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        flow_id: FlowId((flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) & FlowId::MAX.0),
         tap: TapId(0),
         packets,
         wire_bytes: u64::from(packets) * 1_082,
@@ -68,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     }
 
     let start = Instant::now();
-    let mut dataset = Dataset::create(Path::new(dir), &options)?;
+    let mut dataset = Dataset::create(Path::new(dir), &RunKey::default(), &options)?;
     for batch in &batches {
         dataset.timeline(batch)?;
     }

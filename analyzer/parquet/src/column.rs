@@ -5,22 +5,41 @@ use std::fmt::Write as _;
 
 use polars::prelude::ChunkedArray;
 use polars::prelude::{
-    BooleanChunked, Column as PolarsColumn, DataType, Float64Type, Int64Type, IntoColumn, IntoSeries,
-    NamedFrom, NewChunkedArray, PlSmallStr, PolarsNumericType, Series, StringChunkedBuilder, TimeUnit,
-    TimeZone, UInt32Type, UInt64Type,
+    BooleanChunked, Column as PolarsColumn, DataType, Field, Float64Type, Int32Type, Int64Type, IntoColumn,
+    IntoSeries, NamedFrom, NewChunkedArray, PlSmallStr, PolarsNumericType, Series, StringChunkedBuilder,
+    TimeUnit, TimeZone,
 };
 use roce_model::{Column, ColumnType, Data, Values};
 
 /// The polars type of a column.
-pub(crate) fn data_type(kind: ColumnType) -> DataType {
+fn data_type(kind: ColumnType) -> DataType {
     match kind {
-        ColumnType::U32 => DataType::UInt32,
-        ColumnType::U64 | ColumnType::Id => DataType::UInt64,
+        ColumnType::U32 => DataType::Int32,
+        ColumnType::U64 | ColumnType::Id => DataType::Int64,
         ColumnType::F64 => DataType::Float64,
         ColumnType::Bool => DataType::Boolean,
         ColumnType::Text | ColumnType::Address => DataType::String,
-        ColumnType::Time => DataType::Datetime(TimeUnit::Nanoseconds, Some(TimeZone::UTC)),
+        ColumnType::Time => DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC)),
     }
+}
+
+/// The stored columns of a column: two for a time.
+pub(crate) fn fields(column: &Column) -> impl Iterator<Item = Field> {
+    let first = Field::new(PlSmallStr::from_static(column.name), data_type(column.kind));
+    let second = column
+        .nanoseconds()
+        .map(|name| Field::new(name.into(), DataType::Int64));
+    std::iter::once(first).chain(second)
+}
+
+/// A count as it is stored; beyond the type it becomes the largest value.
+fn signed32(value: u32) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+/// A count, an identifier or a time as it is stored; beyond the type it becomes the largest value.
+fn signed64(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// Plain values of one type. Absent ones hold a default value, and are marked only once there is one; a column of
@@ -96,8 +115,8 @@ impl<T: Copy + Default> Plain<T> {
 
 /// The values of a column.
 enum Buffer {
-    U32(Plain<u32>),
-    U64(Plain<u64>),
+    I32(Plain<i32>),
+    I64(Plain<i64>),
     F64(Plain<f64>),
     Bool(Plain<bool>),
     Time(Plain<i64>),
@@ -117,8 +136,8 @@ pub(crate) struct ColumnBuffer {
 impl ColumnBuffer {
     pub(crate) fn new(column: &'static Column) -> Self {
         let buffer = match column.kind {
-            ColumnType::U32 => Buffer::U32(Plain::new()),
-            ColumnType::U64 | ColumnType::Id => Buffer::U64(Plain::new()),
+            ColumnType::U32 => Buffer::I32(Plain::new()),
+            ColumnType::U64 | ColumnType::Id => Buffer::I64(Plain::new()),
             ColumnType::F64 => Buffer::F64(Plain::new()),
             ColumnType::Bool => Buffer::Bool(Plain::new()),
             ColumnType::Time => Buffer::Time(Plain::new()),
@@ -135,13 +154,13 @@ impl ColumnBuffer {
     /// Adds rows; `capacity` is how many the row group will have.
     pub(crate) fn extend(&mut self, data: Data<'_>, capacity: usize) {
         match (&mut self.buffer, data) {
-            (Buffer::U32(to), Data::U32(from)) => {
+            (Buffer::I32(to), Data::U32(from)) => {
                 self.rows += from.len();
-                to.extend(from, capacity, |value| value);
+                to.extend(from, capacity, signed32);
             }
-            (Buffer::U64(to), Data::U64(from) | Data::Id(from)) => {
+            (Buffer::I64(to), Data::U64(from) | Data::Id(from)) => {
                 self.rows += from.len();
-                to.extend(from, capacity, |value| value);
+                to.extend(from, capacity, signed64);
             }
             (Buffer::F64(to), Data::F64(from)) => {
                 self.rows += from.len();
@@ -153,8 +172,8 @@ impl ColumnBuffer {
             }
             (Buffer::Time(to), Data::Time(from)) => {
                 self.rows += from.len();
-                // A time after the year 2262 has no place in this type: it becomes the latest that has.
-                to.extend(from, capacity, |value| i64::try_from(value).unwrap_or(i64::MAX));
+                // The latest time in nanoseconds is in the year 2262.
+                to.extend(from, capacity, signed64);
             }
             (Buffer::Text(nulls, to), Data::Text(from)) => {
                 self.rows += from.len();
@@ -183,16 +202,34 @@ impl ColumnBuffer {
         }
     }
 
-    /// The column, leaving this empty.
-    pub(crate) fn take(&mut self) -> PolarsColumn {
+    /// The stored columns, leaving this empty.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = PolarsColumn> {
+        let nanoseconds = match (&mut self.buffer, self.column.nanoseconds()) {
+            (Buffer::Time(plain), Some(name)) => {
+                let nanoseconds = numbers::<Int64Type>(name.into(), plain);
+                // Rounded down: there is no time before the epoch.
+                plain.values = nanoseconds
+                    .iter()
+                    .map(|time| time.unwrap_or_default() / 1_000)
+                    .collect();
+                if nanoseconds.null_count() > 0 {
+                    plain.valid = nanoseconds.iter().map(|time| time.is_some()).collect();
+                }
+                Some(nanoseconds.into_column())
+            }
+            _ => None,
+        };
+        std::iter::once(self.take_first()).chain(nanoseconds)
+    }
+
+    fn take_first(&mut self) -> PolarsColumn {
         let name = PlSmallStr::from_static(self.column.name);
         let rows = std::mem::take(&mut self.rows);
         let all_null = match &self.buffer {
-            Buffer::U32(plain) => plain.leading_nulls == rows,
-            Buffer::U64(plain) => plain.leading_nulls == rows,
+            Buffer::I32(plain) => plain.leading_nulls == rows,
+            Buffer::I64(plain) | Buffer::Time(plain) => plain.leading_nulls == rows,
             Buffer::F64(plain) => plain.leading_nulls == rows,
             Buffer::Bool(plain) => plain.leading_nulls == rows,
-            Buffer::Time(plain) => plain.leading_nulls == rows,
             Buffer::Text(nulls, _) => *nulls == rows,
         };
         if all_null {
@@ -200,11 +237,11 @@ impl ColumnBuffer {
             return Series::full_null(name, rows, &data_type(self.column.kind)).into_column();
         }
         match &mut self.buffer {
-            Buffer::U32(plain) => numbers::<UInt32Type>(name, plain).into_column(),
-            Buffer::U64(plain) => numbers::<UInt64Type>(name, plain).into_column(),
+            Buffer::I32(plain) => numbers::<Int32Type>(name, plain).into_column(),
+            Buffer::I64(plain) => numbers::<Int64Type>(name, plain).into_column(),
             Buffer::F64(plain) => numbers::<Float64Type>(name, plain).into_column(),
             Buffer::Time(plain) => numbers::<Int64Type>(name, plain)
-                .into_datetime(TimeUnit::Nanoseconds, Some(TimeZone::UTC))
+                .into_datetime(TimeUnit::Microseconds, Some(TimeZone::UTC))
                 .into_series()
                 .into_column(),
             Buffer::Bool(plain) => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use roce_files::{Access, Directory};
 use roce_model::{
     Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, RunColumns,
-    RunRow, RunSummary, Sink, SinkError, StepColumns, TapColumns, TimelineColumns, VantageColumns,
+    RunKey, RunRow, RunSummary, Sink, SinkError, StepColumns, TapColumns, TimelineColumns, VantageColumns,
 };
 
 use crate::table::{TableWriter, is_part, is_unfinished};
@@ -91,11 +91,11 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Begins a dataset in `dir`, which is made if need be. What an interrupted run left there is removed.
+    /// Begins the dataset of the run `key` in `dir`, which is made if need be. What an interrupted run left there is removed.
     ///
     /// # Errors
     /// When `dir` holds a dataset and `options.overwrite` is not set, files cannot be made, or a table's folder is a link.
-    pub fn create(dir: &Path, options: &Options) -> Result<Self, Error> {
+    pub fn create(dir: &Path, key: &RunKey, options: &Options) -> Result<Self, Error> {
         let dir = &Directory::named(dir, options.access())?;
         for table in TABLES {
             let Some(folder) = dir.find(table)? else { continue };
@@ -116,16 +116,16 @@ impl Dataset {
             }
         }
         let writers = Writers {
-            flows: TableWriter::create(dir, &FlowColumns::TABLE, options)?,
-            timeline: TableWriter::create(dir, &TimelineColumns::TABLE, options)?,
-            events: TableWriter::create(dir, &EventColumns::TABLE, options)?,
-            episodes: TableWriter::create(dir, &EpisodeColumns::TABLE, options)?,
-            findings: TableWriter::create(dir, &FindingColumns::TABLE, options)?,
-            steps: TableWriter::create(dir, &StepColumns::TABLE, options)?,
-            taps: TableWriter::create(dir, &TapColumns::TABLE, options)?,
-            vantages: TableWriter::create(dir, &VantageColumns::TABLE, options)?,
-            hops: TableWriter::create(dir, &HopColumns::TABLE, options)?,
-            run: TableWriter::create(dir, &RunColumns::TABLE, options)?,
+            flows: TableWriter::create(dir, &FlowColumns::TABLE, key, options)?,
+            timeline: TableWriter::create(dir, &TimelineColumns::TABLE, key, options)?,
+            events: TableWriter::create(dir, &EventColumns::TABLE, key, options)?,
+            episodes: TableWriter::create(dir, &EpisodeColumns::TABLE, key, options)?,
+            findings: TableWriter::create(dir, &FindingColumns::TABLE, key, options)?,
+            steps: TableWriter::create(dir, &StepColumns::TABLE, key, options)?,
+            taps: TableWriter::create(dir, &TapColumns::TABLE, key, options)?,
+            vantages: TableWriter::create(dir, &VantageColumns::TABLE, key, options)?,
+            hops: TableWriter::create(dir, &HopColumns::TABLE, key, options)?,
+            run: TableWriter::create(dir, &RunColumns::TABLE, key, options)?,
         };
         Ok(Self {
             dir: dir.clone(),
@@ -248,7 +248,7 @@ pub(crate) fn run_rows(run: &RunSummary) -> impl Iterator<Item = RunRow> {
         ..RunRow::default()
     };
     run.inputs.iter().map(move |input| RunRow {
-        path: input.path.clone().into(),
+        input: input.input.clone().into(),
         format: input.format.clone().into(),
         bytes: input.bytes,
         sha256: input.sha256.clone().map(Into::into),

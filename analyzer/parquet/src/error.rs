@@ -53,9 +53,9 @@ pub enum Error {
         /// The table.
         table: String,
     },
-    /// A file was written by a newer version, whose columns may mean something else.
-    #[error("{} has schema version {found}, this program reads up to {}", path.display(), crate::SCHEMA_VERSION)]
-    NewerSchema {
+    /// A file was written by another version, whose columns may mean something else.
+    #[error("{}: results of schema version {found} cannot be read, only of {}; hint: analyse the capture again", path.display(), crate::SCHEMA_VERSION)]
+    OtherSchema {
         /// The file.
         path: PathBuf,
         /// Its schema version.

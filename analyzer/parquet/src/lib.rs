@@ -3,7 +3,8 @@
 //! [`Dataset`] is the sink. Rows are written while they come, one row group at a time, under a temporary name;
 //! only a run that ends well gives the files their names. Those of a live run are closed from time to time, `part-0.parquet`,
 //! `part-1.parquet`, and are whole from then on. The columns come from the descriptions in `roce-model`:
-//! nothing here knows a column by name.
+//! nothing here knows a column by name. Integers are signed, a time is a column of microseconds and one of nanoseconds, and the
+//! names of the run come first: every engine reads these types.
 //!
 //! This is the only crate that knows polars, and no polars type crosses its border. It does not know what the
 //! numbers mean, and prints nothing.
@@ -21,8 +22,8 @@ pub use error::Error;
 pub use read::{ColumnValues, TableData, read_table};
 pub use rows::Rows;
 
-/// Rises when a column changes its meaning or its type; new columns do not raise it.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Rises when a column changes its meaning or its type; new columns do not raise it. No other version is read.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
 pub const TABLES: [&str; 10] = [

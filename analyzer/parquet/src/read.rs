@@ -16,26 +16,26 @@ use crate::{Error, SCHEMA_VERSION};
 /// The values of a column, absent ones as `None`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ColumnValues {
-    /// Unsigned, 32 bits.
-    U32(Vec<Option<u32>>),
-    /// Unsigned, 64 bits; also flow identifiers.
-    U64(Vec<Option<u64>>),
+    /// Signed, 32 bits.
+    I32(Vec<Option<i32>>),
+    /// Signed, 64 bits; also flow identifiers, and times in nanoseconds since the Unix epoch.
+    I64(Vec<Option<i64>>),
     /// Floating point, 64 bits.
     F64(Vec<Option<f64>>),
     /// True or false.
     Bool(Vec<Option<bool>>),
     /// Text; also addresses.
     Text(Vec<Option<String>>),
-    /// Nanoseconds since the Unix epoch, UTC.
-    Time(Vec<Option<u64>>),
+    /// Microseconds since the Unix epoch, UTC.
+    Time(Vec<Option<i64>>),
 }
 
 impl ColumnValues {
     /// Number of values, absent ones counted.
     pub fn len(&self) -> usize {
         match self {
-            Self::U32(values) => values.len(),
-            Self::U64(values) | Self::Time(values) => values.len(),
+            Self::I32(values) => values.len(),
+            Self::I64(values) | Self::Time(values) => values.len(),
             Self::F64(values) => values.len(),
             Self::Bool(values) => values.len(),
             Self::Text(values) => values.len(),
@@ -50,8 +50,8 @@ impl ColumnValues {
     /// Adds the values of the next part; `false` when they are of another type.
     fn append(&mut self, next: Self) -> bool {
         match (self, next) {
-            (Self::U32(to), Self::U32(from)) => to.extend(from),
-            (Self::U64(to), Self::U64(from)) | (Self::Time(to), Self::Time(from)) => to.extend(from),
+            (Self::I32(to), Self::I32(from)) => to.extend(from),
+            (Self::I64(to), Self::I64(from)) | (Self::Time(to), Self::Time(from)) => to.extend(from),
             (Self::F64(to), Self::F64(from)) => to.extend(from),
             (Self::Bool(to), Self::Bool(from)) => to.extend(from),
             (Self::Text(to), Self::Text(from)) => to.extend(from),
@@ -83,7 +83,7 @@ impl TableData {
 /// Reads every part of `table` in the dataset `dir` into memory.
 ///
 /// # Errors
-/// When there is no such table, or a part cannot be read or is of a newer schema.
+/// When there is no such table, or a part cannot be read or is of another schema.
 pub fn read_table(dir: &Path, table: &str) -> Result<TableData, Error> {
     let parts = files(&dir.join(table), is_part)?;
     let mut whole: Option<TableData> = None;
@@ -188,11 +188,9 @@ pub(crate) fn open(path: &Path) -> Result<ParquetReader<File>, Error> {
         .find(|pair| pair.key == "roce-analyze.schema_version")
         .and_then(|pair| pair.value.clone());
     if let Some(found) = version
-        && found
-            .parse::<u32>()
-            .map_or(true, |version| version > SCHEMA_VERSION)
+        && found.parse() != Ok(SCHEMA_VERSION)
     {
-        return Err(Error::NewerSchema {
+        return Err(Error::OtherSchema {
             path: path.to_path_buf(),
             found,
         });
@@ -202,18 +200,11 @@ pub(crate) fn open(path: &Path) -> Result<ParquetReader<File>, Error> {
 
 pub(crate) fn values(column: &PolarsColumn) -> PolarsResult<ColumnValues> {
     Ok(match column.dtype() {
-        DataType::UInt32 => ColumnValues::U32(numbers(column.u32()?)),
-        DataType::UInt64 => ColumnValues::U64(numbers(column.u64()?)),
+        DataType::Int32 => ColumnValues::I32(numbers(column.i32()?)),
+        DataType::Int64 => ColumnValues::I64(numbers(column.i64()?)),
         DataType::Float64 => ColumnValues::F64(numbers(column.f64()?)),
         DataType::Boolean => ColumnValues::Bool(column.bool()?.iter().collect()),
-        DataType::Datetime(_, _) => {
-            let times = column.datetime()?.physical().iter();
-            ColumnValues::Time(
-                times
-                    .map(|time| time.and_then(|time| u64::try_from(time).ok()))
-                    .collect(),
-            )
-        }
+        DataType::Datetime(_, _) => ColumnValues::Time(numbers(column.datetime()?.physical())),
         _ => ColumnValues::Text(texts(column.str()?)?),
     })
 }

@@ -133,7 +133,10 @@ fn group(path: &Path, place: (usize, usize)) -> Result<DataFrame, Error> {
 fn rows<C: Columns>(path: &Path, batch: &DataFrame) -> Result<Vec<C::Row>, Error> {
     let mut columns: Vec<Option<ColumnValues>> = Vec::with_capacity(C::TABLE.columns.len());
     for column in C::TABLE.columns {
-        let found = batch.columns().iter().find(|found| found.name() == column.name);
+        // Of a time the nanoseconds are read.
+        let nanoseconds = column.nanoseconds();
+        let name = nanoseconds.as_deref().unwrap_or(column.name);
+        let found = batch.columns().iter().find(|found| found.name() == name);
         columns.push(
             found
                 .map(values)
@@ -157,20 +160,29 @@ fn rows<C: Columns>(path: &Path, batch: &DataFrame) -> Result<Vec<C::Row>, Error
     (0..batch.height()).map(row).collect()
 }
 
+/// A stored integer as a cell; one that is negative or too large for the column's type becomes a cell of another type.
+fn count(kind: ColumnType, value: i64) -> Cell<'static> {
+    const UNFIT: Cell<'static> = Cell::Text("a number out of range");
+    match (kind, u64::try_from(value)) {
+        (ColumnType::U32, Ok(value)) => u32::try_from(value).map_or(UNFIT, Cell::U32),
+        (ColumnType::U64, Ok(value)) => Cell::U64(value),
+        (ColumnType::Id, Ok(id)) => Cell::Id(FlowId(id)),
+        (ColumnType::Time, Ok(time)) => Cell::Time(Nanos(time)),
+        _ => UNFIT,
+    }
+}
+
 /// The value of a row as a cell of its column. What does not fit the column's type becomes a cell of another one.
 fn cell<'a>(column: &Column, values: &'a ColumnValues, row: usize) -> Cell<'a> {
     fn at<T: Clone>(values: &[Option<T>], row: usize) -> Option<T> {
         values.get(row).cloned().flatten()
     }
     let cell = match values {
-        ColumnValues::U32(values) => at(values, row).map(Cell::U32),
-        ColumnValues::U64(values) if column.kind == ColumnType::Id => {
-            at(values, row).map(|id| Cell::Id(FlowId(id)))
-        }
-        ColumnValues::U64(values) => at(values, row).map(Cell::U64),
+        ColumnValues::I32(values) => at(values, row).map(|value| count(column.kind, i64::from(value))),
+        ColumnValues::I64(values) => at(values, row).map(|value| count(column.kind, value)),
         ColumnValues::F64(values) => at(values, row).map(Cell::F64),
         ColumnValues::Bool(values) => at(values, row).map(Cell::Bool),
-        ColumnValues::Time(values) => at(values, row).map(|time| Cell::Time(Nanos(time))),
+        ColumnValues::Time(values) => at(values, row).map(|_| Cell::Text("microseconds")),
         ColumnValues::Text(values) => values
             .get(row)
             .and_then(Option::as_deref)

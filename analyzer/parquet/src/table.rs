@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::{
-    BatchedWriter, DataFrame, Field, KeyValueMetadata, ParquetCompression, ParquetWriter, PlSmallStr, Schema,
-    StatisticsOptions,
+    AnyValue, BatchedWriter, Column, DataFrame, DataType, KeyValueMetadata, ParquetCompression,
+    ParquetWriter, PlSmallStr, Scalar, Schema, StatisticsOptions,
 };
 use roce_files::{Directory, Unfinished};
-use roce_model::{Columns, Table, TimelineColumns};
+use roce_model::{Columns, RunKey, Table, TimelineColumns};
 
-use crate::column::{ColumnBuffer, data_type};
+use crate::column::{ColumnBuffer, fields};
 use crate::dataset::Options;
 use crate::{Error, SCHEMA_VERSION};
 
@@ -49,6 +49,7 @@ fn row_group(table: &Table, options: &Options) -> usize {
 pub(crate) struct TableWriter {
     folder: Directory,
     table: Table,
+    key: RunKey,
     options: Options,
     /// The number of the part that is being written.
     number: usize,
@@ -65,20 +66,28 @@ pub(crate) struct TableWriter {
 
 impl TableWriter {
     /// Begins the first part.
-    pub(crate) fn create(dir: &Directory, table: &Table, options: &Options) -> Result<Self, Error> {
+    pub(crate) fn create(
+        dir: &Directory,
+        table: &Table,
+        key: &RunKey,
+        options: &Options,
+    ) -> Result<Self, Error> {
         let folder = dir.below(table.name, options.access())?;
-        Self::begin(folder, table, options, 0)
+        Self::begin(folder, table, key, options, 0)
     }
 
     /// Begins the part `number`.
-    fn begin(folder: Directory, table: &Table, options: &Options, number: usize) -> Result<Self, Error> {
+    fn begin(
+        folder: Directory,
+        table: &Table,
+        key: &RunKey,
+        options: &Options,
+        number: usize,
+    ) -> Result<Self, Error> {
         let (file, unfinished) = folder.begin(&part(number), options.access())?;
         let temporary = unfinished.temporary_path();
-        let schema: Schema = table
-            .columns
-            .iter()
-            .map(|column| Field::new(PlSmallStr::from_static(column.name), data_type(column.kind)))
-            .collect();
+        let columns = RunKey::COLUMNS.iter().chain(table.columns);
+        let schema: Schema = columns.flat_map(fields).collect();
         let level =
             ZstdLevel::try_new(options.compression_level).map_err(Error::parquet("write", &temporary))?;
         let writer = ParquetWriter::new(BufWriter::with_capacity(1 << 20, file))
@@ -107,6 +116,7 @@ impl TableWriter {
         Ok(Self {
             folder,
             table: *table,
+            key: key.clone(),
             options: *options,
             number,
             unfinished,
@@ -139,7 +149,13 @@ impl TableWriter {
 
     fn flush(&mut self) -> Result<(), Error> {
         let rows = std::mem::take(&mut self.rows);
-        let columns = self.columns.iter_mut().map(ColumnBuffer::take).collect();
+        let names = RunKey::COLUMNS.iter().zip(self.key.values());
+        let names = names.map(|(column, value)| {
+            let value = Scalar::new(DataType::String, AnyValue::StringOwned(value.into()));
+            Column::new_scalar(PlSmallStr::from_static(column.name), value, rows)
+        });
+        let columns = self.columns.iter_mut().flat_map(ColumnBuffer::take);
+        let columns = names.chain(columns).collect();
         let group = DataFrame::new(rows, columns).map_err(Error::parquet("write", &self.temporary))?;
         self.writer
             .write_batch(&group)
@@ -163,7 +179,13 @@ impl TableWriter {
             return Ok(());
         }
         self.complete()?;
-        let next = Self::begin(self.folder.clone(), &self.table, &self.options, self.number + 1)?;
+        let next = Self::begin(
+            self.folder.clone(),
+            &self.table,
+            &self.key,
+            &self.options,
+            self.number + 1,
+        )?;
         let mut ended = std::mem::replace(self, next);
         Ok(ended.unfinished.publish()?)
     }

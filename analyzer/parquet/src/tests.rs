@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use roce_model::{
     Address, Cell, Columns, Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, EventColumns, EventKind,
     EventRow, EventSource, Evidence, FindingColumns, FindingRow, FlowColumns, FlowId, FlowRow, HopColumns,
-    HopRow, HostVantage, InputSummary, Nanos, RunColumns, RunSummary, Severity, Sink, StepColumns, StepRow,
-    TapColumns, TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow,
+    HopRow, HostVantage, InputSummary, Nanos, RunColumns, RunKey, RunSummary, Severity, Sink, StepColumns,
+    StepRow, TapColumns, TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow,
 };
 
 use crate::{ColumnValues, Dataset, Error, Options, Rows, TABLES, TableData, read_table};
@@ -18,13 +18,13 @@ const START: u64 = 1_763_700_000_000_000_000;
 fn timeline(rows: u64) -> Vec<TimelineRow> {
     let row = |number: u64| TimelineRow {
         time: Nanos(START + number / 10 * 1_000_000),
-        flow_id: FlowId(u64::MAX - number % 10),
+        flow_id: FlowId(FlowId::MAX.0 - number % 10),
         tap: TapId(1),
         packets: u32::try_from(number % 300).unwrap(),
         wire_bytes: number * 1_082,
         cnp: (number >= 5 && !number.is_multiple_of(3)).then_some(7),
         ack_rtt_p50_ns: (number < 20).then_some(number * 1_000),
-        inflight_bytes_max: (number == 17).then_some(u64::MAX),
+        inflight_bytes_max: (number == 17).then_some(i64::MAX.unsigned_abs()),
         ..TimelineRow::default()
     };
     (0..rows).map(row).collect()
@@ -66,11 +66,11 @@ fn flows() -> Vec<FlowRow> {
         },
         service: "RC",
         carrier: "RoCEv2/IPv4",
-        through: "802.1Q".into(),
+        encapsulation: "802.1Q".into(),
         vlan: (number > 3).then_some(100),
         message_bytes_stddev: number.is_multiple_of(2).then_some(f64::from(number) / 3.0),
         multipath: number == 2,
-        payload_bytes: u64::MAX,
+        payload_bytes: i64::MAX.unsigned_abs(),
         ..FlowRow::default()
     };
     (0..9).map(flow).collect()
@@ -87,13 +87,13 @@ fn run() -> RunSummary {
         ],
         inputs: vec![
             InputSummary {
-                path: "a.pcap".to_owned(),
+                input: "a.pcap".to_owned(),
                 bytes: Some(24),
                 first_time: Some(Nanos(START)),
                 ..InputSummary::default()
             },
             InputSummary {
-                path: "-".to_owned(),
+                input: "-".to_owned(),
                 error: Some("cut".to_owned()),
                 truncated: true,
                 ..InputSummary::default()
@@ -125,7 +125,7 @@ fn concluded() -> RunSummary {
     RunSummary {
         vantages: vec![
             VantageRow {
-                host: Address::v4([10, 0, 0, 1]),
+                address: Address::v4([10, 0, 0, 1]),
                 vantage: Some(HostVantage::Near),
                 flows_sent: 3,
                 evidence: "CNPs leave it".into(),
@@ -134,7 +134,7 @@ fn concluded() -> RunSummary {
             VantageRow::default(),
         ],
         hops: vec![HopRow {
-            flow_id: FlowId(u64::MAX),
+            flow_id: FlowId::MAX,
             to_tap: TapId(1),
             matched: 1_000,
             delay_min_ns: Some(-3.25),
@@ -143,8 +143,8 @@ fn concluded() -> RunSummary {
         episodes: vec![
             EpisodeRow {
                 kind: EpisodeKind::Incast,
-                start: Nanos(START),
-                end: Nanos(START + 5_000_000),
+                start_time: Nanos(START),
+                end_time: Nanos(START + 5_000_000),
                 destination: Some(Address::v6([0xfe; 16])),
                 flow_ids: "0000000000000001 0000000000000002".into(),
                 ce_share_peak: Some(0.1),
@@ -185,6 +185,15 @@ fn concluded() -> RunSummary {
     }
 }
 
+/// Names of the run.
+fn key() -> RunKey {
+    RunKey {
+        run_id: "0cc16b3648ffa64b".to_owned(),
+        host: "h1".to_owned(),
+        capture: "a.pcap +1".to_owned(),
+    }
+}
+
 fn columns<C: Columns>(rows: &[C::Row]) -> C {
     let mut columns = C::default();
     for row in rows {
@@ -194,7 +203,7 @@ fn columns<C: Columns>(rows: &[C::Row]) -> C {
 }
 
 fn write(dir: &Path, options: &Options, rows: &[TimelineRow]) -> Result<(), Error> {
-    let mut dataset = Dataset::create(dir, options)?;
+    let mut dataset = Dataset::create(dir, &key(), options)?;
     for batch in rows.chunks(7) {
         dataset.timeline(&columns(batch)).unwrap();
     }
@@ -208,25 +217,47 @@ fn write(dir: &Path, options: &Options, rows: &[TimelineRow]) -> Result<(), Erro
 fn compare<C: Columns>(table: &TableData, rows: &[C::Row]) {
     assert_eq!(table.rows, rows.len());
     let names: Vec<&str> = table.columns.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(
-        names,
-        C::TABLE
-            .columns
-            .iter()
-            .map(|column| column.name)
-            .collect::<Vec<_>>()
-    );
+    let mut expected: Vec<String> = vec!["run_id".to_owned(), "host".to_owned(), "capture".to_owned()];
+    for column in C::TABLE.columns {
+        expected.push(column.name.to_owned());
+        expected.extend(column.nanoseconds());
+    }
+    assert_eq!(names, expected);
+    for (name, value) in ["run_id", "host", "capture"].into_iter().zip(key().values()) {
+        let expected = ColumnValues::Text(vec![Some(value.to_owned()); rows.len()]);
+        assert_eq!(table.column(name), Some(&expected), "{name}");
+    }
     for (number, row) in rows.iter().enumerate() {
         C::cells(row, |column, cell| {
             let values = table.column(column.name).unwrap();
             assert_eq!(values.len(), rows.len());
+            if let Some(nanoseconds) = column.nanoseconds() {
+                let Some(ColumnValues::I64(nanoseconds)) = table.column(&nanoseconds) else {
+                    panic!("{nanoseconds}");
+                };
+                // The latest time that the type has: 2262-04-11.
+                let expected = match cell {
+                    Cell::Time(time) => Some(i64::try_from(time.0).unwrap_or(i64::MAX)),
+                    _ => None,
+                };
+                assert_eq!(nanoseconds[number], expected, "{} of row {number}", column.name);
+                let microseconds = ColumnValues::Time(
+                    nanoseconds
+                        .iter()
+                        .map(|time| time.map(|time| time / 1_000))
+                        .collect(),
+                );
+                assert_eq!(*values, microseconds, "{} of row {number}", column.name);
+                return;
+            }
+            let count = |value: i64| Cell::U64(value.unsigned_abs());
             let found = match values {
-                ColumnValues::U32(values) => values[number].map(Cell::U32),
-                ColumnValues::U64(values) => values[number].map(Cell::U64),
+                ColumnValues::I32(values) => values[number].map(|value| Cell::U32(value.unsigned_abs())),
+                ColumnValues::I64(values) => values[number].map(count),
                 ColumnValues::F64(values) => values[number].map(Cell::F64),
                 ColumnValues::Bool(values) => values[number].map(Cell::Bool),
                 ColumnValues::Text(values) => values[number].as_deref().map(Cell::Text),
-                ColumnValues::Time(values) => values[number].map(|time| Cell::Time(Nanos(time))),
+                ColumnValues::Time(_) => panic!("{} is no time", column.name),
             };
             let text;
             let expected = match cell {
@@ -241,8 +272,7 @@ fn compare<C: Columns>(table: &TableData, rows: &[C::Row]) {
                     text = evidence.to_string();
                     Some(Cell::Text(&text))
                 }
-                // The latest time that the type has a place for.
-                Cell::Time(time) => Some(Cell::Time(time.min(Nanos(i64::MAX.cast_unsigned())))),
+                Cell::U64(value) => Some(Cell::U64(value.min(i64::MAX.unsigned_abs()))),
                 cell => Some(cell),
             };
             assert_eq!(found, expected, "{} of row {number}", column.name);
@@ -329,7 +359,7 @@ fn evidence_is_a_json_object_as_text() {
 fn a_dataset_without_rows_has_all_tables() {
     let dir = tempfile::tempdir().unwrap();
     let deep = dir.path().join("new/folder");
-    let mut dataset = Dataset::create(&deep, &Options::default()).unwrap();
+    let mut dataset = Dataset::create(&deep, &key(), &Options::default()).unwrap();
     dataset.finish(&RunSummary::default()).unwrap();
     for table in TABLES {
         let read = read_table(&deep, table).unwrap();
@@ -370,7 +400,7 @@ fn a_dataset_is_replaced_only_when_asked() {
         overwrite: true,
         ..Options::default()
     };
-    let dataset = Dataset::create(dir.path(), &options).unwrap();
+    let dataset = Dataset::create(dir.path(), &key(), &options).unwrap();
     drop(dataset);
     assert_eq!(
         read_table(dir.path(), "timeline").unwrap().rows,
@@ -387,6 +417,7 @@ fn a_killed_run_leaves_nothing_under_a_final_name() {
     let dir = tempfile::tempdir().unwrap();
     let mut dataset = Dataset::create(
         dir.path(),
+        &key(),
         &Options {
             row_group: 10,
             ..Options::default()
@@ -417,7 +448,7 @@ fn a_killed_run_leaves_nothing_under_a_final_name() {
 #[test]
 fn a_dropped_run_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
-    let mut dataset = Dataset::create(dir.path(), &Options::default()).unwrap();
+    let mut dataset = Dataset::create(dir.path(), &key(), &Options::default()).unwrap();
     dataset.timeline(&columns(&timeline(10))).unwrap();
     drop(dataset);
     assert!(names(dir.path()).is_empty());
@@ -428,7 +459,7 @@ fn errors_name_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "no folder").unwrap();
-    let error = Dataset::create(&file, &Options::default()).err().unwrap();
+    let error = Dataset::create(&file, &key(), &Options::default()).err().unwrap();
     assert!(error.to_string().contains("file"), "{error}");
 
     fs::create_dir(dir.path().join("flows")).unwrap();
@@ -438,6 +469,7 @@ fn errors_name_the_file() {
 
     let error = Dataset::create(
         dir.path(),
+        &key(),
         &Options {
             compression_level: 99,
             overwrite: true,
@@ -445,6 +477,36 @@ fn errors_name_the_file() {
         },
     );
     assert!(error.err().unwrap().to_string().contains(".part-0.parquet.tmp"));
+}
+
+#[test]
+fn another_schema_is_refused() {
+    use polars::prelude::{DataFrame, KeyValueMetadata, ParquetWriter};
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("flows")).unwrap();
+    for (version, hint) in [
+        ("1", "analyse the capture again"),
+        ("3", "only of 2"),
+        ("", "only of 2"),
+    ] {
+        let file = fs::File::create(dir.path().join("flows/part-0.parquet")).unwrap();
+        let pair = ("roce-analyze.schema_version".to_owned(), version.to_owned());
+        ParquetWriter::new(file)
+            .with_key_value_metadata(Some(KeyValueMetadata::from_static(vec![pair])))
+            .finish(&mut DataFrame::empty())
+            .unwrap();
+        let error = read_table(dir.path(), "flows").unwrap_err();
+        assert!(
+            matches!(&error, Error::OtherSchema { found, .. } if found == version),
+            "{error}"
+        );
+        assert!(error.to_string().contains(hint), "{error}");
+        let error = Rows::<FlowColumns>::open(dir.path())
+            .unwrap()
+            .find_map(Result::err)
+            .unwrap();
+        assert!(matches!(&error, Error::OtherSchema { .. }), "{error}");
+    }
 }
 
 #[test]
@@ -465,7 +527,7 @@ fn the_file_says_its_schema() {
             .find(|pair| pair.key == key)
             .and_then(|pair| pair.value.clone())
     };
-    assert_eq!(value("roce-analyze.schema_version").as_deref(), Some("1"));
+    assert_eq!(value("roce-analyze.schema_version").as_deref(), Some("2"));
     assert_eq!(
         value("roce-analyze.version").as_deref(),
         Some(env!("CARGO_PKG_VERSION"))
@@ -475,10 +537,12 @@ fn the_file_says_its_schema() {
     let kind = |name: &str| frame.column(name).unwrap().dtype().clone();
     assert_eq!(
         kind("time"),
-        DataType::Datetime(TimeUnit::Nanoseconds, Some(TimeZone::UTC))
+        DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC))
     );
-    assert_eq!(kind("flow_id"), DataType::UInt64);
-    assert_eq!(kind("cnp"), DataType::UInt32);
+    assert_eq!(kind("time_ns"), DataType::Int64);
+    assert_eq!(kind("flow_id"), DataType::Int64);
+    assert_eq!(kind("cnp"), DataType::Int32);
+    assert_eq!(kind("run_id"), DataType::String);
 }
 
 /// The names in a table's folder.
@@ -502,7 +566,7 @@ fn parts_of_a_live_run_are_whole_once_they_are_closed() {
     for row in timeline(10) {
         columns.push(&row);
     }
-    let mut dataset = Dataset::create(dir.path(), &options).unwrap();
+    let mut dataset = Dataset::create(dir.path(), &key(), &options).unwrap();
     // Nothing came: nothing is closed.
     dataset.next_parts().unwrap();
     assert_eq!(names_of(dir.path(), "timeline"), [".part-0.parquet.tmp"]);
@@ -528,7 +592,7 @@ fn parts_of_a_live_run_are_whole_once_they_are_closed() {
         overwrite: true,
         ..options
     };
-    let mut dataset = Dataset::create(dir.path(), &overwrite).unwrap();
+    let mut dataset = Dataset::create(dir.path(), &key(), &overwrite).unwrap();
     assert_eq!(names_of(dir.path(), "timeline"), [".part-0.parquet.tmp"]);
     dataset.timeline(&columns).unwrap();
     dataset.next_parts().unwrap();
@@ -547,7 +611,7 @@ fn rows_come_back_over_row_groups_and_parts() {
         row_group: 1_000,
         ..Options::default()
     };
-    let mut dataset = Dataset::create(dir.path(), &options).unwrap();
+    let mut dataset = Dataset::create(dir.path(), &key(), &options).unwrap();
     let written = timeline(12_345);
     for (number, batch) in written.chunks(2_500).enumerate() {
         dataset.timeline(&columns(batch)).unwrap();

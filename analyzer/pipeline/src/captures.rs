@@ -172,7 +172,7 @@ impl Analysed {
     ) -> RunSummary {
         let name = |input: usize| {
             let input = self.places.get(input).and_then(|place| inputs.get(*place));
-            input.map(|input| input.path.clone()).unwrap_or_default()
+            input.map(|input| input.input.clone()).unwrap_or_default()
         };
         let readers = self.done.feed.merge.readers().iter();
         let read: Vec<Read<'_>> = readers

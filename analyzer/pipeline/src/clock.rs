@@ -28,6 +28,11 @@ impl RunStart {
         }
     }
 
+    /// Time at which the run began.
+    pub const fn time(self) -> Nanos {
+        self.started
+    }
+
     /// Duration until now; zero where the run has to give the same bytes again.
     pub(crate) fn elapsed(self) -> Nanos {
         let elapsed = self.clock.map_or(0, |clock| clock.elapsed().as_nanos());

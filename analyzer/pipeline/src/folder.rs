@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use roce_files::{Access, Unfinished};
-use roce_model::{EventColumns, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, TimelineColumns};
+use roce_model::{
+    EventColumns, FlowKey, FlowRow, Nanos, RunKey, RunSummary, Sink, SinkError, TimelineColumns,
+};
 use roce_parquet::{Dataset, Options};
 use roce_report::{HtmlReport, JsonReport};
 
@@ -32,24 +34,24 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Begins the results of captures in `dir`; with `parallel` the tables are written by threads of their own.
+    /// Begins the results of the run `key` over captures in `dir`; with `parallel` the tables are written by threads of their own.
     ///
     /// # Errors
     /// When the folder holds results already and they are not to be replaced, or its files cannot be made.
-    pub fn create(dir: &Path, overwrite: bool, parallel: bool) -> Result<Self, Error> {
+    pub fn create(dir: &Path, key: &RunKey, overwrite: bool, parallel: bool) -> Result<Self, Error> {
         let options = Options {
             overwrite,
             parallel,
             ..Options::default()
         };
-        Self::begin(dir, &options, None)
+        Self::begin(dir, key, &options, None)
     }
 
-    /// Starts the results of a live run in `dir`: a part is closed at the first interval after `parts`.
+    /// Starts the results of the live run `key` in `dir`: a part is closed at the first interval after `parts`.
     ///
     /// # Errors
     /// As those of captures.
-    pub fn create_live(dir: &Path, overwrite: bool, parts: Duration) -> Result<Self, Error> {
+    pub fn create_live(dir: &Path, key: &RunKey, overwrite: bool, parts: Duration) -> Result<Self, Error> {
         let options = Options {
             overwrite,
             live: true,
@@ -59,11 +61,11 @@ impl Folder {
             every: parts,
             begun: Instant::now(),
         };
-        Self::begin(dir, &options, Some(parts))
+        Self::begin(dir, key, &options, Some(parts))
     }
 
-    fn begin(dir: &Path, options: &Options, parts: Option<Parts>) -> Result<Self, Error> {
-        let dataset = Dataset::create(dir, options)?;
+    fn begin(dir: &Path, key: &RunKey, options: &Options, parts: Option<Parts>) -> Result<Self, Error> {
+        let dataset = Dataset::create(dir, key, options)?;
         let folder = dataset.directory().clone();
         let access = match parts {
             Some(_) => Access::Private,

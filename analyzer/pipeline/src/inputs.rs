@@ -9,6 +9,8 @@ use roce_capture::{Error, Merge, Options, Reader};
 use roce_model::InputSummary;
 use sha2::{Digest, Sha256};
 
+use crate::names::input_keys;
+
 /// The inputs that could be opened, and what is known of those that could not.
 pub(crate) struct Opened {
     pub(crate) readers: Vec<Reader>,
@@ -56,10 +58,10 @@ pub(crate) fn summaries(
     warnings: &[(usize, String)],
     hash: bool,
 ) -> Result<Vec<InputSummary>, crate::error::Error> {
-    let mut inputs: Vec<InputSummary> = paths
-        .iter()
-        .map(|path| InputSummary {
-            path: path.display().to_string(),
+    let mut inputs: Vec<InputSummary> = input_keys(paths)
+        .into_iter()
+        .map(|key| InputSummary {
+            input: key,
             ..InputSummary::default()
         })
         .collect();
@@ -134,7 +136,7 @@ fn expansion(expanded: u64, stored: u64) -> Option<String> {
 
 /// Rewrites an input's summary for the devices of a live run, called `name`: they are no file.
 pub fn as_live(input: &mut InputSummary, name: &str) {
-    name.clone_into(&mut input.path);
+    name.clone_into(&mut input.input);
     "live".clone_into(&mut input.format);
     input.bytes = None;
     input.sha256 = None;

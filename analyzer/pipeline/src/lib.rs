@@ -45,6 +45,7 @@ mod inputs;
 mod link_addresses;
 #[cfg(feature = "live")]
 mod live;
+mod names;
 mod pace;
 mod paced;
 #[cfg(feature = "live")]
@@ -64,6 +65,7 @@ pub use feed::{Feed, Next, Source, Work};
 pub use inputs::as_live;
 #[cfg(feature = "live")]
 pub use live::LiveFeed;
+pub use names::{RunNames, capture_key, input_keys, path_key};
 pub use pace::{Pace, Speed};
 pub use paced::Paced;
 pub use processes::Processes;

@@ -123,7 +123,10 @@ mod tests {
         let missing = Missing::from_set(most, "/usr/bin/x").unwrap();
         assert_eq!(missing.names().collect::<Vec<_>>(), ["cap_perfmon"]);
         let text = missing.to_string();
-        assert!(text.contains("lacks capabilities: cap_perfmon (reading"), "{text}");
+        assert!(
+            text.contains("lacks capabilities: cap_perfmon (reading"),
+            "{text}"
+        );
         assert!(
             text.ends_with("`sudo setcap cap_net_raw,cap_bpf,cap_perfmon,cap_net_admin+ep /usr/bin/x`"),
             "{text}"

@@ -108,7 +108,7 @@ fn summary(flows: &[FlowRow], bins: u64) -> RunSummary {
         started: Nanos(START),
         bin: Nanos(BIN),
         inputs: vec![InputSummary {
-            path: format!("{} flows, {bins} bins", flows.len()),
+            input: format!("{} flows, {bins} bins", flows.len()),
             first_time: Some(span.first),
             last_time: Some(span.last),
             ..InputSummary::default()

@@ -18,7 +18,7 @@ pub enum Error {
     NoDocument(#[source] serde_json::Error),
     /// The document is of another version of the schema, in which keys may mean something else.
     #[error(
-        "has schema version {version}, this program reads {}; hint: analyse the capture again",
+        "results of schema version {version} cannot be read, only of {}; hint: analyse the capture again",
         crate::json::SCHEMA_VERSION
     )]
     Schema {

@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 
 use roce_model::{
-    Address, CnpReceiver, Columns, Cut, FlowId, FlowRow, InputSummary, Layer, Nanos, Opcode, Qpn, RunSummary,
-    Sink, Span, TapId, TapRow, TimelineColumns, TimelineRow, Totals, Vantage,
+    Address, CnpReceiver, Columns, Cut, FlowId, FlowRow, InputSummary, Layer, Nanos, Opcode, Qpn, RunKey,
+    RunSummary, Sink, Span, TapId, TapRow, TimelineColumns, TimelineRow, Totals, Vantage,
 };
 
 mod concluded;
@@ -37,13 +37,18 @@ fn run(path: &str, totals: Totals) -> RunSummary {
         last: Nanos(START + 100 * MILLISECOND),
     };
     RunSummary {
+        key: RunKey {
+            run_id: "044165314b7e12e4".to_owned(),
+            host: "h1".to_owned(),
+            capture: path.to_owned(),
+        },
         version: "0.1.0".to_owned(),
         started: Nanos(START + 3_600 * Nanos::SECOND),
         elapsed: Nanos(12 * MILLISECOND),
         bin: Nanos(MILLISECOND),
         options: vec![("bin".to_owned(), "1ms".to_owned())],
         inputs: vec![InputSummary {
-            path: path.to_owned(),
+            input: path.to_owned(),
             format: "pcapng".to_owned(),
             bytes: Some(181_000_000),
             frames: totals.frames,
@@ -86,7 +91,7 @@ fn incast_totals() -> Totals {
         cnp: 500,
         retransmitted_packets: 5,
         retransmitted_bytes: 5_120,
-        resend_runs: 1,
+        retransmission_runs: 1,
         runs_nak: 1,
         missing: 2,
         network_lost: 2,
@@ -118,7 +123,7 @@ pub(crate) fn incast() -> Made {
             pairing: Some(if sender == 0 { "cm" } else { "psn" }),
             pairing_matches: (sender > 0).then_some(120),
             vantage: Some(Vantage::Receiver),
-            ack_time_is: Some("turnaround"),
+            ack_rtt_kind: Some("turnaround"),
             ack_rtt_count: 100,
             ack_rtt_p50_ns: Some(1_500 + 100 * u64::from(sender)),
             cnp: Some(CNPS.get(usize::from(sender)).copied().unwrap_or(0)),
@@ -157,7 +162,7 @@ pub(crate) fn incast() -> Made {
             flow.ce += u64::from(ce);
             flow.retransmitted_packets += u64::from(resent);
             flow.retransmitted_bytes += u64::from(resent) * 1_024;
-            flow.resend_runs += u64::from(trouble);
+            flow.retransmission_runs += u64::from(trouble);
             flow.runs_nak += u64::from(trouble);
             flow.missing += missing;
             flow.network_lost += missing;
@@ -233,7 +238,7 @@ pub(crate) fn trouble() -> Made {
                 rnr_naks: 2,
                 retransmitted_packets: 20,
                 retransmitted_bytes: 81_920,
-                resend_runs: 2,
+                retransmission_runs: 2,
                 runs_nak: 1,
                 runs_timeout: 1,
                 missing: 3,
@@ -277,7 +282,7 @@ fn troubled() -> RunSummary {
         rnr_naks: 8,
         retransmitted_packets: 80,
         retransmitted_bytes: 327_680,
-        resend_runs: 8,
+        retransmission_runs: 8,
         runs_nak: 4,
         runs_timeout: 4,
         missing: 12,

@@ -2,7 +2,7 @@
 //!
 //! One object with stable keys: `schema_version`, `run` (what was read and how), `totals`, and the tables `taps` (with
 //! the receivers of CNPs), `vantages`, `hops`, `flows`, `episodes`, `steps` and `findings` as lists of objects whose
-//! keys are the tables' columns (`reports/SCHEMA.md`). An empty list says that there was nothing of the kind.
+//! keys are the tables' columns (`docs/schema.md`). An empty list says that there was nothing of the kind.
 //! People read it too: the upper levels are laid out over lines, each row is one line. How it is laid out is left to
 //! `layout`; [`read`] reads the document back.
 
@@ -14,7 +14,8 @@ use std::io::{self, Write};
 
 use roce_model::{
     Cell, CnpReceiver, Columns, Cut, EpisodeColumns, Fact, FindingColumns, FlowColumns, FlowRow, HopColumns,
-    InputSummary, Layer, Nanos, RunSummary, Sink, SinkError, StepColumns, TapColumns, TapRow, VantageColumns,
+    InputSummary, Layer, Nanos, RunKey, RunSummary, Sink, SinkError, StepColumns, TapColumns, TapRow,
+    VantageColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -25,7 +26,7 @@ use layout::Layout;
 pub use read::read;
 
 /// Rises when a key changes its meaning; a new key does not raise it, nor does one that was null and has a value now.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Writes the JSON document when the run ends; until then it keeps the flows' rows, one copy of each.
 #[derive(Debug)]
@@ -130,6 +131,9 @@ impl Serialize for Run<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let run = self.0;
         let mut map = serializer.serialize_map(None)?;
+        for (column, value) in RunKey::COLUMNS.iter().zip(run.key.values()) {
+            map.serialize_entry(column.name, value)?;
+        }
         map.serialize_entry("version", &run.version)?;
         map.serialize_entry("started", &Value(Cell::Time(run.started)))?;
         map.serialize_entry("elapsed_ns", &run.elapsed.0)?;
@@ -157,7 +161,7 @@ impl Serialize for Input<'_> {
         let input = self.0;
         let time = |time: Option<Nanos>| time.map(|time| Value(Cell::Time(time)));
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("path", &input.path)?;
+        map.serialize_entry("input", &input.input)?;
         map.serialize_entry("format", &input.format)?;
         map.serialize_entry("bytes", &input.bytes)?;
         map.serialize_entry("sha256", &input.sha256)?;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use roce_model::{
-    ColumnType, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns, RunColumns,
-    StepColumns, Table, TapColumns, TimelineColumns, Totals, VantageColumns,
+    Column, ColumnType, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
+    RunColumns, RunKey, StepColumns, Table, TapColumns, TimelineColumns, Totals, VantageColumns,
 };
 
 use crate::compare::{Direction, Quantity};
@@ -31,12 +31,26 @@ This page is made from the column descriptions in the program: `cargo xtask sche
 The same names are used in the Parquet dataset (`DIR/TABLE/part-N.parquet`), in the JSON document and in the
 terminal. An absent value is null in Parquet and JSON, `-` in the terminal; it is never 0.
 
+Spark, DuckDB, pandas, polars, Delta Lake and Iceberg read the dataset as it is. Integers are signed, times are in microseconds
+beside a column in nanoseconds, identifiers have 63 bits, and no column has to be quoted.
+
 | Type | in Parquet | in JSON |
 |---|---|---|
 ";
 
 const END: &str = "
-To join the dataset with the JSON document: `printf('%016x', flow_id)` in DuckDB, `format(flow_id, '016x')` in Python.
+A time is two columns in Parquet: `time` in microseconds, rounded down, and `time_ns` in nanoseconds since the Unix epoch.
+Times after 2262 and counts beyond the type are stored as its largest value.
+
+To join the dataset with the JSON document: `printf('%016x', flow_id)` in DuckDB, `lpad(lower(hex(flow_id)), 16, '0')` in Spark,
+`format(flow_id, '016x')` in Python.
+
+## Names of the run
+
+Each table of the dataset begins with these columns, so that the tables of many runs can be read as one. The JSON document has them in `run`.
+
+| Column | Type | Unit | May be absent | Meaning |
+|---|---|---|---|---|
 ";
 
 const DOCUMENT: &str = "
@@ -46,8 +60,8 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 
 | Key | Meaning |
 |---|---|
-| `schema_version` | 1 |
-| `run` | `version`, `started`, `elapsed_ns`, `bin_ns`, `first_time` and `last_time` of the frames, `options` (name and value of all that shape the results), `inputs` |
+| `schema_version` | 2 |
+| `run` | `run_id`, `host`, `capture`, `version`, `started`, `elapsed_ns`, `bin_ns`, `first_time` and `last_time` of the frames, `options` (name and value of all that shape the results), `inputs` |
 | `totals` | All counts of the run, below |
 | `taps` | Rows of `taps`, each with `cnp_receivers`: who had to slow down |
 | `vantages`, `hops`, `flows`, `episodes`, `steps` | Rows of the table of that name |
@@ -94,18 +108,18 @@ than 16 slices, or five of their blocks), `one_sided`. Metrics that neither run 
 /// A column's type as the page says it, with its forms in Parquet and JSON.
 fn forms(kind: ColumnType) -> (&'static str, &'static str, &'static str) {
     match kind {
-        ColumnType::U32 => ("u32", "unsigned, 32 bits", "number"),
-        ColumnType::U64 => ("u64", "unsigned, 64 bits", "number"),
-        ColumnType::F64 => ("f64", "floating point, 64 bits", "number"),
-        ColumnType::Bool => ("bool", "boolean", "true or false"),
-        ColumnType::Text => ("text", "UTF-8", "text"),
+        ColumnType::U32 => ("u32", "INT32", "number"),
+        ColumnType::U64 => ("u64", "INT64", "number"),
+        ColumnType::F64 => ("f64", "DOUBLE", "number"),
+        ColumnType::Bool => ("bool", "BOOLEAN", "true or false"),
+        ColumnType::Text => ("text", "STRING (UTF-8)", "text"),
         ColumnType::Time => (
             "time",
-            "timestamp in nanoseconds, UTC",
+            "TIMESTAMP(MICROS, UTC), and INT64 in nanoseconds",
             "nanoseconds since the Unix epoch, as text",
         ),
-        ColumnType::Id => ("id", "unsigned, 64 bits", "text of 16 hex digits"),
-        ColumnType::Address => ("address", "UTF-8", "text"),
+        ColumnType::Id => ("id", "INT64, positive", "text of 16 hex digits"),
+        ColumnType::Address => ("address", "STRING (UTF-8)", "text"),
     }
 }
 
@@ -127,6 +141,9 @@ pub fn markdown() -> String {
         let _ = writeln!(page, "| {name} | {parquet} | {json} |");
     }
     page.push_str(END);
+    for column in RunKey::COLUMNS {
+        line(&mut page, &column);
+    }
     for table in TABLES {
         let _ = write!(
             page,
@@ -135,15 +152,7 @@ pub fn markdown() -> String {
             escape(table.row),
         );
         for column in table.columns {
-            let _ = writeln!(
-                page,
-                "| `{}` | {} | {} | {} | {} |",
-                column.name,
-                forms(column.kind).0,
-                escape(column.unit),
-                if column.nullable { "yes" } else { "" },
-                escape(column.meaning),
-            );
+            line(&mut page, column);
         }
     }
     page.push_str(DOCUMENT);
@@ -169,6 +178,20 @@ pub fn markdown() -> String {
     page
 }
 
+/// The line of a column in the table of its table.
+fn line(page: &mut String, column: &Column) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        page,
+        "| `{}` | {} | {} | {} | {} |",
+        column.name,
+        forms(column.kind).0,
+        escape(column.unit),
+        if column.nullable { "yes" } else { "" },
+        escape(column.meaning),
+    );
+}
+
 /// Keeps text inside its table cell.
 fn escape(text: &str) -> String {
     text.replace('|', "\\|")
@@ -181,7 +204,7 @@ mod tests {
     #[test]
     fn every_column_has_a_line() {
         let page = markdown();
-        let columns: usize = TABLES.iter().map(|table| table.columns.len()).sum();
+        let columns = TABLES.iter().map(|table| table.columns.len()).sum::<usize>() + RunKey::COLUMNS.len();
         assert_eq!(
             page.lines()
                 .take_while(|line| *line != "## The JSON document")
@@ -196,14 +219,48 @@ mod tests {
         assert!(page.contains("| `peer_flow_id` | id |  | yes |"));
     }
 
+    /// Words that cannot name a column without quotes: reserved ones of Spark 4.3 with ANSI mode and enforced reserved keywords
+    /// (`sql_keywords()`), of DuckDB 2.0 (`duckdb_keywords()`) and of PostgreSQL 17 (its manual's appendix C). With that setting Spark
+    /// reserves TIME, too; with its defaults it does not, nor does any other engine.
+    const RESERVED: &str = "\
+        all analyse analyze and anti any array as asc asof asymmetric at authorization between binary both by call case cast check collate \
+        collation collations column columns concurrently constraint create cross current_catalog current_date current_path current_role \
+        current_schema current_time current_timestamp current_user default deferrable desc describe distinct do else end escape except \
+        execute exists false fetch filter for foreign freeze from full generated glob grant group having ilike in initially inner intersect \
+        into is isnull join lambda lateral leading left like limit localtime localtimestamp map natural not notnull null offset on only or \
+        order outer overlaps pivot pivot_longer pivot_wider placing positional primary qualify recursive references returning right select \
+        semi session_user show similar some sql struct summarize symmetric system_user table tablesample then to trailing true \
+        try_cast tuple union unique unknown unpack unpivot user using variadic verbose when where window with within";
+
+    #[test]
+    fn no_column_has_to_be_quoted() {
+        let reserved: Vec<&str> = RESERVED.split_whitespace().collect();
+        for table in TABLES {
+            let mut names = Vec::new();
+            for column in RunKey::COLUMNS.iter().chain(table.columns) {
+                names.push(column.name.to_owned());
+                names.extend(column.nanoseconds());
+            }
+            for name in &names {
+                assert!(!reserved.contains(&name.as_str()), "{}.{name}", table.name);
+                let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+                assert!(name.bytes().all(is_plain), "{}.{name}", table.name);
+            }
+            let columns = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), columns, "{}: two columns of one name", table.name);
+        }
+    }
+
     #[test]
     fn the_committed_page_is_the_generated_one() {
         let folder = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
-        let path = std::path::Path::new(&folder).join("../../reports/SCHEMA.md");
+        let path = std::path::Path::new(&folder).join("../../docs/schema.md");
         let committed = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
             committed == markdown(),
-            "reports/SCHEMA.md differs from the columns in analyzer/model: run `cargo xtask schema`"
+            "docs/schema.md differs from the columns in analyzer/model: run `cargo xtask schema`"
         );
     }
 }

@@ -60,7 +60,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         truth.cnps.len(),
         truth.losses.len(),
         truth.naks.len(),
-        truth.resend_runs.len(),
+        truth.retransmission_runs.len(),
         truth.pauses.len(),
         truth.episodes.len(),
     );

@@ -13,7 +13,7 @@ mod transmissions;
 
 pub use parts::{
     CaptureLoss, CeMark, Cnp, EpisodeKind, Finding, HoleClass, LossReason, Nak, NakKind, PacketKind, Pause,
-    RankStep, ResendRun, RunAtTap, Step, TapFlow, TriggerKind,
+    RankStep, RetransmissionRun, RunAtTap, Step, TapFlow, TriggerKind,
 };
 pub use transmissions::{
     ByCause, Duplicate, DuplicateAtTap, Evidence, Late, Limits, LossAtTap, LossSide, Retransmission,
@@ -54,7 +54,7 @@ pub struct Truth {
     #[serde(default)]
     pub retransmissions: Vec<Retransmission>,
     /// Runs of retransmitted requests, one item for each time that a sender fell back.
-    pub resend_runs: Vec<ResendRun>,
+    pub retransmission_runs: Vec<RetransmissionRun>,
     /// Times in which a port was not allowed to send.
     pub pauses: Vec<Pause>,
     /// Intervals in which something was congested.

@@ -137,7 +137,7 @@ impl Episodes {
 
     pub(super) fn event(&mut self, event: &EventRow) {
         match event.kind {
-            EventKind::Stall | EventKind::ResendRun => self.stalls.event(event),
+            EventKind::Stall | EventKind::RetransmissionRun => self.stalls.event(event),
             EventKind::PauseInterval => {
                 let finished = self.pauses.interval(event);
                 self.keep(finished);
@@ -146,9 +146,9 @@ impl Episodes {
         }
         let what = match (event.kind, event.detail.as_deref()) {
             (EventKind::Hole, Some("network_lost")) => Reported::Lost(event.value.unwrap_or(1)),
-            (EventKind::ResendRun, Some("rnr")) => Reported::RunForRnr,
+            (EventKind::RetransmissionRun, Some("rnr")) => Reported::RunForRnr,
             // Not after a NAK: a receiver without buffers asks for what followed with one, too.
-            (EventKind::ResendRun, Some("implied_nak" | "timeout")) => Reported::RunForLoss,
+            (EventKind::RetransmissionRun, Some("implied_nak" | "timeout")) => Reported::RunForLoss,
             _ => return,
         };
         if let Some(flow) = event.flow_id {

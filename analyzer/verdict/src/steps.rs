@@ -244,7 +244,7 @@ impl Steps {
             step.logged_ns = self.log.step_of(step);
         }
         explain(&mut steps, episodes);
-        steps.sort_by_key(|step| (step.start, step.tap, step.step, step.host_a, step.host_b));
+        steps.sort_by_key(|step| (step.start_time, step.tap, step.step, step.host_a, step.host_b));
         steps
     }
 }
@@ -281,10 +281,10 @@ fn number_steps(job: &[Rank], bin: u64, steps: &mut Vec<StepRow>) {
             step,
             host_a: of.hosts.0,
             host_b: of.hosts.1,
-            start: Nanos(burst.start),
-            end: Nanos(burst.end),
+            start_time: Nanos(burst.start),
+            end_time: Nanos(burst.end),
             duration_ns: burst.length(),
-            bytes: burst.bytes,
+            payload_bytes: burst.bytes,
             period_ns: of.rhythm.period,
             outlier: burst.length() > limits[rank],
             ..StepRow::default()
@@ -295,8 +295,8 @@ fn number_steps(job: &[Rank], bin: u64, steps: &mut Vec<StepRow>) {
 
 /// Fills in how far apart the pairs of one step end it.
 fn spread(step: &mut [StepRow]) {
-    let last = step.iter().map(|row| row.end).max().unwrap_or_default();
-    let first = step.iter().map(|row| row.end).min().unwrap_or_default();
+    let last = step.iter().map(|row| row.end_time).max().unwrap_or_default();
+    let first = step.iter().map(|row| row.end_time).min().unwrap_or_default();
     for row in step {
         row.spread_ns = last.since(first).0;
     }
@@ -325,10 +325,10 @@ fn explain(steps: &mut [StepRow], episodes: &[EpisodeRow]) {
     let by_tap: BTreeMap<TapId, Vec<(Nanos, &EpisodeRow)>> = by_tap
         .into_iter()
         .map(|(tap, mut episodes)| {
-            episodes.sort_by_key(|episode| (episode.start, episode.episode));
+            episodes.sort_by_key(|episode| (episode.start_time, episode.episode));
             let mut latest = Nanos(0);
             let with_ends = episodes.into_iter().map(|episode| {
-                latest = latest.max(episode.end);
+                latest = latest.max(episode.end_time);
                 (latest, episode)
             });
             (tap, with_ends.collect())
@@ -338,15 +338,18 @@ fn explain(steps: &mut [StepRow], episodes: &[EpisodeRow]) {
         let Some(episodes) = by_tap.get(&step.tap) else {
             continue;
         };
-        let begun = episodes.partition_point(|(_, episode)| episode.start < step.end);
+        let begun = episodes.partition_point(|(_, episode)| episode.start_time < step.end_time);
         step.episode = episodes[..begun]
             .iter()
             .rev()
-            .take_while(|(latest, _)| *latest > step.start)
-            .filter(|(_, episode)| episode.end > step.start)
+            .take_while(|(latest, _)| *latest > step.start_time)
+            .filter(|(_, episode)| episode.end_time > step.start_time)
             .max_by_key(|(_, episode)| {
                 let own = [Some(step.host_a), Some(step.host_b)].contains(&episode.destination);
-                let overlap = episode.end.min(step.end).since(episode.start.max(step.start));
+                let overlap = episode
+                    .end_time
+                    .min(step.end_time)
+                    .since(episode.start_time.max(step.start_time));
                 (own, overlap, core::cmp::Reverse(episode.episode))
             })
             .map(|(_, episode)| episode.episode);

@@ -99,7 +99,7 @@ impl Vantages {
             .iter()
             .map(|((tap, address), host)| host.row(*tap, *address))
             .collect();
-        run.vantages.sort_by_key(|row| (row.tap, row.host));
+        run.vantages.sort_by_key(|row| (row.tap, row.address));
     }
 }
 
@@ -111,7 +111,7 @@ impl Host {
             .filter(|vote| reaches(self.votes[*vote], votes, AGREEMENT));
         VantageRow {
             tap,
-            host,
+            address: host,
             vantage: most.map(|vote| HostVantage::ALL[vote]),
             flows_sent: self.sent,
             flows_received: self.received,
@@ -169,7 +169,11 @@ mod tests {
         let mut acks = flow(2, 1);
         (acks.vantage, acks.data_packets) = (Some(Vantage::Receiver), 0);
         let run = concluded(&[data, acks]);
-        let vantages: Vec<_> = run.vantages.iter().map(|row| (row.host, row.vantage)).collect();
+        let vantages: Vec<_> = run
+            .vantages
+            .iter()
+            .map(|row| (row.address, row.vantage))
+            .collect();
         assert_eq!(
             vantages,
             [
@@ -203,7 +207,7 @@ mod tests {
         let vantage = |of| {
             run.vantages
                 .iter()
-                .find(|row| row.host == host(of))
+                .find(|row| row.address == host(of))
                 .unwrap()
                 .vantage
         };

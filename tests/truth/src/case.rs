@@ -129,7 +129,7 @@ impl Case {
     /// lost READ response again.
     pub fn is_sent_again(&self, loss: &Loss, taps: &[&Tap]) -> bool {
         let peer = self.peer(&loss.flow_id).unwrap_or_default();
-        let mut runs = self.truth.resend_runs.iter();
+        let mut runs = self.truth.retransmission_runs.iter();
         runs.any(|run| {
             (run.flow_id == loss.flow_id || run.flow_id == peer)
                 && run.end >= loss.time

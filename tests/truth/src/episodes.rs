@@ -54,13 +54,13 @@ fn group(mut signs: Vec<Sign>, quiet: u64, bin: u64) -> Vec<Expected> {
 impl Expected {
     /// True if an episode of the analysis overlaps this one.
     fn overlaps(&self, row: &EpisodeRow) -> bool {
-        row.start.0 <= self.all.1 + BIN && row.end.0 + BIN >= self.all.0
+        row.start_time.0 <= self.all.1 + BIN && row.end_time.0 + BIN >= self.all.0
     }
 
     /// True if it begins and ends where this one does, to within a bin.
     fn bounds(&self, row: &EpisodeRow) -> bool {
         let sure = self.sure.unwrap_or(self.all);
-        let (first, last) = (row.start.0 / BIN, row.end.0.saturating_sub(1) / BIN);
+        let (first, last) = (row.start_time.0 / BIN, row.end_time.0.saturating_sub(1) / BIN);
         first + 1 >= self.all.0 / BIN
             && first <= sure.0 / BIN + 1
             && last + 1 >= sure.1 / BIN
@@ -172,8 +172,8 @@ fn one_place(
 /// True if an incast covers half of the bins from one time to another.
 fn covers_half(incast: &EpisodeRow, (begin, end): (u64, u64)) -> bool {
     let (first, last) = (begin / BIN, end / BIN);
-    let from = first.max(incast.start.0 / BIN);
-    let to = last.min(incast.end.0.saturating_sub(1) / BIN);
+    let from = first.max(incast.start_time.0 / BIN);
+    let to = last.min(incast.end_time.0.saturating_sub(1) / BIN);
     // Bins without marks do not count for the analysis: one more or less.
     to + 1 >= from && (to + 1 - from) * 2 + 1 >= last + 1 - first
 }
@@ -184,8 +184,8 @@ fn text(case: &Case, row: &EpisodeRow) -> String {
         "{} to {} from {} to {} us: {}",
         row.kind.name(),
         place_of(row),
-        relative(row.start.0),
-        relative(row.end.0),
+        relative(row.start_time.0),
+        relative(row.end_time.0),
         row.cause
     )
 }

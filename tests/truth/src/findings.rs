@@ -199,7 +199,7 @@ pub(crate) fn is_healthy(case: &Case) -> bool {
     let truth = &case.truth;
     case.scenario.healthy
         && truth.losses.is_empty()
-        && truth.resend_runs.is_empty()
+        && truth.retransmission_runs.is_empty()
         && truth.naks.is_empty()
         && truth.pauses.is_empty()
         && happened(case)
@@ -289,7 +289,7 @@ fn is_large_enough(case: &Case, finding: &Finding, tap: &Tap) -> bool {
                 .iter()
                 .any(|lost| lost.observable && !lost.reordered)
         }
-        "retransmit.timeout" => case.truth.resend_runs.iter().any(|run| {
+        "retransmit.timeout" => case.truth.retransmission_runs.iter().any(|run| {
             let here = run.taps.iter().find(|here| here.tap == tap.name);
             run.trigger == TriggerKind::Timeout && here.is_some_and(|here| here.observable)
         }),

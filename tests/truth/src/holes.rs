@@ -136,7 +136,7 @@ fn counts(case: &Case, score: &mut Score, tap: &Tap) {
 /// PSNs of READ responses that a tap recorded and that were requested again: READs that were
 /// retransmitted from there on.
 fn asked_again<'a>(case: &'a Case, tap: &'a Tap) -> impl Iterator<Item = (String, u32, bool)> + 'a {
-    let runs = case.truth.resend_runs.iter();
+    let runs = case.truth.retransmission_runs.iter();
     let runs = runs.filter(|run| run.trigger == TriggerKind::ImpliedNak);
     runs.filter_map(|run| {
         let responses = case.peer(&run.flow_id)?;

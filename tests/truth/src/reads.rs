@@ -70,7 +70,7 @@ fn first_losses(case: &Case, tap: &Tap, flow: &str, lost: &[&Loss]) -> u64 {
     let Some(requests) = case.peer(flow) else {
         return 0;
     };
-    let runs = case.truth.resend_runs.iter();
+    let runs = case.truth.retransmission_runs.iter();
     let runs: Vec<_> = runs.filter(|run| run.flow_id == requests).collect();
     let mut named: BTreeSet<(u32, u64)> = BTreeSet::new();
     for loss in lost {

@@ -1,13 +1,13 @@
 //! Triggers of resend runs. An item: a run of which a tap recorded packets. Observable: as the truth says (both directions
 //! recorded, the run from its first packet on, that one behind the highest PSN, and the NAK if there was one), and no packets of
 //! an earlier run of the flow come after its first one: of two runs that repeat the same PSNs at once, nobody can tell where the
-//! second begins. Said: an event `resend_run` with its trigger; right when a run of the flow began then for that reason. `unknown`
+//! second begins. Said: an event `retransmission_run` with its trigger; right when a run of the flow began then for that reason. `unknown`
 //! claims nothing. One that begins in the middle of a run whose begin the records do not tell is left out; of a run that comes
 //! among another's packets it must name the reason.
 
 use std::collections::BTreeSet;
 
-use roce_sim::truth::{ResendRun, RunAtTap, TriggerKind};
+use roce_sim::truth::{RetransmissionRun, RunAtTap, TriggerKind};
 
 use crate::case::Case;
 use crate::scores::Scores;
@@ -31,16 +31,16 @@ fn class(trigger: &str) -> String {
 pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     for tap in &case.truth.taps {
         let near = case.stamp_error(tap);
-        let runs: Vec<(&ResendRun, &RunAtTap)> = case
+        let runs: Vec<(&RetransmissionRun, &RunAtTap)> = case
             .truth
-            .resend_runs
+            .retransmission_runs
             .iter()
             .flat_map(|run| run.taps.iter().map(move |here| (run, here)))
             .filter(|(_, here)| here.tap == tap.name)
             .collect();
         let mut matched: BTreeSet<usize> = BTreeSet::new();
         let mut found: BTreeSet<usize> = BTreeSet::new();
-        for event in case.events_at(tap, "resend_run") {
+        for event in case.events_at(tap, "retransmission_run") {
             let place = runs.iter().enumerate().position(|(place, (run, here))| {
                 run.flow_id == event.flow
                     && !matched.contains(&place)
@@ -109,7 +109,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
 }
 
 /// True if another run of the flow was recorded within this one: its packets may look like a part of it.
-fn joins_others(runs: &[(&ResendRun, &RunAtTap)], run: &ResendRun, here: &RunAtTap) -> bool {
+fn joins_others(runs: &[(&RetransmissionRun, &RunAtTap)], run: &RetransmissionRun, here: &RunAtTap) -> bool {
     runs.iter().any(|(other, there)| {
         other.flow_id == run.flow_id
             && (other.time, other.first_psn) != (run.time, run.first_psn)
@@ -119,7 +119,11 @@ fn joins_others(runs: &[(&ResendRun, &RunAtTap)], run: &ResendRun, here: &RunAtT
 }
 
 /// True if packets of an earlier run of the flow were recorded after the first packet of this one.
-fn begins_among_others(runs: &[(&ResendRun, &RunAtTap)], run: &ResendRun, here: &RunAtTap) -> bool {
+fn begins_among_others(
+    runs: &[(&RetransmissionRun, &RunAtTap)],
+    run: &RetransmissionRun,
+    here: &RunAtTap,
+) -> bool {
     runs.iter().any(|(other, there)| {
         other.flow_id == run.flow_id
             && (other.time, other.first_psn) != (run.time, run.first_psn)

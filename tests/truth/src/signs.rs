@@ -177,7 +177,7 @@ impl<'a> Signs<'a> {
             let place = self.destination(&loss.flow_id);
             self.add("loss", place, loss.time, loss.time, false);
         }
-        for run in &case.truth.resend_runs {
+        for run in &case.truth.retransmission_runs {
             let Some(here) = run.taps.iter().find(|here| here.tap == self.tap.name) else {
                 continue;
             };

@@ -4,7 +4,7 @@ use std::io::BufWriter;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use roce_model::{Nanos, Recorded, Sink};
+use roce_model::{Nanos, Recorded, RunKey, RunSummary, Sink};
 use roce_pipeline::{Captures, RunStart, as_live};
 use roce_report::{HtmlReport, JsonReport};
 
@@ -85,7 +85,14 @@ fn analyse(
     }
     let range = time_range(arguments, &mut captures)?;
 
-    let mut sinks = sinks(arguments, &settings, player)?;
+    let key = arguments.names.of_captures(
+        &arguments.captures,
+        arguments.capture.as_deref(),
+        live.map(|recorded| recorded.input.as_str()),
+        &settings.echo,
+        begun.time(),
+    );
+    let mut sinks = sinks(arguments, &key, &settings, player)?;
     for sink in &mut sinks {
         sink.begin(settings.bin).map_err(sink_error)?;
     }
@@ -120,16 +127,22 @@ fn analyse(
     if let (Some(recorded), [input]) = (live, inputs.as_mut_slice()) {
         as_live(input, &recorded.input);
     }
+    if let (Some(capture), [input]) = (&arguments.capture, inputs.as_mut_slice()) {
+        input.input.clone_from(capture);
+    }
     if arguments.format != Format::Text {
         // The terminal's summary has these warnings; for other formats they go to standard error.
         for input in &inputs {
             for text in &input.warnings {
-                messages::warn(&input.path, text);
+                messages::warn(&input.input, text);
             }
         }
     }
     let is_whole = analysed.is_whole();
-    let summary = analysed.summary(begun, inputs, settings.echo);
+    let summary = RunSummary {
+        key,
+        ..analysed.summary(begun, inputs, settings.echo)
+    };
     for mut sink in sinks {
         sink.finish(&summary).map_err(sink_error)?;
     }
@@ -145,13 +158,14 @@ fn analyse(
 /// Sinks that get the results.
 fn sinks(
     arguments: &Analyse,
+    key: &RunKey,
     settings: &RunSettings,
     player: Option<&Player>,
 ) -> anyhow::Result<Vec<Box<dyn Sink>>> {
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
     if let Some(dir) = &arguments.output {
-        sinks.push(dataset(dir, arguments.overwrite, settings.threads > 1)?);
+        sinks.push(dataset(dir, key, arguments.overwrite, settings.threads > 1)?);
     }
     if arguments.captures.len() > 1 {
         sinks.push(Box::new(Common::default()));

@@ -21,6 +21,7 @@ use roce_report::terminal::comparison;
 use crate::command::analyse::run_beside;
 use crate::options::arguments::{Analyse, Format as Printed, Shape, parse_bin, parse_threads};
 use crate::options::dscp::DscpMap;
+use crate::options::names::Names;
 use crate::options::rate::Rate;
 use crate::output::messages;
 use crate::output::style::style;
@@ -226,6 +227,8 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         to: None,
         no_align: false,
         max_input: None,
+        capture: None,
+        names: Names::default(),
         hash: false,
     };
     let mut side = Collected::default();

@@ -20,7 +20,7 @@ use clap::Args;
 use crossbeam_channel::{Receiver, bounded};
 use roce_capture::live::{Counters, Device, Options, Stop, Stream};
 use roce_files::{Access, Directory, Place};
-use roce_model::{Nanos, Recorded, RunSummary, Sink};
+use roce_model::{Nanos, Recorded, RunKey, RunSummary, Sink};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
 use roce_pipeline::{LiveFeed, RunStart, Tick, run_live, time_of_day};
 use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing};
@@ -29,6 +29,7 @@ use crate::command::watch::{Signals, WAITING_TICKS, Watch};
 use crate::options::arguments::{Analyse, Format, Shape};
 use crate::options::config::with_configuration;
 use crate::options::duration::parse_duration;
+use crate::options::names::Names;
 use crate::options::processes::with_numbers;
 use crate::options::settings::RunSettings;
 use crate::options::size::{parse_rotate, parse_size};
@@ -70,6 +71,9 @@ pub(crate) struct Live {
     /// Record the analysed stream in DIR, too: `roce-analyze DIR` reproduces the tables
     #[arg(long, requires = "output")]
     record: bool,
+
+    #[command(flatten)]
+    names: Names,
 
     /// Replace the dataset in DIR, and FILE
     #[arg(long)]
@@ -152,6 +156,8 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         to: None,
         no_align: false,
         max_input: None,
+        capture: None,
+        names: Names::default(),
         hash: false,
     })?;
     sandbox::raise()?;
@@ -172,7 +178,10 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         rotates: arguments.rotate.is_some(),
     };
     confinement.give_up(&outputs, host.capabilities())?;
-    let files = Files::open(arguments, settings.config_text.as_deref(), &devices, &host)?;
+    let input = arguments.interface.join(",");
+    let key = arguments.names.of_devices(&input, &settings.echo, begun.time());
+    let config = settings.config_text.as_deref();
+    let files = Files::open(arguments, config, input, key, &devices, &host)?;
     confinement.confine(&outputs, host.calls())?;
     for device in devices.iter().filter(|device| device.is_rdma()) {
         messages::warn(device.name(), SNIFFER);
@@ -270,6 +279,7 @@ impl screen::Shown for Watched {
 /// The open files of a run.
 struct Files {
     input: String,
+    key: RunKey,
     /// Seed of the hashes.
     seed: u64,
     kept: Vec<PacketFiles>,
@@ -281,6 +291,7 @@ struct Prepared {
     feed: LiveFeed,
     counters: Arc<Counters>,
     input: String,
+    key: RunKey,
     /// Seed of the hashes.
     seed: u64,
     dataset: Option<Box<dyn Sink + Send>>,
@@ -288,8 +299,14 @@ struct Prepared {
 
 impl Files {
     /// Makes them.
-    fn open(arguments: &Live, config: Option<&str>, devices: &[Device], host: &Host) -> anyhow::Result<Self> {
-        let input = arguments.interface.join(",");
+    fn open(
+        arguments: &Live,
+        config: Option<&str>,
+        input: String,
+        key: RunKey,
+        devices: &[Device],
+        host: &Host,
+    ) -> anyhow::Result<Self> {
         let others = host.interfaces();
         let own = devices.iter().map(Device::interface);
         let interfaces: Vec<_> = own.chain(&others).cloned().collect();
@@ -300,7 +317,7 @@ impl Files {
         let dataset = match &arguments.output {
             // A build without datasets can record all the same.
             Some(dir) if cfg!(not(feature = "parquet")) && arguments.record => None,
-            Some(dir) => Some(live_dataset(dir, arguments.overwrite, parts)?),
+            Some(dir) => Some(live_dataset(dir, &key, arguments.overwrite, parts)?),
             None => None,
         };
         let folder = arguments.output.as_deref();
@@ -342,6 +359,7 @@ impl Files {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             input,
+            key,
             seed,
             kept,
             dataset,
@@ -363,6 +381,7 @@ impl Prepared {
         let others = host.interfaces();
         let Files {
             input,
+            key,
             seed,
             kept,
             dataset,
@@ -374,6 +393,7 @@ impl Prepared {
             counters: Arc::clone(stream.counters()),
             feed: LiveFeed::new(stream, &input, bin, kept, stop.clone()),
             input,
+            key,
             seed,
             dataset,
         };
@@ -428,6 +448,7 @@ impl Prepared {
             })
             .collect();
         let mut summary = RunSummary {
+            key: self.key,
             options: settings.echo.clone(),
             ..done.live_summary(begun, &self.input, errors.first().cloned())
         };

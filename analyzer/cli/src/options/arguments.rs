@@ -10,6 +10,7 @@ use crate::options::dscp::DscpMap;
 use crate::options::duration::{Moment, parse_duration};
 use crate::options::fail_on::{self, FailOn};
 use crate::options::named::Named;
+use crate::options::names::{Names, parse_key};
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
 use crate::options::size::parse_size;
@@ -85,6 +86,13 @@ pub(crate) struct Analyse {
     /// Read at most this much of each capture, decompressed (10GB); a longer one is read up to there and ends with an error
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = SELECTION)]
     pub(crate) max_input: Option<u64>,
+
+    /// Key of the capture, for the column `capture` of all tables [default: its path relative to what was given]
+    #[arg(long, value_name = "KEY", value_parser = parse_key, help_heading = RESULTS)]
+    pub(crate) capture: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) names: Names,
 
     /// Write the SHA-256 of every input to run.json (reads each input once more)
     #[arg(long, help_heading = RESULTS)]

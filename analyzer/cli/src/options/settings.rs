@@ -1,12 +1,12 @@
 //! Settings of a run: the command line over the configuration file over the defaults, and their echo in
 //! the results.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use roce_flow::Options;
 use roce_model::{Filter, Nanos};
-use roce_pipeline::{Plan, span};
+use roce_pipeline::{Plan, path_key, span};
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
 
 use crate::options::arguments::{Analyse, Shape};
@@ -173,6 +173,7 @@ impl RunSettings {
             add(option, Some(value));
         }
         for members in &self.lag {
+            let members: Vec<String> = members.iter().map(|member| path_key(Path::new(member))).collect();
             add("lag", Some(members.join(",")));
         }
         add("align", arguments.no_align.then(|| "off".to_owned()));
@@ -184,19 +185,12 @@ impl RunSettings {
         let map = self.dscp_map.to_string();
         add("dscp_map", (!map.is_empty()).then_some(map));
         add("dcqcn", self.dcqcn.as_ref().map(ToString::to_string));
-        add("training_log", log.map(|path| path.display().to_string()));
+        add("training_log", log.map(|path| path_key(path)));
         add(
             "training_log_pattern",
             pattern.map(|pattern| pattern.as_str().to_owned()),
         );
-        add(
-            "config",
-            arguments
-                .shape
-                .config
-                .as_ref()
-                .map(|path| path.display().to_string()),
-        );
+        add("config", arguments.shape.config.as_deref().map(path_key));
         for threshold in Thresholds::ALL {
             let value = threshold.get(&self.thresholds);
             let name = format!("threshold.{}", threshold.name);

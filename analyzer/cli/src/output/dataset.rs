@@ -4,22 +4,28 @@ use std::path::Path;
 #[cfg(feature = "live")]
 use std::time::Duration;
 
-use roce_model::Sink;
+use roce_model::{RunKey, Sink};
 use roce_pipeline::folder::{DOCUMENT, Folder, PAGE};
 
 /// Begins the results in `dir`.
-pub(crate) fn dataset(dir: &Path, overwrite: bool, parallel: bool) -> anyhow::Result<Box<dyn Sink>> {
-    Ok(Box::new(Folder::create(dir, overwrite, parallel)?))
+pub(crate) fn dataset(
+    dir: &Path,
+    key: &RunKey,
+    overwrite: bool,
+    parallel: bool,
+) -> anyhow::Result<Box<dyn Sink>> {
+    Ok(Box::new(Folder::create(dir, key, overwrite, parallel)?))
 }
 
 /// Starts the results of a live run in `dir`: a part is closed at the first interval after `parts`.
 #[cfg(feature = "live")]
 pub(crate) fn live_dataset(
     dir: &Path,
+    key: &RunKey,
     overwrite: bool,
     parts: Duration,
 ) -> anyhow::Result<Box<dyn Sink + Send>> {
-    Ok(Box::new(Folder::create_live(dir, overwrite, parts)?))
+    Ok(Box::new(Folder::create_live(dir, key, overwrite, parts)?))
 }
 
 /// The paths in the folder of results, for people.

@@ -5,14 +5,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::bail;
-use roce_model::Sink;
+use roce_model::{RunKey, Sink};
 
-pub(crate) fn dataset(_: &Path, _: bool, _: bool) -> anyhow::Result<Box<dyn Sink>> {
+pub(crate) fn dataset(_: &Path, _: &RunKey, _: bool, _: bool) -> anyhow::Result<Box<dyn Sink>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
 
 #[cfg(feature = "live")]
-pub(crate) fn live_dataset(_: &Path, _: bool, _: Duration) -> anyhow::Result<Box<dyn Sink + Send>> {
+pub(crate) fn live_dataset(
+    _: &Path,
+    _: &RunKey,
+    _: bool,
+    _: Duration,
+) -> anyhow::Result<Box<dyn Sink + Send>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
 

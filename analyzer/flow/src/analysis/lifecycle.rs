@@ -131,7 +131,7 @@ fn add_verdicts(row: &FlowRow, totals: &mut Totals) {
     totals.unresolved += row.unresolved;
     totals.lost_downstream += row.lost_downstream.unwrap_or_default();
     totals.wasted_bytes += row.wasted_bytes;
-    totals.resend_runs += row.resend_runs;
+    totals.retransmission_runs += row.retransmission_runs;
     totals.runs_nak += row.runs_nak;
     totals.runs_implied_nak += row.runs_implied_nak;
     totals.runs_rnr += row.runs_rnr;

@@ -242,7 +242,7 @@ impl Analysis {
             cold.trouble.get_or_insert_default().runs[trigger as usize] += 1;
             self.bins.events.push(EventRow {
                 time: begin,
-                kind: EventKind::ResendRun,
+                kind: EventKind::RetransmissionRun,
                 tap,
                 flow_id: Some(flow_id),
                 psn: Some(first.value()),

@@ -417,7 +417,7 @@ impl Cold {
         ] = self.tracker.fates();
         row.network_lost_again = self.tracker.lost_again();
         row.network_lost += row.network_lost_again;
-        row.resend_runs = trouble.runs.iter().sum();
+        row.retransmission_runs = trouble.runs.iter().sum();
         [
             row.runs_nak,
             row.runs_implied_nak,
@@ -486,7 +486,7 @@ impl Cold {
             carrier: self.carrier.name(),
             vlan: key.vlan,
             vni: key.vni,
-            through: if self.through.is_nothing() {
+            encapsulation: if self.through.is_nothing() {
                 Cow::Borrowed("")
             } else {
                 self.through.to_string().into()
@@ -541,7 +541,7 @@ impl Cold {
             congestion.write_charges(&mut row);
         }
         row.vantage = evidence.conclude(&row);
-        row.ack_time_is = row.vantage.map(ack_time_at);
+        row.ack_rtt_kind = row.vantage.map(ack_time_at);
         if let Some(congestion) = &self.congestion {
             let is_sender_side = row.vantage == Some(Vantage::Sender);
             congestion.write_times(&mut row, is_sender_side);

@@ -85,7 +85,7 @@ const VERDICTS: [&str; 18] = [
     "runs_rnr",
     "runs_timeout",
     "runs_unknown",
-    "resend_runs",
+    "retransmission_runs",
     "wasted_bytes",
     "duplicate_acks",
     "response_network_lost",
@@ -99,7 +99,7 @@ const VERDICTS: [&str; 18] = [
 fn parts_of_a_whole(flow: &Row) -> Vec<String> {
     let wholes = [
         ("missing", &VERDICTS[..5], number_of(flow, "network_lost_again")),
-        ("resend_runs", &VERDICTS[5..10], 0),
+        ("retransmission_runs", &VERDICTS[5..10], 0),
     ];
     let sum = |parts: &[&str]| parts.iter().map(|column| number_of(flow, column)).sum::<u64>();
     wholes

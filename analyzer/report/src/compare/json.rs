@@ -1,4 +1,4 @@
-//! The comparison as a JSON document: one object with stable keys (`reports/SCHEMA.md`).
+//! The comparison as a JSON document: one object with stable keys (`docs/schema.md`).
 
 use std::io::{self, Write};
 

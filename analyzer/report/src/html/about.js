@@ -14,7 +14,7 @@ function buildAbout() {
     el(
       "article",
       { class: "card" },
-      el("h4", {}, input.path),
+      el("h4", {}, input.input),
       list([
         ["format", input.format],
         ["size", input.bytes == null ? null : bytes(input.bytes)],
@@ -80,7 +80,7 @@ function buildAbout() {
                 height: 300,
                 columns: [
                   ["tap", "Tap"],
-                  ["host", "Host"],
+                  ["address", "Host"],
                   ["vantage", "Vantage"],
                   ["flows_sent", "Flows sent"],
                   ["flows_received", "Flows received"],

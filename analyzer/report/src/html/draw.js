@@ -300,8 +300,8 @@ function shorten(context, text, room) {
 /** Episodes as shades behind a track of values. */
 function drawShades(context, episodes, width, height) {
   for (const row of episodes) {
-    const from = model.time(row.start),
-      to = model.time(row.end);
+    const from = model.time(row.start_time),
+      to = model.time(row.end_time);
     if (to < view.from || from > view.to) continue;
     const x0 = Math.max(LEFT, xOf(from, width)),
       x1 = Math.min(width - RIGHT, xOf(to, width));

@@ -4,7 +4,7 @@
 const GROUPS = [
   [
     "Who",
-    /^(source|destination|destination_qpn|source_qpn|service|carrier|vlan|vni|through|peer_flow_id|pairing|pairing_matches|pid|comm|cgroup|vantage|counted|tap|epoch|flow_id|dscp|dscp_values|pcp|source_port|source_ports|multipath|path_mtu|recovery)$/,
+    /^(source|destination|destination_qpn|source_qpn|service|carrier|vlan|vni|encapsulation|peer_flow_id|pairing|pairing_matches|pid|comm|cgroup|vantage|counted|tap|epoch|flow_id|dscp|dscp_values|pcp|source_port|source_ports|multipath|path_mtu|recovery)$/,
   ],
   [
     "Traffic",
@@ -13,7 +13,7 @@ const GROUPS = [
   ["Congestion", /^(not_ect|ect0|ect1|ce|cnp.*|ce_to_cnp.*|dcqcn_deviation|pause_ns)$/],
   [
     "Losses and recovery",
-    /^(missing|reordered|network_lost|capture_lost|ambiguous|unresolved|lost_downstream|late|stale|response_.*|retransmitted_.*|wasted_bytes|resend_runs|runs_.*|nak.*|rnr_naks|first_psn|last_psn)$/,
+    /^(missing|reordered|network_lost|capture_lost|ambiguous|unresolved|lost_downstream|late|stale|response_.*|retransmitted_.*|wasted_bytes|retransmission_runs|runs_.*|nak.*|rnr_naks|first_psn|last_psn)$/,
   ],
   ["Times", /^(ack_.*|message_time.*|read_time.*|atomic_time.*)$/],
   ["The rest", /./],
@@ -36,7 +36,7 @@ function psnEvents(flow, peer) {
 }
 
 /**
- * PSNs of a flow over time. Exact are the first and the last one, and those of gaps, resends and NAKs; between them the line
+ * PSNs of a flow over time. Exact are the first and the last one, and those of gaps, retransmissions and NAKs; between them the line
  * follows the data packets of each slot.
  */
 function psnsOf(flow, peer) {
@@ -75,7 +75,7 @@ function psnsOf(flow, peer) {
         highest = psn + value;
       }
       const mark = { time, psn, kind, value, detail: events.value("detail", row) };
-      if (["gap", "resend_run", "nak", "rnr_nak", "lost_downstream", "late", "stall", "hole"].includes(kind))
+      if (["gap", "retransmission_run", "nak", "rnr_nak", "lost_downstream", "late", "stall", "hole"].includes(kind))
         marks.push(mark);
     }
     certain.push({
@@ -112,7 +112,7 @@ function psnsOf(flow, peer) {
 
 const MARKS = {
   gap: ["missing", () => theme.kind.loss],
-  resend_run: ["sent again", () => theme.flows[6]],
+  retransmission_run: ["sent again", () => theme.flows[6]],
   nak: ["NAK", () => theme.kind.ecn],
   rnr_nak: ["RNR NAK", () => theme.kind.rnr],
   lost_downstream: ["lost behind the tap", () => theme.kind.pause],
@@ -142,7 +142,7 @@ function drawPsns(canvas, psns, width, height) {
   const marks = psns.marks.filter((mark) => inside(mark) && mark.kind !== "hole");
   marks.forEach((mark) => {
     grow(mark.psn);
-    if (mark.kind === "resend_run" || mark.kind === "gap") grow(mark.psn + mark.value);
+    if (mark.kind === "retransmission_run" || mark.kind === "gap") grow(mark.psn + mark.value);
   });
   if (!(high >= low)) [low, high] = [0, 1];
   const room = Math.max(1, (high - low) * 0.06),
@@ -198,7 +198,7 @@ function drawMark(context, { kind }, x, y, end) {
     context.lineTo(x, Math.min(end, y - 3));
     context.moveTo(x - 4, y);
     context.lineTo(x + 4, y);
-  } else if (kind === "resend_run") {
+  } else if (kind === "retransmission_run") {
     // From the PSN it falls back to, so many packets up.
     context.lineWidth = 1.5;
     context.rect(x - 2, Math.min(end, y - 3), 4, Math.max(3, y - end));
@@ -352,7 +352,7 @@ function buildFlowPage() {
     canvas.dataset.marks = String(marks.length);
     canvas.setAttribute(
       "aria-label",
-      `PSN over time, ${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}: ${kinds.map((kind) => `${marks.filter((mark) => mark.kind === kind).length} × ${MARKS[kind][0]}`).join(", ") || "no loss, resend or NAK"}. The events stand in the table below.`,
+      `PSN over time, ${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}: ${kinds.map((kind) => `${marks.filter((mark) => mark.kind === kind).length} × ${MARKS[kind][0]}`).join(", ") || "no loss, retransmission or NAK"}. The events stand in the table below.`,
     );
     const beside = flowLanes(flow);
     lanes.hidden = !beside.length;
@@ -415,7 +415,7 @@ function buildFlowPage() {
             { class: "legend" },
             kinds.map((kind) => {
               const mark = el("canvas", { "aria-hidden": "true" });
-              const [from, to] = kind === "gap" || kind === "resend_run" ? [12, 3] : [7, 7];
+              const [from, to] = kind === "gap" || kind === "retransmission_run" ? [12, 3] : [7, 7];
               drawMark(fit(mark, 14, 14), { kind }, 7, from, to);
               return el("span", { class: "key" }, mark, MARKS[kind][0]);
             }),
@@ -426,7 +426,7 @@ function buildFlowPage() {
         ? el(
             "p",
             { class: "quiet" },
-            "Exact at the first and the last packet and around losses, resends and NAKs; between these the line follows the data packets of each slot. ",
+            "Exact at the first and the last packet and around losses, retransmissions and NAKs; between these the line follows the data packets of each slot. ",
             el("button", { type: "button", class: "link", onclick: () => zoom(0.5) }, "closer"),
             " ",
             el("button", { type: "button", class: "link", onclick: () => zoom(2) }, "wider"),

@@ -109,13 +109,13 @@ function episodesGrid() {
     of = (name, label, more) => listed(rows, "episodes", name, label, more);
   const columns = [
     of("kind", "Kind", { color: (row) => theme.kind[rows[row].kind] }),
-    of("start", "Begin"),
+    of("start_time", "Begin"),
     {
       name: "lasted_ns",
       label: "Lasted",
       numeric: true,
-      about: "end - start",
-      value: (row) => model.time(rows[row].end) - model.time(rows[row].start),
+      about: "end_time - start_time",
+      value: (row) => model.time(rows[row].end_time) - model.time(rows[row].start_time),
       text: duration,
     },
     of("destination", "To"),
@@ -140,11 +140,11 @@ function episodesGrid() {
     columns: withValues(columns, rows.length),
     rows: rows.length,
     search: true,
-    order: { column: "start", down: false },
+    order: { column: "start_time", down: false },
     only: (row) => shown.has(rows[row]),
     open: (row) => {
       look({ flows: new Set(rows[row].flow_ids.split(" ").filter((id) => model.flowById.has(id))) });
-      lookAtSpan(model.time(rows[row].start), model.time(rows[row].end));
+      lookAtSpan(model.time(rows[row].start_time), model.time(rows[row].end_time));
       $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
     },
   });
@@ -230,9 +230,9 @@ function stepsGrid() {
       of("step", "Step"),
       of("host_a", "Host"),
       of("host_b", "Host"),
-      of("start", "Begin"),
+      of("start_time", "Begin"),
       of("duration_ns", "Lasted"),
-      of("bytes", "Data"),
+      of("payload_bytes", "Data"),
       of("period_ns", "Period"),
       of("spread_ns", "Spread"),
       of("outlier", "Outlier"),
@@ -242,7 +242,7 @@ function stepsGrid() {
     ],
     marked: (row) => rows[row].outlier,
     open: (row) => {
-      lookAtSpan(model.time(rows[row].start), model.time(rows[row].end));
+      lookAtSpan(model.time(rows[row].start_time), model.time(rows[row].end_time));
       $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
     },
   });

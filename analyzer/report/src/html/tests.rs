@@ -152,7 +152,7 @@ fn losses_are_drawn_by_what_became_of_them() {
 fn nothing_of_a_capture_is_markup() {
     const EVIL: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{script}}";
     let mut made = fixture::trouble();
-    made.run.inputs[0].path = EVIL.to_owned();
+    made.run.inputs[0].input = EVIL.to_owned();
     made.run.inputs[0].warnings.push(EVIL.to_owned());
     made.run.taps[0].interface = Some(EVIL.into());
     made.run.options.push((EVIL.to_owned(), EVIL.to_owned()));
@@ -174,7 +174,7 @@ fn nothing_of_a_capture_is_markup() {
             .windows(EVIL.len())
             .any(|part| part == EVIL.as_bytes())
     );
-    assert_eq!(json(&page, "document")["run"]["inputs"][0]["path"], EVIL);
+    assert_eq!(json(&page, "document")["run"]["inputs"][0]["input"], EVIL);
 }
 
 #[test]

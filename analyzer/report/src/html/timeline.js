@@ -154,8 +154,8 @@ function drawOverview(width) {
   }
   for (const row of timeline.episodes) {
     context.fillStyle = theme.kind[row.kind];
-    const from = x(model.time(row.start));
-    context.fillRect(from, 1, Math.max(2, x(model.time(row.end)) - from), 3);
+    const from = x(model.time(row.start_time));
+    context.fillRect(from, 1, Math.max(2, x(model.time(row.end_time)) - from), 3);
   }
   // Its own ends, so that nobody reads the axis of the tracks below as that of the whole run.
   context.fillStyle = theme.quiet;

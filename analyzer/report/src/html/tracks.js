@@ -143,8 +143,8 @@ function makeTracks() {
     return {
       lanes: lanes(
         rows.map((row) => ({
-          from: model.time(row.start),
-          to: model.time(row.end),
+          from: model.time(row.start_time),
+          to: model.time(row.end_time),
           label: row.kind,
           title: row.cause,
           color: theme.kind[row.kind],
@@ -346,8 +346,8 @@ function makeTracks() {
       spans: true,
       lanes: lanes(
         rows.map((row) => ({
-          from: model.time(row.start),
-          to: model.time(row.end),
+          from: model.time(row.start_time),
+          to: model.time(row.end_time),
           label: String(row.step),
           lane: `${row.host_a}–${row.host_b}`,
           title: `step ${row.step}: ${duration(row.duration_ns)}${row.outlier ? ", an outlier" : ""}`,

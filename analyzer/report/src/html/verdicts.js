@@ -2,7 +2,7 @@
 
 /** The name of the run: its captures. */
 function runName() {
-  const names = model.run.run.inputs.map((input) => input.path.split("/").pop() || input.path);
+  const names = model.run.run.inputs.map((input) => input.input.split("/").pop() || input.input);
   return names.length > 3 ? `${names.slice(0, 2).join(", ")} and ${names.length - 2} more` : names.join(", ");
 }
 
@@ -185,8 +185,8 @@ function momentOf(finding) {
   const flows = namedFlows(finding),
     first = model.time(finding.first_time);
   const rows = model.run.episodes.filter((row) => KINDS[finding.id]?.includes(row.kind));
-  const start = (row) => model.time(row.start),
-    end = (row) => model.time(row.end);
+  const start = (row) => model.time(row.start_time),
+    end = (row) => model.time(row.end_time);
   const row =
     rows.find((row) => first != null && start(row) <= first + model.head.width && first <= end(row)) ?? rows[0];
   if (row) {

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use roce_model::{
     CnpReceiver, Columns, Cut, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer, Nanos,
-    Opcode, Qpn, RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, VantageColumns,
+    Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, VantageColumns,
 };
 use serde::Deserialize;
 
@@ -30,6 +30,11 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
     let (first, last) = (run.value("first_time")?, run.value("last_time")?);
     let (taps, cnp_receivers) = taps(&stored.taps)?;
     Ok(RunSummary {
+        key: RunKey {
+            run_id: run.text("run_id")?.to_owned(),
+            host: run.text("host")?.to_owned(),
+            capture: run.text("capture")?.to_owned(),
+        },
         version: run.text("version")?.to_owned(),
         started: run.value("started")?,
         elapsed: Nanos(run.value("elapsed_ns")?),
@@ -86,7 +91,7 @@ fn inputs(list: &Item) -> Result<Vec<InputSummary>, Error> {
     each(list, "run.inputs", |input| {
         let warnings = input.get("warnings").list("run.inputs.warnings")?.iter();
         Ok(InputSummary {
-            path: input.text("path")?.to_owned(),
+            input: input.text("input")?.to_owned(),
             format: input.text("format")?.to_owned(),
             bytes: input.value("bytes")?,
             sha256: owned(input.value("sha256")?),

@@ -97,7 +97,7 @@ fn the_head_of_the_document() {
     let keys: Vec<&String> = parsed.as_object().unwrap().keys().collect();
     // serde_json without preserve_order sorts; the order in the text is held by the snapshot.
     assert_eq!(keys.len(), 10);
-    assert_eq!(parsed["schema_version"], 1);
+    assert_eq!(parsed["schema_version"], 2);
     assert_eq!(parsed["run"]["version"], "0.1.0");
     assert_eq!(parsed["run"]["first_time"], START.to_string());
     assert_eq!(parsed["run"]["elapsed_ns"], 12_000_000);
@@ -223,14 +223,14 @@ fn documents_of_other_versions_are_refused() {
         )
     };
     assert_eq!(refused("").0, "not the JSON document of a run");
-    assert!(refused("{\"schema_version\": 1").1.unwrap().contains("EOF"));
+    assert!(refused("{\"schema_version\": 2").1.unwrap().contains("EOF"));
     assert!(refused("{}").0.starts_with("schema_version is missing"));
     assert!(
         refused("{\"schema_version\": 0}")
             .0
-            .starts_with("has schema version 0, this program reads 1")
+            .starts_with("results of schema version 0 cannot be read, only of 2")
     );
-    assert!(refused("{\"schema_version\": 1}").0.starts_with("run is missing"));
+    assert!(refused("{\"schema_version\": 2}").0.starts_with("run is missing"));
     let whole = text(&incast());
     for (from, to, key) in [
         ("\"bin_ns\": 1000000", "\"bin_ns\": \"wide\"", "run.bin_ns"),

@@ -23,7 +23,7 @@ pub(super) fn about(view: &View<'_>) -> Vec<String> {
             .collect();
         let facts = facts.join(", ");
         let room = style.width.saturating_sub(NAME + 4 + width(&facts));
-        let path = shorten(&clean(&input.path), room.max(12), style.unicode);
+        let path = shorten(&clean(&input.input), room.max(12), style.unicode);
         lines.extend(field(
             if index == 0 { name } else { "" },
             &[format!("{} ({facts})", Ink::Bold.paint(&path))],

@@ -151,10 +151,10 @@ fn resent(view: &View<'_>) -> Vec<String> {
     if totals.wasted_bytes > 0 {
         items.push(format!("{} of it wasted", bytes(totals.wasted_bytes)));
     }
-    if totals.resend_runs > 0 {
+    if totals.retransmission_runs > 0 {
         items.push(format!(
             "in {}{}",
-            plural(totals.resend_runs, "run", "runs"),
+            plural(totals.retransmission_runs, "run", "runs"),
             triggers(totals)
         ));
     }

@@ -36,7 +36,7 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
             row.pause_ns.unwrap_or(0),
             row.cnp.saturating_add(row.ce),
             row.rnr_naks,
-            row.end.since(row.start),
+            row.end_time.since(row.start_time),
         ))
     });
     let wide = style.width >= WIDE;
@@ -45,7 +45,7 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
         false if wide => SHOWN,
         false => SHOWN_NARROW,
     });
-    worst.sort_by_key(|row| (row.start, row.episode));
+    worst.sort_by_key(|row| (row.start_time, row.episode));
     let origin = run.span.map(|span| span.first).unwrap_or_default();
     let several = run.taps.len() > 1;
     let room = match style.width {
@@ -57,8 +57,10 @@ pub(super) fn episodes(view: &View<'_>) -> Vec<String> {
         Column::new(title, true, rank, &worst, |row| short_count(value(row))).unless_zero()
     };
     let mut columns = vec![
-        Column::new("at", true, 0, &worst, |row| after(row.start, origin)),
-        Column::new("for", true, 0, &worst, |row| row.end.since(row.start).to_string()),
+        Column::new("at", true, 0, &worst, |row| after(row.start_time, origin)),
+        Column::new("for", true, 0, &worst, |row| {
+            row.end_time.since(row.start_time).to_string()
+        }),
         Column::new("kind", false, 0, &worst, |row| row.kind.name().to_owned()),
         Column::new("destination", false, 0, &worst, |row| {
             let place = match (row.destination, row.priority) {

@@ -29,7 +29,7 @@ pub(super) fn vantage(view: &View<'_>) -> Vec<String> {
             .vantages
             .iter()
             .filter(|row| row.vantage == Some(vantage))
-            .map(|row| row.host)
+            .map(|row| row.address)
             .collect();
         hosts.sort_unstable();
         hosts.dedup();

@@ -39,9 +39,12 @@ pub(super) fn steps(view: &View<'_>) -> Vec<String> {
     let mut pairs: Vec<(Address, Address)> = Vec::new();
     for row in &run.steps {
         let step = all.entry((row.tap.0, row.step)).or_default();
-        step.first = Some(step.first.map_or(row.start, |first| first.min(row.start)));
-        step.last = step.last.max(row.end);
-        step.bytes = step.bytes.saturating_add(row.bytes);
+        step.first = Some(
+            step.first
+                .map_or(row.start_time, |first| first.min(row.start_time)),
+        );
+        step.last = step.last.max(row.end_time);
+        step.bytes = step.bytes.saturating_add(row.payload_bytes);
         pairs.push((row.host_a, row.host_b));
     }
     pairs.sort_unstable();
@@ -82,10 +85,10 @@ pub(super) fn steps(view: &View<'_>) -> Vec<String> {
     if outliers.is_empty() {
         return lines;
     }
-    outliers.sort_by_key(|row| (std::cmp::Reverse(row.duration_ns), row.step, row.start));
+    outliers.sort_by_key(|row| (std::cmp::Reverse(row.duration_ns), row.step, row.start_time));
     let left = outliers.len().saturating_sub(SHOWN);
     outliers.truncate(SHOWN);
-    outliers.sort_by_key(|row| (row.start, row.step));
+    outliers.sort_by_key(|row| (row.start_time, row.step));
     lines.extend(table(view, &outliers));
     if left > 0 {
         lines.push(format!(" and {} more", count(left as u64)));
@@ -101,13 +104,13 @@ fn table(view: &View<'_>, outliers: &[&StepRow]) -> Vec<String> {
     let host = |host: Address| shorten(&clean(&host.to_string()), room, style.unicode);
     let columns = vec![
         Column::new("step", true, 0, outliers, |row| row.step.to_string()),
-        Column::new("at", true, 0, outliers, |row| after(row.start, origin)),
+        Column::new("at", true, 0, outliers, |row| after(row.start_time, origin)),
         Column::new("took", true, 0, outliers, |row| {
             Ink::Warn.paint(&Nanos(row.duration_ns).to_string())
         }),
         Column::new("host", false, 0, outliers, |row| host(row.host_a)),
         Column::new("host", false, 0, outliers, |row| host(row.host_b)),
-        Column::new("data", true, 3, outliers, |row| bytes(row.bytes)),
+        Column::new("data", true, 3, outliers, |row| bytes(row.payload_bytes)),
         Column::new("spread", true, 2, outliers, |row| {
             Nanos(row.spread_ns).to_string()
         }),
@@ -131,8 +134,8 @@ fn table(view: &View<'_>, outliers: &[&StepRow]) -> Vec<String> {
                 clean(&format!(
                     "{}{to} at {}, {}",
                     episode.kind.name(),
-                    after(episode.start, origin),
-                    episode.end.since(episode.start)
+                    after(episode.start_time, origin),
+                    episode.end_time.since(episode.start_time)
                 ))
             },
         )

@@ -219,7 +219,7 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
     }
     lines.extend(field("left out", &left_out, style));
     for input in &run.inputs {
-        let path = shorten(&clean(&input.path), style.width / 3, style.unicode);
+        let path = shorten(&clean(&input.input), style.width / 3, style.unicode);
         let texts = input.warnings.iter().map(|text| (text, Ink::Warn, "warning"));
         for (text, ink, name) in texts.chain(input.error.iter().map(|text| (text, Ink::Bad, "error"))) {
             let words: Vec<String> = format!("{path}: {}", clean(text))

@@ -96,7 +96,7 @@ impl TopFlow {
             late: row.late,
             ack_time: row
                 .ack_rtt_p50_ns
-                .map(|time| (row.ack_time_is, Nanos(time), row.ack_rtt_count)),
+                .map(|time| (row.ack_rtt_kind, Nanos(time), row.ack_rtt_count)),
             acks: row.acks,
             naks: row.naks,
             rnr_naks: row.rnr_naks,
@@ -204,7 +204,7 @@ fn add(totals: &mut Totals, row: &FlowRow) {
         (&mut totals.retransmitted_packets, row.retransmitted_packets),
         (&mut totals.retransmitted_bytes, row.retransmitted_bytes),
         (&mut totals.wasted_bytes, row.wasted_bytes),
-        (&mut totals.resend_runs, row.resend_runs),
+        (&mut totals.retransmission_runs, row.retransmission_runs),
         (&mut totals.runs_nak, row.runs_nak),
         (&mut totals.runs_implied_nak, row.runs_implied_nak),
         (&mut totals.runs_rnr, row.runs_rnr),
@@ -251,7 +251,7 @@ pub(super) fn once(totals: &Totals, sums: &FlowSums) -> Totals {
         retransmitted_packets: counted.retransmitted_packets,
         retransmitted_bytes: counted.retransmitted_bytes,
         wasted_bytes: counted.wasted_bytes,
-        resend_runs: counted.resend_runs,
+        retransmission_runs: counted.retransmission_runs,
         runs_nak: counted.runs_nak,
         runs_implied_nak: counted.runs_implied_nak,
         runs_rnr: counted.runs_rnr,
@@ -453,7 +453,7 @@ mod tests {
             cnp: Some(7),
             ack_rtt_p50_ns: Some(9),
             ack_rtt_count: 11,
-            ack_time_is: Some("rtt"),
+            ack_rtt_kind: Some("rtt"),
             ..row(1, 1, 100)
         });
         let flow = &top.sorted()[0];

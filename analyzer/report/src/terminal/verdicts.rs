@@ -91,7 +91,7 @@ fn congested(view: &View<'_>) -> Vec<String> {
             )
         })
     };
-    let congested = union(congestion().map(|row| (row.start, row.end)));
+    let congested = union(congestion().map(|row| (row.start_time, row.end_time)));
     if congested.0 == 0 {
         return Vec::new();
     }

@@ -40,7 +40,7 @@ pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
         cnps: packets::cnps(simulation, &names),
         naks: packets::naks(simulation, &names),
         retransmissions: transmissions::retransmissions(simulation, &names),
-        resend_runs: packets::runs(simulation, &names),
+        retransmission_runs: packets::runs(simulation, &names),
         pauses: packets::pauses(simulation, &names),
         episodes: Vec::new(),
         findings: Vec::new(),

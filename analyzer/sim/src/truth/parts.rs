@@ -256,7 +256,7 @@ pub struct Nak {
 
 /// Requests retransmitted in a row.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ResendRun {
+pub struct RetransmissionRun {
     /// The flow.
     pub flow_id: String,
     /// Time of the first retransmission.

@@ -72,7 +72,7 @@ pub struct Retransmission {
     /// Reason why the sender fell back. For a READ response: the reason of its request's retransmission;
     /// none when the network duplicated the request.
     pub cause: Option<TriggerKind>,
-    /// The place of its run in `resend_runs`. READ responses: that of their request.
+    /// The place of its run in `retransmission_runs`. READ responses: that of their request.
     pub run: Option<u32>,
     /// Taps that recorded it.
     pub recorded_by: Vec<String>,

@@ -39,7 +39,10 @@ const DROP_BACK: &str = "[[impairment]]\nfrom = \"leaf1\"\nto = \"h1\"\nonly = \
 fn reordering_alone_brings_no_nak() {
     for op in ["write", "send", "read"] {
         let truth = truth_of(&spread("", &format!("op = \"{op}\""), ""));
-        assert!(truth.naks.is_empty() && truth.resend_runs.is_empty(), "{op}");
+        assert!(
+            truth.naks.is_empty() && truth.retransmission_runs.is_empty(),
+            "{op}"
+        );
         let messages: u64 = truth.flows.iter().map(|flow| flow.messages).sum();
         assert_eq!(messages, 1, "{op}");
         let data: u64 = truth.flows.iter().map(|flow| flow.data_packets).sum();
@@ -92,8 +95,8 @@ fn or_when_later_packets_are_far_enough() {
 fn with_neither_the_timer_must_expire() {
     let truth = truth_of(&spread("ack_every = 1", "", &format!("{DROP}drop = [100]")));
     assert!(truth.naks.is_empty());
-    let [run] = truth.resend_runs.as_slice() else {
-        panic!("{:?}", truth.resend_runs);
+    let [run] = truth.retransmission_runs.as_slice() else {
+        panic!("{:?}", truth.retransmission_runs);
     };
     assert_eq!(
         (run.trigger, run.packets, run.first_psn),
@@ -113,7 +116,7 @@ fn a_read_is_requested_again_for_what_is_missing() {
     assert_eq!(truth.flows.iter().map(|flow| flow.messages).sum::<u64>(), 1);
     assert!(
         truth
-            .resend_runs
+            .retransmission_runs
             .iter()
             .any(|run| run.trigger == TriggerKind::ImpliedNak)
     );

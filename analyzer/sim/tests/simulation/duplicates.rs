@@ -67,7 +67,7 @@ fn a_duplicate_is_the_same_packet_later() {
     let latest = twice.iter().map(|times| times[1] - times[0]).max().unwrap();
     assert!(latest > 2_500_000, "uniform over 5 ms: {latest}");
     // Nothing is lost, NAKed or retransmitted for that, and no message is completed twice.
-    assert!(truth.losses.is_empty() && truth.naks.is_empty() && truth.resend_runs.is_empty());
+    assert!(truth.losses.is_empty() && truth.naks.is_empty() && truth.retransmission_runs.is_empty());
     assert_eq!(truth.flows[0].messages, 40);
     assert_eq!(truth.flows[0].packets_received, 1_280);
 }
@@ -116,7 +116,7 @@ fn duplicates_of_answers_change_nothing() {
     );
     let truth = truth_of(&toml);
     assert_eq!(truth.duplicates.len(), 40);
-    assert!(truth.resend_runs.is_empty());
+    assert!(truth.retransmission_runs.is_empty());
     assert_eq!(truth.flows[0].messages, 40);
 }
 

@@ -46,8 +46,8 @@ fn a_lost_packet_is_asked_for() {
         panic!("{:?}", truth.naks);
     };
     assert_eq!((nak.kind, nak.psn), (NakKind::Sequence, loss.psn));
-    let [run] = truth.resend_runs.as_slice() else {
-        panic!("{:?}", truth.resend_runs);
+    let [run] = truth.retransmission_runs.as_slice() else {
+        panic!("{:?}", truth.retransmission_runs);
     };
     assert_eq!((run.trigger, run.first_psn), (TriggerKind::Nak, loss.psn));
     assert!(run.packets > 1, "go-back-N");
@@ -93,7 +93,7 @@ fn selective_recovery_sends_only_what_was_lost() {
         &format!("{DROP}drop = [10, 12]"),
     );
     let truth = truth_of(&toml.replace("[nic]", "[nic]\nrecovery = \"selective\""));
-    let resent: u64 = truth.resend_runs.iter().map(|run| run.packets).sum();
+    let resent: u64 = truth.retransmission_runs.iter().map(|run| run.packets).sum();
     assert_eq!((truth.naks.len(), resent), (2, 2));
     assert!(
         truth.taps[1]
@@ -112,8 +112,8 @@ fn the_loss_of_a_last_packet_needs_the_timer() {
         &format!("{DROP}drop = [9]"),
     ));
     assert!(truth.naks.is_empty());
-    let [run] = truth.resend_runs.as_slice() else {
-        panic!("{:?}", truth.resend_runs);
+    let [run] = truth.retransmission_runs.as_slice() else {
+        panic!("{:?}", truth.retransmission_runs);
     };
     assert_eq!(run.trigger, TriggerKind::Timeout);
     assert!((200_000..210_000).contains(&run.silence_ns), "{}", run.silence_ns);
@@ -124,8 +124,8 @@ fn the_loss_of_a_last_packet_needs_the_timer() {
 fn a_lost_read_response_implies_a_nak() {
     let drop = "[[impairment]]\nfrom = \"h2\"\nto = \"leaf1\"\nonly = \"data\"\ndrop = [5]";
     let truth = truth_of(&two_hosts("op = \"read\"\ncount = 1\nmessage = \"20KiB\"", drop));
-    let [run] = truth.resend_runs.as_slice() else {
-        panic!("{:?}", truth.resend_runs);
+    let [run] = truth.retransmission_runs.as_slice() else {
+        panic!("{:?}", truth.retransmission_runs);
     };
     assert_eq!((run.trigger, run.packets), (TriggerKind::ImpliedNak, 1));
     assert_eq!(
@@ -149,7 +149,7 @@ fn a_receiver_without_buffers_says_so() {
     assert!(!truth.naks.is_empty());
     assert!(
         truth
-            .resend_runs
+            .retransmission_runs
             .iter()
             .all(|run| run.trigger == TriggerKind::Rnr)
     );
@@ -161,7 +161,7 @@ fn a_receiver_without_buffers_says_so() {
 fn what_a_tap_loses_is_not_lost_by_the_network() {
     let toml = two_hosts("interval = \"50us\"\nmessage = \"20KiB\"", "");
     let truth = truth_of(&toml.replace("at = \"h2\"", "at = \"h2\"\nloss = { every = 100, lose = 1 }"));
-    assert!(truth.losses.is_empty() && truth.resend_runs.is_empty());
+    assert!(truth.losses.is_empty() && truth.retransmission_runs.is_empty());
     let tap = &truth.taps[1];
     assert!(tap.records_lost > 5);
     assert!(!tap.holes.is_empty());

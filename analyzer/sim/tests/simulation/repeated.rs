@@ -49,7 +49,7 @@ fn the_first_transmissions_of_a_psn_are_lost() {
         assert!(by_psn.values().all(|lost| *lost == times), "{by_psn:?}");
         assert_eq!(truth.flows[0].messages, 20);
         let timeouts = truth
-            .resend_runs
+            .retransmission_runs
             .iter()
             .filter(|run| run.trigger == TriggerKind::Timeout);
         // The first loss of a PSN causes a NAK; a responder sends no second one for it (IBTA 9.7.4).
@@ -76,7 +76,7 @@ fn a_lost_resend_needs_the_timer() {
     };
     for loss in truth.losses.iter().filter(|loss| loss.attempt == 1) {
         let run = truth
-            .resend_runs
+            .retransmission_runs
             .iter()
             .find(|run| run.time > loss.time && run.first_psn == loss.psn)
             .unwrap();
@@ -125,7 +125,7 @@ fn a_lost_nak_leaves_the_timer() {
     );
     assert!(
         truth
-            .resend_runs
+            .retransmission_runs
             .iter()
             .all(|run| run.trigger == TriggerKind::Timeout)
     );

@@ -157,7 +157,7 @@ fn without_order_go_back_n_sends_again_what_nobody_lost() {
         ));
         assert!(truth.losses.is_empty());
         assert!(!truth.naks.is_empty());
-        let runs = &truth.resend_runs;
+        let runs = &truth.retransmission_runs;
         assert!(
             runs.iter().any(|run| run.trigger == TriggerKind::Nak),
             "{topology}"

@@ -44,7 +44,7 @@ fn what_is_late_is_what_the_capture_shows() {
             "",
         );
         let truth = truth_of(&toml);
-        assert!(truth.resend_runs.is_empty(), "{op}");
+        assert!(truth.retransmission_runs.is_empty(), "{op}");
         // Data arrives at h2 by WRITE and at h1 by READ.
         let tap = usize::from(op == "write");
         let mut highest: Option<u32> = None;
@@ -250,20 +250,20 @@ fn each_resend_has_its_cause() {
     assert_eq!(truth.retransmissions.len() as u64, flow.packets_resent);
     assert!(by.nak > 0 && by.timeout > 0);
     for resent in &truth.retransmissions {
-        let run = &truth.resend_runs[resent.run.unwrap() as usize];
+        let run = &truth.retransmission_runs[resent.run.unwrap() as usize];
         assert!(Some(run.trigger) == resent.cause && (run.time..=run.end).contains(&resent.time));
         assert!(resent.recorded_by.contains(&"h1".to_owned()));
     }
     assert!(
         truth
-            .resend_runs
+            .retransmission_runs
             .iter()
             .all(|run| run.needed || run.trigger == TriggerKind::Timeout)
     );
     // Reordering alone: no retransmission was needed.
     let spray = "spray = { paths = 4, skew = \"8us\" }";
     let truth = truth_of(&two_hosts(spray, "", "count = 3\nmessage = \"20KiB\"", ""));
-    assert!(!truth.resend_runs.is_empty() && truth.resend_runs.iter().all(|run| !run.needed));
+    assert!(!truth.retransmission_runs.is_empty() && truth.retransmission_runs.iter().all(|run| !run.needed));
 }
 
 /// Times that a flow waited for each limit, as shares of the run.

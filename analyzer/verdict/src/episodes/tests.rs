@@ -24,7 +24,7 @@ fn missing(row: &mut TimelineRow) {
 }
 
 fn bounds(episode: &EpisodeRow) -> (u64, u64) {
-    (episode.start.0 / MS, episode.end.0 / MS)
+    (episode.start_time.0 / MS, episode.end_time.0 / MS)
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_receiver_without_buffers_is_the_destination_of_an_rnr_episode() {
     let mut run = TestRun::new();
     run.bin(0, &[(&data, clean), (&naks, refused)], &[]);
     // The retransmission that the RNR NAK requested is no loss.
-    let rnr = event(EventKind::ResendRun, &data, MS, 3, "rnr");
+    let rnr = event(EventKind::RetransmissionRun, &data, MS, 3, "rnr");
     run.bin(1, &[(&data, resent)], &[rnr]);
     run.closed(&data).closed(&naks);
     let episodes = run.episodes();
@@ -224,8 +224,8 @@ fn a_receiver_without_buffers_is_the_destination_of_an_rnr_episode() {
 fn a_loss_beside_rnr_is_told() {
     let data = flow(1, 9);
     let mut run = TestRun::new();
-    let rnr = event(EventKind::ResendRun, &data, 0, 3, "rnr");
-    let timeout = event(EventKind::ResendRun, &data, 0, 3, "timeout");
+    let rnr = event(EventKind::RetransmissionRun, &data, 0, 3, "rnr");
+    let timeout = event(EventKind::RetransmissionRun, &data, 0, 3, "timeout");
     run.bin(0, &[(&data, resent)], &[rnr, timeout]);
     assert_eq!(run.episodes()[0].kind, EpisodeKind::Loss);
 }
@@ -267,8 +267,8 @@ fn pauses_close_together_are_one_episode() {
         .map(|row| {
             (
                 row.priority.unwrap(),
-                row.start.0,
-                row.end.0,
+                row.start_time.0,
+                row.end_time.0,
                 row.pause_ns.unwrap(),
             )
         })
@@ -318,7 +318,7 @@ fn two_senders_of_pauses_are_two_episodes() {
     let episodes = run.episodes();
     let seen: Vec<_> = episodes
         .iter()
-        .map(|row| (row.start.0, row.pause_ns, row.confidence))
+        .map(|row| (row.start_time.0, row.pause_ns, row.confidence))
         .collect();
     // Without the link's speed the length is a bound only.
     assert_eq!(
@@ -336,13 +336,19 @@ fn without_the_links_speed_frames_say_when_and_not_how_long() {
     }
     run.verdicts().pause(&frame(700, PauseKind::Link, 9));
     let episodes = run.episodes();
-    assert_eq!((episodes[0].start, episodes[0].end), (Nanos(10), Nanos(900)));
+    assert_eq!(
+        (episodes[0].start_time, episodes[0].end_time),
+        (Nanos(10), Nanos(900))
+    );
     assert_eq!((episodes[0].priority, episodes[0].pause_ns), (Some(3), None));
     assert_eq!(
         episodes[0].cause,
         "PFC pause of priority 3 from 02:00:00:00:00:07"
     );
-    assert_eq!((episodes[1].priority, episodes[1].start), (Some(8), Nanos(700)));
+    assert_eq!(
+        (episodes[1].priority, episodes[1].start_time),
+        (Some(8), Nanos(700))
+    );
     assert_eq!(
         episodes[1].cause,
         "802.3x pause of the whole link from 02:00:00:00:00:07"
@@ -362,7 +368,7 @@ fn stalls_that_overlap_on_the_way_to_one_host_are_one_episode() {
             stall(0, 10 * MS, 900 * MS),
             stall(1, 20 * MS, 30 * MS),
             stall(2, 20 * MS, 30 * MS),
-            event(EventKind::ResendRun, &flows[0], 900 * MS, 4, "timeout"),
+            event(EventKind::RetransmissionRun, &flows[0], 900 * MS, 4, "timeout"),
         ],
     );
     let episodes = run.episodes();

@@ -56,7 +56,7 @@ pub(super) fn incast(context: &Context<'_>) -> Option<FindingRow> {
     let mut sure = Confidence::Low;
     for episode in context.distinct(EpisodeKind::Incast) {
         let row = &episode.row;
-        let length = row.end.since(row.start).0;
+        let length = row.end_time.since(row.start_time).0;
         let to = into.entry(row.destination).or_default();
         to.episodes += 1;
         to.lasted = to.lasted.saturating_add(length);
@@ -154,7 +154,7 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
     let mut first: Option<Nanos> = None;
     for (jain, episode) in judged {
         episodes += 1;
-        first = Some(first.map_or(episode.row.start, |first| first.min(episode.row.start)));
+        first = Some(first.map_or(episode.row.start_time, |first| first.min(episode.row.start_time)));
         if least.is_none_or(|(least, _)| jain < least) {
             least = Some((jain, episode));
         }
@@ -182,7 +182,7 @@ pub(super) fn unfair(context: &Context<'_>) -> Option<FindingRow> {
         format!(
             "{} into {to} shared it with a Jain's index of {jain:.2} for {}; {} in all",
             counted(episode.facts.steady as u64, "flow"),
-            episode.row.end.since(episode.row.start),
+            episode.row.end_time.since(episode.row.start_time),
             counted(episodes, "such episode"),
         ),
         evidence,

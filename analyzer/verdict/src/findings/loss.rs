@@ -85,7 +85,7 @@ pub(super) struct LossTally {
 
 impl LossTally {
     pub(super) fn event(&mut self, event: &EventRow) {
-        if event.kind == EventKind::ResendRun && event.detail.as_deref() == Some("timeout") {
+        if event.kind == EventKind::RetransmissionRun && event.detail.as_deref() == Some("timeout") {
             self.timeout_first = Some(
                 self.timeout_first
                     .map_or(event.time, |first| first.min(event.time)),

@@ -53,12 +53,12 @@ impl Context<'_> {
         let row = &episode.row;
         self.episodes
             .iter()
-            .take_while(|other| other.row.start <= row.end)
+            .take_while(|other| other.row.start_time <= row.end_time)
             .any(|other| {
                 other.row.kind == row.kind
                     && other.row.tap != row.tap
                     && other.row.destination == row.destination
-                    && other.row.end >= row.start
+                    && other.row.end_time >= row.start_time
                     && (other.counted || other.row.tap < row.tap)
             })
     }
@@ -84,6 +84,6 @@ impl Context<'_> {
             .episodes
             .iter()
             .filter(|episode| kinds.contains(&episode.row.kind));
-        begun.map(|episode| episode.row.start).min()
+        begun.map(|episode| episode.row.start_time).min()
     }
 }

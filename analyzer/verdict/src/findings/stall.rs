@@ -30,7 +30,7 @@ fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
     context
         .episodes
         .iter()
-        .take_while(|other| other.row.start <= row.end)
+        .take_while(|other| other.row.start_time <= row.end_time)
         .any(|other| {
             let there = other.row.destination == row.destination;
             let reason = match other.row.kind {
@@ -38,7 +38,7 @@ fn has_reason(context: &Context<'_>, stall: &Episode) -> bool {
                 EpisodeKind::Pause => true,
                 _ => false,
             };
-            reason && other.row.tap == row.tap && other.row.end >= row.start
+            reason && other.row.tap == row.tap && other.row.end_time >= row.start_time
         })
 }
 
@@ -74,8 +74,8 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
         lossy |= taps
             .map(|tap| tap.frames_lost.saturating_add(tap.mirror_lost))
             .any(|lost| lost > 0);
-        first = Some(first.map_or(episode.row.start, |first: roce_model::Nanos| {
-            first.min(episode.row.start)
+        first = Some(first.map_or(episode.row.start_time, |first: roce_model::Nanos| {
+            first.min(episode.row.start_time)
         }));
     }
     if worst.all() == 0 {

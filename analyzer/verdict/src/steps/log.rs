@@ -55,7 +55,7 @@ impl Log {
         if self.by_time.is_empty() {
             return self.by_number.get(&u64::from(row.step))?.allreduce_ns;
         }
-        let middle = Nanos(row.start.0.midpoint(row.end.0));
+        let middle = Nanos(row.start_time.0.midpoint(row.end_time.0));
         let after = self.by_time.partition_point(|(begin, _)| *begin <= middle);
         let (begin, step) = self.by_time.get(after.checked_sub(1)?)?;
         let over = step.total_ns.is_some_and(|total| middle.since(*begin).0 > total);

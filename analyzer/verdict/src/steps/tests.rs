@@ -101,11 +101,11 @@ fn steps_of_one_pair() {
         (host(1), host(2), TapId(1))
     );
     assert_eq!(
-        (first.start, first.end, first.duration_ns),
+        (first.start_time, first.end_time, first.duration_ns),
         (Nanos(1_000 * MS), Nanos(1_046 * MS), 46 * MS)
     );
     // 46 and 44 bins of 1 MB.
-    assert_eq!(first.bytes, 90 * BUSY);
+    assert_eq!(first.payload_bytes, 90 * BUSY);
     assert_eq!((first.period_ns, first.spread_ns), (150 * MS, 0));
     let outliers: Vec<_> = steps.iter().filter(|step| step.outlier).collect();
     assert_eq!(outliers.len(), 1);
@@ -122,8 +122,8 @@ fn an_outlier_is_explained_by_the_episode_that_overlaps_it_most() {
         kind,
         tap: TapId(tap),
         destination,
-        start: Nanos(start * MS),
-        end: Nanos(end * MS),
+        start_time: Nanos(start * MS),
+        end_time: Nanos(end * MS),
         ..EpisodeRow::default()
     };
     let episodes = [
@@ -187,7 +187,7 @@ fn steps_that_overlap_in_a_chain_stay_apart() {
     let steps = feed.steps(&[]);
     assert_eq!(steps.len(), 16);
     for row in &steps {
-        assert_eq!(u64::from(row.step), row.start.0 / (100 * MS) + 1);
+        assert_eq!(u64::from(row.step), row.start_time.0 / (100 * MS) + 1);
     }
 }
 
@@ -203,7 +203,7 @@ fn buckets_of_one_step_are_one_burst() {
     let steps = feed.steps(&[]);
     assert_eq!(steps.len(), 9);
     assert_eq!((steps[0].duration_ns, steps[0].period_ns), (53 * MS, 153 * MS));
-    assert_eq!(steps[0].bytes, 32 * BUSY);
+    assert_eq!(steps[0].payload_bytes, 32 * BUSY);
 }
 
 #[test]
@@ -228,7 +228,10 @@ fn a_rank_for_which_all_wait() {
     }
     let steps = feed.steps(&[]);
     assert_eq!(steps.len(), 8);
-    assert_eq!((steps[2].start, steps[2].end), (Nanos(184 * MS), Nanos(220 * MS)));
+    assert_eq!(
+        (steps[2].start_time, steps[2].end_time),
+        (Nanos(184 * MS), Nanos(220 * MS))
+    );
 }
 
 #[test]
@@ -478,7 +481,7 @@ proptest! {
             steps.flow(&FlowRow { source: host(source), destination: host(destination), ..FlowRow::default() });
         }
         let episodes: Vec<_> = episodes.into_iter().map(|(start, end)| EpisodeRow {
-            start: Nanos(start), end: Nanos(end), ..EpisodeRow::default()
+            start_time: Nanos(start), end_time: Nanos(end), ..EpisodeRow::default()
         }).collect();
         steps.conclude(&episodes);
     }

@@ -220,8 +220,8 @@ fn steps(run: &RunSummary) -> Steps {
         .iter()
         .filter(|row| Some(row.tap) == tap.map(|(tap, _)| tap))
     {
-        let (start, end) = steps.entry(row.step).or_insert((row.start, row.end));
-        (*start, *end) = ((*start).min(row.start), (*end).max(row.end));
+        let (start, end) = steps.entry(row.step).or_insert((row.start_time, row.end_time));
+        (*start, *end) = ((*start).min(row.start_time), (*end).max(row.end_time));
     }
     let steps: Vec<(Nanos, Nanos)> = steps.into_values().collect();
     let times = steps.iter().map(|(start, end)| (end.since(*start).0 as f64, 1.0));
@@ -317,7 +317,13 @@ fn findings(a: &RunSummary, b: &RunSummary) -> Vec<FindingChange> {
 /// Differences in the making of the two runs, and their consequences.
 fn notes(a: &Collected, b: &Collected) -> Vec<String> {
     let mut notes = Vec::new();
-    let measured = |side: &Collected| side.ack_time_is.iter().copied().collect::<Vec<_>>().join(" and ");
+    let measured = |side: &Collected| {
+        side.ack_rtt_kind
+            .iter()
+            .copied()
+            .collect::<Vec<_>>()
+            .join(" and ")
+    };
     let (of_a, of_b) = (measured(a), measured(b));
     if of_a != of_b && !of_a.is_empty() && !of_b.is_empty() {
         notes.push(format!(
@@ -353,7 +359,7 @@ fn notes(a: &Collected, b: &Collected) -> Vec<String> {
             ));
         }
         for input in side.run.inputs.iter().filter(|input| input.error.is_some()) {
-            notes.push(format!("{name} was not read to its end: {}.", input.path));
+            notes.push(format!("{name} was not read to its end: {}.", input.input));
         }
     }
     notes

@@ -88,7 +88,7 @@ pub(super) struct Collected {
     flows: HashMap<FlowId, Pair>,
     series: BTreeMap<Key, Series>,
     /// Kinds of ACK times at its taps.
-    pub(super) ack_time_is: BTreeSet<&'static str>,
+    pub(super) ack_rtt_kind: BTreeSet<&'static str>,
     pub(super) counted_flows: u64,
     pub(super) payload_bytes: u64,
     pub(super) run: RunSummary,
@@ -323,7 +323,7 @@ impl Sink for Collected {
             if row.counted {
                 self.counted_flows += 1;
                 self.payload_bytes = self.payload_bytes.saturating_add(row.payload_bytes);
-                self.ack_time_is.extend(row.ack_time_is);
+                self.ack_rtt_kind.extend(row.ack_rtt_kind);
             }
         }
         Ok(())

@@ -151,7 +151,7 @@ fn second_copies_are_not_late_packets() {
                 .filter(|frame| frame.history == History::Again);
             again.filter(|frame| frame.is_repeated == is_repeated).count()
         };
-        assert!(taught.truth.losses.is_empty() && taught.truth.resend_runs.is_empty());
+        assert!(taught.truth.losses.is_empty() && taught.truth.retransmission_runs.is_empty());
         (count(true), count(false))
     };
     // Nothing is lost or retransmitted: each late packet has its PSN for the first time.

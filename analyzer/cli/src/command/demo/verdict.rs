@@ -268,7 +268,7 @@ fn runs(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         .collect();
     let lines = RUNS.iter().map(|(about, trigger, of_verdict)| {
         let happened = truth
-            .resend_runs
+            .retransmission_runs
             .iter()
             .filter(|run| Some(run.trigger) == *trigger && seen.contains(run.flow_id.as_str()))
             .count();

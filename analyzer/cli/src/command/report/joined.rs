@@ -49,8 +49,8 @@ pub(super) fn replay(dirs: &[(String, &Path)], sink: &mut dyn Sink) -> anyhow::R
     run.findings
         .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     run.episodes
-        .sort_by_key(|episode| (episode.start, episode.episode));
-    run.steps.sort_by_key(|step| (step.start, step.tap));
+        .sort_by_key(|episode| (episode.start_time, episode.episode));
+    run.steps.sort_by_key(|step| (step.start_time, step.tap));
     sink.finish(&run).map_err(sink_error)
 }
 
@@ -182,7 +182,7 @@ fn renumber(run: &mut RunSummary, first_tap: u32, name: &str, episodes: usize) {
     let moved = |tap: &mut TapId| tap.0 += first_tap;
     let first_episode = u32::try_from(episodes).unwrap_or(u32::MAX);
     for input in &mut run.inputs {
-        input.path = format!("{name}: {}", input.path);
+        input.input = format!("{name}: {}", input.input);
     }
     for tap in &mut run.taps {
         moved(&mut tap.tap);

@@ -206,7 +206,7 @@ fn timelines(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
 
 /// Meaning of the time to an answer at this tap.
 fn answer_is(flow: &Flow) -> &'static str {
-    match flow.row.as_ref().and_then(|row| row.ack_time_is) {
+    match flow.row.as_ref().and_then(|row| row.ack_rtt_kind) {
         Some("turnaround") => "turnaround",
         Some("partial") => "part of RTT",
         _ => "RTT",
@@ -280,7 +280,7 @@ fn sums(row: &FlowRow) -> Vec<String> {
     words
 }
 
-/// `18:00:12.003400 resend_run, 12, PSN 7, timeout`.
+/// `18:00:12.003400 retransmission_run, 12, PSN 7, timeout`.
 fn conclusions(shown: &Shown<'_>, event: &Event) -> String {
     let time = moment(shown, event.time, Nanos(1_000));
     let mut words = vec![event.kind.name().replace('_', " ")];
@@ -294,11 +294,11 @@ fn conclusions(shown: &Shown<'_>, event: &Event) -> String {
 
 fn value_of(event: &Event, value: u64) -> String {
     use roce_model::EventKind::{
-        Gap, Hole, Nak, PauseInterval, ResendRun, ResponseGap, ResponseHole, RnrNak, Stall,
+        Gap, Hole, Nak, PauseInterval, ResponseGap, ResponseHole, RetransmissionRun, RnrNak, Stall,
     };
     match event.kind {
         Stall | RnrNak | PauseInterval => Nanos(value).to_string(),
-        Gap | Hole | ResendRun | ResponseGap | ResponseHole => plural(value, "packet", "packets"),
+        Gap | Hole | RetransmissionRun | ResponseGap | ResponseHole => plural(value, "packet", "packets"),
         Nak => format!("syndrome {value:#x}"),
         _ => count(value),
     }

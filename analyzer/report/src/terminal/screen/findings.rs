@@ -45,7 +45,7 @@ pub(super) fn short(shown: &Shown<'_>, room: usize) -> Vec<String> {
             .to_owned(),
         );
     }
-    if let Some(latest) = shown.state.episodes().max_by_key(|episode| episode.end) {
+    if let Some(latest) = shown.state.episodes().max_by_key(|episode| episode.end_time) {
         last.push(format!("last {}", episode(shown, latest)));
     }
     let line = last.join("; ");
@@ -55,8 +55,8 @@ pub(super) fn short(shown: &Shown<'_>, room: usize) -> Vec<String> {
 
 /// `incast to 10.0.0.7, 18:00:12 for 1.20 s: 5 senders at once into 10.0.0.7`.
 fn episode(shown: &Shown<'_>, row: &EpisodeRow) -> String {
-    let start = moment(shown, row.start, shown.width());
-    let length = Nanos(row.end.0.saturating_sub(row.start.0));
+    let start = moment(shown, row.start_time, shown.width());
+    let length = Nanos(row.end_time.0.saturating_sub(row.start_time.0));
     format!(
         "{} at {start} for {length}: {}",
         ink(row.kind).paint(row.kind.name()),

@@ -172,7 +172,7 @@ impl State {
             .waiting
             .as_ref()
             .map_or(&self.conclusions, |(_, conclusions)| conclusions);
-        latest.episodes.iter().filter(|row| row.end <= self.limit)
+        latest.episodes.iter().filter(|row| row.end_time <= self.limit)
     }
 
     /// The latest interval that is complete and shown.

@@ -98,7 +98,7 @@ fn events() -> EventColumns {
     add(1_200_000, EventKind::Gap, Some(lossy), Some(7), 2, "");
     add(
         1_450_000,
-        EventKind::ResendRun,
+        EventKind::RetransmissionRun,
         Some(lossy),
         Some(7),
         4,
@@ -159,8 +159,8 @@ fn snapshot() -> Snapshot {
         ],
         episodes: vec![EpisodeRow {
             kind: EpisodeKind::Ecn,
-            start: Nanos(START),
-            end: Nanos(START + 2_900_000_000),
+            start_time: Nanos(START),
+            end_time: Nanos(START + 2_900_000_000),
             cause: "2 senders share the way to 10.77.0.2".into(),
             ..EpisodeRow::default()
         }],
@@ -410,7 +410,7 @@ fn events_of_a_flow() {
     insta::assert_snapshot!(events.join("\n"), @r#"
     "events, the latest first                                                        "
     "  18:00:00.002000  stall, PSN 7, 1.50 ms, evil?[2Jname?                         "
-    "  18:00:00.001450  resend run, PSN 7, 4 packets, timeout                        "
+    "  18:00:00.001450  retransmission run, PSN 7, 4 packets, timeout                "
     "  18:00:00.001200  gap, PSN 7, 2 packets                                        "
     "events of no flow: of hosts, of the capture                                     "
     "  18:00:00.002100  async event, 0, port down                                    "

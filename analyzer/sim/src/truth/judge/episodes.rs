@@ -180,7 +180,7 @@ fn senders(
 fn losses(truth: &Truth) -> Vec<Episode> {
     let mut places: BTreeMap<String, Vec<Item>> = BTreeMap::new();
     for loss in &truth.losses {
-        let run = truth.resend_runs.iter().find(|run| {
+        let run = truth.retransmission_runs.iter().find(|run| {
             run.flow_id == loss.flow_id && run.time >= loss.time && run.trigger != TriggerKind::Rnr
         });
         let sees = |tap: &&crate::truth::Tap| {
@@ -231,7 +231,7 @@ fn losses(truth: &Truth) -> Vec<Episode> {
 fn not_ready(truth: &Truth) -> Vec<Episode> {
     let mut places: BTreeMap<String, Vec<Item>> = BTreeMap::new();
     for nak in truth.naks.iter().filter(|nak| nak.kind == NakKind::Rnr) {
-        let run = truth.resend_runs.iter().find(|run| {
+        let run = truth.retransmission_runs.iter().find(|run| {
             run.flow_id == nak.flow_id && run.time >= nak.sent && run.trigger == TriggerKind::Rnr
         });
         let flow = truth.flows.iter().find(|flow| flow.flow_id == nak.flow_id);

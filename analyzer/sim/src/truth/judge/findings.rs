@@ -211,7 +211,7 @@ fn resends(tap: &Tap, flows: &BTreeSet<String>) -> bool {
 }
 
 fn responses(truth: &Truth, findings: &mut Vec<Finding>) {
-    let runs = truth.resend_runs.iter();
+    let runs = truth.retransmission_runs.iter();
     let late = runs.filter(|run| run.trigger == TriggerKind::Timeout);
     let flows = set(late.map(|run| &run.flow_id));
     if !flows.is_empty() {

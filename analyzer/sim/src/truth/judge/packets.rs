@@ -7,8 +7,8 @@ use crate::engine::run::Simulation;
 use crate::network::packet::Kind;
 use crate::network::topology::{LINK_CLASS, number};
 use crate::truth::{
-    CaptureLoss, CeMark, Cnp, Duplicate, Loss, LossReason, Nak, NakKind, PacketKind, Pause, ResendRun,
-    RunAtTap, TriggerKind,
+    CaptureLoss, CeMark, Cnp, Duplicate, Loss, LossReason, Nak, NakKind, PacketKind, Pause,
+    RetransmissionRun, RunAtTap, TriggerKind,
 };
 use crate::units::Time;
 use crate::workload::endpoint::low;
@@ -144,10 +144,10 @@ pub(super) fn naks(simulation: &Simulation<'_>, names: &Names) -> Vec<Nak> {
     naks.collect()
 }
 
-pub(super) fn runs(simulation: &Simulation<'_>, names: &Names) -> Vec<ResendRun> {
+pub(super) fn runs(simulation: &Simulation<'_>, names: &Names) -> Vec<RetransmissionRun> {
     let lost = transmissions::Lost::new(simulation);
     let runs = simulation.log.runs.iter().enumerate();
-    let runs = runs.map(|(place, run)| ResendRun {
+    let runs = runs.map(|(place, run)| RetransmissionRun {
         flow_id: names.flow(run.flow),
         time: run.begin.nanos(),
         end: run.end.nanos(),

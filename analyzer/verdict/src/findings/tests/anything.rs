@@ -210,7 +210,7 @@ proptest! {
             prop_assert!(run.findings.iter().any(|finding| finding.id == finding_before.id), "taken back: {}", finding_before.summary);
         }
         for episode in &run.episodes {
-            prop_assert!(episode.start <= episode.end, "{episode:?}");
+            prop_assert!(episode.start_time <= episode.end_time, "{episode:?}");
             EpisodeColumns::cells(episode, |column, cell| {
                 if let Cell::F64(value) = cell {
                     assert!(value.is_finite() && (0.0..=1.0 + 1e-9).contains(&value), "{} = {value}", column.name);

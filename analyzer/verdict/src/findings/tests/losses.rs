@@ -85,7 +85,7 @@ fn two_taps() -> TestRun {
     };
     run.summary.taps = vec![tap(0, "b/h2.pcapng.gz"), tap(1, "a/h1.pcap")];
     let input = |path: &str| roce_model::InputSummary {
-        path: path.to_owned(),
+        input: path.to_owned(),
         ..roce_model::InputSummary::default()
     };
     run.summary.inputs = vec![input("a/h1.pcap"), input("b/h2.pcapng.gz")];
@@ -171,7 +171,7 @@ fn what_the_capture_lost_is_told_apart() {
 #[test]
 fn timeouts_are_told_with_the_silence_before_them() {
     let mut data = flow(1, 2);
-    (data.resend_runs, data.runs_timeout, data.runs_nak) = (3, 2, 1);
+    (data.retransmission_runs, data.runs_timeout, data.runs_nak) = (3, 2, 1);
     let mut run = TestRun::new();
     run.summary.span = Some(Span {
         first: Nanos(0),
@@ -182,7 +182,7 @@ fn timeouts_are_told_with_the_silence_before_them() {
         &[(&data, |_| {})],
         &[
             event(EventKind::Stall, &data, 10 * MS, 890 * MS, ""),
-            event(EventKind::ResendRun, &data, 900 * MS, 4, "timeout"),
+            event(EventKind::RetransmissionRun, &data, 900 * MS, 4, "timeout"),
         ],
     );
     run.closed(&data);

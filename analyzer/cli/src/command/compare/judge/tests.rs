@@ -83,8 +83,8 @@ fn steps_are_those_of_one_tap_over_all_their_pairs() {
         tap: TapId(tap),
         step,
         host_a: Address::v4([10, 0, 0, 1]),
-        start: Nanos(from),
-        end: Nanos(to),
+        start_time: Nanos(from),
+        end_time: Nanos(to),
         ..StepRow::default()
     };
     let run = RunSummary {
@@ -156,7 +156,7 @@ fn what_differs_in_how_they_were_made_is_noted() {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         side.run.totals.frames_lost = lost;
-        side.ack_time_is.insert(measured);
+        side.ack_rtt_kind.insert(measured);
         side
     };
     let a = side(&[("bin_ns", "1"), ("link_rate_bps", "25")], "rtt", 0);
