@@ -106,17 +106,17 @@ fn by_function(text: &str) -> BTreeMap<String, Cost> {
         } else if line.starts_with("calls=") {
             // The next line is what the call cost: that is another function's.
             is_call = true;
-        } else if line.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '*')) {
-            if !core::mem::take(&mut is_call) {
-                let numbers = line.split(' ').skip(1).map(|number| number.parse().unwrap_or(0));
-                let cost = costs.entry(function.to_owned()).or_default();
-                for (event, number) in events.iter().zip(numbers) {
-                    let number: u64 = number;
-                    match *event {
-                        "Ir" => cost.instructions += number,
-                        "DLmr" | "DLmw" => cost.misses += number,
-                        _ => {}
-                    }
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '*'))
+            && !core::mem::take(&mut is_call)
+        {
+            let numbers = line.split(' ').skip(1).map(|number| number.parse().unwrap_or(0));
+            let cost = costs.entry(function.to_owned()).or_default();
+            for (event, number) in events.iter().zip(numbers) {
+                let number: u64 = number;
+                match *event {
+                    "Ir" => cost.instructions += number,
+                    "DLmr" | "DLmw" => cost.misses += number,
+                    _ => {}
                 }
             }
         }

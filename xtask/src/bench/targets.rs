@@ -7,6 +7,7 @@ use super::files::{
 use Bound::{AtLeast, AtMost};
 
 /// What is to be reached, and whether it was.
+#[expect(clippy::too_many_lines, reason = "a list")]
 pub(super) fn targets(measured: &[Measured], captures: &Captures) -> Vec<Target> {
     let seconds =
         |file: &str, what: &str, cores: usize| find(measured, file, what, cores).map(|row| row.seconds);
