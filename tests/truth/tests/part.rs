@@ -10,14 +10,14 @@ const CASES: u64 = 416;
 /// Precision and recall that hold today, a little below what was measured. What is to be reached is in `REACH`; a class
 /// that has reached it is asserted by it, and leaves this list.
 const HOLDS: [(&str, f64, f64); 9] = [
-    ("healthy", 0.0, 0.985),
-    ("pairing", 0.997, 0.98),
-    ("network lost", 0.97, 0.94),
+    ("healthy", 0.0, 1.0),
+    ("pairing", 0.997, 0.99),
+    ("network lost", 0.99, 0.97),
     ("reordered", 0.99, 0.99),
-    ("lost downstream", 0.97, 0.92),
-    ("READ responses lost", 0.99, 0.55),
-    ("hops lost", 0.995, 0.95),
-    ("trigger nak", 0.92, 0.96),
+    ("lost downstream", 0.98, 0.94),
+    ("READ responses lost", 0.99, 0.58),
+    ("hops lost", 0.995, 0.98),
+    ("trigger nak", 0.97, 0.97),
     ("trigger rnr", 0.99, 0.99),
 ];
 

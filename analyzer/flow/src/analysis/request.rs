@@ -194,8 +194,20 @@ impl Analysis {
             times.sent_again(position, hot.requests.next);
         }
         self.settle(at);
-        if is_read && matches!(verdict, Verdict::Retransmission { .. }) {
-            self.read_asked_again(at, &request, packet);
+        match verdict {
+            Verdict::Retransmission { .. } if is_read => self.read_asked_again(at, &request, packet),
+            Verdict::Undecided {
+                captured_before: true,
+            }
+            | Verdict::Late {
+                captured_before: true,
+            }
+            | Verdict::Duplicate
+                if is_read =>
+            {
+                self.read_came_again(at, &request);
+            }
+            _ => {}
         }
         // Of another connection no silence is ended.
         let goes_on = !matches!(verdict, Verdict::Stale | Verdict::NewEpoch(_));

@@ -213,6 +213,15 @@ impl Analysis {
         }
     }
 
+    /// A READ came once more, as `request`, and nobody knows why: its receiver answers it all the same.
+    pub(super) fn read_came_again(&mut self, at: FlowSlot, request: &Request) {
+        let position = Tracker::position(&self.table.hot[at].requests, request.psn);
+        if let (Some(position), Some(reads)) = (position, &mut self.table.cold[at].reads) {
+            let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
+            reads.asked_again(position, end, false, request.time);
+        }
+    }
+
     /// A READ was sent again, as `request`.
     pub(super) fn read_asked_again(&mut self, at: FlowSlot, request: &Request, packet: &Packet) {
         let (psn, again) = (request.psn, request.again);

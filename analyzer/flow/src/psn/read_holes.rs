@@ -267,7 +267,13 @@ impl Reads {
         while let Some(hole) = self.holes.get(at) {
             match hole.stage {
                 Stage::Asked(asked) if time.since(asked.at) >= LONGEST_ANSWER => {
-                    self.decide(at, asked.class);
+                    // READs that were lost behind the tap bring no response: where responses come late, a count alone proves no loss.
+                    let class = if self.is_reordered {
+                        LossClass::Unresolved
+                    } else {
+                        asked.class
+                    };
+                    self.decide(at, class);
                     if asked.responses > 0 {
                         self.holes.remove(at);
                         continue;
