@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use roce_files::{Access, Unfinished};
 use roce_model::{EventColumns, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, TimelineColumns};
 use roce_parquet::{Dataset, Options};
-use roce_report::{HtmlReport, JsonReport};
+use roce_report::{HtmlReport, JsonFlows, JsonReport};
 
 use crate::error::Error;
 
@@ -32,24 +32,31 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Begins the results of captures in `dir`; with `parallel` the tables are written by threads of their own.
+    /// Begins the results of captures in `dir`; with `parallel` the tables are written by threads of their own. The document has the rows
+    /// of `flows`.
     ///
     /// # Errors
     /// When the folder holds results already and they are not to be replaced, or its files cannot be made.
-    pub fn create(dir: &Path, overwrite: bool, parallel: bool) -> Result<Self, Error> {
+    pub fn create(dir: &Path, overwrite: bool, parallel: bool, flows: JsonFlows) -> Result<Self, Error> {
         let options = Options {
             overwrite,
             parallel,
             ..Options::default()
         };
-        Self::begin(dir, &options, None)
+        Self::begin(dir, &options, flows, None)
     }
 
-    /// Begins the results of a live run in `dir`: a part is closed at the first interval after so long.
+    /// Begins the results of a live run in `dir`: a part is closed at the first interval after so long. The document has the rows of
+    /// `flows`.
     ///
     /// # Errors
     /// As those of captures.
-    pub fn create_live(dir: &Path, overwrite: bool, parts: Duration) -> Result<Self, Error> {
+    pub fn create_live(
+        dir: &Path,
+        overwrite: bool,
+        parts: Duration,
+        flows: JsonFlows,
+    ) -> Result<Self, Error> {
         let options = Options {
             overwrite,
             live: true,
@@ -59,10 +66,10 @@ impl Folder {
             every: parts,
             begun: Instant::now(),
         };
-        Self::begin(dir, &options, Some(parts))
+        Self::begin(dir, &options, flows, Some(parts))
     }
 
-    fn begin(dir: &Path, options: &Options, parts: Option<Parts>) -> Result<Self, Error> {
+    fn begin(dir: &Path, options: &Options, flows: JsonFlows, parts: Option<Parts>) -> Result<Self, Error> {
         let dataset = Dataset::create(dir, options)?;
         let folder = dataset.directory().clone();
         let access = match parts {
@@ -79,7 +86,7 @@ impl Folder {
         Ok(Self {
             dataset,
             parts,
-            json: JsonReport::new(BufWriter::with_capacity(ROOM, json)),
+            json: JsonReport::new(BufWriter::with_capacity(ROOM, json), flows),
             document,
             html: HtmlReport::new(BufWriter::with_capacity(ROOM, html)),
             page,
@@ -133,7 +140,7 @@ impl Sink for Folder {
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
         self.dataset.flows_closed(rows)?;
-        self.json.flows_closed(rows)?;
+        written(&self.document, self.json.flows_closed(rows))?;
         self.html.flows_closed(rows)
     }
 

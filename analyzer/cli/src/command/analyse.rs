@@ -151,7 +151,8 @@ fn sinks(
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
     if let Some(dir) = &arguments.output {
-        sinks.push(dataset(dir, arguments.overwrite, choices.threads > 1)?);
+        let flows = choices.json_flows;
+        sinks.push(dataset(dir, arguments.overwrite, choices.threads > 1, flows)?);
     }
     if arguments.captures.len() > 1 {
         sinks.push(Box::new(Common::default()));
@@ -161,7 +162,10 @@ fn sinks(
             Some(player) => sinks.extend(player.text(choices)?),
             None => sinks.push(Box::new(terminal(choices.top, choices.full))),
         },
-        Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+        Format::Json => sinks.push(Box::new(JsonReport::new(
+            BufWriter::new(std::io::stdout()),
+            choices.json_flows,
+        ))),
         Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
         Format::None => {}
     }

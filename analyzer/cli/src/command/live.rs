@@ -23,7 +23,7 @@ use roce_files::{Access, Directory, Place};
 use roce_model::{Nanos, Recorded, RunSummary, Sink};
 use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
 use roce_pipeline::{LiveFeed, RunStart, Tick, run_live, time_of_day};
-use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing};
+use roce_report::{Command, Counted, HtmlReport, JsonFlows, JsonReport, LiveReport, Screen, Standing};
 
 use crate::command::watch::{Signals, WAITING_TICKS, Watch};
 use crate::options::arguments::{Analyse, Format, Shape};
@@ -171,7 +171,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         rotates: arguments.rotate.is_some(),
     };
     confinement.give_up(&outputs, host.capabilities())?;
-    let files = Files::open(arguments, &devices, &host)?;
+    let files = Files::open(arguments, choices.json_flows, &devices, &host)?;
     confinement.confine(&outputs, host.calls())?;
     for device in devices.iter().filter(|device| device.is_rdma()) {
         messages::warn(device.name(), SNIFFER);
@@ -282,7 +282,7 @@ struct Prepared {
 
 impl Files {
     /// Makes them.
-    fn open(arguments: &Live, devices: &[Device], host: &Host) -> anyhow::Result<Self> {
+    fn open(arguments: &Live, flows: JsonFlows, devices: &[Device], host: &Host) -> anyhow::Result<Self> {
         let input = arguments.interface.join(",");
         let others = host.interfaces();
         let own = devices.iter().map(Device::interface);
@@ -294,7 +294,7 @@ impl Files {
         let dataset = match &arguments.output {
             // A build without datasets can record all the same.
             Some(dir) if cfg!(not(feature = "parquet")) && arguments.record => None,
-            Some(dir) => Some(live_dataset(dir, arguments.overwrite, parts)?),
+            Some(dir) => Some(live_dataset(dir, arguments.overwrite, parts, flows)?),
             None => None,
         };
         let folder = arguments.output.as_deref();
@@ -398,7 +398,10 @@ impl Prepared {
                 style(choices.top),
                 move || counted(&self.counters),
             ))),
-            (Format::Json, _) => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+            (Format::Json, _) => sinks.push(Box::new(JsonReport::new(
+                BufWriter::new(std::io::stdout()),
+                choices.json_flows,
+            ))),
             (Format::Html, _) => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
             (Format::None, _) => {}
         }

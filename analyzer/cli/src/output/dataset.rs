@@ -6,10 +6,16 @@ use std::time::Duration;
 
 use roce_model::Sink;
 use roce_pipeline::folder::{DOCUMENT, Folder, PAGE};
+use roce_report::JsonFlows;
 
 /// Begins the results in `dir`.
-pub(crate) fn dataset(dir: &Path, overwrite: bool, parallel: bool) -> anyhow::Result<Box<dyn Sink>> {
-    Ok(Box::new(Folder::create(dir, overwrite, parallel)?))
+pub(crate) fn dataset(
+    dir: &Path,
+    overwrite: bool,
+    parallel: bool,
+    flows: JsonFlows,
+) -> anyhow::Result<Box<dyn Sink>> {
+    Ok(Box::new(Folder::create(dir, overwrite, parallel, flows)?))
 }
 
 /// Begins the results of a live run in `dir`: a part is closed at the first interval after so long.
@@ -18,8 +24,9 @@ pub(crate) fn live_dataset(
     dir: &Path,
     overwrite: bool,
     parts: Duration,
+    flows: JsonFlows,
 ) -> anyhow::Result<Box<dyn Sink + Send>> {
-    Ok(Box::new(Folder::create_live(dir, overwrite, parts)?))
+    Ok(Box::new(Folder::create_live(dir, overwrite, parts, flows)?))
 }
 
 /// The paths in the folder of results, for people.

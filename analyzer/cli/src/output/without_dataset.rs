@@ -6,13 +6,19 @@ use std::time::Duration;
 
 use anyhow::bail;
 use roce_model::Sink;
+use roce_report::JsonFlows;
 
-pub(crate) fn dataset(_: &Path, _: bool, _: bool) -> anyhow::Result<Box<dyn Sink>> {
+pub(crate) fn dataset(_: &Path, _: bool, _: bool, _: JsonFlows) -> anyhow::Result<Box<dyn Sink>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
 
 #[cfg(feature = "live")]
-pub(crate) fn live_dataset(_: &Path, _: bool, _: Duration) -> anyhow::Result<Box<dyn Sink + Send>> {
+pub(crate) fn live_dataset(
+    _: &Path,
+    _: bool,
+    _: Duration,
+    _: JsonFlows,
+) -> anyhow::Result<Box<dyn Sink + Send>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
 
