@@ -81,7 +81,9 @@ impl<W: Write> HtmlReport<W> {
 
         let mut flows = FlowColumns::default();
         // One copy at a time.
-        rows.into_iter().for_each(|row| flows.push(&row));
+        for row in rows {
+            flows.push(&row);
+        }
         let mut tables = Packed::new(base.0);
         let mut described: Vec<Described> = TABLES.into_iter().map(Described::new).collect();
         for (name, rows, columns) in [

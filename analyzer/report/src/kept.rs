@@ -8,12 +8,15 @@ use roce_model::{FlowId, FlowRow, Nanos, TapId};
 #[derive(Debug)]
 pub(crate) struct KeptFlows {
     max: usize,
-    /// At most a quarter more than `max`. Boxed, because choosing among them moves them.
-    rows: Vec<Box<FlowRow>>,
+    /// At most a quarter more than `max`.
+    rows: Rows,
     seen: u64,
     /// The rank of a row that was left out. No row of this rank or a later one is kept.
     bar: Option<Rank>,
 }
+
+/// Boxed: choosing among rows of 1.5 kB moves them.
+type Rows = Vec<Box<FlowRow>>;
 
 /// Order of the rows: trouble, bytes, then what tells rows apart, so that the choice does not depend on when rows come.
 type Rank = (Reverse<u64>, Reverse<u64>, FlowId, TapId, u32, Nanos);
@@ -84,7 +87,7 @@ impl KeptFlows {
     }
 
     /// Takes out the rows that stay, ordered by flow, tap, epoch and time.
-    pub(crate) fn take(&mut self) -> Vec<Box<FlowRow>> {
+    pub(crate) fn take(&mut self) -> Rows {
         self.choose();
         self.rows
             .sort_by_key(|row| (row.flow_id, row.tap, row.epoch, row.first_time));
