@@ -342,7 +342,7 @@ pub(crate) fn inputs(name: &str, rows: &[Value], document: &Value) {
         ] {
             assert_eq!(row[column], document["totals"][column], "{name}: {column}");
         }
-        let options = format!("bin_ns={} max_flows=1000000", run["bin_ns"]);
+        let options = format!("bin_ns={} max_flows=500000", run["bin_ns"]);
         assert_eq!(row["options"], options, "{name}");
     }
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod architecture;
+mod bounded;
 mod captures;
 mod cli;
 mod command;

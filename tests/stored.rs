@@ -12,7 +12,7 @@ use roce_model::{
     TimelineColumns, Values,
 };
 use roce_pipeline::stored::replay;
-use roce_report::JsonReport;
+use roce_report::{JsonFlows, JsonReport};
 use tempfile::tempdir;
 
 use crate::captures::root;
@@ -150,7 +150,7 @@ fn what_is_read_back_is_what_the_run_gave() {
             stored.summary
         );
 
-        let mut document = JsonReport::new(Vec::new());
+        let mut document = JsonReport::new(Vec::new(), JsonFlows::DEFAULT);
         replay(folder.path(), &mut document).unwrap();
         let document = String::from_utf8(document.into_inner()).unwrap();
         assert!(

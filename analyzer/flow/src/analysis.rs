@@ -85,7 +85,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             bin: Nanos(1_000_000),
-            max_flows: 1_000_000,
+            max_flows: 500_000,
             link_rate: None,
             dcqcn: Some(Parameters::default()),
             dcqcn_stated: false,
@@ -207,6 +207,9 @@ const CLOSE_BATCH: usize = 16;
 /// Events of the current bin that wait for its end, at most.
 const MAX_EVENTS: usize = 1 << 16;
 
+/// Queue pairs whose notifications are counted: some 40 MB. Notifications of others are in the totals only.
+const MAX_CNP_RECEIVERS: usize = 1 << 18;
+
 impl Analysis {
     /// So many packets should come together at the beginning: at 800 Gbit/s packets of 1 KiB fill 0.17 ms, longer than mirrors
     /// take for their copies.
@@ -222,7 +225,7 @@ impl Analysis {
             recent_naks: RecentNaks::default(),
             latest: Nanos(0),
             ended: Nanos(0),
-            cnp: CnpReceivers::new(options.max_flows),
+            cnp: CnpReceivers::new(options.max_flows.min(MAX_CNP_RECEIVERS)),
             marks: Marks::default(),
             datagrams: HashMap::default(),
             outstanding: Outstanding::default(),

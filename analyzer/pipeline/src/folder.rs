@@ -10,7 +10,7 @@ use roce_model::{
     EventColumns, FlowKey, FlowRow, Nanos, RunKey, RunSummary, Sink, SinkError, TimelineColumns,
 };
 use roce_parquet::{Dataset, Options};
-use roce_report::{HtmlReport, JsonReport};
+use roce_report::{HtmlReport, JsonFlows, JsonReport};
 
 use crate::error::Error;
 
@@ -34,24 +34,38 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Begins the results of the run `key` over captures in `dir`; with `parallel` the tables are written by threads of their own.
+    /// Begins the results of the run `key` over captures in `dir`; with `parallel` the tables are written by threads of their own. The
+    /// document has the rows of `flows`.
     ///
     /// # Errors
     /// When the folder holds results already and they are not to be replaced, or its files cannot be made.
-    pub fn create(dir: &Path, key: &RunKey, overwrite: bool, parallel: bool) -> Result<Self, Error> {
+    pub fn create(
+        dir: &Path,
+        key: &RunKey,
+        overwrite: bool,
+        parallel: bool,
+        flows: JsonFlows,
+    ) -> Result<Self, Error> {
         let options = Options {
             overwrite,
             parallel,
             ..Options::default()
         };
-        Self::begin(dir, key, &options, None)
+        Self::begin(dir, key, &options, flows, None)
     }
 
-    /// Starts the results of the live run `key` in `dir`: a part is closed at the first interval after `parts`.
+    /// Starts the results of the live run `key` in `dir`: a part is closed at the first interval after `parts`. The document has the
+    /// rows of `flows`.
     ///
     /// # Errors
     /// As those of captures.
-    pub fn create_live(dir: &Path, key: &RunKey, overwrite: bool, parts: Duration) -> Result<Self, Error> {
+    pub fn create_live(
+        dir: &Path,
+        key: &RunKey,
+        overwrite: bool,
+        parts: Duration,
+        flows: JsonFlows,
+    ) -> Result<Self, Error> {
         let options = Options {
             overwrite,
             live: true,
@@ -61,10 +75,16 @@ impl Folder {
             every: parts,
             begun: Instant::now(),
         };
-        Self::begin(dir, key, &options, Some(parts))
+        Self::begin(dir, key, &options, flows, Some(parts))
     }
 
-    fn begin(dir: &Path, key: &RunKey, options: &Options, parts: Option<Parts>) -> Result<Self, Error> {
+    fn begin(
+        dir: &Path,
+        key: &RunKey,
+        options: &Options,
+        flows: JsonFlows,
+        parts: Option<Parts>,
+    ) -> Result<Self, Error> {
         let dataset = Dataset::create(dir, key, options)?;
         let folder = dataset.directory().clone();
         let access = match parts {
@@ -81,7 +101,7 @@ impl Folder {
         Ok(Self {
             dataset,
             parts,
-            json: JsonReport::new(BufWriter::with_capacity(ROOM, json)),
+            json: JsonReport::new(BufWriter::with_capacity(ROOM, json), flows),
             document,
             html: HtmlReport::new(BufWriter::with_capacity(ROOM, html)),
             page,
@@ -135,7 +155,7 @@ impl Sink for Folder {
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
         self.dataset.flows_closed(rows)?;
-        self.json.flows_closed(rows)?;
+        written(&self.document, self.json.flows_closed(rows))?;
         self.html.flows_closed(rows)
     }
 

@@ -15,6 +15,9 @@ use roce_report::json;
 use crate::error::Error;
 use crate::folder::DOCUMENT;
 
+/// Flows that are opened once each: 16 MB. A flow beyond them is opened once for each of its rows.
+const MAX_OPENED: usize = 1 << 20;
+
 /// True if a folder holds results, or what an interrupted run left of them.
 pub fn is_dataset(dir: &Path) -> bool {
     dir.join(DOCUMENT).is_file() || TABLES.iter().any(|table| dir.join(table).is_dir())
@@ -22,7 +25,7 @@ pub fn is_dataset(dir: &Path) -> bool {
 
 /// Gives `sink` what the run gave that wrote its results to `dir`: the same rows, those of one bin together, and the same summary. Only
 /// that all flows are opened before the first of them and closed after the last. In memory are one row group of each
-/// table, the summary, and 8 bytes for each flow.
+/// table, the summary, and the ids of at most a million flows.
 ///
 /// # Errors
 /// When the folder holds no whole results, a file of them cannot be read or is of another version, or the sink fails.
@@ -76,7 +79,10 @@ fn summary(dir: &Path) -> Result<RunSummary, Error> {
 
 /// Identities of the flows in `rows`, without those in `opened`.
 fn new_keys(dir: &Path, rows: &[FlowRow], opened: &mut HashSet<FlowId>) -> Result<Vec<FlowKey>, Error> {
-    let new = rows.iter().filter(|row| opened.insert(row.flow_id));
+    let new = rows.iter().filter(|row| {
+        let has_room = opened.len() < MAX_OPENED;
+        !opened.contains(&row.flow_id) && (!has_room || opened.insert(row.flow_id))
+    });
     new.map(|row| {
         row.key().ok_or_else(|| Error::OtherFlow {
             dir: dir.to_path_buf(),

@@ -21,6 +21,7 @@ use roce_model::{
 };
 use serde::Serialize;
 
+use crate::kept::KeptFlows;
 use crate::schema::TABLES;
 use crate::{Error, json};
 use gather::GatheredSeries;
@@ -29,7 +30,7 @@ use pack::{Packed, Place};
 use page::Block;
 use series::{METRICS, Rule};
 
-/// Rows of flows that go into the page; while rows come, a quarter more are kept.
+/// Rows of flows that go into the page: about 25 MB.
 const MAX_FLOWS: usize = 1 << 14;
 /// Destinations whose senders are drawn.
 const MAX_DESTINATIONS: usize = 32;
@@ -40,8 +41,7 @@ pub struct HtmlReport<W> {
     out: W,
     gathered: GatheredSeries,
     moments: Moments,
-    flows: Vec<FlowRow>,
-    flows_seen: u64,
+    flows: KeptFlows,
 }
 
 impl<W: Write> HtmlReport<W> {
@@ -51,8 +51,7 @@ impl<W: Write> HtmlReport<W> {
             out,
             gathered: GatheredSeries::new(Nanos(0)),
             moments: Moments::new(),
-            flows: Vec::new(),
-            flows_seen: 0,
+            flows: KeptFlows::new(MAX_FLOWS),
         }
     }
 
@@ -61,26 +60,8 @@ impl<W: Write> HtmlReport<W> {
         self.out
     }
 
-    /// The rows that matter most, and no more of them than there is room for.
-    fn keep_flows(&mut self) {
-        if self.flows.len() > MAX_FLOWS {
-            self.flows.select_nth_unstable_by_key(MAX_FLOWS, |row| {
-                (
-                    std::cmp::Reverse((signs(row) > 0, row.wire_bytes)),
-                    row.flow_id,
-                    row.tap,
-                    row.epoch,
-                    row.first_time,
-                )
-            });
-            self.flows.truncate(MAX_FLOWS);
-        }
-    }
-
     fn blocks(&mut self, run: &RunSummary) -> Result<Vec<Block>, Error> {
-        self.keep_flows();
-        self.flows
-            .sort_by_key(|row| (row.flow_id, row.tap, row.epoch, row.first_time));
+        let rows = self.flows.take();
         let mut document = Vec::new();
         json::document_for_page(run, &mut document)?;
 
@@ -89,7 +70,7 @@ impl<W: Write> HtmlReport<W> {
             Some(self.gathered.axis.begin()),
             run.span.map(|span| span.first),
             events.time.at(0).map(|time| Nanos(*time)),
-            self.flows.iter().map(|row| row.first_time).min(),
+            rows.iter().map(|row| row.first_time).min(),
         ];
         let is_any = self.gathered.axis.slots() > 0;
         let base = times
@@ -100,7 +81,10 @@ impl<W: Write> HtmlReport<W> {
             .unwrap_or_default();
 
         let mut flows = FlowColumns::default();
-        self.flows.iter().for_each(|row| flows.push(row));
+        // One copy at a time.
+        for row in rows {
+            flows.push(&row);
+        }
         let mut tables = Packed::new(base.0);
         let mut described: Vec<Described> = TABLES.into_iter().map(Described::new).collect();
         for (name, rows, columns) in [
@@ -134,7 +118,7 @@ impl<W: Write> HtmlReport<W> {
                 .counts()
                 .map(|(name, _, meaning)| (name, meaning))
                 .collect(),
-            flows_seen: self.flows_seen,
+            flows_seen: self.flows.seen(),
             series: kept,
             events_seen: self.moments.seen(),
         };
@@ -221,11 +205,7 @@ impl<W: Write> Sink for HtmlReport<W> {
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        self.flows_seen += rows.len() as u64;
-        self.flows.extend_from_slice(rows);
-        if self.flows.len() >= MAX_FLOWS + MAX_FLOWS / 4 {
-            self.keep_flows();
-        }
+        self.flows.extend(rows);
         Ok(())
     }
 
@@ -233,22 +213,6 @@ impl<W: Write> Sink for HtmlReport<W> {
         let blocks = self.blocks(run)?;
         Ok(page::write(&blocks, &mut self.out).map_err(Error::Html)?)
     }
-}
-
-/// Amount of congestion that a flow shows.
-fn signs(row: &FlowRow) -> u64 {
-    [
-        row.ce,
-        row.cnp.unwrap_or(0),
-        row.retransmitted_packets,
-        row.missing,
-        row.lost_downstream.unwrap_or(0),
-        row.response_missing,
-        row.naks,
-        row.rnr_naks,
-    ]
-    .into_iter()
-    .fold(0, u64::saturating_add)
 }
 
 /// Data that the page's scripts read first.

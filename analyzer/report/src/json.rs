@@ -3,6 +3,8 @@
 //! One object with stable keys: `schema_version`, `run` (what was read and how), `totals`, and the tables `taps` (with
 //! the receivers of CNPs), `vantages`, `hops`, `flows`, `episodes`, `steps` and `findings` as lists of objects whose
 //! keys are the tables' columns (`docs/schema.md`). An empty list says that there was nothing of the kind.
+//! The flows are those that matter most; `flows_left_out` counts the others. On request all are written while they close,
+//! before the other keys, so that none of them is kept.
 //! People read it too: the upper levels are laid out over lines, each row is one line. How it is laid out is left to
 //! `layout`; [`read`] reads the document back.
 
@@ -21,6 +23,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::Error;
+use crate::kept::KeptFlows;
 use layout::Layout;
 
 pub use read::read;
@@ -28,21 +31,50 @@ pub use read::read;
 /// Rises when a key changes its meaning; a new key does not raise it, nor does one that was null and has a value now.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// Writes the JSON document when the run ends; until then it keeps the flows' rows, one copy of each.
+/// The flows that the document has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JsonFlows {
+    /// At most so many rows: those with the most trouble, then those with the most bytes.
+    Most(usize),
+    /// All rows, written when they close.
+    All,
+}
+
+impl JsonFlows {
+    /// Rows of a document, unless another number was requested: 3 MB of text.
+    pub const DEFAULT: Self = Self::Most(1_000);
+}
+
+impl Default for JsonFlows {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Writes the JSON document when the run ends. Of the flows it keeps only those that the document has.
 #[derive(Debug)]
 pub struct JsonReport<W> {
     out: W,
-    /// As they came: one growing list would be moved, and hold twice as much.
-    flows: Vec<Box<[FlowRow]>>,
+    flows: Flows,
+}
+
+#[derive(Debug)]
+enum Flows {
+    Kept(KeptFlows),
+    Streamed {
+        /// Number of rows that are written.
+        written: u64,
+    },
 }
 
 impl<W: Write> JsonReport<W> {
     /// Will write to `out`, which should be buffered.
-    pub fn new(out: W) -> Self {
-        Self {
-            out,
-            flows: Vec::new(),
-        }
+    pub fn new(out: W, flows: JsonFlows) -> Self {
+        let flows = match flows {
+            JsonFlows::Most(rows) => Flows::Kept(KeptFlows::new(rows)),
+            JsonFlows::All => Flows::Streamed { written: 0 },
+        };
+        Self { out, flows }
     }
 
     /// Where it wrote to.
@@ -51,35 +83,130 @@ impl<W: Write> JsonReport<W> {
     }
 }
 
+/// The document up to the first flow, where flows are written as they close.
+const STREAM_HEAD: &str = "{\n  \"schema_version\": ";
+const STREAM_FLOWS: &str = ",\n  \"flows\": [";
+
 impl<W: Write> Sink for JsonReport<W> {
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        self.flows.push(rows.into());
+        match &mut self.flows {
+            Flows::Kept(kept) => kept.extend(rows),
+            Flows::Streamed { written } => {
+                for row in rows {
+                    stream(row, written, &mut self.out).map_err(Error::Json)?;
+                }
+            }
+        }
         Ok(())
     }
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
-        let mut flows: Vec<&FlowRow> = self.flows.iter().flatten().collect();
-        flows.sort_by_key(|row| (row.flow_id, row.tap, row.epoch, row.first_time));
-        Ok(document(run, &flows, &mut self.out)?)
+        match &mut self.flows {
+            Flows::Kept(kept) => {
+                let seen = kept.seen();
+                let rows = kept.take();
+                let flows: Vec<&FlowRow> = rows.iter().map(|row| &**row).collect();
+                let left_out = seen - flows.len() as u64;
+                let flows = Some((&flows[..], left_out));
+                Ok(laid_out(
+                    &Document {
+                        run,
+                        flows,
+                        is_for_page: false,
+                    },
+                    Layout::default(),
+                    &mut self.out,
+                )?)
+            }
+            Flows::Streamed { written } => Ok(stream_end(run, *written, &mut self.out)?),
+        }
     }
 }
 
-/// Writes the document of a run, flows in the order given, and a line feed after it.
+/// Writes a row of `flows` before the rest of the document is known.
+fn stream(row: &FlowRow, written: &mut u64, out: &mut impl Write) -> io::Result<()> {
+    if *written == 0 {
+        write!(out, "{STREAM_HEAD}{SCHEMA_VERSION}{STREAM_FLOWS}\n    ")?;
+    } else {
+        out.write_all(b",\n    ")?;
+    }
+    *written += 1;
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Layout::of_a_row());
+    Row::<'_, FlowColumns>(row)
+        .serialize(&mut serializer)
+        .map_err(io::Error::from)
+}
+
+/// Writes the rest of the document behind its flows.
+fn stream_end(run: &RunSummary, written: u64, mut out: impl Write) -> Result<(), Error> {
+    let begin = if written == 0 {
+        write!(out, "{STREAM_HEAD}{SCHEMA_VERSION}{STREAM_FLOWS}],")
+    } else {
+        out.write_all(b"\n  ],")
+    };
+    begin.map_err(Error::Json)?;
+    let rest = AfterBrace { out, is_past: false };
+    laid_out(
+        &Document {
+            run,
+            flows: None,
+            is_for_page: false,
+        },
+        Layout::default(),
+        rest,
+    )
+}
+
+/// Leaves out the first byte: the brace of an object whose first keys are written.
+struct AfterBrace<W> {
+    out: W,
+    is_past: bool,
+}
+
+impl<W: Write> Write for AfterBrace<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_past || bytes.is_empty() {
+            return self.out.write(bytes);
+        }
+        self.is_past = true;
+        Ok(1)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Writes the document of a run with these flows, in the order given, and a line feed after it.
 ///
 /// # Errors
 /// When `out` cannot be written to.
 pub fn document(run: &RunSummary, flows: &[&FlowRow], out: impl Write) -> Result<(), Error> {
-    laid_out(run, flows, Layout::default(), out)
+    let flows = Some((flows, 0));
+    laid_out(
+        &Document {
+            run,
+            flows,
+            is_for_page: false,
+        },
+        Layout::default(),
+        out,
+    )
 }
 
 /// Writes the document without flows for the HTML page, where no text may steer whoever shows it.
 pub(crate) fn document_for_page(run: &RunSummary, out: impl Write) -> Result<(), Error> {
-    laid_out(run, &[], Layout::for_page(), out)
+    let document = Document {
+        run,
+        flows: Some((&[], 0)),
+        is_for_page: true,
+    };
+    laid_out(&document, Layout::for_page(), out)
 }
 
-fn laid_out(run: &RunSummary, flows: &[&FlowRow], layout: Layout, mut out: impl Write) -> Result<(), Error> {
+fn laid_out(document: &Document<'_>, layout: Layout, mut out: impl Write) -> Result<(), Error> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, layout);
-    Document { run, flows }
+    document
         .serialize(&mut serializer)
         .map_err(io::Error::from)
         .and_then(|()| out.write_all(b"\n"))
@@ -89,13 +216,17 @@ fn laid_out(run: &RunSummary, flows: &[&FlowRow], layout: Layout, mut out: impl 
 
 struct Document<'a> {
     run: &'a RunSummary,
-    flows: &'a [&'a FlowRow],
+    /// The rows, and how many were left out. `None`: they are written, and so is the version of the schema.
+    flows: Option<(&'a [&'a FlowRow], u64)>,
+    is_for_page: bool,
 }
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("schema_version", &SCHEMA_VERSION)?;
+        if self.flows.is_some() {
+            map.serialize_entry("schema_version", &SCHEMA_VERSION)?;
+        }
         map.serialize_entry("run", &Run(self.run))?;
         map.serialize_entry("totals", &Counts(self.run))?;
         map.serialize_entry(
@@ -108,10 +239,17 @@ impl Serialize for Document<'_> {
             &List(|| run.vantages.iter().map(Row::<'_, VantageColumns>)),
         )?;
         map.serialize_entry("hops", &List(|| run.hops.iter().map(Row::<'_, HopColumns>)))?;
-        map.serialize_entry(
-            "flows",
-            &List(|| self.flows.iter().copied().map(Row::<'_, FlowColumns>)),
-        )?;
+        if let Some((flows, _)) = self.flows {
+            map.serialize_entry(
+                "flows",
+                &List(|| flows.iter().copied().map(Row::<'_, FlowColumns>)),
+            )?;
+        }
+        // The page says this in its own words.
+        if !self.is_for_page {
+            let left_out = self.flows.map_or(0, |(_, left_out)| left_out);
+            map.serialize_entry("flows_left_out", &left_out)?;
+        }
         map.serialize_entry(
             "episodes",
             &List(|| run.episodes.iter().map(Row::<'_, EpisodeColumns>)),

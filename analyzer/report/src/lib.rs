@@ -12,13 +12,14 @@ mod error;
 mod fixture;
 mod html;
 pub mod json;
+mod kept;
 pub mod samples;
 pub mod schema;
 pub mod terminal;
 
 pub use error::Error;
 pub use html::HtmlReport;
-pub use json::JsonReport;
+pub use json::{JsonFlows, JsonReport};
 pub use terminal::{
     About, Command, Counted, Key, LiveReport, Page, Screen, Standing, Style, TerminalReport, Tone,
 };

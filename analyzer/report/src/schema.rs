@@ -65,6 +65,7 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `totals` | All counts of the run, below |
 | `taps` | Rows of `taps`, each with `cnp_receivers`: who had to slow down |
 | `vantages`, `hops`, `flows`, `episodes`, `steps` | Rows of the table of that name |
+| `flows_left_out` | Rows of flows that the document leaves out (`--json-flows`): it has those with the most trouble, then those with the most bytes. The table has all |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
 
 The counts in `totals`:

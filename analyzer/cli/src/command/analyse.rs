@@ -165,7 +165,14 @@ fn sinks(
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
     if let Some(dir) = &arguments.output {
-        sinks.push(dataset(dir, key, arguments.overwrite, settings.threads > 1)?);
+        let flows = settings.json_flows;
+        sinks.push(dataset(
+            dir,
+            key,
+            arguments.overwrite,
+            settings.threads > 1,
+            flows,
+        )?);
     }
     if arguments.captures.len() > 1 {
         sinks.push(Box::new(Common::default()));
@@ -175,7 +182,10 @@ fn sinks(
             Some(player) => sinks.extend(player.text(settings)?),
             None => sinks.push(Box::new(terminal(settings.top, settings.full))),
         },
-        Format::Json => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+        Format::Json => sinks.push(Box::new(JsonReport::new(
+            BufWriter::new(std::io::stdout()),
+            settings.json_flows,
+        ))),
         Format::Html => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
         Format::None => {}
     }

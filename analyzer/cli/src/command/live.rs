@@ -180,8 +180,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     confinement.give_up(&outputs, host.capabilities())?;
     let input = arguments.interface.join(",");
     let key = arguments.names.of_devices(&input, &settings.echo, begun.time());
-    let config = settings.config_text.as_deref();
-    let files = Files::open(arguments, config, input, key, &devices, &host)?;
+    let files = Files::open(arguments, &settings, input, key, &devices, &host)?;
     confinement.confine(&outputs, host.calls())?;
     for device in devices.iter().filter(|device| device.is_rdma()) {
         messages::warn(device.name(), SNIFFER);
@@ -301,7 +300,7 @@ impl Files {
     /// Makes them.
     fn open(
         arguments: &Live,
-        config: Option<&str>,
+        settings: &RunSettings,
         input: String,
         key: RunKey,
         devices: &[Device],
@@ -317,7 +316,13 @@ impl Files {
         let dataset = match &arguments.output {
             // A build without datasets can record all the same.
             Some(dir) if cfg!(not(feature = "parquet")) && arguments.record => None,
-            Some(dir) => Some(live_dataset(dir, &key, arguments.overwrite, parts)?),
+            Some(dir) => Some(live_dataset(
+                dir,
+                &key,
+                arguments.overwrite,
+                parts,
+                settings.json_flows,
+            )?),
             None => None,
         };
         let folder = arguments.output.as_deref();
@@ -349,7 +354,7 @@ impl Files {
                 recorded: Some(Recorded {
                     input: input.clone(),
                     seed,
-                    arguments: command_line(config)?,
+                    arguments: command_line(settings.config_text.as_deref())?,
                 }),
             });
         }
@@ -424,7 +429,10 @@ impl Prepared {
                 style(settings.top),
                 move || counted(&self.counters),
             ))),
-            (Format::Json, _) => sinks.push(Box::new(JsonReport::new(BufWriter::new(std::io::stdout())))),
+            (Format::Json, _) => sinks.push(Box::new(JsonReport::new(
+                BufWriter::new(std::io::stdout()),
+                settings.json_flows,
+            ))),
             (Format::Html, _) => sinks.push(Box::new(HtmlReport::new(BufWriter::new(std::io::stdout())))),
             (Format::None, _) => {}
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use roce_model::{Filter, Nanos};
+use roce_report::JsonFlows;
 
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
@@ -127,6 +128,13 @@ pub(crate) struct Shape {
     #[arg(long, value_name = "N", help_heading = RESULTS)]
     pub(crate) top: Option<usize>,
 
+    /// Rows of flows in run.json and --format json, or "all": those with the most trouble, then the most bytes [default: 1000]
+    ///
+    /// `flows_left_out` counts the others. With "all" they are written while they close, before the other keys, in no order.
+    /// The Parquet table has all flows in any case.
+    #[arg(long, value_name = "N|all", value_parser = parse_json_flows, help_heading = RESULTS)]
+    pub(crate) json_flows: Option<JsonFlows>,
+
     /// Show every finding with its numbers and next step, and every episode
     #[arg(long, help_heading = RESULTS)]
     pub(crate) full: bool,
@@ -200,7 +208,7 @@ pub(crate) struct Shape {
     #[arg(long, value_name = "N", value_parser = parse_threads, help_heading = RUN)]
     pub(crate) threads: Option<u32>,
 
-    /// Flows in memory at once; beyond it the idle ones are closed early, and counted [default: 1000000]
+    /// Flows in memory at once; beyond it the idle ones are closed early, and counted [default: 500000]
     #[arg(long, value_name = "N", value_parser = parse_max_flows, help_heading = RUN)]
     pub(crate) max_flows: Option<usize>,
 }
@@ -227,6 +235,7 @@ impl Shape {
             },
             config: self.config.or(others.config),
             top: self.top.or(others.top),
+            json_flows: self.json_flows.or(others.json_flows),
             full: self.full || others.full,
             quiet: self.quiet || others.quiet,
             threads: self.threads.or(others.threads),
@@ -241,6 +250,15 @@ pub(crate) fn parse_bin(text: &str) -> Result<Nanos, String> {
         return Err("a bin is 1us to 60s wide".to_owned());
     }
     Ok(bin)
+}
+
+pub(crate) fn parse_json_flows(text: &str) -> Result<JsonFlows, String> {
+    if text == "all" {
+        return Ok(JsonFlows::All);
+    }
+    text.parse()
+        .map(JsonFlows::Most)
+        .map_err(|_| "a number of rows, or all".to_owned())
 }
 
 pub(crate) fn parse_lag(text: &str) -> Result<Vec<String>, String> {

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use roce_model::{Filter, Nanos};
+use roce_report::JsonFlows;
 use toml::de::{DeTable, DeValue};
 
-use crate::options::arguments::{parse_bin, parse_lag, parse_max_flows, parse_threads};
+use crate::options::arguments::{parse_bin, parse_json_flows, parse_lag, parse_max_flows, parse_threads};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::parse_duration;
@@ -21,12 +22,13 @@ use crate::options::training::{Pattern, unreadable};
 const LARGEST: u64 = 1 << 20;
 
 /// The options that a file can hold.
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 14] = [
     "bin",
     "dcqcn",
     "dscp-map",
     "fail-on",
     "flow",
+    "json-flows",
     "lag",
     "link-rate",
     "max-flows",
@@ -48,6 +50,7 @@ pub(crate) struct Config {
     pub(crate) dscp_map: Option<DscpMap>,
     pub(crate) fail_on: Option<FailOn>,
     pub(crate) flow: Option<Filter>,
+    pub(crate) json_flows: Option<JsonFlows>,
     pub(crate) lag: Vec<Vec<String>>,
     pub(crate) link_rate: Option<Rate>,
     pub(crate) max_flows: Option<usize>,
@@ -227,6 +230,7 @@ impl Config {
             "fail-on" => self.fail_on = Some(FailOn::parse(&text)?),
             "flow" => self.flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
             "only-flow" => self.only_flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
+            "json-flows" => self.json_flows = Some(parse_json_flows(&text)?),
             "link-rate" => self.link_rate = Some(Rate::parse(&text)?),
             "max-flows" => self.max_flows = Some(parse_max_flows(&text)?),
             "threads" => self.threads = Some(parse_threads(&text)?),

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use roce_flow::Options;
 use roce_model::{Filter, Nanos};
 use roce_pipeline::{Plan, path_key, span};
+use roce_report::JsonFlows;
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
 
 use crate::options::arguments::{Analyse, Shape};
@@ -34,6 +35,8 @@ pub(crate) struct RunSettings {
     pub(crate) fail_on: FailOn,
     /// The flows that are shown.
     pub(crate) flow: Option<Filter>,
+    /// The rows of flows in JSON.
+    pub(crate) json_flows: JsonFlows,
     pub(crate) lag: Vec<Vec<String>>,
     pub(crate) link_rate: Option<Rate>,
     pub(crate) logged: Vec<Logged>,
@@ -83,6 +86,7 @@ impl RunSettings {
             dscp_map: shape.dscp_map.or(config.dscp_map).unwrap_or_default(),
             fail_on: shape.fail_on.clone().or(config.fail_on).unwrap_or_default(),
             flow: shape.flow.clone().or(config.flow),
+            json_flows: shape.json_flows.or(config.json_flows).unwrap_or_default(),
             lag: if shape.lag.is_empty() {
                 config.lag
             } else {
@@ -90,7 +94,10 @@ impl RunSettings {
             },
             link_rate: shape.link_rate.or(config.link_rate),
             logged,
-            max_flows: shape.max_flows.or(config.max_flows).unwrap_or(1_000_000),
+            max_flows: shape
+                .max_flows
+                .or(config.max_flows)
+                .unwrap_or(Options::default().max_flows),
             only_flow: shape.only_flow.clone().or(config.only_flow),
             processes: shape.processes.clone(),
             threads: shape.threads.or(config.threads).unwrap_or_else(default_threads),

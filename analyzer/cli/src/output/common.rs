@@ -9,7 +9,7 @@ use crate::output::messages;
 
 /// Addresses that are kept of a tap; one with more may have any of them.
 const MAX_ADDRESSES: usize = 4096;
-/// Taps that are compared; of more nothing is said.
+/// Taps that are compared; with more of them nothing is said, and no more are kept.
 const MAX_TAPS: usize = 64;
 /// Captures with more time than this between them are not of one event. Rotated files follow each other at once.
 const MAX_GAP: Nanos = Nanos(3_600 * Nanos::SECOND);
@@ -64,6 +64,9 @@ impl Common {
 impl Sink for Common {
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
         for row in rows {
+            if self.taps.len() > MAX_TAPS && !self.taps.contains_key(&row.tap) {
+                continue;
+            }
             let seen = self.taps.entry(row.tap).or_insert_with(|| Seen {
                 addresses: BTreeSet::new(),
                 first: row.first_time,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use roce_model::{RunKey, Sink};
 use roce_pipeline::folder::{DOCUMENT, Folder, PAGE};
+use roce_report::JsonFlows;
 
 /// Begins the results in `dir`.
 pub(crate) fn dataset(
@@ -13,8 +14,9 @@ pub(crate) fn dataset(
     key: &RunKey,
     overwrite: bool,
     parallel: bool,
+    flows: JsonFlows,
 ) -> anyhow::Result<Box<dyn Sink>> {
-    Ok(Box::new(Folder::create(dir, key, overwrite, parallel)?))
+    Ok(Box::new(Folder::create(dir, key, overwrite, parallel, flows)?))
 }
 
 /// Starts the results of a live run in `dir`: a part is closed at the first interval after `parts`.
@@ -24,8 +26,9 @@ pub(crate) fn live_dataset(
     key: &RunKey,
     overwrite: bool,
     parts: Duration,
+    flows: JsonFlows,
 ) -> anyhow::Result<Box<dyn Sink + Send>> {
-    Ok(Box::new(Folder::create_live(dir, key, overwrite, parts)?))
+    Ok(Box::new(Folder::create_live(dir, key, overwrite, parts, flows)?))
 }
 
 /// The paths in the folder of results, for people.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::bail;
 use roce_model::{RunKey, Sink};
+use roce_report::JsonFlows;
 
-pub(crate) fn dataset(_: &Path, _: &RunKey, _: bool, _: bool) -> anyhow::Result<Box<dyn Sink>> {
+pub(crate) fn dataset(_: &Path, _: &RunKey, _: bool, _: bool, _: JsonFlows) -> anyhow::Result<Box<dyn Sink>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }
 
@@ -17,6 +18,7 @@ pub(crate) fn live_dataset(
     _: &RunKey,
     _: bool,
     _: Duration,
+    _: JsonFlows,
 ) -> anyhow::Result<Box<dyn Sink + Send>> {
     bail!("this build cannot write datasets\nhint: build it with the feature `parquet`")
 }

@@ -16,6 +16,8 @@ use super::series::{Drawn, Room, Row, Series, Slots, event_metric, metric};
 const MAX_BYTES: usize = 1 << 23;
 /// Flows that are known at once.
 const MAX_FLOWS: usize = 1 << 17;
+/// Flows of which the destination is known at once; the senders of others are not counted towards theirs.
+const MAX_OPENED: usize = 4 * MAX_FLOWS;
 /// Flows that are no longer, and are known to have been.
 const MAX_DROPPED: usize = 1 << 20;
 /// Slots on the whole axis at most: few flows are shown bin by bin for long.
@@ -137,8 +139,9 @@ impl GatheredSeries {
 
     /// Where flows go.
     pub(super) fn opened(&mut self, keys: &[FlowKey]) {
+        let room = MAX_OPENED.saturating_sub(self.destination_of.len());
         let flows = keys.iter().map(|key| (key.id(), key.destination));
-        self.destination_of.extend(flows);
+        self.destination_of.extend(flows.take(room));
     }
 
     /// Takes rows of the timeline.

@@ -322,7 +322,7 @@ function buildTables() {
   if (id === "flows" || id === "episodes") notes.push("Columns that are 0 or absent in all rows are left out.");
   if (id === "flows" && model.head.flows_seen > model.flows.rows)
     notes.push(
-      `The ${count(model.flows.rows)} rows with signs of congestion or the most bytes, of ${count(model.head.flows_seen)}: the others are in the dataset and in run.json.`,
+      `The ${count(model.flows.rows)} rows with the most signs of congestion, then the most bytes, of ${count(model.head.flows_seen)}: the others are in the dataset.`,
     );
   if (id === "events" && model.head.events_seen > model.events.rows)
     notes.push(

@@ -75,7 +75,11 @@ fn the_document_is_that_of_the_run_without_its_flows() {
     let made = fixture::incast();
     let mut document = Vec::new();
     json::document(&made.run, &[], &mut document).unwrap();
-    assert_eq!(blocks(&page(&made))["document"], document);
+    // The page counts in its own words the flows that it leaves out.
+    let document = String::from_utf8(document).unwrap();
+    let document = document.replace("  \"flows_left_out\": 0,\n", "");
+    let page = blocks(&page(&made));
+    assert_eq!(str::from_utf8(&page["document"]).unwrap(), document);
 }
 
 #[test]
@@ -204,12 +208,12 @@ fn more_flows_than_have_room_leave_those_that_matter() {
     let rows: Vec<FlowRow> = (1..=flows).map(row).collect();
     rows.chunks(1_000)
         .for_each(|rows| report.flows_closed(rows).unwrap());
-    report.keep_flows();
-    assert_eq!((report.flows.len(), report.flows_seen), (MAX_FLOWS, flows));
-    report.flows.sort_by_key(|row| row.flow_id);
-    assert_eq!(report.flows[0].flow_id, FlowId(1));
+    let seen = report.flows.seen();
+    let rows = report.flows.take();
+    assert_eq!((rows.len(), seen), (MAX_FLOWS, flows));
+    assert_eq!(rows[0].flow_id, FlowId(1));
     assert_eq!(
-        report.flows[1].flow_id,
+        rows[1].flow_id,
         FlowId(flows - MAX_FLOWS as u64 + 2),
         "the largest others"
     );

@@ -31,6 +31,14 @@ impl Layout {
         }
     }
 
+    /// For an object that is written by itself as one of a list of the document.
+    pub(super) fn of_a_row() -> Self {
+        Self {
+            open: vec![false, true],
+            ..Self::default()
+        }
+    }
+
     fn begin(&mut self, array: bool) {
         let in_list = self.open.last() == Some(&true);
         if self.line.is_none() && (in_list || self.open.len() >= DEEPEST) {

@@ -6,11 +6,11 @@ use roce_model::{
 };
 use serde_json::Value;
 
-use super::{JsonReport, document, read};
+use super::{JsonFlows, JsonReport, document, read};
 use crate::fixture::{Made, START, incast, nothing, training, trouble};
 
 fn text(made: &Made) -> String {
-    let mut report = JsonReport::new(Vec::new());
+    let mut report = JsonReport::new(Vec::new(), JsonFlows::DEFAULT);
     made.feed(&mut report);
     String::from_utf8(report.into_inner()).unwrap()
 }
@@ -96,7 +96,7 @@ fn the_head_of_the_document() {
     let parsed: Value = serde_json::from_str(&text(&made)).unwrap();
     let keys: Vec<&String> = parsed.as_object().unwrap().keys().collect();
     // serde_json without preserve_order sorts; the order in the text is held by the snapshot.
-    assert_eq!(keys.len(), 10);
+    assert_eq!(keys.len(), 11);
     assert_eq!(parsed["schema_version"], 2);
     assert_eq!(parsed["run"]["version"], "0.1.0");
     assert_eq!(parsed["run"]["first_time"], START.to_string());
@@ -153,6 +153,53 @@ fn the_layout() {
     insta::assert_snapshot!(text);
 }
 
+/// The document of a run whose flows close one after the other.
+fn text_with(made: &Made, flows: JsonFlows) -> String {
+    let mut report = JsonReport::new(Vec::new(), flows);
+    for row in &made.flows {
+        report.flows_closed(std::slice::from_ref(row)).unwrap();
+    }
+    report.finish(&made.run).unwrap();
+    String::from_utf8(report.into_inner()).unwrap()
+}
+
+#[test]
+fn flows_that_are_left_out_are_counted() {
+    let made = incast();
+    let all = made.flows.len();
+    for most in [0, 1, all - 1, all, all + 1] {
+        let parsed: Value = serde_json::from_str(&text_with(&made, JsonFlows::Most(most))).unwrap();
+        let there = parsed["flows"].as_array().unwrap().len();
+        assert_eq!(there, most.min(all));
+        assert_eq!(parsed["flows_left_out"], all - there);
+    }
+}
+
+#[test]
+fn streamed_flows_are_those_of_a_document_that_keeps_all() {
+    for mut made in [incast(), trouble(), training(), nothing()] {
+        made.flows.sort_by_key(|row| (row.flow_id, row.tap, row.epoch));
+        let kept = text_with(&made, JsonFlows::Most(usize::MAX));
+        let streamed = text_with(&made, JsonFlows::All);
+        let parsed: Value = serde_json::from_str(&streamed).unwrap();
+        assert_eq!(parsed, serde_json::from_str::<Value>(&kept).unwrap());
+        // Each line of one is a line of the other, but for the commas of last ones.
+        let lines = |text: &str| {
+            let mut lines: Vec<String> = text
+                .lines()
+                .map(|line| line.trim_end_matches(',').to_owned())
+                .collect();
+            lines.sort_unstable();
+            lines
+        };
+        assert_eq!(lines(&streamed), lines(&kept));
+        assert!(
+            format!("{:?}", read(streamed.as_bytes()).unwrap())
+                == format!("{:?}", read(kept.as_bytes()).unwrap())
+        );
+    }
+}
+
 #[test]
 fn a_document_alone_is_the_same() {
     let made = nothing();
@@ -173,7 +220,9 @@ fn errors_of_writers_are_returned() {
         }
     }
     let made = incast();
-    let error = JsonReport::new(Full).finish(&made.run).unwrap_err();
+    let error = JsonReport::new(Full, JsonFlows::DEFAULT)
+        .finish(&made.run)
+        .unwrap_err();
     assert_eq!(error.to_string(), "cannot write the JSON document");
     let source = error.source().unwrap().downcast_ref::<std::io::Error>().unwrap();
     assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);

@@ -14,6 +14,10 @@ use crate::Error;
 
 /// Flows under each line, at most.
 const MAX_FLOWS: usize = 5;
+/// Flows that are counted apart in an interval: 40 MB. The others are one sum.
+const MAX_SEEN: usize = 1 << 18;
+/// Rows that wait for their time: 12 MB. When there are more, all count for the interval that goes on.
+const MAX_COMING: usize = 1 << 17;
 /// Flows whose names are kept.
 const MAX_NAMES: usize = 1 << 18;
 
@@ -88,6 +92,8 @@ pub struct LiveReport<W, C> {
     first: Option<Nanos>,
     names: HashMap<FlowId, FlowKey, foldhash::fast::RandomState>,
     seen: HashMap<(FlowId, TapId), LiveCounts, foldhash::fast::RandomState>,
+    /// Sum of the interval's flows that found no room in `seen`.
+    others: LiveCounts,
     /// Rows that are not counted yet: a paced replay reads a little ahead of its position.
     coming: Vec<(Nanos, FlowId, TapId, LiveCounts)>,
 }
@@ -103,6 +109,7 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
             first: None,
             names: HashMap::default(),
             seen: HashMap::default(),
+            others: LiveCounts::default(),
             coming: Vec::new(),
         }
     }
@@ -119,17 +126,15 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
         let time = now.now.since(since);
         // Traffic that several taps saw counts once: from the tap that saw most of it.
         let mut flows: HashMap<FlowId, LiveCounts, foldhash::fast::RandomState> = HashMap::default();
-        let due = self.coming.extract_if(.., |(time, ..)| *time <= now.now);
-        for (_, flow, tap, seen) in due {
-            self.seen.entry((flow, tap)).or_default().add(&seen);
-        }
+        self.take_due(now.now);
         for ((flow, _), seen) in self.seen.drain() {
             let most = flows.entry(flow).or_default();
             if seen.packets > most.packets {
                 *most = seen;
             }
         }
-        let mut sum = LiveCounts::default();
+        let others = std::mem::take(&mut self.others);
+        let mut sum = others;
         for seen in flows.values() {
             sum.add(seen);
         }
@@ -139,7 +144,8 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
             words.push(format!("no RoCE packets ({})", plural(frames, "frame", "frames")));
         } else {
             words.push(plural(sum.packets, "RoCE packet", "RoCE packets"));
-            words.push(plural(flows.len() as u64, "flow", "flows"));
+            let more = if others.packets > 0 { "more than " } else { "" };
+            words.push(format!("{more}{}", plural(flows.len() as u64, "flow", "flows")));
             words.extend(sum.words(time));
         }
         for (lost, who) in [
@@ -169,6 +175,26 @@ impl<W: Write, C: Fn() -> Counted> LiveReport<W, C> {
             ));
         }
         lines
+    }
+
+    /// Counts the rows of bins that begin up to `now`.
+    fn take_due(&mut self, now: Nanos) {
+        let mut coming = std::mem::take(&mut self.coming);
+        for (_, flow, tap, seen) in coming.extract_if(.., |(time, ..)| *time <= now) {
+            self.count((flow, tap), &seen);
+        }
+        self.coming = coming;
+    }
+
+    /// Adds to a flow's counts of the interval.
+    fn count(&mut self, flow: (FlowId, TapId), seen: &LiveCounts) {
+        let has_room = self.seen.len() < MAX_SEEN || self.seen.contains_key(&flow);
+        let counts = if has_room {
+            self.seen.entry(flow).or_default()
+        } else {
+            &mut self.others
+        };
+        counts.add(seen);
     }
 
     fn name(&self, flow: FlowId) -> String {
@@ -264,6 +290,12 @@ impl<W: Write, C: Fn() -> Counted> Sink for LiveReport<W, C> {
             };
             let time = rows.time.at(row).map_or(Nanos(0), |time| Nanos(*time));
             self.coming.push((time, FlowId(*flow), TapId(*tap), seen));
+        }
+        if self.coming.len() >= MAX_COMING {
+            self.take_due((self.counted)().now);
+        }
+        if self.coming.len() >= MAX_COMING {
+            self.take_due(Nanos(u64::MAX));
         }
         self.end.timeline(rows)
     }

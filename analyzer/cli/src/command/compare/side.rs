@@ -1,6 +1,6 @@
 //! One of the two runs: takes its rows as any sink, and keeps sums over slices of time, of the whole run and of each pair of hosts.
 //!
-//! Memory does not grow with the run: when there are too many slices, two become one.
+//! Memory does not grow with the run: when there are too many slices, two become one, and of flows a million are known by name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,6 +11,8 @@ use roce_model::{
 
 /// Slices of a run, at most; half as many at least once a run has that many bins.
 const MAX_SLICES: usize = 256;
+/// Limit of the flows whose hosts are remembered: about 64 MB. Other flows count for the whole run alone.
+const MAX_FLOWS: usize = 1 << 20;
 /// Limit of the pairs of hosts (at one tap) with sums of their own; other traffic counts for the whole
 /// run alone. About 40 kB each.
 const MAX_SERIES: usize = 1_000;
@@ -248,8 +250,9 @@ impl Sink for Collected {
     }
 
     fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
-        self.flows
-            .extend(keys.iter().map(|key| (key.id(), (key.source, key.destination))));
+        let room = MAX_FLOWS.saturating_sub(self.flows.len());
+        let pairs = keys.iter().map(|key| (key.id(), (key.source, key.destination)));
+        self.flows.extend(pairs.take(room));
         Ok(())
     }
 

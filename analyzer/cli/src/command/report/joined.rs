@@ -10,7 +10,7 @@ use roce_model::{
 use roce_parquet::Rows;
 use roce_pipeline::stored;
 
-use crate::output::messages::sink_error;
+use crate::output::messages::{self, sink_error};
 
 /// Gives `sink` what all folders hold, each with its name.
 ///
@@ -61,15 +61,24 @@ struct CountedFlow {
     packets: u64,
 }
 
+/// Limit of the flows that are compared between folders: about 130 MB. Others count in each folder that has them, and a warning
+/// says so.
+const MAX_COMPARED: usize = 1 << 20;
+
 /// The folder that counts a flow that several folders have.
 struct FlowOwners(HashMap<FlowId, Vec<CountedFlow>>);
 
 impl FlowOwners {
     fn from_folders(dirs: &[(String, &Path)]) -> anyhow::Result<Self> {
         let mut flows: HashMap<FlowId, Vec<CountedFlow>> = HashMap::new();
+        let mut others = 0_u64;
         for (folder, (_, dir)) in dirs.iter().enumerate() {
             for rows in Rows::<FlowColumns>::open(dir)? {
                 for row in rows?.into_iter().filter(|row| row.counted) {
+                    if flows.len() >= MAX_COMPARED && !flows.contains_key(&row.flow_id) {
+                        others += 1;
+                        continue;
+                    }
                     let seen = flows.entry(row.flow_id).or_default();
                     match seen.iter_mut().find(|seen| seen.folder == folder) {
                         Some(seen) => {
@@ -90,6 +99,14 @@ impl FlowOwners {
             }
         }
         flows.retain(|_, seen| seen.len() > 1);
+        if others > 0 {
+            messages::warn(
+                "report",
+                &format!(
+                    "{others} rows of flows beyond the first {MAX_COMPARED} flows count in each folder that has them"
+                ),
+            );
+        }
         Ok(Self(flows))
     }
 
