@@ -255,8 +255,8 @@ fn one_direction_says_less() {
             .collect()
     });
     write(folder.path(), "receiver.pcap", &receiver);
-    // Marks show that the sender's side is first. Its clock may be a second behind: nothing contradicts.
-    write(folder.path(), "sender.pcap", &shifted(&sender, -1_000_000_000, 0));
+    // Marks show that the sender's side is first. Its clock may be 5 ms behind: packets may take as long.
+    write(folder.path(), "sender.pcap", &shifted(&sender, -5_000_000, 0));
     let found = document(folder.path(), ["receiver.pcap", "sender.pcap"]);
     let clock = tap(&found, "sender.pcap");
     assert_eq!(clock["clock_reference"], tap(&found, "receiver.pcap")["tap"]);
@@ -265,6 +265,11 @@ fn one_direction_says_less() {
         (0.0, &Value::Null)
     );
     assert_eq!(data_hop(&found)["marked"], 15);
+    // No packet takes a second: the clock is a second behind, and as much more as the fastest packet took, which is under 1 ms.
+    write(folder.path(), "sender.pcap", &shifted(&sender, -1_000_000_000, 0));
+    let found = document(folder.path(), ["receiver.pcap", "sender.pcap"]);
+    let offset = number(&tap(&found, "sender.pcap")["clock_offset_ns"]);
+    assert!((-1_001_000_000.0..-1_000_000_000.0).contains(&offset), "{offset}");
     // A second ahead, packets would arrive before they left: it is as far ahead as the fastest one shows.
     write(folder.path(), "sender.pcap", &shifted(&sender, 1_000_000_000, 0));
     let found = document(folder.path(), ["receiver.pcap", "sender.pcap"]);

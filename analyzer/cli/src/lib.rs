@@ -389,7 +389,5 @@ mod tests {
         }
         fs::remove_dir_all(&folder).unwrap();
         assert!(man(Some("nothing"), None).is_err());
-        #[cfg(feature = "probe")]
-        assert!(man(Some("host counters"), None).is_ok());
     }
 }
