@@ -138,7 +138,6 @@ fn linear(distinct: Distinct, most: u32, kilobytes: u64, arguments: &str) {
         .into_iter()
         .map(|part| limited(most / part, distinct, kilobytes, arguments))
         .collect();
-    println!("{distinct:?} {arguments}: {most} flows, CPU seconds of a quarter, a half, all: {times:?}");
     // Four times the packets take four times as long. Neighbours on the machine disturb; quadratic time would be 16.
     assert!(
         times[2] < 8.0 * times[0] + 1.0,
