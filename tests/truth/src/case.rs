@@ -39,7 +39,12 @@ impl Case {
         let parsed = Scenario::parse(&scenario.toml)?;
         let path = folder.join(format!("{}-{seed}.pcapng", family.name));
         let plan = OutputPlan::Files { path };
-        let truth = simulate(&parsed, &plan)?;
+        let mut truth = simulate(&parsed, &plan)?;
+        // Results name captures of one folder by their names.
+        for tap in &mut truth.taps {
+            let name = Path::new(&tap.file).file_name();
+            tap.file = name.unwrap_or_default().to_string_lossy().into_owned();
+        }
         let mut arguments: Vec<OsString> = ["--format", "none", "--threads", "1"].map(OsString::from).into();
         arguments.extend(scenario.arguments.iter().map(OsString::from));
         arguments.extend(plan.paths(&parsed).into_iter().map(OsString::from));

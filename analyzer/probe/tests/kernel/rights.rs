@@ -61,7 +61,7 @@ fn four_capabilities_are_enough_and_needed() {
         let others: Vec<&str> = ALL.into_iter().filter(|name| *name != missing).collect();
         let said = as_nobody(&program, &others).unwrap();
         assert!(
-            said.contains(&format!("missing cap_{missing} (")),
+            said.contains(&format!("lacks capabilities: cap_{missing} (")),
             "without {missing}: {said}"
         );
         assert!(
