@@ -7,12 +7,14 @@
 //!
 //! Records with one stamp, from several queues, have no order in the file. An answer may follow any
 //! request of its stamp, so it is placed behind all of them.
+//!
+//! The recording of a live run passes as it is: its order is the one that the run has analysed, and a replay gives the run's results.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use bytes::Bytes;
-use roce_model::Nanos;
+use roce_model::{Nanos, Recorded};
 use roce_wire::{AethKind, Nak, Operation};
 
 use crate::frame::{Batch, Frame, Interface, Lost, Note, place};
@@ -87,6 +89,8 @@ pub(crate) struct Sorter {
     /// The latest stamp of a frame that was let go.
     gone: Nanos,
     sorting: Sorting,
+    /// The capture says that it is the recording of a live run.
+    is_recording: bool,
 }
 
 /// Frames that wait, at most.
@@ -122,6 +126,7 @@ impl Sorter {
             newest: Nanos(0),
             gone: Nanos(0),
             sorting: Sorting::default(),
+            is_recording: false,
         }
     }
 
@@ -144,7 +149,8 @@ impl Sorter {
         self.frames += batch.frames.len();
         let first = batch.frames.first().map_or(self.newest, |frame| frame.time);
         let last = batch.frames.last().map_or(self.newest, |frame| frame.time);
-        if in_order && first >= self.newest && last < NO_STAMP {
+        self.is_recording |= batch.notes.iter().any(|note| note.kind == Recorded::BLOCK);
+        if self.is_recording || (in_order && first >= self.newest && last < NO_STAMP) {
             self.newest = last;
             self.held.push_back(Held { batch, last, bytes });
             return;
@@ -239,7 +245,7 @@ impl Sorter {
         }
         let front = self.held.front()?;
         let is_settled = front.last.0.saturating_add(Self::WINDOW.0) <= self.newest.0;
-        if !(is_settled || ended || self.is_full()) {
+        if !(is_settled || ended || self.is_recording || self.is_full()) {
             return None;
         }
         let Held { batch, last, bytes } = self.held.pop_front()?;

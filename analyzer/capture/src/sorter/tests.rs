@@ -268,3 +268,21 @@ proptest! {
         prop_assert_eq!(all, expected);
     }
 }
+
+#[test]
+fn a_recording_keeps_the_order_of_its_run() {
+    let mut sorter = Sorter::new(1 << 20);
+    let mut first = batch(&[5, 3]);
+    first.notes.push(Note {
+        before: 0,
+        kind: Recorded::BLOCK,
+        offset: 0,
+        length: 0,
+    });
+    sorter.push(first, false, &[]);
+    assert_eq!(out(&mut sorter, false), [5, 3], "nothing waits");
+    sorter.push(batch(&[2 * MS, MS]), false, &[]);
+    sorter.push(batch(&[7]), false, &[]);
+    assert_eq!(out(&mut sorter, false), [2 * MS, MS, 7]);
+    assert_eq!(sorter.sorting(), Sorting::default());
+}
