@@ -11,16 +11,17 @@ use anyhow::{Context, Result, bail};
 use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, JAVA, LIBPCAP, PYTHON, TIME, TMUX};
 use crate::workspace::{Profile, Workspace, execute, line, step, succeeds};
-use crate::{attack, deny, ebpf, schema, vm};
+use crate::{attack, deny, ebpf, prometheus, schema, vm};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
-pub(crate) const ARGUMENTS: &str = "[--no-vm] [--no-engines]";
+pub(crate) const ARGUMENTS: &str = "[--no-vm] [--no-engines] [--no-prometheus]";
 
 const DATASETS: &str = "datasets, by an independent reader";
 const ENGINES: &str = "datasets, in other engines";
 const BROWSER: &str = "reports, in a browser";
 const ATTACK: &str = "hostile inputs";
 const VM: &str = "vm-test";
+const PROMETHEUS: &str = "metrics, in Prometheus";
 
 /// Spark, DuckDB and others, pinned.
 const REQUIREMENTS: &str = "tests/independent/requirements.txt";
@@ -34,6 +35,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         match argument.as_str() {
             "--no-vm" => left_out.vm = true,
             "--no-engines" => left_out.engines = true,
+            "--no-prometheus" => left_out.prometheus = true,
             _ => bail!("`cargo xtask test` takes {ARGUMENTS} alone"),
         }
     }
@@ -54,6 +56,17 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     match need::ensure(&[TIME]) {
         Ok(()) => step(ATTACK, || attack::quick(workspace))?,
         Err(reason) => skip(&mut skipped, ATTACK, &format!("{reason:#}")),
+    }
+    if left_out.prometheus {
+        skip(&mut skipped, PROMETHEUS, "--no-prometheus was said");
+    } else {
+        match prometheus::possible() {
+            // Built by the tests of the command line.
+            Ok(()) => step(PROMETHEUS, || {
+                prometheus::check(workspace, &workspace.program(Profile::Dev, "roce-analyze"))
+            })?,
+            Err(reason) => skip(&mut skipped, PROMETHEUS, &format!("{reason:#}")),
+        }
     }
     match ebpf::Toolchain::find(workspace)? {
         Some(toolchain) => step("kernel programs", || ebpf::check(workspace, &toolchain))?,
@@ -94,6 +107,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 struct LeftOut {
     vm: bool,
     engines: bool,
+    prometheus: bool,
 }
 
 /// The end of all output: what was skipped, and the sums behind it, so that the last line cannot hide a skipped step.
