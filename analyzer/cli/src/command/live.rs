@@ -73,7 +73,7 @@ pub(crate) struct Live {
     record: bool,
 
     #[command(flatten)]
-    names: Names,
+    pub(crate) names: Names,
 
     /// Replace the dataset in DIR, and FILE
     #[arg(long)]
@@ -339,6 +339,7 @@ impl Files {
             // A recording of an older run would be replayed as if it were this one's.
             folder.remove(Recorded::FILE)?;
         }
+        let named = arguments.names.recorded(&key);
         // Nobody can know it before: the standard library's hashes are seeded at random.
         let seed = RandomState::new().hash_one(0);
         let mut kept = Vec::new();
@@ -360,7 +361,7 @@ impl Files {
                 recorded: Some(Recorded {
                     input: input.clone(),
                     seed,
-                    arguments: command_line(settings.config_text.as_deref())?,
+                    arguments: command_line(named, settings.config_text.as_deref())?,
                 }),
             });
         }
@@ -505,14 +506,16 @@ fn comment(arguments: &Live, input: &str) -> String {
 }
 
 /// The command line, to be read again. `config` is the text of the configuration file.
-fn command_line(config: Option<&str>) -> anyhow::Result<Vec<String>> {
+fn command_line(named: Vec<String>, config: Option<&str>) -> anyhow::Result<Vec<String>> {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
-    let arguments = arguments.collect::<Result<Vec<_>, _>>().map_err(|argument| {
+    let mut arguments = arguments.collect::<Result<Vec<_>, _>>().map_err(|argument| {
         anyhow!(
             "{}: an argument that is no UTF-8 cannot be recorded",
             argument.to_string_lossy()
         )
     })?;
+    let options = arguments.len().min(1);
+    arguments.splice(options..options, named);
     let arguments = with_numbers(arguments);
     Ok(match config {
         Some(text) => with_configuration(arguments, text),
