@@ -134,12 +134,14 @@ check("counters: tracks have the changes of the table", report("counters"), {}, 
   assert.deepEqual(order, ["pfc-time", "pfc-frames", "pause-frames", "ecn", "cnps", "recovery", "bytes"]);
   assert.match(await page.locator("#track-missing").innerText(), /Other counters \(1 more that moved are in the table samples\)/);
   // In numbers, slot by slot: what a rate is in 10 ms adds up to the change, but for the slots that the first and last reading cut.
-  const shown = await values(page), [column, rates] = [...shown.lists].find(([name]) => name.startsWith("counters-cnps") && name.includes("sent"));
-  const total = rates.reduce((all, rate) => all + (rate ?? 0) * 0.01, 0), wanted = samples["mlx5_0:1 port_cnp_sent  "];
+  // The last row loses its empty cells when it is copied.
+  const shown = await values(page), known = (list) => list.map((value) => (Number.isFinite(value) ? value : 0));
+  const [column, sent] = [...shown.lists].find(([name]) => name.startsWith("counters-cnps") && name.includes("sent")), rates = known(sent);
+  const total = rates.reduce((all, rate) => all + rate * 0.01, 0), wanted = samples["mlx5_0:1 port_cnp_sent  "];
   assert.ok(Math.abs(total - wanted) <= 2 * 0.01 * Math.max(...rates), `${column}: ${total}, expected ${wanted}`);
   // A pause by PFC for half of the time is 50 %.
   const [, paused] = [...shown.lists].find(([name]) => name.startsWith("counters-pfc-time"));
-  assert.ok(Math.abs(Math.max(...paused) - 0.5) < 1e-6, `${Math.max(...paused)}`);
+  assert.ok(Math.abs(Math.max(...known(paused)) - 0.5) < 1e-6, `${Math.max(...known(paused))}`);
 });
 
 check("lossy: losses are drawn in their slots alone", report("lossy"), {}, async (page) => {

@@ -294,7 +294,7 @@ fn counters_have_a_line() {
     let seen = drawn(&screen, &live(), 80, 24);
     assert_eq!(
         line(&seen, "counters:").trim_matches(['"', ' ']),
-        "counters: paused by PFC 50.0 %, PFC in 1,500/s, CNPs out 2.5/s, in 10.0 Gbit/s,"
+        "counters: paused by PFC 50.0 %, PFC in 1,500/s, CNPs out 2.5/s, in 10.0 Gbit/s,…"
     );
     // 802.3x alone is never called PFC.
     let mut screen = running(false, PLAIN);

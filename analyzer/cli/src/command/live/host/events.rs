@@ -86,7 +86,7 @@ impl Events {
             }
             let begun = time_of_day();
             self.take(&mut events);
-            if ends || polled.elapsed() >= every {
+            if ends || polled.elapsed() >= self.counters.period(every) {
                 polled = Instant::now();
                 lost += self.counters.read(notes, &mut events);
             }
@@ -135,12 +135,23 @@ struct Counters {
 }
 
 impl Counters {
-    fn new(reader: HostReader) -> Self {
+    /// Reads once, and says what cannot be seen: later the screen is shown.
+    fn new(mut reader: HostReader) -> Self {
+        let mut samples = Vec::new();
+        reader.read(time_of_day(), &mut samples);
+        for note in reader.notes() {
+            messages::note("counters", note);
+        }
         Self {
             reader,
             series: SampleSeries::default(),
-            samples: Vec::new(),
+            samples,
         }
+    }
+
+    /// Time between two readings: drivers renew their counters no more often than their lifespan says.
+    fn period(&self, every: Duration) -> Duration {
+        every.max(self.reader.lifespan().unwrap_or_default())
     }
 
     /// Reads all counters and adds their rows to the stream; what is worth an event goes to `events`. Returns how many rows found no
