@@ -13,6 +13,8 @@ use serde::Serialize;
 const MAX_SERIES: usize = 1 << 12;
 /// Changes kept of one series. With all series that is 50 MB.
 const MAX_CHANGES: usize = 512;
+/// Characters kept of a name. With all series at their longest that is 12 MB.
+const MAX_NAME: usize = 128;
 /// Tracks in the page, and series in one of them.
 const MAX_TRACKS: usize = 12;
 const MAX_LAYERS: usize = 7;
@@ -282,7 +284,8 @@ impl GatheredCounters {
                 by: *by,
             };
             let text = |values: &roce_model::Values<std::borrow::Cow<'static, str>>| {
-                values.at(row).map(|text| clean(text).into_owned())
+                let text = values.at(row)?;
+                Some(clean(text).chars().take(MAX_NAME).collect::<String>())
             };
             let key = (
                 text(&rows.node).unwrap_or_default(),
@@ -531,6 +534,12 @@ mod tests {
                 ..row("", Counter::PortCnpSent, 2, 1.0)
             })
             .collect();
+        let long = SampleRow {
+            node: "n".repeat(1 << 16).into(),
+            ..row("", Counter::PortCnpSent, 2, 1.0)
+        };
+        let known = gathered(&[long]);
+        assert_eq!(known.series.keys().next().map(|key| key.0.len()), Some(MAX_NAME));
         let drawn = gathered(&rows).drawn(Nanos(0));
         assert_eq!(
             (drawn.tracks.len(), drawn.tracks[0].layers.len()),
