@@ -289,8 +289,11 @@ fn a_full_disk_is_one() {
 )]
 fn help_version_completions_and_manual() {
     let said = |arguments: &[&str]| run(&root(), arguments).good().stdout;
-    assert_snapshot!("help", said(&["--help"]));
-    assert_snapshot!("help_in_short", said(&["-h"]));
+    assert_snapshot!("overview", said(&["--help"]));
+    assert_eq!(said(&["-h"]), said(&["--help"]));
+    assert_eq!(said(&["help"]), said(&["--help"]));
+    assert_snapshot!("help", said(&["a.pcap", "--help"]));
+    assert_snapshot!("help_in_short", said(&["a.pcap", "-h"]));
     assert_eq!(
         said(&["--version"]),
         format!("roce-analyze {}\n", env!("CARGO_PKG_VERSION"))

@@ -119,3 +119,40 @@ fn this_host_is_read_without_rights() {
     let document: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(document["counters"].is_array());
 }
+
+#[test]
+fn texts_of_other_people_are_read() {
+    let folder = tempdir().unwrap();
+    let text = |name: &str, sent: u64| {
+        let link = format!(
+            "link mlx5_0/1 out_of_sequence 7 np_cnp_sent {sent}\n    Optional-set: cc_rx_ce_pkts 5\n"
+        );
+        set(folder.path(), name, &link);
+    };
+    text("before.txt", 100);
+    text("after.txt", 340);
+    let ran = counters(
+        folder.path(),
+        &["--read", "before.txt", "--read", "after.txt", "--format", "json"],
+    )
+    .good();
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let found: Vec<(&str, &str, Option<f64>)> = document["counters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|series| {
+            let text = |key: &str| series[key].as_str().unwrap_or_default();
+            (text("counter"), text("detail"), series["change"].as_f64())
+        })
+        .collect();
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found.contains(&("port_cnp_sent", "", Some(240.0))), "{found:?}");
+    let optional = ("port_optional_counter", "cc_rx_ce_pkts", Some(0.0));
+    assert!(found.contains(&optional), "{found:?}");
+
+    set(folder.path(), "nothing.txt", "hello\n");
+    let ran = counters(folder.path(), &["--read", "nothing.txt"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("no counters in this text"), "{}", ran.stderr);
+}

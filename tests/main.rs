@@ -45,6 +45,8 @@ mod replay;
 mod report;
 #[cfg(feature = "live")]
 mod rights;
+#[cfg(feature = "probe")]
+mod samples;
 #[cfg(feature = "live")]
 mod screen;
 mod snapshots;

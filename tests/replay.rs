@@ -6,8 +6,8 @@ use std::path::Path;
 use roce_analyze::analyse_arguments;
 use roce_capture::write::{ByteOrder, InterfaceOptions, PcapngWriter};
 use roce_model::{
-    Address, Columns, CounterUnit, EventColumns, HostChange, HostEvent, Nanos, Process, Qpn, QueuePairChange,
-    QueuePairKind, QueuePairState, Recorded, Sink, SinkError,
+    Address, Columns, CounterChange, EventColumns, HostChange, HostEvent, Nanos, Process, Qpn,
+    QueuePairChange, QueuePairKind, QueuePairState, Recorded, Sink, SinkError,
 };
 use serde_json::Value;
 use tempfile::tempdir;
@@ -17,6 +17,19 @@ use crate::command::{document, flows, run, total};
 
 /// Writes a recording of `frames`, with events of the host before the first of them that is later.
 pub(crate) fn record(path: &Path, recorded: &Recorded, frames: &[Record], events: &[HostEvent]) {
+    let notes = events
+        .iter()
+        .map(|event| (event.time, HostEvent::BLOCK, event.encode()));
+    record_notes(path, recorded, frames, notes.collect());
+}
+
+/// Writes a recording of `frames`, with notes (time, kind and body of a block) before the first of them that is later.
+pub(crate) fn record_notes(
+    path: &Path,
+    recorded: &Recorded,
+    frames: &[Record],
+    notes: Vec<(Nanos, u32, Vec<u8>)>,
+) {
     let mut writer = PcapngWriter::new(File::create(path).unwrap(), ByteOrder::Little).unwrap();
     writer
         .interface(&InterfaceOptions {
@@ -25,20 +38,20 @@ pub(crate) fn record(path: &Path, recorded: &Recorded, frames: &[Record], events
         })
         .unwrap();
     writer.block(Recorded::BLOCK, &recorded.encode()).unwrap();
-    let mut events = events.iter().peekable();
+    let mut notes = notes.into_iter().peekable();
     for frame in frames {
-        while let Some(event) = events.next_if(|event| event.time <= frame.time) {
-            writer.block(HostEvent::BLOCK, &event.encode()).unwrap();
+        while let Some((_, kind, body)) = notes.next_if(|(time, ..)| *time <= frame.time) {
+            writer.block(kind, &body).unwrap();
         }
         writer.write(0, frame.time, frame.original, &frame.data).unwrap();
     }
-    for event in events {
-        writer.block(HostEvent::BLOCK, &event.encode()).unwrap();
+    for (_, kind, body) in notes {
+        writer.block(kind, &body).unwrap();
     }
     writer.finish().unwrap();
 }
 
-fn recorded(arguments: &[&str]) -> Recorded {
+pub(crate) fn recorded(arguments: &[&str]) -> Recorded {
     Recorded {
         input: "v1".to_owned(),
         seed: 7,
@@ -106,10 +119,11 @@ pub(crate) fn said_of(dir: &Path, comm: &str) -> (u64, Nanos, Nanos) {
     let before = Nanos(first.0 - 5_000_000);
     let kind = QueuePairKind::Rc;
     let counter = HostChange::Counter {
-        name: "1/hw_counters/sent_pkts".into(),
-        change: 1_280,
-        value: 1_280,
-        unit: CounterUnit::Count,
+        change: CounterChange::FirstDrop,
+        name: "port_out_of_buffer_drops".into(),
+        priority: None,
+        detail: None,
+        by: 1_280,
     };
     let events = [
         event(before, HostChange::Created { qpn, kind }),
@@ -177,7 +191,7 @@ fn what_a_host_said_is_replayed() {
                 "counter",
                 Nanos(last.0 + 1),
                 1_280,
-                "1/hw_counters/sent_pkts at 1280",
+                "port_out_of_buffer_drops +1280 after none",
             ),
             row(
                 "qp_destroyed",

@@ -42,7 +42,7 @@ impl Page {
         }
         assert_eq!(
             blocks.keys().collect::<Vec<_>>(),
-            ["document", "head", "series", "tables"]
+            ["counters", "document", "head", "series", "tables"]
         );
         Self { frame, blocks }
     }

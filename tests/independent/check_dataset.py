@@ -6,7 +6,7 @@
 For each dataset: every table opens and says its schema version; its flows are those of the document, column by
 column; the additive columns of the timeline add up to each flow's row (the sum rule); rows refer to flows and taps
 that exist; episodes, findings, steps, vantages and hops are those of the document, a finding's evidence being an object in
-both; the totals are those of the golden file NAME.txt, where there is one.
+both; changes of samples are differences of their values; the totals are those of the golden file NAME.txt, where there is one.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 
 import duckdb
 
-TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "run"]
+TABLES = ["flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "samples", "run"]
 
 # The columns that every table begins with; the document has them in `run`.
 KEY = ["run_id", "host", "capture"]
@@ -30,6 +30,9 @@ WHOLE = ["episodes", "findings", "steps", "vantages", "hops"]
 # The columns of these tables that name flows and taps.
 FLOWS = {"hops": ["flow_id"]}
 TAPS = {"episodes": ["tap"], "steps": ["tap"], "vantages": ["tap"], "hops": ["from_tap", "to_tap"]}
+
+# The columns that name a series of samples.
+SERIES = ("source", "node", "object", "counter", "priority", "queue", "detail")
 
 # Counts and bytes: over a flow's rows they add up to the flow.
 ADDITIVE = (
@@ -110,6 +113,27 @@ def golden(path):
     return {key: int(value) for key, value in lines}
 
 
+def check_samples(rows, checker):
+    """That changes are differences of values: of cumulative counters alone, with 2^32 added for a wrap, from zero after a reset."""
+    before = {}
+    for row in sorted(rows, key=lambda row: row["time"]):
+        series = tuple(row[column] for column in SERIES)
+        what = f"samples {series} at {row['time']}"
+        last = before.get(series)
+        before[series] = row
+        checker.same(f"{what}: kind", row["kind"] in ("cumulative", "gauge"), True)
+        if last is None or row["kind"] == "gauge":
+            checker.same(f"{what}: no change", (row["change"], row["reset"]), (None, False))
+            continue
+        if row["change"] is None:
+            continue
+        checker.same(f"{what}: interval", row["interval_ns"], row["time"] - last["time"])
+        difference = row["value"] - last["value"]
+        possible = [row["value"]] if row["reset"] else [difference, difference + 2**32]
+        near = any(abs(row["change"] - value) <= 1e-6 * max(abs(value), 1) for value in possible)
+        checker.same(f"{what}: change", near and row["change"] >= 0, True)
+
+
 def check(dataset, document, expected, checker):
     """Everything about one dataset."""
     tables = {name: table(dataset, name) for name in TABLES}
@@ -170,6 +194,7 @@ def check(dataset, document, expected, checker):
     checker.same("episodes: numbers are a key", len(episodes), len(tables["episodes"]))
     checker.same("steps: episodes are known", {row["episode"] for row in tables["steps"]} <= episodes | {None}, True)
 
+    check_samples(tables["samples"], checker)
     totals = document["totals"]
     checker.same("run: rows", len(tables["run"]), len(document["run"]["inputs"]))
     checker.same("run: frames", {row["frames"] for row in tables["run"]}, {totals["frames"]})

@@ -223,15 +223,29 @@ def check_trouble(checker, results, events, captured, flows, tap):
     print(f"   {len(runs)} runs after a timeout, of which {late} may be a NAK's, {len(timers)} timers ran out, {between} packets dropped by the kernel")
     waited = sum(packet.syndrome is not None and packet.syndrome >> 5 == 1 for packet in captured["va0"])
     checker.same("times that a sender has waited out an RNR NAK", len(of("rnr_timer")), waited)
-    polled = {}
-    for event in sorted(of("counter"), key=lambda event: event["time"]):
-        if found := re.match(r"(rxe\d): 1/hw_counters/(\w+) at (\d+)", event["detail"]):
-            polled[found[1], found[2]] = int(found[3])
-    statistic = counters(results)
-    for (device, name), value in polled.items():
-        if name in ("sent_pkts", "rcvd_pkts", "rcvd_rnr_err", "rcvd_seq_err"):
-            checker.same(f"{device}: {name} as polled", value, statistic[device][name])
     return runs, waited
+
+
+# Counters of Soft-RoCE, and what they are called in samples.
+SAMPLED = {
+    "sent_pkts": "port_transmitted_packets",
+    "rcvd_pkts": "port_received_packets",
+    "rcvd_rnr_err": "port_rnr_naks_received",
+    "rcvd_seq_err": "port_packet_sequence_errors",
+}
+
+
+def check_samples(checker, results, samples):
+    """The last reading of a counter is the driver's value; all changes lead from the first reading to it."""
+    for device, statistic in counters(results).items():
+        for name, counter in SAMPLED.items():
+            rows = [row for row in samples if (row["object"], row["counter"]) == (f"{device}:1", counter)]
+            rows.sort(key=lambda row: row["time"])
+            checker.same(f"{device}: {name} was read", bool(rows), True)
+            if rows:
+                checker.same(f"{device}: {name} as read last", rows[-1]["value"], statistic[name])
+                moved = sum(row["change"] or 0 for row in rows)
+                checker.same(f"{device}: changes of {name}", rows[0]["value"] + moved, rows[-1]["value"])
 
 
 def check_full(checker, events, captured, runs, waited):
@@ -280,6 +294,7 @@ def main():
     if ("rnr", "client") in started:
         check_full(checker, events, captured, runs, waited)
     check_second_signal(checker, results)
+    check_samples(checker, results, table(results / "dataset", "samples"))
     check_dataset(results / "dataset", document, {}, checker)
     for wrong in checker.wrong:
         print(f"   WRONG: {wrong}")

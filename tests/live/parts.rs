@@ -80,6 +80,8 @@ fn parts_are_what_a_replay_writes() {
         // A replay is a run of its own: the names of the run are left out.
         let read = |dir: &str| crate::dataset::rows(&folder.path().join(dir), table);
         assert_eq!(read("dir"), read("again"), "{table}");
+        // Linux drivers/net/veth.c: the interface counts drops of each queue.
+        assert!(table != "samples" || !read("dir").is_empty(), "samples were read");
     }
     let document = |dir: &str| -> Value {
         serde_json::from_slice(&fs::read(folder.path().join(dir).join("run.json")).unwrap()).unwrap()

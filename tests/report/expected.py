@@ -85,7 +85,12 @@ def expected(dataset):
         ).get("n", [])
         for row in rows(f"SELECT DISTINCT destination FROM {table('flows')}")
     }
+    samples = rows(
+        f"SELECT concat_ws(' ', object, counter, coalesce(priority::VARCHAR, ''), coalesce(detail, '')) AS series, sum(change) AS change"
+        f" FROM {table('samples')} GROUP BY ALL HAVING sum(change) > 0"
+    )
     return {
+        "samples": {row["series"]: row["change"] for row in samples},
         "bin_ns": int(bin_ns),
         "begin": str(first * int(bin_ns)),
         "bins": bins,

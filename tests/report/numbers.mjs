@@ -120,6 +120,30 @@ for (const name of REPORTS) {
   });
 }
 
+check("counters: tracks have the changes of the table", report("counters"), {}, async (page) => {
+  const { samples } = tablesOf("counters");
+  const drawn = await page.locator(".key[data-series]").evaluateAll((keys) => keys.map((key) => [key.dataset.series, Number(key.dataset.within), key.closest("figure").dataset.track, key.textContent]));
+  assert.deepEqual(drawn.map(([series]) => series).sort(), Object.keys(samples).filter((series) => !series.includes("port_hw_counter")).sort());
+  // All readings lie on the axis: nothing of a change falls beside it.
+  for (const [series, within] of drawn) assert.ok(Math.abs(within - samples[series]) <= 1e-6 * samples[series], `${series}: ${within}, expected ${samples[series]}`);
+  for (const [series, , track] of drawn) {
+    if (/ pfc_/.test(series)) assert.match(track, /^counters-pfc-/, series);
+    if (/ pause_(received|transmitted|receive|transmit)/.test(series)) assert.match(track, /^counters-pause-(time|frames)-/, series);
+  }
+  const order = await page.locator('.track[data-track^="counters-"]').evaluateAll((tracks) => tracks.map((track) => track.dataset.track.replace(/^counters-|-\d+$/g, "")));
+  assert.deepEqual(order, ["pfc-time", "pfc-frames", "pause-frames", "ecn", "cnps", "recovery", "bytes"]);
+  assert.match(await page.locator("#track-missing").innerText(), /Other counters \(1 more that moved are in the table samples\)/);
+  // In numbers, slot by slot: what a rate is in 10 ms adds up to the change, but for the slots that the first and last reading cut.
+  // The last row loses its empty cells when it is copied.
+  const shown = await values(page), known = (list) => list.map((value) => (Number.isFinite(value) ? value : 0));
+  const [column, sent] = [...shown.lists].find(([name]) => name.startsWith("counters-cnps") && name.includes("sent")), rates = known(sent);
+  const total = rates.reduce((all, rate) => all + rate * 0.01, 0), wanted = samples["mlx5_0:1 port_cnp_sent  "];
+  assert.ok(Math.abs(total - wanted) <= 2 * 0.01 * Math.max(...rates), `${column}: ${total}, expected ${wanted}`);
+  // A pause by PFC for half of the time is 50 %.
+  const [, paused] = [...shown.lists].find(([name]) => name.startsWith("counters-pfc-time"));
+  assert.ok(Math.abs(Math.max(...known(paused)) - 0.5) < 1e-6, `${Math.max(...known(paused))}`);
+});
+
 check("lossy: losses are drawn in their slots alone", report("lossy"), {}, async (page) => {
   const { whole, bin_ns: bin } = tablesOf("lossy"), colour = (await legend(page, "lost"))["lost in the network"];
   const columns = await painted(page, "lost", colour), { x } = await places(page, "lost");

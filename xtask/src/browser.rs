@@ -22,7 +22,7 @@ pub(crate) const ABOUT: &str = "open reports in a browser: their numbers, use an
 const CHECKS: &str = "tests/report";
 
 /// The reports that are opened: their names in the checks, and what makes them. First those that everybody can open.
-const REPORTS: [(&str, &[&str]); 5] = [
+const REPORTS: [(&str, &[&str]); 6] = [
     PAGES[0],
     ("lossy", &["--bin", "100us", "captures/demos/lossy.pcapng"]),
     (
@@ -46,7 +46,19 @@ const REPORTS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("write_bw_loss", &["--bin", "10ms", "captures/write_bw_loss.pcap"]),
+    (
+        "counters",
+        &[
+            "--bin",
+            "10ms",
+            "captures/write_bw_loss.pcap",
+            "--samples",
+            "TARGET/tmp/counters",
+        ],
+    ),
 ];
+/// Stands for the target folder in the arguments: a test of the command line leaves a recording there.
+const TARGET: &str = "TARGET";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     no_arguments("browser", arguments)?;
@@ -105,8 +117,9 @@ impl Browser {
     fn make(&self, workspace: &Workspace) -> Result<()> {
         for (name, arguments) in REPORTS {
             let mut analyze = workspace.command(workspace.program(Profile::Dev, "roce-analyze"));
+            let target = workspace.target.display().to_string();
             analyze
-                .args(arguments)
+                .args(arguments.iter().map(|argument| argument.replace(TARGET, &target)))
                 .args(["--format", "none", "--overwrite", "--output"]);
             execute(analyze.arg(self.folder.join(name)))?;
         }

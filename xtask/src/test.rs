@@ -464,6 +464,11 @@ fn datasets(workspace: &Workspace, python: &Path) -> Result<()> {
         write(&name, std::slice::from_ref(capture))?;
     }
     write("all", &captures)?;
+    // A recording with samples, which a test of the command line has made (`tests/samples.rs`).
+    let counters = workspace.target.join("tmp/counters");
+    if counters.is_dir() {
+        write("counters", &[counters])?;
+    }
     execute(
         workspace
             .command(python)

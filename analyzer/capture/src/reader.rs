@@ -235,6 +235,11 @@ impl Reader {
         self.correction = Some(correction);
     }
 
+    /// Correction of the frames' times, if there is one. Times inside of notes are not corrected here.
+    pub fn correction(&self) -> Option<Correction> {
+        self.correction
+    }
+
     /// Number of stamps that stepped back, and of records without a fitting stamp.
     pub(crate) fn steps_back(&self) -> u64 {
         self.summary.disorder.records + self.summary.unstamped

@@ -37,7 +37,7 @@ use command::report::Report;
 use command::simulate::Simulate;
 use options::arguments::Analyse;
 use options::nearest::near;
-use output::messages;
+use output::{messages, overview};
 
 /// The name of the command.
 const PROGRAM: &str = "roce-analyze";
@@ -158,6 +158,12 @@ Where to put the pages:
 ///
 /// Exit codes: 0 done, 1 a finding that `--fail-on` names, 2 an error (also when one of several inputs failed).
 pub fn main() -> ExitCode {
+    if overview::is_wanted(std::env::args_os().skip(1)) {
+        let text = overview::overview(&Arguments::command());
+        // A text that nobody reads to its end is no error.
+        let _ = std::io::stdout().write_all(text.as_bytes());
+        return ExitCode::SUCCESS;
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return refused(&error),

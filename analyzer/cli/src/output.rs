@@ -5,6 +5,7 @@ pub(crate) mod common;
 pub(crate) mod dataset;
 pub(crate) mod exit_code;
 pub(crate) mod messages;
+pub(crate) mod overview;
 pub(crate) mod progress;
 #[cfg(feature = "live")]
 pub(crate) mod screen;

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use roce_model::{
     CnpReceiver, EventKind, EventRow, FlowKey, FlowRow, HopRow, LostRecords, Nanos, Packet, PacketBatch,
-    TapId, Totals,
+    SampleRow, TapId, Totals,
 };
 use roce_wire::{Psn, Qpn};
 
@@ -102,6 +102,8 @@ pub struct Output {
     pub(crate) opened: Vec<(FlowKey, Option<u8>)>,
     pub(crate) bins: Vec<Bin>,
     pub(crate) flows: Vec<FlowRow>,
+    /// Samples read meanwhile, in the order of the stream.
+    pub(crate) samples: Vec<SampleRow>,
     /// The flows that are live, where that was asked for.
     pub(crate) snapshot: Option<LiveFlows>,
     /// Every bin before this one has been emitted.
@@ -350,7 +352,14 @@ impl Analysis {
 
     /// True if results wait to be taken.
     pub fn has_output(&self) -> bool {
-        !self.output.bins.is_empty() || !self.output.flows.is_empty() || self.bins.events.len() >= MAX_EVENTS
+        let output = &self.output;
+        let has_rows = !output.bins.is_empty() || !output.flows.is_empty() || !output.samples.is_empty();
+        has_rows || self.bins.events.len() >= MAX_EVENTS
+    }
+
+    /// Samples, which leave with the next output as they are.
+    pub fn samples(&mut self, rows: &mut Vec<SampleRow>) {
+        self.output.samples.append(rows);
     }
 
     /// Before the end: closes up to `most` flows, so that their rows need not all be held at once; whether there may

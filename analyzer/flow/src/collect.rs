@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use roce_model::{
-    Columns, EventColumns, Filter, FlowId, FlowKey, FlowRow, Nanos, Progress, Sink, SinkError,
+    Columns, EventColumns, Filter, FlowId, FlowKey, FlowRow, Nanos, Progress, SampleColumns, Sink, SinkError,
     TimelineColumns,
 };
 
@@ -111,6 +111,13 @@ impl<'a> Collector<'a> {
             }
             for sink in &mut self.sinks {
                 sink.flows_closed(&output.flows)?;
+            }
+        }
+        if !output.samples.is_empty() {
+            let mut rows = SampleColumns::default();
+            rows.extend(&output.samples);
+            for sink in &mut self.sinks {
+                sink.samples(&rows)?;
             }
         }
         let Some(state) = self.shards.get_mut(shard) else {

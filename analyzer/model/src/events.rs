@@ -15,6 +15,8 @@ table! {
     source: EventSource, "", "Reporter of the event: capture, ebpf (the kernel), counter, process (about itself).";
     psn: Option<u32>, "", "The PSN that it is about. Absent: the kind has none.";
     value: Option<u64>, "", "Amount in the unit of the kind. Absent: the kind has none.";
+    object: Option<Cow<'static, str>>, "", "Events of hosts: the RDMA device, its port (`mlx5_0:1`) or the network interface. Absent: nobody reported it, or the capture did.";
+    name: Option<Cow<'static, str>>, "", "Events of counters: the counter, `samples.counter`. Absent for all others.";
     detail: Option<Cow<'static, str>>, "", "Further facts, as text. Absent: there are none.";
 }
 
@@ -133,8 +135,11 @@ names! {
         QueuePairError = "qp_error",
         /// The kernel dropped a packet: `psn`, `value` the queue pair that it was for, `detail` the reason.
         Dropped = "dropped",
-        /// A counter of this host grew between two polls: `value` the difference, `detail` its name and value.
+        /// A counter of a host rose in a way that matters: drops after none, a link that went down, a storm of pauses. `value` the
+        /// difference, `object` and `name` the counter. All values are in `samples`.
         Counter = "counter",
+        /// A counter of a host fell and did not wrap: `value` what it has counted since, `object` and `name` the counter.
+        CounterReset = "counter_reset",
         /// A device of this host has an address, as its queue pairs for datagrams use it: `detail`.
         DeviceAddress = "device_address",
         /// Host events were lost between the kernel and the program: `value` their number.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use roce_wire::{Address, Psn, Qpn, RnrTimer, Service};
 
 use crate::events::names;
-use crate::{EventKind, EventRow, EventSource, FlowId, Nanos, TapId};
+use crate::{CounterChange, EventKind, EventRow, EventSource, FlowId, Nanos, TapId};
 
 /// One thing that a host reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -109,16 +109,18 @@ pub enum HostChange {
         /// Why, by the kernel's name without its prefix: `NETFILTER_DROP`, `QDISC_DROP`.
         reason: Arc<str>,
     },
-    /// A counter has moved since it was polled before.
+    /// A counter changed in a way that is worth an event. All its values are in the table `samples`.
     Counter {
-        /// Its name, with the port where a device has ports: `1/hw_counters/rnr_nak_retry_err`.
+        /// Kind of the change.
+        change: CounterChange,
+        /// Its name in the table `samples`.
         name: Arc<str>,
-        /// By how much, in the counter's unit.
-        change: u64,
-        /// Value of the counter.
-        value: u64,
-        /// The unit.
-        unit: CounterUnit,
+        /// Its priority, where it counts by priority.
+        priority: Option<u8>,
+        /// Its further labels.
+        detail: Option<Arc<str>>,
+        /// By how much it rose; after a reset, what it has counted since. Rounded, in the counter's unit.
+        by: u64,
     },
     /// A device has an address: reported before queue pairs of it for datagrams, which name none
     /// themselves.
@@ -238,19 +240,6 @@ names! {
     }
 }
 
-names! {
-    /// The unit of a counter.
-    CounterUnit {
-        /// Things that happened.
-        #[default]
-        Count = "",
-        /// Bytes; counters in 4-byte words are converted.
-        Bytes = "bytes",
-        /// Microseconds.
-        Microseconds = "us",
-    }
-}
-
 impl HostEvent {
     /// The event as a row of the table `events`. The caller knows `tap` and `flow_id`.
     pub fn row(&self, tap: TapId, flow_id: Option<FlowId>) -> EventRow {
@@ -273,6 +262,8 @@ impl HostEvent {
             source,
             psn: self.what.psn().map(Psn::value),
             value: self.what.value(),
+            object: self.device.as_deref().map(|device| Cow::Owned(device.to_owned())),
+            name: self.what.counter().map(|name| Cow::Owned(name.to_owned())),
             detail: Some(Cow::Owned(detail)),
         }
     }
@@ -291,6 +282,10 @@ impl HostChange {
             Self::RnrTimer { .. } => EventKind::RnrTimer,
             Self::QueuePairError { .. } => EventKind::QueuePairError,
             Self::Dropped { .. } => EventKind::Dropped,
+            Self::Counter {
+                change: CounterChange::Reset,
+                ..
+            } => return (EventKind::CounterReset, EventSource::Counter),
             Self::Counter { .. } => return (EventKind::Counter, EventSource::Counter),
             Self::Address { .. } => EventKind::DeviceAddress,
             Self::Lost { .. } => EventKind::HostEventsLost,
@@ -319,6 +314,14 @@ impl HostChange {
         }
     }
 
+    /// Value of `events.name`.
+    fn counter(&self) -> Option<&str> {
+        match self {
+            Self::Counter { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+
     /// Value of `events.psn`.
     const fn psn(&self) -> Option<Psn> {
         match self {
@@ -331,7 +334,7 @@ impl HostChange {
     /// Value of `events.value`.
     fn value(&self) -> Option<u64> {
         match self {
-            Self::Counter { change, .. } => Some(*change),
+            Self::Counter { by, .. } => Some(*by),
             Self::Lost { count } => Some(*count),
             other => other.qpn().map(|qpn| u64::from(qpn.value())),
         }
@@ -386,13 +389,24 @@ impl fmt::Display for HostChange {
                 ..
             } => write!(f, "{reason}: packet of {source} to {destination} QP {qpn}"),
             Self::Counter {
-                name, value, unit, ..
+                change,
+                name,
+                priority,
+                detail,
+                by,
             } => {
-                write!(f, "{name} at {value}")?;
-                if *unit != CounterUnit::Count {
-                    write!(f, " {}", unit.name())?;
+                f.write_str(name)?;
+                if let Some(priority) = priority {
+                    write!(f, " of priority {priority}")?;
                 }
-                Ok(())
+                if let Some(detail) = detail {
+                    write!(f, " ({detail})")?;
+                }
+                match change {
+                    CounterChange::Reset => write!(f, " was reset; {by} since"),
+                    CounterChange::FirstDrop => write!(f, " +{by} after none"),
+                    CounterChange::Storm | CounterChange::LinkDown => write!(f, " +{by}"),
+                }
             }
             Self::Address { address } => write!(f, "has the address {address}"),
             Self::Lost { count } => write!(f, "{count} host events lost"),
@@ -473,16 +487,32 @@ mod tests {
 
     #[test]
     fn counters_are_a_source_of_their_own() {
-        let row = event(HostChange::Counter {
-            name: "1/counters/port_xmit_data".into(),
-            change: 4_000,
-            value: 9_000,
-            unit: CounterUnit::Bytes,
-        })
-        .row(TapId(0), None);
-        assert_eq!((row.kind, row.source), (EventKind::Counter, EventSource::Counter));
-        assert_eq!(row.value, Some(4_000));
-        assert!(row.detail.is_some_and(|detail| detail.contains("at 9000 bytes")));
+        let row = |change| {
+            event(HostChange::Counter {
+                change,
+                name: "priority_discards".into(),
+                priority: Some(3),
+                detail: Some("buffer".into()),
+                by: 40,
+            })
+            .row(TapId(0), None)
+        };
+        let drops = row(CounterChange::FirstDrop);
+        assert_eq!(
+            (drops.kind, drops.source),
+            (EventKind::Counter, EventSource::Counter)
+        );
+        assert_eq!(
+            (drops.object.as_deref(), drops.name.as_deref()),
+            (Some("rxe0"), Some("priority_discards"))
+        );
+        assert_eq!(drops.value, Some(40));
+        let detail = drops.detail.unwrap();
+        assert!(
+            detail.contains("priority_discards of priority 3 (buffer) +40 after none"),
+            "{detail}"
+        );
+        assert_eq!(row(CounterChange::Reset).kind, EventKind::CounterReset);
     }
 
     #[test]

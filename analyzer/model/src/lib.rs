@@ -36,9 +36,7 @@ pub use filter::{Filter, FilterError};
 pub use findings::{Evidence, Fact, FindingColumns, FindingRow, Severity};
 pub use flows::{FlowColumns, FlowRow};
 pub use groups::Groups;
-pub use host::{
-    CounterUnit, Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState,
-};
+pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState};
 pub use identity::{FlowId, FlowKey, TapId};
 pub use packet::{
     HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
@@ -48,7 +46,8 @@ pub use prefetch::prefetch;
 pub use recording::Recorded;
 pub use run::{InputSummary, RunColumns, RunKey, RunRow};
 pub use sample::{
-    Counter, Sample, SampleColumns, SampleKind, SampleRow, SampleSeries, SampleSource, has_wrapped, value_of,
+    Counter, CounterChange, Sample, SampleColumns, SampleKind, SampleRow, SampleSeries, SampleSource,
+    has_wrapped, value_of,
 };
 pub use sink::{Progress, RunSummary, Sink, SinkError, Snapshot};
 pub use table::{Cell, Column, ColumnType, Columns, Data, Table, Value, Values, word};

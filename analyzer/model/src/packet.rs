@@ -4,7 +4,7 @@ use core::ops::Deref;
 
 use roce_wire::{Address, MacAddress, Pause, Psn, Qpn, Roce};
 
-use crate::{HostEvent, Nanos, TapId};
+use crate::{HostEvent, Nanos, SampleRow, TapId};
 
 /// One RoCE packet as one tap saw it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -179,12 +179,15 @@ pub struct PacketBatch {
     pub lost: Vec<LostRecords>,
     /// Events of hosts between them, by position.
     pub host: Vec<HostReport>,
+    /// Samples read meanwhile. They do not change how packets are analysed.
+    pub samples: Vec<SampleRow>,
 }
 
 impl PacketBatch {
     /// Number of its items.
     pub fn len(&self) -> usize {
-        self.packets.len() + self.pauses.len() + self.management.len() + self.lost.len() + self.host.len()
+        let notes = self.pauses.len() + self.management.len() + self.lost.len() + self.host.len();
+        self.packets.len() + notes + self.samples.len()
     }
 
     /// Nothing is in it.
@@ -200,6 +203,7 @@ impl PacketBatch {
         self.management.clear();
         self.lost.clear();
         self.host.clear();
+        self.samples.clear();
     }
 }
 

@@ -12,10 +12,11 @@
 //! | records lost behind the last frame of a device | Interface Statistics Block: `isb_osdrop`, of all records lost, less those reported before |
 //!
 //! | time has come to a moment, though there are no frames | a block of type [`Recorded::TIME`]: the moment in ns since the epoch, 8 bytes, little-endian |
+//! | one number that was read outside of the packets | a block of type [`SampleRow::BLOCK`](crate::SampleRow::BLOCK), a row of the table `samples` |
 //! | an event of the host | a block of type [`HostEvent::BLOCK`](crate::HostEvent::BLOCK), before the first frame that it precedes |
 //!
 //! Types of blocks with the highest bit set are of local use (draft-ietf-opsawg-pcapng, 10.1): other programs skip them and read
-//! the frames. How a host event is laid out is said in `codec`.
+//! the frames. How host events and samples are laid out is said in `codec`.
 
 mod codec;
 
@@ -36,7 +37,7 @@ impl Recorded {
     /// The type of a block that says how far time has come: "rot" behind the bit of local use.
     pub const TIME: u32 = 0x8072_6f74;
     /// The version of the format that is written, and read.
-    pub const VERSION: &'static str = "2";
+    pub const VERSION: &'static str = "3";
     /// The name of the file in the output folder.
     pub const FILE: &'static str = "recording.pcapng.zst";
 
@@ -84,12 +85,12 @@ mod tests {
             arguments: vec!["live".to_owned(), "-i".to_owned(), "eth0".to_owned()],
         };
         let mut body = recorded.encode();
-        assert_eq!(body, b"2\0eth0,eth1\x00000000000000001f\0live\0-i\0eth0\0");
+        assert_eq!(body, b"3\0eth0,eth1\x00000000000000001f\0live\0-i\0eth0\0");
         assert_eq!(Recorded::decode(&body), Some(recorded.clone()));
         body.extend_from_slice(&[0; 3]);
         assert_eq!(Recorded::decode(&body), Some(recorded));
         assert_eq!(Recorded::decode(b"1\0eth0\0live\0"), None);
         assert_eq!(Recorded::decode(b""), None);
-        assert_eq!(Recorded::decode(b"2\0\xff\x000\0"), None);
+        assert_eq!(Recorded::decode(b"3\0\xff\x000\0"), None);
     }
 }

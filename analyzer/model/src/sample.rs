@@ -8,7 +8,7 @@ mod reading;
 mod row;
 mod series;
 
-pub use counter::{Counter, SampleKind};
+pub use counter::{Counter, CounterChange, SampleKind};
 pub use reading::{Sample, SampleSource, value_of};
 pub use row::{SampleColumns, SampleRow};
 pub use series::{SampleSeries, has_wrapped};

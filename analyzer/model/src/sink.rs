@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary, Nanos, RunKey,
-    Span, StepRow, TapId, TapRow, TimelineColumns, Totals, VantageRow,
+    SampleColumns, Span, StepRow, TapId, TapRow, TimelineColumns, Totals, VantageRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -122,8 +122,8 @@ pub struct Progress<'a> {
 /// # Order of calls
 ///
 /// 1. [`begin`](Sink::begin), once.
-/// 2. [`flows_opened`](Sink::flows_opened), [`timeline`](Sink::timeline), [`events`](Sink::events) and
-///    [`flows_closed`](Sink::flows_closed), any number of times.
+/// 2. [`flows_opened`](Sink::flows_opened), [`timeline`](Sink::timeline), [`events`](Sink::events),
+///    [`samples`](Sink::samples) and [`flows_closed`](Sink::flows_closed), any number of times.
 /// 3. [`finish`](Sink::finish), once.
 ///
 /// A flow is opened before its first row. It is closed once for each epoch; its last rows and events may follow, because
@@ -179,6 +179,11 @@ pub trait Sink {
 
     /// Events, in the order of time within a bin.
     fn events(&mut self, _rows: &EventColumns) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// Samples: what hosts, switches and GPUs counted. Those of one series are in the order of time.
+    fn samples(&mut self, _rows: &SampleColumns) -> Result<(), SinkError> {
         Ok(())
     }
 

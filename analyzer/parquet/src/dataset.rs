@@ -6,7 +6,8 @@ use std::path::Path;
 use roce_files::{Access, Directory};
 use roce_model::{
     Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, RunColumns,
-    RunKey, RunRow, RunSummary, Sink, SinkError, StepColumns, TapColumns, TimelineColumns, VantageColumns,
+    RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TimelineColumns,
+    VantageColumns,
 };
 
 use crate::table::{TableWriter, is_part, is_unfinished};
@@ -61,6 +62,7 @@ struct Writers {
     taps: TableWriter,
     vantages: TableWriter,
     hops: TableWriter,
+    samples: TableWriter,
     run: TableWriter,
 }
 
@@ -76,6 +78,7 @@ impl Writers {
             &mut self.taps,
             &mut self.vantages,
             &mut self.hops,
+            &mut self.samples,
             &mut self.run,
         ]
     }
@@ -125,6 +128,7 @@ impl Dataset {
             taps: TableWriter::create(dir, &TapColumns::TABLE, key, options)?,
             vantages: TableWriter::create(dir, &VantageColumns::TABLE, key, options)?,
             hops: TableWriter::create(dir, &HopColumns::TABLE, key, options)?,
+            samples: TableWriter::create(dir, &SampleColumns::TABLE, key, options)?,
             run: TableWriter::create(dir, &RunColumns::TABLE, key, options)?,
         };
         Ok(Self {
@@ -197,6 +201,10 @@ impl Sink for Dataset {
 
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
         Ok(self.writers()?.events.append(rows)?)
+    }
+
+    fn samples(&mut self, rows: &SampleColumns) -> Result<(), SinkError> {
+        Ok(self.writers()?.samples.append(rows)?)
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {

@@ -26,8 +26,9 @@ pub use rows::Rows;
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 10] = [
-    "flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "run",
+pub const TABLES: [&str; 11] = [
+    "flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "samples",
+    "run",
 ];
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A run over captures, from their names to the summary: they are opened, their clocks are compared, their frames go to the sinks.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use roce_capture::Merge;
+use roce_capture::{Correction, Merge};
 use roce_model::{InputSummary, Nanos, RunSummary, Sink, SinkError};
 use roce_verdict::Verdicts;
 
@@ -140,6 +140,24 @@ impl Analysed {
     /// Why inputs ended early.
     pub fn errors(&self) -> impl Iterator<Item = &str> {
         self.ended_early.iter().map(|(_, error)| error.as_str())
+    }
+
+    /// How the clock of a capture in the folder `dir` was corrected: other things that were recorded there have the same clock. Outer
+    /// `None`: no capture lies in it; inner: its clock needs no correction.
+    pub fn clock_in(&self, dir: &Path) -> Option<Option<Correction>> {
+        let dir = dir.canonicalize().ok()?;
+        let readers = self.done.feed.merge.readers().iter().zip(&self.places);
+        let mut found = readers.filter(|(_, place)| {
+            let path = self.paths.get(**place).and_then(|path| path.canonicalize().ok());
+            path.is_some_and(|path| path.parent() == Some(&*dir))
+        });
+        found.next().map(|(reader, _)| reader.correction())
+    }
+
+    /// Some clock was corrected.
+    pub fn is_corrected(&self) -> bool {
+        let mut readers = self.done.feed.merge.readers().iter();
+        readers.any(|reader| reader.correction().is_some())
     }
 
     /// All inputs were opened and read to their end.

@@ -34,7 +34,7 @@ impl RunStart {
     }
 
     /// Duration until now; zero where the run has to give the same bytes again.
-    pub(crate) fn elapsed(self) -> Nanos {
+    pub fn elapsed(self) -> Nanos {
         let elapsed = self.clock.map_or(0, |clock| clock.elapsed().as_nanos());
         Nanos(u64::try_from(elapsed).unwrap_or(u64::MAX))
     }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use roce_capture::{Frame, Interface, Note, Run};
+use roce_capture::{Frame, Interface, Note};
 use roce_model::{
     Filter, HostEvent, HostReport, LostRecords, Management, Nanos, Packet, PacketBatch, PauseFrame, Recorded,
-    Span, Totals,
+    SampleRow, Span, Totals,
 };
 use roce_wire::icrc::{self, Icrc};
 use roce_wire::{Address, Content, Cut, LinkType, Other, Roce};
@@ -79,6 +79,12 @@ impl Shard {
             Owner::Other
         }
     }
+}
+
+/// The time of a note on the clock that the frames of its input are moved to.
+fn corrected(work: &Work, time: Nanos) -> Nanos {
+    let correction = work.correction.as_ref();
+    correction.map_or(time, |correction| correction.correct(time))
 }
 
 /// An address in 64 bits: its halves, one over the other.
@@ -166,7 +172,7 @@ impl Decoder {
         let mut at = part.start;
         while let Some(first) = all.get(at).filter(|_| at < part.end) {
             while let Some(note) = notes.next_if(|note| note.before as usize <= at) {
-                self.note(run, note, batch);
+                self.note(work, note, batch);
             }
             // Frames of one interface, up to the next loss or note, go together.
             let next = [
@@ -190,7 +196,7 @@ impl Decoder {
         }
         if last_part {
             for note in notes {
-                self.note(run, note, batch);
+                self.note(work, note, batch);
             }
             // Independent of where batches end.
             let time = self.now().unwrap_or_default();
@@ -201,9 +207,18 @@ impl Decoder {
     }
 
     /// Handles a note between the frames of a live run.
-    fn note(&mut self, run: &Run, note: &Note, batch: &mut PacketBatch) {
+    fn note(&mut self, work: &Work, note: &Note, batch: &mut PacketBatch) {
+        let run = &work.run;
         match note.kind {
-            HostEvent::BLOCK => self.host(run, note, batch),
+            HostEvent::BLOCK => self.host(work, note, batch),
+            // Samples do not belong to a host pair: one shard takes them all.
+            SampleRow::BLOCK if self.shard.is_first() => {
+                if let Some(mut row) = SampleRow::decode(run.batch.note(note)) {
+                    row.time = corrected(work, row.time);
+                    let taken = self.range.contains(&row.time.0).then_some(row);
+                    batch.samples.extend(taken);
+                }
+            }
             Recorded::TIME => {
                 let time = run.batch.note(note).first_chunk();
                 let time = time.map(|time| Nanos(u64::from_le_bytes(*time)));
@@ -216,11 +231,14 @@ impl Decoder {
     }
 
     /// Handles a host's report.
-    fn host(&mut self, run: &Run, note: &Note, batch: &mut PacketBatch) {
-        let event = HostEvent::decode(run.batch.note(note));
-        let Some(event) = event.filter(|event| self.range.contains(&event.time.0)) else {
+    fn host(&mut self, work: &Work, note: &Note, batch: &mut PacketBatch) {
+        let Some(mut event) = HostEvent::decode(work.run.batch.note(note)) else {
             return;
         };
+        event.time = corrected(work, event.time);
+        if !self.range.contains(&event.time.0) {
+            return;
+        }
         if self.chosen.as_mut().is_some_and(|chosen| !chosen.takes(&event)) {
             return;
         }

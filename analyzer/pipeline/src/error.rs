@@ -57,6 +57,16 @@ pub enum Error {
         /// Why.
         source: roce_report::Error,
     },
+    /// A folder whose samples are wanted has none.
+    #[error(
+        "{}: holds no samples: neither a dataset with the table `samples` nor a recording\nhint: give a folder that `live -o` or \
+         `host counters -o` wrote",
+        dir.display()
+    )]
+    NoSamples {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// A stored flow has a number that does not belong to its addresses.
     #[cfg(feature = "parquet")]
     #[error("{}: table flows: flow {flow} is not the one that its addresses and numbers name", dir.display())]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use roce_capture::{Error, Interface, Merge, Run};
+use roce_capture::{Correction, Error, Interface, Merge, Run};
 use roce_model::Nanos;
 
 /// Source of frames in the order of time.
@@ -36,6 +36,8 @@ pub struct Work {
     pub interfaces: Arc<Vec<Interface>>,
     /// Inputs that have ended before this run.
     pub ended: Vec<usize>,
+    /// Correction of the input's clock, which its frames already have. Times inside of notes still need it.
+    pub correction: Option<Correction>,
 }
 
 /// The merged inputs, with what a decoder has to know of each.
@@ -71,7 +73,8 @@ impl Source {
         self.errors.extend(self.merge.take_errors());
         let run: Run = run?;
         let known = self.interfaces.get_mut(run.input)?;
-        let interfaces = self.merge.readers().get(run.input)?.interfaces();
+        let reader = self.merge.readers().get(run.input)?;
+        let (interfaces, correction) = (reader.interfaces(), reader.correction());
         if known.len() != interfaces.len() {
             *known = Arc::new(interfaces.to_vec());
         }
@@ -82,6 +85,7 @@ impl Source {
             interfaces: Arc::clone(known),
             run,
             ended,
+            correction,
         })
     }
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use roce_files::{Access, Unfinished};
 use roce_model::{
-    EventColumns, FlowKey, FlowRow, Nanos, RunKey, RunSummary, Sink, SinkError, TimelineColumns,
+    EventColumns, FlowKey, FlowRow, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError,
+    TimelineColumns,
 };
 use roce_parquet::{Dataset, Options};
 use roce_report::{HtmlReport, JsonFlows, JsonReport};
@@ -151,6 +152,11 @@ impl Sink for Folder {
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
         self.dataset.events(rows)?;
         self.html.events(rows)
+    }
+
+    fn samples(&mut self, rows: &SampleColumns) -> Result<(), SinkError> {
+        self.dataset.samples(rows)?;
+        self.html.samples(rows)
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {

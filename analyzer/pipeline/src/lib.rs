@@ -52,6 +52,7 @@ mod paced;
 pub mod packet_files;
 mod processes;
 mod run;
+mod samples;
 pub mod span;
 #[cfg(feature = "parquet")]
 pub mod stored;
@@ -70,6 +71,7 @@ pub use pace::{Pace, Speed};
 pub use paced::Paced;
 pub use processes::Processes;
 pub use run::{Done, Plan, Tick, run, run_live};
+pub use samples::{Moved, StoredSamples};
 
 use roce_capture::Merge;
 use roce_flow::Options;

@@ -108,6 +108,7 @@ impl Feed for LiveFeed {
                     capture: Arc::clone(&self.name),
                     interfaces: Arc::clone(&self.interfaces),
                     ended: Vec::new(),
+                    correction: None,
                 })
             }
             Captured::Quiet => {

@@ -430,6 +430,7 @@ impl ShardWorker {
     /// Analyses what was decoded.
     fn analyse(&mut self) {
         self.analysis.push(&self.batch);
+        self.analysis.samples(&mut self.batch.samples);
         if !self.batch.packets.is_empty() {
             self.together = FRAME_BATCH;
         }

@@ -6,8 +6,8 @@ use std::iter::Peekable;
 use std::path::Path;
 
 use roce_model::{
-    Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError,
-    TimelineColumns,
+    Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, SampleColumns, Sink,
+    SinkError, TimelineColumns,
 };
 use roce_parquet::{Rows, TABLES};
 use roce_report::json;
@@ -56,10 +56,29 @@ pub fn replay(dir: &Path, sink: &mut dyn Sink) -> Result<(), SinkError> {
             sink.events(&events.taken)?;
         }
     }
+    samples(dir, sink)?;
     for rows in Rows::<FlowColumns>::open(dir)? {
         sink.flows_closed(&rows?)?;
     }
     sink.finish(&run)
+}
+
+/// Gives `sink` the samples in a dataset, in batches. One of an older version of the program has none.
+///
+/// # Errors
+/// When a file of them cannot be read, or the sink fails.
+fn samples(dir: &Path, sink: &mut dyn Sink) -> Result<(), SinkError> {
+    let rows = match Rows::<SampleColumns>::open(dir) {
+        Err(roce_parquet::Error::NoTable { .. }) => return Ok(()),
+        rows => rows?,
+    };
+    let mut columns = SampleColumns::default();
+    for rows in rows {
+        columns.clear();
+        columns.extend(&rows?);
+        sink.samples(&columns)?;
+    }
+    Ok(())
 }
 
 /// The summary of the run that wrote `dir`.

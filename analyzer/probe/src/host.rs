@@ -1,4 +1,8 @@
-//! One reading of a host's counters: those of RDMA devices (sysfs), of their network interfaces (ethtool), and of PFC (DCB).
+//! One reading of a host's counters: those of RDMA devices (sysfs, netlink), of their network interfaces (ethtool), and of PFC (DCB).
+
+mod text;
+
+pub use text::interface_of;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -11,13 +15,15 @@ use roce_model::{Counter, Nanos, Sample, SampleSource, value_of};
 
 use crate::dcb::Dcb;
 use crate::ethtool::Ethtool;
+use crate::rdma::Rdma;
 
 /// A counter's file is a number, other files that are read a line; one that says more is none.
 const MAX_TEXT_FILE: u64 = 4096;
 /// The text of one interface's statistics in a recorded tree.
 const MAX_TEXT_BYTES: u64 = 8 << 20;
-/// ENODEV and EOPNOTSUPP (Linux include/uapi/asm-generic/errno.h): the interface has gone, or its driver has no such statistics.
-const GONE: [i32; 2] = [19, 95];
+/// ENODEV, EPROTONOSUPPORT and EOPNOTSUPP (Linux include/uapi/asm-generic/errno.h): the interface has gone, the kernel has no RDMA, or
+/// the driver has no such statistics.
+const GONE: [i32; 3] = [19, 93, 95];
 /// Names that are remembered with what they stand for.
 const MAX_NAMES: usize = 1 << 16;
 
@@ -34,12 +40,26 @@ pub struct HostReader {
     notes: BTreeSet<String>,
     lifespan: Option<Duration>,
     errors: BTreeMap<(&'static str, &'static str), u64>,
+    /// Counters of queue pairs are read, too.
+    queue_pairs: bool,
+    /// Ports by their object, once netlink was asked about them; `None`: it has no more of them than sysfs.
+    ports: HashMap<String, Option<NetlinkPort>>,
 }
 
 /// Sockets are opened at once, because a process that has given up its rights opens none.
 struct Drivers {
     ethtool: Option<Ethtool>,
     dcb: Option<Dcb>,
+    rdma: Option<Rdma>,
+}
+
+/// What netlink says of one port.
+#[derive(Clone, Debug)]
+struct NetlinkPort {
+    device: u32,
+    port: u32,
+    /// Optional counters that are on.
+    optional: Vec<String>,
 }
 
 impl HostReader {
@@ -48,13 +68,20 @@ impl HostReader {
         let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let mut reader = Self::recorded(Path::new("/"), &node);
         reader.interfaces = interfaces.to_vec();
-        let (ethtool, dcb) = (Ethtool::open(), Dcb::open());
         let drivers = Drivers {
-            ethtool: reader.checked("ethtool", ethtool),
-            dcb: reader.checked("dcb", dcb),
+            ethtool: reader.checked("ethtool", Ethtool::open()),
+            dcb: reader.checked("dcb", Dcb::open()),
+            rdma: reader.checked("rdma", Rdma::open()),
         };
         reader.drivers = Some(drivers);
         reader
+    }
+
+    /// Calls the host by this name instead of its own.
+    #[must_use]
+    pub fn named(mut self, node: &str) -> Self {
+        self.node = node.into();
+        self
     }
 
     /// Reads a recorded host below `root`, which is called `node`.
@@ -68,7 +95,16 @@ impl HostReader {
             notes: BTreeSet::new(),
             lifespan: None,
             errors: BTreeMap::new(),
+            queue_pairs: false,
+            ports: HashMap::new(),
         }
+    }
+
+    /// Reads the counters of queue pairs, too, where somebody has bound queue pairs to counters (`rdma statistic qp set`).
+    #[must_use]
+    pub fn with_queue_pairs(mut self) -> Self {
+        self.queue_pairs = true;
+        self
     }
 
     /// Remarks about what was read, each once, in alphabetical order.
@@ -128,6 +164,7 @@ impl HostReader {
             }
             for port in names(&folder.join("ports")) {
                 let object = format!("{device}:{port}");
+                self.read_optional(time, &device, &port, into);
                 let folder = folder.join("ports").join(&port);
                 self.read_folder(time, &object, &folder.join("counters"), Place::Port, into);
                 self.read_folder(time, &object, &folder.join("hw_counters"), Place::Hardware, into);
@@ -135,12 +172,29 @@ impl HostReader {
                 interfaces.extend(names(&ndevs).iter().filter_map(|index| text(&ndevs.join(index))));
             }
         }
+        if self.queue_pairs {
+            self.read_queue_pairs(time, into);
+        }
         let mut interfaces: Vec<String> = interfaces.into_iter().map(|name| self.physical(name)).collect();
         interfaces.sort();
         interfaces.dedup();
         for interface in interfaces {
             self.read_interface(time, &interface, into);
         }
+    }
+
+    /// Adds a sample of every counter in the text of `rdma statistic show`, or in that of `ethtool -S` of an interface. Returns false
+    /// if it has none.
+    pub fn read_text(&mut self, time: Nanos, text: &str, interface: &str, into: &mut Vec<Sample>) -> bool {
+        let first = into.len();
+        for counter in text::counters(text, interface) {
+            let object: Arc<str> = counter.object.into();
+            match counter.place {
+                Some(place) => self.add(time, &object, place, &counter.name, counter.value, into),
+                None => into.push(optional(time, &self.node, &object, counter.name, counter.value)),
+            }
+        }
+        into.len() > first
     }
 
     /// The interface that a VLAN interface lies on; any other interface is its own.
@@ -184,6 +238,64 @@ impl HostReader {
                 continue;
             }
             self.add(time, &object, place, &name, value, into);
+        }
+    }
+
+    /// The optional counters of a port that are on: netlink alone has them.
+    fn read_optional(&mut self, time: Nanos, device: &str, port: &str, into: &mut Vec<Sample>) {
+        let Some(rdma) = self.drivers.as_mut().and_then(|drivers| drivers.rdma.as_mut()) else {
+            return;
+        };
+        let object = format!("{device}:{port}");
+        if !self.ports.contains_key(&object) && self.ports.len() < MAX_NAMES {
+            let found = netlink_port(rdma, device, port, &mut self.notes);
+            self.ports.insert(object.clone(), found);
+        }
+        let Some(Some(known)) = self.ports.get(&object) else {
+            return;
+        };
+        let values = rdma.counters(known.device, known.port).unwrap_or_default();
+        let object: Arc<str> = object.into();
+        for (name, value) in values
+            .into_iter()
+            .filter(|(name, _)| known.optional.contains(name))
+        {
+            into.push(optional(time, &self.node, &object, name, value));
+        }
+    }
+
+    /// Counters of queue pairs, of all devices.
+    fn read_queue_pairs(&mut self, time: Nanos, into: &mut Vec<Sample>) {
+        let Some(rdma) = self.drivers.as_mut().and_then(|drivers| drivers.rdma.as_mut()) else {
+            return;
+        };
+        let mut found = Vec::new();
+        for device in rdma.devices().unwrap_or_default() {
+            let counters = rdma.queue_pairs(device.index).unwrap_or_default();
+            found.extend(
+                counters
+                    .into_iter()
+                    .map(|counters| (device.name.clone(), counters)),
+            );
+        }
+        if found.is_empty() {
+            self.notes.insert(
+                "no counters of queue pairs: none are bound (`rdma statistic qp set link DEVICE/PORT auto type on`)".to_owned(),
+            );
+        }
+        for (device, counters) in found {
+            let object: Arc<str> = format!("{device}:{}", counters.port).into();
+            let queue: Arc<str> = match counters.queue_pairs.as_slice() {
+                [qpn] => format!("QP {qpn:#x}").into(),
+                _ => format!("counter {}", counters.id).into(),
+            };
+            let first = into.len();
+            for (name, value) in &counters.values {
+                self.add(time, &object, Place::Hardware, name, *value, into);
+            }
+            for sample in into.iter_mut().skip(first) {
+                sample.queue = Some(Arc::clone(&queue));
+            }
         }
     }
 
@@ -281,6 +393,48 @@ impl HostReader {
             value: value_of(value) * mapped.factor,
             bits: mapped.bits,
         });
+    }
+}
+
+/// Asks netlink about a port, and notes optional counters that are off.
+fn netlink_port(
+    rdma: &mut Rdma,
+    device: &str,
+    port: &str,
+    notes: &mut BTreeSet<String>,
+) -> Option<NetlinkPort> {
+    let devices = rdma.devices().ok()?;
+    let index = devices.iter().find(|known| known.name == device)?.index;
+    let number: u32 = port.parse().ok()?;
+    let all = rdma.optional(index, number).ok()?;
+    let (on, off): (Vec<_>, Vec<_>) = all.into_iter().partition(|counter| counter.is_on);
+    if !off.is_empty() {
+        let names: Vec<&str> = off.iter().map(|counter| counter.name.as_str()).collect();
+        notes.insert(format!(
+            "{device}:{port}: optional counters are off; hint: rdma statistic set link {device}/{port} optional-counters {}",
+            names.join(",")
+        ));
+    }
+    (!on.is_empty()).then(|| NetlinkPort {
+        device: index,
+        port: number,
+        optional: on.into_iter().map(|counter| counter.name).collect(),
+    })
+}
+
+/// The sample of an optional counter.
+fn optional(time: Nanos, node: &Arc<str>, object: &Arc<str>, name: String, value: u64) -> Sample {
+    Sample {
+        time,
+        source: SampleSource::Host,
+        node: Arc::clone(node),
+        object: Arc::clone(object),
+        counter: Counter::PortOptionalCounter,
+        priority: None,
+        queue: None,
+        details: vec![name.into()],
+        value: value_of(value),
+        bits: 64,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The host's side of roce-analyze: loads the kernel programs of `ebpf/`, attaches them, and turns what they say into host
-//! events, packet records and counts; polls the host's counters.
+//! events, packet records and counts; reads the host's counters.
 //!
 //! ```no_run
 //! use roce_probe::{Options, Packets, Probe};
@@ -44,7 +44,6 @@ mod btf;
 mod capability;
 mod clock;
 mod clsact;
-mod counters;
 mod dcb;
 mod error;
 mod ethtool;
@@ -56,13 +55,13 @@ mod owners;
 mod packet;
 mod points;
 mod probe;
+mod rdma;
 mod record;
 
 pub use capability::Missing;
 pub use clock::ClockOffset;
-pub use counters::Counters;
 pub use error::ProbeError;
-pub use host::HostReader;
+pub use host::{HostReader, interface_of};
 pub use interface::{Cleaned, cleanup, remove_filters};
 pub use packet::{Direction, FlowCount, PacketRecord};
 pub use points::{Skipped, UNSEEN};

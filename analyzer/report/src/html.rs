@@ -6,6 +6,7 @@
 //! was merged or left out.
 
 mod axis;
+mod counters;
 mod gather;
 mod moments;
 mod pack;
@@ -16,14 +17,15 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use roce_model::{
-    Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, Table,
-    TimelineColumns, Totals,
+    Columns, EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, SampleColumns, Sink,
+    SinkError, Table, TimelineColumns, Totals,
 };
 use serde::Serialize;
 
 use crate::kept::KeptFlows;
 use crate::schema::TABLES;
 use crate::{Error, json};
+use counters::GatheredCounters;
 use gather::GatheredSeries;
 use moments::{Moments, event};
 use pack::{Packed, Place};
@@ -40,6 +42,7 @@ const MAX_DESTINATIONS: usize = 32;
 pub struct HtmlReport<W> {
     out: W,
     gathered: GatheredSeries,
+    counters: GatheredCounters,
     moments: Moments,
     flows: KeptFlows,
 }
@@ -50,6 +53,7 @@ impl<W: Write> HtmlReport<W> {
         Self {
             out,
             gathered: GatheredSeries::new(Nanos(0)),
+            counters: GatheredCounters::default(),
             moments: Moments::new(),
             flows: KeptFlows::new(MAX_FLOWS),
         }
@@ -65,6 +69,10 @@ impl<W: Write> HtmlReport<W> {
         let mut document = Vec::new();
         json::document_for_page(run, &mut document)?;
 
+        // Without packets the axis is that of the readings.
+        if let Some((first, last)) = self.counters.span().filter(|_| self.gathered.axis.slots() == 0) {
+            self.gathered.cover(first, last);
+        }
         let events = self.moments.columns();
         let times = [
             Some(self.gathered.axis.begin()),
@@ -123,8 +131,11 @@ impl<W: Write> HtmlReport<W> {
             events_seen: self.moments.seen(),
         };
         let head = serde_json::to_vec(&head).map_err(|error| Error::Html(error.into()))?;
+        let counters = self.counters.drawn(base);
+        let counters = serde_json::to_vec(&counters).map_err(|error| Error::Html(error.into()))?;
         Ok([
             ("head", head),
+            ("counters", counters),
             ("document", document),
             ("tables", tables.bytes),
             ("series", series),
@@ -201,6 +212,11 @@ impl<W: Write> Sink for HtmlReport<W> {
             self.gathered.event(&event);
             self.moments.add(&event);
         }
+        Ok(())
+    }
+
+    fn samples(&mut self, rows: &SampleColumns) -> Result<(), SinkError> {
+        self.counters.add(rows);
         Ok(())
     }
 

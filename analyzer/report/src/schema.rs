@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 
 use roce_model::{
     Column, ColumnType, Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, HopColumns,
-    RunColumns, RunKey, StepColumns, Table, TapColumns, TimelineColumns, Totals, VantageColumns,
+    RunColumns, RunKey, SampleColumns, StepColumns, Table, TapColumns, TimelineColumns, Totals,
+    VantageColumns,
 };
 
 use crate::compare::{Direction, Quantity};
 
 /// Every table, in the order of the page.
-pub const TABLES: [Table; 10] = [
+pub const TABLES: [Table; 11] = [
     FindingColumns::TABLE,
     EpisodeColumns::TABLE,
     StepColumns::TABLE,
@@ -20,6 +21,7 @@ pub const TABLES: [Table; 10] = [
     TapColumns::TABLE,
     VantageColumns::TABLE,
     HopColumns::TABLE,
+    SampleColumns::TABLE,
     RunColumns::TABLE,
 ];
 
@@ -67,6 +69,8 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `vantages`, `hops`, `flows`, `episodes`, `steps` | Rows of the table of that name |
 | `flows_left_out` | Rows of flows that the document leaves out (`--json-flows`): it has those with the most trouble, then those with the most bytes. The table has all |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
+
+The rows of `timeline`, `events` and `samples` are in the dataset alone.
 
 The counts in `totals`:
 

@@ -127,7 +127,8 @@ pub(super) const KINDS: &[Kind] = &[
     Kind { per_thousand: 200, ..capture("unknown-blocks", "blocks of unknown types, 60 kB each", FEW, |n, out| names(n, out, 0x8000_1234)) },
     Kind { per_thousand: 1_000, ..capture("block-options", "300 options at each frame", FEW, comments) },
     cheap("host-queue-pairs", "reports of new queue pairs of a host", Memory::Fixed(384), |n, out| reports(n, out, 1)),
-    cheap("host-counters", "reports of new counters of a host", Memory::Fixed(384), |n, out| reports(n, out, 10)),
+    cheap("host-counters", "reports of new counters of a host", Memory::Fixed(384), |n, out| reports(n, out, 13)),
+    cheap("samples", "samples of new devices", Memory::Fixed(384), samples),
     Kind { per_thousand: 20_000, form: Form::Compressed("gz", |n, out| stamped(n, out, |_| vec![0; 60])), ..capture("bomb-gzip", "frames of zeros, in gzip", FEW, |_, _| Ok(())) },
     Kind { per_thousand: 20_000, form: Form::Compressed("zst", |n, out| stamped(n, out, |_| vec![0; 60])), ..capture("bomb-zstd", "frames of zeros, in zstd", FEW, |_, _| Ok(())) },
     Kind { form: Form::Twice(|n, out| packets(n, out, |i, p| { p.psn = i; p.qpn = i % 64; })), ..capture("two-taps", "two captures of the same packets", Memory::Fixed(384), |_, _| Ok(())) },
@@ -406,18 +407,46 @@ fn reports(n: u64, out: &mut dyn Write, tag: u8) -> io::Result<()> {
             body.extend((i as u32 & 0xff_ffff).to_le_bytes());
             body.extend([2, 0, b'R', b'C']);
         } else {
-            let name = format!("counter_{i}");
-            body.extend((name.len() as u16).to_le_bytes());
-            body.extend(name.as_bytes());
-            body.extend(1_u64.to_le_bytes());
+            for text in ["reset", &format!("counter_{i}")] {
+                body.extend((text.len() as u16).to_le_bytes());
+                body.extend(text.as_bytes());
+            }
+            // No priority and no further labels.
+            body.extend([0, 0]);
             body.extend(i.to_le_bytes());
-            body.extend([5, 0]);
-            body.extend(b"bytes");
         }
         file.block(0x8072_6f68, &body)?;
         let mut packet = Packet::new(WRITE_ONLY);
         packet.psn = i;
         file.frame(0, 1_000_000_000 + i * 1_000, &packet.frame(), &[])?;
+    }
+    Ok(())
+}
+
+/// Samples of a recording: CNPs of ports that nobody has seen before.
+fn samples(n: u64, out: &mut dyn Write) -> io::Result<()> {
+    let mut file = Pcapng::new(out);
+    file.section()?;
+    file.interface("eth0")?;
+    for i in 0..n {
+        let time = 1_000_000_000 + i * 1_000;
+        let mut body = time.to_le_bytes().to_vec();
+        for text in ["host", "h1", &format!("mlx5_{i}:1"), "port_cnp_sent"] {
+            body.extend((text.len() as u16).to_le_bytes());
+            body.extend(text.as_bytes());
+        }
+        // No priority, queue and further labels; the value, its change, the interval in ns, and no reset.
+        body.extend([0, 0, 0]);
+        body.extend(5_f64.to_le_bytes());
+        body.push(1);
+        body.extend(5_f64.to_le_bytes());
+        body.push(1);
+        body.extend(1_000_u64.to_le_bytes());
+        body.push(0);
+        file.block(0x8072_6f73, &body)?;
+        let mut packet = Packet::new(WRITE_ONLY);
+        packet.psn = i;
+        file.frame(0, time, &packet.frame(), &[])?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use roce_model::{Nanos, Recorded, RunKey, RunSummary, Sink};
-use roce_pipeline::{Captures, RunStart, as_live};
+use roce_pipeline::{Analysed, Captures, Moved, RunStart, StoredSamples, as_live};
 use roce_report::{HtmlReport, JsonReport};
 
 use crate::command::player::Player;
@@ -84,6 +84,7 @@ fn analyse(
         bail!("none of the captures could be read");
     }
     let range = time_range(arguments, &mut captures)?;
+    let others = other_samples(arguments)?;
 
     let key = arguments.names.of_captures(
         &arguments.captures,
@@ -103,7 +104,7 @@ fn analyse(
     if let Some(recorded) = live {
         plan.options.seed = recorded.seed;
     }
-    plan.range = range;
+    plan.range = range.clone();
     let mut borrowed: Vec<&mut dyn Sink> = sinks
         .iter_mut()
         .map(|sink| &mut **sink as &mut dyn Sink)
@@ -123,6 +124,14 @@ fn analyse(
     for error in analysed.errors() {
         messages::error(error);
     }
+    let mut borrowed: Vec<&mut dyn Sink> = sinks
+        .iter_mut()
+        .map(|sink| &mut **sink as &mut dyn Sink)
+        .collect();
+    if let Some(sink) = &mut beside {
+        borrowed.push(&mut **sink);
+    }
+    join(&others, &analysed, &range, &mut borrowed)?;
     let mut inputs = analysed.inputs(arguments.hash)?;
     if let (Some(recorded), [input]) = (live, inputs.as_mut_slice()) {
         as_live(input, &recorded.input);
@@ -153,6 +162,49 @@ fn analyse(
         messages::wrote(&written(dir));
     }
     Ok(exit_code(is_whole, &summary, &settings.fail_on))
+}
+
+/// Samples of other runs that are joined.
+///
+/// # Errors
+/// A folder has none, or its recording is analysed itself, with its samples.
+fn other_samples(arguments: &Analyse) -> anyhow::Result<Vec<StoredSamples>> {
+    let found = arguments.samples.iter().map(|dir| {
+        let recording = dir.join(Recorded::FILE).canonicalize().ok();
+        let mut captures = arguments.captures.iter();
+        if recording.is_some() && captures.any(|capture| capture.canonicalize().ok() == recording) {
+            bail!(
+                "{}: the samples of a recording that is analysed are in the results already\nhint: omit --samples for this folder",
+                dir.display()
+            );
+        }
+        Ok(StoredSamples::find(dir)?)
+    });
+    found.collect()
+}
+
+/// Gives the sinks the samples of other runs, on the clock of the captures.
+fn join(
+    others: &[StoredSamples],
+    analysed: &Analysed,
+    range: &std::ops::Range<u64>,
+    sinks: &mut [&mut dyn Sink],
+) -> anyhow::Result<()> {
+    for samples in others {
+        let clock = analysed.clock_in(samples.dir());
+        if clock.is_none() && analysed.is_corrected() {
+            messages::warn(
+                &samples.dir().display().to_string(),
+                "the clocks of the captures differ, and no capture lies in this folder: its samples keep their times",
+            );
+        }
+        let moved = Moved {
+            range: range.clone(),
+            correction: clock.flatten(),
+        };
+        samples.replay(&moved, sinks).map_err(sink_error)?;
+    }
+    Ok(())
 }
 
 /// Sinks that get the results.

@@ -167,12 +167,18 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         to: None,
         no_align: false,
         max_input: None,
+        samples: Vec::new(),
         capture: None,
         names: Names::default(),
         hash: false,
     })?;
     sandbox::raise()?;
-    let host = Host::open(&arguments.host, &arguments.interface, arguments.buffer)?;
+    let host = Host::open(
+        &arguments.host,
+        &arguments.interface,
+        arguments.buffer,
+        arguments.names.host.as_deref(),
+    )?;
     sandbox::may_capture()?;
     let options = Options {
         snaplen: arguments.snaplen,

@@ -88,6 +88,12 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = SELECTION)]
     pub(crate) max_input: Option<u64>,
 
+    /// Join the samples of another run: a folder that `live -o` or `host counters -o` wrote (can be repeated)
+    ///
+    /// They become rows of the table `samples` and tracks of the report. A capture that lies in the folder gives them its clock.
+    #[arg(long, value_name = "DIR", help_heading = NETWORK)]
+    pub(crate) samples: Vec<PathBuf>,
+
     /// Key of the capture, for the column `capture` of all tables [default: its path relative to what was given]
     #[arg(long, value_name = "KEY", value_parser = parse_key, help_heading = RESULTS)]
     pub(crate) capture: Option<String>,

@@ -15,7 +15,8 @@ use std::time::Duration;
 use anyhow::Context;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use roce_model::{
-    EventColumns, FlowKey, FlowRow, Nanos, Progress, RunSummary, Sink, SinkError, TimelineColumns,
+    EventColumns, FlowKey, FlowRow, Nanos, Progress, RunSummary, SampleColumns, Sink, SinkError,
+    TimelineColumns,
 };
 use roce_report::{Command, Screen, Standing};
 use rustix::process::{Signal, getpgrp, getpid, kill_process};
@@ -198,6 +199,10 @@ impl Sink for Stage {
 
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
         self.screen.events(rows)
+    }
+
+    fn samples(&mut self, rows: &SampleColumns) -> Result<(), SinkError> {
+        self.screen.samples(rows)
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {

@@ -1,18 +1,17 @@
-//! Host events as bytes: a tag for what happened, then its fields in the order of their declaration. Numbers are little-endian, texts and
+//! Host events and samples as bytes: of events a tag for what happened, then its fields in the order of their declaration. Numbers are little-endian, texts and
 //! lists of bytes have their length (2 bytes) before them, what can be absent has a byte 0 or 1 before it, names stand as texts.
 //!
 //! A crate was looked for and not taken: postcard needs serde's derives on these types, which this crate
 //! is kept without (`tests/architecture.rs`). Its format also follows the order of fields in the source;
 //! here a reordered field would be a change of this file.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use roce_wire::{Address, Psn, Qpn, RnrTimer};
 
-use crate::Nanos;
-use crate::host::{
-    CounterUnit, Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState,
-};
+use crate::host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState};
+use crate::{Counter, CounterChange, Nanos, SampleRow, SampleSource};
 
 impl HostEvent {
     /// The type of its block in a recording: "roh" behind the bit of local use.
@@ -26,6 +25,24 @@ impl HostEvent {
     }
 
     /// Reads a body, with or without the padding of its block; `None` when it is none of this version.
+    pub fn decode(body: &[u8]) -> Option<Self> {
+        Self::take(&mut { body })
+    }
+}
+
+impl SampleRow {
+    /// The type of its block in a recording: "ros" behind the bit of local use.
+    pub const BLOCK: u32 = 0x8072_6f73;
+
+    /// The body of its block: all columns in their order but `kind` and `unit`, which follow from the counter.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.put(&mut out);
+        out
+    }
+
+    /// Reads a body, with or without the padding of its block; `None` when it is none of this version, or of a counter that
+    /// this version does not know.
     pub fn decode(body: &[u8]) -> Option<Self> {
         Self::take(&mut { body })
     }
@@ -58,7 +75,7 @@ macro_rules! numbers {
     )+ };
 }
 
-numbers!(u8, u16, u32, u64, i32);
+numbers!(u8, u16, u32, u64, i32, f64);
 
 /// Types that are a number, or a text, underneath.
 macro_rules! as_other {
@@ -84,7 +101,11 @@ as_other! {
     RnrTimer as u8: |timer| timer.code(), |code| Some(RnrTimer::new(code));
     QueuePairKind as Arc<str>: |kind| kind.name().into(), |name| named(QueuePairKind::ALL, QueuePairKind::name, &name);
     QueuePairState as Arc<str>: |state| state.name().into(), |name| named(QueuePairState::ALL, QueuePairState::name, &name);
-    CounterUnit as Arc<str>: |unit| unit.name().into(), |name| named(CounterUnit::ALL, CounterUnit::name, &name);
+    CounterChange as Arc<str>: |change| change.name().into(), |name| named(CounterChange::ALL, CounterChange::name, &name);
+    Counter as Arc<str>: |counter| counter.name().into(), |name| Counter::from_name(&name);
+    SampleSource as Arc<str>: |source| source.name().into(), |name| named(&SampleSource::ALL, SampleSource::name, &name);
+    Cow<'static, str> as Arc<str>: |text| text.as_ref().into(), |text| Some(Cow::Owned(text.as_ref().to_owned()));
+    bool as u8: |value| u8::from(*value), |value| (value < 2).then_some(value == 1);
 }
 
 fn named<T: Copy>(all: &[T], name_of: fn(T) -> &'static str, name: &str) -> Option<T> {
@@ -133,6 +154,50 @@ impl<T: Field> Field for Option<T> {
             1 => Some(Some(T::take(from)?)),
             _ => None,
         }
+    }
+}
+
+impl Field for SampleRow {
+    fn put(&self, out: &mut Vec<u8>) {
+        // Both names are words of their catalogues: `kind` and `unit` are left out.
+        let name: fn(&'static str) -> Arc<str> = Arc::from;
+        self.time.put(out);
+        name(self.source).put(out);
+        self.node.put(out);
+        self.object.put(out);
+        name(self.counter).put(out);
+        self.priority.put(out);
+        self.queue.put(out);
+        self.detail.put(out);
+        self.value.put(out);
+        self.change.put(out);
+        self.interval_ns.put(out);
+        self.reset.put(out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let time = Field::take(from)?;
+        let source = SampleSource::take(from)?;
+        let (node, object) = (Field::take(from)?, Field::take(from)?);
+        let counter = Counter::take(from)?;
+        let row = Self {
+            time,
+            source: source.name(),
+            node,
+            object,
+            counter: counter.name(),
+            priority: Field::take(from)?,
+            queue: Field::take(from)?,
+            detail: Field::take(from)?,
+            kind: counter.kind().name(),
+            value: Field::take(from)?,
+            change: Field::take(from)?,
+            interval_ns: Field::take(from)?,
+            unit: counter.unit(),
+            reset: Field::take(from)?,
+        };
+        let is_number = row.value.is_finite() && row.change.is_none_or(f64::is_finite);
+        is_number.then_some(row)
     }
 }
 
@@ -265,9 +330,9 @@ variants!(HostChange {
     7 RnrTimer { qpn }
     8 QueuePairError { qpn }
     9 Dropped { source, destination, qpn, psn, reason }
-    10 Counter { name, change, value, unit }
     11 Lost { count }
     12 Address { address }
+    13 Counter { change, name, priority, detail, by }
 });
 
 impl Field for Element {
@@ -355,10 +420,11 @@ mod tests {
                 reason: "QDISC_DROP".into(),
             },
             HostChange::Counter {
-                name: "1/counters/port_xmit_data".into(),
-                change: 4,
-                value: u64::MAX,
-                unit: CounterUnit::Bytes,
+                change: CounterChange::Reset,
+                name: "priority_discards".into(),
+                priority: Some(3),
+                detail: Some("buffer".into()),
+                by: u64::MAX,
             },
             HostChange::Lost { count: 9 },
             HostChange::Address { address: remote },
@@ -405,6 +471,58 @@ mod tests {
         assert_eq!(body[tag], 11);
         body[tag] = 200;
         assert_eq!(HostEvent::decode(&body), None);
+    }
+
+    fn sample() -> SampleRow {
+        let counter = Counter::PriorityDiscards;
+        SampleRow {
+            time: Nanos(1_795_000_000_000_000_000),
+            source: SampleSource::Host.name(),
+            node: "h\u{fc}".into(),
+            object: "ens1f0np0".into(),
+            counter: counter.name(),
+            priority: Some(3),
+            queue: None,
+            detail: Some("buffer".into()),
+            kind: counter.kind().name(),
+            value: 12.5,
+            change: Some(0.5),
+            interval_ns: Some(1_000_000_000),
+            unit: counter.unit(),
+            reset: true,
+        }
+    }
+
+    #[test]
+    fn samples_are_read_back_with_their_padding() {
+        let first = SampleRow {
+            change: None,
+            interval_ns: None,
+            reset: false,
+            ..sample()
+        };
+        for row in [sample(), first] {
+            let mut body = row.encode();
+            let length = body.len();
+            body.resize(length.next_multiple_of(4), 0);
+            assert_eq!(SampleRow::decode(&body), Some(row));
+            for end in 0..length {
+                assert_eq!(SampleRow::decode(&body[..end]), None, "{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn samples_of_unknown_counters_and_no_numbers_are_none() {
+        let unknown = SampleRow {
+            counter: "gravity",
+            ..sample()
+        };
+        assert_eq!(SampleRow::decode(&unknown.encode()), None);
+        for value in [f64::NAN, f64::INFINITY] {
+            let row = SampleRow { value, ..sample() };
+            assert_eq!(SampleRow::decode(&row.encode()), None);
+        }
     }
 
     #[test]

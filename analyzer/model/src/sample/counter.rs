@@ -1,5 +1,9 @@
 //! The catalogue of counters: one name, unit and kind for what drivers, switches and GPUs call differently.
 
+use std::borrow::Cow;
+
+use crate::events::names;
+
 /// Whether a number only rises or shows a present value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SampleKind {
@@ -15,6 +19,41 @@ impl SampleKind {
         match self {
             Self::Cumulative => "cumulative",
             Self::Gauge => "gauge",
+        }
+    }
+}
+
+names! {
+    /// A change of a counter that is worth an event.
+    CounterChange {
+        /// The counter fell and did not wrap: a driver was loaded again, or somebody cleared it.
+        #[default]
+        Reset = "reset",
+        /// The adapter noticed a storm of pauses.
+        Storm = "storm",
+        /// The link went down.
+        LinkDown = "link_down",
+        /// Packets were dropped, and none were between the two readings before.
+        FirstDrop = "first_drop",
+    }
+}
+
+impl Counter {
+    /// The counter of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|counter| counter.name() == name)
+    }
+
+    /// The event that a rise of it is, if it is one.
+    pub fn event(self) -> Option<CounterChange> {
+        match self {
+            Self::PauseStormEvents => Some(CounterChange::Storm),
+            Self::PhyLinkDowns => Some(CounterChange::LinkDown),
+            Self::PortOutOfBufferDrops
+            | Self::PriorityDiscards
+            | Self::NetdevDiscards
+            | Self::NetdevOutOfBuffer => Some(CounterChange::FirstDrop),
+            _ => None,
         }
     }
 }

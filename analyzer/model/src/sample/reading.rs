@@ -22,6 +22,9 @@ pub enum SampleSource {
 }
 
 impl SampleSource {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Host, Self::Switch, Self::Hypervisor, Self::Gpu, Self::Tool];
+
     /// Its name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::Nanos;
 use crate::table::table;
+use crate::{CounterChange, HostChange, HostEvent, Nanos};
 
 table! {
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,4 +22,28 @@ table! {
     interval_ns: Option<u64>, "ns", "Time since the reading before. Absent for the first reading.";
     unit: &'static str, "", "Base unit: packets, frames, bytes, s, ratio, celsius, W, Hz, ...";
     reset: bool, "", "The counter fell since the reading before and did not wrap: a driver was loaded again, or somebody cleared it.";
+}
+
+impl SampleRow {
+    /// The event that a change is; `None` where the row has no change.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a change is never negative; one beyond 64 bits is the largest"
+    )]
+    pub fn event(&self, change: CounterChange) -> Option<HostEvent> {
+        let by = self.change?.round() as u64;
+        Some(HostEvent {
+            time: self.time,
+            device: Some(self.object.as_ref().into()),
+            process: None,
+            what: HostChange::Counter {
+                change,
+                name: self.counter.into(),
+                priority: self.priority,
+                detail: self.detail.as_deref().map(Into::into),
+                by,
+            },
+        })
+    }
 }

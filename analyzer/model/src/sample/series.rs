@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::counter::{Counter, SampleKind};
 use super::reading::{Sample, SampleSource};
 use super::row::SampleRow;
-use crate::Nanos;
+use crate::{CounterChange, Nanos};
 
 /// Series that are remembered; samples of others have no change.
 const MAX_SERIES: usize = 1 << 17;
@@ -33,16 +33,35 @@ type Key = (
 /// A gauge has no change. A series that is absent from a reading has no row; it goes on when it comes back.
 #[derive(Debug, Default)]
 pub struct SampleSeries {
-    last: HashMap<Key, (Nanos, f64)>,
+    last: HashMap<Key, Reading>,
+}
+
+/// The last reading of a series.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    time: Nanos,
+    value: f64,
+    /// It rose since the reading before.
+    moved: bool,
 }
 
 impl SampleSeries {
     /// The row of a sample. `max_per_second` is the highest rate that the counted thing can have, in the counter's unit;
     /// `None`: unknown, then every fall from the upper half to the lower half of 32 bits counts as a wrap.
     pub fn row(&mut self, sample: &Sample, max_per_second: Option<f64>) -> SampleRow {
+        self.read(sample, max_per_second).0
+    }
+
+    /// The row of a sample as [`row`](Self::row) gives it, and what about it is worth an event: a reset, a link that went down, a
+    /// pause storm, drops after a reading without any.
+    pub fn read(
+        &mut self,
+        sample: &Sample,
+        max_per_second: Option<f64>,
+    ) -> (SampleRow, Option<CounterChange>) {
         let before = self.remember(sample);
         let kind = sample.counter.kind();
-        let interval = before.map(|(time, _)| sample.time.since(time));
+        let interval = before.map(|before| sample.time.since(before.time));
         let mut row = SampleRow {
             time: sample.time,
             source: sample.source.name(),
@@ -59,28 +78,32 @@ impl SampleSeries {
             unit: sample.counter.unit(),
             reset: false,
         };
-        if let (SampleKind::Cumulative, Some((_, value)), Some(interval)) = (kind, before, interval) {
+        let mut worth = None;
+        if let (SampleKind::Cumulative, Some(before), Some(interval)) = (kind, before, interval) {
             let seconds = interval.seconds();
             let max = max_per_second.map(|rate| rate * seconds);
-            let (change, reset) = change(value, sample.value, sample.bits, max);
+            let (change, reset) = change(before.value, sample.value, sample.bits, max);
             row.change = Some(change);
             row.reset = reset;
+            let moved = change > 0.0;
+            worth = match sample.counter.event() {
+                _ if reset => Some(CounterChange::Reset),
+                Some(CounterChange::FirstDrop) if before.moved => None,
+                event => event.filter(|_| moved),
+            };
+            self.note(sample, moved);
         }
-        row
+        (row, worth)
     }
 
     /// Keeps a reading, and returns the one before it.
-    fn remember(&mut self, sample: &Sample) -> Option<(Nanos, f64)> {
-        let key = (
-            sample.source,
-            Arc::clone(&sample.node),
-            Arc::clone(&sample.object),
-            sample.counter,
-            sample.priority,
-            sample.queue.clone(),
-            sample.details.clone(),
-        );
-        let reading = (sample.time, sample.value);
+    fn remember(&mut self, sample: &Sample) -> Option<Reading> {
+        let key = key(sample);
+        let reading = Reading {
+            time: sample.time,
+            value: sample.value,
+            moved: false,
+        };
         if let Some(last) = self.last.get_mut(&key) {
             return Some(std::mem::replace(last, reading));
         }
@@ -89,6 +112,26 @@ impl SampleSeries {
         }
         None
     }
+
+    /// Keeps whether the series moved at its last reading.
+    fn note(&mut self, sample: &Sample, moved: bool) {
+        if moved && sample.counter.event().is_some() {
+            self.last.entry(key(sample)).and_modify(|last| last.moved = true);
+        }
+    }
+}
+
+/// The series of a sample.
+fn key(sample: &Sample) -> Key {
+    (
+        sample.source,
+        Arc::clone(&sample.node),
+        Arc::clone(&sample.object),
+        sample.counter,
+        sample.priority,
+        sample.queue.clone(),
+        sample.details.clone(),
+    )
 }
 
 /// True if a counter of `bits` bits that fell from `before` to `after` wrapped; false if it was reset.
@@ -167,6 +210,45 @@ mod tests {
         // bnxt_re's active_qps: 50 queue pairs, then 49.
         let counter = Counter::PortObjects;
         assert_eq!(second(counter, 50.0, 49.0, 64, None), (None, false));
+    }
+
+    #[test]
+    fn resets_storms_downed_links_and_first_drops_are_worth_an_event() {
+        let mut series = SampleSeries::default();
+        let mut read = |counter, seconds, value| series.read(&sample(counter, seconds, value, 64), None).1;
+        let drops = Counter::NetdevDiscards;
+        // 5 drops of an unknown time are no event; nor is a reading without more.
+        assert_eq!((read(drops, 1, 5.0), read(drops, 2, 5.0)), (None, None));
+        assert_eq!(read(drops, 3, 6.0), Some(CounterChange::FirstDrop));
+        assert_eq!(read(drops, 4, 9.0), None, "drops go on");
+        assert_eq!(
+            (read(drops, 5, 9.0), read(drops, 6, 10.0)),
+            (None, Some(CounterChange::FirstDrop))
+        );
+        assert_eq!(read(drops, 7, 2.0), Some(CounterChange::Reset));
+        for (counter, change) in [
+            (Counter::PhyLinkDowns, CounterChange::LinkDown),
+            (Counter::PauseStormEvents, CounterChange::Storm),
+        ] {
+            assert_eq!((read(counter, 1, 1.0), read(counter, 2, 1.0)), (None, None));
+            assert_eq!(
+                (read(counter, 3, 2.0), read(counter, 4, 3.0)),
+                (Some(change), Some(change))
+            );
+        }
+        // 4,294,967,290 and then 10 in 64 bits is a reset of any counter; of a gauge it is nothing.
+        let cnps = Counter::PortCnpSent;
+        assert_eq!(
+            (read(cnps, 1, 4_294_967_290.0), read(cnps, 2, 10.0)),
+            (None, Some(CounterChange::Reset))
+        );
+        assert_eq!(
+            (
+                read(Counter::PortObjects, 1, 50.0),
+                read(Counter::PortObjects, 2, 49.0)
+            ),
+            (None, None)
+        );
     }
 
     #[test]

@@ -166,13 +166,15 @@ const model = {
 
 /** Reads all blocks. */
 async function load() {
-  const [head, run, tables, series] = await Promise.all([
+  const [head, counters, run, tables, series] = await Promise.all([
     json("head"),
+    json("counters"),
     json("document"),
     block("tables"),
     block("series"),
   ]);
   model.head = head;
+  model.counters = counters;
   model.run = run;
   model.base = BigInt(head.base);
   model.metricNumbers = new Map(head.metrics.map(([name], number) => [name, number]).filter(([name]) => name));

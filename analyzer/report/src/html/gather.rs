@@ -144,6 +144,13 @@ impl GatheredSeries {
         self.destination_of.extend(flows.take(room));
     }
 
+    /// Has the axis reach from `first` to `last`.
+    pub(super) fn cover(&mut self, first: Nanos, last: Nanos) {
+        self.axis.include(first.0);
+        self.axis.include(last.0);
+        self.fit();
+    }
+
     /// Takes rows of the timeline.
     pub(super) fn timeline(&mut self, columns: &TimelineColumns) {
         columns

@@ -128,6 +128,8 @@ pub(super) fn event(rows: &EventColumns, row: usize) -> EventRow {
         source: source.copied().unwrap_or_default(),
         psn: rows.psn.at(row).copied(),
         value: rows.value.at(row).copied(),
+        object: rows.object.at(row).cloned(),
+        name: rows.name.at(row).cloned(),
         detail: rows.detail.at(row).cloned(),
     }
 }

@@ -15,13 +15,14 @@ use sha2::{Digest, Sha256};
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 /// In the order in which they follow each other inside of one function: they share its names and nothing beyond.
-const SCRIPTS: [&str; 14] = [
+const SCRIPTS: [&str; 15] = [
     include_str!("format.js"),
     include_str!("dom.js"),
     include_str!("data.js"),
     include_str!("view.js"),
     include_str!("draw.js"),
     include_str!("grid.js"),
+    include_str!("counters.js"),
     include_str!("tracks.js"),
     include_str!("timeline.js"),
     include_str!("verdicts.js"),

@@ -6,7 +6,7 @@ use std::io::Read;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
-use roce_model::{EventKind, EventRow, Nanos, TapId};
+use roce_model::{Counter, EventKind, EventRow, Nanos, SampleRow, TapId};
 use serde_json::Value;
 
 use super::*;
@@ -167,10 +167,10 @@ fn nothing_of_a_capture_is_markup() {
     assert!(!page.contains("alert("), "it is in the data alone");
     assert_eq!(
         page.matches("<script").count(),
-        5,
-        "four blocks of data, one script"
+        6,
+        "five blocks of data, one script"
     );
-    assert_eq!(page.matches("</script>").count(), 5);
+    assert_eq!(page.matches("</script>").count(), 6);
     // There it is whole.
     let blocks = blocks(&page);
     assert!(
@@ -179,6 +179,66 @@ fn nothing_of_a_capture_is_markup() {
             .any(|part| part == EVIL.as_bytes())
     );
     assert_eq!(json(&page, "document")["run"]["inputs"][0]["input"], EVIL);
+}
+
+/// Samples of CNPs that a port called `object` sent: 10 in the second before `time`.
+fn samples(object: &'static str, time: Nanos) -> SampleColumns {
+    let mut rows = SampleColumns::default();
+    rows.push(&SampleRow {
+        time,
+        source: "host",
+        node: object.into(),
+        object: object.into(),
+        counter: Counter::PortCnpSent.name(),
+        kind: "cumulative",
+        value: 10.0,
+        change: Some(10.0),
+        interval_ns: Some(Nanos::SECOND),
+        unit: "packets",
+        ..SampleRow::default()
+    });
+    rows
+}
+
+#[test]
+fn samples_alone_have_an_axis_and_no_markup() {
+    const EVIL: &str = "</script><script>alert(1)</script>\u{1b}[2J";
+    let mut report = HtmlReport::new(Vec::new());
+    report.begin(Nanos(Nanos::SECOND)).unwrap();
+    let times = [5, 6, 9].map(|second| Nanos(second * Nanos::SECOND));
+    for time in times {
+        report.samples(&samples(EVIL, time)).unwrap();
+    }
+    report.finish(&RunSummary::default()).unwrap();
+    let page = String::from_utf8(report.into_inner()).unwrap();
+    assert!(!page.contains("alert("), "it is in the data alone");
+    let head = json(&page, "head");
+    // Seconds 5 to 9.
+    assert_eq!((&head["slots"], &head["base"]), (&5.into(), &"5000000000".into()));
+    let counters = json(&page, "counters");
+    let layer = &counters["tracks"][0]["layers"][0];
+    assert_eq!((&layer["sum"], &counters["seen"]), (&30.0.into(), &3.into()));
+    // The first change ends where the axis begins.
+    assert_eq!(layer["changes"][0], serde_json::json!([-1_000_000_000, 0, 10.0]));
+    let object = layer["object"].as_str().unwrap();
+    assert!(
+        object.starts_with("</script>") && !object.contains('\u{1b}'),
+        "{object}"
+    );
+}
+
+#[test]
+fn samples_do_not_move_the_axis_of_packets() {
+    let made = fixture::incast();
+    let alone = json(&page(&made), "head");
+    let mut report = HtmlReport::new(Vec::new());
+    report.begin(made.run.bin).unwrap();
+    report.samples(&samples("a", Nanos(1))).unwrap();
+    report.timeline(&made.timeline).unwrap();
+    report.flows_closed(&made.flows).unwrap();
+    report.finish(&made.run).unwrap();
+    let page = String::from_utf8(report.into_inner()).unwrap();
+    assert_eq!(json(&page, "head"), alone);
 }
 
 #[test]

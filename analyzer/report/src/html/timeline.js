@@ -21,6 +21,13 @@ function buildTimeline() {
       if (track.legend) {
         for (const layer of [...(track.stack ?? []), ...(track.over ?? [])]) {
           const swatch = el("i", { class: layer.dash ? "swatch dashed" : "swatch" });
+          // Of counters: the series, and by how much it rose on this axis.
+          const counted = layer.counter
+            ? {
+                "data-series": [layer.object, layer.counter, layer.priority ?? "", layer.detail ?? ""].join(" "),
+                "data-within": String(layer.line.within),
+              }
+            : {};
           swatch.style.background = layer.color;
           legend.append(
             layer.flow
@@ -36,7 +43,7 @@ function buildTimeline() {
                   swatch,
                   layer.name,
                 )
-              : el("span", { class: "key" }, swatch, layer.name),
+              : el("span", { class: "key", ...counted }, swatch, layer.name),
           );
         }
       }

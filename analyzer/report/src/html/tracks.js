@@ -305,6 +305,10 @@ function makeTracks() {
     };
   });
 
+  const counters = counterTracks();
+  if (model.head.slots) tracks.push(...counters.tracks);
+  if (counters.said) missing.push([counters.tracks.length ? "Other counters" : "Counters", counters.said]);
+
   track("host", "Host events", "Reports of hosts: queue pairs, asynchronous events, timers, drops, counters", () => {
     const rows = eventsOf((kind, row) => model.events.value("source", row) !== "capture");
     if (!rows.length) return "no host reported anything (live runs with the probe do)";

@@ -6,6 +6,7 @@
 //! filled, never while anything is written. Intervals are those of the rows' own times: a recording
 //! shows the same at any speed.
 
+mod counters;
 mod detail;
 mod findings;
 mod flows;
@@ -22,7 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ratatui_core::buffer::Buffer;
 use roce_model::{
-    EventColumns, FlowKey, FlowRow, Nanos, Progress, RunSummary, Sink, SinkError, Span, TimelineColumns,
+    EventColumns, FlowKey, FlowRow, Nanos, Progress, RunSummary, SampleColumns, Sink, SinkError, Span,
+    TimelineColumns,
 };
 
 pub use view::{Command, Key};
@@ -233,6 +235,13 @@ impl Sink for Screen {
 
     fn events(&mut self, rows: &EventColumns) -> Result<(), SinkError> {
         self.inner().state.events(rows);
+        Ok(())
+    }
+
+    fn samples(&mut self, rows: &SampleColumns) -> Result<(), SinkError> {
+        let state = &mut self.inner().state;
+        let width = state.width;
+        state.counters.add(rows, width);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! `host counters`: counters of RDMA devices and their network interfaces, before and after.
+//! `host counters`: counters of RDMA devices and their network interfaces, before and after, and as a dataset of samples.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use roce_model::{Nanos, SampleSeries};
-use roce_pipeline::time_of_day;
-use roce_probe::HostReader;
+use roce_model::{Columns, InputSummary, Nanos, RunSummary, Sample, SampleColumns, SampleSeries, Sink};
+use roce_pipeline::{RunStart, time_of_day};
+use roce_probe::{HostReader, interface_of};
+use roce_report::JsonFlows;
 use roce_report::samples::{self, SampleSummary};
 
 use crate::command::watch::Signals;
 use crate::options::arguments::Format;
 use crate::options::duration::parse_duration;
-use crate::output::messages;
+use crate::options::names::Names;
+use crate::output::dataset::{dataset, written};
+use crate::output::messages::{self, sink_error};
 use crate::output::style::style;
 
+/// The longest text of counters.
+const MAX_TEXT_BYTES: u64 = 8 << 20;
 /// How often the end of the command is looked for.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -43,9 +48,25 @@ pub(crate) struct Counters {
     #[arg(long)]
     all: bool,
 
-    /// Read a recorded host below DIR (its /sys in DIR/sys, statistics in DIR/commands/ethtool_-S_IF.txt); given twice: before and after
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["duration", "interface", "run"])]
+    /// Counters of each queue pair, too, where they are bound to counters (`rdma statistic qp set`)
+    #[arg(long = "qp-counters", conflicts_with = "read")]
+    queue_pairs: bool,
+
+    /// Read a recorded host below DIR (its /sys in DIR/sys, statistics in DIR/commands/ethtool_-S_IF.txt), or a text of
+    /// `rdma statistic show` or `ethtool -S`; given twice: before and after
+    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["duration", "interface", "run"])]
     read: Vec<PathBuf>,
+
+    /// Write every reading to DIR, too: a Parquet dataset with the table `samples`, run.json and report.html
+    #[arg(short, long, value_name = "DIR", conflicts_with = "read")]
+    output: Option<PathBuf>,
+
+    /// Replace the dataset in DIR
+    #[arg(long, requires = "output")]
+    overwrite: bool,
+
+    #[command(flatten)]
+    names: Names,
 
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
@@ -85,6 +106,9 @@ pub(crate) fn counters(arguments: &Counters) -> anyhow::Result<ExitCode> {
         Format::Html => bail!("there is no page about counters\nhint: --format text or json"),
         Format::None => {}
     }
+    if let Some(kept) = readings.kept {
+        kept.finish(arguments)?;
+    }
     Ok(code)
 }
 
@@ -94,14 +118,80 @@ struct Readings {
     series: SampleSeries,
     summary: SampleSummary,
     notes: Vec<String>,
+    kept: Option<Kept>,
+}
+
+/// The dataset of `-o`.
+struct Kept {
+    sink: Box<dyn Sink>,
+    run: RunSummary,
+    begun: RunStart,
+}
+
+/// Name of the readings among the inputs of a run.
+const INPUT: &str = "host counters";
+
+impl Kept {
+    /// Begins the dataset in `dir`.
+    fn begin(dir: &Path, arguments: &Counters) -> anyhow::Result<Self> {
+        let begun = RunStart::now();
+        let options = vec![("interval_ns".to_owned(), arguments.interval.0.to_string())];
+        let key = arguments.names.of_devices(INPUT, &options, begun.time());
+        let mut sink = dataset(dir, &key, arguments.overwrite, false, JsonFlows::default())?;
+        sink.begin(arguments.interval).map_err(sink_error)?;
+        let input = InputSummary {
+            input: INPUT.to_owned(),
+            format: "counters".to_owned(),
+            ..InputSummary::default()
+        };
+        let run = RunSummary {
+            key,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: begun.time(),
+            bin: arguments.interval,
+            options,
+            inputs: vec![input],
+            ..RunSummary::default()
+        };
+        Ok(Self { sink, run, begun })
+    }
+
+    /// Adds the rows of one reading.
+    fn add(&mut self, time: Nanos, rows: &SampleColumns) -> anyhow::Result<()> {
+        for input in &mut self.run.inputs {
+            input.first_time = input.first_time.or(Some(time));
+            input.last_time = Some(time);
+        }
+        self.sink.samples(rows).map_err(sink_error)
+    }
+
+    fn finish(mut self, arguments: &Counters) -> anyhow::Result<()> {
+        self.run.elapsed = self.begun.elapsed();
+        self.sink.finish(&self.run).map_err(sink_error)?;
+        if let Some(dir) = &arguments.output {
+            messages::wrote(&written(dir));
+        }
+        Ok(())
+    }
 }
 
 impl Readings {
-    fn read(&mut self, reader: &mut HostReader, time: Nanos) {
+    fn read(&mut self, reader: &mut HostReader, time: Nanos) -> anyhow::Result<()> {
         let mut samples = Vec::new();
         reader.read(time, &mut samples);
-        for sample in &samples {
-            self.summary.add(&self.series.row(sample, None));
+        self.add(time, &samples)
+    }
+
+    fn add(&mut self, time: Nanos, samples: &[Sample]) -> anyhow::Result<()> {
+        let mut rows = SampleColumns::default();
+        for sample in samples {
+            let row = self.series.row(sample, None);
+            self.summary.add(&row);
+            rows.push(&row);
+        }
+        match &mut self.kept {
+            Some(kept) => kept.add(time, &rows),
+            None => Ok(()),
         }
     }
 }
@@ -110,7 +200,21 @@ impl Readings {
 fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> {
     let node = folders.first().and_then(|folder| folder.file_name());
     let node = node.unwrap_or_default().to_string_lossy().into_owned();
+    // A host whose texts were saved is not named by the first file.
+    let mut texts = HostReader::recorded(Path::new("/nonexistent"), "");
     for folder in folders {
+        if folder.is_file() {
+            let text = roce_files::read_text(folder, MAX_TEXT_BYTES)?;
+            let mut samples = Vec::new();
+            if !texts.read_text(Nanos(0), &text, &interface_of(folder), &mut samples) {
+                bail!(
+                    "{}: no counters in this text\nhint: the text of `rdma statistic show` or `ethtool -S IF`, in a file that is called IF.txt",
+                    folder.display()
+                );
+            }
+            readings.add(Nanos(0), &samples)?;
+            continue;
+        }
         if !Path::is_dir(&folder.join("sys")) {
             bail!(
                 "{}: not a recorded host\nhint: the folder has the files of /sys below sys, and texts in commands",
@@ -119,7 +223,7 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
         }
         let mut reader = HostReader::recorded(folder, &node);
         // Nobody says when the recordings were made: there are changes, and no rates.
-        readings.read(&mut reader, Nanos(0));
+        readings.read(&mut reader, Nanos(0))?;
         readings.notes.extend(reader.notes().map(str::to_owned));
     }
     readings.notes.sort();
@@ -130,9 +234,17 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
 /// This host: at the start, each interval, and at the end.
 fn running(arguments: &Counters, readings: &mut Readings) -> anyhow::Result<ExitCode> {
     let mut reader = HostReader::new(&arguments.interface);
+    if arguments.queue_pairs {
+        reader = reader.with_queue_pairs();
+    }
+    if let Some(name) = &arguments.names.host {
+        reader = reader.named(name);
+    }
+    let kept = arguments.output.as_deref();
+    readings.kept = kept.map(|dir| Kept::begin(dir, arguments)).transpose()?;
     // From here on a signal ends the waiting, and the last reading is shown.
     let (runtime, mut signals) = Signals::take(false)?;
-    readings.read(&mut reader, time_of_day());
+    readings.read(&mut reader, time_of_day())?;
     let mut child = begun(&arguments.run)?;
     let duration = match (arguments.duration, &child) {
         (Some(duration), _) => Duration::from_nanos(duration.0),
@@ -160,7 +272,7 @@ fn running(arguments: &Counters, readings: &mut Readings) -> anyhow::Result<Exit
         let ends = status.is_some() || is_signalled && child.is_none() || start.elapsed() >= duration;
         if ends || last.elapsed() >= interval {
             last = Instant::now();
-            readings.read(&mut reader, time_of_day());
+            readings.read(&mut reader, time_of_day())?;
         }
         if ends {
             break;

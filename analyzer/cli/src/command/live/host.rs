@@ -119,7 +119,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Opens the requested parts, and reports what they will not see. Counters are polled in every run.
+    /// Opens the requested parts, and reports what they will not see. Counters are read in every run.
     ///
     /// # Errors
     /// Rights are missing, or the kernel does not take the programs; an interface is none that a classifier can watch.
@@ -127,6 +127,7 @@ impl Host {
         arguments: &HostArguments,
         interfaces: &[String],
         buffer: u32,
+        name: Option<&str>,
     ) -> anyhow::Result<Self> {
         if (arguments.probe || !arguments.by_libpcap())
             && let Some(missing) = Missing::find()?
@@ -139,7 +140,7 @@ impl Host {
             let open = |name: &String| Tap::open(name, buffer);
             interfaces.iter().map(open).collect::<Result<_, _>>()?
         };
-        let events = Events::open(arguments.probe, interfaces)?;
+        let events = Events::open(arguments.probe, interfaces, name)?;
         Ok(Self { events, taps })
     }
 

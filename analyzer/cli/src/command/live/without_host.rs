@@ -61,7 +61,12 @@ pub(crate) struct Host;
 
 #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the probe")]
 impl Host {
-    pub(crate) const fn open(_: &HostArguments, _: &[String], _: u32) -> anyhow::Result<Self> {
+    pub(crate) const fn open(
+        _: &HostArguments,
+        _: &[String],
+        _: u32,
+        _: Option<&str>,
+    ) -> anyhow::Result<Self> {
         Ok(Self)
     }
 

@@ -29,6 +29,9 @@ pub(super) struct MetricsArguments {
 /// Never made.
 pub(super) struct Metrics(Infallible);
 
+/// An endpoint, never made.
+pub(super) struct Served(#[expect(dead_code, reason = "no value of it exists")] Infallible);
+
 /// A label and its value.
 type Label<'a> = (&'static str, std::borrow::Cow<'a, str>);
 
@@ -51,7 +54,7 @@ impl Metrics {
         _: &[Label<'_>],
         _: &[Interface],
         _: Arc<Counters>,
-    ) -> anyhow::Result<(Infallible, Box<dyn Sink + Send>)> {
+    ) -> anyhow::Result<(Served, Box<dyn Sink + Send>)> {
         match self.0 {}
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use roce_model::{
-    EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, Span, TapId,
-    TimelineColumns, Values,
+    EventColumns, FlowColumns, FlowId, FlowKey, FlowRow, Nanos, RunSummary, SampleColumns, Sink, SinkError,
+    Span, TapId, TimelineColumns, Values,
 };
 use roce_parquet::Rows;
 use roce_pipeline::stored;
@@ -166,6 +166,10 @@ impl Sink for One<'_> {
         let mut rows = rows.clone();
         rows.tap = moved(&rows.tap, self.first_tap);
         self.sink.events(&rows)
+    }
+
+    fn samples(&mut self, rows: &SampleColumns) -> Result<(), SinkError> {
+        self.sink.samples(rows)
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {

@@ -1,4 +1,4 @@
-//! Head and foot of every page: the input and its time, the traffic of all flows, losses; and the keys.
+//! Head and foot of every page: the input and its time, the traffic of all flows, losses, counters; and the keys.
 
 use jiff::Timestamp;
 use roce_model::Nanos;
@@ -15,7 +15,10 @@ const TYPED: usize = 40;
 
 /// The lines above a page.
 pub(super) fn head(shown: &Shown<'_>, view: &View) -> Vec<String> {
-    vec![title(shown, view), sums(shown), lost(shown)]
+    let mut lines = vec![title(shown, view), sums(shown), lost(shown)];
+    let interval = shown.interval.unwrap_or_default();
+    lines.extend(shown.state.counters.line(interval, shown));
+    lines
 }
 
 /// `left`, and `right` at the end of the line.

@@ -9,6 +9,7 @@ use roce_model::{
     TapId, TimelineColumns,
 };
 
+use super::counters::Counters;
 use super::history::{Cell, History, MAX_INTERVALS};
 
 /// Flows that are kept at a time: 60 MB when each of them has been active in all intervals that are kept.
@@ -100,6 +101,8 @@ pub(super) struct State {
     /// Records that the capture itself says it lost, and host events.
     pub(super) records_lost: u64,
     pub(super) host_events_lost: u64,
+    /// What devices counted.
+    pub(super) counters: Counters,
 }
 
 /// Conclusions about a run.
@@ -135,6 +138,7 @@ impl State {
             last: HashMap::default(),
             records_lost: 0,
             host_events_lost: 0,
+            counters: Counters::default(),
         }
     }
 

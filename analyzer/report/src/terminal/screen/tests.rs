@@ -4,9 +4,9 @@
 use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
 use roce_model::{
-    Address, Columns, Confidence, EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow, Evidence,
-    FindingRow, FlowKey, FlowRow, Nanos, Packet, Progress, Qpn, RunSummary, Severity, Sink, Snapshot, Span,
-    TapId, TimelineColumns, TimelineRow,
+    Address, Columns, Confidence, Counter, EpisodeKind, EpisodeRow, EventColumns, EventKind, EventRow,
+    Evidence, FindingRow, FlowKey, FlowRow, Nanos, Packet, Progress, Qpn, RunSummary, SampleColumns,
+    SampleRow, Severity, Sink, Snapshot, Span, TapId, TimelineColumns, TimelineRow,
 };
 
 use super::super::live::Counted;
@@ -250,6 +250,69 @@ fn drawn(screen: &Screen, standing: &Standing, columns: u16, rows: u16) -> Strin
         .draw(|frame| screen.draw(frame.buffer_mut(), standing))
         .unwrap();
     terminal.backend().to_string()
+}
+
+/// Readings of a host: in the second before `after` seconds, this much more of each counter.
+fn readings(after: u64, changes: &[(Counter, f64)]) -> SampleColumns {
+    let mut rows = SampleColumns::default();
+    for (counter, change) in changes {
+        rows.push(&SampleRow {
+            time: Nanos(START + after * Nanos::SECOND),
+            source: "host",
+            node: "h1".into(),
+            object: "ens1".into(),
+            counter: counter.name(),
+            change: Some(*change),
+            interval_ns: Some(Nanos::SECOND),
+            ..SampleRow::default()
+        });
+    }
+    rows
+}
+
+#[test]
+fn counters_have_a_line() {
+    let mut screen = running(false, PLAIN);
+    assert!(
+        !drawn(&screen, &live(), 80, 24).contains("counters:"),
+        "nobody read any"
+    );
+    // Of two priorities the longer pause; frames of both. The read at 2 s belongs to the third second.
+    let rows = readings(
+        2,
+        &[
+            (Counter::PfcReceivePausedSeconds, 0.25),
+            (Counter::PfcReceivePausedSeconds, 0.5),
+            (Counter::PfcReceivedFrames, 700.0),
+            (Counter::PfcReceivedFrames, 800.0),
+            (Counter::PauseReceivedFrames, 0.0),
+            (Counter::PortCnpSent, 2.5),
+            (Counter::PortReceivedBytes, 1.25e9),
+        ],
+    );
+    screen.samples(&rows).unwrap();
+    let seen = drawn(&screen, &live(), 80, 24);
+    assert_eq!(
+        line(&seen, "counters:").trim_matches(['"', ' ']),
+        "counters: paused by PFC 50.0 %, PFC in 1,500/s, CNPs out 2.5/s, in 10.0 Gbit/s,…"
+    );
+    // 802.3x alone is never called PFC.
+    let mut screen = running(false, PLAIN);
+    screen
+        .samples(&readings(2, &[(Counter::PauseReceivedFrames, 133.0)]))
+        .unwrap();
+    let seen = drawn(&screen, &live(), 80, 24);
+    let text = line(&seen, "counters:");
+    assert!(
+        text.contains("802.3x in 133/s") && !text.contains("PFC"),
+        "{text}"
+    );
+    let mut screen = running(false, PLAIN);
+    screen
+        .samples(&readings(2, &[(Counter::PortCnpSent, 0.0)]))
+        .unwrap();
+    let seen = drawn(&screen, &live(), 80, 24);
+    assert!(seen.contains("counters: no pause, mark, CNP or drop"), "{seen}");
 }
 
 /// The line that holds `text`.

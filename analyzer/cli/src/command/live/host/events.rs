@@ -1,4 +1,4 @@
-//! The host's events, read as they come, and its counters, polled each interval: notes of the stream.
+//! The host's events, read as they come, and samples of its counters, read each interval: notes of the stream.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use roce_capture::live::{Notes, Stop};
-use roce_model::{HostChange, HostEvent, Nanos, QueuePairKind};
+use roce_model::{HostChange, HostEvent, Nanos, QueuePairKind, Sample, SampleRow, SampleSeries};
 use roce_pipeline::time_of_day;
-use roce_probe::{Counters, Options, Probe, ProbeError};
+use roce_probe::{HostReader, Options, Probe, ProbeError};
 use roce_wire::Address;
 
 use super::traffic;
@@ -41,7 +41,11 @@ pub(super) struct Events {
 
 impl Events {
     /// Attaches to the points that the kernel has; missing ones are reported.
-    pub(super) fn open(with_probe: bool, interfaces: &[String]) -> Result<Self, ProbeError> {
+    pub(super) fn open(
+        with_probe: bool,
+        interfaces: &[String],
+        name: Option<&str>,
+    ) -> Result<Self, ProbeError> {
         let probe = if with_probe {
             let (probe, skipped) = Probe::open(&Options::default())?;
             tell(&probe, &skipped);
@@ -49,9 +53,14 @@ impl Events {
         } else {
             None
         };
+        let reader = HostReader::new(interfaces);
+        let reader = match name {
+            Some(name) => reader.named(name),
+            None => reader,
+        };
         Ok(Self {
             probe,
-            counters: Counters::new(interfaces),
+            counters: Counters::new(reader),
             addresses: Addresses::default(),
         })
     }
@@ -66,7 +75,7 @@ impl Events {
     pub(super) fn read(mut self, notes: &Notes, every: Duration, end: &Stop, stop: &Stop) {
         let mut events = Vec::new();
         let mut lost = 0;
-        self.counters.poll(time_of_day(), &mut events);
+        lost += self.counters.read(notes, &mut events);
         let mut polled = Instant::now();
         // Frames that wait for events go on waiting when no more of them come.
         let (probed, mut settled) = (self.probe.is_some(), Nanos(0));
@@ -77,9 +86,9 @@ impl Events {
             }
             let begun = time_of_day();
             self.take(&mut events);
-            if ends || polled.elapsed() >= every {
+            if ends || polled.elapsed() >= self.counters.period(every) {
                 polled = Instant::now();
-                self.counters.poll(time_of_day(), &mut events);
+                lost += self.counters.read(notes, &mut events);
             }
             for together in events.chunk_by(|first, next| next.time.since(first.time).0 < MAX_DISTANCE) {
                 if !add(notes, together) {
@@ -115,6 +124,52 @@ impl Events {
             self.probe = None;
         }
         self.addresses.tell(into);
+    }
+}
+
+/// The counters of the host, and their last reading.
+struct Counters {
+    reader: HostReader,
+    series: SampleSeries,
+    samples: Vec<Sample>,
+}
+
+impl Counters {
+    /// Reads once, and says what cannot be seen: later the screen is shown.
+    fn new(mut reader: HostReader) -> Self {
+        let mut samples = Vec::new();
+        reader.read(time_of_day(), &mut samples);
+        for note in reader.notes() {
+            messages::note("counters", note);
+        }
+        Self {
+            reader,
+            series: SampleSeries::default(),
+            samples,
+        }
+    }
+
+    /// Time between two readings: drivers renew their counters no more often than their lifespan says.
+    fn period(&self, every: Duration) -> Duration {
+        every.max(self.reader.lifespan().unwrap_or_default())
+    }
+
+    /// Reads all counters and adds their rows to the stream; what is worth an event goes to `events`. Returns how many rows found no
+    /// room.
+    fn read(&mut self, notes: &Notes, events: &mut Vec<HostEvent>) -> u64 {
+        let time = time_of_day();
+        self.samples.clear();
+        self.reader.read(time, &mut self.samples);
+        let mut bodies = Vec::with_capacity(self.samples.len());
+        for sample in &self.samples {
+            let (row, change) = self.series.read(sample, None);
+            bodies.push(row.encode());
+            events.extend(change.and_then(|change| row.event(change)));
+        }
+        if bodies.is_empty() || notes.add(time, SampleRow::BLOCK, &bodies) {
+            return 0;
+        }
+        bodies.len() as u64
     }
 }
 

@@ -1,0 +1,108 @@
+//! Samples that another run left in its folder: the table `samples` of its dataset, or the notes of its recording.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use roce_capture::{Correction, Options, Reader};
+use roce_model::{Columns, Recorded, SampleColumns, SampleRow, Sink, SinkError};
+
+use crate::error::Error;
+
+/// Rows that go to the sinks together.
+const BATCH: usize = 4096;
+
+/// Samples in a folder that `live -o` or `host counters -o` wrote.
+#[derive(Clone, Debug)]
+pub struct StoredSamples {
+    dir: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    #[cfg(feature = "parquet")]
+    Dataset,
+    Recording,
+}
+
+/// Change of the samples on their way: only those of a time, moved to another clock.
+#[derive(Clone, Debug)]
+pub struct Moved {
+    /// Times that are wanted, in ns since the epoch, on the other clock.
+    pub range: Range<u64>,
+    /// Correction of the folder's clock.
+    pub correction: Option<Correction>,
+}
+
+impl StoredSamples {
+    /// The samples in `dir`. Of a folder with both, the dataset's.
+    ///
+    /// # Errors
+    /// It has neither a table `samples` nor a recording.
+    pub fn find(dir: &Path) -> Result<Self, Error> {
+        let found = |kind| Self {
+            dir: dir.to_path_buf(),
+            kind,
+        };
+        #[cfg(feature = "parquet")]
+        if dir.join(SampleColumns::TABLE.name).is_dir() {
+            return Ok(found(Kind::Dataset));
+        }
+        if dir.join(Recorded::FILE).is_file() {
+            return Ok(found(Kind::Recording));
+        }
+        Err(Error::NoSamples {
+            dir: dir.to_path_buf(),
+        })
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Gives all of them to the sinks, some thousand rows at a time.
+    ///
+    /// # Errors
+    /// When they cannot be read, or a sink fails.
+    pub fn replay(&self, moved: &Moved, sinks: &mut [&mut dyn Sink]) -> Result<(), SinkError> {
+        let mut columns = SampleColumns::default();
+        let mut emit = |rows: &mut Vec<SampleRow>| -> Result<(), SinkError> {
+            for row in rows.iter_mut() {
+                if let Some(correction) = &moved.correction {
+                    row.time = correction.correct(row.time);
+                }
+            }
+            rows.retain(|row| moved.range.contains(&row.time.0));
+            columns.clear();
+            columns.extend(rows);
+            rows.clear();
+            if columns.is_empty() {
+                return Ok(());
+            }
+            sinks.iter_mut().try_for_each(|sink| sink.samples(&columns))
+        };
+        match self.kind {
+            #[cfg(feature = "parquet")]
+            Kind::Dataset => {
+                for rows in roce_parquet::Rows::<SampleColumns>::open(&self.dir)? {
+                    emit(&mut rows?)?;
+                }
+                Ok(())
+            }
+            Kind::Recording => {
+                let path = self.dir.join(Recorded::FILE);
+                let mut reader = Reader::open(&path, &Options::default())?;
+                let mut rows = Vec::new();
+                while let Some(batch) = reader.next_batch()? {
+                    let notes = batch.notes().iter().filter(|note| note.kind == SampleRow::BLOCK);
+                    rows.extend(notes.filter_map(|note| SampleRow::decode(batch.note(note))));
+                    if rows.len() >= BATCH {
+                        emit(&mut rows)?;
+                    }
+                }
+                emit(&mut rows)
+            }
+        }
+    }
+}

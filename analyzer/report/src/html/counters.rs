@@ -1,0 +1,565 @@
+//! Counters that hosts, switches and GPUs read while packets were captured, as tracks beside the timeline.
+//!
+//! Of each series the changes between readings are kept, merged in pairs where they are too many: sums stay exact. Only what
+//! moved is drawn, by tracks of one topic and one node, the most telling first.
+
+use std::collections::BTreeMap;
+
+use roce_model::text::clean;
+use roce_model::{Columns, Nanos, SampleColumns};
+use serde::Serialize;
+
+/// Series that are known; rows of others are counted alone.
+const MAX_SERIES: usize = 1 << 12;
+/// Changes kept of one series. With all series that is 50 MB.
+const MAX_CHANGES: usize = 512;
+/// Characters kept of a name. With all series at their longest that is 12 MB.
+const MAX_NAME: usize = 128;
+/// Tracks in the page, and series in one of them.
+const MAX_TRACKS: usize = 12;
+const MAX_LAYERS: usize = 7;
+
+/// How the values of a track are written: what their rate is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Scale {
+    /// Things a second.
+    PerSecond,
+    /// Seconds a second: a share of the time.
+    Share,
+    /// Bytes, as bits a second.
+    Bits,
+}
+
+impl Scale {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::PerSecond => "per_second",
+            Self::Share => "share",
+            Self::Bits => "bits",
+        }
+    }
+}
+
+/// A topic: counters that are drawn together.
+struct Topic {
+    id: &'static str,
+    name: &'static str,
+    about: &'static str,
+    scale: Scale,
+    /// The counters, and what each is called in the track.
+    counters: &'static [(&'static str, &'static str)],
+}
+
+/// The topics, the most telling first. 802.3x pause and PFC are two mechanisms: no topic has counters of both, but that of
+/// adapters that count them together.
+const TOPICS: [Topic; 11] = [
+    Topic {
+        id: "pfc-time",
+        name: "Paused by PFC",
+        about: "Share of the time in which PFC frames stopped a priority",
+        scale: Scale::Share,
+        counters: &[
+            ("pfc_receive_paused_seconds", "own sending"),
+            ("pfc_transmit_paused_seconds", "the neighbour's sending"),
+        ],
+    },
+    Topic {
+        id: "pfc-frames",
+        name: "PFC frames",
+        about: "PFC frames a second, by priority",
+        scale: Scale::PerSecond,
+        counters: &[
+            ("pfc_received_frames", "received"),
+            ("pfc_transmitted_frames", "sent"),
+        ],
+    },
+    Topic {
+        id: "pause-time",
+        name: "Paused by 802.3x",
+        about: "Share of the time in which 802.3x pause frames stopped the whole link",
+        scale: Scale::Share,
+        counters: &[
+            ("pause_receive_paused_seconds", "own sending"),
+            ("pause_transmit_paused_seconds", "the neighbour's sending"),
+        ],
+    },
+    Topic {
+        id: "pause-frames",
+        name: "802.3x pause frames",
+        about: "Pause frames a second for the whole link, PFC frames not among them",
+        scale: Scale::PerSecond,
+        counters: &[
+            ("pause_received_frames", "received"),
+            ("pause_transmitted_frames", "sent"),
+        ],
+    },
+    Topic {
+        id: "storms",
+        name: "Pause storms",
+        about: "Storms of pauses that the adapter noticed",
+        scale: Scale::PerSecond,
+        counters: &[("pause_storm_events", "storms")],
+    },
+    Topic {
+        id: "ecn",
+        name: "ECN marks counted",
+        about: "Packets with ECN's mark (CE) a second, as adapters count them",
+        scale: Scale::PerSecond,
+        counters: &[
+            ("port_ecn_marked_packets_received", "received marked"),
+            ("priority_ecn_marked_packets", "marked by the adapter"),
+        ],
+    },
+    Topic {
+        id: "cnps",
+        name: "CNPs counted",
+        about: "Congestion notifications a second, as adapters count them",
+        scale: Scale::PerSecond,
+        counters: &[
+            ("port_cnp_sent", "sent"),
+            ("port_cnp_handled", "handled"),
+            ("port_cnp_ignored", "ignored"),
+        ],
+    },
+    Topic {
+        id: "drops",
+        name: "Drops counted",
+        about: "Packets that adapters and interfaces discarded, a second",
+        scale: Scale::PerSecond,
+        counters: &[
+            ("port_out_of_buffer_drops", "no receive buffer"),
+            ("netdev_out_of_buffer", "no receive buffer of the interface"),
+            ("netdev_discards", "discarded"),
+            ("priority_discards", "discarded"),
+        ],
+    },
+    Topic {
+        id: "recovery",
+        name: "Out of sequence, timeouts",
+        about: "What adapters count of losses, a second",
+        scale: Scale::PerSecond,
+        counters: &[
+            ("port_out_of_sequence_packets", "out of sequence"),
+            ("port_packet_sequence_errors", "sequence NAKs"),
+            ("port_ack_timeouts", "ACK timeouts"),
+            ("port_rnr_naks_received", "RNR NAKs"),
+            ("port_duplicate_requests", "duplicate requests"),
+            ("port_implied_nak_sequence_errors", "implied NAKs"),
+        ],
+    },
+    Topic {
+        id: "pause-control",
+        name: "Pause frames of both kinds",
+        about: "802.3x and PFC frames a second, which the adapter counts together",
+        scale: Scale::PerSecond,
+        counters: &[
+            ("pause_control_received_frames", "received"),
+            ("pause_control_transmitted_frames", "sent"),
+        ],
+    },
+    Topic {
+        id: "bytes",
+        name: "Bytes counted",
+        about: "Bits a second, as adapters count them",
+        scale: Scale::Bits,
+        counters: &[
+            ("port_received_bytes", "received"),
+            ("port_transmitted_bytes", "sent"),
+            ("rdma_received_bytes", "RDMA received"),
+            ("rdma_transmitted_bytes", "RDMA sent"),
+            ("priority_received_bytes", "received"),
+            ("priority_transmitted_bytes", "sent"),
+        ],
+    },
+];
+
+/// Names a series: node, object, counter, priority, queue, detail. In this order they are sorted.
+type Key = (
+    String,
+    String,
+    String,
+    Option<u32>,
+    Option<String>,
+    Option<String>,
+);
+
+/// A change between two readings.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Change {
+    /// Times of the readings, in ns since the epoch.
+    from: u64,
+    to: u64,
+    by: f64,
+}
+
+/// The changes of one series.
+#[derive(Clone, Default, Debug)]
+struct Changes {
+    list: Vec<Change>,
+    sum: f64,
+}
+
+impl Changes {
+    fn add(&mut self, change: Change) {
+        self.sum += change.by;
+        // A stretch without any change is one.
+        if let Some(last) = self.list.last_mut()
+            && (last.by, change.by) == (0.0, 0.0)
+            && last.to == change.from
+        {
+            last.to = change.to;
+            return;
+        }
+        self.list.push(change);
+        if self.list.len() > MAX_CHANGES {
+            let pairs = self.list.chunks(2).map(|pair| Change {
+                from: pair[0].from,
+                to: pair[pair.len() - 1].to,
+                by: pair.iter().map(|change| change.by).sum(),
+            });
+            self.list = pairs.collect();
+        }
+    }
+}
+
+/// Counters as they come.
+#[derive(Debug, Default)]
+pub(super) struct GatheredCounters {
+    series: BTreeMap<Key, Changes>,
+    /// Rows of series that found no room.
+    rows_left_out: u64,
+    span: Option<(u64, u64)>,
+    seen: u64,
+}
+
+/// What the page draws of them.
+#[derive(Debug, Serialize)]
+pub(super) struct Drawn {
+    tracks: Vec<Track>,
+    /// Series that moved and are not drawn: of topics without a track, or beyond the bounds.
+    left_out: usize,
+    /// Rows of series that were not followed.
+    rows_left_out: u64,
+    /// Samples that there were.
+    seen: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Track {
+    id: String,
+    name: String,
+    about: &'static str,
+    scale: &'static str,
+    layers: Vec<Layer>,
+}
+
+#[derive(Debug, Serialize)]
+struct Layer {
+    name: String,
+    /// The counter and its object, as the table names them.
+    counter: String,
+    object: String,
+    priority: Option<u32>,
+    detail: Option<String>,
+    /// By how much it rose in the whole run.
+    sum: f64,
+    /// Of each change: start and end, in ns after the page's first time, and the amount.
+    changes: Vec<(i64, i64, f64)>,
+}
+
+impl GatheredCounters {
+    /// Takes rows of the table `samples`.
+    pub(super) fn add(&mut self, rows: &SampleColumns) {
+        self.seen += rows.len() as u64;
+        for row in 0..rows.len() {
+            let to = rows.time.at(row).copied().unwrap_or_default();
+            let (first, last) = self.span.unwrap_or((to, to));
+            self.span = Some((first.min(to), last.max(to)));
+            let (Some(by), Some(interval)) = (rows.change.at(row), rows.interval_ns.at(row)) else {
+                continue;
+            };
+            let change = Change {
+                from: to.saturating_sub(*interval),
+                to,
+                by: *by,
+            };
+            let text = |values: &roce_model::Values<std::borrow::Cow<'static, str>>| {
+                let text = values.at(row)?;
+                Some(clean(text).chars().take(MAX_NAME).collect::<String>())
+            };
+            let key = (
+                text(&rows.node).unwrap_or_default(),
+                text(&rows.object).unwrap_or_default(),
+                text(&rows.counter).unwrap_or_default(),
+                rows.priority.at(row).copied(),
+                text(&rows.queue),
+                text(&rows.detail),
+            );
+            if change.from >= change.to {
+                continue;
+            }
+            if let Some(changes) = self.series.get_mut(&key) {
+                changes.add(change);
+            } else if self.series.len() < MAX_SERIES {
+                self.series.entry(key).or_default().add(change);
+            } else {
+                self.rows_left_out += 1;
+            }
+        }
+    }
+
+    /// First and last reading.
+    pub(super) fn span(&self) -> Option<(Nanos, Nanos)> {
+        self.span.map(|(first, last)| (Nanos(first), Nanos(last)))
+    }
+
+    /// What moved, by tracks; times are relative to `base`.
+    pub(super) fn drawn(&self, base: Nanos) -> Drawn {
+        let moved: Vec<(&Key, &Changes)> = self
+            .series
+            .iter()
+            .filter(|(_, changes)| changes.sum > 0.0)
+            .collect();
+        let mut nodes: Vec<&str> = self.series.keys().map(|key| key.0.as_str()).collect();
+        nodes.dedup();
+        let mut tracks = Vec::new();
+        let mut shown = 0;
+        for topic in &TOPICS {
+            for node in &nodes {
+                let mut layers: Vec<(usize, &Key, &Changes)> = moved
+                    .iter()
+                    .filter(|(key, _)| key.0 == *node)
+                    .filter_map(|(key, changes)| {
+                        let place = topic.counters.iter().position(|(name, _)| *name == key.2)?;
+                        Some((place, *key, *changes))
+                    })
+                    .collect();
+                if layers.is_empty() || tracks.len() >= MAX_TRACKS {
+                    continue;
+                }
+                layers.sort_by(|a, b| b.2.sum.total_cmp(&a.2.sum));
+                layers.truncate(MAX_LAYERS);
+                shown += layers.len();
+                let name = match nodes.as_slice() {
+                    [_] => topic.name.to_owned(),
+                    _ => format!("{}, {node}", topic.name),
+                };
+                tracks.push(Track {
+                    id: format!("{}-{}", topic.id, tracks.len()),
+                    name,
+                    about: topic.about,
+                    scale: topic.scale.name(),
+                    layers: layers
+                        .into_iter()
+                        .map(|(place, key, changes)| layer(topic.counters[place].1, key, changes, base))
+                        .collect(),
+                });
+            }
+        }
+        Drawn {
+            tracks,
+            left_out: moved.len() - shown,
+            rows_left_out: self.rows_left_out,
+            seen: self.seen,
+        }
+    }
+}
+
+/// A series of a track.
+fn layer(label: &str, key: &Key, changes: &Changes, base: Nanos) -> Layer {
+    let (_, object, counter, priority, queue, detail) = key;
+    let mut name = format!("{object} {label}");
+    for more in [
+        priority.map(|priority| format!("priority {priority}")),
+        queue.as_ref().map(|queue| format!("queue {queue}")),
+        detail.clone(),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        name.push_str(", ");
+        name.push_str(&more);
+    }
+    let after = |time: u64| {
+        i64::try_from(i128::from(time) - i128::from(base.0)).unwrap_or(if time < base.0 {
+            i64::MIN
+        } else {
+            i64::MAX
+        })
+    };
+    Layer {
+        name,
+        counter: counter.clone(),
+        object: object.clone(),
+        priority: *priority,
+        detail: detail.clone(),
+        sum: changes.sum,
+        changes: changes
+            .list
+            .iter()
+            .map(|change| (after(change.from), after(change.to), change.by))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use roce_model::{Counter, SampleRow};
+
+    use super::*;
+
+    fn row(object: &'static str, counter: Counter, seconds: u64, change: f64) -> SampleRow {
+        SampleRow {
+            time: Nanos(seconds * Nanos::SECOND),
+            source: "host",
+            node: "h1".into(),
+            object: object.into(),
+            counter: counter.name(),
+            kind: counter.kind().name(),
+            unit: counter.unit(),
+            change: Some(change),
+            interval_ns: Some(Nanos::SECOND),
+            ..SampleRow::default()
+        }
+    }
+
+    fn gathered(rows: &[SampleRow]) -> GatheredCounters {
+        let mut columns = SampleColumns::default();
+        columns.extend(rows);
+        let mut gathered = GatheredCounters::default();
+        gathered.add(&columns);
+        gathered
+    }
+
+    #[test]
+    fn topics_name_counters_of_the_catalogue_once() {
+        let mut names = BTreeSet::new();
+        for (name, _) in TOPICS.iter().flat_map(|topic| topic.counters) {
+            assert!(Counter::from_name(name).is_some(), "{name}");
+            assert!(names.insert(name), "{name} twice");
+        }
+    }
+
+    #[test]
+    fn no_track_mixes_pfc_and_global_pause() {
+        for topic in &TOPICS {
+            let of = |prefix: &str| topic.counters.iter().any(|(name, _)| name.starts_with(prefix));
+            assert!(!(of("pfc_") && of("pause_")), "{}", topic.name);
+            assert!(!of("pause_") || !topic.name.contains("PFC"), "{}", topic.name);
+            let counts_both = topic.counters.iter().any(|(name, _)| name.contains("control"));
+            let is_of_both = topic.counters.iter().all(|(name, _)| name.contains("control"));
+            assert_eq!(counts_both, is_of_both, "{}", topic.name);
+        }
+    }
+
+    #[test]
+    fn what_moved_is_drawn_the_most_telling_first() {
+        let mut paused = row("ens1", Counter::PfcReceivePausedSeconds, 2, 0.5);
+        paused.priority = Some(3);
+        let drawn = gathered(&[
+            row("mlx5_0:1", Counter::PortReceivedBytes, 2, 1e9),
+            row("mlx5_0:1", Counter::PortCnpSent, 2, 40.0),
+            row("mlx5_1:1", Counter::PortCnpSent, 2, 70.0),
+            row("mlx5_0:1", Counter::PortCnpHandled, 2, 0.0),
+            row("mlx5_0:1", Counter::PortHwCounter, 2, 5.0),
+            paused,
+        ])
+        .drawn(Nanos(Nanos::SECOND));
+        let tracks: Vec<(&str, Vec<&str>)> = drawn
+            .tracks
+            .iter()
+            .map(|track| {
+                let layers = track.layers.iter().map(|layer| layer.name.as_str());
+                (track.name.as_str(), layers.collect())
+            })
+            .collect();
+        assert_eq!(
+            tracks,
+            [
+                ("Paused by PFC", vec!["ens1 own sending, priority 3"]),
+                ("CNPs counted", vec!["mlx5_1:1 sent", "mlx5_0:1 sent"]),
+                ("Bytes counted", vec!["mlx5_0:1 received"]),
+            ]
+        );
+        assert_eq!(drawn.left_out, 1, "a counter without a common name");
+        let second = i64::try_from(Nanos::SECOND).unwrap();
+        assert_eq!(drawn.tracks[0].layers[0].changes, [(0, second, 0.5)]);
+    }
+
+    #[test]
+    fn nodes_have_tracks_of_their_own() {
+        let other = SampleRow {
+            node: "h2".into(),
+            ..row("mlx5_0:1", Counter::PortCnpSent, 2, 7.0)
+        };
+        let drawn = gathered(&[row("mlx5_0:1", Counter::PortCnpSent, 2, 40.0), other]).drawn(Nanos(0));
+        let names: Vec<&str> = drawn.tracks.iter().map(|track| track.name.as_str()).collect();
+        assert_eq!(names, ["CNPs counted, h1", "CNPs counted, h2"]);
+    }
+
+    #[test]
+    fn long_series_are_merged_and_keep_their_sum() {
+        let rows: Vec<SampleRow> = (1..=5_000)
+            .map(|seconds| {
+                row(
+                    "mlx5_0:1",
+                    Counter::PortCnpSent,
+                    seconds,
+                    f64::from(u8::from(seconds % 3 == 0)),
+                )
+            })
+            .collect();
+        let gathered = gathered(&rows);
+        let changes = gathered.series.values().next().unwrap();
+        assert!(changes.list.len() <= MAX_CHANGES);
+        // Every third of 5,000 seconds.
+        assert_eq!(Some(changes.sum), Some(1_666.0));
+        let sum = changes.list.iter().map(|change| change.by).sum::<f64>();
+        assert_eq!(Some(sum), Some(1_666.0));
+        assert_eq!(changes.list[0].from, 0);
+        assert_eq!(changes.list[changes.list.len() - 1].to, 5_000 * Nanos::SECOND);
+    }
+
+    #[test]
+    fn tracks_layers_and_series_are_bounded() {
+        let names: Vec<String> = (0..MAX_SERIES + 5)
+            .map(|number| format!("d{number:05}"))
+            .collect();
+        let rows: Vec<SampleRow> = names
+            .iter()
+            .map(|name| SampleRow {
+                object: name.clone().into(),
+                ..row("", Counter::PortCnpSent, 2, 1.0)
+            })
+            .collect();
+        let long = SampleRow {
+            node: "n".repeat(1 << 16).into(),
+            ..row("", Counter::PortCnpSent, 2, 1.0)
+        };
+        let known = gathered(&[long]);
+        assert_eq!(known.series.keys().next().map(|key| key.0.len()), Some(MAX_NAME));
+        let drawn = gathered(&rows).drawn(Nanos(0));
+        assert_eq!(
+            (drawn.tracks.len(), drawn.tracks[0].layers.len()),
+            (1, MAX_LAYERS)
+        );
+        assert_eq!(
+            (drawn.left_out, drawn.rows_left_out),
+            (MAX_SERIES - MAX_LAYERS, 5)
+        );
+        let hosts: Vec<SampleRow> = names[..100]
+            .iter()
+            .map(|name| SampleRow {
+                node: name.clone().into(),
+                ..row("mlx5_0:1", Counter::PortCnpSent, 2, 1.0)
+            })
+            .collect();
+        let drawn = gathered(&hosts).drawn(Nanos(0));
+        assert_eq!(
+            (drawn.tracks.len(), drawn.left_out),
+            (MAX_TRACKS, 100 - MAX_TRACKS)
+        );
+    }
+}
