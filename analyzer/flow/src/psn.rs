@@ -5,6 +5,7 @@ pub(crate) mod acks;
 pub(crate) mod cause;
 pub(crate) mod holes;
 pub(crate) mod jump;
+mod read_awaited;
 pub(crate) mod read_holes;
 pub(crate) mod read_responses;
 pub(crate) mod recent_naks;

@@ -69,6 +69,7 @@ table! {
     ambiguous: u64, "packets", "Missing packets inside a go-back-N run that began earlier: lost, or discarded by the receiver.";
     unresolved: u64, "packets", "Missing packets without evidence of their fate.";
     lost_downstream: Option<u64>, "packets", "Packets captured here that the receiver NAKed: lost behind this tap. Absent: needs the other direction.";
+    overtaken_downstream: Option<u64>, "packets", "Captured packets that the receiver NAKed, or requested again, and then took without a retransmission: overtaken behind this tap, not lost. Absent: needs the other direction.";
     late: u64, "packets", "Request packets that filled a hole outside of any retransmission run: reordering.";
     stale: u64, "packets", "Request packets behind the highest PSN that no sender retransmits: by 2^22 PSNs or more, more than 2^16 before the first one captured or before what is acknowledged; of UC, all that fill no hole.";
     reorder_depth_max: Option<u64>, "packets", "Maximum number of PSNs by which a late packet was behind the highest one seen. Absent: no packet was late.";
@@ -79,6 +80,7 @@ table! {
     missing_forgotten: u64, "packets", "Missing PSNs that were forgotten before their fate was known, because too many holes were open at once: the flow's losses are unclear.";
     response_missing: u64, "packets", "READ responses missing inside a response message; a lower bound at its borders.";
     response_network_lost: Option<u64>, "packets", "Missing READ responses that were requested again: the network lost them. Absent: needs the other direction.";
+    response_late: Option<u64>, "packets", "READ responses that came late: others overtook them. Absent: needs the other direction.";
     response_capture_lost: Option<u64>, "packets", "Missing READ responses that were never requested again: the capture lost them. Absent: needs the other direction.";
     messages: u64, "messages", "Messages whose last packet was seen for the first time; for READ and atomics: requests.";
     message_bytes_min: Option<u64>, "bytes", "Smallest message whose length is known.";

@@ -1,7 +1,7 @@
 //! Directory of addresses behind flows and hashes, known from a flow's row on. Rules find what flows did
 //! elsewhere.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use roce_model::{Address, FlowId, FlowRow, Groups, Qpn, TapId};
@@ -29,6 +29,26 @@ pub(super) struct Party {
     /// Losses before the tap, and how many of them are proven; of all its epochs.
     pub(super) lost: u64,
     pub(super) proven: u64,
+    /// Losses behind the tap, which nothing proves; of all its epochs.
+    pub(super) lost_behind: u64,
+    /// Its packets overtake each other, or come twice.
+    pub(super) disturbed: bool,
+}
+
+/// Packets of a flow that were lost behind the tap: captured, and NAKed or requested again, without those that the receiver had
+/// after all.
+pub(super) fn lost_behind(row: &FlowRow) -> u64 {
+    let overtaken = row.overtaken_downstream.unwrap_or_default();
+    row.lost_downstream.unwrap_or_default().saturating_sub(overtaken)
+}
+
+/// True if the flow's packets overtake each other, here or behind the tap, or come twice.
+pub(super) fn is_disturbed(row: &FlowRow) -> bool {
+    let is_overtaken = [row.overtaken_downstream, row.response_late];
+    row.late > 0
+        || row.duplicates_network > 0
+        || row.unknown_packets > 0
+        || is_overtaken.into_iter().flatten().any(|packets| packets > 0)
 }
 
 /// Flows and hosts by tap.
@@ -38,6 +58,8 @@ pub(super) struct Directory {
     flows: Map<(TapId, FlowId), u32>,
     parties: Vec<(TapId, FlowId, Party)>,
     hosts: Map<u64, Address>,
+    /// Ways from host to host on which packets of some flow overtake each other, or come twice.
+    disturbed: HashSet<(TapId, Address, Address), foldhash::fast::RandomState>,
 }
 
 impl Directory {
@@ -68,6 +90,8 @@ impl Directory {
                 pcp: row.pcp,
                 lost: 0,
                 proven: 0,
+                lost_behind: 0,
+                disturbed: false,
             };
             self.parties.push((row.tap, row.flow_id, party));
         }
@@ -87,6 +111,14 @@ impl Directory {
             .saturating_add(row.network_lost)
             .saturating_add(responses);
         party.proven = party.proven.saturating_add(row.losses_proven);
+        party.lost_behind = party.lost_behind.saturating_add(lost_behind(row));
+        let way = (row.tap, row.source, row.destination);
+        if is_disturbed(row) {
+            party.disturbed = true;
+            if self.disturbed.len() < MAX_HOSTS {
+                self.disturbed.insert(way);
+            }
+        }
     }
 
     /// The host of this hash.
@@ -98,6 +130,12 @@ impl Directory {
     pub(super) fn party(&self, tap: TapId, flow: FlowId) -> Option<&Party> {
         let place = self.flows.get(&(tap, flow))?;
         self.parties.get(*place as usize).map(|(.., party)| party)
+    }
+
+    /// True if packets overtake each other, or come twice, on the way that a flow takes at a tap. Flows between the same two hosts share
+    /// their paths.
+    pub(super) fn is_way_disturbed(&self, tap: TapId, party: &Party) -> bool {
+        party.disturbed || self.disturbed.contains(&(tap, party.source, party.destination))
     }
 
     /// A flow for people: its ends when they are known, else its id.

@@ -311,7 +311,13 @@ impl Analysis {
                 let bytes: u64 = decision.parts.iter().map(|(.., bytes)| bytes).sum();
                 cold.trouble.get_or_insert_default().wasted_bytes += bytes;
                 let peer = self.table.hot[at].peer;
-                if decision.again == Again::Whole && !decision.by_nak && peer != FlowSlot::NONE {
+                let position = Tracker::position(&self.table.hot[at].requests, decision.psn);
+                let may_be_lost = cold
+                    .reads
+                    .as_ref()
+                    .is_none_or(|reads| position.is_none_or(|position| reads.may_have_had(position)));
+                let is_whole = decision.again == Again::Whole && !decision.by_nak;
+                if is_whole && may_be_lost && peer != FlowSlot::NONE {
                     self.lost_downstream(peer, decision.psn, decision.time);
                 }
             }

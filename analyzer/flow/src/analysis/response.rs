@@ -64,6 +64,10 @@ impl Analysis {
         self.times_of_answer(requests_at, answer, covered, time);
         self.read_answered(requests_at, response_at, answer, psn, packet);
         self.settle(requests_at);
+        if answered.was_overtaken {
+            let cold = &mut self.table.cold[requests_at];
+            cold.trouble.get_or_insert_default().overtaken_downstream += 1;
+        }
         if let Some((psn, times)) = answered.lost_downstream {
             for _ in 0..times {
                 self.lost_downstream(requests_at, psn, time);
@@ -132,14 +136,17 @@ impl Analysis {
         };
         let is_first = packet.roce.bth.opcode().is_first();
         let missing = match answer {
-            Answer::ReadBegun | Answer::ReadDone => match reads.response(psn, is_first, packet.time, sent) {
-                Judged::Missing(missing) => {
-                    // Exact: what the response alone told is not needed.
-                    self.read_gap = None;
-                    missing
+            Answer::ReadBegun | Answer::ReadDone => {
+                let is_last = answer == Answer::ReadDone;
+                match reads.response(psn, is_first, is_last, packet.time, sent) {
+                    Judged::Missing(missing) => {
+                        // Exact: what the response alone told is not needed.
+                        self.read_gap = None;
+                        missing
+                    }
+                    Judged::Unknown => Vec::new(),
                 }
-                Judged::Unknown => Vec::new(),
-            },
+            }
             Answer::Ack | Answer::Atomic => reads.passed(psn + 1, packet.time, sent),
             Answer::Nak => Vec::new(),
         };
@@ -244,13 +251,23 @@ impl Analysis {
         } else {
             Silence::Nothing
         };
-        match silence {
-            Silence::Nothing => {}
-            Silence::Unanswered => cold.trouble.get_or_insert_default().reads_unanswered += 1,
-            Silence::Tail(first, end) => self.count_read_gap(response_at, psn_of(first), end - first, packet),
+        let was_captured = !is_request_lost && matches!(again, Again::Captured | Again::Whole);
+        let is_lost = begins && reads.falls_back(position, was_captured);
+        let overtaken = reads.take_overtaken();
+        if overtaken > 0 {
+            let cold = &mut self.table.cold[response_at];
+            cold.trouble.get_or_insert_default().overtaken_downstream += overtaken;
         }
         self.settle_reads(at, response_at);
-        if begins && !is_request_lost && matches!(again, Again::Captured | Again::Whole) {
+        match silence {
+            Silence::Nothing => {}
+            Silence::Unanswered => {
+                let cold = &mut self.table.cold[at];
+                cold.trouble.get_or_insert_default().reads_unanswered += 1;
+            }
+            Silence::Tail(first, end) => self.count_read_gap(response_at, psn_of(first), end - first, packet),
+        }
+        if is_lost {
             self.lost_downstream(response_at, psn, packet.time);
         }
     }

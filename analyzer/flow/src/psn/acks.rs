@@ -82,6 +82,8 @@ pub(crate) struct Answers {
     late: core::ops::Range<u64>,
     /// The PSN last counted as lost downstream, until it is sent again.
     downstream: u64,
+    /// The receiver has such a PSN although it was not sent again.
+    has_overtaken: bool,
     /// The latest run: its PSNs so far, and its begin.
     pub(super) run: core::ops::Range<u64>,
     run_begin: Nanos,
@@ -159,6 +161,10 @@ impl Answers {
             self.late_before = 0;
             self.taken_out_of_order += 1;
         }
+        if self.expects != 0 && self.downstream != 0 && psn > self.downstream {
+            self.downstream = 0;
+            self.has_overtaken = true;
+        }
         match self.expects {
             0 => {}
             // It has that, perhaps because it was only late: what came after, it may have dropped.
@@ -225,6 +231,19 @@ impl Answers {
             (true, _) => NakMeaning::LostDownstream,
             (false, true) => NakMeaning::Stale,
             (false, false) => NakMeaning::Missing,
+        }
+    }
+
+    /// True, once, if the receiver has a PSN that it had named in a NAK, that was captured before, and that was not sent again since: other
+    /// packets had overtaken it behind the tap.
+    pub(super) fn take_overtaken(&mut self) -> bool {
+        core::mem::take(&mut self.has_overtaken)
+    }
+
+    /// The PSNs `first..end` are captured once more.
+    pub(super) fn come_again(&mut self, first: u64, end: u64) {
+        if (first..end).contains(&self.downstream) {
+            self.downstream = 0;
         }
     }
 
@@ -297,9 +316,7 @@ impl Answers {
         if self.expects != 0 && (first..end).contains(&self.expects) {
             self.wait_for(end, next);
         }
-        if (first..end).contains(&self.downstream) {
-            self.downstream = 0;
-        }
+        self.come_again(first, end);
     }
 
     /// The PSNs `first..end` came late. `missing`: the first PSN that is still missing. `next`: one past the highest.

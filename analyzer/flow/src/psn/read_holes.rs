@@ -7,6 +7,7 @@ use roce_model::Nanos;
 
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::holes::{DecidedHole, LossClass};
+use crate::psn::read_awaited::Awaited;
 use crate::psn::request::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
@@ -68,6 +69,8 @@ pub(crate) struct Reads {
     /// The first PSN of the first READ.
     begin: u64,
     holes: Vec<ResponseHole>,
+    /// The response that the requester waits for.
+    awaited: Awaited,
     /// Responses before this one may have been missing in a hole that was forgotten.
     forgotten_to: u64,
     /// The latest READs that were sent again: what they asked for, and when.
@@ -104,6 +107,7 @@ impl Reads {
         if self.next == 0 {
             (self.begin, self.next) = (first, first);
         }
+        self.awaited.sent(first);
         if self.begins.len() == MAX_READS {
             self.begins.pop_front();
         }
@@ -238,6 +242,25 @@ impl Reads {
         }
     }
 
+    /// The requester falls back to `psn`, and the response to that was captured (`was_captured`). Says if it was lost behind the tap: a
+    /// requester that waited for an earlier one discarded it.
+    pub(crate) fn falls_back(&mut self, psn: u64, was_captured: bool) -> bool {
+        let is_lost = was_captured && self.awaited.may_have_had(psn);
+        self.awaited.requested_again(psn, was_captured);
+        is_lost
+    }
+
+    /// True if the requester may have had the response with `psn`, had it not been lost behind the tap.
+    pub(crate) fn may_have_had(&self, psn: u64) -> bool {
+        self.awaited.may_have_had(psn)
+    }
+
+    /// Responses, since the last call, that were overtaken behind the tap: requested again, and taken although they did not come
+    /// once more.
+    pub(crate) fn take_overtaken(&mut self) -> u64 {
+        self.awaited.take_overtaken()
+    }
+
     fn decide(&mut self, at: usize, class: LossClass) {
         let hole = self.holes[at];
         self.holes[at].stage = Stage::Decided;
@@ -285,10 +308,19 @@ impl Reads {
         }
     }
 
-    /// A READ response with `psn` at `time`; requests before `sent` have been sent. `is_first`: it begins a message.
-    pub(crate) fn response(&mut self, psn: u64, is_first: bool, time: Nanos, sent: u64) -> Judged {
+    /// A READ response with `psn` at `time`; requests before `sent` have been sent. `is_first`: it begins a message; `is_last`: it ends one.
+    pub(crate) fn response(
+        &mut self,
+        psn: u64,
+        is_first: bool,
+        is_last: bool,
+        time: Nanos,
+        sent: u64,
+    ) -> Judged {
         self.settle(time);
         self.round(psn, sent);
+        let end = is_last.then(|| self.begins.iter().copied().find(|begin| *begin > psn));
+        self.awaited.came(psn, end, sent);
         if psn < self.begin {
             // Of a READ from before the two directions were known.
             return Judged::Unknown;

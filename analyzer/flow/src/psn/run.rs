@@ -39,6 +39,8 @@ pub(crate) struct Run {
     pub(crate) packets: u64,
     /// Why.
     pub(crate) trigger: Trigger,
+    /// Nothing but that explains it: no reordering takes as long.
+    pub(super) certain: bool,
     pub(super) start: u64,
     pub(super) next: u64,
     /// It repeats what had been captured.
@@ -59,6 +61,7 @@ impl Run {
             begin,
             packets: 0,
             trigger: cause.map_or(Trigger::Unknown, |cause| cause.trigger),
+            certain: cause.is_some_and(|cause| cause.certain),
             start: at,
             next: at,
             repeats: false,

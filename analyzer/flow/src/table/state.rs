@@ -180,6 +180,8 @@ pub(crate) struct Trouble {
     /// READs that were sent again because no response came.
     pub(crate) reads_unanswered: u64,
     pub(crate) response_missing: u64,
+    /// Captured packets that the receiver requested again and took without a retransmission.
+    pub(crate) overtaken_downstream: u64,
     /// Missing READ responses by [`crate::psn::holes::LossClass`].
     pub(crate) response_fates: LossCounts,
     pub(crate) icrc_bad: u64,
@@ -439,6 +441,8 @@ impl Cold {
             return;
         }
         row.lost_downstream = Some(self.totals.lost_downstream);
+        row.overtaken_downstream = Some(trouble.overtaken_downstream);
+        row.response_late = Some(trouble.response_fates[LossClass::Reordered as usize]);
         row.duplicate_acks = Some(self.tracker.answers().map_or(0, Answers::duplicates));
         row.response_network_lost = Some(trouble.response_fates[LossClass::NetworkLost as usize]);
         row.response_capture_lost = Some(trouble.response_fates[LossClass::CaptureLost as usize]);

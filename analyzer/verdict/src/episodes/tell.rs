@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use roce_model::{Address, Confidence, EpisodeKind, EpisodeRow, FlowId};
 
-use super::super::directory::Directory;
+use super::super::directory::{Directory, Party};
 use super::super::numbers::{counted, percent, some};
 use super::Finished;
 use super::pauses::LINK;
@@ -147,7 +147,8 @@ fn ecn(facts: &Finished, there: &str) -> (String, Confidence) {
     }
 }
 
-/// Sure when all losses of its flows are proven: then those of this episode are.
+/// Sure when all losses of its flows are proven: then those of this episode are. Doubtful when packets of all its flows overtake each other
+/// or come twice.
 fn loss(facts: &Finished, there: &str, directory: &Directory) -> (String, Confidence) {
     let meanwhile = if facts.incast_meanwhile {
         " while many senders sent there at once"
@@ -157,11 +158,16 @@ fn loss(facts: &Finished, there: &str, directory: &Directory) -> (String, Confid
     if facts.sum.lost > 0 {
         let lost = counted(facts.sum.lost, "packet");
         let mut parties = facts.named.iter().map(|flow| directory.party(facts.tap, *flow));
-        let proven = parties.all(|party| party.is_some_and(|party| party.proven >= party.lost));
-        let confidence = if proven && !facts.named.is_empty() && facts.named.len() == facts.flows {
-            Confidence::High
-        } else {
-            Confidence::Medium
+        let is_disturbed = |party: &Party| directory.is_way_disturbed(facts.tap, party);
+        let is_proven =
+            |party: &Party| party.proven >= party.lost && party.lost_behind == 0 && !is_disturbed(party);
+        let proven = parties.clone().all(|party| party.is_some_and(is_proven));
+        let doubtful = parties.all(|party| party.is_some_and(is_disturbed));
+        let are_known = !facts.named.is_empty() && facts.named.len() == facts.flows;
+        let confidence = match (proven, doubtful) {
+            (_, true) if are_known => Confidence::Low,
+            (true, _) if are_known => Confidence::High,
+            _ => Confidence::Medium,
         };
         return (
             format!("{lost} to {there} lost in the network{meanwhile}"),

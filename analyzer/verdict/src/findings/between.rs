@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use roce_model::{FlowId, FlowRow, HopRow, Nanos, RunSummary, TapId};
 
 use super::worst::Worst;
-use crate::directory::name_of;
+use crate::directory::{lost_behind, name_of};
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -55,7 +55,7 @@ impl Claims {
         let before = row
             .network_lost
             .saturating_add(row.response_network_lost.unwrap_or_default());
-        let behind = row.lost_downstream.unwrap_or_default();
+        let behind = lost_behind(row);
         let key = (row.flow_id, row.tap);
         if before == 0 && behind == 0 || self.of.len() >= MAX_CLAIMS && !self.of.contains_key(&key) {
             return;

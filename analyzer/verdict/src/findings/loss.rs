@@ -4,7 +4,7 @@ use roce_model::{
     Confidence, EpisodeKind, EventKind, EventRow, Evidence, FindingRow, FlowRow, Nanos, Severity,
 };
 
-use super::super::directory::name_of;
+use super::super::directory::{lost_behind, name_of};
 use super::super::numbers::{bytes, counted, percent, share};
 use super::between::{Claims, LossTotals};
 use super::rule::{Context, Rule};
@@ -18,7 +18,7 @@ pub(super) const NETWORK: Rule = Rule {
     meaning: "Packets of RoCE were dropped on the way, and go-back-N sent them and what followed them again.",
     method: "Missing PSNs that a sequence NAK requested or that a resend after a timeout filled (network_lost), READ \
              responses that were asked for again, and packets captured here that the receiver asked for again \
-             (lost_downstream: lost behind this tap). Where several taps saw a flow, what was lost between two of them is counted by \
+             (lost_downstream: lost behind this tap), without those that it had after all (overtaken_downstream). Where several taps saw a flow, what was lost between two of them is counted by \
              what the first one saw and the second one did not (hops.lost); each tap's own word counts only for what lies outside.",
     source: "IBTA 9.7.5 (ACKs and NAKs of responders) and 9.7.6.1.3 (timeouts of requesters).",
     thresholds: &["loss_critical", "loss_critical_least"],
@@ -28,7 +28,7 @@ pub(super) const NETWORK: Rule = Rule {
     confidence: "high when a second tap shows a loss and a NAK, a timer or a READ requested packets of that flow again, or when a \
                  NAK names a packet that was missing here until it was sent again, and no packet between these two hosts came late; \
                  medium when a NAK or a timer is the only sign, as for losses behind this tap, or a difference of two taps is; low when \
-                 packets of all these flows came late or twice, for which NAKs come as well",
+                 packets between these hosts came late or twice, for which NAKs come as well",
 };
 
 pub(super) const CAPTURE: Rule = Rule {
@@ -98,7 +98,7 @@ impl LossTally {
         for sure in [&mut self.sure_lost, &mut self.sure_timeouts] {
             sure.note(row);
         }
-        let downstream = row.lost_downstream.unwrap_or_default();
+        let downstream = lost_behind(row);
         let responses = row.response_network_lost.unwrap_or_default();
         add(&mut self.data_packets, row.data_packets);
         let lost = [row.network_lost, downstream, responses]

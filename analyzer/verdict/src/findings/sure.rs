@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use roce_model::{Address, Confidence, FlowRow, TapId};
 
+use super::super::directory::is_disturbed;
+
 /// Pairs of hosts that are kept at most.
 const MAX_HOST_PAIRS: usize = 1 << 16;
 
@@ -87,18 +89,19 @@ impl Sure {
         *sum = sum.saturating_add(count);
     }
 
-    /// All ways together: what is proven is only likely where packets of other flows overtake each other.
+    /// All ways together: what is proven is only likely where packets of other flows overtake each other, and what is likely there
+    /// doubtful.
     pub(super) fn sum(&self) -> Parts {
         let mut sum = self.others;
         for SureLosses { parts, disturbed } in self.ways.values() {
-            let (proven, likely) = if *disturbed {
-                (0, parts.proven.saturating_add(parts.likely))
+            let (proven, likely, doubtful) = if *disturbed {
+                (0, parts.proven, parts.likely.saturating_add(parts.doubtful))
             } else {
-                (parts.proven, parts.likely)
+                (parts.proven, parts.likely, parts.doubtful)
             };
             sum.proven = sum.proven.saturating_add(proven);
             sum.likely = sum.likely.saturating_add(likely);
-            sum.doubtful = sum.doubtful.saturating_add(parts.doubtful);
+            sum.doubtful = sum.doubtful.saturating_add(doubtful);
         }
         sum
     }
@@ -117,11 +120,6 @@ impl Parts {
             _ => Confidence::Low,
         }
     }
-}
-
-/// True if the flow's packets overtake each other or come twice.
-fn is_disturbed(row: &FlowRow) -> bool {
-    row.late > 0 || row.duplicates_network > 0 || row.unknown_packets > 0
 }
 
 #[cfg(test)]
@@ -158,18 +156,19 @@ mod tests {
             doubtful: 0,
         };
         assert_eq!(sure.sum(), before);
-        // Another flow between these hosts has a late packet: its losses are doubtful, and nothing is proven there.
+        // Another flow between these hosts has a late packet: its three other losses are doubtful, as is the first flow's, and
+        // nothing is proven there: two and two are likely.
         row.late = 1;
         sure.note(&row);
         sure.add_losses(5, &row);
         let after = Parts {
             proven: 0,
-            likely: 5,
-            doubtful: 3,
+            likely: 4,
+            doubtful: 4,
         };
         assert_eq!(sure.sum(), after);
         sure.add(7, &row);
-        assert_eq!(sure.sum().doubtful, 10);
+        assert_eq!(sure.sum().doubtful, 11);
         // A flow between other hosts stays as it is.
         let elsewhere = FlowRow {
             tap: TapId(1),

@@ -187,6 +187,10 @@ impl Answers {
     /// made it fall back by then, if it came after that.
     pub(in crate::psn) fn forget_answered_naks(&mut self, time: Nanos) {
         let (run, answer) = (&self.run, self.latest_answer);
+        if answer.0 == 0 {
+            // The NAK came before the other direction was known: nobody knows how long an answer takes.
+            return;
+        }
         self.naks
             .retain(|nak| !run.contains(&nak.at) || time.since(nak.time).0 < answer.0 * 2);
     }

@@ -15,6 +15,8 @@ pub(crate) struct Answered {
     pub(crate) is_new: bool,
     /// A packet that was captured did not reach the receiver: its PSN, and how often.
     pub(crate) lost_downstream: Option<(Psn, u32)>,
+    /// The receiver has a packet that it had named in a NAK and that was not sent again: it was overtaken behind the tap.
+    pub(crate) was_overtaken: bool,
 }
 
 impl Tracker {
@@ -73,9 +75,14 @@ impl Tracker {
             let (sent, times) = answers.lost_again.take()?;
             (psn > sent.get() && psn <= answers.run.end).then_some((psn_of(sent.get()), times))
         });
+        let was_overtaken = self
+            .answers
+            .as_mut()
+            .is_some_and(|answers| answers.take_overtaken());
         Answered {
             is_new,
             lost_downstream: lost_again,
+            was_overtaken,
         }
     }
 
@@ -115,6 +122,7 @@ impl Tracker {
         answers.last_answer = time;
         let before = answers.acked();
         let says = answers.nak(psn, next, time, selective, rtt);
+        let was_overtaken = answers.take_overtaken();
         let is_sure = psn >= begin && !self.unsure.contains(&psn);
         let lost_downstream = says == NakMeaning::LostDownstream && !missing && !filling && is_sure;
         if lost_downstream {
@@ -128,6 +136,7 @@ impl Tracker {
         Answered {
             is_new,
             lost_downstream: lost_downstream.then_some((psn_of(psn), 1)),
+            was_overtaken,
         }
     }
 
@@ -144,6 +153,7 @@ impl Tracker {
         Answered {
             is_new: self.answers().is_some_and(|answers| answers.acked() > before),
             lost_downstream: None,
+            was_overtaken: false,
         }
     }
 }

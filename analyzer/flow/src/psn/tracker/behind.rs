@@ -45,6 +45,9 @@ impl Tracker {
             waiting_since: hole.map_or(request.waiting_since, |hole| hole.time.max(request.waiting_since)),
             ..*request
         };
+        if let Some(answers) = &mut self.answers {
+            answers.come_again(at, at + span);
+        }
         let verdict = self.behind_as(at, next, request, span, sighting);
         if is_unsure && self.reads_behind.len() < MAX_UNSURE_READS {
             self.reads_behind.push(ReadBehind {

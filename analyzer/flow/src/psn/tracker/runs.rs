@@ -158,7 +158,11 @@ impl Tracker {
         }
     }
 
-    fn keep_ended(&mut self, run: Run) {
+    fn keep_ended(&mut self, mut run: Run) {
+        if run.trigger == Trigger::Timeout && !run.certain && self.may_be_reordered() {
+            // Packets of an answer to a NAK that others overtook look like it.
+            run.trigger = Trigger::Unknown;
+        }
         if run.repeats {
             self.repeated = run.start..run.next.max(self.run_reach);
         }

@@ -1,0 +1,151 @@
+//! The READ response that a requester waits for, as far as a tap shows it. It takes responses in order (IBTA 9.7.5.1.9): one that
+//! comes while an earlier one is outstanding is discarded and requested again, although nothing was lost behind the tap.
+
+/// A requester that waits for a response requests it again before it goes on. After so many rounds of answers to requests that were
+/// sent since, it has that response: the capture missed it, or the requester keeps what comes out of order.
+const ROUNDS: u8 = 2;
+
+/// The response that a requester waits for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Awaited {
+    /// The first response that the requester has not taken; 0: nothing is known.
+    psn: u64,
+    /// No READ after the last response that was taken is known: the requester takes any later one.
+    is_any: bool,
+    /// An answer to this PSN ends a round in which the requester took nothing; 0: it takes what comes.
+    until: u64,
+    rounds: u8,
+    /// A response that was captured and requested again, and has not come since; 0: there is none.
+    requested: u64,
+    /// Responses that were requested again and taken although they did not come once more.
+    overtaken: u64,
+}
+
+impl Awaited {
+    /// A READ from `first` on was sent for the first time.
+    pub(super) fn sent(&mut self, first: u64) {
+        if self.psn == 0 || self.is_any {
+            self.psn = first.max(self.psn);
+            self.is_any = false;
+        }
+    }
+
+    /// A response with `psn` came. `end`: it is the last of its READ, and the next READ that is known begins there, if one is. Requests
+    /// before `sent` have been sent.
+    pub(super) fn came(&mut self, psn: u64, end: Option<Option<u64>>, sent: u64) {
+        if psn == self.requested {
+            self.requested = 0;
+        }
+        if self.psn == 0 || psn < self.psn {
+            return;
+        }
+        let mut is_taken = psn == self.psn || self.is_any;
+        if !is_taken && self.until == 0 {
+            self.until = sent;
+        } else if !is_taken && psn >= self.until {
+            self.rounds += 1;
+            self.until = sent;
+            is_taken = self.rounds >= ROUNDS;
+        }
+        if is_taken {
+            (self.until, self.rounds) = (0, 0);
+            self.is_any = end == Some(None);
+            self.psn = end.flatten().unwrap_or(psn + 1);
+        }
+    }
+
+    /// True if the requester may have had the response with `psn`, had it not been lost behind the tap.
+    pub(super) fn may_have_had(&self, psn: u64) -> bool {
+        self.psn == 0 || psn < self.psn
+    }
+
+    /// The requester falls back to `psn`, the response to which was captured or not.
+    pub(super) fn requested_again(&mut self, psn: u64, was_captured: bool) {
+        self.overtaken += u64::from(self.requested != 0 && psn > self.requested);
+        self.requested = if was_captured { psn } else { 0 };
+        if self.psn != 0 {
+            self.psn = psn;
+            (self.is_any, self.until, self.rounds) = (false, 0, 0);
+        }
+    }
+
+    /// Responses, since the last call, that were requested again and taken although they did not come once more: they were overtaken
+    /// behind the tap.
+    pub(super) fn take_overtaken(&mut self) -> u64 {
+        core::mem::take(&mut self.overtaken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A READ of the PSNs 10 to 13; the next one, if any, begins at 14.
+    fn reading() -> Awaited {
+        let mut awaited = Awaited::default();
+        awaited.sent(10);
+        awaited
+    }
+
+    #[test]
+    fn a_response_behind_a_missing_one_is_not_taken() {
+        let mut awaited = reading();
+        awaited.came(10, None, 14);
+        awaited.came(12, None, 14);
+        assert!(awaited.may_have_had(10));
+        // 12 was discarded, and 11 came too late: the requester has neither 11 nor 12 from these.
+        assert!(!awaited.may_have_had(11) && !awaited.may_have_had(12));
+        awaited.came(11, None, 14);
+        assert!(awaited.may_have_had(11) && !awaited.may_have_had(12));
+        // All in order, 11 was there for the requester to take: requested again, it was lost behind the tap.
+        let mut awaited = reading();
+        for psn in 10..13 {
+            awaited.came(psn, None, 14);
+        }
+        assert!(awaited.may_have_had(11));
+    }
+
+    #[test]
+    fn what_is_taken_without_coming_again_was_overtaken() {
+        let mut awaited = reading();
+        for psn in 10..13 {
+            awaited.came(psn, None, 14);
+        }
+        awaited.requested_again(11, true);
+        awaited.requested_again(12, true);
+        assert_eq!((awaited.take_overtaken(), awaited.take_overtaken()), (1, 0));
+        // The response comes once more before the requester goes back to the next one: it may have been lost.
+        awaited.came(12, None, 14);
+        awaited.requested_again(13, true);
+        assert_eq!(awaited.take_overtaken(), 0);
+        // Once more the same: it was lost again, or is not there yet.
+        awaited.requested_again(13, true);
+        assert_eq!(awaited.take_overtaken(), 0);
+    }
+
+    #[test]
+    fn the_next_message_goes_on_where_its_read_begins() {
+        let mut awaited = reading();
+        for psn in 10..13 {
+            awaited.came(psn, None, 14);
+        }
+        // 14 to 19 are writes.
+        awaited.came(13, Some(Some(20)), 22);
+        awaited.came(20, None, 22);
+        assert!(awaited.may_have_had(20));
+        awaited.came(21, Some(None), 22);
+        // Nothing is known of the READ that this answers.
+        awaited.came(30, None, 40);
+        assert!(awaited.may_have_had(30));
+    }
+
+    #[test]
+    fn a_requester_that_goes_on_has_what_the_capture_missed() {
+        let mut awaited = reading();
+        awaited.came(11, None, 14);
+        awaited.came(14, None, 18);
+        assert!(!awaited.may_have_had(14));
+        awaited.came(18, None, 22);
+        assert!(awaited.may_have_had(18));
+    }
+}
