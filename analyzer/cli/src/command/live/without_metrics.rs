@@ -30,7 +30,7 @@ pub(super) struct MetricsArguments {
 pub(super) struct Metrics(Infallible);
 
 /// An endpoint, never made.
-pub(super) struct Served(#[expect(dead_code, reason = "no value of it exists")] Infallible);
+pub(super) struct Served(Infallible);
 
 /// A label and its value.
 type Label<'a> = (&'static str, std::borrow::Cow<'a, str>);
