@@ -46,6 +46,7 @@ mod clock;
 mod clsact;
 mod counters;
 mod dcb;
+mod discipline;
 mod error;
 mod ethtool;
 mod host;
@@ -57,6 +58,7 @@ mod packet;
 mod points;
 mod probe;
 mod record;
+mod snapshot;
 
 pub use capability::Missing;
 pub use clock::ClockOffset;
@@ -68,3 +70,6 @@ pub use packet::{Direction, FlowCount, PacketRecord};
 pub use points::{Skipped, UNSEEN};
 pub use probe::{Options, Packets, Probe};
 pub use roce_abi::{FlowCounts, Losses};
+pub use snapshot::{
+    SnapshotOptions, add_second_reading, environment_json, recorded_snapshot, running_snapshot,
+};
