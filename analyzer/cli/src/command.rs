@@ -5,6 +5,8 @@ pub(crate) mod compare;
 #[cfg(feature = "sim")]
 pub(crate) mod demo;
 pub(crate) mod devices;
+#[cfg(feature = "probe")]
+pub(crate) mod doctor;
 pub(crate) mod explain;
 #[cfg(feature = "probe")]
 pub(crate) mod host;
