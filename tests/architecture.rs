@@ -51,6 +51,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 17] = [
             "roce-capture",
             "roce-verdict",
             "roce-flow",
+            "roce-fabric",
             "roce-metrics",
             "roce-probe",
             "roce-sim",

@@ -15,12 +15,16 @@ mod copies;
 mod dataset;
 mod demos;
 mod devices;
+#[cfg(feature = "probe")]
+mod doctor;
 mod documents;
 #[cfg(feature = "http")]
 mod endpoint;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;
+#[cfg(feature = "probe")]
+mod hca;
 #[cfg(feature = "probe")]
 mod host;
 mod hostile;

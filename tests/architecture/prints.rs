@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 16] = [
+const WRITERS: [(&str, &str); 22] = [
     (
         "analyzer/cli/src/lib.rs",
         "the manual page and completions: our own text",
@@ -39,6 +39,24 @@ const WRITERS: [(&str, &str); 16] = [
     (
         "analyzer/cli/src/command/host/counters.rs",
         "roce_report::samples cleans names and escapes JSON",
+    ),
+    (
+        "analyzer/cli/src/command/doctor/archive.rs",
+        "a compressed recording, for a program",
+    ),
+    ("analyzer/cli/src/command/doctor/explain.rs", "our own text"),
+    ("analyzer/cli/src/command/doctor/json.rs", "JSON escapes"),
+    (
+        "analyzer/cli/src/command/doctor/text.rs",
+        "cleaned where it is laid out",
+    ),
+    (
+        "analyzer/cli/src/command/host/hca.rs",
+        "cleaned where it is written",
+    ),
+    (
+        "analyzer/cli/src/command/host/gpus.rs",
+        "names are cleaned, JSON is escaped",
     ),
     ("analyzer/cli/src/command/explain.rs", "our own text"),
     (

@@ -7,6 +7,8 @@ mod confinement;
 #[cfg(feature = "sim")]
 pub(crate) mod demo;
 pub(crate) mod devices;
+#[cfg(feature = "probe")]
+pub(crate) mod doctor;
 pub(crate) mod explain;
 #[cfg(feature = "probe")]
 pub(crate) mod host;

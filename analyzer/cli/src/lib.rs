@@ -24,6 +24,8 @@ use command::compare::Compare;
 use command::demo::Demo;
 use command::devices::Devices;
 #[cfg(feature = "probe")]
+use command::doctor::Doctor;
+#[cfg(feature = "probe")]
 use command::host::Host;
 #[cfg(feature = "live")]
 use command::live::Live;
@@ -88,6 +90,8 @@ impl Arguments {
             Some(Command::Replay(_)) => true,
             #[cfg(feature = "parquet")]
             Some(Command::Report(_)) => true,
+            #[cfg(feature = "probe")]
+            Some(Command::Doctor(arguments)) => arguments.is_offline(),
             Some(Command::Compare(_)) | None => true,
             Some(_) => false,
         }
@@ -112,6 +116,9 @@ enum Command {
     Compare(Box<Compare>),
     /// List interfaces and RDMA devices, and what can be captured there
     Devices(Devices),
+    // Its options have the description.
+    #[cfg(feature = "probe")]
+    Doctor(Box<Doctor>),
     /// Show what this host's devices count: counters before and after
     #[cfg(feature = "probe")]
     Host(Host),
@@ -180,6 +187,8 @@ pub fn main() -> ExitCode {
         Some(Command::Report(arguments)) => command::report::report(arguments),
         Some(Command::Compare(arguments)) => command::compare::compare(arguments),
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
+        #[cfg(feature = "probe")]
+        Some(Command::Doctor(arguments)) => command::doctor::doctor(arguments),
         #[cfg(feature = "probe")]
         Some(Command::Host(arguments)) => command::host::host(arguments),
         #[cfg(feature = "probe")]

@@ -1,8 +1,11 @@
-//! Texts and numbers of adapters, switches, hypervisors and GPUs become [`roce_model::Sample`]s.
+//! Texts and numbers of adapters, switches, hypervisors and GPUs become [`roce_model::Sample`]s; a snapshot of a host is checked.
 //!
 //! Everything here is a pure function of what somebody else read: no files, no sockets, no clocks.
 
+pub mod doctor;
 mod drivers;
+pub mod gpu;
+pub mod hca;
 mod host;
 
 pub use drivers::{Mapped, Place, mapped};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::fd::OwnedFd;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use serde_json::{Value, json};
 
 /// RTM_GETDCB.
 const GET_DCB: u16 = 78;
@@ -24,6 +25,23 @@ const INTERFACE: u16 = 1;
 const IEEE: u16 = 13;
 /// DCB_ATTR_IEEE_PFC.
 const IEEE_PFC: u16 = 2;
+/// DCB_ATTR_IEEE_APP_TABLE; in it DCB_ATTR_IEEE_APP.
+const IEEE_APPS: u16 = 3;
+const IEEE_APP: u16 = 1;
+/// DCB_ATTR_IEEE_PEER_PFC.
+const IEEE_PEER_PFC: u16 = 5;
+/// DCB_ATTR_IEEE_MAXRATE.
+const IEEE_MAXRATE: u16 = 7;
+/// DCB_ATTR_DCB_BUFFER.
+const BUFFER: u16 = 10;
+/// DCB_ATTR_DCB_APP_TRUST_TABLE.
+const APP_TRUST: u16 = 11;
+/// DCB_ATTR_DCBX.
+const DCBX: u16 = 14;
+/// IEEE_8021QAZ_APP_SEL_DSCP.
+const DSCP: u8 = 5;
+/// DCB_CAP_DCBX_LLD_MANAGED: firmware decides.
+const LLD_MANAGED: u8 = 2;
 /// Bits of an attribute's type that are no part of it: NLA_F_NESTED, NLA_F_NET_BYTEORDER.
 const TYPE_MASK: u16 = 0x3fff;
 /// Headers before the attributes: `struct nlmsghdr`, `struct dcbmsg`.
@@ -66,6 +84,22 @@ impl Dcb {
 
     /// PFC of an interface; `None` where its driver has no DCB.
     pub(crate) fn pfc(&mut self, interface: &str) -> io::Result<Option<Pfc>> {
+        Ok(pfc_in(&self.answer(interface)?))
+    }
+
+    /// Settings of an interface: questions with their answers as JSON, in the form of `dcb -j` where it has one.
+    pub(crate) fn settings(&mut self, interface: &str) -> io::Result<Vec<(&'static str, Value)>> {
+        let answer = self.answer(interface)?;
+        if u16_at(&answer, 4) == Some(ERROR) {
+            // struct nlmsgerr: the negated errno.
+            let errno = u32_at(&answer, 16).map_or(0, |errno| errno.wrapping_neg().cast_signed());
+            return Err(io::Error::from_raw_os_error(errno));
+        }
+        Ok(settings_in(&answer))
+    }
+
+    /// The answer of the kernel, or its error message.
+    fn answer(&mut self, interface: &str) -> io::Result<Vec<u8>> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = request(interface, self.sequence).ok_or(io::ErrorKind::InvalidInput)?;
         send(&self.socket, &request, SendFlags::empty())?;
@@ -77,7 +111,7 @@ impl Dcb {
             if u32_at(answer, 8) != Some(self.sequence) {
                 continue;
             }
-            return Ok(pfc_in(answer));
+            return Ok(answer.to_vec());
         }
     }
 }
@@ -126,6 +160,76 @@ fn pfc_in(answer: &[u8]) -> Option<Pfc> {
         sent: numbers(8)?,
         received: numbers(8 + 64)?,
     })
+}
+
+/// All settings in an answer. Those that the driver does not have are errors in words.
+fn settings_in(answer: &[u8]) -> Vec<(&'static str, Value)> {
+    let absent = || json!({ "error": "the driver does not say it" });
+    let length = u32_at(answer, 0).map_or(0, |length| (length as usize).min(answer.len()));
+    let Some(attributes) = answer.get(HEADERS..length) else {
+        return Vec::new();
+    };
+    let ieee = attribute(attributes, IEEE).unwrap_or_default();
+    let pfc = |kind| {
+        let enabled = *attribute(ieee, kind)?.get(1)?;
+        let all: Vec<bool> = (0..8).map(|priority| enabled >> priority & 1 == 1).collect();
+        Some(json!({ "prio_pfc": all }))
+    };
+    let app = || {
+        let mut table = attribute(ieee, IEEE_APPS)?;
+        let mut map = Vec::new();
+        // struct dcb_app: selector, priority, protocol of 16 bits.
+        while let Some(entry) = attribute(table, IEEE_APP) {
+            if let [DSCP, priority, ..] = *entry {
+                map.push(json!([u16_at(entry, 2)?, priority]));
+            }
+            let next = usize::from(u16_at(table, 0)?).next_multiple_of(4);
+            table = table.get(next.max(4)..).unwrap_or_default();
+        }
+        Some(json!({ "dscp_prio": map }))
+    };
+    let buffer = || {
+        // struct dcbnl_buffer: prio2buffer[8], buffer_size[8] of 32 bits, total_size.
+        let bytes = attribute(ieee, BUFFER)?;
+        let sizes: Option<Vec<u32>> = (0..8).map(|place| u32_at(bytes, 8 + place * 4)).collect();
+        Some(
+            json!({ "prio_buffer": bytes.get(..8)?, "buffer_size": sizes?, "total_size": u32_at(bytes, 40)? }),
+        )
+    };
+    let maxrate = || {
+        let bytes = attribute(ieee, IEEE_MAXRATE)?;
+        let rates = bytes.chunks_exact(8).take(8);
+        let rates: Vec<u64> = rates
+            .filter_map(|rate| Some(u64::from_ne_bytes(rate.try_into().ok()?)))
+            .collect();
+        Some(json!({ "tc_maxrate_kbit": rates }))
+    };
+    let trust = || {
+        let mut table = attribute(ieee, APP_TRUST)?;
+        let mut order = Vec::new();
+        while let Some(length) = u16_at(table, 0).map(usize::from).filter(|length| *length > 4) {
+            order.push(match table.get(4)? {
+                5 => "dscp",
+                255 => "pcp",
+                _ => "other",
+            });
+            table = table.get(length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        Some(json!({ "apptrust": order }))
+    };
+    let dcbx = || {
+        let mode = *attribute(attributes, DCBX)?.first()?;
+        Some(json!({ "lld_managed": mode & LLD_MANAGED != 0, "mode": mode }))
+    };
+    vec![
+        ("dcb-pfc", pfc(IEEE_PFC).unwrap_or_else(absent)),
+        ("dcb-peer-pfc", pfc(IEEE_PEER_PFC).unwrap_or_else(absent)),
+        ("dcb-app", app().unwrap_or_else(absent)),
+        ("dcb-buffer", buffer().unwrap_or_else(absent)),
+        ("dcb-maxrate", maxrate().unwrap_or_else(absent)),
+        ("dcb-apptrust", trust().unwrap_or_else(absent)),
+        ("dcb-dcbx", dcbx().unwrap_or_else(absent)),
+    ]
 }
 
 /// The first attribute of a type.
@@ -202,6 +306,57 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_an_answer() {
+        // struct dcb_app: DSCP 26 to priority 3, an Ethertype, DSCP 48 to 6.
+        let app = |selector: u8, priority: u8, protocol: u16| {
+            let [low, high] = protocol.to_ne_bytes();
+            attribute_of(IEEE_APP, &[selector, priority, low, high])
+        };
+        let apps = [app(5, 3, 26), app(1, 3, 0x8906), app(5, 6, 48)].concat();
+        let mut buffer = vec![0, 0, 0, 1, 0, 0, 0, 0];
+        for size in [130_944_u32, 130_944, 0, 0, 0, 0, 0, 0, 261_888] {
+            buffer.extend(size.to_ne_bytes());
+        }
+        let rates: Vec<u8> = (0..8_u64)
+            .flat_map(|class| (class * 1_000_000).to_ne_bytes())
+            .collect();
+        let nest = [
+            attribute_of(IEEE_PFC, &ieee_pfc()),
+            attribute_of(IEEE_APPS, &apps),
+            attribute_of(IEEE_MAXRATE, &rates),
+            attribute_of(BUFFER, &buffer),
+            attribute_of(
+                APP_TRUST,
+                &[attribute_of(1, &[5]), attribute_of(2, &[255])].concat(),
+            ),
+        ]
+        .concat();
+        let attributes = [
+            attribute_of(INTERFACE, b"eth0\0"),
+            attribute_of(IEEE, &nest),
+            attribute_of(DCBX, &[0x0a]),
+        ]
+        .concat();
+        let mut answer = Vec::new();
+        answer.extend(u32::try_from(HEADERS + attributes.len()).unwrap().to_ne_bytes());
+        answer.resize(HEADERS, 0);
+        answer.extend(attributes);
+        let settings: std::collections::BTreeMap<_, _> = settings_in(&answer).into_iter().collect();
+        assert_eq!(settings["dcb-pfc"]["prio_pfc"][3], true);
+        assert_eq!(settings["dcb-app"]["dscp_prio"], json!([[26, 3], [48, 6]]));
+        assert_eq!(settings["dcb-buffer"]["prio_buffer"][3], 1);
+        assert_eq!(settings["dcb-buffer"]["total_size"], 261_888);
+        assert_eq!(settings["dcb-maxrate"]["tc_maxrate_kbit"][7], 7_000_000);
+        assert_eq!(settings["dcb-apptrust"]["apptrust"], json!(["dscp", "pcp"]));
+        // DCB_CAP_DCBX_VER_IEEE is 8, DCB_CAP_DCBX_LLD_MANAGED 2.
+        assert_eq!(settings["dcb-dcbx"]["lld_managed"], true);
+        assert!(settings["dcb-peer-pfc"]["error"].is_string());
+        for length in 0..answer.len() {
+            let _ = settings_in(&answer[..length]);
+        }
+    }
+
+    #[test]
     fn cut_answers_and_errors_say_nothing() {
         let whole = answer(&ieee_pfc());
         for length in 0..whole.len() {
@@ -221,6 +376,7 @@ mod tests {
         let mut dcb = Dcb::open().unwrap();
         assert_eq!(dcb.pfc("lo").unwrap(), None);
         assert_eq!(dcb.pfc("nosuchinterface").unwrap(), None);
+        assert!(dcb.settings("lo").is_err());
         assert!(dcb.pfc("a name that is far too long").is_err());
     }
 }

@@ -18,6 +18,8 @@ const SIOCETHTOOL: Opcode = 0x8946;
 const GET_STRINGS: u32 = 0x1b;
 const GET_STATISTICS: u32 = 0x1d;
 const GET_SET_INFO: u32 = 0x37;
+const GET_PAUSE: u32 = 0x12;
+const GET_FEC: u32 = 0x50;
 /// ETH_SS_STATS.
 const STATISTICS: u32 = 1;
 /// ETH_GSTRING_LEN.
@@ -81,6 +83,11 @@ fn first(pair: u64) -> u32 {
     u32::from_ne_bytes([a, b, c, d])
 }
 
+fn second(pair: u64) -> u32 {
+    let [_, _, _, _, bytes @ ..] = pair.to_ne_bytes();
+    u32::from_ne_bytes(bytes)
+}
+
 /// Statistics of one interface that there is room for. A driver may have more of them a moment after it said how many, and writes them
 /// all: the room is larger than any driver's list (mlx5 has some 60 a channel and class), and lists longer than half of it are not read.
 const MAX_STATISTICS: usize = 1 << 17;
@@ -135,6 +142,38 @@ impl Ethtool {
     }
 }
 
+/// Settings of an interface.
+impl Ethtool {
+    /// 802.3x pause: autonegotiated, received, transmitted (`struct ethtool_pauseparam`).
+    pub(crate) fn pause(&self, interface: &str) -> io::Result<(bool, bool, bool)> {
+        let mut answer = [pair(GET_PAUSE, 0), 0, 0, 0];
+        ask(&self.socket, interface, &mut answer)?;
+        Ok((
+            second(answer[0]) != 0,
+            first(answer[1]) != 0,
+            second(answer[1]) != 0,
+        ))
+    }
+
+    /// The error correction in use (`struct ethtool_fecparam`).
+    pub(crate) fn active_fec(&self, interface: &str) -> io::Result<&'static str> {
+        let mut answer = [pair(GET_FEC, 0), 0, 0, 0];
+        ask(&self.socket, interface, &mut answer)?;
+        let active = second(answer[0]);
+        // Bits of `enum ethtool_fec_config_bits`.
+        let names = [
+            (8, "RS"),
+            (16, "BaseR"),
+            (32, "LLRS"),
+            (4, "off"),
+            (2, "auto"),
+            (1, "none"),
+        ];
+        let name = names.into_iter().find(|(bit, _)| active & bit != 0);
+        Ok(name.map_or("unknown", |(_, name)| name))
+    }
+}
+
 /// The number of statistics that a driver says that it has, if there is room for as many again.
 fn readable(count: u32) -> Option<u32> {
     (count as usize <= MAX_STATISTICS / 2).then_some(count)
@@ -151,6 +190,7 @@ mod tests {
         let of_loopback = ethtool.statistics("lo");
         assert!(of_loopback.is_err() || of_loopback.is_ok_and(|all| all.is_empty()));
         assert!(ethtool.statistics("no such one").is_err());
+        assert!(ethtool.pause("no such one").is_err() && ethtool.active_fec("lo").is_err());
         assert!(ethtool.statistics("a name that is far too long").is_err());
     }
 

@@ -45,6 +45,7 @@ mod capability;
 mod clock;
 mod clsact;
 mod dcb;
+mod discipline;
 mod error;
 mod ethtool;
 mod host;
@@ -57,6 +58,7 @@ mod points;
 mod probe;
 mod rdma;
 mod record;
+mod snapshot;
 
 pub use capability::Missing;
 pub use clock::ClockOffset;
@@ -67,3 +69,6 @@ pub use packet::{Direction, FlowCount, PacketRecord};
 pub use points::{Skipped, UNSEEN};
 pub use probe::{Options, Packets, Probe};
 pub use roce_abi::{FlowCounts, Losses};
+pub use snapshot::{
+    SnapshotOptions, add_second_reading, environment_json, recorded_snapshot, running_snapshot,
+};

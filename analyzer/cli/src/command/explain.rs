@@ -1,11 +1,14 @@
 //! `--explain`: what a finding means, how it is computed, its thresholds as they are now, and where its rule comes from; the
-//! columns of a table; a word of the glossary.
+//! columns of a table; a check of `doctor`; a word of the glossary.
+
+mod check;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use roce_fabric::doctor::checks;
 use roce_model::Table;
 use roce_report::schema::TABLES;
 use roce_verdict::{RULES, Rule, ThresholdValue, Thresholds};
@@ -14,6 +17,9 @@ use crate::options::arguments::Analyse;
 use crate::options::nearest::nearest;
 use crate::options::settings;
 use crate::output::style::width;
+
+#[cfg(feature = "probe")]
+pub(crate) use check::explained as explained_check;
 
 /// Text is not wrapped wider than this: longer lines are hard to read.
 const WIDEST: usize = 100;
@@ -45,6 +51,9 @@ fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<St
     if let Some(rule) = RULES.iter().find(|rule| rule.id == id) {
         return Ok(text(rule, thresholds, width));
     }
+    if let Some(text) = check::explained(id, width) {
+        return Ok(text);
+    }
     let words: Vec<(&str, &str)> = glossary().collect();
     let found = TABLES.iter().find(|table| table.name == id);
     let said = names(id, &words).next();
@@ -67,13 +76,14 @@ fn explain(id: &str, thresholds: &Thresholds, width: usize) -> anyhow::Result<St
     let known = RULES
         .iter()
         .map(|rule| rule.id)
+        .chain(checks().map(|check| check.id))
         .chain(TABLES.iter().map(|table| table.name))
         .chain(words.iter().flat_map(|(word, _)| word.split(", ")));
     let hint = nearest(id, known).map_or_else(String::new, |nearest| {
         format!("; hint: did you mean '{nearest}'?")
     });
     Err(anyhow!(
-        "there is no finding, table or word '{id}'{hint}\n\n{}",
+        "there is no finding, check, table or word '{id}'{hint}\n\n{}",
         list(width).trim_end()
     ))
 }
@@ -134,7 +144,8 @@ fn list(width: usize) -> String {
     }
     let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
     let words: Vec<&str> = glossary().map(|(word, _)| word).collect();
-    for (name, all) in [("tables", tables), ("words", words)] {
+    let checks: Vec<&str> = checks().map(|check| check.id).collect();
+    for (name, all) in [("checks", checks), ("tables", tables), ("words", words)] {
         list.push('\n');
         paragraph(
             &mut list,
@@ -305,7 +316,7 @@ mod tests {
             .to_string();
         assert!(
             error.starts_with(
-                "there is no finding, table or word 'loss.netwrk'; hint: did you mean 'loss.network'?"
+                "there is no finding, check, table or word 'loss.netwrk'; hint: did you mean 'loss.network'?"
             ),
             "{error}"
         );

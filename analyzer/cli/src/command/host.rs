@@ -1,18 +1,24 @@
 //! `host`: what the devices of this host count and show.
 
 mod counters;
+mod gpus;
+mod hca;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
 use counters::Counters;
+use gpus::GpusArguments;
+use hca::Hca;
 
 /// The task, and two examples.
 const AFTER_HELP: &str = "\
 Examples:
   roce-analyze host counters --duration 10s             what moved in ten seconds, and how fast
-  roce-analyze host counters -- ib_write_bw 10.0.0.7    what moved while a command ran";
+  roce-analyze host counters -- ib_write_bw 10.0.0.7    what moved while a command ran
+  roce-analyze host hca --print env                     the devices of this container, for a job
+  roce-analyze host gpus                                load, memory, power and throttling of GPUs";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -25,11 +31,17 @@ pub(crate) struct Host {
 enum HostCommand {
     // Its description stands with its options.
     Counters(Counters),
+    // As above.
+    Gpus(GpusArguments),
+    // As above.
+    Hca(Hca),
 }
 
 /// Runs a command about this host.
 pub(crate) fn host(arguments: &Host) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         HostCommand::Counters(arguments) => counters::counters(arguments),
+        HostCommand::Gpus(arguments) => gpus::gpus(arguments),
+        HostCommand::Hca(arguments) => hca::hca(arguments),
     }
 }

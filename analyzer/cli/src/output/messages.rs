@@ -84,6 +84,12 @@ pub(crate) fn note(input: &str, text: &str) {
     ));
 }
 
+/// A line on standard error without a heading, for programs that look for it.
+#[cfg(feature = "probe")]
+pub(crate) fn plain(text: &str) {
+    aside(&cleaned(text));
+}
+
 /// The error of a sink, as the command reports it.
 pub(crate) fn sink_error(error: SinkError) -> anyhow::Error {
     anyhow!(error)

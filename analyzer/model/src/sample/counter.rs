@@ -162,6 +162,22 @@ counters! {
     PhyLinkDowns, "phy_link_downs", Cumulative, "events", [], "Times that the link went down.";
     PcieStalledSeconds, "pcie_stalled_seconds", Cumulative, "s", ["direction"], "Seconds in which the adapter's PCIe requests were stalled for more than 30 % of the time.";
     PcieStalledRatio, "pcie_stalled_ratio", Gauge, "ratio", ["direction"], "Share of the last second in which the adapter's PCIe requests were stalled.";
+    GpuUtilization, "gpu_utilization_ratio", Gauge, "ratio", [], "Share of time in which a kernel ran on the GPU; not how busy it was.";
+    GpuMemoryUtilization, "gpu_memory_utilization_ratio", Gauge, "ratio", [], "Share of time in which the GPU's memory was read or written.";
+    GpuActivity, "gpu_activity_ratio", Gauge, "ratio", ["unit"], "Share of cycles in which a unit of the GPU was active.";
+    GpuMemoryUsed, "gpu_memory_used_bytes", Gauge, "bytes", [], "Memory of the GPU in use.";
+    GpuMemoryTotal, "gpu_memory_total_bytes", Gauge, "bytes", [], "Memory of the GPU.";
+    GpuTemperature, "gpu_temperature_celsius", Gauge, "celsius", ["sensor"], "Temperature of the GPU, or of its memory.";
+    GpuPower, "gpu_power_watts", Gauge, "W", [], "Power that the GPU draws.";
+    GpuPowerLimit, "gpu_power_limit_watts", Gauge, "W", [], "Power that the GPU may draw.";
+    GpuEnergy, "gpu_energy_joules", Cumulative, "J", [], "Energy that the GPU has used since its driver was loaded.";
+    GpuClock, "gpu_clock_hertz", Gauge, "Hz", ["domain"], "Clock of the GPU, or of its memory.";
+    GpuThrottled, "gpu_throttled", Gauge, "", ["reason"], "1 if the clocks of the GPU are held down for this reason.";
+    GpuPcieLinkGeneration, "gpu_pcie_link_generation", Gauge, "", [], "Generation of the GPU's PCIe link; a GPU at rest lowers it.";
+    GpuPcieLinkWidth, "gpu_pcie_link_width", Gauge, "lanes", [], "Lanes of the GPU's PCIe link.";
+    GpuPcieReplays, "gpu_pcie_replays", Cumulative, "events", [], "PCIe packets that were sent again.";
+    GpuEccUncorrectedErrors, "gpu_ecc_uncorrected_errors", Cumulative, "errors", [], "Errors of memory that were not corrected, since the driver was loaded.";
+    GpuXidLast, "gpu_xid_last", Gauge, "", [], "The last XID error; 0: none. A code, not a count.";
 }
 
 #[cfg(test)]

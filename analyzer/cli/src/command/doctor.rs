@@ -1,0 +1,362 @@
+//! `doctor`: checks of this host's RDMA setup, of recorded hosts, or of hosts over ssh.
+
+mod archive;
+mod examined;
+mod explain;
+mod json;
+mod programs;
+mod ssh;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use roce_fabric::doctor::{self, Host, Judgement, Plan, Status};
+use roce_model::Nanos;
+use roce_probe::{SnapshotOptions, add_second_reading, recorded_snapshot, running_snapshot};
+
+use crate::options::arguments::Format;
+use crate::options::duration::parse_duration;
+use crate::options::nearest::nearest;
+use crate::output::messages;
+
+use examined::Examined;
+
+/// The longest log of NCCL that is read.
+const MAX_LOG_BYTES: u64 = 64 << 20;
+
+const AFTER_HELP: &str = "\
+Examples:
+  roce-analyze doctor                                   what is wrong here, and how it was seen
+  roce-analyze doctor --duration 10s --fail-on warning  counters that move count as well; for scripts
+  roce-analyze doctor --only pfc,qos --fix-commands     the commands that would mend it; none is run
+  roce-analyze doctor --host gpu1 gpu2                  hosts over ssh, and compared with each other
+  roce-analyze doctor --record host.tar.zst             everything that is read, for a bug report";
+
+/// Check this host's RDMA setup: devices, links, addresses, MTU, PFC, ECN, limits, PCIe, GPUs
+///
+/// Reads settings and says which of them cost throughput or break RDMA, each with the value and where it was read. What cannot be read
+/// is unknown, never ok. Adapters are compared with each other. Nothing is changed; no rights are needed, and root sees more.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Doctor {
+    /// Check a recorded host: a folder, or the file of --record; given several times, the hosts are compared
+    #[arg(long, value_name = "ROOT", conflicts_with_all = ["host", "pid", "interface", "record"])]
+    root: Vec<PathBuf>,
+
+    /// Check other hosts over ssh, where roce-analyze is installed; they are compared with each other
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["pid", "interface", "record"])]
+    host: Vec<String>,
+
+    /// Run these groups or checks alone, by commas; `--explain list` has all checks
+    #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = parse_group)]
+    only: Vec<String>,
+
+    /// Exit with 1 if a check ends so badly: info, warning, critical, or the names of checks
+    #[arg(long, value_name = "SEVERITY", value_delimiter = ',', value_parser = parse_severity)]
+    fail_on: Vec<String>,
+
+    /// Watch counters for so long: errors of links, CNPs
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Nanos>,
+
+    /// The process whose limits and environment count, such as one rank of a job
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+
+    /// Another network interface to read; those of RDMA devices are always read
+    #[arg(short, long, value_name = "NAME")]
+    interface: Vec<String>,
+
+    /// The lossless priority
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u8).range(0..8))]
+    priority: u8,
+
+    /// DSCP of RoCE data
+    #[arg(long, value_name = "N", default_value = "26", value_parser = clap::value_parser!(u8).range(0..64))]
+    dscp: u8,
+
+    /// DSCP of CNPs
+    #[arg(long, value_name = "N", default_value = "48", value_parser = clap::value_parser!(u8).range(0..64))]
+    cnp_dscp: u8,
+
+    /// Length of the longest cable in metres, for the size of buffers
+    #[arg(long, value_name = "METRES", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    cable: Option<u32>,
+
+    /// An address to which large packets are sent (ping), to try the path's MTU
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Vec<std::net::IpAddr>,
+
+    /// The oldest firmware of a board: MT_0000000224=22.39
+    #[arg(long, value_name = "BOARD=VERSION", value_parser = parse_firmware)]
+    expect_firmware: Vec<(String, String)>,
+
+    /// NCCL's log (NCCL_DEBUG=INFO), to see which network it took
+    #[arg(long, value_name = "FILE")]
+    nccl_log: Option<PathBuf>,
+
+    /// Print the commands that would mend what failed; none is run
+    #[arg(long)]
+    fix_commands: bool,
+
+    /// Write everything that is read to FILE (.tar.zst; - is standard output), for --root elsewhere
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Show all checks, also those that are ok or do not apply
+    #[arg(long)]
+    all: bool,
+
+    /// Explain a check: what it means, how it is read, why it matters
+    #[arg(long, value_name = "ID", exclusive = true)]
+    explain: Option<String>,
+
+    /// Format of standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+impl Doctor {
+    /// True of runs that read recordings alone: they need no program and no socket.
+    pub(crate) fn is_offline(&self) -> bool {
+        !self.root.is_empty()
+    }
+}
+
+/// A group or the name of a check.
+fn parse_group(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    let groups = doctor::groups();
+    let known = || {
+        groups
+            .iter()
+            .copied()
+            .chain(doctor::checks().map(|check| check.id))
+    };
+    if known().any(|known| known == name) {
+        return Ok(name.to_owned());
+    }
+    let hint =
+        nearest(name, known()).map_or_else(String::new, |name| format!("; hint: did you mean '{name}'?"));
+    Err(format!(
+        "there is no group or check '{name}'{hint}; the groups are {}",
+        groups.join(", ")
+    ))
+}
+
+fn parse_severity(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    let known = || {
+        ["info", "warning", "critical"]
+            .into_iter()
+            .chain(doctor::checks().map(|check| check.id))
+    };
+    if known().any(|known| known == name) {
+        return Ok(name.to_owned());
+    }
+    let hint =
+        nearest(name, known()).map_or_else(String::new, |name| format!("; hint: did you mean '{name}'?"));
+    Err(format!(
+        "'{name}' is neither info, warning, critical nor a check{hint}"
+    ))
+}
+
+fn parse_firmware(text: &str) -> Result<(String, String), String> {
+    let (board, version) = text.split_once('=').ok_or("BOARD=VERSION is expected")?;
+    let is_version = version.split('.').all(|part| part.parse::<u32>().is_ok());
+    if board.is_empty() || !is_version {
+        return Err("a version has numbers and dots: 22.39.1002".to_owned());
+    }
+    Ok((board.to_owned(), version.to_owned()))
+}
+
+/// Checks hosts, and shows the outcomes.
+pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
+    if let Some(id) = &arguments.explain {
+        return explain::print(id);
+    }
+    if let Some(path) = &arguments.record {
+        return record(arguments, path);
+    }
+    let plan = plan(arguments)?;
+    let (hosts, mut all_read) = hosts(arguments)?;
+    let fleet = doctor::judge_fleet(&hosts, &plan, &arguments.only);
+    let examined: Vec<Examined> = hosts
+        .into_iter()
+        .map(|host| Examined {
+            judgements: without_fleet(doctor::judge(&host, &plan, &arguments.only)),
+            recommended: doctor::recommended(&host),
+            host,
+        })
+        .collect();
+    for examined in &examined {
+        if examined.host.left_out() > 0 {
+            all_read = false;
+            messages::warn(
+                &examined.host.name,
+                &format!(
+                    "{} files exceed the limits of a recording",
+                    examined.host.left_out()
+                ),
+            );
+        }
+    }
+    if arguments.fix_commands {
+        text::fix_commands(&examined, &fleet)?;
+    } else {
+        match arguments.format {
+            Format::Text => text::print(&examined, &fleet, arguments.all)?,
+            Format::Json => json::print(&examined, &fleet)?,
+            Format::Html => bail!("there is no page about checks\nhint: --format text or json"),
+            Format::None => {}
+        }
+    }
+    let failed = failed(&examined, &fleet, &arguments.fail_on);
+    if !failed.is_empty() {
+        messages::failed("--fail-on", &failed.join(", "));
+    }
+    Ok(if !all_read {
+        ExitCode::from(2)
+    } else if failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+/// Checks over several hosts have no outcome for a single one.
+fn without_fleet(mut judgements: Vec<Judgement>) -> Vec<Judgement> {
+    judgements.retain(|judgement| judgement.group != "fleet" && judgement.id != "mtu.peers");
+    judgements
+}
+
+/// Names of checks that `--fail-on` names.
+fn failed(examined: &[Examined], fleet: &[Judgement], fail_on: &[String]) -> Vec<String> {
+    let least = fail_on
+        .iter()
+        .filter_map(|name| match name.as_str() {
+            "info" => Some(Status::Info),
+            "warning" => Some(Status::Warning),
+            "critical" => Some(Status::Critical),
+            _ => None,
+        })
+        .min();
+    let all = examined
+        .iter()
+        .flat_map(|examined| &examined.judgements)
+        .chain(fleet);
+    let fails = all.filter(|judgement| {
+        let status = judgement.outcome.status;
+        let is_bad = matches!(status, Status::Info | Status::Warning | Status::Critical);
+        let is_named = fail_on.iter().any(|name| name == judgement.id)
+            && matches!(status, Status::Warning | Status::Critical);
+        is_named || is_bad && least.is_some_and(|least| status >= least)
+    });
+    let mut names: Vec<String> = fails
+        .map(|judgement| format!("{} ({})", judgement.id, judgement.outcome.status.name()))
+        .collect();
+    names.dedup();
+    names
+}
+
+fn plan(arguments: &Doctor) -> anyhow::Result<Plan> {
+    let nccl_log = match &arguments.nccl_log {
+        Some(path) => Some(roce_files::read_text(path, MAX_LOG_BYTES)?),
+        None => None,
+    };
+    Ok(Plan {
+        priority: arguments.priority,
+        dscp: arguments.dscp,
+        cnp_dscp: arguments.cnp_dscp,
+        firmware: arguments.expect_firmware.clone(),
+        cable_metres: arguments.cable,
+        peers: arguments.peer.iter().map(ToString::to_string).collect(),
+        nccl_log,
+    })
+}
+
+/// The snapshots of all hosts; false: one of several could not be read.
+fn hosts(arguments: &Doctor) -> anyhow::Result<(Vec<Host>, bool)> {
+    if !arguments.root.is_empty() {
+        let hosts: anyhow::Result<Vec<Host>> =
+            arguments.root.iter().map(|root| stored(root.as_path())).collect();
+        return Ok((hosts?, true));
+    }
+    if !arguments.host.is_empty() {
+        let seconds = arguments
+            .duration
+            .map(|duration| duration.0.div_ceil(1_000_000_000));
+        let mut hosts = Vec::new();
+        let mut all_read = true;
+        for (name, read) in ssh::read_all(&arguments.host, seconds)? {
+            match read {
+                Ok(host) => hosts.push(host),
+                Err(error) => {
+                    all_read = false;
+                    messages::warn(&name, &format!("{error:#}"));
+                }
+            }
+        }
+        return Ok((hosts, all_read));
+    }
+    Ok((vec![running(arguments)?], true))
+}
+
+/// A recorded host: a folder, or the file that `--record` wrote.
+fn stored(root: &Path) -> anyhow::Result<Host> {
+    if root.is_dir() {
+        let is_host = ["sys", "proc", "answers"]
+            .iter()
+            .any(|name| root.join(name).is_dir());
+        if !is_host {
+            bail!(
+                "{}: not a recorded host\nhint: the folder has the host's files below sys and proc, and answers",
+                root.display()
+            );
+        }
+        let name = root.file_name().unwrap_or_default().to_string_lossy();
+        return recorded_snapshot(root, &name).with_context(|| root.display().to_string());
+    }
+    let file = roce_files::open_regular(root)?;
+    let name = root.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.trim_end_matches(".zst").trim_end_matches(".tar");
+    archive::read(file, name).with_context(|| root.display().to_string())
+}
+
+/// The running system.
+fn running(arguments: &Doctor) -> anyhow::Result<Host> {
+    let options = SnapshotOptions {
+        interfaces: &arguments.interface,
+        process: arguments.pid,
+    };
+    if let Some(process) = arguments.pid
+        && !Path::new(&format!("/proc/{process}")).exists()
+    {
+        return Err(anyhow!("there is no process {process}"));
+    }
+    let mut host = running_snapshot(&options, &roce_capture::live::most_speed)
+        .context("the system's files cannot be read")?;
+    programs::add_answers(&mut host, &arguments.peer);
+    if let Some(duration) = arguments.duration {
+        std::thread::sleep(Duration::from_nanos(duration.0));
+        add_second_reading(&mut host, &options).context("the system's files cannot be read")?;
+    }
+    Ok(host)
+}
+
+/// Writes a recording of this host.
+fn record(arguments: &Doctor, path: &Path) -> anyhow::Result<ExitCode> {
+    let host = running(arguments)?;
+    if path.as_os_str() == "-" {
+        archive::write_stdout(&host)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    archive::write(&host, path)?;
+    messages::wrote(&path.display().to_string());
+    text::contents(&host, arguments.all)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,118 @@
+//! Other hosts over the system's ssh: `roce-analyze doctor --record -` runs there, and its recording is judged here.
+//!
+//! ssh_config, agents and jump hosts are the user's own. No password is asked for, and no host key is accepted.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use roce_fabric::doctor::Host;
+
+use super::archive;
+
+/// Hosts that are read at once.
+const MAX_AT_ONCE: usize = 16;
+/// Bytes of a compressed recording.
+const MAX_BYTES: u64 = 64 << 20;
+/// Bytes of what ssh says.
+const MAX_MESSAGE_BYTES: u64 = 64 << 10;
+/// The longest that a host may take, beside the time for which counters are watched.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How often the end is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Options of ssh: no questions, and a connection that is dead ends.
+const OPTIONS: [&str; 8] = [
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=5",
+    "-o",
+    "ServerAliveInterval=5",
+    "-o",
+    "ServerAliveCountMax=2",
+];
+
+/// Reads hosts, some at once, in the order of their names.
+pub(super) fn read_all(
+    names: &[String],
+    seconds: Option<u64>,
+) -> anyhow::Result<Vec<(String, anyhow::Result<Host>)>> {
+    if let Some(name) = names.iter().find(|name| name.starts_with('-') || name.is_empty()) {
+        bail!("'{name}' is no name of a host");
+    }
+    let mut all = Vec::new();
+    for chunk in names.chunks(MAX_AT_ONCE) {
+        let read = std::thread::scope(|scope| {
+            let threads: Vec<_> = chunk
+                .iter()
+                .map(|name| scope.spawn(move || read(name, seconds)))
+                .collect();
+            let results = threads.into_iter().map(|thread| {
+                let result = thread.join();
+                result.unwrap_or_else(|_| Err(anyhow!("it could not be read")))
+            });
+            results.collect::<Vec<_>>()
+        });
+        all.extend(chunk.iter().cloned().zip(read));
+    }
+    Ok(all)
+}
+
+fn read(name: &str, seconds: Option<u64>) -> anyhow::Result<Host> {
+    let duration = seconds.map_or_else(String::new, |seconds| format!(" --duration {seconds}s"));
+    let mut child = Command::new("ssh")
+        .args(OPTIONS)
+        .args(["-T", "--", name])
+        .arg(format!("roce-analyze doctor --record -{duration}"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("ssh cannot be started\nhint: the package openssh-client has it")?;
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        bail!("ssh gives no output");
+    };
+    let collect = |from: Box<dyn Read + Send>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let mut from = from;
+            // What cannot be read is absent: the recording is then cut, and refused.
+            let _ = from.read_to_end(&mut bytes);
+            bytes
+        })
+    };
+    let output = collect(Box::new(stdout.take(MAX_BYTES)));
+    let said = collect(Box::new(stderr.take(MAX_MESSAGE_BYTES)));
+    let patience = PATIENCE + Duration::from_secs(seconds.unwrap_or(0));
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if start.elapsed() > patience {
+            child.kill()?;
+            child.wait()?;
+            bail!("it did not answer within {} s", patience.as_secs());
+        }
+        std::thread::sleep(LOOK);
+    };
+    let output = output.join().unwrap_or_default();
+    let said = String::from_utf8_lossy(&said.join().unwrap_or_default()).into_owned();
+    let last = said
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default();
+    match status.code() {
+        Some(0) => archive::read(output.as_slice(), name),
+        Some(255) => bail!("ssh cannot connect: {last}"),
+        // The shell's code of a command that it does not find.
+        Some(127) => bail!(
+            "roce-analyze is not installed there\nhint: copy it there, or run `roce-analyze doctor --record host.tar.zst` on the host \
+             and `roce-analyze doctor --root host.tar.zst` here"
+        ),
+        _ => bail!("roce-analyze failed there: {last}"),
+    }
+}

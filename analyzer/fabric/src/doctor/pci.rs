@@ -1,0 +1,608 @@
+//! Checks of the PCI tree: IOMMU, links, requests, and the way between GPUs and adapters.
+
+use crate::doctor::check::{Check, Judged, Outcome, each};
+use crate::doctor::config_space::{ConfigSpace, UNPRIVILEGED};
+use crate::doctor::facts::{Facts, MELLANOX, NVIDIA, Plan, RdmaDevice, odd};
+use crate::doctor::host::{Host, Unknown};
+
+pub(crate) const CHECKS: &[Check] = &[
+    Check {
+        id: "iommu.mode",
+        group: "pcie",
+        title: "the IOMMU passes the adapter through",
+        read: "/sys/bus/pci/devices/ADDRESS/iommu_group/type; no group: no IOMMU is active, whatever the kernel's arguments say",
+        rule: "DMA or DMA-FQ (both translate) with a GPU in the host: warning; without a GPU: information; identity, or no group: ok",
+        why: "A translating IOMMU breaks or slows access between GPU and adapter.",
+        symptom: "IBV_WC_LOC_PROT_ERR(4) with vendor error 81 (0x51); fallback to TCP. A limit of locked memory shows alike.",
+        alternatives: "memlock: neither of the two is the cause before the other is excluded",
+        source: "Linux Documentation/ABI/testing/sysfs-kernel-iommu_groups",
+        run: iommu,
+    },
+    Check {
+        id: "pcie.link",
+        group: "pcie",
+        title: "PCIe links run at full width and speed",
+        read: "current_link_width, max_link_width, current_link_speed, max_link_speed of the device",
+        rule: "less than the device's maximum: warning",
+        why: "A slot of fewer lanes, a riser or a badly seated card halves the throughput.",
+        symptom: "Throughput below the link's speed; pauses are sent although no network is congested.",
+        alternatives: "link.speed",
+        source: "Linux Documentation/ABI/testing/sysfs-bus-pci",
+        run: link,
+    },
+    Check {
+        id: "pcie.payload",
+        group: "pcie",
+        title: "sizes of PCIe payloads and read requests",
+        read: "configuration space of the device, Device Control; beyond byte 64 it needs root",
+        rule: "read requests below 512 bytes, or another payload than an adapter of the same kind: warning",
+        why: "Small requests cost throughput on PCIe.",
+        symptom: "Throughput below the link's speed.",
+        alternatives: "pcie.link",
+        source: "PCI Express Base Specification, 7.5.3.4",
+        run: payload,
+    },
+    Check {
+        id: "pcie.read_request",
+        group: "pcie",
+        title: "adapters of one kind have one size of read requests",
+        read: "configuration space, Device Control bits 14:12",
+        rule: "less than another adapter of the same board: warning",
+        why: "setpci sets it, and a reboot forgets it.",
+        symptom: "One of several equal adapters is slower.",
+        alternatives: "firmware.settings",
+        source: "PCI Express Base Specification, 7.5.3.4",
+        run: read_request,
+    },
+    Check {
+        id: "pcie.acs",
+        group: "pcie",
+        title: "bridges between GPU and adapter do not redirect",
+        read: "configuration space of the bridges above, Access Control Services: request redirect, completion redirect, upstream forwarding",
+        rule: "any of the three on a bridge above both a GPU and an adapter, outside of virtual machines: warning",
+        why: "A redirect sends packets between GPU and adapter through the root complex.",
+        symptom: "GPUDirect runs at the root complex's rate.",
+        alternatives: "iommu.mode",
+        source: "PCI Express Base Specification, 7.7.8.3",
+        run: acs,
+    },
+    Check {
+        id: "pcie.ats",
+        group: "pcie",
+        title: "address translation services",
+        read: "configuration space of the device, control bit 15; the flag hypervisor in /proc/cpuinfo",
+        rule: "off in a virtual machine with a GPU: warning; otherwise information",
+        why: "In a virtual machine GPUDirect needs translated requests.",
+        symptom: "GPUDirect is slow in a virtual machine alone.",
+        alternatives: "pcie.acs",
+        source: "PCI Express Base Specification, 10.5.1",
+        run: ats,
+    },
+    Check {
+        id: "numa.gpu",
+        group: "gpu",
+        title: "each GPU has an adapter nearby",
+        read: "the PCI tree in /sys/devices: the nearest common bridge of each GPU and each adapter",
+        rule: "the nearest adapter is across sockets, and another GPU has one below its host bridge: warning; otherwise the distance as information",
+        why: "Traffic across sockets shares the link between them. PIX: one bridge; PXB: several; PHB: one host bridge; NODE: one NUMA node; SYS: across sockets.",
+        symptom: "One rank of a collective is slower than the others.",
+        alternatives: "pcie.acs",
+        source: "nvidia-smi topo -m, legend",
+        run: gpus,
+    },
+    Check {
+        id: "gpu.peermem",
+        group: "gpu",
+        title: "the kernel can register GPU memory",
+        read: "/proc/modules (nvidia_peermem, nv_peer_mem); kernel version; /proc/driver/nvidia/version",
+        rule: "NVIDIA GPU and mlx5 adapter, and neither peermem nor dma-buf (kernel 5.12, open kernel module): warning",
+        why: "Without either, data goes from the GPU through the host's memory.",
+        symptom: "NCCL logs no GDRDMA.",
+        alternatives: "gpu.dmabuf",
+        source: "NVIDIA GPUDirect RDMA documentation",
+        run: peermem,
+    },
+    Check {
+        id: "gpu.dmabuf",
+        group: "gpu",
+        title: "NCCL can take dma-buf or peermem",
+        read: "NCCL_DMABUF_ENABLE; kernel version; /proc/driver/nvidia/version; nvidia_peermem",
+        rule: "neither is possible, or NCCL_DMABUF_ENABLE=0 without peermem: warning; otherwise the way",
+        why: "The way from GPU to host to adapter is a fraction of the direct one.",
+        symptom: "35 instead of 194 GB/s.",
+        alternatives: "gpu.peermem",
+        source: "NVIDIA NCCL documentation, NCCL_DMABUF_ENABLE",
+        run: dmabuf,
+    },
+    Check {
+        id: "gpu.direct",
+        group: "gpu",
+        title: "the adapter can reach GPU memory",
+        read: "the driver: mlx4 (ConnectX-3) has no dma-buf",
+        rule: "a GPU in the host and an adapter that cannot: warning",
+        why: "Older adapters go through the host's memory.",
+        symptom: "36 to 60 % of the possible throughput.",
+        alternatives: "gpu.peermem",
+        source: "Linux drivers/infiniband: reg_user_mr_dmabuf of mlx5, irdma, bnxt_re, efa",
+        run: direct,
+    },
+];
+
+fn hardware<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = (&'a RdmaDevice, &'a str)> {
+    let all = facts.devices.iter();
+    all.filter_map(|device| Some((device, device.pci.as_deref()?)))
+}
+
+fn iommu(facts: &Facts<'_>) -> Vec<Outcome> {
+    let has_gpu = facts.gpus().next().is_some();
+    each(
+        hardware(facts),
+        |(device, _)| device.name.clone(),
+        |(device, pci)| {
+            let group = format!("sys/bus/pci/devices/{pci}/iommu_group");
+            let path = format!("{group}/type");
+            let name = format!("{} ({pci})", device.name);
+            if !facts.host.has(&group) {
+                // A device that was not read has no group either.
+                facts.host.need(&format!("sys/bus/pci/devices/{pci}/vendor"))?;
+                return Ok(Outcome::ok(
+                    &device.name,
+                    format!("{name} is in no IOMMU group: no IOMMU is active"),
+                )
+                .seen(&group, "not there"));
+            }
+            let kind = facts.host.need(&path)?;
+            let outcome = match kind.as_str() {
+                "identity" => Outcome::ok(&device.name, format!("{name} is passed through by the IOMMU")),
+                "DMA" | "DMA-FQ" => {
+                    let said = format!("{name} is in an IOMMU group of type {kind}, which translates");
+                    if has_gpu {
+                        Outcome::warning(&device.name, said)
+                            .expected("identity")
+                            .advice("kernel argument iommu=pt (with intel_iommu=on on Intel), then a reboot")
+                            .likely()
+                    } else {
+                        Outcome::info(&device.name, format!("{said}; it matters with a GPU"))
+                    }
+                }
+                _ => return Err(odd(&path, &kind)),
+            };
+            Ok(outcome.seen(&path, kind))
+        },
+    )
+}
+
+fn link(facts: &Facts<'_>) -> Vec<Outcome> {
+    each(
+        hardware(facts).filter(|(device, _)| !device.is_virtual),
+        |(device, _)| device.name.clone(),
+        |(device, pci)| {
+            let file = |name: &str| format!("sys/bus/pci/devices/{pci}/{name}");
+            let (width, most): (u32, u32) = (
+                facts.host.number(&file("current_link_width"))?,
+                facts.host.number(&file("max_link_width"))?,
+            );
+            let (speed, fastest) = (
+                facts.host.need(&file("current_link_speed"))?,
+                facts.host.need(&file("max_link_speed"))?,
+            );
+            let rate = |text: &str| text.split_whitespace().next()?.parse::<f64>().ok();
+            let (Some(now), Some(best)) = (rate(&speed), rate(&fastest)) else {
+                return Err(odd(&file("current_link_speed"), &speed));
+            };
+            let seen = format!("x{width} {speed} of x{most} {fastest}");
+            let name = &device.name;
+            Ok(if width < most || now < best {
+                Outcome::warning(name, format!("{name} ({pci}) runs at {seen}"))
+                    .expected(format!("x{most} {fastest}"))
+                    .advice("a slot of full width and generation; look at risers and BIOS settings")
+            } else {
+                Outcome::ok(name, format!("{name} ({pci}) runs at x{width} {speed}"))
+            }
+            .seen(&file("current_link_width"), seen))
+        },
+    )
+}
+
+/// Bytes of a device's configuration space beyond those that everybody may read.
+fn space<'a>(facts: &'a Facts<'_>, pci: &str) -> Result<&'a [u8], Unknown> {
+    let path = format!("sys/bus/pci/devices/{pci}/config");
+    let bytes = facts.host.bytes(&path)?;
+    if bytes.len() <= UNPRIVILEGED {
+        return Err(Unknown {
+            source: format!("/{path}"),
+            why: "reading beyond byte 64 needs root".to_owned(),
+        });
+    }
+    Ok(bytes)
+}
+
+fn sizes(facts: &Facts<'_>, pci: &str) -> Result<(u32, u32), Unknown> {
+    ConfigSpace(space(facts, pci)?).sizes().ok_or_else(|| Unknown {
+        source: format!("/sys/bus/pci/devices/{pci}/config"),
+        why: "it has no PCI Express capability".to_owned(),
+    })
+}
+
+/// Sizes of another adapter of the same board for which a comparison holds.
+fn alike<'a>(facts: &'a Facts<'_>, device: &'a RdmaDevice) -> impl Iterator<Item = (u32, u32)> + 'a {
+    let others = hardware(facts).filter(move |(other, _)| {
+        other.name != device.name && other.board.is_some() && other.board == device.board
+    });
+    others.filter_map(|(_, pci)| sizes(facts, pci).ok())
+}
+
+fn payload(facts: &Facts<'_>) -> Vec<Outcome> {
+    each(
+        hardware(facts).filter(|(device, _)| !device.is_virtual),
+        |(device, _)| device.name.clone(),
+        |(device, pci)| {
+            let (payload, request) = sizes(facts, pci)?;
+            let seen = format!("payload {payload}, read request {request} bytes");
+            let name = &device.name;
+            let outcome = if request < 512 {
+                Outcome::warning(name, format!("{name}: read requests of {request} bytes"))
+                    .expected("512 bytes or more")
+                    .fix(format!("setpci -s {pci} CAP_EXP+8.w=5000:7000"))
+            } else if let Some((other, _)) = alike(facts, device).find(|(other, _)| *other > payload) {
+                Outcome::warning(
+                    name,
+                    format!("{name}: payload of {payload} bytes, and {other} on an adapter of the same kind"),
+                )
+                .expected(format!("{other} bytes"))
+            } else {
+                Outcome::ok(name, format!("{name}: {seen}"))
+            };
+            Ok(outcome.seen(&format!("sys/bus/pci/devices/{pci}/config"), seen))
+        },
+    )
+}
+
+fn read_request(facts: &Facts<'_>) -> Vec<Outcome> {
+    each(
+        hardware(facts).filter(|(device, _)| !device.is_virtual),
+        |(device, _)| device.name.clone(),
+        |(device, pci)| {
+            let (_, request) = sizes(facts, pci)?;
+            let best = alike(facts, device).map(|(_, other)| other).max();
+            let name = &device.name;
+            Ok(match best.filter(|best| *best > request) {
+                Some(best) => Outcome::warning(
+                    name,
+                    format!(
+                        "{name}: read requests of {request} bytes, and {best} on an adapter of the same kind"
+                    ),
+                )
+                .expected(format!("{best} bytes"))
+                .fix(format!("setpci -s {pci} CAP_EXP+8.w=5000:7000")),
+                None => Outcome::ok(name, format!("{name}: read requests of {request} bytes")),
+            }
+            .seen(
+                &format!("sys/bus/pci/devices/{pci}/config"),
+                format!("read request {request}"),
+            ))
+        },
+    )
+}
+
+/// Bridges above both of two devices; `None`: the tree is not known.
+fn common(facts: &Facts<'_>, a: &str, b: &str) -> Option<Vec<String>> {
+    let (a, b) = (facts.pci_path(a)?, facts.pci_path(b)?);
+    let shared = a.iter().zip(&b).take_while(|(a, b)| a == b);
+    Some(shared.map(|(a, _)| a.clone()).collect())
+}
+
+fn acs(facts: &Facts<'_>) -> Vec<Outcome> {
+    let gpus: Vec<String> = facts.gpus().map(|gpu| gpu.address.clone()).collect();
+    if gpus.is_empty() || facts.is_virtual_machine() == Some(true) {
+        return Vec::new();
+    }
+    each(
+        hardware(facts).filter(|(device, _)| !device.is_virtual),
+        |(device, _)| device.name.clone(),
+        |(device, pci)| -> Judged {
+            let tree = Unknown {
+                source: "the PCI tree".to_owned(),
+                why: "paths of /sys/devices are not known".to_owned(),
+            };
+            let path = facts.pci_path(pci).ok_or(tree)?;
+            let root = path.first().cloned().unwrap_or_default();
+            let near = gpus.iter().any(|gpu| {
+                facts
+                    .pci_path(gpu)
+                    .is_some_and(|path| path.first() == Some(&root))
+            });
+            let name = &device.name;
+            if !near {
+                return Ok(
+                    Outcome::ok(name, format!("{name} shares no root complex with a GPU"))
+                        .seen(&format!("sys/bus/pci/devices/{pci}"), path.join("/")),
+                );
+            }
+            let mut on = Vec::new();
+            for bridge in path.iter().skip(1).filter(|bridge| *bridge != pci) {
+                let bytes = space(facts, bridge)?;
+                let space = ConfigSpace(bytes);
+                if !space.is_whole() {
+                    return Err(Unknown {
+                        source: format!("/sys/bus/pci/devices/{bridge}/config"),
+                        why: "extended configuration space could not be read".to_owned(),
+                    });
+                }
+                // Request redirect, completion redirect, upstream forwarding: bits 2, 3 and 4.
+                if space.acs().is_some_and(|control| control & 0x1c != 0) {
+                    on.push(bridge.clone());
+                }
+            }
+            let source = format!("sys/bus/pci/devices/{pci}");
+            Ok(if on.is_empty() {
+                Outcome::ok(name, format!("{name}: no bridge above it redirects"))
+                    .seen(&source, "no redirect")
+            } else {
+                let list = on.join(", ");
+                let mut outcome = Outcome::warning(
+                    name,
+                    format!("{name}: bridges redirect packets between GPU and adapter: {list}"),
+                )
+                .seen(&source, format!("ACS redirect on {list}"))
+                .expected("no redirect");
+                for bridge in &on {
+                    outcome = outcome.fix(format!("setpci -s {bridge} ECAP_ACS+6.w=0:1c"));
+                }
+                outcome
+            })
+        },
+    )
+}
+
+fn ats(facts: &Facts<'_>) -> Vec<Outcome> {
+    if facts.gpus().next().is_none() {
+        return Vec::new();
+    }
+    let is_machine = facts.is_virtual_machine();
+    each(
+        hardware(facts).filter(|(device, _)| !device.is_virtual),
+        |(device, _)| device.name.clone(),
+        |(device, pci)| {
+            let space = ConfigSpace(space(facts, pci)?);
+            let path = format!("sys/bus/pci/devices/{pci}/config");
+            if !space.is_whole() {
+                return Err(Unknown {
+                    source: format!("/{path}"),
+                    why: "extended configuration space could not be read".to_owned(),
+                });
+            }
+            let name = &device.name;
+            let said = match space.ats() {
+                Some(true) => "on",
+                Some(false) => "off",
+                None => "not there",
+            };
+            let text = format!("{name}: address translation services are {said}");
+            Ok(if space.ats() == Some(false) && is_machine == Some(true) {
+                Outcome::warning(name, text)
+                    .expected("on in a virtual machine with GPUDirect")
+                    .fix(format!("mlxconfig -d {pci} set ATS_ENABLED=1"))
+                    .likely()
+            } else {
+                Outcome::info(name, text)
+            }
+            .seen(&path, said))
+        },
+    )
+}
+
+/// The distance of two PCI devices, by the names of nvidia-smi, nearest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Distance {
+    Pix,
+    Pxb,
+    Phb,
+    Node,
+    Sys,
+}
+
+impl Distance {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pix => "PIX",
+            Self::Pxb => "PXB",
+            Self::Phb => "PHB",
+            Self::Node => "NODE",
+            Self::Sys => "SYS",
+        }
+    }
+}
+
+/// The distance of two devices; `None`: the tree is not known.
+pub(crate) fn distance(facts: &Facts<'_>, a: &str, b: &str) -> Option<Distance> {
+    let shared = common(facts, a, b)?;
+    let node = |address: &str| {
+        facts
+            .host
+            .number::<i32>(&format!("sys/bus/pci/devices/{address}/numa_node"))
+            .ok()
+    };
+    Some(match shared.len() {
+        0 if node(a).is_some() && node(a) == node(b) && node(a) >= Some(0) => Distance::Node,
+        0 => Distance::Sys,
+        // The root complex alone, or it and the port below it: below that port there is no bridge in common.
+        1 => Distance::Phb,
+        _ => {
+            // Bridges from the common one down to the farther of the two.
+            let below = |address: &str| {
+                facts
+                    .pci_path(address)
+                    .map_or(0, |path| path.len() - shared.len())
+            };
+            if below(a).max(below(b)) <= 2 {
+                Distance::Pix
+            } else {
+                Distance::Pxb
+            }
+        }
+    })
+}
+
+fn gpus(facts: &Facts<'_>) -> Vec<Outcome> {
+    if hardware(facts).next().is_none() {
+        return Vec::new();
+    }
+    let nearest = |gpu: &str| {
+        let all = hardware(facts)
+            .filter_map(|(device, pci)| Some((distance(facts, gpu, pci)?, device.name.clone())));
+        all.min()
+    };
+    let any_near = facts
+        .gpus()
+        .filter_map(|gpu| nearest(&gpu.address))
+        .any(|(distance, _)| distance < Distance::Sys);
+    each(
+        facts.gpus(),
+        |gpu| gpu.address.clone(),
+        |gpu| {
+            let (distance, device) = nearest(&gpu.address).ok_or(Unknown {
+                source: "the PCI tree".to_owned(),
+                why: "paths of /sys/devices are not known".to_owned(),
+            })?;
+            let said = format!(
+                "GPU {}: nearest adapter {device} ({})",
+                gpu.address,
+                distance.name()
+            );
+            Ok(if distance == Distance::Sys && any_near {
+                Outcome::warning(&gpu.address, format!("{said}, across sockets"))
+                    .expected("an adapter below the GPU's own host bridge")
+                    .likely()
+            } else {
+                Outcome::info(&gpu.address, said)
+            }
+            .seen(&format!("sys/bus/pci/devices/{}", gpu.address), distance.name()))
+        },
+    )
+}
+
+/// Ways for GPU memory: peermem, dma-buf; `None`: not known.
+fn ways(facts: &Facts<'_>) -> Result<(bool, bool), Unknown> {
+    let unknown = |source: &str| Unknown {
+        source: source.to_owned(),
+        why: "it could not be read".to_owned(),
+    };
+    let modules = facts.modules().ok_or_else(|| unknown("/proc/modules"))?;
+    let peermem = ["nvidia_peermem", "nv_peer_mem"]
+        .iter()
+        .any(|name| modules.contains(*name));
+    if peermem {
+        return Ok((true, false));
+    }
+    let kernel = facts.kernel().ok_or_else(|| unknown("uname()"))?;
+    let version = facts.host.need("proc/driver/nvidia/version")?;
+    Ok((false, kernel >= (5, 12) && version.contains("Open Kernel Module")))
+}
+
+fn has_pair(facts: &Facts<'_>) -> bool {
+    facts.gpus().any(|gpu| gpu.vendor == NVIDIA)
+        && hardware(facts).any(|(_, pci)| {
+            facts
+                .pci
+                .iter()
+                .any(|device| device.address == pci && device.vendor == MELLANOX)
+        })
+}
+
+const FIX: &str = "modprobe nvidia_peermem";
+
+fn peermem(facts: &Facts<'_>) -> Vec<Outcome> {
+    if !has_pair(facts) {
+        return Vec::new();
+    }
+    each(
+        ["host"],
+        |_| "host".to_owned(),
+        |_| {
+            let (peermem, dmabuf) = ways(facts)?;
+            let seen = format!("peermem {peermem}, dma-buf {dmabuf}");
+            Ok(if peermem || dmabuf {
+                let way = if peermem { "nvidia_peermem" } else { "dma-buf" };
+                Outcome::ok("host", format!("GPU memory can be registered by {way}"))
+            } else {
+                Outcome::warning(
+                    "host",
+                    "GPU memory cannot be registered: neither nvidia_peermem nor dma-buf",
+                )
+                .expected("one of the two")
+                .fix(FIX)
+            }
+            .seen("proc/modules", seen))
+        },
+    )
+}
+
+fn dmabuf(facts: &Facts<'_>) -> Vec<Outcome> {
+    if !has_pair(facts) {
+        return Vec::new();
+    }
+    each(
+        ["host"],
+        |_| "host".to_owned(),
+        |_| {
+            let (peermem, dmabuf) = ways(facts)?;
+            let is_off = facts.host.variable("NCCL_DMABUF_ENABLE").as_deref() == Some("0");
+            Ok(if peermem {
+                Outcome::ok("host", "NCCL can take nvidia_peermem")
+            } else if dmabuf && !is_off {
+                Outcome::ok("host", "NCCL can take dma-buf")
+            } else if is_off {
+                Outcome::warning("host", "NCCL_DMABUF_ENABLE=0, and nvidia_peermem is not loaded")
+                    .expected("NCCL_DMABUF_ENABLE unset, or nvidia_peermem")
+                    .fix("unset NCCL_DMABUF_ENABLE")
+            } else {
+                Outcome::warning("host", "NCCL can take neither nvidia_peermem nor dma-buf")
+                    .expected("one of the two")
+                    .fix(FIX)
+            }
+            .seen("proc/modules", format!("peermem {peermem}, dma-buf {dmabuf}")))
+        },
+    )
+}
+
+fn direct(facts: &Facts<'_>) -> Vec<Outcome> {
+    if facts.gpus().next().is_none() {
+        return Vec::new();
+    }
+    each(
+        hardware(facts),
+        |(device, _)| device.name.clone(),
+        |(device, _)| {
+            let path = format!("{}/device/uevent", device.path);
+            let driver = device.driver.clone().ok_or_else(|| odd(&path, "no DRIVER"))?;
+            let name = &device.name;
+            Ok(match driver.as_str() {
+                "mlx4_core" => Outcome::warning(
+                    name,
+                    format!("{name} ({driver}) reaches GPU memory through the host's memory alone"),
+                )
+                .expected("ConnectX-4 or later"),
+                "mlx5_core" | "bnxt_en" | "ice" | "efa" => {
+                    Outcome::ok(name, format!("{name} ({driver}) can reach GPU memory"))
+                }
+                _ => Outcome::info(
+                    name,
+                    format!("{name}: nothing is known of GPUDirect with {driver}"),
+                ),
+            }
+            .seen(&path, driver))
+        },
+    )
+}
+
+/// The nearest GPU of a PCI device: its place among the GPUs, and the distance by nvidia-smi's names.
+pub(crate) fn nearest_gpu(host: &Host, address: &str) -> Option<(usize, &'static str)> {
+    let plan = Plan::default();
+    let facts = Facts::new(host, &plan);
+    let all = facts
+        .gpus()
+        .enumerate()
+        .filter_map(|(place, gpu)| Some((distance(&facts, &gpu.address, address)?, place)));
+    all.min().map(|(distance, place)| (place, distance.name()))
+}

@@ -1,0 +1,634 @@
+//! Checks of PFC, 802.3x pause, buffers, and the classes of traffic.
+
+use serde_json::Value;
+
+use crate::doctor::check::{Check, Judged, Outcome, each};
+use crate::doctor::facts::{Facts, Netdev, odd};
+use crate::doctor::host::Unknown;
+
+pub(crate) const CHECKS: &[Check] = &[
+    Check {
+        id: "pfc.enabled",
+        group: "pfc",
+        title: "PFC is on for the lossless priority",
+        read: "DCB over netlink (DCB_ATTR_IEEE_PFC); dcb pfc show",
+        rule: "off on the priority of --priority (3): warning",
+        why: "Without PFC a full buffer drops packets, and RoCE retransmits everything behind each.",
+        symptom: "Losses under incast: out_of_sequence rises at receivers.",
+        alternatives: "ecn.np",
+        source: "IEEE 802.1Q clause 36; Linux include/uapi/linux/dcbnl.h",
+        run: enabled,
+    },
+    Check {
+        id: "pfc.others",
+        group: "pfc",
+        title: "PFC is on for no other priority",
+        read: "as pfc.enabled",
+        rule: "all eight priorities: critical; others beside the lossless one: warning",
+        why: "Every lossless priority needs buffers of its own, and a pause of one stops all its traffic.",
+        symptom: "One slow receiver stops TCP as well.",
+        alternatives: "",
+        source: "IEEE 802.1Q clause 36",
+        run: others,
+    },
+    Check {
+        id: "pfc.and_pause",
+        group: "pfc",
+        title: "802.3x pause is off where PFC is wanted",
+        read: "ETHTOOL_GPAUSEPARAM; DCB_ATTR_IEEE_PFC",
+        rule: "receive or transmit pause is on: critical; its autonegotiation alone: warning",
+        why: "802.3x pause stops the whole link, PFC one priority. Adapters exclude the two: on mlx5, turning one on turns the other off.",
+        symptom: "PFC is configured and counts nothing; all traffic of the link stands still together.",
+        alternatives: "pause.global_instead_of_pfc",
+        source: "Linux mlx5 driver: 'pause parameters cannot be set when pfc is enabled'",
+        run: and_pause,
+    },
+    Check {
+        id: "pause.global_instead_of_pfc",
+        group: "pfc",
+        title: "pauses that arrive are PFC",
+        read: "the driver's counters of 802.3x pause frames and of PFC frames",
+        rule: "802.3x pause frames are counted, and PFC frames of no priority: warning",
+        why: "Counters named pause of both kinds look alike. These frames stop the whole link and are no sign that PFC works.",
+        symptom: "Millions of pause frames although PFC is off.",
+        alternatives: "pfc.and_pause",
+        source: "Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst",
+        run: global,
+    },
+    Check {
+        id: "pfc.dcbx",
+        group: "pfc",
+        title: "one agent decides PFC",
+        read: "DCB_ATTR_DCBX; running lldpad (/proc/*/comm)",
+        rule: "the firmware's agent and lldpad both: warning; otherwise its mode",
+        why: "Two agents of DCBX overwrite each other's settings.",
+        symptom: "Settings vanish when the link comes up.",
+        alternatives: "",
+        source: "Linux include/uapi/linux/dcbnl.h, DCB_CAP_DCBX_*",
+        run: dcbx,
+    },
+    Check {
+        id: "pfc.buffer",
+        group: "pfc",
+        title: "the lossless priority has a buffer of its own",
+        read: "DCB_ATTR_DCB_BUFFER",
+        rule: "size 0: critical; shared with lossy priorities, or less than two frames and what is on the cable (--cable): warning",
+        why: "After a PAUSE leaves, two frames and twice the content of the cable still arrive.",
+        symptom: "Drops in spite of PFC: rx_prioN_buf_discard rises.",
+        alternatives: "",
+        source: "IEEE 802.1Q annex O (headroom)",
+        run: buffer,
+    },
+    Check {
+        id: "pfc.peer",
+        group: "pfc",
+        title: "the neighbour has PFC on the same priority",
+        read: "DCB_ATTR_IEEE_PEER_PFC (what LLDP received)",
+        rule: "off there: critical; other priorities: warning",
+        why: "A pause needs both ends of the link.",
+        symptom: "The host sends PFC frames, and the switch goes on sending.",
+        alternatives: "",
+        source: "IEEE 802.1Q annex D (PFC configuration TLV)",
+        run: peer,
+    },
+    Check {
+        id: "qos.trust",
+        group: "qos",
+        title: "the adapter trusts the DSCP",
+        read: "DCB application table (entries of DSCP set mlx5 to trust DSCP); DCB_ATTR_DCB_APP_TRUST_TABLE",
+        rule: "priority code point without a VLAN: warning",
+        why: "RoCE without a VLAN tag has no priority code point: all of it lands in priority 0.",
+        symptom: "rx_prio0_bytes rises, and PFC of priority 3 counts nothing.",
+        alternatives: "qos.map",
+        source: "Linux mlx5 driver, dcbnl; dcb-apptrust(8)",
+        run: trust,
+    },
+    Check {
+        id: "qos.map",
+        group: "qos",
+        title: "DSCPs lead to their priorities",
+        read: "DCB application table",
+        rule: "the DSCP of data (26) does not lead to the lossless priority, or that of CNPs (48) does: warning",
+        why: "Data outside of the lossless priority is dropped under congestion; CNPs inside of it wait behind the data that they shall slow.",
+        symptom: "Bytes count under another priority than PFC.",
+        alternatives: "qos.trust",
+        source: "NVIDIA: recommended network configuration for RoCE",
+        run: map,
+    },
+    Check {
+        id: "qos.ratelimit",
+        group: "qos",
+        title: "no class has a forgotten rate limit",
+        read: "DCB_ATTR_IEEE_MAXRATE, in kbit/s",
+        rule: "a limit below the link's speed: warning",
+        why: "A limit that mlnx_qos set stays in the adapter after the program or pod that set it.",
+        symptom: "Throughput stops at a constant value below the line rate, without marks and losses.",
+        alternatives: "link.speed",
+        source: "Linux include/uapi/linux/dcbnl.h, struct ieee_maxrate",
+        run: ratelimit,
+    },
+];
+
+/// Priorities as bits.
+fn bits(value: &Value, key: &str) -> Option<u8> {
+    let all = value.get(key)?.as_array()?;
+    if all.len() != 8 {
+        return None;
+    }
+    let mut bits = 0;
+    for (priority, on) in all.iter().enumerate() {
+        bits |= u8::from(on.as_bool()?) << priority;
+    }
+    Some(bits)
+}
+
+fn shown(bits: u8) -> String {
+    let on: Vec<String> = (0..8_u8)
+        .filter(|priority| bits >> priority & 1 == 1)
+        .map(|priority| priority.to_string())
+        .collect();
+    if on.is_empty() {
+        "PFC on no priority".to_owned()
+    } else {
+        format!("PFC on {}", on.join(", "))
+    }
+}
+
+/// One outcome for each interface that owns its port; virtual functions get a word instead.
+fn netdevs(facts: &Facts<'_>, judge: impl Fn(&Netdev) -> Judged) -> Vec<Outcome> {
+    each(
+        facts.ports_of_hosts(),
+        |netdev| netdev.name.clone(),
+        |netdev| judge(netdev),
+    )
+}
+
+fn enabled_bits(facts: &Facts<'_>, netdev: &Netdev) -> Result<(u8, String), Unknown> {
+    let path = format!("answers/dcb-pfc.{}.json", netdev.name);
+    let answer = facts.host.json(&path)?;
+    let bits = bits(&answer, "prio_pfc").ok_or_else(|| odd(&path, &answer.to_string()))?;
+    Ok((bits, path))
+}
+
+fn enabled(facts: &Facts<'_>) -> Vec<Outcome> {
+    let priority = facts.plan.priority;
+    netdevs(facts, |netdev| {
+        let (bits, path) = enabled_bits(facts, netdev)?;
+        let name = &netdev.name;
+        Ok(if bits >> priority & 1 == 1 {
+            Outcome::ok(name, format!("{name}: PFC is on for priority {priority}"))
+        } else {
+            Outcome::warning(name, format!("{name}: PFC is off for priority {priority}"))
+                .expected(format!("on for priority {priority} alone"))
+                .fix(format!("dcb pfc set dev {name} prio-pfc all:off {priority}:on"))
+        }
+        .seen(&path, shown(bits)))
+    })
+}
+
+fn others(facts: &Facts<'_>) -> Vec<Outcome> {
+    let priority = facts.plan.priority;
+    netdevs(facts, |netdev| {
+        let (bits, path) = enabled_bits(facts, netdev)?;
+        let name = &netdev.name;
+        let others = bits & !(1 << priority);
+        let outcome = if bits == 0xff {
+            Outcome::critical(name, format!("{name}: PFC is on for all eight priorities"))
+        } else if others != 0 {
+            Outcome::warning(
+                name,
+                format!("{name}: PFC is on for other priorities than {priority}"),
+            )
+        } else {
+            return Ok(
+                Outcome::ok(name, format!("{name}: PFC is on for no other priority"))
+                    .seen(&path, shown(bits)),
+            );
+        };
+        Ok(outcome
+            .expected(format!("priority {priority} alone"))
+            .fix(format!("dcb pfc set dev {name} prio-pfc all:off {priority}:on"))
+            .seen(&path, shown(bits)))
+    })
+}
+
+fn and_pause(facts: &Facts<'_>) -> Vec<Outcome> {
+    let priority = facts.plan.priority;
+    netdevs(facts, |netdev| {
+        let name = &netdev.name;
+        let path = format!("answers/ethtool-pause.{name}.json");
+        let answer = facts.host.json(&path)?;
+        let flag = |key: &str| answer.get(key).and_then(Value::as_bool);
+        let (Some(rx), Some(tx)) = (flag("rx"), flag("tx")) else {
+            return Err(odd(&path, &answer.to_string()));
+        };
+        let word = |on| if on { "on" } else { "off" };
+        let seen = format!("rx {}, tx {}", word(rx), word(tx));
+        let outcome = if rx || tx {
+            Outcome::critical(
+                name,
+                format!(
+                    "{name}: 802.3x pause is on ({seen}) and PFC is wanted on priority {priority}: they exclude each other"
+                ),
+            )
+            .expected("off in both directions")
+            .fix(format!(
+                "ethtool -A {name} rx off tx off && dcb pfc set dev {name} prio-pfc all:off {priority}:on"
+            ))
+        } else if flag("autonegotiate") == Some(true) {
+            Outcome::warning(
+                name,
+                format!("{name}: 802.3x pause is negotiated: the neighbour can turn it on"),
+            )
+            .expected("no autonegotiation of pause")
+            .fix(format!("ethtool -A {name} autoneg off rx off tx off"))
+        } else {
+            Outcome::ok(name, format!("{name}: 802.3x pause is off"))
+        };
+        let outcome = outcome.seen(&path, seen);
+        Ok(match enabled_bits(facts, netdev) {
+            Ok((bits, path)) => outcome.seen(&path, shown(bits)),
+            Err(_) => outcome,
+        })
+    })
+}
+
+fn global(facts: &Facts<'_>) -> Vec<Outcome> {
+    netdevs(facts, |netdev| {
+        let name = &netdev.name;
+        let path = format!("commands/ethtool_-S_{name}.txt");
+        facts.host.need(&path)?;
+        let sum = |counter: &str| {
+            let all = facts.counter(counter).filter(|moved| moved.object == *name);
+            all.map(|moved| moved.value).reduce(|a, b| a + b)
+        };
+        let global =
+            sum("pause_received_frames").unwrap_or(0.0) + sum("pause_transmitted_frames").unwrap_or(0.0);
+        let pfc = sum("pfc_received_frames").unwrap_or(0.0) + sum("pfc_transmitted_frames").unwrap_or(0.0);
+        if sum("pause_received_frames").is_none() && sum("pfc_received_frames").is_none() {
+            return Err(Unknown {
+                source: format!("ethtool -S {name}"),
+                why: "the driver counts no pauses".to_owned(),
+            });
+        }
+        let seen = format!("802.3x pause frames {global}, PFC frames {pfc}");
+        Ok(if global > 0.0 && pfc == 0.0 {
+            Outcome::warning(
+                name,
+                format!(
+                    "{name}: {global} pause frames are 802.3x pause of the whole link; PFC counts nothing"
+                ),
+            )
+            .expected("PFC frames of one priority, if any")
+            .fix(format!("ethtool -A {name} rx off tx off"))
+        } else {
+            Outcome::ok(name, format!("{name}: no 802.3x pause frames instead of PFC"))
+        }
+        .seen(&path, seen))
+    })
+}
+
+fn dcbx(facts: &Facts<'_>) -> Vec<Outcome> {
+    netdevs(facts, |netdev| {
+        let name = &netdev.name;
+        let path = format!("answers/dcb-dcbx.{name}.json");
+        let answer = facts.host.json(&path)?;
+        let flag = |key: &str| answer.get(key).and_then(Value::as_bool);
+        let firmware = flag("lld_managed").ok_or_else(|| odd(&path, &answer.to_string()))?;
+        let lldpad = facts.programs().map(|all| all.contains("lldpad"));
+        let seen = format!(
+            "{}; lldpad {}",
+            if firmware {
+                "firmware decides"
+            } else {
+                "the host decides"
+            },
+            match lldpad {
+                Some(true) => "runs",
+                Some(false) => "does not run",
+                None => "not looked for",
+            }
+        );
+        Ok(match (firmware, lldpad) {
+            (true, Some(true)) => Outcome::warning(
+                name,
+                format!("{name}: the firmware's agent and lldpad both decide PFC"),
+            )
+            .expected("one of the two")
+            .fix("systemctl disable --now lldpad"),
+            (true, None) => {
+                return Err(Unknown {
+                    source: "/proc/*/comm".to_owned(),
+                    why: "running programs were not looked at".to_owned(),
+                });
+            }
+            _ => Outcome::info(name, format!("{name}: {seen}")),
+        }
+        .seen(&path, seen))
+    })
+}
+
+fn buffer(facts: &Facts<'_>) -> Vec<Outcome> {
+    let priority = usize::from(facts.plan.priority);
+    netdevs(facts, |netdev| {
+        let name = &netdev.name;
+        let path = format!("answers/dcb-buffer.{name}.json");
+        let answer = facts.host.json(&path)?;
+        let numbers = |key: &str| -> Option<Vec<u64>> {
+            answer.get(key)?.as_array()?.iter().map(Value::as_u64).collect()
+        };
+        let (Some(of), Some(sizes)) = (numbers("prio_buffer"), numbers("buffer_size")) else {
+            return Err(odd(&path, &answer.to_string()));
+        };
+        let own = of.get(priority).copied();
+        let size = own.and_then(|own| sizes.get(usize::try_from(own).ok()?).copied());
+        let (Some(own), Some(size)) = (own, size) else {
+            return Err(odd(&path, &answer.to_string()));
+        };
+        let mtu: u64 = facts.host.number(&format!("sys/class/net/{name}/mtu"))?;
+        let speed = facts
+            .ports()
+            .find(|(_, port)| port.interfaces.contains(name))
+            .and_then(|(_, port)| port.rate_bps);
+        // Two frames, and what is under way in both directions at 0.7 of the speed of light: 2.1e8 m/s.
+        let metres = facts.plan.cable_metres.map(u64::from);
+        let cable = speed.zip(metres).map_or(0, |(speed, metres)| {
+            2 * metres.saturating_mul(speed) / 210_000_000 / 8
+        });
+        let least = 2 * (mtu.min(1 << 20) + 18) + cable;
+        let shared: Vec<String> = (0..of.len())
+            .filter(|other| *other != priority && of[*other] == own)
+            .map(|other| other.to_string())
+            .collect();
+        let seen = format!("priority {priority} in buffer {own} of {size} bytes");
+        let outcome = if size == 0 {
+            Outcome::critical(
+                name,
+                format!("{name}: the buffer of priority {priority} has no bytes"),
+            )
+        } else if !shared.is_empty() {
+            Outcome::warning(
+                name,
+                format!(
+                    "{name}: priority {priority} shares its buffer with priorities {}",
+                    shared.join(", ")
+                ),
+            )
+        } else if size < least {
+            Outcome::warning(
+                name,
+                format!("{name}: the buffer of priority {priority} has {size} bytes; {least} may arrive after a pause"),
+            )
+            .likely()
+        } else {
+            return Ok(Outcome::ok(
+                name,
+                format!("{name}: priority {priority} has a buffer of its own, {size} bytes"),
+            )
+            .seen(&path, seen));
+        };
+        Ok(outcome
+            .expected(format!("a buffer of its own of at least {least} bytes"))
+            .fix(format!(
+                "dcb buffer set dev {name} prio-buffer all:0 {priority}:1 buffer-size 1:{}",
+                least.max(size)
+            ))
+            .seen(&path, seen))
+    })
+}
+
+fn peer(facts: &Facts<'_>) -> Vec<Outcome> {
+    let priority = facts.plan.priority;
+    netdevs(facts, |netdev| {
+        let name = &netdev.name;
+        let path = format!("answers/dcb-peer-pfc.{name}.json");
+        let answer = facts.host.json(&path)?;
+        let bits = bits(&answer, "prio_pfc").ok_or_else(|| odd(&path, &answer.to_string()))?;
+        Ok(if bits == 1 << priority {
+            Outcome::ok(
+                name,
+                format!("{name}: the neighbour has PFC on priority {priority}"),
+            )
+        } else if bits >> priority & 1 == 0 {
+            Outcome::critical(
+                name,
+                format!("{name}: the neighbour has PFC off for priority {priority}"),
+            )
+            .expected(format!("priority {priority} alone"))
+        } else {
+            Outcome::warning(
+                name,
+                format!("{name}: the neighbour has PFC on other priorities as well"),
+            )
+            .expected(format!("priority {priority} alone"))
+        }
+        .seen(&path, shown(bits)))
+    })
+}
+
+/// DSCP by its name (RFC 2474, 2597, 3246, 8622) or number.
+fn dscp(value: &Value) -> Option<u8> {
+    if let Some(number) = value.as_u64() {
+        return u8::try_from(number).ok().filter(|dscp| *dscp < 64);
+    }
+    let name = value.as_str()?.to_ascii_uppercase();
+    if name == "EF" {
+        return Some(46);
+    }
+    if let Some(class) = name.strip_prefix("CS").and_then(|class| class.parse::<u8>().ok()) {
+        return (class < 8).then_some(class * 8);
+    }
+    if let Some(pair) = name.strip_prefix("AF") {
+        let mut digits = pair.bytes().map(|byte| byte.wrapping_sub(b'0'));
+        let (class, drop) = (digits.next()?, digits.next()?);
+        return ((1..=4).contains(&class) && (1..=3).contains(&drop)).then_some(class * 8 + drop * 2);
+    }
+    name.parse().ok().filter(|dscp| *dscp < 64)
+}
+
+/// The table from DSCPs to priorities.
+fn dscp_map(answer: &Value) -> Option<Vec<(u8, u8)>> {
+    let Some(all) = answer.get("dscp_prio") else {
+        return answer.is_object().then(Vec::new);
+    };
+    let pair = |pair: &Value| -> Option<(u8, u8)> {
+        let pair = pair.as_array()?;
+        let priority = u8::try_from(pair.get(1)?.as_u64()?).ok()?;
+        Some((dscp(pair.first()?)?, priority))
+    };
+    all.as_array()?.iter().map(pair).collect()
+}
+
+fn trust(facts: &Facts<'_>) -> Vec<Outcome> {
+    netdevs(facts, |netdev| {
+        let name = &netdev.name;
+        let path = format!("answers/dcb-apptrust.{name}.json");
+        let order = facts.host.json(&path).ok();
+        let order = order.and_then(|order| {
+            let all = order.get("apptrust")?.as_array()?;
+            all.first()?.as_str().map(str::to_owned)
+        });
+        let is_dscp = |first: &str| first == "dscp";
+        let app = format!("answers/dcb-app.{name}.json");
+        let (is_dscp, seen, from) = if let Some(first) = order {
+            (is_dscp(&first), format!("{first} first"), path)
+        } else {
+            let answer = facts.host.json(&app)?;
+            let map = dscp_map(&answer).ok_or_else(|| odd(&app, &answer.to_string()))?;
+            (!map.is_empty(), format!("{} entries of DSCP", map.len()), app)
+        };
+        // Traffic in a VLAN carries its priority in the tag.
+        let ports = facts.ports().map(|(_, port)| port);
+        let of_vlan = ports.flat_map(|port| &port.interfaces).any(|interface| {
+            interface != name && facts.host.has(&format!("sys/class/net/{interface}/lower_{name}"))
+        });
+        let (priority, dscp) = (facts.plan.priority, facts.plan.dscp);
+        Ok(if is_dscp {
+            Outcome::ok(name, format!("{name}: DSCP decides the priority"))
+        } else if of_vlan {
+            Outcome::info(
+                name,
+                format!("{name}: the VLAN tag decides the priority; untagged traffic is in priority 0"),
+            )
+        } else {
+            Outcome::warning(
+                name,
+                format!("{name}: the VLAN tag decides the priority, and traffic has none"),
+            )
+            .expected("trust in DSCP")
+            .fix(format!("dcb app replace dev {name} dscp-prio {dscp}:{priority}"))
+        }
+        .seen(&from, seen))
+    })
+}
+
+fn map(facts: &Facts<'_>) -> Vec<Outcome> {
+    let plan = facts.plan;
+    netdevs(facts, |netdev| {
+        let name = &netdev.name;
+        let path = format!("answers/dcb-app.{name}.json");
+        let answer = facts.host.json(&path)?;
+        let map = dscp_map(&answer).ok_or_else(|| odd(&path, &answer.to_string()))?;
+        let of = |dscp: u8| {
+            map.iter()
+                .find(|(of, _)| *of == dscp)
+                .map(|(_, priority)| *priority)
+        };
+        // Without any entry, mlx5 maps DSCPs by their class: three upper bits.
+        let (data, cnp) = (of(plan.dscp), of(plan.cnp_dscp));
+        let said =
+            |priority: Option<u8>| priority.map_or_else(|| "-".to_owned(), |priority| priority.to_string());
+        let seen = format!(
+            "DSCP {} to {}, {} to {}",
+            plan.dscp,
+            said(data),
+            plan.cnp_dscp,
+            said(cnp)
+        );
+        let fix = format!(
+            "dcb app replace dev {name} dscp-prio {}:{} {}:6",
+            plan.dscp, plan.priority, plan.cnp_dscp
+        );
+        let expected = format!(
+            "DSCP {} to {}, {} to another",
+            plan.dscp, plan.priority, plan.cnp_dscp
+        );
+        Ok(if data != Some(plan.priority) {
+            Outcome::warning(
+                name,
+                format!(
+                    "{name}: DSCP {} does not lead to priority {}",
+                    plan.dscp, plan.priority
+                ),
+            )
+            .expected(expected)
+            .fix(fix)
+        } else if cnp == Some(plan.priority) {
+            Outcome::warning(
+                name,
+                format!(
+                    "{name}: CNPs (DSCP {}) are in the lossless priority {}, behind the data",
+                    plan.cnp_dscp, plan.priority
+                ),
+            )
+            .expected(expected)
+            .fix(fix)
+        } else {
+            Outcome::ok(
+                name,
+                format!("{name}: DSCP {} leads to priority {}", plan.dscp, plan.priority),
+            )
+        }
+        .seen(&path, seen))
+    })
+}
+
+fn ratelimit(facts: &Facts<'_>) -> Vec<Outcome> {
+    netdevs(facts, |netdev| {
+        let name = &netdev.name;
+        let path = format!("answers/dcb-maxrate.{name}.json");
+        let answer = facts.host.json(&path)?;
+        let rates = answer.get("tc_maxrate_kbit").and_then(Value::as_array);
+        let rates: Option<Vec<u64>> = rates.and_then(|all| all.iter().map(Value::as_u64).collect());
+        let rates = rates.ok_or_else(|| odd(&path, &answer.to_string()))?;
+        let ports = facts.ports().map(|(_, port)| port);
+        let speed = ports
+            .into_iter()
+            .find(|port| port.interfaces.contains(name))
+            .and_then(|port| port.rate_bps);
+        let Some(speed) = speed else {
+            return Err(Unknown {
+                source: format!("rate of {name}"),
+                why: "the link's speed is not known".to_owned(),
+            });
+        };
+        // 0: no limit.
+        let slow: Vec<String> = rates
+            .iter()
+            .enumerate()
+            .filter(|(_, rate)| **rate > 0 && rate.saturating_mul(1000) < speed)
+            .map(|(class, rate)| format!("class {class} {} Mbit/s", rate / 1000))
+            .collect();
+        Ok(if slow.is_empty() {
+            Outcome::ok(
+                name,
+                format!("{name}: no class is limited below the link's speed"),
+            )
+            .seen(&path, "no limit below the link's speed")
+        } else {
+            let slow = slow.join(", ");
+            Outcome::warning(
+                name,
+                format!("{name}: rate limits are left in the adapter: {slow}"),
+            )
+            .seen(&path, slow)
+            .expected("no limit")
+            .fix(format!("mlnx_qos -i {name} --ratelimit 0,0,0,0,0,0,0,0"))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn dscps_have_names_and_numbers() {
+        // RFC 2474 (CS), 2597 (AF), 3246 (EF).
+        for (value, number) in [
+            (json!(26), Some(26)),
+            (json!("AF31"), Some(26)),
+            (json!("CS6"), Some(48)),
+            (json!("EF"), Some(46)),
+            (json!("48"), Some(48)),
+            (json!(64), None),
+            (json!("AF51"), None),
+            (json!("CS9"), None),
+            (json!(null), None),
+        ] {
+            assert_eq!(dscp(&value), number, "{value}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! A tree of files: the running system's, or a recorded folder that nothing leads out of.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
+use rustix::io::Errno;
+
+/// Names in one folder, at most; further ones are left out.
+const MAX_NAMES: usize = 8192;
+
+/// A tree of files.
+pub(super) struct Tree {
+    root: OwnedFd,
+    is_running: bool,
+}
+
+const FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+impl Tree {
+    /// The running system's.
+    pub(super) fn running() -> io::Result<Self> {
+        Ok(Self {
+            root: openat(CWD, "/", FLAGS | OFlags::DIRECTORY, Mode::empty())?,
+            is_running: true,
+        })
+    }
+
+    /// A recorded one.
+    pub(super) fn folder(root: &Path) -> io::Result<Self> {
+        Ok(Self {
+            root: openat(CWD, root, FLAGS | OFlags::DIRECTORY, Mode::empty())?,
+            is_running: false,
+        })
+    }
+
+    /// Opens a path. In a recorded tree links are resolved as if its root were `/`, so that none leads out of it (openat2,
+    /// RESOLVE_IN_ROOT); a kernel without that follows none.
+    fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        let path = if path.is_empty() { "." } else { path };
+        if self.is_running {
+            return Ok(openat(&self.root, path, FLAGS | flags, Mode::empty())?);
+        }
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        match openat2(&self.root, path, FLAGS | flags, Mode::empty(), resolve) {
+            Err(Errno::NOSYS | Errno::PERM) => self.open_by_parts(path, flags),
+            opened => Ok(opened?),
+        }
+    }
+
+    fn open_by_parts(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        let mut at = openat(&self.root, ".", FLAGS | OFlags::DIRECTORY, Mode::empty())?;
+        let parts: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
+        for (place, part) in parts.iter().enumerate() {
+            if *part == ".." || part.is_empty() {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            let own = if place + 1 == parts.len() {
+                flags
+            } else {
+                OFlags::DIRECTORY
+            };
+            at = openat(&at, *part, FLAGS | OFlags::NOFOLLOW | own, Mode::empty())?;
+        }
+        Ok(at)
+    }
+
+    /// The names in a folder.
+    pub(super) fn names(&self, folder: &str) -> io::Result<Vec<String>> {
+        let handle = self.open(folder, OFlags::DIRECTORY)?;
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&handle)?.take(MAX_NAMES + 2) {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().to_str()
+                && name != "."
+                && name != ".."
+            {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The bytes of a regular file, at most `limit` of them.
+    pub(super) fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let handle = self.open(path, OFlags::empty())?;
+        if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::RegularFile {
+            return Err(io::Error::other("not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        let mut file = std::fs::File::from(handle).take(limit);
+        match file.read_to_end(&mut bytes) {
+            // Configuration space beyond what this process may read ends so.
+            Err(_) if !bytes.is_empty() => Ok(bytes),
+            Err(error) => Err(error),
+            Ok(_) => Ok(bytes),
+        }
+    }
+
+    /// True if a path is there.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.open(path, OFlags::empty()).is_ok()
+    }
+
+    /// The target of a link in a folder.
+    pub(super) fn link(&self, folder: &str, name: &str) -> Option<String> {
+        let folder = self.open(folder, OFlags::DIRECTORY).ok()?;
+        let target = readlinkat(&folder, name, Vec::new()).ok()?;
+        target.into_string().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn nothing_leads_out_of_a_recorded_tree() {
+        let folder = tempfile::tempdir().unwrap();
+        let outside = folder.path().join("secret");
+        fs::write(&outside, "secret").unwrap();
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join("sys/real")).unwrap();
+        fs::write(root.join("sys/real/a"), "inside").unwrap();
+        symlink(&outside, root.join("sys/absolute")).unwrap();
+        symlink("../../secret", root.join("sys/relative")).unwrap();
+        symlink("real", root.join("sys/folder")).unwrap();
+        symlink("/proc/self/root/etc", root.join("sys/magic")).unwrap();
+        let tree = Tree::folder(&root).unwrap();
+        for path in [
+            "sys/absolute",
+            "sys/relative",
+            "sys/magic/hostname",
+            "../secret",
+            "sys/../../secret",
+        ] {
+            assert!(tree.read(path, 100).is_err(), "{path}");
+        }
+        assert_eq!(tree.read("sys/real/a", 100).unwrap(), b"inside");
+        assert_eq!(tree.read("sys/folder/a", 100).unwrap(), b"inside");
+        assert_eq!(tree.read("sys/folder/a", 3).unwrap(), b"ins");
+        // Kernels without openat2 follow no link at all.
+        for path in ["sys/absolute", "sys/folder/a", "../secret"] {
+            assert!(tree.open_by_parts(path, OFlags::empty()).is_err(), "{path}");
+        }
+        assert!(tree.open_by_parts("sys/real/a", OFlags::empty()).is_ok());
+    }
+
+    #[test]
+    fn a_fifo_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let tree = Tree::folder(folder.path()).unwrap();
+        assert!(tree.read("fifo", 10).is_err());
+    }
+}
