@@ -29,6 +29,15 @@ pub(super) struct MetricsArguments {
 /// Never made.
 pub(super) struct Metrics(Infallible);
 
+/// Never made.
+pub(super) struct Served(Infallible);
+
+impl Served {
+    pub(super) fn end(self) {
+        match self.0 {}
+    }
+}
+
 /// A label and its value.
 type Label<'a> = (&'static str, std::borrow::Cow<'a, str>);
 
@@ -51,7 +60,7 @@ impl Metrics {
         _: &[Label<'_>],
         _: &[Interface],
         _: Arc<Counters>,
-    ) -> anyhow::Result<(Infallible, Box<dyn Sink + Send>)> {
+    ) -> anyhow::Result<(Served, Box<dyn Sink + Send>)> {
         match self.0 {}
     }
 }
