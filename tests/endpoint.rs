@@ -298,3 +298,77 @@ fn an_incast_that_is_captured_shows_in_the_metrics_of_the_live_run() {
     serving.signal(Signal::INT);
     assert_eq!(serving.child.wait().unwrap().code(), Some(0));
 }
+
+/// A recorded host with eight ports: each has the counters of an adapter with 64 queues, and a table of 256 GIDs.
+fn eight_ports(root: &Path) {
+    let set = |path: String, text: &str| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    for device in 0..8 {
+        let port = format!("sys/class/infiniband/mlx5_{device}/ports/1");
+        set(format!("{port}/state"), "4: ACTIVE\n");
+        set(format!("{port}/rate"), "400 Gb/sec (4X NDR)\n");
+        for counter in 0..50 {
+            set(format!("{port}/hw_counters/counter_{counter}"), "123456789\n");
+        }
+        for index in 0..256 {
+            let gid = if index < 6 {
+                "0000:0000:0000:0000:0000:ffff:0a4d:0001"
+            } else {
+                "0000:0000:0000:0000:0000:0000:0000:0000"
+            };
+            set(format!("{port}/gids/{index}"), gid);
+        }
+        set(
+            format!("{port}/gid_attrs/ndevs/0"),
+            &format!("ens{device}f0np0\n"),
+        );
+        let mut names = Vec::new();
+        for priority in 0..8 {
+            let of_priority = [
+                "bytes",
+                "packets",
+                "pause",
+                "pause_duration",
+                "pause_transition",
+                "discards",
+            ];
+            names.extend(of_priority.map(|name| format!("rx_prio{priority}_{name}")));
+        }
+        for queue in 0..64 {
+            let of_queue = ["packets", "bytes", "csum_complete", "wqe_err", "cache_reuse"];
+            names.extend(of_queue.map(|name| format!("rx{queue}_{name}")));
+        }
+        let statistics = format!("NIC statistics:\n{}: 123456789\n", names.join(": 123456789\n"));
+        set(format!("commands/ethtool_-S_ens{device}f0np0.txt"), &statistics);
+    }
+}
+
+#[test]
+fn a_scrape_of_eight_ports_is_cheap() {
+    let folder = open_folder();
+    eight_ports(&folder.path().join("host"));
+    // One reading alone: what is measured are scrapes.
+    let serving = Serving::new(folder.path(), &["--read", "host", "--interval", "1h"]);
+    let cpu = || serving.at.value("process_cpu_seconds_total").unwrap();
+    let before = cpu();
+    for _ in 0..50 {
+        serving.at.get("/metrics");
+    }
+    // The second look at the clock is a scrape, too.
+    let each = (cpu() - before) / 51.0;
+    assert!(each < 0.020, "{each} s of CPU");
+    let memory = serving.at.value("process_resident_memory_bytes").unwrap();
+    // 30 MB is the reach of an optimised build; this one may have debug information and no optimisation.
+    assert!(memory < 40e6, "{memory} bytes");
+    assert!(
+        serving
+            .at
+            .get("/metrics")
+            .matches("\nroce_pfc_received_frames_total{")
+            .count()
+            == 64
+    );
+}

@@ -13,7 +13,7 @@ use insta::assert_snapshot;
 use rustix::process::geteuid;
 
 use crate::cli::{refusal, refused};
-use crate::command::{command, ran};
+use crate::command::ran;
 pub(crate) use net::{NOBODY, Net, Running, as_nobody, for_everybody, results, skip, text, whole};
 
 #[test]
@@ -50,7 +50,7 @@ fn wrong_arguments_of_live() {
 #[test]
 #[cfg(feature = "http")]
 fn help_of_live() {
-    let mut command = command(&crate::captures::root());
+    let mut command = crate::command::command(&crate::captures::root());
     command.args(["live", "--help"]).env("COLUMNS", "80");
     assert_snapshot!("live_help", ran(&mut command).good().stdout);
 }

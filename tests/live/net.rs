@@ -125,6 +125,7 @@ impl Net {
         )
     }
 
+    #[cfg(feature = "http")]
     /// Does something inside, where the host's own address is up.
     pub(crate) fn within<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         self.ip(&["link", "set", "lo", "up"]).unwrap();

@@ -244,7 +244,9 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let result = watch.over(signals, &|| end.stop(), &at_once, &ticker, || {
         prepared.analyse(arguments, &settings, begun, &ticks, stage, metrics)
     });
-    drop(served);
+    if let Some(served) = served {
+        served.end();
+    }
     // Also when it was the analysis that ended.
     stop.stop();
     threads.end();

@@ -24,8 +24,8 @@ pub(super) struct Users {
     /// Key of remembered answers, which are known to this process alone.
     salt: [u64; 2],
     remembered: Mutex<HashMap<[u8; 32], bool>>,
-    /// One password is compared at a time.
-    turn: Semaphore,
+    /// One password is compared at a time, also where whoever sent it has hung up.
+    turn: Arc<Semaphore>,
 }
 
 impl Users {
@@ -37,7 +37,7 @@ impl Users {
             decoy,
             salt: [0, 1].map(|number| RandomState::new().hash_one(number)),
             remembered: Mutex::default(),
-            turn: Semaphore::new(1),
+            turn: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -64,7 +64,7 @@ impl Users {
         if let Some(known) = self.known(&key) {
             return known;
         }
-        let Ok(_turn) = self.turn.acquire().await else {
+        let Ok(turn) = Arc::clone(&self.turn).acquire_owned().await else {
             return false;
         };
         // Somebody may have had the same question meanwhile.
@@ -75,7 +75,11 @@ impl Users {
             Some(hash) => (true, hash.clone()),
             None => (false, self.decoy.clone()),
         };
-        let fits = tokio::task::spawn_blocking(move || bcrypt::verify(password, &hash).unwrap_or(false));
+        let fits = tokio::task::spawn_blocking(move || {
+            let fits = bcrypt::verify(password, &hash).unwrap_or(false);
+            drop(turn);
+            fits
+        });
         let admitted = fits.await.unwrap_or(false) && is_user;
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.len() >= MAX_REMEMBERED {
@@ -139,6 +143,24 @@ mod tests {
             assert!(!admits(&users, Some(&HeaderValue::from_static(odd))), "{odd}");
         }
         assert!(admits(&Users::new(Vec::new()), None), "no users: no passwords");
+    }
+
+    #[test]
+    fn who_hangs_up_does_not_free_the_turn() {
+        // Cost 10: tens of milliseconds even in an optimised build.
+        let hash = "$2b$10$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW";
+        let users = Users::new(vec![("a".to_owned(), hash.to_owned())]);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let guess = header("a:guess");
+            let hung_up = tokio::time::timeout(std::time::Duration::ZERO, users.admits(Some(&guess)));
+            assert!(hung_up.await.is_err());
+            assert_eq!(users.turn.available_permits(), 0, "it is still compared");
+            assert!(users.turn.acquire().await.is_ok(), "and ends");
+        });
     }
 
     #[test]

@@ -110,6 +110,13 @@ pub(super) struct Served {
     thread: Option<JoinHandle<()>>,
 }
 
+impl Served {
+    /// Ends it, behind the last publication.
+    pub(super) fn end(self) {
+        drop(self);
+    }
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
         drop(self.stop.take());

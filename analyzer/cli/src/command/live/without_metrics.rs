@@ -29,8 +29,14 @@ pub(super) struct MetricsArguments {
 /// Never made.
 pub(super) struct Metrics(Infallible);
 
-/// An endpoint, never made.
+/// Never made.
 pub(super) struct Served(Infallible);
+
+impl Served {
+    pub(super) fn end(self) {
+        match self.0 {}
+    }
+}
 
 /// A label and its value.
 type Label<'a> = (&'static str, std::borrow::Cow<'a, str>);
