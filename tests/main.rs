@@ -16,6 +16,8 @@ mod dataset;
 mod demos;
 mod devices;
 mod documents;
+#[cfg(feature = "http")]
+mod endpoint;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, JAVA, LIBPCAP, PYTHON, TIME, TMUX};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
-use crate::{attack, deny, ebpf, schema, vm};
+use crate::{attack, deny, ebpf, prometheus, schema, vm};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
 pub(crate) const ARGUMENTS: &str = "[--only STEP]... [--no-STEP]...";
@@ -37,6 +37,10 @@ const TESTS: Step = Step {
 const ATTACK: Step = Step {
     name: "attack",
     title: "hostile inputs",
+};
+const PROMETHEUS: Step = Step {
+    name: "prometheus",
+    title: "metrics, in Prometheus",
 };
 const KERNEL: Step = Step {
     name: "kernel",
@@ -72,8 +76,19 @@ const VM: Step = Step {
 };
 
 /// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
-const STEPS: [&Step; 12] = [
-    &FORMAT, &CLIPPY, &TESTS, &ATTACK, &KERNEL, &DOCUMENTS, &SCHEMA, &DENY, &DATASETS, &ENGINES, &BROWSER,
+const STEPS: [&Step; 13] = [
+    &FORMAT,
+    &CLIPPY,
+    &TESTS,
+    &ATTACK,
+    &PROMETHEUS,
+    &KERNEL,
+    &DOCUMENTS,
+    &SCHEMA,
+    &DENY,
+    &DATASETS,
+    &ENGINES,
+    &BROWSER,
     &VM,
 ];
 
@@ -107,6 +122,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     }
     run.step(&TESTS, || Ok(()), |()| tests(workspace, &mut counts));
     run.step(&ATTACK, || need::ensure(&[TIME]), |()| attack::quick(workspace));
+    run.step(
+        &PROMETHEUS,
+        prometheus::possible,
+        // Built by the tests of the command line.
+        |()| prometheus::check(workspace, &workspace.program(Profile::Dev, "roce-analyze")),
+    );
     run.step(
         &KERNEL,
         || kernel_compiler(workspace),
