@@ -127,6 +127,9 @@ fn the_dataset_has_them_and_gives_them_back() {
     let rows = readings(first_frame());
     recording(&folder.path().join("dir"), &rows);
     crate::command::run(folder.path(), ["dir", "-o", "out"]).good();
+    let document = std::fs::read_to_string(folder.path().join("out/run.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["samples"].as_array().unwrap().len(), rows.len());
     let out = folder.path().join("out");
     let stored = crate::dataset::rows(&out, "samples");
     assert_eq!(stored.len(), rows.len());

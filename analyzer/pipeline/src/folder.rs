@@ -156,6 +156,7 @@ impl Sink for Folder {
 
     fn samples(&mut self, rows: &SampleColumns) -> Result<(), SinkError> {
         self.dataset.samples(rows)?;
+        self.json.samples(rows)?;
         self.html.samples(rows)
     }
 

@@ -1,5 +1,6 @@
 //! One reading of a host's counters: those of RDMA devices (sysfs, netlink), of their network interfaces (ethtool), and of PFC (DCB).
 
+mod netlink;
 mod text;
 
 pub use text::interface_of;
@@ -16,6 +17,7 @@ use roce_model::{Counter, Nanos, Sample, SampleSource, value_of};
 use crate::dcb::Dcb;
 use crate::ethtool::Ethtool;
 use crate::rdma::Rdma;
+use netlink::{NetlinkPort, netlink_port, optional};
 
 /// A counter's file is a number, other files that are read a line; one that says more is none.
 const MAX_TEXT_FILE: u64 = 4096;
@@ -51,15 +53,6 @@ struct Drivers {
     ethtool: Option<Ethtool>,
     dcb: Option<Dcb>,
     rdma: Option<Rdma>,
-}
-
-/// What netlink says of one port.
-#[derive(Clone, Debug)]
-struct NetlinkPort {
-    device: u32,
-    port: u32,
-    /// Optional counters that are on.
-    optional: Vec<String>,
 }
 
 impl HostReader {
@@ -393,48 +386,6 @@ impl HostReader {
             value: value_of(value) * mapped.factor,
             bits: mapped.bits,
         });
-    }
-}
-
-/// Asks netlink about a port, and notes optional counters that are off.
-fn netlink_port(
-    rdma: &mut Rdma,
-    device: &str,
-    port: &str,
-    notes: &mut BTreeSet<String>,
-) -> Option<NetlinkPort> {
-    let devices = rdma.devices().ok()?;
-    let index = devices.iter().find(|known| known.name == device)?.index;
-    let number: u32 = port.parse().ok()?;
-    let all = rdma.optional(index, number).ok()?;
-    let (on, off): (Vec<_>, Vec<_>) = all.into_iter().partition(|counter| counter.is_on);
-    if !off.is_empty() {
-        let names: Vec<&str> = off.iter().map(|counter| counter.name.as_str()).collect();
-        notes.insert(format!(
-            "{device}:{port}: optional counters are off; hint: rdma statistic set link {device}/{port} optional-counters {}",
-            names.join(",")
-        ));
-    }
-    (!on.is_empty()).then(|| NetlinkPort {
-        device: index,
-        port: number,
-        optional: on.into_iter().map(|counter| counter.name).collect(),
-    })
-}
-
-/// The sample of an optional counter.
-fn optional(time: Nanos, node: &Arc<str>, object: &Arc<str>, name: String, value: u64) -> Sample {
-    Sample {
-        time,
-        source: SampleSource::Host,
-        node: Arc::clone(node),
-        object: Arc::clone(object),
-        counter: Counter::PortOptionalCounter,
-        priority: None,
-        queue: None,
-        details: vec![name.into()],
-        value: value_of(value),
-        bits: 64,
     }
 }
 

@@ -3,6 +3,7 @@
 //! One object with stable keys: `schema_version`, `run` (what was read and how), `totals`, and the tables `taps` (with
 //! the receivers of CNPs), `vantages`, `hops`, `flows`, `episodes`, `steps` and `findings` as lists of objects whose
 //! keys are the tables' columns (`docs/schema.md`). An empty list says that there was nothing of the kind.
+//! Samples are there while they are few, and the key is absent where there are none.
 //! The flows are those that matter most; `flows_left_out` counts the others. On request all are written while they close,
 //! before the other keys, so that none of them is kept.
 //! People read it too: the upper levels are laid out over lines, each row is one line. How it is laid out is left to
@@ -11,13 +12,14 @@
 mod layout;
 mod object;
 mod read;
+mod samples;
 
 use std::io::{self, Write};
 
 use roce_model::{
     Cell, CnpReceiver, Columns, Cut, EpisodeColumns, Fact, FindingColumns, FlowColumns, FlowRow, HopColumns,
-    InputSummary, Layer, Nanos, RunKey, RunSummary, Sink, SinkError, StepColumns, TapColumns, TapRow,
-    VantageColumns,
+    InputSummary, Layer, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns,
+    TapRow, VantageColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -25,6 +27,7 @@ use serde::{Serialize, Serializer};
 use crate::Error;
 use crate::kept::KeptFlows;
 use layout::Layout;
+use samples::{FewSamples, SampleList};
 
 pub use read::read;
 
@@ -56,6 +59,7 @@ impl Default for JsonFlows {
 pub struct JsonReport<W> {
     out: W,
     flows: Flows,
+    samples: FewSamples,
 }
 
 #[derive(Debug)]
@@ -74,7 +78,11 @@ impl<W: Write> JsonReport<W> {
             JsonFlows::Most(rows) => Flows::Kept(KeptFlows::new(rows)),
             JsonFlows::All => Flows::Streamed { written: 0 },
         };
-        Self { out, flows }
+        Self {
+            out,
+            flows,
+            samples: FewSamples::default(),
+        }
     }
 
     /// Where it wrote to.
@@ -100,7 +108,13 @@ impl<W: Write> Sink for JsonReport<W> {
         Ok(())
     }
 
+    fn samples(&mut self, rows: &SampleColumns) -> Result<(), SinkError> {
+        self.samples.add(rows);
+        Ok(())
+    }
+
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        let samples = self.samples.list();
         match &mut self.flows {
             Flows::Kept(kept) => {
                 let seen = kept.seen();
@@ -112,13 +126,14 @@ impl<W: Write> Sink for JsonReport<W> {
                     &Document {
                         run,
                         flows,
+                        samples,
                         is_for_page: false,
                     },
                     Layout::default(),
                     &mut self.out,
                 )?)
             }
-            Flows::Streamed { written } => Ok(stream_end(run, *written, &mut self.out)?),
+            Flows::Streamed { written } => Ok(stream_end(run, *written, samples, &mut self.out)?),
         }
     }
 }
@@ -138,7 +153,12 @@ fn stream(row: &FlowRow, written: &mut u64, out: &mut impl Write) -> io::Result<
 }
 
 /// Writes the rest of the document behind its flows.
-fn stream_end(run: &RunSummary, written: u64, mut out: impl Write) -> Result<(), Error> {
+fn stream_end(
+    run: &RunSummary,
+    written: u64,
+    samples: Option<SampleList<'_>>,
+    mut out: impl Write,
+) -> Result<(), Error> {
     let begin = if written == 0 {
         write!(out, "{STREAM_HEAD}{SCHEMA_VERSION}{STREAM_FLOWS}],")
     } else {
@@ -150,6 +170,7 @@ fn stream_end(run: &RunSummary, written: u64, mut out: impl Write) -> Result<(),
         &Document {
             run,
             flows: None,
+            samples,
             is_for_page: false,
         },
         Layout::default(),
@@ -187,6 +208,7 @@ pub fn document(run: &RunSummary, flows: &[&FlowRow], out: impl Write) -> Result
         &Document {
             run,
             flows,
+            samples: None,
             is_for_page: false,
         },
         Layout::default(),
@@ -199,6 +221,7 @@ pub(crate) fn document_for_page(run: &RunSummary, out: impl Write) -> Result<(),
     let document = Document {
         run,
         flows: Some((&[], 0)),
+        samples: None,
         is_for_page: true,
     };
     laid_out(&document, Layout::for_page(), out)
@@ -218,6 +241,7 @@ struct Document<'a> {
     run: &'a RunSummary,
     /// The rows, and how many were left out. `None`: they are written, and so is the version of the schema.
     flows: Option<(&'a [&'a FlowRow], u64)>,
+    samples: Option<SampleList<'a>>,
     is_for_page: bool,
 }
 
@@ -249,6 +273,9 @@ impl Serialize for Document<'_> {
         if !self.is_for_page {
             let left_out = self.flows.map_or(0, |(_, left_out)| left_out);
             map.serialize_entry("flows_left_out", &left_out)?;
+        }
+        if let Some(samples) = &self.samples {
+            map.serialize_entry("samples", samples)?;
         }
         map.serialize_entry(
             "episodes",

@@ -69,8 +69,9 @@ What `--format json` prints and `DIR/run.json` holds: one object. `schema_versio
 | `vantages`, `hops`, `flows`, `episodes`, `steps` | Rows of the table of that name |
 | `flows_left_out` | Rows of flows that the document leaves out (`--json-flows`): it has those with the most trouble, then those with the most bytes. The table has all |
 | `findings` | Rows of `findings`, the worst first; `evidence` is an object |
+| `samples` | Rows of `samples`, where there are at most 1,000 of them. Absent without samples, and where there are more: the table has all |
 
-The rows of `timeline`, `events` and `samples` are in the dataset alone.
+The rows of `timeline` and `events` are in the dataset alone.
 
 The counts in `totals`:
 
