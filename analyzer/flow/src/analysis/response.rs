@@ -233,14 +233,21 @@ impl Analysis {
     pub(super) fn read_asked_again(&mut self, at: FlowSlot, request: &Request, packet: &Packet) {
         let (psn, again) = (request.psn, request.again);
         let hot = &self.table.hot[at];
-        let cold = &mut self.table.cold[at];
         let Some(position) = Tracker::position(&hot.requests, psn) else {
             return;
         };
-        let (Some(reads), true) = (&mut cold.reads, hot.is_paired()) else {
-            return;
-        };
         let response_at = hot.peer;
+        if !hot.is_paired() {
+            return;
+        }
+        let missing = self.table.cold[response_at].responses.take_missing(psn);
+        let cold = &mut self.table.cold[at];
+        let Some(reads) = &mut cold.reads else { return };
+        if let Some((first, missing)) = missing
+            && let Some(first) = Tracker::position(&hot.requests, first)
+        {
+            reads.were_missing(first, first + u64::from(missing), packet.time);
+        }
         let begins = cold.tracker.has_begun_a_run();
         // A receiver that names the request in a NAK has sent no response to it.
         let is_request_lost = cold.tracker.is_run_by_nak();

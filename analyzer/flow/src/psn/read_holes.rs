@@ -196,6 +196,23 @@ impl Reads {
         Silence::Tail(psn, end)
     }
 
+    /// The responses from `first` up to `end` were seen to be missing when the other direction was not known yet: at `time` at the latest.
+    pub(crate) fn were_missing(&mut self, first: u64, end: u64, time: Nanos) {
+        let is_known = self.begin != 0 && self.begin <= first;
+        if is_known || self.holes.iter().any(|hole| hole.first < end && first < hole.end) {
+            return;
+        }
+        self.holes.push(ResponseHole {
+            first,
+            end,
+            time,
+            until: u64::MAX,
+            rounds: 0,
+            stage: Stage::Open,
+        });
+        self.bound();
+    }
+
     /// A READ asks again at `time`, from `psn` up to `end`. `begins`: with it the requester falls back; otherwise it repeats what
     /// follows on something earlier.
     pub(crate) fn asked_again(&mut self, psn: u64, end: u64, begins: bool, time: Nanos) {

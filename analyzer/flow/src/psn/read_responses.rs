@@ -17,6 +17,8 @@ pub(crate) struct Responses {
     open: bool,
     /// The longest response that was a message of its own, in bytes: the path MTU is no less.
     longest_only: u32,
+    /// The latest missing responses, and how many; 0: none, or one of them has come since.
+    missing: (Psn, u32),
 }
 
 impl Responses {
@@ -40,7 +42,25 @@ impl Responses {
         self.seen = true;
         self.open = !opcode.is_last();
         self.next = psn.plus(1);
+        if missing > 0 {
+            self.missing = (expected, missing);
+        } else if ahead < 0 && self.missing_with(psn).is_some() {
+            self.missing.1 = 0;
+        }
         (missing > 0).then_some((expected, missing))
+    }
+
+    fn missing_with(&self, psn: Psn) -> Option<(Psn, u32)> {
+        let (first, missing) = self.missing;
+        let is_in = u32::try_from(psn.offset_from(first)).is_ok_and(|ahead| ahead < missing);
+        is_in.then_some((first, missing))
+    }
+
+    /// The latest missing responses, once, if `psn` is one of them and none has come since.
+    pub(crate) fn take_missing(&mut self, psn: Psn) -> Option<(Psn, u32)> {
+        let missing = self.missing_with(psn)?;
+        self.missing.1 = 0;
+        Some(missing)
     }
 
     /// Takes the length of a response that is a message of its own.
@@ -108,6 +128,21 @@ mod tests {
     fn gaps_at_the_border_count_what_is_certain() {
         assert_eq!(missing(&[(FIRST, 1), (MIDDLE, 2), (FIRST, 9)]), 1, "a Last");
         assert_eq!(missing(&[(FIRST, 1), (LAST, 2), (MIDDLE, 8)]), 1, "a First");
+    }
+
+    #[test]
+    fn what_is_missing_is_given_once_unless_it_comes() {
+        let mut responses = Responses::default();
+        for (opcode, psn) in [(FIRST, 1), (MIDDLE, 2), (MIDDLE, 5)] {
+            responses.observe(opcode, Psn::new(psn));
+        }
+        assert_eq!(responses.take_missing(Psn::new(2)), None);
+        assert_eq!(responses.take_missing(Psn::new(5)), None);
+        assert_eq!(responses.take_missing(Psn::new(3)), Some((Psn::new(3), 2)));
+        assert_eq!(responses.take_missing(Psn::new(3)), None, "once");
+        responses.observe(MIDDLE, Psn::new(7));
+        responses.observe(MIDDLE, Psn::new(6));
+        assert_eq!(responses.take_missing(Psn::new(6)), None, "it came late");
     }
 
     #[test]

@@ -35,8 +35,15 @@ impl Tracker {
     /// this far. By another UDP source port it does with the first PSN, or where nothing is outstanding: a queue pair keeps its port.
     pub(super) fn begins_once_more(&self, next: u64, ahead: i32, request: &Request) -> bool {
         let is_settled = self.answers().is_some_and(|answers| answers.acked() >= next);
-        if next - u64::from(ahead.unsigned_abs()) != self.begin {
-            return request.has_other_port && is_settled;
+        let at = next - u64::from(ahead.unsigned_abs());
+        // As long as answers come, the connection is the one before: a READ asked again after an answer that came late.
+        let last_answer = self.answers().map_or(Nanos(0), Answers::last);
+        let silence = request.silence.min(request.time.since(last_answer));
+        if at != self.begin {
+            // The capture began in the middle of a connection. Many libraries begin every connection with PSN 0.
+            let is_zero = at < self.begin && request.psn == Psn::new(0) && silence >= SILENCE;
+            let may_be_settled = self.answers.is_none() && self.holes.is_none() && self.begin + DONE <= next;
+            return is_settled && request.has_other_port || is_zero && (is_settled || may_be_settled);
         }
         if request.has_other_port {
             return true;
@@ -47,8 +54,6 @@ impl Tracker {
             let is_begin = psn_of(self.begin) == Psn::new(0) && self.begin + DONE <= next;
             return is_begin && self.holes.is_none() && request.silence >= SILENCE;
         };
-        // As long as answers come, the connection is the one before: a READ asked again after an answer that came late.
-        let silence = request.silence.min(request.time.since(answers.last()));
         if psn_of(self.begin) == Psn::new(0) && answers.acked() >= next && silence >= SILENCE {
             // Nothing is outstanding. Many libraries begin every connection with PSN 0.
             return true;

@@ -445,3 +445,44 @@ fn another_source_port_with_the_first_psn_begins_an_epoch() {
         );
     }
 }
+
+#[test]
+fn psn_zero_after_a_rest_begins_an_epoch_before_the_first_psn_captured() {
+    // The capture begins at PSN 1,000. PSN 0 with which libraries begin a connection; a PSN of which nobody knows; no rest.
+    for (psn, silence, begins) in [(0, 100_000, true), (5, 100_000, false), (0, 1_000, false)] {
+        let mut flow = Flow::default();
+        for psn in 1_000..1_020 {
+            assert_eq!(flow.see(psn), Verdict::InOrder);
+        }
+        flow.now += silence;
+        let request = flow.request(psn, silence);
+        let verdict = flow.take(&request);
+        assert_eq!(
+            matches!(verdict, Verdict::NewEpoch(_)),
+            begins,
+            "PSN {psn}, silence {silence}: {verdict:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_acknowledged_without_a_retransmission_was_overtaken_behind_the_tap() {
+    for is_sent_again in [false, true] {
+        let mut flow = Flow::default();
+        flow.tracker.pair();
+        for psn in 100..120 {
+            flow.see(psn);
+        }
+        let position = |psn: u32| BASE + u64::from(psn);
+        let time = Nanos(flow.now);
+        let named = flow.tracker.nak(&flow.requests, position(110), time, Nanos(0));
+        assert_eq!(named.lost_downstream, Some((Psn::new(110), 1)));
+        assert!(!named.was_overtaken);
+        if is_sent_again {
+            flow.see(110);
+        }
+        let time = Nanos(flow.now);
+        let answered = flow.tracker.acknowledged(&flow.requests, position(112), time);
+        assert_eq!(answered.was_overtaken, !is_sent_again);
+    }
+}

@@ -75,6 +75,29 @@ fn where_packets_were_lost() {
     assert!(lost.summary.contains("lost 3 packets") && lost.summary.contains("before and behind this tap"));
 }
 
+#[test]
+fn what_was_overtaken_behind_the_tap_is_no_loss() {
+    let mut data = flow(1, 2);
+    (data.lost_downstream, data.overtaken_downstream) = (Some(5), Some(0));
+    let run = run_of(&[&data]);
+    let lost = fired(&run, "loss.network");
+    assert_eq!(
+        (lost.severity, lost.confidence),
+        (Severity::Warning, Confidence::Medium)
+    );
+    // Two of five came without a retransmission: the others may have, too.
+    data.overtaken_downstream = Some(2);
+    let run = run_of(&[&data]);
+    let lost = fired(&run, "loss.network");
+    assert!(lost.summary.contains("lost 3 packets"), "{}", lost.summary);
+    assert_eq!(
+        (lost.severity, lost.confidence),
+        (Severity::Info, Confidence::Low)
+    );
+    data.overtaken_downstream = Some(5);
+    assert!(finding(&run_of(&[&data]), "loss.network").is_none());
+}
+
 /// Two files; the second one's packets came first, so its tap has the lower number.
 fn two_taps() -> TestRun {
     let mut run = TestRun::new();
