@@ -68,7 +68,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 17] = [
 ];
 
 /// Crates from outside that only some of ours may know.
-const ONLY: [(&str, &[&str]); 9] = [
+const ONLY: [(&str, &[&str]); 11] = [
     ("polars", &["roce-parquet"]),
     // The records are readable from bytes by a trait of aya's, which the kernel programs do without.
     ("aya", &["roce-probe", "roce-abi"]),
@@ -78,6 +78,8 @@ const ONLY: [(&str, &[&str]); 9] = [
     ),
     ("pcap", &["roce-capture"]),
     ("tokio", &["roce-analyze"]),
+    ("hyper", &["roce-analyze"]),
+    ("rustls", &["roce-analyze"]),
     ("ratatui-core", &["roce-report", "roce-analyze"]),
     ("ratatui-crossterm", &["roce-analyze"]),
     ("anyhow", &["roce-analyze", "xtask"]),

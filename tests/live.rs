@@ -48,7 +48,7 @@ fn wrong_arguments_of_live() {
 }
 
 #[test]
-#[cfg(feature = "probe")]
+#[cfg(feature = "http")]
 fn help_of_live() {
     let mut command = command(&crate::captures::root());
     command.args(["live", "--help"]).env("COLUMNS", "80");

@@ -18,6 +18,8 @@ mod devices;
 #[cfg(feature = "probe")]
 mod doctor;
 mod documents;
+#[cfg(feature = "http")]
+mod endpoint;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;

@@ -69,3 +69,45 @@ fn a_host_without_devices_answers_without_rights() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("roce_build_info{version="), "{}", ran.stdout);
 }
+
+#[test]
+fn files_for_other_programs_are_printed_or_written() {
+    let folder = tempdir().unwrap();
+    for (command, name, begins) in [
+        ("rules", "roce.rules.yml", "groups:"),
+        ("compat", "roce-compat.rules.yml", "groups:"),
+        ("scrape-config", "prometheus.yml", "scrape_configs:"),
+        ("systemd", "roce-analyze.service", "[Service]"),
+        ("alertmanager", "alertmanager.yml", "route:"),
+    ] {
+        let printed = run(folder.path(), ["metrics", command]).good().stdout;
+        assert!(printed.lines().any(|line| line == begins), "{printed}");
+        run(folder.path(), ["metrics", command, "-o", "."]).good();
+        assert_eq!(fs::read_to_string(folder.path().join(name)).unwrap(), printed);
+    }
+    run(folder.path(), ["metrics", "dashboards", "-o", "dashboards"]).good();
+    for name in ["cluster", "host", "switch", "chain", "capacity"] {
+        let path = folder.path().join(format!("dashboards/roce-{name}.json"));
+        let written = fs::read_to_string(path).unwrap();
+        let printed = run(folder.path(), ["metrics", "dashboards", name]).good().stdout;
+        assert_eq!(written, printed);
+        let dashboard: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(dashboard["uid"], format!("roce-{name}"));
+    }
+    let ran = run(folder.path(), ["metrics", "dashboards", "gpu"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("cluster, host, switch"), "{}", ran.stderr);
+
+    let targets = run(
+        folder.path(),
+        [
+            "metrics",
+            "scrape-config",
+            "--target",
+            "a:9902",
+            "--target",
+            "b:9902",
+        ],
+    );
+    assert!(targets.stdout.contains("- \"a:9902\"\n") && targets.stdout.contains("- \"b:9902\"\n"));
+}

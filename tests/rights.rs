@@ -326,3 +326,26 @@ fn what_is_given_up_without_a_sandbox_is_said() {
         "{ran:?}"
     );
 }
+
+#[test]
+#[cfg(feature = "http")]
+fn an_endpoint_can_do_no_more_than_answer() {
+    use std::io::{BufRead, BufReader};
+    if !cfg!(debug_assertions) {
+        skip("a build without debug assertions makes no attempts");
+        return;
+    }
+    let mut command = command(&root());
+    command
+        .args(["metrics", "serve", "--listen", "127.0.0.1:0"])
+        .env("ROCE_ANALYZE_ATTEMPTS", "1")
+        .stderr(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+    let lines = BufReader::new(running.0.stderr.take().unwrap()).lines();
+    let said = lines
+        .map(Result::unwrap)
+        .take_while(|line| !line.contains("serving"));
+    let ends = attempts(&said.collect::<Vec<_>>().join("\n"));
+    assert_eq!(ends.len(), 18, "{ends:?}");
+    assert!(ends.values().all(|end| end == "refused"), "{ends:?}");
+}

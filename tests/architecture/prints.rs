@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 21] = [
+const WRITERS: [(&str, &str); 22] = [
     (
         "analyzer/cli/src/lib.rs",
         "the manual page and completions: our own text",
@@ -31,6 +31,10 @@ const WRITERS: [(&str, &str); 21] = [
     (
         "analyzer/cli/src/command/metrics.rs",
         "roce_metrics escapes label values",
+    ),
+    (
+        "analyzer/cli/src/command/metrics/files.rs",
+        "our own text; targets are escaped",
     ),
     (
         "analyzer/cli/src/command/host/counters.rs",

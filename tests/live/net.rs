@@ -125,6 +125,18 @@ impl Net {
         )
     }
 
+    /// Does something inside, where the host's own address is up.
+    pub(crate) fn within<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        self.ip(&["link", "set", "lo", "up"]).unwrap();
+        let namespace = fs::File::open(format!("/run/netns/{}", self.name)).unwrap();
+        let inside = std::thread::spawn(move || {
+            let namespace = std::os::fd::AsFd::as_fd(&namespace);
+            move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network)).unwrap();
+            work()
+        });
+        inside.join().unwrap()
+    }
+
     /// Sends frames out of an interface inside, so many a second at most.
     pub(crate) fn send(&self, device: &'static str, frames: Vec<Vec<u8>>, rate: Option<u32>) {
         let namespace = fs::File::open(format!("/run/netns/{}", self.name)).unwrap();

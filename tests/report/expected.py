@@ -33,7 +33,7 @@ def expected(dataset):
     def table(name):
         return f"read_parquet('{dataset.as_posix()}/{name}/*.parquet')"
 
-    bin_of = f"epoch_ns(time) // {bin_ns}"
+    bin_of = f"time_ns // {bin_ns}"
     counted = f"(SELECT DISTINCT flow_id, tap FROM {table('flows')} WHERE counted)"
     span = rows(
         f"SELECT min(slot) AS first, max(slot) AS last FROM (SELECT {bin_of} AS slot FROM {table('timeline')}"
@@ -69,7 +69,7 @@ def expected(dataset):
     flows = rows(
         f"SELECT format('{{:016x}}', flow_id) AS flow_id, tap, counted, source, destination, destination_qpn, packets, wire_bytes,"
         f" payload_bytes, data_packets, ce, cnp, retransmitted_packets, retransmitted_bytes, missing, rnr_naks, network_lost,"
-        f" lost_downstream, response_network_lost, epoch_ns(first_time)::VARCHAR AS first_time FROM {table('flows')}"
+        f" lost_downstream, response_network_lost, first_time_ns::VARCHAR AS first_time FROM {table('flows')}"
     )
     series = {}
     for flow in flows:
@@ -93,7 +93,7 @@ def expected(dataset):
         "series": series,
         "senders": senders,
         "flows": flows,
-        "events": rows(f"SELECT epoch_ns(time)::VARCHAR AS time, kind, psn, value FROM {table('events')} ORDER BY time"),
+        "events": rows(f"SELECT time_ns::VARCHAR AS time, kind, psn, value FROM {table('events')} ORDER BY time_ns"),
     }
 
 

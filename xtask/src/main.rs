@@ -22,6 +22,7 @@ mod fuzz;
 mod golden;
 mod need;
 mod profile;
+mod prometheus;
 mod reports;
 mod schema;
 mod test;
@@ -61,6 +62,12 @@ const CHORES: &[Chore] = &[
         arguments: "",
         about: browser::ABOUT,
         run: browser::run,
+    },
+    Chore {
+        name: "prometheus",
+        arguments: "",
+        about: prometheus::ABOUT,
+        run: prometheus::run,
     },
     Chore {
         name: "deny",

@@ -89,6 +89,13 @@ pub(crate) const NODE: Need = Need {
     packages: &["nodejs", "npm"],
 };
 
+/// Checks rules and configurations, and scrapes.
+pub(crate) const PROMETHEUS: Need = Need {
+    what: "prometheus, with promtool",
+    there: || on_path("prometheus").is_some() && on_path("promtool").is_some(),
+    packages: &["prometheus"],
+};
+
 /// Says how much time and memory a program took.
 pub(crate) const TIME: Need = Need {
     what: "/usr/bin/time",

@@ -6,21 +6,91 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, JAVA, LIBPCAP, PYTHON, TIME, TMUX};
-use crate::workspace::{Profile, Workspace, execute, line, step, succeeds};
-use crate::{attack, deny, ebpf, schema, vm};
+use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
+use crate::{attack, deny, ebpf, prometheus, schema, vm};
 
 pub(crate) const ABOUT: &str = "all tests, clippy, format, documents, dependencies, a short vm-test";
-pub(crate) const ARGUMENTS: &str = "[--no-vm] [--no-engines]";
+pub(crate) const ARGUMENTS: &str = "[--only STEP]... [--no-STEP]...";
 
-const DATASETS: &str = "datasets, by an independent reader";
-const ENGINES: &str = "datasets, in other engines";
-const BROWSER: &str = "reports, in a browser";
-const ATTACK: &str = "hostile inputs";
-const VM: &str = "vm-test";
+/// A part of the tests that can be chosen, or left out, by its name.
+struct Step {
+    name: &'static str,
+    title: &'static str,
+}
+
+const FORMAT: Step = Step {
+    name: "format",
+    title: "format",
+};
+const CLIPPY: Step = Step {
+    name: "clippy",
+    title: "clippy",
+};
+const TESTS: Step = Step {
+    name: "tests",
+    title: "tests",
+};
+const ATTACK: Step = Step {
+    name: "attack",
+    title: "hostile inputs",
+};
+const PROMETHEUS: Step = Step {
+    name: "prometheus",
+    title: "metrics, in Prometheus",
+};
+const KERNEL: Step = Step {
+    name: "kernel",
+    title: "kernel programs",
+};
+const DOCUMENTS: Step = Step {
+    name: "documents",
+    title: "documents",
+};
+const SCHEMA: Step = Step {
+    name: "schema",
+    title: "schema",
+};
+const DENY: Step = Step {
+    name: "deny",
+    title: "dependencies",
+};
+const DATASETS: Step = Step {
+    name: "datasets",
+    title: "datasets, by an independent reader",
+};
+const ENGINES: Step = Step {
+    name: "engines",
+    title: "datasets, in other engines",
+};
+const BROWSER: Step = Step {
+    name: "browser",
+    title: "reports, in a browser",
+};
+const VM: Step = Step {
+    name: "vm",
+    title: "vm-test",
+};
+
+/// All steps, in their order. `datasets` leaves the datasets that `engines` reads.
+const STEPS: [&Step; 13] = [
+    &FORMAT,
+    &CLIPPY,
+    &TESTS,
+    &ATTACK,
+    &PROMETHEUS,
+    &KERNEL,
+    &DOCUMENTS,
+    &SCHEMA,
+    &DENY,
+    &DATASETS,
+    &ENGINES,
+    &BROWSER,
+    &VM,
+];
 
 /// Spark, DuckDB and others, pinned.
 const REQUIREMENTS: &str = "tests/independent/requirements.txt";
@@ -29,170 +99,220 @@ const REQUIREMENTS: &str = "tests/independent/requirements.txt";
 const READER: &str = "duckdb>=1.3,<3";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let mut left_out = LeftOut::default();
-    for argument in arguments {
-        match argument.as_str() {
-            "--no-vm" => left_out.vm = true,
-            "--no-engines" => left_out.engines = true,
-            _ => bail!("`cargo xtask test` takes {ARGUMENTS} alone"),
-        }
-    }
+    let mut run = Run {
+        chosen: chosen(arguments)?,
+        skipped: Vec::new(),
+        failed: Vec::new(),
+    };
     let begun = Instant::now();
     need::ensure(&[C_COMPILER, LIBPCAP])?;
-    let mut skipped = Vec::new();
-    if let Err(reason) = need::ensure(&[TMUX]) {
-        skip(
-            &mut skipped,
-            "the live screen in a terminal",
-            &format!("{reason:#}"),
-        );
+    let mut counts = Counts::default();
+    run.step(
+        &FORMAT,
+        || component(workspace, "fmt", "rustfmt"),
+        |()| format(workspace),
+    );
+    run.step(
+        &CLIPPY,
+        || component(workspace, "clippy", "clippy"),
+        |()| clippy(workspace),
+    );
+    if let (true, Err(reason)) = (run.has(&TESTS), need::ensure(&[TMUX])) {
+        run.skip("the live screen in a terminal", &reason);
+    }
+    run.step(&TESTS, || Ok(()), |()| tests(workspace, &mut counts));
+    run.step(&ATTACK, || need::ensure(&[TIME]), |()| attack::quick(workspace));
+    run.step(
+        &PROMETHEUS,
+        prometheus::possible,
+        // Built by the tests of the command line.
+        |()| prometheus::check(workspace, &workspace.program(Profile::Dev, "roce-analyze")),
+    );
+    run.step(
+        &KERNEL,
+        || kernel_compiler(workspace),
+        |compiler| ebpf::check(workspace, &compiler),
+    );
+    run.step(&DOCUMENTS, || Ok(()), |()| documents(workspace));
+    run.step(
+        &SCHEMA,
+        || Ok(()),
+        |()| schema::run(workspace, &["--check".to_owned()]),
+    );
+    run.step(
+        &DENY,
+        || cargo_deny(workspace),
+        |program| deny::check(workspace, &program),
+    );
+    run.step(
+        &DATASETS,
+        || reader(workspace),
+        |python| datasets(workspace, &python),
+    );
+    run.step(
+        &ENGINES,
+        || engines(workspace),
+        |python| {
+            let mut engines = workspace.command(python);
+            execute(
+                engines
+                    .arg("tests/independent/engines.py")
+                    .arg(written(workspace)),
+            )
+        },
+    );
+    run.step(
+        &BROWSER,
+        || Ok((Browser::find(workspace)?, reader(workspace)?)),
+        |(browser, python)| browser.check(workspace, &python),
+    );
+    run.step(
+        &VM,
+        || vm::smoke_possible(workspace).and_then(|()| reader(workspace)),
+        |python| vm::smoke(workspace, &python),
+    );
+    let Run { skipped, failed, .. } = run;
+    print!(
+        "\n{}",
+        end(&counts, &skipped, &failed, begun.elapsed().as_secs_f64())
+    );
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("failed: {}", failed.join(", "))
+}
+
+/// One run of the tests.
+struct Run {
+    /// Names of the steps that are made.
+    chosen: Vec<&'static str>,
+    /// Steps that were not made, each with the reason.
+    skipped: Vec<String>,
+    /// Titles of the steps that failed.
+    failed: Vec<&'static str>,
+}
+
+impl Run {
+    fn has(&self, step: &Step) -> bool {
+        self.chosen.contains(&step.name)
     }
 
-    format(workspace, &mut skipped)?;
-    clippy(workspace, &mut skipped)?;
-    let counts = step("tests", || tests(workspace))?;
-    match need::ensure(&[TIME]) {
-        Ok(()) => step(ATTACK, || attack::quick(workspace))?,
-        Err(reason) => skip(&mut skipped, ATTACK, &format!("{reason:#}")),
-    }
-    match ebpf::Toolchain::find(workspace)? {
-        Some(toolchain) => step("kernel programs", || ebpf::check(workspace, &toolchain))?,
-        None => skip(
-            &mut skipped,
-            "kernel programs",
-            "there is no compiler for BPF (`cargo xtask build-ebpf` gets one)",
-        ),
-    }
-    step("documents", || {
-        let mut doc = workspace.cargo(["doc", "--quiet", "--workspace", "--no-deps", "--locked"]);
-        execute(doc.env("RUSTDOCFLAGS", "-D warnings"))
-    })?;
-    step("schema", || schema::run(workspace, &["--check".to_owned()]))?;
-    match workspace.tool("cargo-deny") {
-        Some(program) => step("dependencies", || deny::check(workspace, &program))?,
-        None => skip(
-            &mut skipped,
-            "dependencies",
-            "cargo-deny is not installed (`cargo xtask deny` installs it)",
-        ),
-    }
-    match reader(workspace) {
-        Ok(python) => independent(workspace, &python, left_out, &mut skipped)?,
-        Err(reason) => {
-            for what in [DATASETS, ENGINES, BROWSER, VM] {
-                skip(&mut skipped, what, &format!("{reason:#}"));
+    /// Makes a step, if it is chosen and `prepare` finds what it needs. A failure does not end the run.
+    fn step<T>(
+        &mut self,
+        step: &Step,
+        prepare: impl FnOnce() -> Result<T>,
+        work: impl FnOnce(T) -> Result<()>,
+    ) {
+        if !self.has(step) {
+            self.skip(step.title, &anyhow!("left out by the command line"));
+            return;
+        }
+        let prepared = match prepare() {
+            Ok(prepared) => prepared,
+            Err(reason) => {
+                self.skip(step.title, &reason);
+                return;
             }
+        };
+        if let Err(error) = workspace::step(step.title, || work(prepared)) {
+            println!("   {}: FAILED: {error:#}", step.title);
+            self.failed.push(step.title);
         }
     }
 
-    print!("\n{}", end(&counts, &skipped, begun.elapsed().as_secs_f64()));
+    /// Says aloud that something is not done, and remembers it for the end.
+    fn skip(&mut self, title: &str, reason: &anyhow::Error) {
+        println!("== {title}: SKIPPED: {reason:#}");
+        let reason = reason.to_string();
+        self.skipped
+            .push(format!("{title}: {}", reason.lines().next().unwrap_or_default()));
+    }
+}
+
+/// Names of the steps that the command line chooses.
+fn chosen(arguments: &[String]) -> Result<Vec<&'static str>> {
+    let names = STEPS.map(|step| step.name);
+    let known = |name: &str| names.into_iter().find(|known| *known == name);
+    let (mut only, mut left_out) = (Vec::new(), Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let (name, list) = match argument.strip_prefix("--no-") {
+            Some(name) => (known(name), &mut left_out),
+            None if argument == "--only" => (arguments.next().and_then(|name| known(name)), &mut only),
+            None => (None, &mut only),
+        };
+        let Some(name) = name else {
+            bail!(
+                "`cargo xtask test` takes {ARGUMENTS}; steps are {}",
+                names.join(", ")
+            );
+        };
+        list.push(name);
+    }
+    let is_chosen = |name: &&str| (only.is_empty() || only.contains(name)) && !left_out.contains(name);
+    Ok(names.into_iter().filter(is_chosen).collect())
+}
+
+/// The end of all output: what was skipped, what failed, and the sums behind it, so that the last line cannot hide a skipped step.
+fn end(counts: &Counts, skipped: &[String], failed: &[&str], seconds: f64) -> String {
+    let lines = skipped
+        .iter()
+        .chain(&counts.skipped)
+        .map(|what| format!("SKIPPED: {what}\n"));
+    let text: String = lines
+        .chain(failed.iter().map(|what| format!("FAILED: {what}\n")))
+        .collect();
+    let verdict = match failed.len() {
+        0 if skipped.is_empty() && counts.skipped.is_empty() => "All passed".to_owned(),
+        0 => "All that ran passed".to_owned(),
+        failed => format!("{failed} steps failed"),
+    };
+    text + &format!(
+        "{verdict} in {seconds:.0} s: {} tests ({} ignored, {} skipped) in {} binaries; {} steps skipped.\n",
+        counts.passed,
+        counts.ignored,
+        counts.skipped.len(),
+        counts.binaries,
+        skipped.len()
+    )
+}
+
+/// Checks that a component of the toolchain is installed.
+fn component(workspace: &Workspace, command: &str, name: &str) -> Result<()> {
+    if succeeds(&mut workspace.cargo([command, "--version"])) {
+        return Ok(());
+    }
+    bail!("it is not installed (`rustup component add {name}`)")
+}
+
+fn format(workspace: &Workspace) -> Result<()> {
+    execute(&mut workspace.cargo(["fmt", "--all", "--check"]))?;
+    for manifest in ["tests/fuzz/Cargo.toml", "ebpf/Cargo.toml"] {
+        execute(&mut workspace.cargo(["fmt", "--manifest-path", manifest, "--check"]))?;
+    }
     Ok(())
 }
 
-/// The steps that the command line leaves out.
-#[derive(Clone, Copy, Default)]
-struct LeftOut {
-    vm: bool,
-    engines: bool,
+fn clippy(workspace: &Workspace) -> Result<()> {
+    let mut clippy = workspace.cargo(["clippy", "--quiet", "--workspace", "--all-targets", "--locked"]);
+    execute(clippy.args(["--", "-D", "warnings"]))
 }
 
-/// The end of all output: what was skipped, and the sums behind it, so that the last line cannot hide a skipped step.
-fn end(counts: &Counts, steps: &[String], seconds: f64) -> String {
-    let skipped = steps.iter().chain(&counts.skipped);
-    let text: Vec<String> = skipped.map(|what| format!("SKIPPED: {what}\n")).collect();
-    let verdict = if steps.is_empty() && counts.skipped.is_empty() {
-        "All passed"
-    } else {
-        "All that ran passed"
-    };
-    text.concat()
-        + &format!(
-            "{verdict} in {seconds:.0} s: {} tests ({} ignored, {} skipped) in {} binaries; {} steps skipped.\n",
-            counts.passed,
-            counts.ignored,
-            counts.skipped.len(),
-            counts.binaries,
-            steps.len()
-        )
+fn documents(workspace: &Workspace) -> Result<()> {
+    let mut doc = workspace.cargo(["doc", "--quiet", "--workspace", "--no-deps", "--locked"]);
+    execute(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Checks that need the independent reader: `python` has it.
-fn independent(
-    workspace: &Workspace,
-    python: &Path,
-    left_out: LeftOut,
-    skipped: &mut Vec<String>,
-) -> Result<()> {
-    step(DATASETS, || datasets(workspace, python))?;
-    if left_out.engines {
-        skip(skipped, ENGINES, "--no-engines was said");
-    } else {
-        match engines(workspace) {
-            Ok(python) => step(ENGINES, || {
-                execute(
-                    workspace
-                        .command(python)
-                        .arg("tests/independent/engines.py")
-                        .arg(written(workspace)),
-                )
-            })?,
-            Err(reason) => skip(skipped, ENGINES, &format!("{reason:#}")),
-        }
-    }
-    match Browser::find(workspace) {
-        Ok(browser) => step(BROWSER, || browser.check(workspace, python))?,
-        Err(reason) => skip(skipped, BROWSER, &format!("{reason:#}")),
-    }
-    if left_out.vm {
-        skip(skipped, VM, "--no-vm was said");
-        return Ok(());
-    }
-    match vm::smoke_possible(workspace) {
-        Ok(()) => vm::smoke(workspace, python),
-        Err(reason) => {
-            skip(skipped, VM, &format!("{reason:#}"));
-            Ok(())
-        }
-    }
+fn kernel_compiler(workspace: &Workspace) -> Result<ebpf::Toolchain> {
+    ebpf::Toolchain::find(workspace)?
+        .context("there is no compiler for BPF (`cargo xtask build-ebpf` gets one)")
 }
 
-/// Says aloud that something is not done, and remembers it for the end.
-fn skip(skipped: &mut Vec<String>, what: &str, reason: &str) {
-    println!("== {what}: SKIPPED: {reason}");
-    skipped.push(format!("{what}: {}", reason.lines().next().unwrap_or_default()));
-}
-
-fn format(workspace: &Workspace, skipped: &mut Vec<String>) -> Result<()> {
-    if !succeeds(&mut workspace.cargo(["fmt", "--version"])) {
-        skip(
-            skipped,
-            "format",
-            "rustfmt is not installed (`rustup component add rustfmt`)",
-        );
-        return Ok(());
-    }
-    step("format", || {
-        execute(&mut workspace.cargo(["fmt", "--all", "--check"]))?;
-        for manifest in ["tests/fuzz/Cargo.toml", "ebpf/Cargo.toml"] {
-            execute(&mut workspace.cargo(["fmt", "--manifest-path", manifest, "--check"]))?;
-        }
-        Ok(())
-    })
-}
-
-fn clippy(workspace: &Workspace, skipped: &mut Vec<String>) -> Result<()> {
-    if !succeeds(&mut workspace.cargo(["clippy", "--version"])) {
-        skip(
-            skipped,
-            "clippy",
-            "it is not installed (`rustup component add clippy`)",
-        );
-        return Ok(());
-    }
-    step("clippy", || {
-        let mut clippy = workspace.cargo(["clippy", "--quiet", "--workspace", "--all-targets", "--locked"]);
-        execute(clippy.args(["--", "-D", "warnings"]))
-    })
+fn cargo_deny(workspace: &Workspace) -> Result<PathBuf> {
+    workspace
+        .tool("cargo-deny")
+        .context("cargo-deny is not installed (`cargo xtask deny` installs it)")
 }
 
 #[derive(Default, Debug, PartialEq, Eq)]
@@ -227,13 +347,12 @@ impl Counts {
 }
 
 /// Unit, integration and documentation tests; examples are built.
-fn tests(workspace: &Workspace) -> Result<Counts> {
+fn tests(workspace: &Workspace, counts: &mut Counts) -> Result<()> {
     let mut cargo = workspace.cargo(["test", "--quiet", "--workspace", "--locked", "--no-fail-fast"]);
     let mut child = cargo
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot run `{}`", line(&cargo)))?;
-    let mut counts = Counts::default();
     let output = child.stdout.take().context("no output of cargo test")?;
     for printed in BufReader::new(output).split(b'\n') {
         let printed = printed.context("cannot read what cargo test prints")?;
@@ -245,7 +364,7 @@ fn tests(workspace: &Workspace) -> Result<Counts> {
     if !status.success() {
         bail!("tests failed: {status}");
     }
-    Ok(counts)
+    Ok(())
 }
 
 /// A python that has the reader, in an environment of its own.
@@ -370,11 +489,33 @@ mod tests {
             "dependencies: no cargo-deny".to_owned(),
         ];
         assert_eq!(
-            end(&counts, &steps, 7.4),
+            end(&counts, &steps, &[], 7.4),
             "SKIPPED: vm-test: no QEMU\nSKIPPED: dependencies: no cargo-deny\nSKIPPED: live::a: not root\n\
              All that ran passed in 7 s: 13 tests (1 ignored, 1 skipped) in 2 binaries; 2 steps skipped.\n"
         );
-        assert!(end(&Counts::default(), &[], 1.0).starts_with("All passed in 1 s: 0 tests"));
+        assert!(end(&Counts::default(), &[], &[], 1.0).starts_with("All passed in 1 s: 0 tests"));
+        let failed = end(&Counts::default(), &[], &["clippy"], 1.0);
+        assert!(
+            failed.starts_with("FAILED: clippy\n1 steps failed in 1 s"),
+            "{failed}"
+        );
+    }
+
+    #[test]
+    fn steps_are_chosen_and_left_out_by_name() {
+        let chosen = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            chosen(&words)
+        };
+        assert_eq!(chosen("").unwrap().len(), STEPS.len());
+        assert_eq!(chosen("--only vm --only tests").unwrap(), ["tests", "vm"]);
+        let without = chosen("--no-vm --no-engines").unwrap();
+        assert_eq!(without.len(), STEPS.len() - 2);
+        assert!(!without.contains(&"vm") && !without.contains(&"engines"));
+        for wrong in ["--only", "--only moon", "--no-moon", "vm"] {
+            let error = chosen(wrong).unwrap_err().to_string();
+            assert!(error.contains("steps are format, clippy"), "{wrong}: {error}");
+        }
     }
 
     #[test]

@@ -12,7 +12,6 @@ use roce_wire::Address;
 /// and what drivers say of their ports, is found elsewhere.
 pub fn devices(root: &Path) -> Devices {
     let interfaces = root.join("class/net");
-    let rdma = root.join("class/infiniband");
     Devices {
         interfaces: names(&interfaces)
             .into_iter()
@@ -20,12 +19,18 @@ pub fn devices(root: &Path) -> Devices {
             .filter(|name| interfaces.join(name).is_dir())
             .map(|name| interface(&interfaces.join(&name), name))
             .collect(),
-        rdma: names(&rdma)
-            .into_iter()
-            .map(|name| rdma_device(&rdma.join(&name), name))
-            .collect(),
+        rdma: rdma_devices(root),
         sniffer: None,
     }
+}
+
+/// RDMA devices that the sysfs at `root` describes.
+pub fn rdma_devices(root: &Path) -> Vec<RdmaDevice> {
+    let rdma = root.join("class/infiniband");
+    names(&rdma)
+        .into_iter()
+        .map(|name| rdma_device(&rdma.join(&name), name))
+        .collect()
 }
 
 /// The addresses that an RDMA device's queue pairs can have: the IP addresses of its RoCEv2 GIDs, and the other GIDs.

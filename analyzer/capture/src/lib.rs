@@ -31,7 +31,7 @@ pub mod write;
 mod zstandard;
 
 pub use correction::Correction;
-pub use devices::{addresses, devices};
+pub use devices::{addresses, devices, rdma_devices};
 pub use error::{Begins, Error, Fault};
 pub use frame::{Batch, Direction, Frame, Interface, Lost, Note};
 pub use merge::{Merge, Run};

@@ -2,6 +2,8 @@
 
 pub(crate) mod analyse;
 pub(crate) mod compare;
+#[cfg(feature = "live")]
+mod confinement;
 #[cfg(feature = "sim")]
 pub(crate) mod demo;
 pub(crate) mod devices;

@@ -1,6 +1,8 @@
 //! The command `roce-analyze`: arguments become a run, a run becomes results.
 
 mod command;
+#[cfg(feature = "http")]
+mod endpoint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod options;

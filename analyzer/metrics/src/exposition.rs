@@ -99,15 +99,14 @@ impl Exposition {
         }
     }
 
+    /// Number of series that found no room.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
     /// The text of a scrape.
     pub fn text(&self, format: Format) -> String {
-        let mut text = String::new();
-        for (family, series) in self.families.values().filter(|(_, series)| !series.is_empty()) {
-            head(&mut text, family, format);
-            for (labels, value) in series {
-                line(&mut text, &family.name, labels, *value);
-            }
-        }
+        let mut text = self.part(format);
         if self.left_out > 0 {
             let (name, kind, help) = SERIES_LEFT_OUT;
             let name = name.to_owned();
@@ -120,10 +119,28 @@ impl Exposition {
                 roce_model::value_of(self.left_out as u64),
             );
         }
-        if format == Format::OpenMetrics {
-            text.push_str("# EOF\n");
+        end(&mut text, format);
+        text
+    }
+
+    /// A part of the text of a scrape, whose other parts have other families; [`end`] completes it. The number of series that were
+    /// left out is not in it.
+    pub fn part(&self, format: Format) -> String {
+        let mut text = String::new();
+        for (family, series) in self.families.values().filter(|(_, series)| !series.is_empty()) {
+            head(&mut text, family, format);
+            for (labels, value) in series {
+                line(&mut text, &family.name, labels, *value);
+            }
         }
         text
+    }
+}
+
+/// Completes the text of a scrape.
+pub fn end(text: &mut String, format: Format) {
+    if format == Format::OpenMetrics {
+        text.push_str("# EOF\n");
     }
 }
 

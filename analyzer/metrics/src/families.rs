@@ -20,35 +20,84 @@ pub fn family_of(counter: Counter) -> Family {
     }
 }
 
-/// A metric about the program itself: name, kind and meaning.
+/// A metric that no counter stands for: name, kind and meaning.
 pub type Own = (&'static str, MetricKind, &'static str);
 
-/// 1, with the program's version.
-pub const BUILD_INFO: Own = (
-    "roce_build_info",
-    MetricKind::Gauge,
-    "1, with the version of the program.",
-);
-/// 1 if a collector's last reading succeeded.
-pub const COLLECTOR_SUCCESS: Own = (
-    "roce_collector_success",
-    MetricKind::Gauge,
-    "1 if the collector's last reading gave values, 0 if it failed.",
-);
-/// How long a reading took.
-pub const COLLECTOR_DURATION: Own = (
-    "roce_collector_duration_seconds",
-    MetricKind::Gauge,
-    "How long the collector's last reading took.",
-);
-/// Series that found no room.
-pub const SERIES_LEFT_OUT: Own = (
-    "roce_series_left_out",
-    MetricKind::Gauge,
-    "Series that were left out because there are too many.",
-);
-/// All metrics about the program itself.
-pub const OWN: [Own; 4] = [BUILD_INFO, COLLECTOR_SUCCESS, COLLECTOR_DURATION, SERIES_LEFT_OUT];
+macro_rules! own {
+    ($list:ident, $about:literal, $( $constant:ident, $name:literal, $kind:ident, $help:literal; )+) => {
+        $(
+            #[doc = $help]
+            pub const $constant: Own = ($name, MetricKind::$kind, $help);
+        )+
+        #[doc = $about]
+        pub const $list: &[Own] = &[ $( $constant ),+ ];
+    };
+}
+
+own! {
+    OWN, "All metrics about the program itself.",
+    BUILD_INFO, "roce_build_info", Gauge, "1, with the version of the program.";
+    COLLECTOR_SUCCESS, "roce_collector_success", Gauge, "1 if the collector's last reading gave values, 0 if it failed or is too old.";
+    COLLECTOR_DURATION, "roce_collector_duration_seconds", Gauge, "How long the collector's last reading took.";
+    COLLECTOR_AGE, "roce_collector_age_seconds", Gauge, "Time since the collector's last whole reading.";
+    COLLECTOR_INTERVAL, "roce_collector_interval_seconds", Gauge, "Time between two readings of the collector.";
+    COLLECTOR_ERRORS, "roce_collector_errors_total", Counter, "Reads that failed, by source and reason.";
+    SERIES_LEFT_OUT, "roce_series_left_out", Gauge, "Series that were left out because there are too many.";
+    HTTP_REQUESTS, "roce_http_requests_total", Counter, "Requests that the endpoint answered, by status.";
+    HTTP_CONNECTIONS, "roce_http_connections", Gauge, "Connections to the endpoint that are open now.";
+    PROCESS_CPU, "process_cpu_seconds_total", Counter, "CPU time of this process, user and system.";
+    PROCESS_MEMORY, "process_resident_memory_bytes", Gauge, "Resident memory of this process.";
+    PROCESS_FDS, "process_open_fds", Gauge, "Open file descriptors of this process.";
+    PROCESS_START, "process_start_time_seconds", Gauge, "When this process started, in seconds since 1970.";
+}
+
+own! {
+    PORTS, "All metrics that describe ports of RDMA devices.",
+    PORT_INFO, "roce_port_info", Gauge, "1, with the description of a port of an RDMA device.";
+    PORT_UP, "roce_port_up", Gauge, "1 if the port is ACTIVE.";
+    PORT_RATE, "roce_port_rate_bytes_per_second", Gauge, "Rate of the port now.";
+    PORT_MAX_RATE, "roce_port_max_rate_bytes_per_second", Gauge, "Highest rate of the port's network interface, where its driver reports it.";
+}
+
+own! {
+    LIVE, "All metrics of a live run.",
+    LIVE_INFO, "roce_live_info", Gauge, "1, with the version, the width of a bin and the devices of the live run.";
+    LIVE_FRAMES, "roce_live_frames_total", Counter, "Frames captured, of all kinds.";
+    LIVE_LOST_FRAMES, "roce_live_lost_frames_total", Counter, "Frames that the capture lost: in the kernel, or because the analysis fell behind (queue).";
+    LIVE_PACKETS, "roce_live_roce_packets_total", Counter, "RoCE packets of flows; CNPs make no flow and are not among them.";
+    LIVE_WIRE_BYTES, "roce_live_wire_bytes_total", Counter, "Frames of these packets on the wire, without FCS.";
+    LIVE_PAYLOAD_BYTES, "roce_live_payload_bytes_total", Counter, "Application data in these packets.";
+    LIVE_DATA_PACKETS, "roce_live_data_packets_total", Counter, "Data packets, by their ECN field.";
+    LIVE_CNPS, "roce_live_cnps_total", Counter, "CNPs, by the tap that saw them.";
+    LIVE_ACKS, "roce_live_acks_total", Counter, "ACKs.";
+    LIVE_NAKS, "roce_live_naks_total", Counter, "NAKs of every kind but RNR.";
+    LIVE_RNR_NAKS, "roce_live_rnr_naks_total", Counter, "RNR NAKs: a receiver had no buffer posted.";
+    LIVE_RETRANSMITTED_PACKETS, "roce_live_retransmitted_packets_total", Counter, "Retransmitted request packets.";
+    LIVE_RETRANSMITTED_BYTES, "roce_live_retransmitted_bytes_total", Counter, "Application data in retransmitted packets.";
+    LIVE_MISSING, "roce_live_missing_packets_total", Counter, "Missing packets, by what became of them: network_lost, reordered, capture_lost, ambiguous, unresolved.";
+    LIVE_SKIPPED, "roce_live_skipped_psns_total", Counter, "PSNs skipped when a flow's highest PSN advanced: lost, late or not captured.";
+    LIVE_PFC_FRAMES, "roce_live_pfc_frames_total", Counter, "PFC frames that pause a priority, by priority.";
+    LIVE_PAUSE_FRAMES, "roce_live_pause_frames_total", Counter, "802.3x pause frames, which stop the whole link; PFC frames are not among them.";
+    LIVE_FLOWS, "roce_live_flows", Gauge, "Flows that are live now, at all taps.";
+    LIVE_EPISODES, "roce_live_episodes_total", Counter, "Episodes of congestion that began, by kind.";
+    LIVE_FINDING, "roce_live_finding", Gauge, "1 for each finding that nothing later takes back.";
+    LIVE_BEHIND, "roce_live_behind_seconds", Gauge, "Time by which complete rows lag behind the clock; rises while no packet comes.";
+    LIVE_PAIR_WIRE_BYTES, "roce_live_pair_wire_bytes_total", Counter, "Bytes on the wire from one host to another, for the busiest pairs; the pair other/other is the sum of all others.";
+    LIVE_PAIR_DATA_PACKETS, "roce_live_pair_data_packets_total", Counter, "Data packets from one host to another.";
+    LIVE_PAIR_MARKED_PACKETS, "roce_live_pair_ecn_marked_packets_total", Counter, "Data packets with ECN's mark from one host to another.";
+    LIVE_PAIR_CNPS, "roce_live_pair_cnps_total", Counter, "CNPs that slow flows from one host to another.";
+    LIVE_PAIR_RETRANSMITTED_PACKETS, "roce_live_pair_retransmitted_packets_total", Counter, "Retransmitted packets from one host to another.";
+    LIVE_PAIRS_LISTED, "roce_live_pairs_listed", Gauge, "Pairs of hosts that have series of their own.";
+}
+
+/// True if a metric of that name is exported by this version.
+pub fn is_exported(name: &str) -> bool {
+    let own = OWN.iter().chain(PORTS).chain(LIVE);
+    own.into_iter().any(|(own, ..)| *own == name)
+        || Counter::ALL
+            .iter()
+            .any(|counter| family_of(*counter).name == name)
+}
 
 #[cfg(test)]
 mod tests {
@@ -56,9 +105,10 @@ mod tests {
 
     #[test]
     fn names_follow_the_rules_of_prometheus() {
-        let own = OWN.map(|(name, kind, help)| Family {
-            name: name.to_owned(),
-            kind,
+        let own = OWN.iter().chain(PORTS).chain(LIVE);
+        let own = own.map(|(name, kind, help)| Family {
+            name: (*name).to_owned(),
+            kind: *kind,
             help,
         });
         for family in Counter::ALL.iter().map(|counter| family_of(*counter)).chain(own) {

@@ -6,10 +6,20 @@
 //! The crates prometheus-client (0.24) and metrics-exporter-prometheus (0.17) keep the values of the process that they are linked into. These
 //! values belong to devices: they come, fall and vanish with them.
 
+mod dashboards;
 mod exposition;
 mod families;
 mod family;
+mod files;
+mod later;
+#[cfg(test)]
+mod names;
+mod rules;
 
-pub use exposition::{Exposition, Format, Label};
-pub use families::{BUILD_INFO, COLLECTOR_DURATION, COLLECTOR_SUCCESS, OWN, Own, SERIES_LEFT_OUT, family_of};
+pub use dashboards::{DASHBOARDS, Dashboard, Kind, PROVISIONING, Panel, Section};
+pub use exposition::{Exposition, Format, Label, end};
+pub use families::*;
 pub use family::{Family, MetricKind};
+pub use files::{ALERTMANAGER, EXAMPLE_TARGETS, SYSTEMD, scrape_config};
+pub use later::LATER;
+pub use rules::{compatible, rules};

@@ -22,8 +22,8 @@ pub struct Options {
     pub live: bool,
     /// Encode the columns of a row group on several cores; else no thread but the caller's does any work.
     pub parallel: bool,
-    /// Rows of a row group of the timeline: so many are held in memory, 100 to 200 bytes each, and as much again
-    /// while they are written. Tables with more columns have fewer.
+    /// Rows of a row group of the timeline. They are held in memory, 100 to 200 bytes each, and twice while they are
+    /// written. Tables with more columns have fewer.
     pub row_group: usize,
     /// Level of zstd, 1 to 22.
     pub compression_level: i32,
@@ -48,7 +48,7 @@ impl Options {
     }
 }
 
-/// Rows are turned into columns so many at a time.
+/// Rows that are turned into columns at once.
 const BATCH: usize = 4096;
 
 struct Writers {

@@ -227,7 +227,7 @@ fn threaded<F: Feed>(
     progress: impl FnMut(&F) + Send,
     ticks: &Receiver<Tick>,
 ) -> Result<Done<F>, SinkError> {
-    let (stop, asked) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (stop, snapshot_wanted) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let shards = plan.threads;
         let (results, from_shards) = bounded(shards as usize * 8);
@@ -242,8 +242,8 @@ fn threaded<F: Feed>(
             workers.push(scope.spawn(move || analyse(index as usize, worker, &work, &results)));
         }
         drop(results);
-        let (stop, asked) = (&stop, &asked);
-        let reader = scope.spawn(move || read(feed, to_shards, stop, asked, progress));
+        let (stop, snapshot_wanted) = (&stop, &snapshot_wanted);
+        let reader = scope.spawn(move || read(feed, to_shards, stop, snapshot_wanted, progress));
         let mut failed = None;
         // A failed sink ends the reading; the shards' results are taken all the same, so that they can end.
         loop {
@@ -256,7 +256,7 @@ fn threaded<F: Feed>(
                 recv(ticks) -> tick => match tick {
                     Ok(Tick::Interval) if failed.is_none() => collector.interval(),
                     Ok(Tick::Look { snapshot }) if failed.is_none() => {
-                        asked.fetch_or(snapshot, Ordering::Relaxed);
+                        snapshot_wanted.fetch_or(snapshot, Ordering::Relaxed);
                         collector.progress()
                     }
                     _ => Ok(()),
@@ -300,7 +300,7 @@ fn read<F: Feed>(
     mut feed: F,
     to_shards: Vec<Sender<Arc<Portion>>>,
     stop: &AtomicBool,
-    asked: &AtomicBool,
+    snapshot_wanted: &AtomicBool,
     mut progress: impl FnMut(&F),
 ) -> F {
     let mut emitted: VecDeque<Arc<Portion>> = VecDeque::new();
@@ -324,7 +324,7 @@ fn read<F: Feed>(
             portion.push(work);
         }
         let full = frames >= MAX_BATCH_FRAMES || bytes >= MAX_BATCH_BYTES || portion.len() >= MAX_BATCH_RUNS;
-        let snapshot = asked.swap(false, Ordering::Relaxed);
+        let snapshot = snapshot_wanted.swap(false, Ordering::Relaxed);
         if full || snapshot || now.is_some() || !goes_on && !portion.is_empty() {
             let all = Arc::new(Portion {
                 works: std::mem::take(&mut portion),

@@ -1,6 +1,7 @@
 //! One reading of a host's counters: those of RDMA devices (sysfs), of their network interfaces (ethtool), and of PFC (DCB).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +12,12 @@ use roce_model::{Counter, Nanos, Sample, SampleSource, value_of};
 use crate::dcb::Dcb;
 use crate::ethtool::Ethtool;
 
-/// A counter's file is a number; one that says more is none.
-const MAX_FILE_BYTES: u64 = 64;
+/// A counter's file is a number, other files that are read a line; one that says more is none.
+const MAX_TEXT_FILE: u64 = 4096;
 /// The text of one interface's statistics in a recorded tree.
 const MAX_TEXT_BYTES: u64 = 8 << 20;
+/// ENODEV and EOPNOTSUPP (Linux include/uapi/asm-generic/errno.h): the interface has gone, or its driver has no such statistics.
+const GONE: [i32; 2] = [19, 95];
 /// Names that are remembered with what they stand for.
 const MAX_NAMES: usize = 1 << 16;
 
@@ -30,6 +33,7 @@ pub struct HostReader {
     names: HashMap<(Place, String), Option<Arc<Mapped>>>,
     notes: BTreeSet<String>,
     lifespan: Option<Duration>,
+    errors: BTreeMap<(&'static str, &'static str), u64>,
 }
 
 /// Sockets are opened at once, because a process that has given up its rights opens none.
@@ -44,10 +48,12 @@ impl HostReader {
         let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let mut reader = Self::recorded(Path::new("/"), &node);
         reader.interfaces = interfaces.to_vec();
-        reader.drivers = Some(Drivers {
-            ethtool: Ethtool::open().ok(),
-            dcb: Dcb::open().ok(),
-        });
+        let (ethtool, dcb) = (Ethtool::open(), Dcb::open());
+        let drivers = Drivers {
+            ethtool: reader.checked("ethtool", ethtool),
+            dcb: reader.checked("dcb", dcb),
+        };
+        reader.drivers = Some(drivers);
         reader
     }
 
@@ -61,6 +67,7 @@ impl HostReader {
             names: HashMap::new(),
             notes: BTreeSet::new(),
             lifespan: None,
+            errors: BTreeMap::new(),
         }
     }
 
@@ -77,6 +84,33 @@ impl HostReader {
     /// The host's name.
     pub fn node(&self) -> &str {
         &self.node
+    }
+
+    /// Number of reads that failed since the start, by source (sysfs, ethtool, dcb) and reason. A quantity that a driver does not have
+    /// is no error.
+    pub fn errors(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        self.errors
+            .iter()
+            .map(|((source, reason), count)| (*source, *reason, *count))
+    }
+
+    /// The value, or `None` and a count of the error.
+    fn checked<T>(&mut self, source: &'static str, result: io::Result<T>) -> Option<T> {
+        use io::ErrorKind::{Interrupted, NotFound, PermissionDenied, TimedOut, Unsupported, WouldBlock};
+        let error = match result {
+            Ok(value) => return Some(value),
+            Err(error) => error,
+        };
+        let reason = match error.kind() {
+            PermissionDenied => "permission",
+            TimedOut | WouldBlock | Interrupted => "timeout",
+            // Devices come and go, and drivers lack statistics.
+            NotFound | Unsupported => return None,
+            _ if error.raw_os_error().is_some_and(|code| GONE.contains(&code)) => return None,
+            _ => "unreadable",
+        };
+        *self.errors.entry((source, reason)).or_default() += 1;
+        None
     }
 
     /// Adds a sample of every counter that can be read; `time` is now. What cannot be read is absent: devices come and go, and
@@ -132,7 +166,16 @@ impl HostReader {
     ) {
         let object: Arc<str> = object.into();
         for name in names(folder) {
-            let Some(value) = text(&folder.join(&name)).and_then(|text| text.parse().ok()) else {
+            let path = folder.join(&name);
+            let text = read(&path, MAX_TEXT_FILE);
+            // Drivers show files that they cannot fill; only a right that is missing can be mended.
+            let text = match text {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    self.checked("sysfs", Err(error))
+                }
+                text => text.ok(),
+            };
+            let Some(value) = text.and_then(|text: String| text.trim().parse().ok()) else {
                 continue;
             };
             if name == "lifespan" {
@@ -149,8 +192,8 @@ impl HostReader {
         let object: Arc<str> = interface.into();
         let statistics: Vec<(String, u64)> = if let Some(drivers) = &mut self.drivers {
             let ethtool = drivers.ethtool.as_mut();
-            let statistics = ethtool.and_then(|ethtool| ethtool.statistics(interface).ok());
-            statistics.unwrap_or_default()
+            let statistics = ethtool.map_or(Ok(Vec::new()), |ethtool| ethtool.statistics(interface));
+            self.checked("ethtool", statistics).unwrap_or_default()
         } else {
             let path = self
                 .root
@@ -167,7 +210,8 @@ impl HostReader {
             self.add(time, &object, Place::Netdev, &name, value, into);
         }
         let pfc = self.drivers.as_mut().and_then(|drivers| drivers.dcb.as_mut());
-        let Some(pfc) = pfc.and_then(|dcb| dcb.pfc(interface).ok()).flatten() else {
+        let pfc = pfc.map_or(Ok(None), |dcb| dcb.pfc(interface));
+        let Some(pfc) = self.checked("dcb", pfc).flatten() else {
             return;
         };
         // The driver's own statistics come first: not every driver fills those of DCB.
@@ -254,15 +298,16 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// A short file's text without blanks around it; some files are there but give an error.
 fn text(path: &Path) -> Option<String> {
-    read(path, MAX_FILE_BYTES.max(4096)).map(|text| text.trim().to_owned())
+    let text = read(path, MAX_TEXT_FILE).ok()?;
+    Some(text.trim().to_owned())
 }
 
-fn read(path: &Path, max_bytes: u64) -> Option<String> {
-    use std::io::Read;
-    let file = std::fs::File::open(path).ok()?;
+fn read(path: &Path, max_bytes: u64) -> io::Result<String> {
+    use io::Read;
+    let file = std::fs::File::open(path)?;
     let mut text = String::new();
-    file.take(max_bytes).read_to_string(&mut text).ok()?;
-    Some(text)
+    file.take(max_bytes).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]

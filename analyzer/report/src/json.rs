@@ -8,8 +8,8 @@
 //! People read it too: the upper levels are laid out over lines, each row is one line. How it is laid out is left to
 //! `layout`; [`read`] reads the document back.
 
-mod item;
 mod layout;
+mod object;
 mod read;
 
 use std::io::{self, Write};

@@ -117,7 +117,7 @@ impl<W: Write> TerminalReport<W> {
         lines.extend(episodes::episodes(&view));
         lines.push(String::new());
         lines.extend(summary::lines(&view));
-        lines.extend(summary::flows(&view, &mut self.top, &self.strips));
+        lines.extend(summary::flows(&view, &self.top, &self.strips));
         lines.extend(steps::steps(&view));
         lines.extend(places::taps(&view));
         lines.extend(places::hops(&view));

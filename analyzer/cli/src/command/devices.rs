@@ -25,7 +25,7 @@ const SYSFS: &str = "/sys";
 
 /// Adds the answers of libpcap and, for the running system, of drivers.
 #[cfg(feature = "live")]
-fn asked(mut devices: roce_model::Devices, running: bool) -> roce_model::Devices {
+fn complete(mut devices: roce_model::Devices, running: bool) -> roce_model::Devices {
     devices.sniffer = Some(roce_capture::live::rdma_support());
     for interface in devices.interfaces.iter_mut().filter(|_| running) {
         interface.most_speed_bps = roce_capture::live::most_speed(&interface.name);
@@ -37,7 +37,7 @@ fn asked(mut devices: roce_model::Devices, running: bool) -> roce_model::Devices
 pub(crate) fn devices(arguments: &Devices) -> anyhow::Result<ExitCode> {
     let devices = roce_capture::devices(&arguments.sysfs);
     #[cfg(feature = "live")]
-    let devices = asked(devices, arguments.sysfs == Path::new(SYSFS));
+    let devices = complete(devices, arguments.sysfs == Path::new(SYSFS));
     match arguments.format {
         Format::Text => roce_report::devices::text(&devices, &style(0), &mut anstream::stdout())?,
         Format::Json => roce_report::devices::json(&devices, &mut std::io::stdout())?,

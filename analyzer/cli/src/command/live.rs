@@ -3,9 +3,10 @@
 //! The main thread opens the devices, gives up its rights (`confinement`) and then only waits for signals and timers, which tokio
 //! carries. The analysis runs on its own thread, as for files; between it and the devices' threads is one bounded queue (`roce_capture::live`).
 
-mod confinement;
 #[cfg_attr(not(feature = "probe"), path = "live/without_host.rs")]
 mod host;
+#[cfg_attr(not(feature = "http"), path = "live/without_metrics.rs")]
+mod metrics;
 
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
@@ -25,7 +26,8 @@ use roce_pipeline::packet_files::{About, PacketFiles, Rotate};
 use roce_pipeline::{LiveFeed, RunStart, Tick, run_live, time_of_day};
 use roce_report::{Command, Counted, HtmlReport, JsonReport, LiveReport, Screen, Standing};
 
-use crate::command::watch::{Signals, WAITING_TICKS, Watch};
+use crate::command::confinement::Confinement;
+use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
 use crate::options::arguments::{Analyse, Format, Shape};
 use crate::options::config::with_configuration;
 use crate::options::duration::parse_duration;
@@ -39,8 +41,8 @@ use crate::output::messages::{self, sink_error};
 use crate::output::screen::{self, Stage};
 use crate::output::style::{style, terminal};
 use crate::sandbox::{self, Outputs};
-use confinement::{Confinement, ConfinementArguments};
 use host::{Host, HostArguments, Threads};
+use metrics::{Metrics, MetricsArguments};
 
 /// Parts of a dataset are closed after this time, unless --rotate says another.
 const PART: Duration = Duration::from_mins(1);
@@ -73,7 +75,7 @@ pub(crate) struct Live {
     record: bool,
 
     #[command(flatten)]
-    names: Names,
+    pub(crate) names: Names,
 
     /// Replace the dataset in DIR, and FILE
     #[arg(long)]
@@ -107,7 +109,16 @@ pub(crate) struct Live {
     host: HostArguments,
 
     #[command(flatten)]
-    confinement: ConfinementArguments,
+    metrics: MetricsArguments,
+
+    /// User that a run started by root continues as, once the devices are open: a name or number [default: the caller of sudo, else nobody; the owner of
+    /// DIR or of FILE's folder where only that user can write]
+    #[arg(long, value_name = "NAME", conflicts_with = "no_sandbox")]
+    user: Option<String>,
+
+    /// Keep the user and the right to open every file, and do not limit system calls; a note lists the rights that are still given up
+    #[arg(long)]
+    no_sandbox: bool,
 
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
@@ -140,7 +151,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     }
     arguments.host.can_be_had()?;
     // Input from outside is parsed while no right is in effect.
-    let confinement = Confinement::begin(&arguments.confinement)?;
+    let confinement = Confinement::begin(arguments.user.as_deref(), arguments.no_sandbox)?;
     if !arguments.shape.processes.processes().is_empty() && !arguments.host.has_probe() {
         bail!("--pid, --comm and --cgroup need --probe: without it the owner of a queue pair is unknown");
     }
@@ -172,6 +183,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let devices: Vec<Device> = by_libpcap
         .map(|name| Device::open(name, &options))
         .collect::<Result<_, _>>()?;
+    let metrics = Metrics::open(&arguments.metrics)?;
     let outputs = Outputs {
         dir: arguments.output.as_deref(),
         file: arguments.write.as_deref(),
@@ -181,7 +193,11 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let input = arguments.interface.join(",");
     let key = arguments.names.of_devices(&input, &settings.echo, begun.time());
     let files = Files::open(arguments, &settings, input, key, &devices, &host)?;
-    confinement.confine(&outputs, host.calls())?;
+    let needs = sandbox::Needs {
+        accept: metrics.is_some(),
+        ..host.calls()
+    };
+    confinement.confine(&outputs, None, needs)?;
     for device in devices.iter().filter(|device| device.is_rdma()) {
         messages::warn(device.name(), SNIFFER);
     }
@@ -198,13 +214,31 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     let watch = Watch {
         interval: Some(arguments.interval),
         limit: arguments.duration,
-        looks: stage.is_some(),
+        looks: match (&stage, &metrics) {
+            (Some(_), _) => Looks::Screen,
+            (None, Some(_)) => Looks::Metrics,
+            (None, None) => Looks::None,
+        },
     };
+    let served = metrics.map(|metrics| {
+        let about = [
+            ("version", env!("CARGO_PKG_VERSION").into()),
+            ("bin", format!("{}ns", settings.bin.0).into()),
+            ("interfaces", prepared.input.clone().into()),
+        ];
+        metrics.serve(
+            &about,
+            prepared.feed.stream.interfaces(),
+            Arc::clone(&prepared.counters),
+        )
+    });
+    let (served, metrics) = served.transpose().inspect_err(|_| stop.stop())?.unzip();
     let (ticker, ticks) = bounded(WAITING_TICKS);
     let at_once = || host::take_off(&filtered);
     let result = watch.over(signals, &|| end.stop(), &at_once, &ticker, || {
-        prepared.analyse(arguments, &settings, begun, &ticks, stage)
+        prepared.analyse(arguments, &settings, begun, &ticks, stage, metrics)
     });
+    drop(served);
     // Also when it was the analysis that ended.
     stop.stop();
     threads.end();
@@ -333,6 +367,7 @@ impl Files {
             // A recording of an older run would be replayed as if it were this one's.
             folder.remove(Recorded::FILE)?;
         }
+        let named = arguments.names.recorded(&key);
         // Nobody can know it before: the standard library's hashes are seeded at random.
         let seed = RandomState::new().hash_one(0);
         let mut kept = Vec::new();
@@ -354,7 +389,7 @@ impl Files {
                 recorded: Some(Recorded {
                     input: input.clone(),
                     seed,
-                    arguments: command_line(settings.config_text.as_deref())?,
+                    arguments: command_line(named, settings.config_text.as_deref())?,
                 }),
             });
         }
@@ -413,11 +448,15 @@ impl Prepared {
         begun: RunStart,
         ticks: &Receiver<Tick>,
         stage: Option<Stage>,
+        metrics: Option<Box<dyn Sink + Send>>,
     ) -> anyhow::Result<ExitCode> {
         let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
         // The dataset comes first: it is complete whether or not anybody reads standard output to its end.
         if let Some(dataset) = self.dataset {
             sinks.push(dataset);
+        }
+        if let Some(metrics) = metrics {
+            sinks.push(metrics);
         }
         match (arguments.format, stage) {
             (Format::Text, Some(stage)) => {
@@ -499,14 +538,16 @@ fn comment(arguments: &Live, input: &str) -> String {
 }
 
 /// The command line, to be read again. `config` is the text of the configuration file.
-fn command_line(config: Option<&str>) -> anyhow::Result<Vec<String>> {
+fn command_line(named: Vec<String>, config: Option<&str>) -> anyhow::Result<Vec<String>> {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
-    let arguments = arguments.collect::<Result<Vec<_>, _>>().map_err(|argument| {
+    let mut arguments = arguments.collect::<Result<Vec<_>, _>>().map_err(|argument| {
         anyhow!(
             "{}: an argument that is no UTF-8 cannot be recorded",
             argument.to_string_lossy()
         )
     })?;
+    let options = arguments.len().min(1);
+    arguments.splice(options..options, named);
     let arguments = with_numbers(arguments);
     Ok(match config {
         Some(text) => with_configuration(arguments, text),

@@ -1,22 +1,28 @@
-//! `metrics`: this host's counters in the text formats of Prometheus.
+//! `metrics`: this host's counters for Prometheus, and files for the programs around it.
+
+mod files;
+mod host;
+#[cfg(feature = "http")]
+mod serve;
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use roce_files::{Access, Place};
-use roce_metrics::{BUILD_INFO, COLLECTOR_DURATION, COLLECTOR_SUCCESS, Exposition, Format};
-use roce_pipeline::time_of_day;
-use roce_probe::HostReader;
+use roce_metrics::{BUILD_INFO, COLLECTOR_SUCCESS, Format};
 
-/// The task, and two examples.
+use host::{COLLECTOR, HostArguments, HostMetrics};
+
+/// The task, and examples.
 const AFTER_HELP: &str = "\
 Examples:
+  roce-analyze metrics serve                                                     the endpoint that Prometheus scrapes, on port 9902
   roce-analyze metrics once                                                      the metrics of this host, as text
-  roce-analyze metrics once --textfile /var/lib/node_exporter/textfile/roce.prom  for node_exporter's textfile collector";
+  roce-analyze metrics once --textfile /var/lib/node_exporter/textfile/roce.prom  for node_exporter's textfile collector
+  roce-analyze metrics dashboards -o dashboards                                  five dashboards for Grafana";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -27,8 +33,16 @@ pub(crate) struct Metrics {
 
 #[derive(Subcommand, Debug)]
 enum MetricsCommand {
-    // Its description stands with its options.
+    // Descriptions stand with the options.
+    #[cfg(feature = "http")]
+    Serve(serve::Serve),
     Once(Once),
+    Rules(files::Rules),
+    Dashboards(files::Dashboards),
+    ScrapeConfig(files::ScrapeConfig),
+    Alertmanager(files::Alertmanager),
+    Systemd(files::Systemd),
+    Compat(files::Compat),
 }
 
 /// Read the counters of this host once, and print them as metrics
@@ -37,9 +51,8 @@ enum MetricsCommand {
 /// series. Needs no rights.
 #[derive(Args, Debug)]
 struct Once {
-    /// Another network interface to read; those of RDMA devices are always read
-    #[arg(short, long, value_name = "NAME")]
-    interface: Vec<String>,
+    #[command(flatten)]
+    host: HostArguments,
 
     /// Text format
     #[arg(long, value_enum, default_value = "prometheus")]
@@ -48,10 +61,6 @@ struct Once {
     /// Write FILE instead of standard output; it is replaced at once, complete
     #[arg(long, value_name = "FILE")]
     textfile: Option<PathBuf>,
-
-    /// Read a recorded host below DIR instead of this one
-    #[arg(long, value_name = "DIR", conflicts_with = "interface")]
-    read: Option<PathBuf>,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,30 +74,21 @@ enum TextFormat {
 /// Runs a command about metrics.
 pub(crate) fn metrics(arguments: &Metrics) -> anyhow::Result<ExitCode> {
     match &arguments.command {
+        #[cfg(feature = "http")]
+        MetricsCommand::Serve(arguments) => serve::serve(arguments),
         MetricsCommand::Once(arguments) => once(arguments),
+        MetricsCommand::Rules(arguments) => files::rules(arguments),
+        MetricsCommand::Dashboards(arguments) => files::dashboards(arguments),
+        MetricsCommand::ScrapeConfig(arguments) => files::scrape_config(arguments),
+        MetricsCommand::Alertmanager(arguments) => files::alertmanager(arguments),
+        MetricsCommand::Systemd(arguments) => files::systemd(arguments),
+        MetricsCommand::Compat(arguments) => files::compat(arguments),
     }
 }
 
 fn once(arguments: &Once) -> anyhow::Result<ExitCode> {
-    let mut reader = match &arguments.read {
-        Some(folder) if !folder.join("sys").is_dir() => bail!(
-            "{}: not a recorded host\nhint: the folder has the files of /sys below sys, and texts in commands",
-            folder.display()
-        ),
-        Some(folder) => HostReader::recorded(folder, &folder.to_string_lossy()),
-        None => HostReader::new(&arguments.interface),
-    };
-    let begun = Instant::now();
-    let mut samples = Vec::new();
-    reader.read(time_of_day(), &mut samples);
-    let took = begun.elapsed();
-    let mut exposition = Exposition::default();
-    for sample in &samples {
-        exposition.add(sample);
-    }
-    let collector = [("collector", "host".into())];
-    exposition.own(COLLECTOR_SUCCESS, &collector, 1.0);
-    exposition.own(COLLECTOR_DURATION, &collector, took.as_secs_f64());
+    let mut exposition = HostMetrics::open(&arguments.host)?.read();
+    exposition.own(COLLECTOR_SUCCESS, &[COLLECTOR], 1.0);
     exposition.own(BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION").into())], 1.0);
     let text = exposition.text(match arguments.format {
         TextFormat::Prometheus => Format::Prometheus,

@@ -6,7 +6,7 @@ use crossbeam_channel::Receiver;
 use roce_capture::Merge;
 use roce_model::{Nanos, Sink, SinkError, Span};
 use roce_pipeline::{Done, Pace, Paced, Plan, Source, Tick, run_live};
-use roce_report::{About, Command as Asked, Counted, LiveReport, Screen, Standing};
+use roce_report::{About, Command as ScreenCommand, Counted, LiveReport, Screen, Standing};
 use roce_verdict::Verdicts;
 
 use crate::options::settings::RunSettings;
@@ -132,13 +132,13 @@ impl screen::Shown for Shown {
         }
     }
 
-    fn command(&self, asked: Asked) {
-        match asked {
-            Asked::Quit => self.pace.stop(),
-            Asked::Pause(paused) => self.pace.pause(paused),
-            Asked::Until(time) => self.pace.go_on_until(time),
-            Asked::Faster => self.pace.faster(),
-            Asked::Slower => self.pace.slower(),
+    fn command(&self, command: ScreenCommand) {
+        match command {
+            ScreenCommand::Quit => self.pace.stop(),
+            ScreenCommand::Pause(paused) => self.pace.pause(paused),
+            ScreenCommand::Until(time) => self.pace.go_on_until(time),
+            ScreenCommand::Faster => self.pace.faster(),
+            ScreenCommand::Slower => self.pace.slower(),
         }
     }
 

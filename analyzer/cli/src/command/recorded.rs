@@ -64,6 +64,7 @@ pub(crate) fn recorded(arguments: &Analyse) -> anyhow::Result<Option<(Analyse, R
     let replayed = Analyse {
         captures: vec![path],
         shape: arguments.shape.clone().or(shape),
+        names: arguments.names.clone().or(live.names),
         ..arguments.clone()
     };
     Ok(Some((replayed, recorded)))

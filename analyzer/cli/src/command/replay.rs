@@ -15,7 +15,7 @@ use crate::command::analyse;
 use crate::command::explain;
 use crate::command::player::Player;
 use crate::command::recorded::recorded;
-use crate::command::watch::{Signals, WAITING_TICKS, Watch};
+use crate::command::watch::{Looks, Signals, WAITING_TICKS, Watch};
 use crate::options::arguments::{Analyse, parse_bin};
 use crate::options::duration::Moment;
 use crate::output::screen;
@@ -98,7 +98,7 @@ pub(crate) fn replay(arguments: &Replay) -> anyhow::Result<ExitCode> {
     let watch = Watch {
         interval: (!wanted).then(|| Nanos(u64::try_from(lines.as_nanos()).unwrap_or(u64::MAX))),
         limit: None,
-        looks: wanted,
+        looks: if wanted { Looks::Screen } else { Looks::None },
     };
     watch.over(signals, &|| pace.stop(), &|| (), &ticker, || {
         analyse::replay(&analyse, live.as_ref(), &player, begun)

@@ -72,8 +72,19 @@ pub(crate) struct Watch {
     pub(crate) interval: Option<Nanos>,
     /// After this time the run is to end.
     pub(crate) limit: Option<Nanos>,
-    /// True if a screen is watched: the sinks get the run's progress.
-    pub(crate) looks: bool,
+    /// Who looks at the run while it goes on: the sinks get its progress.
+    pub(crate) looks: Looks,
+}
+
+/// Who looks at a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Looks {
+    /// Nobody.
+    None,
+    /// A person at the screen.
+    Screen,
+    /// Metrics alone: a snapshot is enough, as often as the screen has one.
+    Metrics,
 }
 
 /// Looks between two snapshots.
@@ -120,8 +131,12 @@ impl Watch {
         mut has_ended: oneshot::Receiver<()>,
     ) {
         let mut intervals = self.interval.map(|every| timer(Duration::from_nanos(every.0)));
-        let mut looks = self.looks.then(|| timer(screen::FRAME));
-        let mut looked = 0;
+        let (mut looks, snapshots) = match self.looks {
+            Looks::None => (None, 1),
+            Looks::Screen => (Some(timer(screen::FRAME)), SNAPSHOT_LOOKS),
+            Looks::Metrics => (Some(timer(screen::FRAME * 10)), 1),
+        };
+        let mut looked: u64 = 0;
         let limit = self
             .limit
             .map_or(Duration::MAX, |time| Duration::from_nanos(time.0));
@@ -133,7 +148,7 @@ impl Watch {
                 () = next(&mut intervals), if !stopping => drop(ticker.try_send(Tick::Interval)),
                 () = next(&mut looks) => {
                     looked += 1;
-                    let snapshot = looked % SNAPSHOT_LOOKS == 0;
+                    let snapshot = looked.is_multiple_of(snapshots);
                     let _ = ticker.try_send(Tick::Look { snapshot });
                 }
                 () = &mut limit, if !stopping => {

@@ -54,6 +54,24 @@ impl Names {
         self.key(devices, &[(devices.to_owned(), None)], options, Some(started))
     }
 
+    /// The names of a run as options for its recording, as far as its command line does not have them: results of the recording
+    /// have the names of the run.
+    #[cfg(feature = "live")]
+    pub(crate) fn recorded(&self, key: &RunKey) -> Vec<String> {
+        let host = self.host.is_none().then(|| format!("--host={}", key.host));
+        let run_id = self.run_id.is_none().then(|| format!("--run-id={}", key.run_id));
+        host.into_iter().chain(run_id).collect()
+    }
+
+    /// These names, and for those that were not given the ones of `other`.
+    #[cfg(feature = "live")]
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            host: self.host.or(other.host),
+            run_id: self.run_id.or(other.run_id),
+        }
+    }
+
     fn key(
         &self,
         capture: &str,
@@ -84,10 +102,22 @@ fn size(path: &Path) -> Option<u64> {
 
 /// The name of this machine.
 fn this_machine() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "unknown".to_owned(),
-        name => name.to_owned(),
+    plain_name(&std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default())
+}
+
+/// A machine's name as `--host` takes it. A kernel whose name was never set calls itself "(none)".
+fn plain_name(name: &str) -> String {
+    let name = name.trim();
+    let name = name.trim_start_matches(|char: char| !char.is_ascii_alphanumeric());
+    let allowed = |char: char| char.is_ascii_alphanumeric() || "._:-".contains(char);
+    let name: String = name
+        .chars()
+        .take(MAX_NAME)
+        .map(|char| if allowed(char) { char } else { '-' })
+        .collect();
+    match name.as_str() {
+        "" | "none-" => "unknown".to_owned(),
+        _ => name,
     }
 }
 
@@ -126,6 +156,20 @@ pub(crate) fn parse_key(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_machine_has_a_name_that_the_option_takes() {
+        assert_eq!(plain_name("h7.lan\n"), "h7.lan");
+        for unnamed in ["", "(none)\n", "\u{1b}[2J"] {
+            assert_eq!(
+                parse_name(&plain_name(unnamed)),
+                Ok(plain_name(unnamed)),
+                "{unnamed:?}"
+            );
+        }
+        assert_eq!(plain_name("(none)"), "unknown");
+        assert_eq!(plain_name("a b/c"), "a-b-c");
+    }
 
     #[test]
     fn names_are_parts_of_paths() {

@@ -203,8 +203,23 @@ impl RunSettings {
             let name = format!("threshold.{}", threshold.name);
             add(&name, (value != threshold.default).then(|| plain(value)));
         }
-        said
+        each_once(said)
     }
+}
+
+/// Options as a document can hold them: each name once, the values of repeated ones joined by "; ".
+pub(crate) fn each_once(options: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut joined: Vec<(String, String)> = Vec::new();
+    for (name, value) in options {
+        match joined.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, values)) => {
+                values.push_str("; ");
+                values.push_str(&value);
+            }
+            None => joined.push((name, value)),
+        }
+    }
+    joined
 }
 
 /// A threshold's value as a number; times in ns.
@@ -265,4 +280,19 @@ fn set(thresholds: &mut Thresholds, setting: &ThresholdSetting) -> Result<(), St
 fn default_threads() -> u32 {
     let processors = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
     processors.min(MAX_THREADS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeated_option_has_one_name() {
+        let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let repeated = [("lag", "a,b"), ("bin", "1ms"), ("lag", "c,d")]
+            .map(pair)
+            .to_vec();
+        let joined = [("lag", "a,b; c,d"), ("bin", "1ms")].map(pair).to_vec();
+        assert_eq!(each_once(repeated), joined);
+    }
 }

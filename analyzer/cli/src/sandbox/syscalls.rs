@@ -18,6 +18,8 @@ pub(crate) struct Needs {
     pub(crate) maps: bool,
     /// Removes filters at its end, by netlink sockets.
     pub(crate) netlink: bool,
+    /// Takes connections on sockets that listen already.
+    pub(crate) accept: bool,
 }
 
 /// Calls that are allowed whatever their arguments.
@@ -251,6 +253,9 @@ fn rules(needs: Needs) -> Result<Rules, Error> {
         rules.insert(libc::SYS_socket, one_of(&families)?);
         rules.insert(libc::SYS_bind, Vec::new());
     }
+    if needs.accept {
+        rules.insert(libc::SYS_accept4, Vec::new());
+    }
     Ok(rules)
 }
 
@@ -277,6 +282,7 @@ mod tests {
         let most = rules(Needs {
             maps: true,
             netlink: true,
+            accept: true,
         })
         .unwrap();
         for call in [
@@ -286,7 +292,6 @@ mod tests {
             libc::SYS_process_vm_readv,
             libc::SYS_process_vm_writev,
             libc::SYS_connect,
-            libc::SYS_accept4,
             libc::SYS_listen,
             libc::SYS_mount,
             libc::SYS_move_mount,
@@ -307,7 +312,7 @@ mod tests {
             assert!(!most.contains_key(&call), "{call}");
         }
         let least = rules(Needs::default()).unwrap();
-        for call in [libc::SYS_bpf, libc::SYS_socket, libc::SYS_bind] {
+        for call in [libc::SYS_bpf, libc::SYS_socket, libc::SYS_bind, libc::SYS_accept4] {
             assert!(!least.contains_key(&call), "{call}");
         }
     }
@@ -317,6 +322,7 @@ mod tests {
         let needs = Needs {
             maps: true,
             netlink: true,
+            accept: true,
         };
         let rules = rules(needs).unwrap();
         assert!(program(rules, SeccompAction::Allow, SeccompAction::Trap).is_ok());

@@ -91,7 +91,7 @@ const NEARLY: f64 = 0.1;
 ///
 /// Nothing is corrected that nothing shows to be wrong: where all packets arrive after they left as the clocks are, the
 /// offset is zero, and the uncertainty says how far off they could be. With packets of one direction only the offset has
-/// one bound; it is then no more than what brings the packets into order, or the fastest one below [`FASTEST_PACKET`], and its
+/// one bound; it is then no more than what brings the packets into order, or the fastest one below `FASTEST_PACKET`, and its
 /// uncertainty is not known.
 pub fn compare(packets: &[Stamped], quantum_ns: u64) -> Comparison {
     let Some(first) = packets.iter().min_by_key(|packet| packet.other) else {

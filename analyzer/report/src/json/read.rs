@@ -10,8 +10,9 @@ use roce_model::{
     Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, VantageColumns,
 };
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::item::{Item, Object};
+use super::object::{Object, fields, list};
 use super::{SCHEMA_VERSION, cut_by, cut_name};
 use crate::Error;
 
@@ -21,12 +22,12 @@ use crate::Error;
 /// When it is not such a document, not of this version's schema, or a key is missing or holds something else than in this version.
 pub fn read(from: impl Read) -> Result<RunSummary, Error> {
     let stored: Stored = serde_json::from_reader(from).map_err(Error::NoDocument)?;
-    match stored.schema_version {
-        Item::Count(version) if version == u64::from(SCHEMA_VERSION) => (),
-        Item::Count(version) => return Err(Error::Schema { version }),
-        _ => return Err(Error::key("schema_version")),
+    match stored.schema_version.as_u64() {
+        Some(version) if version == u64::from(SCHEMA_VERSION) => (),
+        Some(version) => return Err(Error::Schema { version }),
+        None => return Err(Error::key("schema_version")),
     }
-    let run = stored.run.object("run")?;
+    let run = Object::new(&stored.run, "run")?;
     let (first, last) = (run.value("first_time")?, run.value("last_time")?);
     let (taps, cnp_receivers) = taps(&stored.taps)?;
     Ok(RunSummary {
@@ -53,43 +54,44 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
     })
 }
 
-/// What is taken of the document.
+/// The keys of the document that are read.
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
 struct Stored {
-    schema_version: Item,
-    run: Item,
-    totals: Item,
-    taps: Item,
-    vantages: Item,
-    hops: Item,
-    episodes: Item,
-    steps: Item,
-    findings: Item,
+    schema_version: Value,
+    run: Value,
+    totals: Value,
+    taps: Value,
+    vantages: Value,
+    hops: Value,
+    episodes: Value,
+    steps: Value,
+    findings: Value,
 }
 
 /// The objects of the list `key`, each made into something.
-fn each<T>(list: &Item, key: &str, of: impl Fn(Object<'_>) -> Result<T, Error>) -> Result<Vec<T>, Error> {
-    list.list(key)?.iter().map(|item| of(item.object(key)?)).collect()
+fn each<T>(items: &Value, key: &str, read: impl Fn(Object<'_>) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+    let items = list(items, key)?.iter();
+    items.map(|item| read(Object::new(item, key)?)).collect()
 }
 
-fn rows<C: Columns>(list: &Item) -> Result<Vec<C::Row>, Error> {
-    each(list, C::TABLE.name, |object| object.row::<C>())
+fn rows<C: Columns>(items: &Value) -> Result<Vec<C::Row>, Error> {
+    each(items, C::TABLE.name, |object| object.row::<C>())
 }
 
-fn options(options: &Item) -> Result<Vec<(String, String)>, Error> {
-    let option = |(name, value): &(String, Item)| match value {
-        Item::Text(value) => Ok((name.clone(), value.clone())),
-        _ => Err(Error::key(&format!("run.options.{name}"))),
+fn options(options: &Value) -> Result<Vec<(String, String)>, Error> {
+    let option = |(name, value): (&String, &Value)| match value.as_str() {
+        Some(value) => Ok((name.clone(), value.to_owned())),
+        None => Err(Error::key(&format!("run.options.{name}"))),
     };
-    options.fields("run.options")?.iter().map(option).collect()
+    fields(options, "run.options")?.iter().map(option).collect()
 }
 
-fn inputs(list: &Item) -> Result<Vec<InputSummary>, Error> {
+fn inputs(items: &Value) -> Result<Vec<InputSummary>, Error> {
     let owned = |text: Option<Cow<'static, str>>| text.map(Cow::into_owned);
-    each(list, "run.inputs", |input| {
-        let warnings = input.get("warnings").list("run.inputs.warnings")?.iter();
+    each(items, "run.inputs", |input| {
+        let warnings = list(input.get("warnings"), "run.inputs.warnings")?.iter();
         Ok(InputSummary {
             input: input.text("input")?.to_owned(),
             format: input.text("format")?.to_owned(),
@@ -101,9 +103,9 @@ fn inputs(list: &Item) -> Result<Vec<InputSummary>, Error> {
             truncated: input.value("truncated")?,
             error: owned(input.value("error")?),
             warnings: warnings
-                .map(|warning| match warning {
-                    Item::Text(text) => Ok(text.clone()),
-                    _ => Err(input.wrong("warnings")),
+                .map(|warning| {
+                    let text = warning.as_str().ok_or_else(|| input.wrong("warnings"))?;
+                    Ok(text.to_owned())
                 })
                 .collect::<Result<_, _>>()?,
         })
@@ -111,22 +113,20 @@ fn inputs(list: &Item) -> Result<Vec<InputSummary>, Error> {
 }
 
 /// The counts; one that an older document does not have is 0, as one that an older version did not make.
-fn totals(item: &Item) -> Result<Totals, Error> {
+fn totals(stored: &Value) -> Result<Totals, Error> {
     let mut totals = Totals::default();
-    for (name, item) in item.fields("totals")? {
-        match (item, totals.count_mut(name)) {
-            (Item::Count(value), Some(count)) => *count = *value,
-            (_, Some(_)) => return Err(Error::key(&format!("totals.{name}"))),
-            (_, None) => (),
+    let of = Object::new(stored, "totals")?;
+    for (name, value) in fields(stored, "totals")? {
+        if let Some(count) = totals.count_mut(name) {
+            *count = value.as_u64().ok_or_else(|| of.wrong(name))?;
         }
     }
-    let of = item.object("totals")?;
-    for (opcode, entry) in of.get("opcodes").fields("totals.opcodes")? {
+    for (opcode, entry) in fields(of.get("opcodes"), "totals.opcodes")? {
         let number = opcode
             .strip_prefix("0x")
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
         let number = number.ok_or_else(|| of.wrong("opcodes"))?;
-        let packets = entry.object("totals.opcodes")?.value("packets")?;
+        let packets = Object::new(entry, "totals.opcodes")?.value("packets")?;
         totals.opcodes.set(Opcode(number), packets);
     }
     let stops = each(of.get("stops"), "totals.stops", |stop| {
@@ -149,9 +149,9 @@ fn stopped(stop: &Object<'_>) -> Result<(Layer, Cut), Error> {
 }
 
 /// The taps, and who received CNPs at them.
-fn taps(list: &Item) -> Result<(Vec<TapRow>, Vec<CnpReceiver>), Error> {
+fn taps(items: &Value) -> Result<(Vec<TapRow>, Vec<CnpReceiver>), Error> {
     let mut receivers = Vec::new();
-    let of_taps = each(list, "taps", |object| {
+    let of_taps = each(items, "taps", |object| {
         let tap = object.row::<TapColumns>()?;
         let of_tap = each(object.get("cnp_receivers"), "taps.cnp_receivers", |object| {
             Ok(CnpReceiver {

@@ -232,8 +232,7 @@ fn errors_of_writers_are_returned() {
 fn what_was_written_is_read_back() {
     for made in [incast(), trouble(), training(), nothing()] {
         let mut run = made.run.clone();
-        // Hostile and rare values: repeated options, what is not finite, the last digit of a number.
-        run.options.push(("lag".to_owned(), "a,b".to_owned()));
+        // Hostile and rare values: control characters, numbers that are not finite, the last digit of a number.
         run.options.push(("lag".to_owned(), "\u{1b}[2J".to_owned()));
         if let Some(tap) = run.taps.first_mut() {
             tap.clock_offset_ns = Some(-0.1 - 0.2);

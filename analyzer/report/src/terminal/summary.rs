@@ -94,7 +94,7 @@ fn digits(value: f64) -> String {
 }
 
 /// The table of the largest flows, and how many more there are.
-pub(super) fn flows(view: &View<'_>, top: &mut TopFlows, strips: &FlowStrips) -> Vec<String> {
+pub(super) fn flows(view: &View<'_>, top: &TopFlows, strips: &FlowStrips) -> Vec<String> {
     let (style, sums) = (view.style, view.sums);
     if sums.rows == 0 {
         return Vec::new();

@@ -1,6 +1,10 @@
 //! The flows with the most data, and sums over all flows: what can be known from their rows as they close, in
 //! little memory. How they are shown is left to `table`.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use roce_model::{Address, FlowId, FlowRow, Nanos, TapId, Totals};
 
 /// Flows that are kept at least, whatever number is shown: a flow's epochs close apart and are added up, so that
@@ -273,10 +277,25 @@ pub(super) fn once(totals: &Totals, sums: &FlowSums) -> Totals {
     }
 }
 
+/// A flow at a tap, and whether another tap saw more of it.
+type Key = (FlowId, TapId, bool);
+
+/// Order of the flows: payload bytes, packets, then what tells flows apart.
+type Rank = (Reverse<u64>, Reverse<u64>, Key);
+
+fn key(flow: &TopFlow) -> Key {
+    (flow.flow_id, flow.tap, flow.again)
+}
+
+fn rank(flow: &TopFlow) -> Rank {
+    (Reverse(flow.payload_bytes), Reverse(flow.packets), key(flow))
+}
+
 /// Collects the rows of flows.
 #[derive(Debug, Default)]
 pub(super) struct TopFlows {
-    flows: Vec<TopFlow>,
+    /// Fewer than twice `kept`.
+    flows: HashMap<Key, TopFlow>,
     kept: usize,
     pub(super) sums: FlowSums,
 }
@@ -298,51 +317,41 @@ impl TopFlows {
             sums.seen_again += u64::from(row.epoch == 0);
             sums.ce_again += row.ce;
         }
-        self.flows.push(TopFlow::from_row(row));
-        if self.flows.len() >= self.kept.saturating_mul(2) {
-            self.condense();
-            self.flows.truncate(self.kept);
+        let flow = TopFlow::from_row(row);
+        match self.flows.entry(key(&flow)) {
+            Entry::Occupied(mut earlier) => earlier.get_mut().add(&flow),
+            Entry::Vacant(room) => {
+                room.insert(flow);
+                if self.flows.len() >= self.kept.saturating_mul(2) {
+                    self.evict();
+                }
+            }
         }
     }
 
+    /// Keeps the largest.
+    fn evict(&mut self) {
+        let mut ranks: Vec<Rank> = self.flows.values().map(rank).collect();
+        let (_, &mut first_out, _) = ranks.select_nth_unstable(self.kept);
+        self.flows.retain(|_, flow| rank(flow) < first_out);
+    }
+
     /// The flows by data, the most first, then by packets; always in the same order.
-    pub(super) fn sorted(&mut self) -> &[TopFlow] {
-        self.condense();
+    pub(super) fn sorted(&self) -> Vec<TopFlow> {
+        let mut flows: Vec<TopFlow> = self.flows.values().cloned().collect();
         // Marks are set on the path: of a flow's taps the one that shows most of them gives the number
         // of marks.
-        self.flows.sort_by_key(|flow| (flow.flow_id, flow.again));
-        self.flows.dedup_by(|again, flow| {
+        flows.sort_unstable_by_key(|flow| (flow.flow_id, flow.again, rank(flow)));
+        flows.dedup_by(|again, flow| {
             let same = again.again && again.flow_id == flow.flow_id;
             if same && beyond(again.marked, flow.marked) {
                 flow.marked = again.marked;
             }
             same
         });
-        self.flows.retain(|flow| !flow.again);
-        self.order();
-        &self.flows
-    }
-
-    fn condense(&mut self) {
-        let key = |flow: &TopFlow| (flow.flow_id, flow.tap, flow.again);
-        self.flows.sort_by_key(key);
-        self.flows.dedup_by(|next, flow| {
-            let same = key(next) == key(flow);
-            if same {
-                flow.add(next);
-            }
-            same
-        });
-        self.order();
-    }
-
-    fn order(&mut self) {
-        self.flows.sort_by(|a, b| {
-            let size = |flow: &TopFlow| (flow.payload_bytes, flow.packets);
-            size(b)
-                .cmp(&size(a))
-                .then_with(|| (a.flow_id, a.tap).cmp(&(b.flow_id, b.tap)))
-        });
+        flows.retain(|flow| !flow.again);
+        flows.sort_unstable_by_key(rank);
+        flows
     }
 }
 

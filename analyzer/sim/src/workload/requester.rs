@@ -38,7 +38,7 @@ pub(crate) struct Requester {
     pub(crate) waiting: bool,
     pub(crate) waits: u32,
     /// Highest ack-requested PSN sent, plus 1.
-    asked: u64,
+    requested: u64,
     /// End of its wait.
     pub(crate) deadline: Time,
     retries: u32,
@@ -64,7 +64,7 @@ impl Requester {
             pending_run: None,
             waiting: false,
             waits: 0,
-            asked: 0,
+            requested: 0,
             deadline: Time::NEVER,
             retries: 0,
             implied: None,
@@ -196,7 +196,7 @@ impl Requester {
             self.attempts.push_back(0);
         }
         if packet.ack_request || packet.operation == Operation::Read {
-            self.asked = self.asked.max(end);
+            self.requested = self.requested.max(end);
             if self.deadline == Time::NEVER {
                 self.deadline = now.plus(self.patience());
             }
@@ -221,7 +221,7 @@ impl Requester {
         self.next = self.next.max(seq);
         self.retries = 0;
         self.implied = None;
-        self.deadline = if self.oldest < self.asked {
+        self.deadline = if self.oldest < self.requested {
             now.plus(self.patience())
         } else {
             Time::NEVER
@@ -354,7 +354,7 @@ impl Requester {
         self.again.clear();
         self.next = seq;
         self.pending_run = Some(trigger);
-        self.asked = seq;
+        self.requested = seq;
         self.deadline = Time::NEVER;
     }
 }

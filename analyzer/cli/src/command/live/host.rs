@@ -153,6 +153,7 @@ impl Host {
         Needs {
             maps: self.events.has_probe() || !self.taps.is_empty(),
             netlink: !self.filtered().is_empty(),
+            ..Needs::default()
         }
     }
 

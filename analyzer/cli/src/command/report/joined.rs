@@ -10,6 +10,7 @@ use roce_model::{
 use roce_parquet::Rows;
 use roce_pipeline::stored;
 
+use crate::options::settings::each_once;
 use crate::output::messages::{self, sink_error};
 
 /// Gives `sink` what all folders hold, each with its name.
@@ -45,7 +46,7 @@ pub(super) fn replay(dirs: &[(String, &Path)], sink: &mut dyn Sink) -> anyhow::R
         });
     }
     let mut run = all.unwrap_or_default();
-    run.options = options(std::mem::take(&mut run.options));
+    run.options = each_once(std::mem::take(&mut run.options));
     run.findings
         .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     run.episodes
@@ -253,20 +254,5 @@ fn join(mut all: RunSummary, run: RunSummary) -> RunSummary {
     all.episodes.extend(run.episodes);
     all.steps.extend(run.steps);
     all.findings.extend(run.findings);
-    all
-}
-
-/// The options of all folders: each name once, with all that was said.
-fn options(said: Vec<(String, String)>) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = Vec::new();
-    for (name, value) in said {
-        match all.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, values)) => {
-                values.push_str("; ");
-                values.push_str(&value);
-            }
-            None => all.push((name, value)),
-        }
-    }
     all
 }

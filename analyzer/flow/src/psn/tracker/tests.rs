@@ -305,7 +305,7 @@ struct Tally {
     unknown: u64,
     undecided: u64,
     runs: u64,
-    /// Packets of a run that others overtook, and that came after its end.
+    /// Packets of a run that others overtook, and that came after its end: no run counts them.
     stragglers: u64,
 }
 
@@ -396,12 +396,13 @@ proptest! {
             for psn in (0..packets).map(|i| Psn::new(from).plus(i).value()) {
                 model.see(psn);
                 let silent = core::mem::take(&mut silent);
+                let run_before = flow.tracker.run;
                 let verdict = if silent { flow.see_after_silence(psn) } else { flow.see(psn) };
                 if matches!(verdict, Verdict::NewEpoch(_)) {
                     flow.tracker.close(Nanos(flow.now));
                 }
                 tally.count(verdict);
-                let is_straggler = matches!(verdict, Verdict::Retransmission { .. }) && flow.tracker.run.is_none();
+                let is_straggler = matches!(verdict, Verdict::Retransmission { .. }) && flow.tracker.run == run_before;
                 tally.stragglers += u64::from(is_straggler);
                 tally.settle(&mut flow);
                 if matches!(verdict, Verdict::NewEpoch(_)) {

@@ -1,8 +1,9 @@
-//! The order in which a live run gives up its rights: devices are open; then it goes on as another user without capabilities, opens its
-//! output as that user, and confines itself to it.
+//! The order in which a run that listens to others gives up its rights: devices and sockets are open; then it goes on as another user without
+//! capabilities, opens its output as that user, and confines itself to it.
+
+use std::path::Path;
 
 use anyhow::Context;
-use clap::Args;
 use rustix::process::geteuid;
 use rustix::thread::CapabilitySet;
 
@@ -12,34 +13,26 @@ use crate::sandbox::{self, Identity, Needs, Outputs};
 /// In front of messages about rights.
 const ABOUT: &str = "rights";
 
-// User as whom the run continues. (A comment for the compiler would become the help's first line.)
-#[derive(Args, Debug)]
-pub(super) struct ConfinementArguments {
-    /// User that a run started by root continues as, once the devices are open: a name or number [default: the caller of sudo, else nobody; the owner of
-    /// DIR or of FILE's folder where only that user can write]
-    #[arg(long, value_name = "NAME", conflicts_with = "no_sandbox")]
-    user: Option<String>,
-
-    /// Keep the user and the right to open every file, and do not limit system calls; a note lists the rights that are still given up
-    #[arg(long)]
-    no_sandbox: bool,
-}
-
 /// Confinement that is being prepared.
 pub(super) struct Confinement<'a> {
-    arguments: &'a ConfinementArguments,
+    user: Option<&'a str>,
+    no_sandbox: bool,
     named: Option<Identity>,
 }
 
 impl<'a> Confinement<'a> {
-    /// Rights are low from here on, until `sandbox::raise`.
+    /// Rights are low from here on, until `sandbox::raise`. `user` and `no_sandbox` are the options of those names.
     ///
     /// # Errors
     /// There is no such user.
-    pub(super) fn begin(arguments: &'a ConfinementArguments) -> anyhow::Result<Self> {
+    pub(super) fn begin(user: Option<&'a str>, no_sandbox: bool) -> anyhow::Result<Self> {
         sandbox::lower()?;
-        let named = arguments.user.as_deref().map(Identity::named).transpose()?;
-        Ok(Self { arguments, named })
+        let named = user.map(Identity::named).transpose()?;
+        Ok(Self {
+            user,
+            no_sandbox,
+            named,
+        })
     }
 
     /// Devices are open: goes on as another user, with no capabilities but those `needed` at the end.
@@ -47,7 +40,7 @@ impl<'a> Confinement<'a> {
     /// # Errors
     /// No user can write the outputs, or the system does not take rights back.
     pub(super) fn give_up(&self, outputs: &Outputs<'_>, needed: CapabilitySet) -> anyhow::Result<()> {
-        if self.arguments.no_sandbox {
+        if self.no_sandbox {
             let root = geteuid().is_root();
             // Root may write into others' folders.
             let writes = root && (outputs.dir.is_some() || outputs.file.is_some());
@@ -60,7 +53,7 @@ impl<'a> Confinement<'a> {
             messages::warn(ABOUT, &unconfined(root, writes));
             return Ok(());
         }
-        let named = self.arguments.user.as_deref().zip(self.named);
+        let named = self.user.zip(self.named);
         let identity = outputs.identity(named)?;
         sandbox::give_up(identity, needed)?;
         if identity.is_some_and(Identity::is_root) && named.is_none() {
@@ -72,18 +65,23 @@ impl<'a> Confinement<'a> {
         Ok(())
     }
 
-    /// The outputs are open: no other files, and no other system calls, from here on.
+    /// The outputs are open: no other files but those below `read`, and no other system calls, from here on.
     ///
     /// # Errors
     /// The kernel has what it takes, and refuses.
-    pub(super) fn confine(&self, outputs: &Outputs<'_>, needs: Needs) -> anyhow::Result<()> {
-        if self.arguments.no_sandbox {
+    pub(super) fn confine(
+        &self,
+        outputs: &Outputs<'_>,
+        read: Option<&Path>,
+        needs: Needs,
+    ) -> anyhow::Result<()> {
+        if self.no_sandbox {
             #[cfg(debug_assertions)]
             sandbox::attempt();
             return Ok(());
         }
         let refused = "the run cannot be confined\nhint: --no-sandbox runs without it";
-        if !sandbox::confine(&outputs.folders()).context(refused)? {
+        if !sandbox::confine(&outputs.folders(), read).context(refused)? {
             messages::warn(
                 ABOUT,
                 "this kernel has no Landlock: the run can open every file that its user may, not only its output",
@@ -111,6 +109,6 @@ fn unconfined(root: bool, writes: bool) -> String {
         (false, _) => "it may open every file that its user may",
     };
     format!(
-        "--no-sandbox: {user}, start programs and open sockets; an attack by packets would have these rights"
+        "--no-sandbox: {user}, start programs and open sockets; an attacker who takes it over would have these rights"
     )
 }

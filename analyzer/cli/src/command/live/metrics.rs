@@ -1,0 +1,121 @@
+//! `live --metrics`: the endpoint of a live run's own metrics. The sink (`metrics/sink.rs`) publishes them; a thread of its own answers.
+
+mod pairs;
+mod sink;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use roce_capture::Interface;
+use roce_capture::live::Counters;
+use roce_metrics::Label;
+use roce_model::Sink;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+
+use crate::endpoint::{Counts, Endpoint, EndpointArguments, Latest, parse_address};
+use crate::output::messages;
+use sink::LiveMetrics;
+
+/// Pairs of hosts that can have series of their own.
+const MAX_PAIRS: u64 = 1000;
+/// Longest time between two publications while the analysis keeps up: that between two snapshots.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+// Options of metrics. (A comment for the compiler would become the help's first line.)
+#[derive(Args, Debug)]
+pub(super) struct MetricsArguments {
+    /// Serve metrics of the analysis to Prometheus at ADDRESS, such as 127.0.0.1:9903; one that other hosts reach needs --web-config
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    metrics: Option<SocketAddr>,
+
+    /// Give the N busiest pairs of hosts metrics of their own; the others are one sum
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "metrics", value_parser = clap::value_parser!(u64).range(0..=MAX_PAIRS))]
+    metrics_flows: u64,
+
+    #[command(flatten)]
+    endpoint: EndpointArguments,
+}
+
+/// Metrics that are to be served.
+pub(super) struct Metrics {
+    endpoint: Endpoint,
+    pairs: usize,
+}
+
+impl Metrics {
+    /// Opens the address, where one was named, with the rights that there are now.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(super) fn open(arguments: &MetricsArguments) -> anyhow::Result<Option<Self>> {
+        let Some(address) = arguments.metrics else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            endpoint: Endpoint::open(&[address], &arguments.endpoint)?,
+            pairs: usize::try_from(arguments.metrics_flows).unwrap_or(usize::MAX),
+        }))
+    }
+
+    /// Begins to answer; returns what ends it when it is dropped, and the sink of the run's results.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub(super) fn serve(
+        self,
+        about: &[Label<'_>],
+        interfaces: &[Interface],
+        counters: Arc<Counters>,
+    ) -> anyhow::Result<(Served, Box<dyn Sink + Send>)> {
+        let latest = Arc::new(Latest::new(("collector", "live".into()), INTERVAL));
+        let sink = LiveMetrics::new(about, interfaces, counters, self.pairs, Arc::clone(&latest));
+        for url in self.endpoint.urls() {
+            messages::note("metrics", &format!("serving {url}"));
+        }
+        let (stop, stopped) = oneshot::channel::<()>();
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("connections cannot be waited for")?;
+        let endpoint = self.endpoint;
+        let thread = std::thread::Builder::new()
+            .name("metrics".to_owned())
+            .spawn(move || {
+                let stop = async {
+                    // Both a message and a sender that is gone end it.
+                    let _ = stopped.await;
+                };
+                let served = runtime.block_on(endpoint.serve(latest, Arc::new(Counts::default()), stop));
+                if let Err(error) = served {
+                    messages::warn("metrics", &format!("{error:#}"));
+                }
+                runtime.shutdown_background();
+            });
+        let served = Served {
+            stop: Some(stop),
+            thread: Some(thread.context("no thread for metrics")?),
+        };
+        Ok((served, Box::new(sink)))
+    }
+}
+
+/// The thread that answers; it ends when this is dropped.
+pub(super) struct Served {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in it has been reported.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! One reading of this host as metrics: its counters, and what its ports are.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::bail;
+use clap::Args;
+use roce_metrics::{
+    COLLECTOR_DURATION, COLLECTOR_ERRORS, Exposition, Label, PORT_INFO, PORT_MAX_RATE, PORT_RATE, PORT_UP,
+};
+use roce_model::{RdmaDevice, RdmaPort, value_of};
+use roce_pipeline::time_of_day;
+use roce_probe::HostReader;
+
+/// Label of the host's own readings.
+pub(super) const COLLECTOR: Label<'static> = ("collector", std::borrow::Cow::Borrowed("host"));
+
+// Options of whoever reads the host. (A comment for the compiler would become the help's first line.)
+#[derive(Args, Debug)]
+pub(super) struct HostArguments {
+    /// Another network interface to read; those of RDMA devices are always read
+    #[arg(short, long, value_name = "NAME")]
+    interface: Vec<String>,
+
+    /// Read a recorded host below DIR instead of this one
+    #[arg(long, value_name = "DIR", conflicts_with = "interface")]
+    pub(super) read: Option<PathBuf>,
+}
+
+/// Reads the host.
+pub(super) struct HostMetrics {
+    reader: HostReader,
+    /// The folder that describes devices: `/sys`.
+    sysfs: PathBuf,
+    /// Highest rates of interfaces in bit/s. They are found at the start: drivers answer through sockets.
+    most: HashMap<String, u64>,
+}
+
+impl HostMetrics {
+    /// Opens what readings need.
+    ///
+    /// # Errors
+    /// `--read` names no recorded host.
+    pub(super) fn open(arguments: &HostArguments) -> anyhow::Result<Self> {
+        if let Some(folder) = &arguments.read {
+            if !folder.join("sys").is_dir() {
+                bail!(
+                    "{}: not a recorded host\nhint: the folder has the files of /sys below sys, and texts in commands",
+                    folder.display()
+                );
+            }
+            return Ok(Self {
+                reader: HostReader::recorded(folder, &folder.to_string_lossy()),
+                sysfs: folder.join("sys"),
+                most: HashMap::new(),
+            });
+        }
+        let sysfs = PathBuf::from("/sys");
+        let devices = roce_capture::devices(&sysfs).rdma;
+        let ports = devices.iter().flat_map(|device| &device.ports);
+        let interfaces = ports.flat_map(RdmaPort::interfaces);
+        let most =
+            interfaces.filter_map(|name| Some((name.to_owned(), roce_capture::live::most_speed(name)?)));
+        Ok(Self {
+            most: most.collect(),
+            reader: HostReader::new(&arguments.interface),
+            sysfs,
+        })
+    }
+
+    /// Reads everything. What cannot be read is absent.
+    pub(super) fn read(&mut self) -> Exposition {
+        let begun = Instant::now();
+        let mut samples = Vec::new();
+        self.reader.read(time_of_day(), &mut samples);
+        let mut exposition = Exposition::default();
+        // These come first: they are few, and have room whatever the counters need.
+        for device in &roce_capture::rdma_devices(&self.sysfs) {
+            for port in &device.ports {
+                self.port(device, port, &mut exposition);
+            }
+        }
+        for sample in &samples {
+            exposition.add(sample);
+        }
+        exposition.own(COLLECTOR_DURATION, &[COLLECTOR], begun.elapsed().as_secs_f64());
+        for (source, reason, count) in self.reader.errors() {
+            let labels = [COLLECTOR, ("source", source.into()), ("reason", reason.into())];
+            exposition.own(COLLECTOR_ERRORS, &labels, value_of(count));
+        }
+        exposition
+    }
+
+    fn port(&self, device: &RdmaDevice, port: &RdmaPort, into: &mut Exposition) {
+        let number = port.number.to_string();
+        let own: [Label<'_>; 2] = [
+            ("device", device.name.as_str().into()),
+            ("port", number.as_str().into()),
+        ];
+        let interfaces = port.interfaces();
+        let netdev = interfaces.first().copied().unwrap_or_default();
+        let attachment = &device.attachment;
+        let node = attachment.numa_node.map(|node| node.to_string());
+        let function = if attachment.parent.is_some() {
+            "virtual"
+        } else {
+            "physical"
+        };
+        // Labels that are empty are as if they were absent.
+        let mut labels = own.to_vec();
+        for (name, value) in [
+            ("netdev", netdev),
+            ("driver", attachment.driver.as_deref().unwrap_or_default()),
+            ("link_layer", &port.link_layer),
+            ("state", &port.state),
+            ("physical_state", &port.physical),
+            ("firmware", device.firmware.as_deref().unwrap_or_default()),
+            ("numa_node", node.as_deref().unwrap_or_default()),
+            ("function", function),
+        ] {
+            if !value.is_empty() {
+                labels.push((name, value.into()));
+            }
+        }
+        into.own(PORT_INFO, &labels, 1.0);
+        let up = if port.state == "ACTIVE" { 1.0 } else { 0.0 };
+        into.own(PORT_UP, &own, up);
+        if let Some(rate) = port.rate_bps {
+            into.own(PORT_RATE, &own, value_of(rate) / 8.0);
+        }
+        let most = interfaces.iter().filter_map(|name| self.most.get(*name)).max();
+        if let Some(most) = most {
+            into.own(PORT_MAX_RATE, &own, value_of(*most) / 8.0);
+        }
+    }
+}

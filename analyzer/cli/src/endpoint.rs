@@ -1,0 +1,144 @@
+//! The endpoint that Prometheus scrapes: HTTP/1.1 over TCP, with TLS and passwords where `--web-config` says so.
+//!
+//! It answers from memory. Whoever serves metrics gives it a [`Source`], whose text never waits for hardware or for the analysis.
+
+mod answer;
+mod latest;
+mod process;
+mod server;
+mod source;
+mod tls;
+mod users;
+mod web_config;
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use rustls::ServerConfig;
+
+use crate::output::messages;
+pub(crate) use latest::Latest;
+pub(crate) use server::Counts;
+use server::{Limits, Shared};
+pub(crate) use source::Source;
+use users::Users;
+use web_config::WebConfig;
+
+/// The default address: this host alone reaches it.
+pub(crate) const DEFAULT_ADDRESS: &str = "127.0.0.1:9902";
+
+// Options of whoever serves metrics. (A comment for the compiler would become the help's first line.)
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct EndpointArguments {
+    /// TLS and passwords, from a FILE in the form that Prometheus' exporters share (tls_server_config, basic_auth_users)
+    #[arg(long, value_name = "FILE")]
+    web_config: Option<PathBuf>,
+
+    /// Allow an address that other hosts reach without TLS and passwords: everybody who reaches it reads the metrics
+    #[arg(long, conflicts_with = "web_config")]
+    listen_anywhere_unprotected: bool,
+}
+
+/// An endpoint that is open, and does not answer yet.
+pub(crate) struct Endpoint {
+    listeners: Vec<TcpListener>,
+    tls: Option<Arc<ServerConfig>>,
+    users: Users,
+}
+
+impl Endpoint {
+    /// Reads the file of `--web-config` and opens the addresses, with the rights that there are now.
+    ///
+    /// # Errors
+    /// The file is not understood, an address is in use, or others could reach it unprotected.
+    pub(crate) fn open(addresses: &[SocketAddr], arguments: &EndpointArguments) -> anyhow::Result<Self> {
+        let config = match &arguments.web_config {
+            Some(path) => WebConfig::read(path)?,
+            None => WebConfig::default(),
+        };
+        let tls = config
+            .tls
+            .as_ref()
+            .map(tls::server_config)
+            .transpose()
+            .with_context(|| shown(arguments.web_config.as_deref()))?;
+        let users = Users::new(config.users);
+        if let Some(open) = addresses.iter().find(|address| !address.ip().is_loopback()) {
+            if tls.is_none() && users.is_empty() && !arguments.listen_anywhere_unprotected {
+                bail!(
+                    "{open}: other hosts reach this address, and nothing protects it\n\
+                     hint: --web-config FILE with TLS or passwords, or --listen-anywhere-unprotected"
+                );
+            }
+            if tls.is_none() && !users.is_empty() {
+                messages::warn(
+                    "metrics",
+                    &format!("{open}: passwords travel without TLS; tls_server_config protects them"),
+                );
+            }
+            if arguments.listen_anywhere_unprotected {
+                messages::warn(
+                    "metrics",
+                    &format!(
+                        "{open}: everybody who reaches this address reads the metrics, without a password and without TLS"
+                    ),
+                );
+            }
+        }
+        let listeners = addresses.iter().map(|address| {
+            let listener = TcpListener::bind(address).with_context(|| format!("{address}: cannot listen"))?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        });
+        Ok(Self {
+            listeners: listeners.collect::<anyhow::Result<_>>()?,
+            tls,
+            users,
+        })
+    }
+
+    /// Its addresses as URLs of the metrics. A port of 0 is the one that the system chose.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let addresses = self
+            .listeners
+            .iter()
+            .filter_map(|listener| listener.local_addr().ok());
+        addresses
+            .map(|address| format!("{scheme}://{address}/metrics"))
+            .collect()
+    }
+
+    /// Answers until `stop` is done. `counts` are those of requests and connections.
+    ///
+    /// # Errors
+    /// The system does not let the addresses be waited for.
+    pub(crate) async fn serve(
+        self,
+        source: Arc<dyn Source>,
+        counts: Arc<Counts>,
+        stop: impl Future<Output = ()>,
+    ) -> anyhow::Result<()> {
+        let shared = Shared::new(source, counts, self.users, self.tls, Limits::default());
+        server::serve(self.listeners, shared, stop).await
+    }
+}
+
+fn shown(path: Option<&Path>) -> String {
+    path.map_or_else(String::new, |path| path.display().to_string())
+}
+
+/// Reads an address of `--listen`: `127.0.0.1:9902`, `[::1]:9902`, or a port of this host alone.
+///
+/// # Errors
+/// It is no address.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    text.parse()
+        .map_err(|_| "an IP address and a port, such as 127.0.0.1:9902 or [::]:9902".to_owned())
+}

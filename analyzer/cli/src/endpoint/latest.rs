@@ -1,0 +1,140 @@
+//! The last whole reading of a collector. Scrapes take it as it is; a collector that hangs holds none of them up, its values become old
+//! and vanish, and their age says so.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use roce_metrics::{
+    COLLECTOR_AGE, COLLECTOR_INTERVAL, COLLECTOR_SUCCESS, Exposition, Format, Label, SERIES_LEFT_OUT,
+};
+use roce_model::value_of;
+
+use super::process::Process;
+use super::source::Source;
+
+/// Values of a reading older than this many intervals are left out: a counter that stands still would hide that nobody reads it.
+const MAX_AGE_INTERVALS: u32 = 3;
+
+struct Reading {
+    /// Its text in each format.
+    prometheus: String,
+    open_metrics: String,
+    left_out: usize,
+    at: Instant,
+}
+
+/// Readings of one collector, the last of which is served.
+pub(crate) struct Latest {
+    collector: Label<'static>,
+    last: Mutex<Option<Arc<Reading>>>,
+    interval: Duration,
+    started: Instant,
+    process: Process,
+}
+
+impl Latest {
+    /// No reading yet; there is one each `interval`.
+    pub(crate) fn new(collector: Label<'static>, interval: Duration) -> Self {
+        Self {
+            collector,
+            last: Mutex::default(),
+            interval,
+            started: Instant::now(),
+            process: Process::new(),
+        }
+    }
+
+    /// Takes a whole reading; scrapes that are under way keep the one before.
+    pub(crate) fn take(&self, exposition: &Exposition) {
+        let reading = Reading {
+            prometheus: exposition.part(Format::Prometheus),
+            open_metrics: exposition.part(Format::OpenMetrics),
+            left_out: exposition.left_out(),
+            at: Instant::now(),
+        };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(reading));
+    }
+
+    fn last(&self) -> Option<Arc<Reading>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The last reading, unless it is too old.
+    fn fresh(&self) -> Option<Arc<Reading>> {
+        self.last()
+            .filter(|reading| reading.at.elapsed() <= self.interval * MAX_AGE_INTERVALS)
+    }
+}
+
+impl Source for Latest {
+    fn part(&self, format: Format) -> String {
+        self.fresh().map_or_else(String::new, |reading| match format {
+            Format::Prometheus => reading.prometheus.clone(),
+            Format::OpenMetrics => reading.open_metrics.clone(),
+        })
+    }
+
+    fn add(&self, into: &mut Exposition) {
+        self.process.add(into);
+        let collector = [self.collector.clone()];
+        let last = self.last();
+        let since = last.as_ref().map_or(self.started, |reading| reading.at);
+        into.own(COLLECTOR_AGE, &collector, since.elapsed().as_secs_f64());
+        into.own(COLLECTOR_INTERVAL, &collector, self.interval.as_secs_f64());
+        let fresh = self.fresh();
+        into.own(
+            COLLECTOR_SUCCESS,
+            &collector,
+            if fresh.is_some() { 1.0 } else { 0.0 },
+        );
+        let left_out = fresh.map_or(0, |reading| reading.left_out);
+        into.own(SERIES_LEFT_OUT, &[], value_of(left_out as u64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use roce_metrics::COLLECTOR_DURATION;
+
+    const COLLECTOR: Label<'static> = ("collector", std::borrow::Cow::Borrowed("host"));
+
+    fn exposition(duration: f64) -> Exposition {
+        let mut exposition = Exposition::default();
+        exposition.own(COLLECTOR_DURATION, &[COLLECTOR], duration);
+        exposition
+    }
+
+    fn now(latest: &Latest) -> String {
+        let mut now = Exposition::default();
+        latest.add(&mut now);
+        now.part(Format::Prometheus)
+    }
+
+    #[test]
+    fn the_last_whole_reading_is_served_until_it_is_too_old() {
+        let latest = Latest::new(COLLECTOR, Duration::from_millis(100));
+        assert_eq!(latest.part(Format::Prometheus), "");
+        assert!(now(&latest).contains("roce_collector_success{collector=\"host\"} 0\n"));
+        latest.take(&exposition(1.0));
+        latest.take(&exposition(2.0));
+        let part = latest.part(Format::Prometheus);
+        assert!(
+            part.ends_with("roce_collector_duration_seconds{collector=\"host\"} 2\n"),
+            "{part}"
+        );
+        assert!(now(&latest).contains("roce_collector_success{collector=\"host\"} 1\n"));
+        // A reading that hangs: its values vanish, its age goes on, and nobody says that it succeeds.
+        std::thread::sleep(Duration::from_millis(320));
+        assert_eq!(latest.part(Format::OpenMetrics), "");
+        let now = now(&latest);
+        assert!(
+            now.contains("roce_collector_success{collector=\"host\"} 0\n"),
+            "{now}"
+        );
+        let age = now
+            .lines()
+            .find_map(|line| line.strip_prefix("roce_collector_age_seconds{collector=\"host\"} "));
+        assert!(age.unwrap().parse::<f64>().unwrap() > 0.3, "{now}");
+    }
+}

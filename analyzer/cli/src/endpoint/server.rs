@@ -1,0 +1,205 @@
+//! Connections of the endpoint: few, short, with small requests. A client that is slow or silent loses its connection, so that
+//! another gets its place.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::AUTHORIZATION;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use roce_metrics::{Exposition, Format, HTTP_CONNECTIONS, HTTP_REQUESTS, end};
+use roce_model::value_of;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::answer::{answer, unauthorized};
+use super::source::Source;
+use super::users::Users;
+
+/// Bytes of a request's head; the answer to a longer one is 431. It is also the least that hyper takes.
+const MAX_HEAD: usize = 8 << 10;
+/// Header lines of a request.
+const MAX_HEADERS: usize = 64;
+
+/// Limits of connections.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Connections at one time. Further ones wait for a place, unread.
+    pub(super) connections: usize,
+    /// Time for a handshake of TLS, and for the head of a request, idle time before it included.
+    pub(super) head: Duration,
+    /// After this time a connection ends behind the answer that is under way.
+    pub(super) connection: Duration,
+    /// Time for that last answer.
+    pub(super) last: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 32,
+            head: Duration::from_secs(10),
+            connection: Duration::from_mins(1),
+            last: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Counts of an endpoint.
+#[derive(Default)]
+pub(crate) struct Counts {
+    answers: Mutex<BTreeMap<u16, u64>>,
+    connections: AtomicU64,
+}
+
+impl Counts {
+    fn answered(&self, status: u16) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        *answers.entry(status).or_default() += 1;
+    }
+
+    fn add(&self, into: &mut Exposition) {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        for (status, count) in &*answers {
+            into.own(
+                HTTP_REQUESTS,
+                &[("code", status.to_string().into())],
+                value_of(*count),
+            );
+        }
+        into.own(
+            HTTP_CONNECTIONS,
+            &[],
+            value_of(self.connections.load(Ordering::Relaxed)),
+        );
+    }
+}
+
+/// What all connections share.
+pub(super) struct Shared {
+    source: Arc<dyn Source>,
+    counts: Arc<Counts>,
+    users: Users,
+    limits: Limits,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Shared {
+    /// Without `tls` connections are plain.
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        counts: Arc<Counts>,
+        users: Users,
+        tls: Option<Arc<ServerConfig>>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            source,
+            counts,
+            users,
+            limits,
+            tls: tls.map(TlsAcceptor::from),
+        }
+    }
+}
+
+/// Answers on all listeners until `stop` is done.
+///
+/// # Errors
+/// The system does not let the listeners be waited for.
+pub(super) async fn serve(
+    listeners: Vec<TcpListener>,
+    shared: Shared,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let shared = Arc::new(shared);
+    let places = Arc::new(Semaphore::new(shared.limits.connections));
+    let mut listening = JoinSet::new();
+    for listener in listeners {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        listening.spawn(accept(listener, Arc::clone(&places), Arc::clone(&shared)));
+    }
+    stop.await;
+    Ok(())
+}
+
+/// Takes connections while there are places. Those that wait are in the kernel's queue and cost this process nothing.
+async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, shared: Arc<Shared>) {
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, or the client has gone.
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            shared.counts.connections.fetch_add(1, Ordering::Relaxed);
+            match &shared.tls {
+                None => connection(stream, &shared).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = timeout(shared.limits.head, tls.accept(stream)).await {
+                        connection(stream, &shared).await;
+                    }
+                }
+            }
+            shared.counts.connections.fetch_sub(1, Ordering::Relaxed);
+            drop(place);
+        });
+    }
+}
+
+/// Serves one connection to its end. Its errors are the client's: there is nobody to say them to.
+async fn connection<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &Shared) {
+    let service = service_fn(|request| respond(request, shared));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(shared.limits.head)
+        .max_buf_size(MAX_HEAD)
+        .max_headers(MAX_HEADERS);
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = sleep(shared.limits.connection) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = timeout(shared.limits.last, connection).await;
+}
+
+async fn respond(request: Request<Incoming>, shared: &Shared) -> Result<Response<Full<Bytes>>, Infallible> {
+    let headers = request.headers();
+    let answer = if shared.users.admits(headers.get(AUTHORIZATION)).await {
+        answer(request.method(), request.uri().path(), headers, |format| {
+            text(shared, format)
+        })
+    } else {
+        unauthorized()
+    };
+    shared.counts.answered(answer.status().as_u16());
+    Ok(answer.map(|body| Full::new(Bytes::from(body))))
+}
+
+/// The text of a scrape: the source's part, then what is of this moment.
+fn text(shared: &Shared, format: Format) -> String {
+    let mut text = shared.source.part(format);
+    let mut now = Exposition::default();
+    shared.source.add(&mut now);
+    shared.counts.add(&mut now);
+    text.push_str(&now.part(format));
+    end(&mut text, format);
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Files for the programs around: a scrape configuration, a unit for systemd, an example for the alertmanager.
+
+use std::fmt::Write;
+
+/// Targets where nobody named any.
+pub const EXAMPLE_TARGETS: [&str; 2] = ["host1.example:9902", "host2.example:9902"];
+
+/// A configuration of Prometheus that scrapes the targets and has the rules.
+pub fn scrape_config(targets: &[String], cluster: &str) -> String {
+    let mut text = String::from(
+        "# Prometheus' configuration: endpoints of `roce-analyze metrics serve`, and of `live --metrics` (port 9903).\n\
+         # The rules are those that `roce-analyze metrics rules` prints.\n\
+         global:\n  scrape_interval: 15s\n  evaluation_interval: 30s\nrule_files:\n  - roce.rules.yml\n\
+         scrape_configs:\n  - job_name: roce-hosts\n",
+    );
+    text.push_str(
+        "    # With --web-config at the hosts:\n    # scheme: https\n    # tls_config:\n    #   ca_file: ca.crt\n    # basic_auth:\n    #   \
+         username: prometheus\n    #   password_file: password\n",
+    );
+    text.push_str("    static_configs:\n      - targets:\n");
+    for target in targets {
+        // Writing to a String cannot fail. A target is an address: it has no quotation marks and no line ends.
+        let _ = writeln!(text, "          - \"{}\"", target.escape_default());
+    }
+    let _ = writeln!(
+        text,
+        "        labels:\n          cluster: \"{}\"",
+        cluster.escape_default()
+    );
+    text
+}
+
+/// A unit of systemd for `metrics serve`, with every limit that it can live with.
+pub const SYSTEMD: &str = "\
+# /etc/systemd/system/roce-analyze.service: then `systemctl enable --now roce-analyze`.
+[Unit]
+Description=Metrics of RDMA devices for Prometheus
+Documentation=man:roce-analyze-metrics-serve(1)
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+# To be reached by other hosts: --listen [::]:9902 --web-config /etc/roce-analyze/web.yml, with
+# LoadCredential= or a group for the key, because the service has a user of its own.
+ExecStart=/usr/local/bin/roce-analyze metrics serve --listen 127.0.0.1:9902
+DynamicUser=yes
+Restart=on-failure
+RestartSec=5s
+
+CapabilityBoundingSet=
+AmbientCapabilities=
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+# The statistics of drivers are asked for on sockets of the host's own network.
+PrivateNetwork=no
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+ProcSubset=all
+RestrictAddressFamilies=AF_INET AF_INET6 AF_NETLINK AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
+SystemCallErrorNumber=EPERM
+UMask=0077
+MemoryMax=256M
+TasksMax=32
+LimitNOFILE=1024
+
+[Install]
+WantedBy=multi-user.target
+";
+
+/// An example of routes for Prometheus' alertmanager.
+pub const ALERTMANAGER: &str = "\
+# An example for Prometheus' alertmanager: replace the receivers.
+route:
+  receiver: team
+  group_by: [alertname, cluster]
+  group_wait: 30s
+  group_interval: 5m
+  repeat_interval: 12h
+  routes:
+    - matchers: ['severity=\"critical\"', 'alertname=~\"Roce.*\"']
+      receiver: on-call
+      repeat_interval: 1h
+    - matchers: ['severity=\"info\"', 'alertname=~\"Roce.*\"']
+      receiver: nobody
+inhibit_rules:
+  # A host that does not answer says nothing about its ports.
+  - source_matchers: ['alertname=\"RoceExporterDown\"']
+    target_matchers: ['alertname=~\"Roce.*\"', 'alertname!=\"RoceExporterDown\"']
+    equal: [instance]
+  # Losses explain what they cause.
+  - source_matchers: ['alertname=\"RoceSwitchBufferDrops\"']
+    target_matchers: ['alertname=\"RoceSequenceErrors\"']
+    equal: [cluster]
+receivers:
+  - name: nobody
+  - name: team
+    # email_configs, webhook_configs, ...
+  - name: on-call
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_cannot_break_out_of_their_quotation_marks() {
+        let text = scrape_config(&["a:1\"\n  x: y".to_owned()], "c");
+        assert!(text.contains("          - \"a:1\\\"\\n  x: y\"\n"), "{text}");
+        assert!(
+            text.ends_with("        labels:\n          cluster: \"c\"\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! `metrics serve` and `live --metrics` over loopback: the real command, asked as a scraper asks.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::{TempDir, tempdir};
+
+use crate::captures::{frames, root};
+use crate::command::{command, ran, run};
+use crate::host::host;
+use crate::live::Net;
+
+/// A command that serves metrics; it is killed when this is dropped.
+struct Serving {
+    child: Child,
+    /// Where it serves.
+    at: Asked,
+}
+
+/// An endpoint that is asked: `127.0.0.1:PORT`.
+#[derive(Clone)]
+struct Asked(String);
+
+impl Serving {
+    /// Waits until it says where it serves.
+    fn of(mut child: Child) -> Self {
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut said = Vec::new();
+        let address = lines.by_ref().find_map(|line| {
+            let line = line.unwrap();
+            let address = line
+                .split_once("://")
+                .and_then(|(_, rest)| Some(rest.split_once('/')?.0.to_owned()));
+            said.push(line);
+            address
+        });
+        // The pipe stays open: whoever serves may say more.
+        std::thread::spawn(move || lines.for_each(drop));
+        let address = address.unwrap_or_else(|| panic!("{said:#?}"));
+        Self {
+            child,
+            at: Asked(address),
+        }
+    }
+
+    fn new(folder: &Path, arguments: &[&str]) -> Self {
+        let mut command = command(folder);
+        command
+            .args(["metrics", "serve", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stderr(Stdio::piped());
+        Self::of(command.spawn().unwrap())
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Asked {
+    /// Asks once and returns the whole answer.
+    fn ask(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(&self.0).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn get(&self, path: &str) -> String {
+        self.ask(&format!(
+            "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        ))
+    }
+
+    /// The value of a series in a scrape.
+    #[track_caller]
+    fn value(&self, series: &str) -> Option<f64> {
+        let text = self.get("/metrics");
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
+        Some(line.parse().unwrap())
+    }
+
+    /// Waits until a series has a value that fits.
+    #[track_caller]
+    fn until(&self, series: &str, fits: impl Fn(f64) -> bool) {
+        let begun = Instant::now();
+        while !self.value(series).is_some_and(&fits) {
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "{series}: {}",
+                self.get("/metrics")
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// A folder that every user can look into: a server of root goes on as nobody.
+fn open_folder() -> TempDir {
+    let folder = tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+#[test]
+fn a_recorded_host_is_served_and_read_again() {
+    let folder = open_folder();
+    host(&folder.path().join("host"), 40_394_737, 41_210, 1_187);
+    let serving = Serving::new(folder.path(), &["--read", "host", "--interval", "100ms"]);
+    let answer = serving.at.get("/metrics");
+    for line in [
+        "roce_port_ecn_marked_packets_received_total{device=\"mlx5_0\",port=\"1\"} 40394737",
+        "roce_pfc_received_frames_total{netdev=\"ens1f0np0\",priority=\"3\"} 41210",
+        "roce_collector_success{collector=\"host\"} 1",
+        "roce_collector_interval_seconds{collector=\"host\"} 0.1",
+        "roce_series_left_out 0",
+    ] {
+        assert!(answer.lines().any(|found| found == line), "{line}\n{answer}");
+    }
+    for name in [
+        "roce_collector_age_seconds",
+        "process_resident_memory_bytes",
+        "process_cpu_seconds_total",
+        "roce_build_info",
+    ] {
+        assert!(answer.contains(&format!("\n{name}")), "{name}\n{answer}");
+    }
+    // Each family is described once, whatever part of the text it is in.
+    let mut families: Vec<&str> = answer
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .collect();
+    let all = families.len();
+    families.sort_unstable();
+    families.dedup();
+    assert_eq!(families.len(), all);
+    // It is read again.
+    host(&folder.path().join("host"), 40_400_000, 41_210, 1_187);
+    serving.at.until(
+        "roce_port_ecn_marked_packets_received_total{device=\"mlx5_0\",port=\"1\"}",
+        |value| value > 40_399_999.0,
+    );
+    // A device that goes away takes its series with it: absent, not 0, and no old value.
+    fs::remove_dir_all(folder.path().join("host/sys/class/infiniband/mlx5_0")).unwrap();
+    let begun = Instant::now();
+    while serving.at.get("/metrics").contains("mlx5_0") {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(serving.at.get("/-/healthy").starts_with("HTTP/1.1 200 "));
+    assert!(serving.at.get("/probe").starts_with("HTTP/1.1 404 "));
+}
+
+#[test]
+fn signals_end_it_cleanly() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let folder = open_folder();
+        host(&folder.path().join("host"), 1, 2, 3);
+        let mut serving = Serving::new(folder.path(), &["--read", "host"]);
+        // A client that keeps its connection does not hold up the end.
+        let _idle = TcpStream::connect(&serving.at.0).unwrap();
+        let begun = Instant::now();
+        serving.signal(signal);
+        let status = serving.child.wait().unwrap();
+        assert_eq!(status.code(), Some(0), "{signal:?}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn passwords_come_from_the_file_that_exporters_share() {
+    let folder = open_folder();
+    host(&folder.path().join("host"), 1, 2, 3);
+    let hash = bcrypt_of_secret();
+    fs::write(
+        folder.path().join("web.yml"),
+        format!("basic_auth_users:\n  prometheus: {hash}\n"),
+    )
+    .unwrap();
+    let serving = Serving::new(folder.path(), &["--read", "host", "--web-config", "web.yml"]);
+    assert!(serving.at.get("/metrics").starts_with("HTTP/1.1 401 "));
+    // prometheus:secret
+    let answer = serving.at.ask(
+        "GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Basic cHJvbWV0aGV1czpzZWNyZXQ=\r\nConnection: close\r\n\r\n",
+    );
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(
+        answer.contains("roce_http_requests_total{code=\"401\"} 1\n"),
+        "{answer}"
+    );
+}
+
+/// The hash of `secret` by Debian's libxcrypt (crypt(3)), cost 4.
+fn bcrypt_of_secret() -> &'static str {
+    "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"
+}
+
+#[test]
+fn what_would_be_unsafe_or_unclear_is_refused() {
+    let folder = open_folder();
+    host(&folder.path().join("host"), 1, 2, 3);
+    fs::write(
+        folder.path().join("bad.yml"),
+        "basic_auth_users:\n  a: plain-secret\n",
+    )
+    .unwrap();
+    for (arguments, expected) in [
+        (&["--listen", "0.0.0.0:0", "--read", "host"][..], "--web-config"),
+        (&["--listen", "here:1"], "an IP address and a port"),
+        (
+            &["--listen", "127.0.0.1:0", "--read", "nowhere"],
+            "not a recorded host",
+        ),
+        (
+            &["--listen", "127.0.0.1:0", "--web-config", "bad.yml"],
+            "not a bcrypt hash",
+        ),
+        (
+            &["--listen", "127.0.0.1:0", "--web-config", "none.yml"],
+            "none.yml",
+        ),
+        (&["--listen", "127.0.0.1:0", "--interval", "1ms"], "100ms to 1h"),
+    ] {
+        let ran = run(folder.path(), [&["metrics", "serve"], arguments].concat());
+        assert_eq!(ran.code, Some(2), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains(expected), "{arguments:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("plain-secret"), "{}", ran.stderr);
+    }
+    // A port that is taken.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ran = ran(command(folder.path()).args(["metrics", "serve", "--listen", &address]));
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("cannot listen"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_incast_that_is_captured_shows_in_the_metrics_of_the_live_run() {
+    let Some(net) = Net::new() else { return };
+    let folder = tempdir().unwrap();
+    let mut inside = net.inside(folder.path(), Path::new(env!("CARGO_BIN_EXE_roce-analyze")));
+    inside.args(["live", "-i", "v1", "--no-tui", "--format", "none", "--bin", "1ms"]);
+    inside.args(["--metrics", "127.0.0.1:0", "--metrics-flows", "2"]);
+    let mut serving = Serving::of(inside.spawn().unwrap());
+    // The receiver's capture of the demo: eight senders at once, marks and CNPs.
+    let frames: Vec<Vec<u8>> = frames(&root().join("captures/demos/incast-h7.pcapng"))
+        .into_iter()
+        .map(|mut record| {
+            // What the capture cut is sent as zeros, so that lengths are right.
+            record.data.resize(record.original as usize, 0);
+            record.data
+        })
+        .collect();
+    let sent = frames.len();
+    net.send("v0", frames, Some(20_000));
+    let asked = serving.at.clone();
+    let text = net.within(move || {
+        #[expect(clippy::cast_precision_loss, reason = "some thousand frames")]
+        asked.until("roce_live_frames_total", |frames| frames >= sent as f64);
+        asked.until("roce_live_data_packets_total{tap=\"v1\",ecn=\"ce\"}", |marked| {
+            marked > 0.0
+        });
+        asked.until("roce_live_episodes_total{kind=\"incast\"}", |episodes| {
+            episodes > 0.0
+        });
+        asked.until("roce_live_pairs_listed", |pairs| pairs > 1.0);
+        asked.get("/metrics")
+    });
+    for begins in [
+        "roce_live_info{version=",
+        "roce_live_cnps_total{tap=\"v1\"} ",
+        "roce_live_lost_frames_total{where=\"kernel\"} 0\n",
+        "roce_live_pair_wire_bytes_total{tap=\"other\",source=\"other\",destination=\"other\"} ",
+        "roce_live_flows ",
+    ] {
+        assert!(text.contains(&format!("\n{begins}")), "{begins}\n{text}");
+    }
+    // No queue pair, no flow: labels are bounded.
+    assert!(!text.contains("qpn"), "{text}");
+    serving.signal(Signal::INT);
+    assert_eq!(serving.child.wait().unwrap().code(), Some(0));
+}
