@@ -52,8 +52,21 @@ const GROUPS: &[Group] = &[
                 "capture and analyse at the same time",
             ),
             (&["devices"], "devices", "what can be captured on this host"),
-            (&["host"], "host", "what the devices of this host count"),
-            (&["metrics"], "metrics", "the same for Prometheus"),
+            (
+                &["doctor"],
+                "doctor",
+                "checks of this host's RDMA setup, and what would mend it",
+            ),
+            (
+                &["host"],
+                "host",
+                "counters before and after, a container's devices, GPUs",
+            ),
+            (
+                &["metrics"],
+                "metrics",
+                "counters for Prometheus, rules, dashboards",
+            ),
         ],
     ),
     (
