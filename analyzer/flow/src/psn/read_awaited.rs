@@ -30,9 +30,9 @@ impl Awaited {
         }
     }
 
-    /// A response with `psn` came. `end`: it is the last of its READ, and the next READ that is known begins there, if one is. Requests
-    /// before `sent` have been sent.
-    pub(super) fn came(&mut self, psn: u64, end: Option<Option<u64>>, sent: u64) {
+    /// A response with `psn` came. `next`: the response after it, of this READ or of the next one; `None`: no READ after this one is known.
+    /// Requests before `sent` have been sent.
+    pub(super) fn came(&mut self, psn: u64, next: Option<u64>, sent: u64) {
         if psn == self.requested {
             self.requested = 0;
         }
@@ -49,8 +49,8 @@ impl Awaited {
         }
         if is_taken {
             (self.until, self.rounds) = (0, 0);
-            self.is_any = end == Some(None);
-            self.psn = end.flatten().unwrap_or(psn + 1);
+            self.is_any = next.is_none();
+            self.psn = next.unwrap_or(psn + 1);
         }
     }
 
@@ -90,17 +90,17 @@ mod tests {
     #[test]
     fn a_response_behind_a_missing_one_is_not_taken() {
         let mut awaited = reading();
-        awaited.came(10, None, 14);
-        awaited.came(12, None, 14);
+        awaited.came(10, Some(11), 14);
+        awaited.came(12, Some(13), 14);
         assert!(awaited.may_have_had(10));
         // 12 was discarded, and 11 came too late: the requester has neither 11 nor 12 from these.
         assert!(!awaited.may_have_had(11) && !awaited.may_have_had(12));
-        awaited.came(11, None, 14);
+        awaited.came(11, Some(12), 14);
         assert!(awaited.may_have_had(11) && !awaited.may_have_had(12));
         // All in order, 11 was there for the requester to take: requested again, it was lost behind the tap.
         let mut awaited = reading();
         for psn in 10..13 {
-            awaited.came(psn, None, 14);
+            awaited.came(psn, Some(psn + 1), 14);
         }
         assert!(awaited.may_have_had(11));
     }
@@ -109,13 +109,13 @@ mod tests {
     fn what_is_taken_without_coming_again_was_overtaken() {
         let mut awaited = reading();
         for psn in 10..13 {
-            awaited.came(psn, None, 14);
+            awaited.came(psn, Some(psn + 1), 14);
         }
         awaited.requested_again(11, true);
         awaited.requested_again(12, true);
         assert_eq!((awaited.take_overtaken(), awaited.take_overtaken()), (1, 0));
         // The response comes once more before the requester goes back to the next one: it may have been lost.
-        awaited.came(12, None, 14);
+        awaited.came(12, Some(13), 14);
         awaited.requested_again(13, true);
         assert_eq!(awaited.take_overtaken(), 0);
         // Once more the same: it was lost again, or is not there yet.
@@ -127,25 +127,25 @@ mod tests {
     fn the_next_message_goes_on_where_its_read_begins() {
         let mut awaited = reading();
         for psn in 10..13 {
-            awaited.came(psn, None, 14);
+            awaited.came(psn, Some(psn + 1), 14);
         }
         // 14 to 19 are writes.
-        awaited.came(13, Some(Some(20)), 22);
-        awaited.came(20, None, 22);
+        awaited.came(13, Some(20), 22);
+        awaited.came(20, Some(21), 22);
         assert!(awaited.may_have_had(20));
-        awaited.came(21, Some(None), 22);
+        awaited.came(21, None, 22);
         // Nothing is known of the READ that this answers.
-        awaited.came(30, None, 40);
+        awaited.came(30, Some(31), 40);
         assert!(awaited.may_have_had(30));
     }
 
     #[test]
     fn a_requester_that_goes_on_has_what_the_capture_missed() {
         let mut awaited = reading();
-        awaited.came(11, None, 14);
-        awaited.came(14, None, 18);
+        awaited.came(11, Some(12), 14);
+        awaited.came(14, Some(15), 18);
         assert!(!awaited.may_have_had(14));
-        awaited.came(18, None, 22);
+        awaited.came(18, Some(19), 22);
         assert!(awaited.may_have_had(18));
     }
 }

@@ -336,8 +336,12 @@ impl Reads {
     ) -> Judged {
         self.settle(time);
         self.round(psn, sent);
-        let end = is_last.then(|| self.begins.iter().copied().find(|begin| *begin > psn));
-        self.awaited.came(psn, end, sent);
+        let next = if is_last {
+            self.begins.iter().copied().find(|begin| *begin > psn)
+        } else {
+            Some(psn + 1)
+        };
+        self.awaited.came(psn, next, sent);
         if psn < self.begin {
             // Of a READ from before the two directions were known.
             return Judged::Unknown;
