@@ -45,8 +45,7 @@ enum Stage {
 /// READs that asked again for missing responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Asked {
-    /// Where all of them began: the response to that is the First of a message. `u64::MAX`: they began at several PSNs, or before the
-    /// missing ones.
+    /// Where all of them began. `u64::MAX`: they began at several PSNs, or before the missing ones.
     from: u64,
     /// READs since, and responses to a PSN.
     reads: u32,
@@ -71,6 +70,9 @@ pub(crate) struct Reads {
     holes: Vec<ResponseHole>,
     /// The response that the requester waits for.
     awaited: Awaited,
+    /// The responder was seen to answer the rest of a READ with a message of its own, which begins with a First. Soft-RoCE goes on
+    /// with Middles (`drivers/infiniband/sw/rxe/rxe_resp.c`, `read_reply`).
+    rests_begin_messages: bool,
     /// Responses before this one may have been missing in a hole that was forgotten.
     forgotten_to: u64,
     /// The latest READs that were sent again: what they asked for, and when.
@@ -426,8 +428,10 @@ impl Reads {
             Stage::Decided => false,
             Stage::Asked(asked) => {
                 let responses = asked.responses + 1;
-                // Where a READ begins, its response begins a message.
-                let is_late = psn == asked.from && !is_first || responses > asked.reads;
+                let begins_read = psn == asked.from;
+                self.rests_begin_messages |= begins_read && is_first && self.is_rest(psn);
+                let is_other = begins_read && !is_first && self.rests_begin_messages;
+                let is_late = is_other || responses > asked.reads;
                 if !is_late {
                     kept = Some(ResponseHole {
                         first: psn,
