@@ -33,7 +33,11 @@ const PATHS: [&str; 20] = [
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
     for gpu in &gpu::gpus(&text).gpus {
-        assert!(gpu.values.iter().all(|value| value.value.is_finite() && value.value >= 0.0));
+        assert!(
+            gpu.values
+                .iter()
+                .all(|value| value.value.is_finite() && value.value >= 0.0)
+        );
     }
     let _ = ethtool_statistics(&text);
     let _ = rdma_statistics(&text);
