@@ -180,15 +180,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         arguments.names.host.as_deref(),
     )?;
     sandbox::may_capture()?;
-    let options = Options {
-        snaplen: arguments.snaplen,
-        buffer: arguments.buffer,
-        promiscuous: arguments.promiscuous,
-    };
-    let by_libpcap = arguments.interface.iter().filter(|_| arguments.host.by_libpcap());
-    let devices: Vec<Device> = by_libpcap
-        .map(|name| Device::open(name, &options))
-        .collect::<Result<_, _>>()?;
+    let devices = open_devices(arguments)?;
     let metrics = Metrics::open(&arguments.metrics)?;
     let outputs = Outputs {
         dir: arguments.output.as_deref(),
@@ -251,6 +243,18 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     stop.stop();
     threads.end();
     result
+}
+
+/// Opens the devices that libpcap captures from.
+fn open_devices(arguments: &Live) -> anyhow::Result<Vec<Device>> {
+    let options = Options {
+        snaplen: arguments.snaplen,
+        buffer: arguments.buffer,
+        promiscuous: arguments.promiscuous,
+    };
+    let by_libpcap = arguments.interface.iter().filter(|_| arguments.host.by_libpcap());
+    let devices = by_libpcap.map(|name| Device::open(name, &options));
+    Ok(devices.collect::<Result<_, _>>()?)
 }
 
 /// Limits of a capture from RDMA devices, for readers of its packets.
