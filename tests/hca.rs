@@ -74,7 +74,7 @@ fn opened(root: &Path, numbers: &[u32]) {
 fn environment(folder: &Path, variables: &[(&str, &str)]) {
     let text: String = variables
         .iter()
-        .map(|(name, value)| format!("{name}={value}\0"))
+        .flat_map(|(name, value)| [name, "=", value, "\0"])
         .collect();
     fs::write(folder.join("environ"), text).unwrap();
 }
