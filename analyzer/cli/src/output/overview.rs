@@ -55,7 +55,7 @@ const GROUPS: &[Group] = &[
             (
                 &["doctor"],
                 "doctor",
-                "checks of this host's RDMA setup, and what would mend it",
+                "checks of this host's RDMA setup, and what mends it",
             ),
             (
                 &["host"],
