@@ -361,8 +361,8 @@ fn a_scrape_of_eight_ports_is_cheap() {
     let each = (cpu() - before) / 51.0;
     assert!(each < 0.020, "{each} s of CPU");
     let memory = serving.at.value("process_resident_memory_bytes").unwrap();
-    // 30 MB is the reach of an optimised build; this one may have debug information and no optimisation.
-    assert!(memory < 40e6, "{memory} bytes");
+    // 30 MB is the reach of an optimised build; the program's own pages are more in one without optimisation.
+    assert!(memory < 64e6, "{memory} bytes");
     assert!(
         serving
             .at
