@@ -18,6 +18,8 @@ pub(crate) mod live;
 pub(crate) mod metrics;
 #[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]
 mod player;
+#[cfg(feature = "probe")]
+mod program;
 #[cfg(feature = "live")]
 mod recorded;
 #[cfg(feature = "live")]

@@ -105,14 +105,7 @@ fn analyse(
         plan.options.seed = recorded.seed;
     }
     plan.range = range.clone();
-    let mut borrowed: Vec<&mut dyn Sink> = sinks
-        .iter_mut()
-        .map(|sink| &mut **sink as &mut dyn Sink)
-        .collect();
-    if let Some(sink) = &mut beside {
-        borrowed.push(&mut **sink);
-    }
-    let analysed = captures.run(plan, borrowed, |merge, plan, sinks| {
+    let analysed = captures.run(plan, borrowed(&mut sinks, &mut beside), |merge, plan, sinks| {
         if let Some(player) = player {
             player.run(merge, plan, sinks)
         } else {
@@ -124,14 +117,7 @@ fn analyse(
     for error in analysed.errors() {
         messages::error(error);
     }
-    let mut borrowed: Vec<&mut dyn Sink> = sinks
-        .iter_mut()
-        .map(|sink| &mut **sink as &mut dyn Sink)
-        .collect();
-    if let Some(sink) = &mut beside {
-        borrowed.push(&mut **sink);
-    }
-    join(&others, &analysed, &range, &mut borrowed)?;
+    join(&others, &analysed, &range, &mut borrowed(&mut sinks, &mut beside))?;
     let mut inputs = analysed.inputs(arguments.hash)?;
     if let (Some(recorded), [input]) = (live, inputs.as_mut_slice()) {
         as_live(input, &recorded.input);
@@ -205,6 +191,21 @@ fn join(
         samples.replay(&moved, sinks).map_err(sink_error)?;
     }
     Ok(())
+}
+
+/// All sinks of a run, and the one beside them.
+fn borrowed<'a>(
+    sinks: &'a mut [Box<dyn Sink>],
+    beside: &'a mut Option<&mut dyn Sink>,
+) -> Vec<&'a mut dyn Sink> {
+    let mut borrowed: Vec<&mut dyn Sink> = Vec::new();
+    for sink in sinks {
+        borrowed.push(&mut **sink);
+    }
+    if let Some(sink) = beside {
+        borrowed.push(&mut **sink);
+    }
+    borrowed
 }
 
 /// Sinks that get the results.

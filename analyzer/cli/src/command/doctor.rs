@@ -129,10 +129,24 @@ impl Doctor {
 
 /// A group or the name of a check.
 fn parse_group(text: &str) -> Result<String, String> {
-    let name = text.trim();
     let groups = doctor::groups();
+    named(text, &groups).map_err(|(name, hint)| {
+        let groups = groups.join(", ");
+        format!("there is no group or check '{name}'{hint}; the groups are {groups}")
+    })
+}
+
+/// A severity or the name of a check.
+fn parse_severity(text: &str) -> Result<String, String> {
+    named(text, &["info", "warning", "critical"])
+        .map_err(|(name, hint)| format!("'{name}' is neither info, warning, critical nor a check{hint}"))
+}
+
+/// One of these names, or that of a check; else the name, and a hint at the nearest known one.
+fn named<'a>(text: &'a str, names: &[&str]) -> Result<String, (&'a str, String)> {
+    let name = text.trim();
     let known = || {
-        groups
+        names
             .iter()
             .copied()
             .chain(doctor::checks().map(|check| check.id))
@@ -140,29 +154,8 @@ fn parse_group(text: &str) -> Result<String, String> {
     if known().any(|known| known == name) {
         return Ok(name.to_owned());
     }
-    let hint =
-        nearest(name, known()).map_or_else(String::new, |name| format!("; hint: did you mean '{name}'?"));
-    Err(format!(
-        "there is no group or check '{name}'{hint}; the groups are {}",
-        groups.join(", ")
-    ))
-}
-
-fn parse_severity(text: &str) -> Result<String, String> {
-    let name = text.trim();
-    let known = || {
-        ["info", "warning", "critical"]
-            .into_iter()
-            .chain(doctor::checks().map(|check| check.id))
-    };
-    if known().any(|known| known == name) {
-        return Ok(name.to_owned());
-    }
-    let hint =
-        nearest(name, known()).map_or_else(String::new, |name| format!("; hint: did you mean '{name}'?"));
-    Err(format!(
-        "'{name}' is neither info, warning, critical nor a check{hint}"
-    ))
+    let hint = nearest(name, known()).map(|name| format!("; hint: did you mean '{name}'?"));
+    Err((name, hint.unwrap_or_default()))
 }
 
 fn parse_firmware(text: &str) -> Result<(String, String), String> {

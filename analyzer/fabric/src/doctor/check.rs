@@ -157,6 +157,11 @@ pub(crate) fn each<T>(
     judged.collect()
 }
 
+/// The outcome for the host as a whole.
+pub(crate) fn of_host(judge: impl Fn() -> Judged) -> Vec<Outcome> {
+    each(["host"], |_| "host".to_owned(), |_| judge())
+}
+
 /// A check: its texts, and the function that judges a snapshot.
 pub struct Check {
     /// Its name: `pfc.enabled`.

@@ -157,16 +157,19 @@ fn same(facts: &Facts<'_>) -> Vec<Outcome> {
                     ),
                 )
                 .expected("one version on equal boards")
-                .fix(format!(
-                    "mstflint -d {} -i IMAGE burn",
-                    device.pci.as_deref().unwrap_or("ADDRESS")
-                ))
+                .fix(burn(device))
             } else {
                 Outcome::ok(name, format!("{name}: firmware {version}"))
             }
             .seen(&path, version))
         },
     )
+}
+
+/// The command that writes another firmware to a device.
+fn burn(device: &RdmaDevice) -> String {
+    let address = device.pci.as_deref().unwrap_or("ADDRESS");
+    format!("mstflint -d {address} -i IMAGE burn")
 }
 
 /// A version's numbers.
@@ -195,10 +198,7 @@ fn least(facts: &Facts<'_>) -> Vec<Outcome> {
             Ok(if numbers(&version) < numbers(wanted) {
                 Outcome::warning(name, format!("{name}: firmware {version} is older than {wanted}"))
                     .expected(format!("{wanted} or later"))
-                    .fix(format!(
-                        "mstflint -d {} -i IMAGE burn",
-                        device.pci.as_deref().unwrap_or("ADDRESS")
-                    ))
+                    .fix(burn(device))
             } else {
                 Outcome::ok(name, format!("{name}: firmware {version}"))
             }

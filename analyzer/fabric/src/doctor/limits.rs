@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::doctor::check::{Check, Judged, Outcome, Status, each};
+use crate::doctor::check::{Check, Judged, Outcome, Status, each, of_host};
 use crate::doctor::facts::{Facts, odd};
 use crate::doctor::host::Unknown;
 
@@ -177,10 +177,6 @@ fn said(limit: Option<u64>) -> String {
 
 const LEAST: u64 = 64 << 20;
 
-fn one(judge: impl Fn() -> Judged) -> Vec<Outcome> {
-    each(["host"], |_| "host".to_owned(), |_| judge())
-}
-
 fn locked(facts: &Facts<'_>, is_hard: bool) -> Judged {
     let (soft, hard) = limits(facts, "Max locked memory")?;
     let limit = if is_hard { hard } else { soft };
@@ -216,15 +212,15 @@ fn locked(facts: &Facts<'_>, is_hard: bool) -> Judged {
 }
 
 fn memlock(facts: &Facts<'_>) -> Vec<Outcome> {
-    one(|| locked(facts, false))
+    of_host(|| locked(facts, false))
 }
 
 fn pod_memlock(facts: &Facts<'_>) -> Vec<Outcome> {
-    one(|| locked(facts, true))
+    of_host(|| locked(facts, true))
 }
 
 fn nofile(facts: &Facts<'_>) -> Vec<Outcome> {
-    one(|| {
+    of_host(|| {
         let (soft, _) = limits(facts, "Max open files")?;
         let shown = soft.map_or_else(|| "unlimited".to_owned(), |files| files.to_string());
         Ok(if soft.is_some_and(|files| files < 65_536) {
@@ -260,7 +256,7 @@ fn cgroup(facts: &Facts<'_>) -> Vec<Outcome> {
         }
         all
     };
-    one(|| {
+    of_host(|| {
         let text = facts.host.need(MAX)?;
         if !text.is_empty() && !text.contains('=') {
             return Err(odd(MAX, &text));
@@ -325,7 +321,7 @@ fn container(facts: &Facts<'_>) -> Vec<Outcome> {
         }
         Some(true) => {}
     }
-    one(|| {
+    of_host(|| {
         let (soft, _) = limits(facts, "Max locked memory")?;
         let Some(has) = facts.has_capability(IPC_LOCK) else {
             return Err(odd("proc/self/status", ""));
@@ -497,7 +493,7 @@ fn governor(facts: &Facts<'_>) -> Vec<Outcome> {
     if !facts.host.has(FOLDER) {
         return Vec::new();
     }
-    one(|| {
+    of_host(|| {
         let governor = facts.host.need(&path)?;
         let driver = facts
             .host
@@ -525,7 +521,7 @@ fn governor(facts: &Facts<'_>) -> Vec<Outcome> {
 
 fn hugepages(facts: &Facts<'_>) -> Vec<Outcome> {
     const PATH: &str = "proc/meminfo";
-    one(|| {
+    of_host(|| {
         let text = facts.host.need(PATH)?;
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -550,7 +546,7 @@ fn hugepages(facts: &Facts<'_>) -> Vec<Outcome> {
 
 fn clock(facts: &Facts<'_>) -> Vec<Outcome> {
     const PATH: &str = "answers/clock.json";
-    one(|| {
+    of_host(|| {
         let answer = facts.host.json(PATH)?;
         let is_synchronised = answer.get("synchronised").and_then(Value::as_bool);
         let error = answer.get("estimated_error_us").and_then(Value::as_u64);

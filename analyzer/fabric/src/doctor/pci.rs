@@ -1,6 +1,6 @@
 //! Checks of the PCI tree: IOMMU, links, requests, and the way between GPUs and adapters.
 
-use crate::doctor::check::{Check, Judged, Outcome, each};
+use crate::doctor::check::{Check, Judged, Outcome, each, of_host};
 use crate::doctor::config_space::{ConfigSpace, UNPRIVILEGED};
 use crate::doctor::facts::{Facts, MELLANOX, NVIDIA, Plan, RdmaDevice, odd};
 use crate::doctor::host::{Host, Unknown};
@@ -516,54 +516,46 @@ fn peermem(facts: &Facts<'_>) -> Vec<Outcome> {
     if !has_pair(facts) {
         return Vec::new();
     }
-    each(
-        ["host"],
-        |_| "host".to_owned(),
-        |_| {
-            let (peermem, dmabuf) = ways(facts)?;
-            let seen = format!("peermem {peermem}, dma-buf {dmabuf}");
-            Ok(if peermem || dmabuf {
-                let way = if peermem { "nvidia_peermem" } else { "dma-buf" };
-                Outcome::ok("host", format!("GPU memory can be registered by {way}"))
-            } else {
-                Outcome::warning(
-                    "host",
-                    "GPU memory cannot be registered: neither nvidia_peermem nor dma-buf",
-                )
-                .expected("one of the two")
-                .fix(FIX)
-            }
-            .seen("proc/modules", seen))
-        },
-    )
+    of_host(|| {
+        let (peermem, dmabuf) = ways(facts)?;
+        let seen = format!("peermem {peermem}, dma-buf {dmabuf}");
+        Ok(if peermem || dmabuf {
+            let way = if peermem { "nvidia_peermem" } else { "dma-buf" };
+            Outcome::ok("host", format!("GPU memory can be registered by {way}"))
+        } else {
+            Outcome::warning(
+                "host",
+                "GPU memory cannot be registered: neither nvidia_peermem nor dma-buf",
+            )
+            .expected("one of the two")
+            .fix(FIX)
+        }
+        .seen("proc/modules", seen))
+    })
 }
 
 fn dmabuf(facts: &Facts<'_>) -> Vec<Outcome> {
     if !has_pair(facts) {
         return Vec::new();
     }
-    each(
-        ["host"],
-        |_| "host".to_owned(),
-        |_| {
-            let (peermem, dmabuf) = ways(facts)?;
-            let is_off = facts.host.variable("NCCL_DMABUF_ENABLE").as_deref() == Some("0");
-            Ok(if peermem {
-                Outcome::ok("host", "NCCL can take nvidia_peermem")
-            } else if dmabuf && !is_off {
-                Outcome::ok("host", "NCCL can take dma-buf")
-            } else if is_off {
-                Outcome::warning("host", "NCCL_DMABUF_ENABLE=0, and nvidia_peermem is not loaded")
-                    .expected("NCCL_DMABUF_ENABLE unset, or nvidia_peermem")
-                    .fix("unset NCCL_DMABUF_ENABLE")
-            } else {
-                Outcome::warning("host", "NCCL can take neither nvidia_peermem nor dma-buf")
-                    .expected("one of the two")
-                    .fix(FIX)
-            }
-            .seen("proc/modules", format!("peermem {peermem}, dma-buf {dmabuf}")))
-        },
-    )
+    of_host(|| {
+        let (peermem, dmabuf) = ways(facts)?;
+        let is_off = facts.host.variable("NCCL_DMABUF_ENABLE").as_deref() == Some("0");
+        Ok(if peermem {
+            Outcome::ok("host", "NCCL can take nvidia_peermem")
+        } else if dmabuf && !is_off {
+            Outcome::ok("host", "NCCL can take dma-buf")
+        } else if is_off {
+            Outcome::warning("host", "NCCL_DMABUF_ENABLE=0, and nvidia_peermem is not loaded")
+                .expected("NCCL_DMABUF_ENABLE unset, or nvidia_peermem")
+                .fix("unset NCCL_DMABUF_ENABLE")
+        } else {
+            Outcome::warning("host", "NCCL can take neither nvidia_peermem nor dma-buf")
+                .expected("one of the two")
+                .fix(FIX)
+        }
+        .seen("proc/modules", format!("peermem {peermem}, dma-buf {dmabuf}")))
+    })
 }
 
 fn direct(facts: &Facts<'_>) -> Vec<Outcome> {

@@ -1,6 +1,6 @@
 //! Checks of RDMA devices, their modules, nodes and ports.
 
-use crate::doctor::check::{Check, Judged, Outcome, Status, each};
+use crate::doctor::check::{Check, Judged, Outcome, Status, each, of_host};
 use crate::doctor::facts::{BROADCOM, Facts, INTEL, MELLANOX, RdmaDevice, RdmaPort, node_of, odd};
 use crate::doctor::host::Unknown;
 
@@ -322,29 +322,25 @@ fn netns(facts: &Facts<'_>) -> Vec<Outcome> {
         .pci
         .iter()
         .any(|device| device.class >> 16 == 2 && device.vendor == MELLANOX);
-    each(
-        ["host"],
-        |_| "host".into(),
-        |_| {
-            let mode = facts.host.need(MODE)?;
-            Ok(match mode.as_str() {
-                "Y" => Outcome::ok("host", "all network namespaces share the RDMA devices").seen(MODE, mode),
-                "N" if facts.devices.is_empty() && is_capable => Outcome::critical(
-                    "host",
-                    "devices belong to one namespace each, and none belongs to this one",
-                )
-                .seen(MODE, mode)
-                .fix("rdma dev set DEVICE netns NAME")
-                .likely(),
-                "N" => Outcome::info(
-                    "host",
-                    "RDMA devices belong to one network namespace each (exclusive)",
-                )
-                .seen(MODE, mode),
-                _ => return Err(odd(MODE, &mode)),
-            })
-        },
-    )
+    of_host(|| {
+        let mode = facts.host.need(MODE)?;
+        Ok(match mode.as_str() {
+            "Y" => Outcome::ok("host", "all network namespaces share the RDMA devices").seen(MODE, mode),
+            "N" if facts.devices.is_empty() && is_capable => Outcome::critical(
+                "host",
+                "devices belong to one namespace each, and none belongs to this one",
+            )
+            .seen(MODE, mode)
+            .fix("rdma dev set DEVICE netns NAME")
+            .likely(),
+            "N" => Outcome::info(
+                "host",
+                "RDMA devices belong to one network namespace each (exclusive)",
+            )
+            .seen(MODE, mode),
+            _ => return Err(odd(MODE, &mode)),
+        })
+    })
 }
 
 fn state(facts: &Facts<'_>) -> Vec<Outcome> {

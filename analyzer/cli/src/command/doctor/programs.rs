@@ -1,16 +1,20 @@
 //! Answers of other programs: ping tries the path to peers, mstconfig shows settings of firmware. Both only read.
 
 use std::net::IpAddr;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use roce_fabric::doctor::Host;
 use serde_json::json;
 
-/// The longest that a program may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often its end is looked for.
-const LOOK: Duration = Duration::from_millis(10);
+use crate::command::program::{self, Limits};
+
+/// Limits of ping, mstconfig and mlxconfig.
+const LIMITS: Limits = Limits {
+    patience: Duration::from_secs(10),
+    output: 1 << 20,
+    errors: 0,
+};
 
 /// Adds the answers of programs that are there.
 pub(super) fn add_answers(host: &mut Host, peers: &[IpAddr]) {
@@ -60,32 +64,7 @@ fn ping(host: &Host, peer: IpAddr) -> serde_json::Value {
 
 /// Runs a program to its end: true if it succeeded, and its text; `None` when it cannot be run, or takes too long.
 fn run(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let start = Instant::now();
-    let stdout = child.stdout.take()?;
-    let reader = std::thread::spawn(move || {
-        use std::io::Read;
-        let mut text = Vec::new();
-        // What cannot be read is absent.
-        let _ = stdout.take(1 << 20).read_to_end(&mut text);
-        String::from_utf8_lossy(&text).into_owned()
-    });
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some((status.success(), reader.join().ok()?)),
-            Ok(None) if start.elapsed() < PATIENCE => std::thread::sleep(LOOK),
-            _ => {
-                // It may have ended in between.
-                let _ = child.kill();
-                let _ = child.wait();
-                return None;
-            }
-        }
-    }
+    let ended = program::run(Command::new(program).args(arguments), LIMITS).ok()?;
+    let text = String::from_utf8_lossy(&ended.output).into_owned();
+    Some((ended.status.success(), text))
 }

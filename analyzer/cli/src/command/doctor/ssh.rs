@@ -1,15 +1,15 @@
 //! Other hosts over the system's ssh: `roce-analyze doctor --record -` runs there, and its recording is judged here.
 //!
-//! ssh_config, agents and jump hosts are the user's own. No password is asked for, and no host key is accepted.
+//! ssh_config, agents and jump hosts are the user's own. ssh asks for no password and accepts no new host key.
 
-use std::io::Read;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use roce_fabric::doctor::Host;
 
 use super::archive;
+use crate::command::program::{self, Ended, Failure, Limits};
 
 /// Hosts that are read at once.
 const MAX_AT_ONCE: usize = 16;
@@ -19,8 +19,6 @@ const MAX_BYTES: u64 = 64 << 20;
 const MAX_MESSAGE_BYTES: u64 = 64 << 10;
 /// The longest that a host may take, beside the time for which counters are watched.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How often the end is looked for.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Options of ssh: no questions, and a connection that is dead ends.
 const OPTIONS: [&str; 8] = [
@@ -62,44 +60,28 @@ pub(super) fn read_all(
 
 fn read(name: &str, seconds: Option<u64>) -> anyhow::Result<Host> {
     let duration = seconds.map_or_else(String::new, |seconds| format!(" --duration {seconds}s"));
-    let mut child = Command::new("ssh")
-        .args(OPTIONS)
-        .args(["-T", "--", name])
-        .arg(format!("roce-analyze doctor --record -{duration}"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("ssh cannot be started\nhint: the package openssh-client has it")?;
-    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        bail!("ssh gives no output");
-    };
-    let collect = |from: Box<dyn Read + Send>| {
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let mut from = from;
-            // What cannot be read is absent: the recording is then cut, and refused.
-            let _ = from.read_to_end(&mut bytes);
-            bytes
-        })
-    };
-    let output = collect(Box::new(stdout.take(MAX_BYTES)));
-    let said = collect(Box::new(stderr.take(MAX_MESSAGE_BYTES)));
     let patience = PATIENCE + Duration::from_secs(seconds.unwrap_or(0));
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if start.elapsed() > patience {
-            child.kill()?;
-            child.wait()?;
-            bail!("it did not answer within {} s", patience.as_secs());
-        }
-        std::thread::sleep(LOOK);
+    let mut ssh = Command::new("ssh");
+    ssh.args(OPTIONS)
+        .args(["-T", "--", name])
+        .arg(format!("roce-analyze doctor --record -{duration}"));
+    let limits = Limits {
+        patience,
+        output: MAX_BYTES,
+        errors: MAX_MESSAGE_BYTES,
     };
-    let output = output.join().unwrap_or_default();
-    let said = String::from_utf8_lossy(&said.join().unwrap_or_default()).into_owned();
+    let Ended {
+        status,
+        output,
+        errors,
+    } = match program::run(&mut ssh, limits) {
+        Ok(ended) => ended,
+        Err(Failure::System(error)) => {
+            return Err(error).context("ssh cannot be started\nhint: the package openssh-client has it");
+        }
+        Err(Failure::NoAnswer) => bail!("it did not answer within {} s", patience.as_secs()),
+    };
+    let said = String::from_utf8_lossy(&errors);
     let last = said
         .lines()
         .rev()

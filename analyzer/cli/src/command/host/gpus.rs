@@ -1,10 +1,10 @@
 //! `host gpus`: load, memory, power, clocks and throttling of GPUs, once.
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
@@ -13,6 +13,7 @@ use roce_model::text::{clean, escape_json};
 use roce_model::{Counter, Nanos};
 use serde_json::{Map, Value, json};
 
+use crate::command::program::{self, Failure, Limits};
 use crate::options::arguments::Format;
 use crate::output::messages;
 
@@ -22,8 +23,6 @@ const MAX_TEXT_BYTES: u64 = 64 << 20;
 const SCHEMA_VERSION: u32 = 1;
 /// The longest that a tool may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often its end is looked for.
-const LOOK: Duration = Duration::from_millis(10);
 /// Times that a column is left out because the driver does not have it.
 const MAX_TRIES: usize = QUERY.len() + 1;
 const INPUT: &str = "gpus";
@@ -58,7 +57,7 @@ pub(crate) fn gpus(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
             }
             found
         }
-        None => asked(),
+        None => by_tools(),
     };
     for note in &found.notes {
         messages::note(INPUT, note);
@@ -83,7 +82,7 @@ pub(crate) fn gpus(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// The GPUs of this host, by the tool that is there.
-fn asked() -> Gpus {
+fn by_tools() -> Gpus {
     let mut columns: Vec<&'static str> = QUERY.to_vec();
     let mut missing: Vec<&str> = Vec::new();
     for _ in 0..MAX_TRIES {
@@ -113,36 +112,21 @@ fn asked() -> Gpus {
     }
 }
 
-/// What a tool writes to standard output; `None` when it cannot be started, or takes too long.
-fn run(program: &str, arguments: &[&str]) -> Option<String> {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let stdout = child.stdout.take()?;
-    let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // What cannot be read is absent, and nobody may wait for it any more.
-        let _ = stdout.take(MAX_TEXT_BYTES).read_to_end(&mut bytes);
-        let _ = sender.send(bytes);
-    });
-    let start = Instant::now();
-    while start.elapsed() < PATIENCE {
-        if child.try_wait().ok()?.is_some() {
-            let bytes = receiver.recv_timeout(PATIENCE).ok()?;
-            return Some(String::from_utf8_lossy(&bytes).into_owned());
+/// A tool's standard output; `None` when it cannot be started, or takes too long.
+fn run(tool: &str, arguments: &[&str]) -> Option<String> {
+    let limits = Limits {
+        patience: PATIENCE,
+        output: MAX_TEXT_BYTES,
+        errors: 0,
+    };
+    match program::run(Command::new(tool).args(arguments), limits) {
+        Ok(ended) => Some(String::from_utf8_lossy(&ended.output).into_owned()),
+        Err(Failure::System(_)) => None,
+        Err(Failure::NoAnswer) => {
+            messages::warn(INPUT, &format!("{tool} does not answer"));
+            None
         }
-        std::thread::sleep(LOOK);
     }
-    messages::warn(INPUT, &format!("{program} does not answer"));
-    // It may have ended in between.
-    let _ = child.kill();
-    let _ = child.wait();
-    None
 }
 
 fn cell(value: Option<f64>, factor: f64, digits: usize) -> String {

@@ -1,0 +1,134 @@
+//! Runs another program to its end, with limits of its time and of its output.
+
+use std::io::{self, Read};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How often a program's end is looked for.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Limits of one run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Time until it ends, and then until its output is closed.
+    pub(super) patience: Duration,
+    /// Bytes of standard output; what follows is cut off.
+    pub(super) output: u64,
+    /// Bytes of standard error; 0: it goes nowhere.
+    pub(super) errors: u64,
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    /// Standard output.
+    pub(super) output: Vec<u8>,
+    /// Standard error.
+    pub(super) errors: Vec<u8>,
+}
+
+/// Why a program has not ended by itself.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The system could not start it, or not wait for it.
+    System(io::Error),
+    /// It took too long, and was ended.
+    NoAnswer,
+}
+
+/// Runs `command`, which reads nothing, to its end.
+pub(super) fn run(command: &mut Command, limits: Limits) -> Result<Ended, Failure> {
+    let errors = if limits.errors == 0 {
+        Stdio::null()
+    } else {
+        Stdio::piped()
+    };
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(errors)
+        .spawn()
+        .map_err(Failure::System)?;
+    let output = child.stdout.take().map(|pipe| collect(pipe, limits.output));
+    let errors = child.stderr.take().map(|pipe| collect(pipe, limits.errors));
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if start.elapsed() < limits.patience => std::thread::sleep(LOOK),
+            ended => {
+                // It may have ended in between.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(ended.err().map_or(Failure::NoAnswer, Failure::System));
+            }
+        }
+    };
+    // A program that it left in the background may hold its output open.
+    let text = |pipe: Option<Receiver<Vec<u8>>>| pipe.map(|pipe| pipe.recv_timeout(limits.patience));
+    match text(output) {
+        Some(Ok(output)) => Ok(Ended {
+            status,
+            output,
+            errors: text(errors).and_then(Result::ok).unwrap_or_default(),
+        }),
+        _ => Err(Failure::NoAnswer),
+    }
+}
+
+/// Reads a pipe up to `limit` bytes in another thread.
+fn collect(pipe: impl Read + Send + 'static, limit: u64) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What cannot be read is absent, and nobody may wait for it any more.
+        let _ = pipe.take(limit).read_to_end(&mut bytes);
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, patience: Duration) -> Result<Ended, Failure> {
+        let limits = Limits {
+            patience,
+            output: 8,
+            errors: 4,
+        };
+        run(Command::new("sh").args(["-c", script]), limits)
+    }
+
+    #[test]
+    fn output_status_and_their_limits() {
+        let ended = shell(
+            "printf 1234567890; printf abcdef >&2; exit 3",
+            Duration::from_secs(20),
+        )
+        .unwrap();
+        assert_eq!(ended.status.code(), Some(3));
+        assert_eq!(
+            (&ended.output[..], &ended.errors[..]),
+            (&b"12345678"[..], &b"abcd"[..])
+        );
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended() {
+        let failure = shell("sleep 600", Duration::from_millis(50)).unwrap_err();
+        assert!(matches!(failure, Failure::NoAnswer), "{failure:?}");
+        let missing = run(
+            &mut Command::new("/nonexistent/program"),
+            Limits {
+                patience: Duration::ZERO,
+                output: 0,
+                errors: 0,
+            },
+        );
+        assert!(matches!(missing, Err(Failure::System(_))), "{missing:?}");
+    }
+}
