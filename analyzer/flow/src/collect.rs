@@ -116,6 +116,7 @@ impl<'a> Collector<'a> {
         if !output.samples.is_empty() {
             let mut rows = SampleColumns::default();
             rows.extend(&output.samples);
+            self.verdicts.samples(&rows);
             for sink in &mut self.sinks {
                 sink.samples(&rows)?;
             }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use roce_capture::{Correction, Merge};
-use roce_model::{InputSummary, Nanos, RunSummary, Sink, SinkError};
+use roce_model::{InputSummary, Nanos, RunSummary, SampleColumns, Sink, SinkError};
 use roce_verdict::Verdicts;
 
 use crate::align::{Alignment, Clock, align};
@@ -208,6 +208,14 @@ impl Analysed {
         };
         self.verdicts.conclude(&mut summary);
         summary
+    }
+}
+
+/// Samples of other runs that are joined: the verdicts take them, too.
+impl Sink for Analysed {
+    fn samples(&mut self, rows: &SampleColumns) -> Result<(), SinkError> {
+        self.verdicts.samples(rows);
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ mod between;
 mod class;
 mod cnp;
 mod ecn;
+mod gpu;
 mod incast;
 mod loss;
 mod path;
@@ -22,7 +23,8 @@ mod sure;
 mod worst;
 
 use roce_model::{
-    Confidence, EventRow, Evidence, FindingRow, FlowRow, Nanos, PauseFrame, RunSummary, Severity, TapId,
+    Confidence, EventRow, Evidence, FindingRow, FlowRow, Nanos, PauseFrame, RunSummary, SampleColumns,
+    Severity, TapId,
 };
 
 use super::arrivals::Arrivals;
@@ -50,6 +52,7 @@ pub const RULES: &[Rule] = &[
     path::ENTROPY,
     path::SPREAD,
     path::MTU,
+    gpu::WAITS,
     quality::ICRC,
     loss::CAPTURE,
     quality::CAPTURE,
@@ -71,6 +74,7 @@ pub(super) struct Findings {
     path: path::PathTally,
     pause: pause::PauseTally,
     quality: quality::QualityTally,
+    gpu: gpu::GpuTally,
 }
 
 impl Findings {
@@ -85,6 +89,7 @@ impl Findings {
             receiver: receiver::ReceiverTally::default(),
             path: path::PathTally::default(),
             quality: quality::QualityTally::default(),
+            gpu: gpu::GpuTally::default(),
         }
     }
 
@@ -106,6 +111,11 @@ impl Findings {
 
     pub(super) fn pause(&mut self, frame: &PauseFrame) {
         self.pause.frame(frame);
+    }
+
+    /// Readings of counters and gauges.
+    pub(super) fn samples(&mut self, rows: &SampleColumns) {
+        self.gpu.samples(rows);
     }
 
     /// A flow that is complete.
@@ -193,6 +203,7 @@ impl Findings {
             self.path.entropy(&context),
             self.path.spread(),
             self.path.mtu(),
+            self.gpu.waits(&context),
             self.quality.icrc(&context),
             self.loss.capture(&context),
             self.quality.capture(&context),

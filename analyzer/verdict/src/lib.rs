@@ -18,7 +18,8 @@ mod thresholds;
 use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, Snapshot, TapId, TapRow,
+    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, SampleColumns, Snapshot,
+    TapId, TapRow,
 };
 
 pub use bin_rows::{BinRows, Translated, Way};
@@ -167,6 +168,14 @@ impl Verdicts {
             shown.flow(row);
         }
         self.steps.flow(row);
+    }
+
+    /// Readings of counters and gauges; those of one series come in the order of time.
+    pub fn samples(&mut self, rows: &SampleColumns) {
+        self.findings.samples(rows);
+        if let Some(shown) = &mut self.of_shown {
+            shown.findings.samples(rows);
+        }
     }
 
     /// What there is to say while the run goes on, of it and of the flows that are `live`. Of the many episodes of a long run, the

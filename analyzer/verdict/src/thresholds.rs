@@ -257,6 +257,21 @@ thresholds! {
     STALL_LONG, stall_long: Nanos = Nanos(500_000_000), "ns",
         "A silence in the middle of a message of this length is a warning even when nothing captured explains it.",
         "No busy host leaves a process waiting for so long; shorter ones are common on loaded machines.";
+    GPU_BUSY, gpu_busy: f64 = 0.3, "",
+        "An episode before or behind which a GPU's load is below this says nothing of whether the GPU waited.",
+        "A GPU that has nothing to do cannot be kept from it; loads of jobs that compute are far above.";
+    GPU_FALL, gpu_fall: f64 = 0.2, "",
+        "The load of a GPU fell when it is lower by at least this, as a share of the whole, than before and behind an episode.",
+        "Readings of a steady load differ by a few percent; nvidia-smi averages over up to a second, which flattens a short fall.";
+    GPU_EPISODES, gpu_episodes: u64 = 5, "episodes",
+        "Fewer episodes than this say nothing of whether a GPU's load follows them.",
+        "Five falls out of five by accident, each as likely as not, happen once in 32 runs; one or two happen all the time.";
+    GPU_SHARE, gpu_share: f64 = 0.8, "",
+        "The load of a GPU has to fall in at least this share of the episodes.",
+        "One of five may fall between two readings, or be too mild to stop a GPU.";
+    GPU_CHANCE, gpu_chance: f64 = 0.05, "",
+        "The chance that the load falls as often at other times has to be at most this, for all GPUs together.",
+        "The usual level of a test; a job whose load falls by itself in a twentieth of the time or more is never reported for it.";
     ENTROPY_FLOWS, entropy_flows: u64 = 8, "flows",
         "Fewer flows between two hosts than this are not judged for their source ports.",
         "A few flows meet on one path whatever their ports are.";

@@ -113,11 +113,16 @@ fn analyse(
             roce_pipeline::run(merge, plan, sinks, |merge| progress.update(merge))
         }
     });
-    let analysed = analysed.map_err(sink_error)?;
+    let mut analysed = analysed.map_err(sink_error)?;
     for error in analysed.errors() {
         messages::error(error);
     }
-    join(&others, &analysed, &range, &mut borrowed(&mut sinks, &mut beside))?;
+    join(
+        &others,
+        &mut analysed,
+        &range,
+        &mut borrowed(&mut sinks, &mut beside),
+    )?;
     let mut inputs = analysed.inputs(arguments.hash)?;
     if let (Some(recorded), [input]) = (live, inputs.as_mut_slice()) {
         as_live(input, &recorded.input);
@@ -169,10 +174,10 @@ fn other_samples(arguments: &Analyse) -> anyhow::Result<Vec<StoredSamples>> {
     found.collect()
 }
 
-/// Gives the sinks the samples of other runs, on the clock of the captures.
+/// Gives the sinks and the verdicts the samples of other runs, on the clock of the captures.
 fn join(
     others: &[StoredSamples],
-    analysed: &Analysed,
+    analysed: &mut Analysed,
     range: &std::ops::Range<u64>,
     sinks: &mut [&mut dyn Sink],
 ) -> anyhow::Result<()> {
@@ -188,7 +193,12 @@ fn join(
             range: range.clone(),
             correction: clock.flatten(),
         };
-        samples.replay(&moved, sinks).map_err(sink_error)?;
+        let mut all: Vec<&mut dyn Sink> = Vec::with_capacity(sinks.len() + 1);
+        for sink in sinks.iter_mut() {
+            all.push(&mut **sink);
+        }
+        all.push(analysed);
+        samples.replay(&moved, &mut all).map_err(sink_error)?;
     }
     Ok(())
 }

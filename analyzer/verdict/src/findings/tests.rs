@@ -5,6 +5,7 @@ mod anything;
 mod classes;
 mod congestion;
 mod evidence;
+mod gpus;
 mod losses;
 mod pauses;
 
