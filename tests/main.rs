@@ -24,6 +24,8 @@ mod endpoint;
 mod folder;
 mod golden;
 #[cfg(feature = "probe")]
+mod gpus;
+#[cfg(feature = "probe")]
 mod hca;
 #[cfg(feature = "probe")]
 mod host;

@@ -107,22 +107,33 @@ impl Net {
         self.live_to(folder, arguments, Stdio::piped())
     }
 
+    /// Starts `live` inside, with these variables.
+    #[cfg(feature = "probe")]
+    pub(crate) fn live_with(&self, folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Running {
+        let mut command = self.command_of_live(folder, arguments);
+        Running(command.envs(variables.iter().copied()).spawn().unwrap())
+    }
+
     /// The same, with another standard output.
     pub(crate) fn live_to(&self, folder: &Path, arguments: &[&str], stdout: Stdio) -> Running {
+        Running(
+            self.command_of_live(folder, arguments)
+                .stdout(stdout)
+                .spawn()
+                .unwrap(),
+        )
+    }
+
+    /// `live` inside; it may write to the folder.
+    fn command_of_live(&self, folder: &Path, arguments: &[&str]) -> Command {
         use std::os::unix::fs::PermissionsExt;
         let program = Path::new(env!("CARGO_BIN_EXE_roce-analyze"));
         if folder.parent().is_some() {
             fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
         }
         let mut command = self.inside(folder, program);
-        Running(
-            command
-                .arg("live")
-                .args(arguments)
-                .stdout(stdout)
-                .spawn()
-                .unwrap(),
-        )
+        command.arg("live").args(arguments);
+        command
     }
 
     #[cfg(feature = "http")]

@@ -25,5 +25,10 @@ pub fn gpus(text: &str) -> Gpus {
     }
 }
 
+/// The GPUs in lines of nvidia-smi's CSV without header, of which the `columns` are known.
+pub fn gpus_of_columns(text: &str, columns: &[&str]) -> Gpus {
+    smi_csv::parse(text, columns)
+}
+
 #[cfg(test)]
 mod tests;

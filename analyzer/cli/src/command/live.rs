@@ -172,12 +172,15 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         names: Names::default(),
         hash: false,
     })?;
+    let interval = Duration::from_nanos(arguments.interval.0);
+    let gpus = arguments.host.gpus(interval, &arguments.names)?;
     sandbox::raise()?;
     let host = Host::open(
         &arguments.host,
         &arguments.interface,
         arguments.buffer,
         arguments.names.host.as_deref(),
+        gpus,
     )?;
     sandbox::may_capture()?;
     let devices = open_devices(arguments)?;

@@ -72,6 +72,12 @@ impl Names {
         }
     }
 
+    /// The name of this host.
+    #[cfg(feature = "probe")]
+    pub(crate) fn node(&self) -> String {
+        self.host.clone().unwrap_or_else(this_machine)
+    }
+
     fn key(
         &self,
         capture: &str,

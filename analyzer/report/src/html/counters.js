@@ -1,10 +1,15 @@
-// Tracks of counters: what adapters, interfaces and switches counted between two readings, as rates on the timeline's axis.
+// Tracks of counters: what adapters, interfaces and switches counted between two readings, as rates on the timeline's axis; and what GPUs showed.
 
 /** How the rate of a track is written; changes are in base units, times in ns. */
 const SCALES = {
   per_second: { factor: 1e9, format: (value) => `${scaled(value, "")}/s` },
   share: { factor: 1e9, format: percent },
   bits: { factor: 8e9, format: rate },
+  // Gauges: a change is the value times the time in ns.
+  ratio: { factor: 1, format: percent },
+  memory: { factor: 1, format: (value) => scaled(value, "B") },
+  watts: { factor: 1, format: (value) => scaled(value, "W") },
+  hertz: { factor: 1, format: (value) => scaled(value, "Hz") },
 };
 
 /**

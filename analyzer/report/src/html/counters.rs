@@ -16,7 +16,7 @@ const MAX_CHANGES: usize = 512;
 /// Characters kept of a name. With all series at their longest that is 12 MB.
 const MAX_NAME: usize = 128;
 /// Tracks in the page, and series in one of them.
-const MAX_TRACKS: usize = 12;
+const MAX_TRACKS: usize = 18;
 const MAX_LAYERS: usize = 7;
 
 /// How the values of a track are written: what their rate is.
@@ -28,6 +28,14 @@ enum Scale {
     Share,
     /// Bytes, as bits a second.
     Bits,
+    /// A share that is read as it is.
+    Ratio,
+    /// Bytes in use.
+    Memory,
+    /// Power.
+    Watts,
+    /// Clocks.
+    Hertz,
 }
 
 impl Scale {
@@ -36,6 +44,10 @@ impl Scale {
             Self::PerSecond => "per_second",
             Self::Share => "share",
             Self::Bits => "bits",
+            Self::Ratio => "ratio",
+            Self::Memory => "memory",
+            Self::Watts => "watts",
+            Self::Hertz => "hertz",
         }
     }
 }
@@ -50,9 +62,20 @@ struct Topic {
     counters: &'static [(&'static str, &'static str)],
 }
 
+impl Topic {
+    /// True if it draws the gauge of this name.
+    fn has_gauge(&self, name: &str) -> bool {
+        let is_of_gauges = matches!(
+            self.scale,
+            Scale::Ratio | Scale::Memory | Scale::Watts | Scale::Hertz
+        );
+        is_of_gauges && self.counters.iter().any(|(counter, _)| *counter == name)
+    }
+}
+
 /// The topics, the most telling first. 802.3x pause and PFC are two mechanisms: no topic has counters of both, but that of
 /// adapters that count them together.
-const TOPICS: [Topic; 11] = [
+const TOPICS: [Topic; 16] = [
     Topic {
         id: "pfc-time",
         name: "Paused by PFC",
@@ -171,6 +194,41 @@ const TOPICS: [Topic; 11] = [
             ("priority_transmitted_bytes", "sent"),
         ],
     },
+    Topic {
+        id: "gpu-load",
+        name: "GPU load",
+        about: "Share of the time in which a kernel ran on the GPU; not how busy it was",
+        scale: Scale::Ratio,
+        counters: &[("gpu_utilization_ratio", "load")],
+    },
+    Topic {
+        id: "gpu-throttled",
+        name: "GPU clocks held down",
+        about: "Share of the readings in which the clocks were held down, by reason",
+        scale: Scale::Ratio,
+        counters: &[("gpu_throttled", "held down")],
+    },
+    Topic {
+        id: "gpu-power",
+        name: "GPU power",
+        about: "Power that the GPU draws",
+        scale: Scale::Watts,
+        counters: &[("gpu_power_watts", "power")],
+    },
+    Topic {
+        id: "gpu-memory",
+        name: "GPU memory",
+        about: "Memory of the GPU in use",
+        scale: Scale::Memory,
+        counters: &[("gpu_memory_used_bytes", "memory")],
+    },
+    Topic {
+        id: "gpu-clocks",
+        name: "GPU clocks",
+        about: "Clocks of the GPU and of its memory",
+        scale: Scale::Hertz,
+        counters: &[("gpu_clock_hertz", "clock")],
+    },
 ];
 
 /// Names a series: node, object, counter, priority, queue, detail. In this order they are sorted.
@@ -183,7 +241,8 @@ type Key = (
     Option<String>,
 );
 
-/// A change between two readings.
+/// A change between two readings. Of a gauge it is the value times the time since the reading before, in ns: so its mean over any time is a
+/// rate, as that of a counter, and neighbours are added.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Change {
     /// Times of the readings, in ns since the epoch.
@@ -261,7 +320,7 @@ struct Layer {
     object: String,
     priority: Option<u32>,
     detail: Option<String>,
-    /// By how much it rose in the whole run.
+    /// By how much it rose in the whole run; of a gauge, its integral over the time in ns.
     sum: f64,
     /// Of each change: start and end, in ns after the page's first time, and the amount.
     changes: Vec<(i64, i64, f64)>,
@@ -275,13 +334,26 @@ impl GatheredCounters {
             let to = rows.time.at(row).copied().unwrap_or_default();
             let (first, last) = self.span.unwrap_or((to, to));
             self.span = Some((first.min(to), last.max(to)));
-            let (Some(by), Some(interval)) = (rows.change.at(row), rows.interval_ns.at(row)) else {
+            let Some(interval) = rows.interval_ns.at(row).copied() else {
+                continue;
+            };
+            let is_drawn = |name: &str| TOPICS.iter().any(|topic| topic.has_gauge(name));
+            let value = rows.value.at(row).copied().filter(|_| {
+                let counter = rows.counter.at(row);
+                counter.is_some_and(|name| is_drawn(name.as_ref()))
+            });
+            let Some(by) = rows
+                .change
+                .at(row)
+                .copied()
+                .or_else(|| value.map(|value| value * roce_model::value_of(interval)))
+            else {
                 continue;
             };
             let change = Change {
-                from: to.saturating_sub(*interval),
+                from: to.saturating_sub(interval),
                 to,
-                by: *by,
+                by,
             };
             let text = |values: &roce_model::Values<std::borrow::Cow<'static, str>>| {
                 let text = values.at(row)?;
@@ -443,6 +515,17 @@ mod tests {
     }
 
     #[test]
+    fn topics_of_gauges_have_gauges_alone() {
+        for topic in &TOPICS {
+            for (name, _) in topic.counters {
+                let is_gauge =
+                    Counter::from_name(name).map(Counter::kind) == Some(roce_model::SampleKind::Gauge);
+                assert_eq!(topic.has_gauge(name), is_gauge, "{name}");
+            }
+        }
+    }
+
+    #[test]
     fn no_track_mixes_pfc_and_global_pause() {
         for topic in &TOPICS {
             let of = |prefix: &str| topic.counters.iter().any(|(name, _)| name.starts_with(prefix));
@@ -452,6 +535,46 @@ mod tests {
             let is_of_both = topic.counters.iter().all(|(name, _)| name.contains("control"));
             assert_eq!(counts_both, is_of_both, "{}", topic.name);
         }
+    }
+
+    #[test]
+    fn gauges_of_gpus_are_drawn_by_their_values() {
+        let gauge = |counter: Counter, seconds: u64, value: f64| SampleRow {
+            source: "gpu",
+            value,
+            change: None,
+            ..row("gpu0", counter, seconds, 0.0)
+        };
+        let mut rows: Vec<SampleRow> = (1..=2_000)
+            .map(|second| {
+                gauge(
+                    Counter::GpuUtilization,
+                    second,
+                    if second % 2 == 0 { 1.0 } else { 0.5 },
+                )
+            })
+            .collect();
+        rows.push(gauge(Counter::GpuPower, 2, 681.0));
+        // A gauge without a track, and a first reading, of which nobody knows since when it holds.
+        rows.push(gauge(Counter::GpuTemperature, 2, 64.0));
+        rows.push(SampleRow {
+            interval_ns: None,
+            ..gauge(Counter::GpuMemoryUsed, 2, 1e9)
+        });
+        let drawn = gathered(&rows).drawn(Nanos(0));
+        let tracks: Vec<(&str, &str)> = drawn
+            .tracks
+            .iter()
+            .map(|track| (track.name.as_str(), track.scale))
+            .collect();
+        assert_eq!(tracks, [("GPU load", "ratio"), ("GPU power", "watts")]);
+        let load = &drawn.tracks[0].layers[0];
+        assert!(load.changes.len() <= MAX_CHANGES);
+        // Half of 2,000 seconds at 1 and half at 0.5: 1,500 s of load, whatever was merged.
+        let second = roce_model::value_of(Nanos::SECOND);
+        let sum: f64 = load.changes.iter().map(|(_, _, by)| by / second).sum();
+        assert!((sum - 1_500.0).abs() < 1e-6, "{sum}");
+        assert_eq!(drawn.left_out, 0);
     }
 
     #[test]

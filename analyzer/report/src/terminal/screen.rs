@@ -10,6 +10,7 @@ mod counters;
 mod detail;
 mod findings;
 mod flows;
+mod gpus;
 mod head;
 mod help;
 mod history;
@@ -242,6 +243,7 @@ impl Sink for Screen {
         let state = &mut self.inner().state;
         let width = state.width;
         state.counters.add(rows, width);
+        state.gpus.add(rows, width);
         Ok(())
     }
 

@@ -2,29 +2,25 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus};
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
-use roce_model::{Columns, InputSummary, Nanos, RunSummary, Sample, SampleColumns, SampleSeries, Sink};
-use roce_pipeline::{RunStart, time_of_day};
+use roce_model::{Columns, Nanos, Sample, SampleColumns, SampleSeries};
+use roce_pipeline::time_of_day;
 use roce_probe::{HostReader, interface_of};
-use roce_report::JsonFlows;
 use roce_report::samples::{self, SampleSummary};
 
-use crate::command::watch::Signals;
+use super::series::{About, Kept, LOOK, Pace, paced};
 use crate::options::arguments::Format;
 use crate::options::duration::parse_duration;
 use crate::options::names::Names;
-use crate::output::dataset::{dataset, written};
-use crate::output::messages::{self, sink_error};
+use crate::output::messages;
 use crate::output::style::style;
 
 /// The longest text of counters.
 const MAX_TEXT_BYTES: u64 = 8 << 20;
-/// How often the end of the command is looked for.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Read the counters of RDMA devices and their network interfaces twice, and show what moved
 ///
@@ -107,7 +103,7 @@ pub(crate) fn counters(arguments: &Counters) -> anyhow::Result<ExitCode> {
         Format::None => {}
     }
     if let Some(kept) = readings.kept {
-        kept.finish(arguments)?;
+        kept.finish()?;
     }
     Ok(code)
 }
@@ -119,60 +115,6 @@ struct Readings {
     summary: SampleSummary,
     notes: Vec<String>,
     kept: Option<Kept>,
-}
-
-/// The dataset of `-o`.
-struct Kept {
-    sink: Box<dyn Sink>,
-    run: RunSummary,
-    begun: RunStart,
-}
-
-/// Name of the readings among the inputs of a run.
-const INPUT: &str = "host counters";
-
-impl Kept {
-    /// Begins the dataset in `dir`.
-    fn begin(dir: &Path, arguments: &Counters) -> anyhow::Result<Self> {
-        let begun = RunStart::now();
-        let options = vec![("interval_ns".to_owned(), arguments.interval.0.to_string())];
-        let key = arguments.names.of_devices(INPUT, &options, begun.time());
-        let mut sink = dataset(dir, &key, arguments.overwrite, false, JsonFlows::default())?;
-        sink.begin(arguments.interval).map_err(sink_error)?;
-        let input = InputSummary {
-            input: INPUT.to_owned(),
-            format: "counters".to_owned(),
-            ..InputSummary::default()
-        };
-        let run = RunSummary {
-            key,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started: begun.time(),
-            bin: arguments.interval,
-            options,
-            inputs: vec![input],
-            ..RunSummary::default()
-        };
-        Ok(Self { sink, run, begun })
-    }
-
-    /// Adds the rows of one reading.
-    fn add(&mut self, time: Nanos, rows: &SampleColumns) -> anyhow::Result<()> {
-        for input in &mut self.run.inputs {
-            input.first_time = input.first_time.or(Some(time));
-            input.last_time = Some(time);
-        }
-        self.sink.samples(rows).map_err(sink_error)
-    }
-
-    fn finish(mut self, arguments: &Counters) -> anyhow::Result<()> {
-        self.run.elapsed = self.begun.elapsed();
-        self.sink.finish(&self.run).map_err(sink_error)?;
-        if let Some(dir) = &arguments.output {
-            messages::wrote(&written(dir));
-        }
-        Ok(())
-    }
 }
 
 impl Readings {
@@ -240,44 +182,29 @@ fn running(arguments: &Counters, readings: &mut Readings) -> anyhow::Result<Exit
     if let Some(name) = &arguments.names.host {
         reader = reader.named(name);
     }
-    let kept = arguments.output.as_deref();
-    readings.kept = kept.map(|dir| Kept::begin(dir, arguments)).transpose()?;
-    // From here on a signal ends the waiting, and the last reading is shown.
-    let (runtime, mut signals) = Signals::take(false)?;
-    readings.read(&mut reader, time_of_day())?;
-    let mut child = begun(&arguments.run)?;
-    let duration = match (arguments.duration, &child) {
-        (Some(duration), _) => Duration::from_nanos(duration.0),
-        (None, Some(_)) => Duration::MAX,
-        (None, None) => Duration::from_secs(1),
+    let about = About {
+        input: "host counters",
+        format: "counters",
+        interval: arguments.interval,
+        overwrite: arguments.overwrite,
     };
+    let dir = arguments.output.as_deref();
+    readings.kept = dir
+        .map(|dir| Kept::begin(dir, about, &arguments.names))
+        .transpose()?;
     let interval = Duration::from_nanos(arguments.interval.0).max(LOOK);
-    let start = Instant::now();
-    let mut last = start;
-    let mut status = None;
-    loop {
-        let left = duration.saturating_sub(start.elapsed());
-        let step = left.min(interval.saturating_sub(last.elapsed()));
-        let step = if child.is_some() { step.min(LOOK) } else { step };
-        let is_signalled = runtime.block_on(async {
-            tokio::select! {
-                _ = signals.next() => true,
-                () = tokio::time::sleep(step) => false,
-            }
-        });
-        if let Some(child) = &mut child {
-            status = child.try_wait().context("the command cannot be waited for")?;
-        }
-        // A signal from the terminal reaches the command, too: it decides when to end.
-        let ends = status.is_some() || is_signalled && child.is_none() || start.elapsed() >= duration;
-        if ends || last.elapsed() >= interval {
-            last = Instant::now();
+    let pace = Pace {
+        duration: arguments.duration,
+        interval,
+        look: Duration::MAX,
+        run: &arguments.run,
+    };
+    let end = paced(&pace, |is_due| {
+        if is_due {
             readings.read(&mut reader, time_of_day())?;
         }
-        if ends {
-            break;
-        }
-    }
+        Ok(())
+    })?;
     readings.notes.extend(reader.notes().map(str::to_owned));
     if let Some(lifespan) = reader.lifespan().filter(|lifespan| *lifespan > interval) {
         readings.notes.push(format!(
@@ -286,33 +213,6 @@ fn running(arguments: &Counters, readings: &mut Readings) -> anyhow::Result<Exit
             interval.as_millis()
         ));
     }
-    if let Some(status) = status {
-        return Ok(code_of(status));
-    }
-    if child.is_some() {
-        readings
-            .notes
-            .push("the command still runs: --duration ended before it".to_owned());
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The command, started; `None` when there is none.
-fn begun(command: &[OsString]) -> anyhow::Result<Option<Child>> {
-    let Some((program, arguments)) = command.split_first() else {
-        return Ok(None);
-    };
-    let child = Command::new(program).args(arguments).spawn();
-    child
-        .map(Some)
-        .with_context(|| format!("{}: cannot be started", program.display()))
-}
-
-/// A command's exit code; of one that a signal ended, 128 and the signal's number, as shells have it.
-fn code_of(status: ExitStatus) -> ExitCode {
-    use std::os::unix::process::ExitStatusExt;
-    let code = status
-        .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal));
-    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
+    readings.notes.extend(end.note().map(str::to_owned));
+    Ok(end.code())
 }

@@ -1,50 +1,72 @@
-//! `host gpus`: load, memory, power, clocks and throttling of GPUs, once.
+//! `host gpus`: load, memory, power, clocks and throttling of GPUs, once or over time.
 
-use std::fmt::Write as _;
+mod form;
+mod series;
+
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use roce_fabric::gpu::{Gpu, Gpus, QUERY, csv_columns, gpus as parsed};
-use roce_model::text::{clean, escape_json};
+use roce_fabric::gpu::{Gpu, Gpus, gpus as parsed};
+use roce_model::text::escape_json;
 use roce_model::{Counter, Nanos};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::command::program::{self, Failure, Limits};
+use form::{GIB, SCHEMA_VERSION, labels, laid};
+use series::Plan;
+
+use crate::command::gpu_tool::{INPUT, MAX_TEXT_BYTES, ask};
 use crate::options::arguments::Format;
+use crate::options::duration::parse_duration;
+use crate::options::names::Names;
 use crate::output::messages;
-
-/// The longest recorded text.
-const MAX_TEXT_BYTES: u64 = 64 << 20;
-/// Version of the JSON document's form.
-const SCHEMA_VERSION: u32 = 1;
-/// The longest that a tool may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Times that a column is left out because the driver does not have it.
-const MAX_TRIES: usize = QUERY.len() + 1;
-const INPUT: &str = "gpus";
-/// A byte in GiB.
-const GIB: f64 = 1.0 / 1_073_741_824.0;
 
 /// Show load, memory, power, clocks and throttling of this host's GPUs, or of a recorded text
 ///
-/// Asks nvidia-smi, else amd-smi. What a tool does not say is -, never 0.
+/// Asks nvidia-smi, else amd-smi. What a tool does not say is -, never 0. With --duration, -o or a command it reads again and again,
+/// and shows the least, the mean and the most of each quantity.
 #[derive(Args, Debug)]
 pub(crate) struct GpusArguments {
     /// Read a recorded text: nvidia-smi as CSV or XML (-q -x), dcgm-exporter's metrics, or amd-smi metric --json
     #[arg(long, value_name = "FILE")]
     read: Option<PathBuf>,
 
+    /// Read again and again for this time
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "read")]
+    duration: Option<Nanos>,
+
+    /// Time between two readings
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    interval: Nanos,
+
+    /// Write every reading to DIR, too: a Parquet dataset with the table `samples`, run.json and report.html
+    #[arg(short, long, value_name = "DIR", conflicts_with = "read")]
+    output: Option<PathBuf>,
+
+    /// Replace the dataset in DIR
+    #[arg(long, requires = "output")]
+    overwrite: bool,
+
+    #[command(flatten)]
+    names: Names,
+
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+
+    /// Run this command, and read again and again until it ends; its exit code becomes that of roce-analyze
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "read")]
+    run: Vec<OsString>,
 }
 
 /// Reads the GPUs and shows them.
 pub(crate) fn gpus(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
+    if arguments.duration.is_some() || arguments.output.is_some() || !arguments.run.is_empty() {
+        return over_time(arguments);
+    }
     let found = match &arguments.read {
         Some(path) => {
             let text = roce_files::read_text(path, MAX_TEXT_BYTES)?;
@@ -57,7 +79,7 @@ pub(crate) fn gpus(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
             }
             found
         }
-        None => by_tools(),
+        None => ask().0,
     };
     for note in &found.notes {
         messages::note(INPUT, note);
@@ -81,52 +103,28 @@ pub(crate) fn gpus(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The GPUs of this host, by the tool that is there.
-fn by_tools() -> Gpus {
-    let mut columns: Vec<&'static str> = QUERY.to_vec();
-    let mut missing: Vec<&str> = Vec::new();
-    for _ in 0..MAX_TRIES {
-        let query = format!("--query-gpu={}", columns.join(","));
-        let Some(text) = run("nvidia-smi", &[&query, "--format=csv"]) else {
-            break;
-        };
-        if let Some(others) = csv_columns(&columns, &text) {
-            missing.extend(columns.iter().filter(|column| !others.contains(column)));
-            columns = others;
-            continue;
-        }
-        let mut found = parsed(&text);
-        if !missing.is_empty() {
-            found
-                .notes
-                .push(format!("the driver does not have {}", missing.join(", ")));
-        }
-        return found;
-    }
-    if let Some(text) = run("amd-smi", &["metric", "--json"]) {
-        return parsed(&text);
-    }
-    Gpus {
-        gpus: Vec::new(),
-        notes: vec!["neither nvidia-smi nor amd-smi answers: no GPU is known here".to_owned()],
-    }
-}
-
-/// A tool's standard output; `None` when it cannot be started, or takes too long.
-fn run(tool: &str, arguments: &[&str]) -> Option<String> {
-    let limits = Limits {
-        patience: PATIENCE,
-        output: MAX_TEXT_BYTES,
-        errors: 0,
+/// Reads the GPUs until a time is over or a command ends, and shows what there was.
+fn over_time(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
+    let is_json = match arguments.format {
+        Format::Html => bail!("there is no page about GPUs alone\nhint: -o DIR writes one with their tracks"),
+        format => format == Format::Json,
     };
-    match program::run(Command::new(tool).args(arguments), limits) {
-        Ok(ended) => Some(String::from_utf8_lossy(&ended.output).into_owned()),
-        Err(Failure::System(_)) => None,
-        Err(Failure::NoAnswer) => {
-            messages::warn(INPUT, &format!("{tool} does not answer"));
-            None
-        }
+    let shown = series::series(&Plan {
+        duration: arguments.duration,
+        interval: arguments.interval,
+        output: arguments.output.as_deref(),
+        overwrite: arguments.overwrite,
+        names: &arguments.names,
+        run: &arguments.run,
+        is_json,
+    })?;
+    if arguments.format != Format::None {
+        std::io::stdout().write_all(shown.text.as_bytes())?;
     }
+    if let Some(kept) = shown.kept {
+        kept.finish()?;
+    }
+    Ok(shown.code)
 }
 
 fn cell(value: Option<f64>, factor: f64, digits: usize) -> String {
@@ -186,31 +184,7 @@ fn table(found: &Gpus) -> String {
     };
     let mut rows: Vec<Vec<String>> = vec![head.map(str::to_owned).to_vec()];
     rows.extend(found.gpus.iter().map(row));
-    let rows: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| row.iter().map(|cell| clean(cell).into_owned()).collect())
-        .collect();
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (place, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            // Numbers stand right.
-            let _ = if (3..10).contains(&place) {
-                write!(line, " {cell:>width$} ")
-            } else {
-                write!(line, " {cell:width$} ")
-            };
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
+    laid(&rows, &(3..10))
 }
 
 fn document(found: &Gpus) -> Value {
@@ -222,16 +196,9 @@ fn document(found: &Gpus) -> Value {
             let own = samples.iter().filter(|sample| *sample.object == *gpu.object);
             let values: Vec<Value> = own
                 .map(|sample| {
-                    let labels: Map<String, Value> = sample
-                        .counter
-                        .labels()
-                        .iter()
-                        .zip(&sample.details)
-                        .map(|(name, value)| ((*name).to_owned(), value.as_ref().into()))
-                        .collect();
                     json!({
                         "counter": sample.counter.name(),
-                        "labels": labels,
+                        "labels": labels(sample.counter, &sample.details),
                         "kind": sample.counter.kind().name(),
                         "unit": sample.counter.unit(),
                         "value": sample.value,

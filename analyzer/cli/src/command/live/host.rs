@@ -19,6 +19,8 @@ use roce_model::text::clean;
 use roce_probe::Missing;
 use rustix::thread::CapabilitySet;
 
+use crate::command::gpu_tool::{GpuStream, INPUT, Tool, ask};
+use crate::options::names::Names;
 use crate::output::messages;
 use crate::sandbox::Needs;
 use events::Events;
@@ -44,6 +46,10 @@ pub(crate) struct HostArguments {
     #[arg(long, value_enum, value_name = "BY", default_value = "pcap")]
     capture: By,
 
+    /// Read this host's GPUs each interval, too: starts nvidia-smi once, with the rights of the caller, before the run gives up its own
+    #[arg(long)]
+    gpus: bool,
+
     /// Remove filters that a killed run left at interfaces, and do nothing else (Linux 6.6 and later remove them)
     #[arg(long, exclusive = true)]
     cleanup: bool,
@@ -63,6 +69,28 @@ impl HostArguments {
     )]
     pub(crate) const fn can_be_had(&self) -> anyhow::Result<()> {
         Ok(())
+    }
+
+    /// Starts the tool that reports GPUs, if they are wanted and there is one.
+    pub(crate) fn gpus(&self, every: Duration, names: &Names) -> anyhow::Result<Option<GpuStream>> {
+        if !self.gpus {
+            return Ok(None);
+        }
+        let (found, tool) = ask();
+        for note in &found.notes {
+            messages::note(INPUT, note);
+        }
+        match tool {
+            Some(Tool::NvidiaSmi(columns)) => GpuStream::start(&columns, every, &names.node()).map(Some),
+            Some(Tool::AmdSmi) => {
+                messages::note(
+                    INPUT,
+                    "amd-smi does not report by itself, and a live run starts no program later: its GPUs are not read (`host gpus -o` reads them)",
+                );
+                Ok(None)
+            }
+            None => Ok(None),
+        }
     }
 
     /// True if hosts' events are in the stream.
@@ -128,6 +156,7 @@ impl Host {
         interfaces: &[String],
         buffer: u32,
         name: Option<&str>,
+        gpus: Option<GpuStream>,
     ) -> anyhow::Result<Self> {
         if (arguments.probe || !arguments.by_libpcap())
             && let Some(missing) = Missing::find()?
@@ -140,7 +169,7 @@ impl Host {
             let open = |name: &String| Tap::open(name, buffer);
             interfaces.iter().map(open).collect::<Result<_, _>>()?
         };
-        let events = Events::open(arguments.probe, interfaces, name)?;
+        let events = Events::open(arguments.probe, interfaces, name, gpus)?;
         Ok(Self { events, taps })
     }
 

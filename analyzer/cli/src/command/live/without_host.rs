@@ -1,5 +1,6 @@
 //! Replacement of `host` in a build without the probe: nothing to report, open or wait for.
 
+use std::convert::Infallible;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use roce_capture::Interface;
 use roce_capture::live::{Notes, Outlet, Stop};
 use rustix::thread::CapabilitySet;
 
+use crate::options::names::Names;
 use crate::sandbox::Needs;
 
 // Options that a build with the probe understands: recordings of its runs are read here, too. (A comment
@@ -19,6 +21,9 @@ pub(crate) struct HostArguments {
 
     #[arg(long, hide = true, value_name = "BY", default_value = "pcap", value_parser = ["pcap", "tc"])]
     capture: String,
+
+    #[arg(long, hide = true)]
+    gpus: bool,
 }
 
 #[expect(clippy::unused_self, reason = "as with the probe")]
@@ -29,12 +34,18 @@ impl HostArguments {
 
     /// Nothing of it is in this build.
     pub(crate) fn can_be_had(&self) -> anyhow::Result<()> {
-        if self.probe || self.capture != "pcap" {
+        if self.probe || self.gpus || self.capture != "pcap" {
             anyhow::bail!(
-                "this roce-analyze was built without the probe\nhint: build it with `--features probe`, or omit --probe and --capture"
+                "this roce-analyze was built without the probe\nhint: build it with `--features probe`, or omit --probe, --gpus and --capture"
             );
         }
         Ok(())
+    }
+
+    /// No tool is started.
+    #[expect(clippy::unnecessary_wraps, reason = "as with the probe")]
+    pub(crate) const fn gpus(&self, _: Duration, _: &Names) -> anyhow::Result<Option<Infallible>> {
+        Ok(None)
     }
 
     pub(crate) const fn has_probe(&self) -> bool {
@@ -66,6 +77,7 @@ impl Host {
         _: &[String],
         _: u32,
         _: Option<&str>,
+        _: Option<Infallible>,
     ) -> anyhow::Result<Self> {
         Ok(Self)
     }

@@ -18,6 +18,7 @@ pub(super) fn head(shown: &Shown<'_>, view: &View) -> Vec<String> {
     let mut lines = vec![title(shown, view), sums(shown), lost(shown)];
     let interval = shown.interval.unwrap_or_default();
     lines.extend(shown.state.counters.line(interval, shown));
+    lines.extend(shown.state.gpus.line(interval, shown));
     lines
 }
 

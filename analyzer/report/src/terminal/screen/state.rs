@@ -10,6 +10,7 @@ use roce_model::{
 };
 
 use super::counters::Counters;
+use super::gpus::Gpus;
 use super::history::{Cell, History, MAX_INTERVALS};
 
 /// Flows that are kept at a time: 60 MB when each of them has been active in all intervals that are kept.
@@ -103,6 +104,8 @@ pub(super) struct State {
     pub(super) host_events_lost: u64,
     /// What devices counted.
     pub(super) counters: Counters,
+    /// GPUs by interval.
+    pub(super) gpus: Gpus,
 }
 
 /// Conclusions about a run.
@@ -139,6 +142,7 @@ impl State {
             records_lost: 0,
             host_events_lost: 0,
             counters: Counters::default(),
+            gpus: Gpus::default(),
         }
     }
 

@@ -315,6 +315,49 @@ fn counters_have_a_line() {
     assert!(seen.contains("counters: no pause, mark, CNP or drop"), "{seen}");
 }
 
+#[test]
+fn gpus_have_a_line() {
+    let gpu = |object: &'static str, counter: Counter, detail: Option<&'static str>, value: f64| SampleRow {
+        time: Nanos(START + 2 * Nanos::SECOND),
+        source: "gpu",
+        node: "h1".into(),
+        object: object.into(),
+        counter: counter.name(),
+        detail: detail.map(Into::into),
+        value,
+        ..SampleRow::default()
+    };
+    let mut rows = SampleColumns::default();
+    for row in [
+        gpu("gpu10", Counter::GpuUtilization, None, 0.97),
+        gpu("gpu9", Counter::GpuUtilization, None, 0.41),
+        gpu("gpu9", Counter::GpuThrottled, Some("hw_thermal_slowdown"), 1.0),
+        gpu("gpu0", Counter::GpuUtilization, None, 0.98),
+        gpu("gpu0", Counter::GpuThrottled, Some("sw_power_cap"), 1.0),
+        gpu("gpu0", Counter::GpuPower, None, 681.0),
+        gpu("gpu9", Counter::GpuPower, None, 300.4),
+        // It says nothing of its load.
+        gpu("gpu1", Counter::GpuPower, None, 20.0),
+    ] {
+        rows.push(&row);
+    }
+    let mut screen = running(false, PLAIN);
+    assert!(
+        !drawn(&screen, &live(), 80, 24).contains("gpus:"),
+        "nobody read any"
+    );
+    screen.samples(&rows).unwrap();
+    let seen = drawn(&screen, &live(), 80, 24);
+    assert_eq!(
+        line(&seen, "gpus:").trim_matches(['"', ' ']),
+        "gpus: 98 - 41! 97 %, 1001 W, ! clocks held down"
+    );
+    assert!(
+        !seen.contains("counters:"),
+        "gauges of GPUs are no counters: {seen}"
+    );
+}
+
 /// The line that holds `text`.
 fn line<'a>(screen: &'a str, text: &str) -> &'a str {
     screen

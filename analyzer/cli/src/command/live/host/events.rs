@@ -13,6 +13,7 @@ use roce_wire::Address;
 
 use super::traffic;
 use super::unseen::{PROBE, tell};
+use crate::command::gpu_tool::{GpuStream, INPUT};
 use crate::output::messages;
 
 /// Wait between two looks at whether the run ends.
@@ -45,6 +46,7 @@ impl Events {
         with_probe: bool,
         interfaces: &[String],
         name: Option<&str>,
+        gpus: Option<GpuStream>,
     ) -> Result<Self, ProbeError> {
         let probe = if with_probe {
             let (probe, skipped) = Probe::open(&Options::default())?;
@@ -60,7 +62,7 @@ impl Events {
         };
         Ok(Self {
             probe,
-            counters: Counters::new(reader),
+            counters: Counters::new(reader, gpus),
             addresses: Addresses::default(),
         })
     }
@@ -86,6 +88,7 @@ impl Events {
             }
             let begun = time_of_day();
             self.take(&mut events);
+            lost += self.counters.read_gpus(notes, &mut events);
             if ends || polled.elapsed() >= self.counters.period(every) {
                 polled = Instant::now();
                 lost += self.counters.read(notes, &mut events);
@@ -132,11 +135,12 @@ struct Counters {
     reader: HostReader,
     series: SampleSeries,
     samples: Vec<Sample>,
+    gpus: Option<GpuStream>,
 }
 
 impl Counters {
     /// Reads once, and says what cannot be seen: later the screen is shown.
-    fn new(mut reader: HostReader) -> Self {
+    fn new(mut reader: HostReader, gpus: Option<GpuStream>) -> Self {
         let mut samples = Vec::new();
         reader.read(time_of_day(), &mut samples);
         for note in reader.notes() {
@@ -146,6 +150,7 @@ impl Counters {
             reader,
             series: SampleSeries::default(),
             samples,
+            gpus,
         }
     }
 
@@ -160,6 +165,24 @@ impl Counters {
         let time = time_of_day();
         self.samples.clear();
         self.reader.read(time, &mut self.samples);
+        self.add(time, notes, events)
+    }
+
+    /// Adds the readings of GPUs that have come since the last look. Returns how many rows found no room.
+    fn read_gpus(&mut self, notes: &Notes, events: &mut Vec<HostEvent>) -> u64 {
+        let Some(gpus) = &mut self.gpus else { return 0 };
+        let time = time_of_day();
+        self.samples.clear();
+        gpus.read(time, &mut self.samples);
+        if !gpus.is_open() {
+            messages::warn(INPUT, "nvidia-smi has ended: no more readings of GPUs");
+            self.gpus = None;
+        }
+        self.add(time, notes, events)
+    }
+
+    /// Adds the rows of the samples to the stream.
+    fn add(&mut self, time: Nanos, notes: &Notes, events: &mut Vec<HostEvent>) -> u64 {
         let mut bodies = Vec::with_capacity(self.samples.len());
         for sample in &self.samples {
             let (row, change) = self.series.read(sample, None);

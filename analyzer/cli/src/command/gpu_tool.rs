@@ -1,0 +1,233 @@
+//! Tools that report this host's GPUs: asked once, and nvidia-smi line by line.
+
+use std::io::{ErrorKind, Read as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use roce_fabric::gpu::{Gpus, QUERY, csv_columns, gpus, gpus_of_columns};
+use roce_model::{Nanos, Sample};
+
+use crate::command::program::{self, Failure, Limits};
+use crate::output::messages;
+
+/// Name of messages about GPUs.
+pub(super) const INPUT: &str = "gpus";
+/// The longest text of a tool.
+pub(super) const MAX_TEXT_BYTES: u64 = 64 << 20;
+/// The longest that a tool may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Times that a column is left out because the driver does not have it.
+const MAX_TRIES: usize = QUERY.len() + 1;
+/// The longest line of a tool; what is longer is dropped.
+const MAX_LINE_BYTES: usize = 1 << 16;
+/// Bytes that are read at one look, at most: a tool that floods holds nothing up.
+const MAX_BYTES_AT_A_LOOK: usize = 1 << 20;
+
+/// The tool that answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Tool {
+    /// nvidia-smi, with the columns that its driver has.
+    NvidiaSmi(Vec<&'static str>),
+    /// amd-smi.
+    AmdSmi,
+}
+
+/// The GPUs of this host, and the tool that knows them.
+pub(super) fn ask() -> (Gpus, Option<Tool>) {
+    if let Some((found, columns)) = ask_nvidia() {
+        return (found, Some(Tool::NvidiaSmi(columns)));
+    }
+    if let Some(found) = ask_amd() {
+        return (found, Some(Tool::AmdSmi));
+    }
+    let found = Gpus {
+        gpus: Vec::new(),
+        notes: vec!["neither nvidia-smi nor amd-smi answers: no GPU is known here".to_owned()],
+    };
+    (found, None)
+}
+
+/// What amd-smi knows.
+pub(super) fn ask_amd() -> Option<Gpus> {
+    run("amd-smi", &["metric", "--json"]).map(|text| gpus(&text))
+}
+
+/// What nvidia-smi knows, by the columns that its driver has.
+fn ask_nvidia() -> Option<(Gpus, Vec<&'static str>)> {
+    let mut columns: Vec<&'static str> = QUERY.to_vec();
+    let mut missing: Vec<&str> = Vec::new();
+    for _ in 0..MAX_TRIES {
+        let text = run("nvidia-smi", &[&query(&columns), "--format=csv"])?;
+        if let Some(others) = csv_columns(&columns, &text) {
+            missing.extend(columns.iter().filter(|column| !others.contains(column)));
+            columns = others;
+            continue;
+        }
+        let mut found = gpus(&text);
+        if !missing.is_empty() {
+            found
+                .notes
+                .push(format!("the driver does not have {}", missing.join(", ")));
+        }
+        return Some((found, columns));
+    }
+    None
+}
+
+fn query(columns: &[&str]) -> String {
+    format!("--query-gpu={}", columns.join(","))
+}
+
+/// A tool's standard output; `None` when it cannot be started, or takes too long.
+fn run(tool: &str, arguments: &[&str]) -> Option<String> {
+    let limits = Limits {
+        patience: PATIENCE,
+        output: MAX_TEXT_BYTES,
+        errors: 0,
+    };
+    match program::run(Command::new(tool).args(arguments), limits) {
+        Ok(ended) => Some(String::from_utf8_lossy(&ended.output).into_owned()),
+        Err(Failure::System(_)) => None,
+        Err(Failure::NoAnswer) => {
+            messages::warn(INPUT, &format!("{tool} does not answer"));
+            None
+        }
+    }
+}
+
+/// nvidia-smi as one process for a whole run: it prints a line for each GPU each interval.
+///
+/// Its pipe is read without waiting, by a run that may neither start programs nor send signals any more. When the pipe is closed,
+/// the tool ends at its next line.
+#[derive(Debug)]
+pub(super) struct GpuStream {
+    child: Child,
+    pipe: Option<ChildStdout>,
+    columns: Vec<&'static str>,
+    node: Arc<str>,
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+    /// The rest of the line is dropped: it is too long.
+    drops: bool,
+}
+
+impl GpuStream {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(super) fn start(columns: &[&'static str], interval: Duration, node: &str) -> anyhow::Result<Self> {
+        let mut child = Command::new("nvidia-smi")
+            .args([&query(columns), "--format=csv,noheader", "-lms"])
+            .arg(interval.as_millis().max(1).to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("nvidia-smi cannot be started")?;
+        let pipe = child.stdout.take();
+        if let Some(pipe) = &pipe {
+            let flags = rustix::fs::fcntl_getfl(pipe)?;
+            rustix::fs::fcntl_setfl(pipe, flags | rustix::fs::OFlags::NONBLOCK)?;
+        }
+        Ok(Self {
+            child,
+            pipe,
+            columns: columns.to_vec(),
+            node: node.into(),
+            line: Vec::new(),
+            drops: false,
+        })
+    }
+
+    /// True until the tool has ended.
+    pub(super) const fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// Adds the samples of all lines that have come, as of `time`.
+    pub(super) fn read(&mut self, time: Nanos, into: &mut Vec<Sample>) {
+        let mut buffer = [0; 1 << 14];
+        let mut bytes = 0;
+        while bytes < MAX_BYTES_AT_A_LOOK {
+            let Some(pipe) = &mut self.pipe else { return };
+            match pipe.read(&mut buffer) {
+                Ok(0) => self.pipe = None,
+                Ok(count) => {
+                    bytes += count;
+                    self.take(buffer.get(..count).unwrap_or_default(), time, into);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.pipe = None,
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], time: Nanos, into: &mut Vec<Sample>) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.line.len() + part.len() > MAX_LINE_BYTES {
+                self.drops = true;
+            }
+            if !self.drops {
+                self.line.extend_from_slice(part);
+            }
+            if part.ends_with(b"\n") {
+                let found = gpus_of_columns(&String::from_utf8_lossy(&self.line), &self.columns);
+                into.extend(found.samples(time, &self.node));
+                self.line.clear();
+                self.drops = false;
+            }
+        }
+    }
+
+    /// Ends the tool.
+    pub(super) fn end(mut self) {
+        self.pipe = None;
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(columns: &[&'static str]) -> GpuStream {
+        let child = Command::new("true").stdout(Stdio::null()).spawn().unwrap();
+        GpuStream {
+            child,
+            pipe: None,
+            columns: columns.to_vec(),
+            node: "h1".into(),
+            line: Vec::new(),
+            drops: false,
+        }
+    }
+
+    #[test]
+    fn lines_come_in_any_pieces_and_have_a_bound() {
+        let mut stream = stream(&["index", "utilization.gpu"]);
+        let mut samples = Vec::new();
+        for piece in ["0, 9", "8 %\n1, [N", "/A]\n2, 41", " %\n"] {
+            stream.take(piece.as_bytes(), Nanos(7), &mut samples);
+        }
+        let seen: Vec<(&str, f64)> = samples
+            .iter()
+            .map(|sample| (sample.object.as_ref(), sample.value))
+            .collect();
+        assert_eq!(seen, [("gpu0", 0.98), ("gpu2", 0.41)], "gpu1 has no value");
+        samples.clear();
+        for _ in 0..20 {
+            stream.take(&[b'0'; 1 << 14], Nanos(8), &mut samples);
+        }
+        assert!(stream.line.len() <= MAX_LINE_BYTES);
+        stream.take(b", 50 %\n0, 51 %\n", Nanos(8), &mut samples);
+        assert_eq!(samples.len(), 1);
+        assert!((samples[0].value - 0.51).abs() < 1e-12);
+        stream.end();
+    }
+}

@@ -1,0 +1,185 @@
+//! Readings over time: from the start to the end of a time or of a command, and as a dataset of samples.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use roce_model::{InputSummary, Nanos, RunSummary, SampleColumns, Sink};
+use roce_pipeline::RunStart;
+use roce_report::JsonFlows;
+
+use crate::command::watch::Signals;
+use crate::options::names::Names;
+use crate::output::dataset::{dataset, written};
+use crate::output::messages::{self, sink_error};
+
+/// How often the end of the command is looked for.
+pub(super) const LOOK: Duration = Duration::from_millis(20);
+
+/// Facts of a dataset of readings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct About {
+    /// Name of the readings among the inputs of a run.
+    pub(super) input: &'static str,
+    /// Kind of the readings.
+    pub(super) format: &'static str,
+    /// Time between two readings.
+    pub(super) interval: Nanos,
+    /// A dataset that is there is replaced.
+    pub(super) overwrite: bool,
+}
+
+/// The dataset of `-o`.
+pub(super) struct Kept {
+    dir: PathBuf,
+    sink: Box<dyn Sink>,
+    run: RunSummary,
+    begun: RunStart,
+}
+
+impl Kept {
+    /// Begins the dataset in `dir`.
+    pub(super) fn begin(dir: &Path, about: About, names: &Names) -> anyhow::Result<Self> {
+        let begun = RunStart::now();
+        let options = vec![("interval_ns".to_owned(), about.interval.0.to_string())];
+        let key = names.of_devices(about.input, &options, begun.time());
+        let mut sink = dataset(dir, &key, about.overwrite, false, JsonFlows::default())?;
+        sink.begin(about.interval).map_err(sink_error)?;
+        let input = InputSummary {
+            input: about.input.to_owned(),
+            format: about.format.to_owned(),
+            ..InputSummary::default()
+        };
+        let run = RunSummary {
+            key,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: begun.time(),
+            bin: about.interval,
+            options,
+            inputs: vec![input],
+            ..RunSummary::default()
+        };
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            sink,
+            run,
+            begun,
+        })
+    }
+
+    /// Adds the rows of one reading.
+    pub(super) fn add(&mut self, time: Nanos, rows: &SampleColumns) -> anyhow::Result<()> {
+        for input in &mut self.run.inputs {
+            input.first_time = input.first_time.or(Some(time));
+            input.last_time = Some(time);
+        }
+        self.sink.samples(rows).map_err(sink_error)
+    }
+
+    /// Ends the dataset, and says where it is.
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
+        self.run.elapsed = self.begun.elapsed();
+        self.sink.finish(&self.run).map_err(sink_error)?;
+        messages::wrote(&written(&self.dir));
+        Ok(())
+    }
+}
+
+/// When readings are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace<'a> {
+    /// From the first reading to the last; `None`: until the command ends, without one a second.
+    pub(super) duration: Option<Nanos>,
+    /// Time between two readings.
+    pub(super) interval: Duration,
+    /// Time between two looks at what came by itself.
+    pub(super) look: Duration,
+    /// The command that runs meanwhile; empty: none.
+    pub(super) run: &'a [OsString],
+}
+
+/// How a series of readings ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    status: Option<ExitStatus>,
+    has_command: bool,
+}
+
+impl End {
+    /// The exit code of the command; of one that a signal ended, 128 and the signal's number, as shells have it.
+    pub(super) fn code(&self) -> ExitCode {
+        use std::os::unix::process::ExitStatusExt;
+        let Some(status) = self.status else {
+            return ExitCode::SUCCESS;
+        };
+        let code = status
+            .code()
+            .or_else(|| status.signal().map(|signal| 128 + signal));
+        ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
+    }
+
+    /// A remark on a command that goes on.
+    pub(super) fn note(&self) -> Option<&'static str> {
+        (self.has_command && self.status.is_none())
+            .then_some("the command still runs: --duration ended before it")
+    }
+}
+
+/// Calls `look` at the start, each `pace.look`, and at the end; with true where a reading is due.
+pub(super) fn paced(
+    pace: &Pace<'_>,
+    mut look: impl FnMut(bool) -> anyhow::Result<()>,
+) -> anyhow::Result<End> {
+    // From here on a signal ends the waiting, and the last reading is shown.
+    let (runtime, mut signals) = Signals::take(false)?;
+    look(true)?;
+    let mut child = begun(pace.run)?;
+    let duration = match (pace.duration, &child) {
+        (Some(duration), _) => Duration::from_nanos(duration.0),
+        (None, Some(_)) => Duration::MAX,
+        (None, None) => Duration::from_secs(1),
+    };
+    let start = Instant::now();
+    let mut last = start;
+    let mut status = None;
+    loop {
+        let left = duration.saturating_sub(start.elapsed());
+        let step = left.min(pace.interval.saturating_sub(last.elapsed()));
+        let step = step.min(if child.is_some() { LOOK } else { pace.look });
+        let is_signalled = runtime.block_on(async {
+            tokio::select! {
+                _ = signals.next() => true,
+                () = tokio::time::sleep(step) => false,
+            }
+        });
+        if let Some(child) = &mut child {
+            status = child.try_wait().context("the command cannot be waited for")?;
+        }
+        // A signal from the terminal reaches the command, too: it decides when to end.
+        let ends = status.is_some() || is_signalled && child.is_none() || start.elapsed() >= duration;
+        let is_due = ends || last.elapsed() >= pace.interval;
+        if is_due {
+            last = Instant::now();
+        }
+        look(is_due)?;
+        if ends {
+            return Ok(End {
+                status,
+                has_command: child.is_some(),
+            });
+        }
+    }
+}
+
+/// The command, started; `None` when there is none.
+fn begun(command: &[OsString]) -> anyhow::Result<Option<Child>> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Ok(None);
+    };
+    let child = Command::new(program).args(arguments).spawn();
+    child
+        .map(Some)
+        .with_context(|| format!("{}: cannot be started", program.display()))
+}
