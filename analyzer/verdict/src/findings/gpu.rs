@@ -7,6 +7,7 @@ use roce_model::{
 };
 
 use super::super::numbers::counted;
+use super::super::thresholds::Thresholds;
 use super::rule::{Context, Rule};
 
 pub(super) const WAITS: Rule = Rule {
@@ -19,8 +20,8 @@ pub(super) const WAITS: Rule = Rule {
              are one episode. It counts if quiet readings stand before and behind it, and both means of up to three of them are at least \
              gpu_busy: a job that starts or ends is no fall. The load fell if the episode's mean is at least gpu_fall below the lower of the two. At least \
              gpu_episodes must count, and it fell in gpu_share of them. Then the episodes are moved along the readings, around the end, to at \
-             most 999 other places. The share of places in which the load falls as often, multiplied by the number of GPUs, must not exceed \
-             gpu_chance.",
+             most 999 other places. The share of places in which the load falls in gpu_share of them, multiplied by the number of \
+             GPUs, must not exceed gpu_chance; neither may the share of places within 64 readings, where the rhythm of a job meets itself.",
     source: "A permutation test by circular shifts, which keeps the rhythm of both series: slow series correlate without any reason (Harris, \
              doi 10.1101/2020.11.29.402719). p = (1 + places as good) / (1 + places) (Phipson and Smyth 2010), with Bonferroni's correction.",
     thresholds: &["gpu_busy", "gpu_fall", "gpu_episodes", "gpu_share", "gpu_chance"],
@@ -38,6 +39,8 @@ const MAX_READINGS: usize = 2048;
 const MAX_NAME: usize = 128;
 /// Places that episodes are moved to, at most.
 const MAX_PLACES: usize = 999;
+/// Readings by which episodes are moved at most to places nearby.
+const NEAR: usize = 64;
 /// Quiet readings beside an episode whose mean it is compared with.
 const BESIDE: usize = 3;
 /// A reading is congested when episodes cover this share of its time, and quiet below the other.
@@ -122,15 +125,11 @@ impl GpuTally {
             if falls.share() < thresholds.gpu_share {
                 continue;
             }
-            let chance = chance(
-                readings,
-                classes,
-                *falls,
-                (thresholds.gpu_busy, thresholds.gpu_fall),
-            );
-            let Some(chance) = chance else { continue };
+            let Some((anywhere, nearby)) = chance(readings, classes, thresholds) else {
+                continue;
+            };
             #[expect(clippy::cast_precision_loss, reason = "at most 256 GPUs")]
-            let chance = (chance * number as f64).min(1.0);
+            let chance = (anywhere * number as f64).min(1.0).max(nearby);
             if chance > thresholds.gpu_chance {
                 continue;
             }
@@ -350,10 +349,12 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0.0).then_some(sum / count)
 }
 
-/// The share of other places at which the load falls as often as at the episodes' own; `None` where there are too few readings to move them.
+/// The share of other places at which the load falls in `gpu_share` of the episodes: anywhere, and nearby. `None` where there are too few
+/// readings to move them.
 ///
 /// Places nearer than the longest episode are left out: there it overlaps itself.
-fn chance(readings: &[Reading], classes: &[Class], own: Falls, (busy, fall): (f64, f64)) -> Option<f64> {
+fn chance(readings: &[Reading], classes: &[Class], thresholds: &Thresholds) -> Option<(f64, f64)> {
+    let (busy, fall, share) = (thresholds.gpu_busy, thresholds.gpu_fall, thresholds.gpu_share);
     let count = readings.len().min(classes.len());
     let runs = classes.chunk_by(|one, next| one == next);
     let longest = runs
@@ -362,15 +363,22 @@ fn chance(readings: &[Reading], classes: &[Class], own: Falls, (busy, fall): (f6
         .max()?;
     let first = longest + 1;
     let places = count.checked_sub(2 * first)?;
-    let step = places.div_ceil(MAX_PLACES).max(1);
-    let (mut tried, mut as_good) = (0.0, 0.0);
-    for moved in (first..first + places).step_by(step) {
-        let there = falls(readings, classes, moved, busy, fall);
-        tried += 1.0;
-        // A place with few comparable episodes counts against the finding when the load falls at these.
-        if there.comparable > 0 && there.share() >= own.share() {
-            as_good += 1.0;
+    let chance_at = |all: &mut dyn Iterator<Item = usize>| {
+        let (mut tried, mut as_good) = (0.0, 0.0);
+        for moved in all {
+            let there = falls(readings, classes, moved, busy, fall);
+            tried += 1.0;
+            // A place with few comparable episodes counts against the finding when the load falls at these.
+            if there.comparable > 0 && there.share() >= share {
+                as_good += 1.0;
+            }
         }
-    }
-    (tried > 0.0).then_some((1.0 + as_good) / (1.0 + tried))
+        (tried > 0.0).then_some((1.0 + as_good) / (1.0 + tried))
+    };
+    let step = places.div_ceil(MAX_PLACES).max(1);
+    let anywhere = chance_at(&mut (first..first + places).step_by(step))?;
+    // A rhythm that lasts for a part of the run meets itself nearby alone.
+    let is_near = |moved: &usize| (*moved).min(count - moved) < first + NEAR;
+    let nearby = chance_at(&mut (first..first + places).filter(is_near))?;
+    Some((anywhere, nearby))
 }
