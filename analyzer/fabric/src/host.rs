@@ -78,6 +78,18 @@ pub fn rdma_statistics(text: &str) -> Vec<Link> {
     links
 }
 
+/// The rate of a port in bit/s, from `100 Gb/sec (4X EDR)`, the text of its file `rate` (Linux drivers/infiniband/core/sysfs.c).
+pub fn port_rate_bps(text: &str) -> Option<u64> {
+    let gigabits: f64 = text.split_once("Gb/sec")?.0.trim().parse().ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is positive and at most some thousand Gbit/s"
+    )]
+    let bits = (gigabits.clamp(0.0, 1e6) * 1e9).round() as u64;
+    (bits > 0).then_some(bits)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -48,6 +48,7 @@ pub fn json(summary: &SampleSummary, notes: &[&str], out: &mut impl Write) -> Re
                 "interval_ns": series.last.0.since(series.first.0).0,
                 "readings": series.readings,
                 "resets": series.resets,
+                "unknown_changes": series.unknown,
             })
         })
         .collect();
