@@ -145,10 +145,16 @@ fn resolve(
         let name = value.rsplit('/').next()?;
         is_plain_name(name).then(|| name.to_owned())
     };
-    let folders = [
-        format!("sys/bus/pci/devices/{address}/infiniband"),
-        format!("sys/bus/auxiliary/devices/{address}/infiniband"),
-    ];
+    let function = format!("sys/bus/auxiliary/devices/{address}");
+    let mut folders = vec![format!("sys/bus/pci/devices/{address}/infiniband")];
+    // The RDMA device of a scalable function belongs to an auxiliary device below it.
+    let below = host.names(&function).into_iter();
+    folders.extend(
+        below
+            .filter(|name| name.starts_with("mlx5_core.rdma."))
+            .map(|name| format!("{function}/{name}/infiniband")),
+    );
+    folders.push(format!("{function}/infiniband"));
     let mut device = folders
         .iter()
         .find_map(|folder| host.names(folder).into_iter().next());
