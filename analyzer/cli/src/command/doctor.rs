@@ -22,6 +22,7 @@ use crate::options::arguments::Format;
 use crate::options::duration::parse_duration;
 use crate::options::nearest::nearest;
 use crate::output::messages;
+use crate::sandbox;
 
 use examined::Examined;
 
@@ -320,7 +321,7 @@ fn stored(root: &Path) -> anyhow::Result<Host> {
     archive::read(file, name).with_context(|| root.display().to_string())
 }
 
-/// The running system.
+/// The running system. Behind it nothing is started and no socket is opened any more.
 fn running(arguments: &Doctor) -> anyhow::Result<Host> {
     let options = SnapshotOptions {
         interfaces: &arguments.interface,
@@ -338,6 +339,7 @@ fn running(arguments: &Doctor) -> anyhow::Result<Host> {
         std::thread::sleep(Duration::from_nanos(duration.0));
         add_second_reading(&mut host, &options).context("the system's files cannot be read")?;
     }
+    sandbox::offline();
     Ok(host)
 }
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::doctor::check::{Check, Judged, Outcome, Status, each, of_host};
 use crate::doctor::facts::{Facts, odd};
-use crate::doctor::host::Unknown;
+use crate::doctor::host::{Unknown, source_of};
+use crate::doctor::rdma::is_without_rdma;
 
 const LIMITS: &str = "proc/self/limits";
 /// CAP_IPC_LOCK (Linux include/uapi/linux/capability.h).
@@ -211,16 +212,30 @@ fn locked(facts: &Facts<'_>, is_hard: bool) -> Judged {
     Ok(outcome.seen(LIMITS, seen))
 }
 
+/// The outcome for processes that use RDMA. Where there is no RDMA, a limit harms nobody yet.
+fn of_processes(facts: &Facts<'_>, judge: impl Fn() -> Judged) -> Vec<Outcome> {
+    let mut all = of_host(judge);
+    if is_without_rdma(facts) {
+        for outcome in all.iter_mut().filter(|outcome| outcome.status >= Status::Warning) {
+            outcome.status = Status::Info;
+            outcome
+                .summary
+                .push_str("; it matters once there is an RDMA device");
+        }
+    }
+    all
+}
+
 fn memlock(facts: &Facts<'_>) -> Vec<Outcome> {
-    of_host(|| locked(facts, false))
+    of_processes(facts, || locked(facts, false))
 }
 
 fn pod_memlock(facts: &Facts<'_>) -> Vec<Outcome> {
-    of_host(|| locked(facts, true))
+    of_processes(facts, || locked(facts, true))
 }
 
 fn nofile(facts: &Facts<'_>) -> Vec<Outcome> {
-    of_host(|| {
+    of_processes(facts, || {
         let (soft, _) = limits(facts, "Max open files")?;
         let shown = soft.map_or_else(|| "unlimited".to_owned(), |files| files.to_string());
         Ok(if soft.is_some_and(|files| files < 65_536) {
@@ -299,29 +314,31 @@ fn cgroup(facts: &Facts<'_>) -> Vec<Outcome> {
     })
 }
 
-/// True in a container; `None`: not known.
-fn is_container(facts: &Facts<'_>) -> Option<bool> {
+/// True in a container.
+fn is_container(facts: &Facts<'_>) -> Result<bool, Unknown> {
+    const CGROUP: &str = "proc/1/cgroup";
     if facts.host.has(".dockerenv") || facts.host.has("run/.containerenv") {
-        return Some(true);
+        return Ok(true);
     }
-    let text = facts.host.text("proc/1/cgroup")?;
+    let text = facts.host.need(CGROUP)?;
+    if text.is_empty() {
+        let why = "it is empty: no cgroup is mounted".to_owned();
+        return Err(Unknown {
+            source: source_of(CGROUP),
+            why,
+        });
+    }
     let words = ["docker", "kubepods", "containerd", "libpod", "lxc"];
-    Some(words.iter().any(|word| text.contains(word)))
+    Ok(words.iter().any(|word| text.contains(word)))
 }
 
 fn container(facts: &Facts<'_>) -> Vec<Outcome> {
     match is_container(facts) {
-        Some(false) => return Vec::new(),
-        None => {
-            let unknown = Unknown {
-                source: "/proc/1/cgroup".to_owned(),
-                why: "it could not be read".to_owned(),
-            };
-            return vec![Outcome::unknown("host", unknown)];
-        }
-        Some(true) => {}
+        Ok(false) => return Vec::new(),
+        Err(unknown) => return vec![Outcome::unknown("host", unknown)],
+        Ok(true) => {}
     }
-    of_host(|| {
+    of_processes(facts, || {
         let (soft, _) = limits(facts, "Max locked memory")?;
         let Some(has) = facts.has_capability(IPC_LOCK) else {
             return Err(odd("proc/self/status", ""));

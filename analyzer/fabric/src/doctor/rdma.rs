@@ -130,9 +130,33 @@ pub(crate) const CHECKS: &[Check] = &[
     },
 ];
 
+/// PCI addresses of adapters that can do RDMA.
+fn capable<'a>(facts: &'a Facts<'_>) -> Vec<&'a str> {
+    // Class 0x02: network controllers. All of NVIDIA's later than 2011 can do RDMA; of Broadcom and Intel only some can.
+    let network = facts.pci.iter().filter(|device| device.class >> 16 == 2);
+    let capable = network.filter(|device| {
+        device.vendor == MELLANOX
+            || (device.vendor == BROADCOM && facts.has_module("bnxt_re"))
+            || (device.vendor == INTEL && facts.has_module("irdma"))
+    });
+    capable.map(|device| device.address.as_str()).collect()
+}
+
+/// True of a host that has no RDMA device and no adapter for one: settings of processes that would use RDMA harm nobody there.
+pub(crate) fn is_without_rdma(facts: &Facts<'_>) -> bool {
+    let is_absent = facts
+        .host
+        .need(DEVICES)
+        .is_err_and(|unknown| unknown.why == "not there");
+    facts.devices.is_empty() && is_absent && capable(facts).is_empty()
+}
+
+/// The folder of RDMA devices.
+const DEVICES: &str = "sys/class/infiniband";
+
 fn devices(facts: &Facts<'_>) -> Vec<Outcome> {
     let count = facts.devices.len();
-    let folder = "sys/class/infiniband";
+    let folder = DEVICES;
     if count > 0 {
         let names: Vec<&str> = facts.devices.iter().map(|device| device.name.as_str()).collect();
         let said = format!("{count} RDMA devices: {}", names.join(", "));
@@ -150,14 +174,7 @@ fn devices(facts: &Facts<'_>) -> Vec<Outcome> {
     {
         return vec![Outcome::unknown("host", unknown)];
     }
-    // Class 0x02: network controllers. All of NVIDIA's later than 2011 can do RDMA; of Broadcom and Intel only some can.
-    let network = facts.pci.iter().filter(|device| device.class >> 16 == 2);
-    let capable = network.filter(|device| {
-        device.vendor == MELLANOX
-            || (device.vendor == BROADCOM && facts.has_module("bnxt_re"))
-            || (device.vendor == INTEL && facts.has_module("irdma"))
-    });
-    let capable: Vec<&str> = capable.map(|device| device.address.as_str()).collect();
+    let capable = capable(facts);
     if capable.is_empty() {
         return vec![
             Outcome::warning(
@@ -166,7 +183,10 @@ fn devices(facts: &Facts<'_>) -> Vec<Outcome> {
             )
             .seen(folder, "empty or not there")
             .expected("a device for each adapter; Soft-RoCE makes one of any interface")
-            .fix("rdma link add rxe0 type rxe netdev INTERFACE"),
+            .fix("rdma link add rxe0 type rxe netdev INTERFACE")
+            .advice(
+                "needs root, the package iproute2 and the module rdma_rxe; cloud kernels have it in a package of further modules (Ubuntu: linux-modules-extra)",
+            ),
         ];
     }
     let summary = format!(
