@@ -435,6 +435,44 @@ fn hosts_are_compared() {
 }
 
 #[test]
+fn two_hosts_with_one_name_are_two_hosts() {
+    let folder = tempdir().unwrap();
+    for rack in ["rack1", "rack2"] {
+        write(&tree("good"), &folder.path().join(rack).join("gpu1"));
+    }
+    let ran = run(
+        folder.path(),
+        [
+            "doctor",
+            "--root",
+            "rack1/gpu1",
+            "--root",
+            "rack2/gpu1",
+            "--format",
+            "json",
+        ],
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("gpu1: several of the hosts have this name"),
+        "{}",
+        ran.stderr
+    );
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let fleet = document["fleet"].as_array().unwrap();
+    // The story's hosts have the same addresses.
+    let twice: Vec<&str> = fleet
+        .iter()
+        .filter(|check| check["id"] == "fleet.duplicate_address" && check["status"] == "warning")
+        .filter_map(|check| check["summary"].as_str())
+        .collect();
+    assert!(
+        !twice.is_empty() && twice.iter().all(|summary| summary.contains("gpu1, gpu1 (2)")),
+        "{fleet:?}"
+    );
+}
+
+#[test]
 fn this_host_is_checked_without_rights_and_in_time() {
     let folder = tempdir().unwrap();
     let start = std::time::Instant::now();
