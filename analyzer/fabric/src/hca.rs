@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use crate::doctor::facts::{PortGid, RdmaDevice, RdmaPort, devices, node_of};
+use crate::doctor::gpu::nearest_gpu;
 use crate::doctor::host::{Host, Unknown};
-use crate::doctor::pci::nearest_gpu;
 
 /// Devices that are looked at, at most.
 const MAX_DEVICES: usize = 1024;
