@@ -75,7 +75,8 @@ impl SampleSummary {
             series.last = reading;
             series.readings += 1;
             series.resets += u64::from(row.reset);
-            series.unknown += u64::from(row.change.is_none() && row.kind == SampleKind::Cumulative.name());
+            let is_counter = row.kind == SampleKind::Cumulative.name() && row.interval_ns.is_some();
+            series.unknown += u64::from(is_counter && row.change.is_none());
             series.change = match (series.change, row.change) {
                 _ if series.unknown > 0 => None,
                 (Some(before), Some(change)) => Some(before + change),

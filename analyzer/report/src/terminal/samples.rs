@@ -61,7 +61,7 @@ pub(crate) fn lines(summary: &SampleSummary, all: bool, style: &Style) -> String
         .count();
     if unknown > 0 {
         lines.push(format!(
-            " {} of 32 bits can have wrapped more than once between two readings: a shorter --interval tells",
+            " {} of 32 bits can have wrapped twice: a shorter --interval tells",
             plural(unknown as u64, "counter", "counters")
         ));
     }
