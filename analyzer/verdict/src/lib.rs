@@ -18,7 +18,8 @@ mod thresholds;
 use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, Snapshot, TapId, TapRow,
+    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, SampleRow, Snapshot, TapId,
+    TapRow,
 };
 
 pub use bin_rows::{BinRows, Translated, Way};
@@ -130,6 +131,15 @@ impl Verdicts {
         self.episodes.renumber(pairs);
         self.steps.renumber();
         self.arrivals.renumber();
+    }
+
+    /// A reading of a counter of the host that captures.
+    pub fn sample(&mut self, row: &SampleRow) {
+        self.findings.sample(row);
+        // A capture that shows nothing shows none of the wanted flows either.
+        if let Some(shown) = &mut self.of_shown {
+            shown.findings.sample(row);
+        }
     }
 
     /// An event; those of a bin come in the order of time.

@@ -257,6 +257,9 @@ thresholds! {
     STALL_LONG, stall_long: Nanos = Nanos(500_000_000), "ns",
         "A silence in the middle of a message of this length is a warning even when nothing captured explains it.",
         "No busy host leaves a process waiting for so long; shorter ones are common on loaded machines.";
+    BLIND_BYTES, blind_bytes: u64 = 1_000_000, "bytes",
+        "RDMA bytes of an interface whose capture has no RoCE packet: from this many on the capture is blind.",
+        "Handshakes of the connection manager and keep-alive messages are some hundred bytes each; data is more.";
     ENTROPY_FLOWS, entropy_flows: u64 = 8, "flows",
         "Fewer flows between two hosts than this are not judged for their source ports.",
         "A few flows meet on one path whatever their ports are.";

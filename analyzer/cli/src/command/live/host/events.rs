@@ -162,7 +162,9 @@ impl Counters {
         self.reader.read(time, &mut self.samples);
         let mut bodies = Vec::with_capacity(self.samples.len());
         for sample in &self.samples {
-            let (row, change) = self.series.read(sample, None);
+            let (row, change) = self
+                .series
+                .read(sample, self.reader.max_per_second(&sample.object));
             bodies.push(row.encode());
             events.extend(change.and_then(|change| row.event(change)));
         }
