@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use roce_fabric::doctor::{Host, Plan, Status, checks, judge};
@@ -92,6 +95,11 @@ fn write(tree: &Tree, folder: &Path) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
+}
+
+/// Writes a story's files below a folder, for other tests.
+pub(crate) fn story(name: &str, folder: &Path) {
+    write(&tree(name), folder);
 }
 
 /// The names of all stories.
@@ -427,6 +435,44 @@ fn hosts_are_compared() {
 }
 
 #[test]
+fn two_hosts_with_one_name_are_two_hosts() {
+    let folder = tempdir().unwrap();
+    for rack in ["rack1", "rack2"] {
+        write(&tree("good"), &folder.path().join(rack).join("gpu1"));
+    }
+    let ran = run(
+        folder.path(),
+        [
+            "doctor",
+            "--root",
+            "rack1/gpu1",
+            "--root",
+            "rack2/gpu1",
+            "--format",
+            "json",
+        ],
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("gpu1: several of the hosts have this name"),
+        "{}",
+        ran.stderr
+    );
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let fleet = document["fleet"].as_array().unwrap();
+    // The story's hosts have the same addresses.
+    let twice: Vec<&str> = fleet
+        .iter()
+        .filter(|check| check["id"] == "fleet.duplicate_address" && check["status"] == "warning")
+        .filter_map(|check| check["summary"].as_str())
+        .collect();
+    assert!(
+        !twice.is_empty() && twice.iter().all(|summary| summary.contains("gpu1, gpu1 (2)")),
+        "{fleet:?}"
+    );
+}
+
+#[test]
 fn this_host_is_checked_without_rights_and_in_time() {
     let folder = tempdir().unwrap();
     let start = std::time::Instant::now();
@@ -540,4 +586,63 @@ fn checks_are_explained() {
         "{}",
         ran.stderr
     );
+}
+
+/// The program where every user can start it: the folders above a target folder may be its owner's alone.
+fn for_everybody(folder: &Path) -> PathBuf {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.join("roce-analyze");
+    fs::copy(env!("CARGO_BIN_EXE_roce-analyze"), &program).unwrap();
+    program
+}
+
+#[test]
+fn a_fresh_machine_is_told_what_is_missing_and_how_to_get_it() {
+    if fs::read_dir("/sys/class/infiniband").is_ok_and(|devices| devices.count() > 0) {
+        crate::live::skip("this host has RDMA devices");
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let program = for_everybody(folder.path());
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let answers = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        command.args(arguments).current_dir(&empty).env_clear();
+        if rustix::process::geteuid().is_root() {
+            command.uid(65_534).gid(65_534);
+        }
+        let begun = Instant::now();
+        let ran = ran(&mut command);
+        // A build without optimisation takes a tenth of a second.
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran
+    };
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let doctor = words(&answers(&["doctor"]).stdout);
+    for expected in [
+        "rdma.devices: there is no RDMA device, and no adapter that is known to be one",
+        "seen /sys/class/infiniband: empty or not there",
+        "fix rdma link add rxe0 type rxe netdev INTERFACE",
+        "advice needs root, the package iproute2 and the module rdma_rxe",
+        "note without an RDMA device,",
+    ] {
+        assert!(doctor.contains(expected), "{expected}: {doctor}");
+    }
+    // A limit that matters to RDMA alone is no trouble of this machine.
+    assert!(!doctor.contains("critical"), "{doctor}");
+    let once = answers(&["metrics", "once"]);
+    assert!(
+        once.stdout
+            .contains("roce_collector_success{collector=\"host\"} 1\n"),
+        "{}",
+        once.stdout
+    );
+    assert!(
+        once.stderr.contains("there is no RDMA device in /sys/class/infiniband: `roce-analyze doctor --only rdma` says what is missing"),
+        "{}",
+        once.stderr
+    );
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0, "nothing is left behind");
 }

@@ -3,12 +3,13 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::{TempDir, tempdir};
 
 use crate::captures::{frames, root};
@@ -21,6 +22,8 @@ struct Serving {
     child: Child,
     /// Where it serves.
     at: Asked,
+    /// Lines of its standard error.
+    said: Arc<Mutex<Vec<String>>>,
 }
 
 /// An endpoint that is asked: `127.0.0.1:PORT`.
@@ -40,13 +43,25 @@ impl Serving {
             said.push(line);
             address
         });
-        // The pipe stays open: whoever serves may say more.
-        std::thread::spawn(move || lines.for_each(drop));
         let address = address.unwrap_or_else(|| panic!("{said:#?}"));
+        let said = Arc::new(Mutex::new(said));
+        // The pipe stays open: whoever serves may say more.
+        let later = Arc::clone(&said);
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                later.lock().unwrap().push(line);
+            }
+        });
         Self {
             child,
             at: Asked(address),
+            said,
         }
+    }
+
+    /// What it has said on standard error.
+    fn said(&self) -> Vec<String> {
+        self.said.lock().unwrap().clone()
     }
 
     fn new(folder: &Path, arguments: &[&str]) -> Self {
@@ -211,6 +226,103 @@ fn passwords_come_from_the_file_that_exporters_share() {
 /// The hash of `secret` by Debian's libxcrypt (crypt(3)), cost 4.
 fn bcrypt_of_secret() -> &'static str {
     "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"
+}
+
+/// The text of a scrape over TLS by one who trusts this certificate alone; `None`: another one is served.
+fn by_tls(at: &Asked, trusted: &rcgen::Certificate) -> Option<String> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(trusted.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = rustls::ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+    let mut stream = rustls::StreamOwned::new(client, TcpStream::connect(&at.0).unwrap());
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        .ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+#[test]
+fn a_renewed_certificate_is_read_inside_the_sandbox() {
+    let folder = open_folder();
+    host(&folder.path().join("host"), 1, 2, 3);
+    // As Kubernetes renews a secret: files are links below a link that is replaced.
+    let tls = folder.path().join("tls");
+    fs::create_dir(&tls).unwrap();
+    let certificates = ["first", "second"].map(|name| {
+        let rcgen::CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        fs::create_dir(tls.join(name)).unwrap();
+        fs::write(tls.join(name).join("tls.crt"), cert.pem()).unwrap();
+        fs::write(tls.join(name).join("tls.key"), signing_key.serialize_pem()).unwrap();
+        cert
+    });
+    for (to, name) in [
+        ("first", "data"),
+        ("data/tls.crt", "tls.crt"),
+        ("data/tls.key", "tls.key"),
+    ] {
+        symlink(to, tls.join(name)).unwrap();
+    }
+    fs::write(
+        folder.path().join("web.yml"),
+        "tls_server_config:\n  cert_file: tls/tls.crt\n  key_file: tls/tls.key\n",
+    )
+    .unwrap();
+    let serving = Serving::new(folder.path(), &["--read", "host", "--web-config", "web.yml"]);
+    let [first, second] = certificates;
+    let answer = by_tls(&serving.at, &first).unwrap();
+    assert!(
+        answer.contains("\nroce_tls_reload_failures_total 0\n"),
+        "{answer}"
+    );
+    assert!(by_tls(&serving.at, &second).is_none());
+    symlink("second", tls.join("new")).unwrap();
+    fs::rename(tls.join("new"), tls.join("data")).unwrap();
+    let answer = by_tls(&serving.at, &second).unwrap();
+    assert!(
+        answer.contains("\nroce_tls_reload_failures_total 0\n"),
+        "{answer}"
+    );
+    assert!(by_tls(&serving.at, &first).is_none());
+}
+
+#[test]
+fn a_key_of_root_alone_is_served_and_its_renewal_needs_a_restart() {
+    if !geteuid().is_root() {
+        crate::live::skip("only root gives up a right to read a key");
+        return;
+    }
+    let folder = open_folder();
+    host(&folder.path().join("host"), 1, 2, 3);
+    let rcgen::CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    fs::write(folder.path().join("host.crt"), cert.pem()).unwrap();
+    fs::write(folder.path().join("host.key"), signing_key.serialize_pem()).unwrap();
+    fs::set_permissions(folder.path().join("host.key"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::write(
+        folder.path().join("web.yml"),
+        "tls_server_config:\n  cert_file: host.crt\n  key_file: host.key\n",
+    )
+    .unwrap();
+    let serving = Serving::new(folder.path(), &["--read", "host", "--web-config", "web.yml"]);
+    assert!(by_tls(&serving.at, &cert).is_some());
+    let is_said = || {
+        serving.said().iter().any(|line| {
+            line.contains("host.key") && line.contains("a new one takes effect at the next start")
+        })
+    };
+    let begun = Instant::now();
+    while !is_said() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:#?}", serving.said());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

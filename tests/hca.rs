@@ -272,6 +272,14 @@ fn hostile_and_odd_environments() {
         ],
     );
     assert_eq!(hca(folder.path(), &["--print", "nccl"]).stdout, "=mlx5_6:1\n");
+    // As kernels show it: an auxiliary device of its own below the function.
+    fs::remove_dir_all(root.join("sys/bus/auxiliary")).unwrap();
+    set(
+        &root,
+        "sys/bus/auxiliary/devices/mlx5_core.sf.10/mlx5_core.rdma.10/infiniband/mlx5_6/fw_ver",
+        "28.40\n",
+    );
+    assert_eq!(hca(folder.path(), &["--print", "nccl"]).stdout, "=mlx5_6:1\n");
     // Given and not visible: no value, and exit code 1.
     environment(
         folder.path(),
@@ -288,6 +296,57 @@ fn hostile_and_odd_environments() {
     assert!(
         ran.stderr
             .contains("0000:77:00.0 was given and is not visible here"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_renamed_device_is_told_and_a_node_finds_one_that_sysfs_hides() {
+    let folder = tempdir().unwrap();
+    let root = folder.path().join("host");
+    device(&root, 6, "0000:03:00.2", "4: ACTIVE\n", 3, "0a00:6702");
+    opened(&root, &[6]);
+    environment(
+        folder.path(),
+        &[
+            ("PCIDEVICE_A", "0000:03:00.2"),
+            (
+                "PCIDEVICE_A_INFO",
+                r#"{"0000:03:00.2":{"rdma":{"rdma_dev":"mlx5_1","uverbs":"/dev/infiniband/uverbs6"}}}"#,
+            ),
+        ],
+    );
+    let ran = hca(folder.path(), &["--print", "nccl"]);
+    assert_eq!(ran.stdout, "=mlx5_6:1\n");
+    assert!(
+        ran.stderr
+            .contains("0000:03:00.2 is mlx5_6; the device plugin still calls it mlx5_1"),
+        "{}",
+        ran.stderr
+    );
+    // A container without the folder of the PCI device: the node that was given leads to the device.
+    fs::remove_dir_all(root.join("sys/bus/pci/devices/0000:03:00.2/infiniband")).unwrap();
+    assert_eq!(hca(folder.path(), &["--print", "nccl"]).stdout, "=mlx5_6:1\n");
+}
+
+#[test]
+fn the_environment_of_another_process_says_what_its_container_was_given() {
+    let folder = tempdir().unwrap();
+    let mut container = std::process::Command::new("sleep")
+        .arg("60")
+        .env_clear()
+        .env("PCIDEVICE_X_COM_RDMA", "0000:ff:1f.7")
+        .spawn()
+        .unwrap();
+    let process = container.id().to_string();
+    let ran = run(folder.path(), ["host", "hca", "--pid", &process]);
+    container.kill().unwrap();
+    container.wait().unwrap();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("0000:ff:1f.7 (PCIDEVICE_X_COM_RDMA) is not an RDMA device"),
         "{}",
         ran.stderr
     );
@@ -374,6 +433,19 @@ fn a_command_gets_the_variables_that_it_does_not_have() {
         own.stderr.contains("NCCL_IB_HCA is set to 'mine' and stays"),
         "{}",
         own.stderr
+    );
+    // Locked memory: the soft limit is raised to the hard one, and a hard one that is finite is told. 64 and 128 KiB.
+    let program = env!("CARGO_BIN_EXE_roce-analyze");
+    let limited = ran(std::process::Command::new("sh").current_dir(folder.path()).arg("-c").arg(format!(
+        "ulimit -S -l 64 && ulimit -H -l 128 && exec '{program}' host hca --root host --environ environ -- sh -c 'ulimit -S -l'"
+    )));
+    assert_eq!(limited.stdout, "128\n", "{}", limited.stderr);
+    assert!(
+        limited
+            .stderr
+            .contains("the hard limit of locked memory is 128 KiB"),
+        "{}",
+        limited.stderr
     );
     // Nothing to give: the command does not start.
     environment(folder.path(), &[("PCIDEVICE_A", "0000:77:00.0")]);

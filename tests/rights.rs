@@ -124,7 +124,7 @@ fn each_mode_keeps_what_the_table_says_and_no_more() {
 fn an_analysis_can_start_nothing_either() {
     for (run, expected) in table() {
         let arguments: Vec<&str> = run.split(' ').skip(1).collect();
-        if arguments.first() == Some(&"live") {
+        if matches!(arguments.first(), Some(&("live" | "doctor"))) {
             continue;
         }
         // It waits for the capture at its standard input.
@@ -135,6 +135,77 @@ fn an_analysis_can_start_nothing_either() {
         let child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
         becomes(child.id(), &expected);
         drop(Running(child));
+    }
+}
+
+/// A command line of `doctor`, in a folder with a recorded host and an `ssh` that never answers.
+#[cfg(feature = "probe")]
+fn doctor(folder: &Path, run: &str) -> Command {
+    crate::doctor::story("good", &folder.join("gpu1"));
+    fs::create_dir(folder.join("bin")).unwrap();
+    let ssh = folder.join("bin/ssh");
+    fs::write(&ssh, "#!/bin/sh\nexec sleep 60\n").unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let arguments = run.split(' ').skip(1).map(|argument| match argument {
+        "DIR" | "NAME" => "gpu1",
+        argument => argument,
+    });
+    let mut command = command(folder);
+    let path = std::env::var("PATH").unwrap();
+    command
+        .args(arguments)
+        .env("PATH", format!("{}:{path}", folder.join("bin").display()));
+    command
+}
+
+#[test]
+#[cfg(feature = "probe")]
+fn doctor_has_the_rights_of_its_user_until_it_has_read() {
+    let mut rows = 0;
+    for (run, expected) in table() {
+        if !run.contains(" doctor ") {
+            continue;
+        }
+        rows += 1;
+        let folder = tempdir().unwrap();
+        let mut command = doctor(folder.path(), &run);
+        // One that only judges waits where its text finds no reader. A page is the smallest pipe.
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+        command.args(["--all", "--format", "json"]).stdout(writer);
+        let child = command.stderr(Stdio::null()).spawn().unwrap();
+        becomes(child.id(), &expected);
+        drop((Running(child), reader));
+    }
+    assert_eq!(rows, 3);
+}
+
+#[test]
+#[cfg(feature = "probe")]
+fn doctor_judges_without_programs_and_sockets() {
+    if !cfg!(debug_assertions) {
+        skip("a build without debug assertions makes no attempts");
+        return;
+    }
+    for run in [
+        "roce-analyze doctor",
+        "roce-analyze doctor --root DIR",
+        "roce-analyze doctor --host NAME",
+    ] {
+        let folder = tempdir().unwrap();
+        let mut command = doctor(folder.path(), run);
+        // This one answers at once, and what it says is no recording.
+        fs::write(folder.path().join("bin/ssh"), "#!/bin/sh\necho hostile\n").unwrap();
+        let ran = ran(command.env("ROCE_ANALYZE_ATTEMPTS", "1"));
+        let ends = attempts(&ran.stderr);
+        let files = ["read /etc/shadow", "read /etc/passwd", "write /etc", "write /tmp"];
+        for (name, end) in &ends {
+            assert!(
+                files.contains(&name.as_str()) || end == "refused",
+                "{run}: {name}: {end}"
+            );
+        }
+        assert_eq!(ends.len(), 18, "{run}: {ran:?}");
     }
 }
 

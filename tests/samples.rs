@@ -9,6 +9,7 @@ use roce_model::{
 use tempfile::tempdir;
 
 use crate::captures::Capture;
+use crate::command::run;
 use crate::replay::{record_notes, recorded};
 
 /// Rows as a sink gets them.
@@ -346,4 +347,52 @@ fn what_a_counter_is_called_is_no_markup() {
     let ran = crate::command::run(folder.path(), ["c.pcap", "--samples", "dir", "--format", "html"]).good();
     std::fs::write(target.join("markup-counter.html"), &ran.stdout).unwrap();
     assert!(!ran.stdout.contains("<script>a"));
+}
+
+#[test]
+fn a_capture_without_roce_beside_rdma_bytes_is_blind() {
+    let folder = tempdir().unwrap();
+    let roce = Capture::named("rping").frames();
+    let first = roce[0].time;
+    // The same frames to the port of DNS: what a packet socket shows of a host whose RDMA bypasses the kernel.
+    let mut others = roce.clone();
+    for frame in &mut others {
+        frame.data[36..38].copy_from_slice(&53_u16.to_be_bytes());
+    }
+    let mut series = SampleSeries::default();
+    let rows: Vec<SampleRow> = [(0, 7e12), (1, 7e12 + 3e9)]
+        .into_iter()
+        .map(|(seconds, value)| {
+            let bytes = Sample {
+                object: "v1".into(),
+                details: vec!["unicast".into()],
+                bits: 64,
+                ..sample(first, seconds, Counter::RdmaReceivedBytes, None, value)
+            };
+            series.row(&bytes, None)
+        })
+        .collect();
+    for (name, frames, is_blind) in [
+        ("blind", &others[..], true),
+        ("empty", &[], true),
+        ("seeing", &roce[..], false),
+    ] {
+        let dir = folder.path().join(name);
+        std::fs::create_dir(&dir).unwrap();
+        let notes = rows.iter().map(|row| (row.time, SampleRow::BLOCK, row.encode()));
+        record_notes(
+            &dir.join("recording.pcapng.zst"),
+            &recorded(&["live", "-i", "v1"]),
+            frames,
+            notes.collect(),
+        );
+        let ran = run(folder.path(), [name, "--fail-on", "critical"]);
+        assert_eq!(ran.code, Some(i32::from(is_blind)), "{name}: {ran:?}");
+        assert_eq!(
+            ran.stdout.contains("v1 counted 3000000000 RDMA bytes"),
+            is_blind,
+            "{name}: {}",
+            ran.stdout
+        );
+    }
 }

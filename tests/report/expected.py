@@ -85,12 +85,17 @@ def expected(dataset):
         ).get("n", [])
         for row in rows(f"SELECT DISTINCT destination FROM {table('flows')}")
     }
+    # A change is spread evenly over the time between its two readings; `within` is its part on the axis.
+    begin, end = first * int(bin_ns), (first + bins) * int(bin_ns)
+    on_axis = f"greatest(0, least(time_ns, {end}) - greatest(time_ns - interval_ns, {begin})) / interval_ns"
     samples = rows(
-        f"SELECT concat_ws(' ', object, counter, coalesce(priority::VARCHAR, ''), coalesce(detail, '')) AS series, sum(change) AS change"
+        f"SELECT concat_ws(' ', object, counter, coalesce(priority::VARCHAR, ''), coalesce(detail, '')) AS series, sum(change) AS change,"
+        f" sum(change * {on_axis}) AS within"
         f" FROM {table('samples')} GROUP BY ALL HAVING sum(change) > 0"
     )
     return {
         "samples": {row["series"]: row["change"] for row in samples},
+        "within": {row["series"]: row["within"] for row in samples},
         "bin_ns": int(bin_ns),
         "begin": str(first * int(bin_ns)),
         "bins": bins,

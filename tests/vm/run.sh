@@ -1,9 +1,11 @@
 # What runs in the VM: perftest and rping between two Soft-RoCE devices, while a live run with the probe and tcpdump watch both ends.
 # /mnt/set says which scenarios: smoke or full. Results are in /mnt/out: `up` says that it has come so far that they can be had; what
-# runs.txt has is what was started: a line for each process, `scenario role pid comm`.
+# runs.txt has is what was started: a line for each process, `scenario role pid comm`. Behind it, two hosts are recorded (hosts.sh) and
+# judged by doctor (doctor.sh).
 cd /mnt
 out=/mnt/out
 set=$(cat set)
+runs=$out/runs.txt
 . ./net.sh
 uname -r > $out/kernel.txt
 if ! [ -e /sys/class/infiniband/rxe0 -a -e /sys/class/infiniband/rxe1 ]; then
@@ -22,8 +24,8 @@ pair() {
   sleep 2
   $3 > $out/$name.client.txt 2>&1 &
   client=$!
-  echo "$name server $server ${2%% *}" >> $out/runs.txt
-  echo "$name client $client ${3%% *}" >> $out/runs.txt
+  echo "$name server $server ${2%% *}" >> $runs
+  echo "$name client $client ${3%% *}" >> $runs
   (sleep ${patience:-60}; kill $client) 2> /dev/null &
   watch=$!
   wait $client
@@ -121,6 +123,8 @@ kill -TERM $second
 wait $second
 echo "second signal: exit code $?" | tee $out/second.code.txt
 filters > $out/filters.after.txt
+. ./hosts.sh
+. ./doctor.sh
 mkdir $out/live
 cp /run/live/recording.pcapng.zst $out/live/
 cp /run/va0.pcap /run/vb0.pcap $out/

@@ -98,6 +98,17 @@ impl Browser {
         execute(&mut self.node(workspace, "main.mjs"))
     }
 
+    /// Dataset of two hosts, below the folder of the checks.
+    pub(crate) const TWO_HOSTS: &str = "hosts";
+
+    /// Checks the page of two hosts that a VM has recorded, and takes pictures of it.
+    pub(crate) fn check_two_hosts(&self, workspace: &Workspace, python: &Path) -> Result<()> {
+        let mut expected = workspace.command(python);
+        expected.arg(format!("{CHECKS}/expected.py")).arg(&self.folder);
+        execute(expected.arg(Self::TWO_HOSTS))?;
+        execute(&mut self.node(workspace, "hosts.mjs"))
+    }
+
     /// Takes the pictures of the documents, and in the target folder those of all reports, in every width and colour.
     pub(crate) fn photograph(&self, workspace: &Workspace) -> Result<()> {
         execute(&mut workspace.cargo(["build", "--quiet", "--locked", "--package", "roce-analyze"]))?;

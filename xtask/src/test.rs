@@ -288,7 +288,11 @@ fn component(workspace: &Workspace, command: &str, name: &str) -> Result<()> {
 
 fn format(workspace: &Workspace) -> Result<()> {
     execute(&mut workspace.cargo(["fmt", "--all", "--check"]))?;
-    for manifest in ["tests/fuzz/Cargo.toml", "ebpf/Cargo.toml"] {
+    for manifest in [
+        "tests/fuzz/Cargo.toml",
+        "tests/writers/Cargo.toml",
+        "ebpf/Cargo.toml",
+    ] {
         execute(&mut workspace.cargo(["fmt", "--manifest-path", manifest, "--check"]))?;
     }
     Ok(())

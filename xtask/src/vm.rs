@@ -2,7 +2,8 @@
 //!
 //! QEMU emulates the processor, so that it works wherever QEMU does. What is booted is made by `tests/vm/image.sh` from Debian's
 //! packages (`packages.sh`), what runs inside is `tests/vm/run.sh`, and `tests/independent/check_vm.py` holds the run's results against
-//! tcpdump's files and the driver's counters. The smoke run takes the program that the tests use, so that nothing more is built for it;
+//! tcpdump's files and the driver's counters. Behind it `check_doctor.py` compares doctor's verdicts over settings that were made wrong
+//! on purpose, and `check_hosts.py` and a browser the samples of two hosts beside their merged captures. The smoke run takes the program that the tests use, so that nothing more is built for it;
 //! the full set, with floods of dropped packets, one that is optimised: an emulated processor is slow. Where there is no QEMU, or nothing
 //! to make an image of, this says so and is skipped. A VM that does not come up is tried once more; what ran is judged once.
 //!
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, QEMU};
 use crate::test::reader;
 use crate::workspace::{Profile, Workspace, execute, line, on_path, step};
@@ -198,7 +200,12 @@ fn image(workspace: &Workspace, kernel: &str, share: &Path, set: Set) -> Result<
         let mut strip = workspace.command("strip");
         execute(strip.arg("-o").arg(share.join("roce-analyze")).arg(&program))?;
     }
-    for (script, name) in [("net.sh", "net.sh"), (set.script(), "run.sh")] {
+    for (script, name) in [
+        ("net.sh", "net.sh"),
+        ("hosts.sh", "hosts.sh"),
+        ("doctor.sh", "doctor.sh"),
+        (set.script(), "run.sh"),
+    ] {
         let (from, to) = (scripts.join(script), share.join(name));
         fs::copy(&from, &to)
             .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
@@ -310,5 +317,36 @@ fn check(workspace: &Workspace, python: &Path, share: &Path, set: Set) -> Result
         .arg(results.join("dataset"));
     execute(analyze.stdout(Stdio::null()))?;
     let mut check = workspace.command(python);
-    execute(check.arg("tests/independent/check_vm.py").arg(results))
+    execute(check.arg("tests/independent/check_vm.py").arg(&results))?;
+    let mut verdicts = workspace.command(python);
+    execute(verdicts.arg("tests/independent/check_doctor.py").arg(&results))?;
+    two_hosts(workspace, python, &results.join("hosts"))
+}
+
+/// Joins the samples of two hosts to their captures, and has the result and its page compared.
+fn two_hosts(workspace: &Workspace, python: &Path, recorded: &Path) -> Result<()> {
+    let analyze = || {
+        let mut analyze = workspace.command(workspace.program(Profile::Dev, "roce-analyze"));
+        analyze.args(["--format", "none", "--overwrite"]);
+        analyze
+    };
+    let joined = workspace.target.join("browser").join(Browser::TWO_HOSTS);
+    let mut join = analyze();
+    join.args(["--bin", "10ms", "--output"]).arg(&joined);
+    for host in ["client", "server"] {
+        let dataset = recorded.join(format!("{host}.dataset"));
+        execute(analyze().arg(recorded.join(host)).arg("--output").arg(&dataset))?;
+        join.arg("--samples").arg(&dataset);
+    }
+    execute(join.args(["client.pcap", "server.pcap"].map(|name| recorded.join(name))))?;
+    let mut check = workspace.command(python);
+    check.arg("tests/independent/check_hosts.py");
+    execute(check.args(recorded.parent()).arg(&joined))?;
+    match Browser::find(workspace) {
+        Ok(browser) => browser.check_two_hosts(workspace, python),
+        Err(reason) => {
+            println!("SKIPPED: the page of two hosts in a browser: {reason:#}");
+            Ok(())
+        }
+    }
 }

@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use rustls::ServerConfig;
 
 use crate::output::messages;
 pub(crate) use latest::Latest;
 pub(crate) use server::Counts;
 use server::{Limits, Shared};
 pub(crate) use source::Source;
+use tls::Certificates;
 use users::Users;
 use web_config::WebConfig;
 
@@ -45,7 +45,7 @@ pub(crate) struct EndpointArguments {
 /// An endpoint that is open, and does not answer yet.
 pub(crate) struct Endpoint {
     listeners: Vec<TcpListener>,
-    tls: Option<Arc<ServerConfig>>,
+    tls: Option<Arc<Certificates>>,
     users: Users,
 }
 
@@ -61,10 +61,10 @@ impl Endpoint {
         };
         let tls = config
             .tls
-            .as_ref()
-            .map(tls::server_config)
+            .map(Certificates::read)
             .transpose()
-            .with_context(|| shown(arguments.web_config.as_deref()))?;
+            .with_context(|| shown(arguments.web_config.as_deref()))?
+            .map(Arc::new);
         let users = Users::new(config.users);
         if let Some(open) = addresses.iter().find(|address| !address.ip().is_loopback()) {
             if tls.is_none() && users.is_empty() && !arguments.listen_anywhere_unprotected {
@@ -112,6 +112,11 @@ impl Endpoint {
             .collect()
     }
 
+    /// Folders whose files are read again while it answers.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        self.tls.as_ref().map_or_else(Vec::new, |tls| tls.folders())
+    }
+
     /// Answers until `stop` is done. `counts` are those of requests and connections.
     ///
     /// # Errors
@@ -122,6 +127,9 @@ impl Endpoint {
         counts: Arc<Counts>,
         stop: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
+        if let Some(tls) = &self.tls {
+            tls.check();
+        }
         let shared = Shared::new(source, counts, self.users, self.tls, Limits::default());
         server::serve(self.listeners, shared, stop).await
     }

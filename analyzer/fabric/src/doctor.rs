@@ -8,11 +8,17 @@ pub(crate) mod facts;
 mod firmware;
 mod fleet;
 mod gid;
+pub(crate) mod gpu;
 pub(crate) mod host;
 mod limits;
-pub(crate) mod pci;
+mod link;
+mod machine;
+mod nccl;
+mod pci;
 mod pfc;
+mod qos;
 mod rdma;
+mod sriov;
 
 use std::net::IpAddr;
 
@@ -24,14 +30,20 @@ pub use host::{Host, LINKS, UNREADABLE, Unknown};
 use facts::Facts;
 
 /// The tables of all families, in the order in which they are shown.
-const FAMILIES: [&[Check]; 8] = [
+const FAMILIES: [&[Check]; 14] = [
     rdma::CHECKS,
+    link::CHECKS,
     gid::CHECKS,
     pfc::CHECKS,
+    qos::CHECKS,
     ecn::CHECKS,
     limits::CHECKS,
+    machine::CHECKS,
     pci::CHECKS,
+    gpu::CHECKS,
     firmware::CHECKS,
+    sriov::CHECKS,
+    nccl::CHECKS,
     fleet::CHECKS,
 ];
 

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use crate::doctor::facts::{PortGid, RdmaDevice, RdmaPort, devices, node_of};
+use crate::doctor::gpu::nearest_gpu;
 use crate::doctor::host::{Host, Unknown};
-use crate::doctor::pci::nearest_gpu;
 
 /// Devices that are looked at, at most.
 const MAX_DEVICES: usize = 1024;
@@ -145,10 +145,16 @@ fn resolve(
         let name = value.rsplit('/').next()?;
         is_plain_name(name).then(|| name.to_owned())
     };
-    let folders = [
-        format!("sys/bus/pci/devices/{address}/infiniband"),
-        format!("sys/bus/auxiliary/devices/{address}/infiniband"),
-    ];
+    let function = format!("sys/bus/auxiliary/devices/{address}");
+    let mut folders = vec![format!("sys/bus/pci/devices/{address}/infiniband")];
+    // The RDMA device of a scalable function belongs to an auxiliary device below it.
+    let below = host.names(&function).into_iter();
+    folders.extend(
+        below
+            .filter(|name| name.starts_with("mlx5_core.rdma."))
+            .map(|name| format!("{function}/{name}/infiniband")),
+    );
+    folders.push(format!("{function}/infiniband"));
     let mut device = folders
         .iter()
         .find_map(|folder| host.names(folder).into_iter().next());

@@ -20,10 +20,23 @@ pub struct Link {
     pub optional: Vec<Statistic>,
 }
 
+/// The text without what a terminal adds: a byte order mark, control sequences (ECMA-48, 5.4: ESC [, parameters, a final byte),
+/// lines of a pager that are overwritten.
+fn without_terminal(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut parts = text.trim_start_matches('\u{feff}').split("\u{1b}[");
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let end = part.find(|character: char| ('@'..='~').contains(&character));
+        plain.push_str(end.map_or("", |end| &part[end + 1..]));
+    }
+    plain.replace("--More--", " ").replace('\r', "\n")
+}
+
 /// The statistics in the text of `ethtool -S`. Lines that are none (the heading, a prompt, a blank line) are left out.
 pub fn ethtool_statistics(text: &str) -> Vec<Statistic> {
-    let lines = text.trim_start_matches('\u{feff}').lines();
-    lines
+    without_terminal(text)
+        .lines()
         .filter_map(|line| {
             // The name itself may have a colon: `[3]: rx_ucast_packets: 5`.
             let (name, value) = line.rsplit_once(':')?;
@@ -41,7 +54,8 @@ pub fn ethtool_statistics(text: &str) -> Vec<Statistic> {
 pub fn rdma_statistics(text: &str) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
     let mut is_optional = false;
-    let mut words = text.trim_start_matches('\u{feff}').split_whitespace().peekable();
+    let text = without_terminal(text);
+    let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
         if word == "link" {
             let Some((device, port)) = words.next().and_then(|name| name.rsplit_once('/')) else {
@@ -78,6 +92,18 @@ pub fn rdma_statistics(text: &str) -> Vec<Link> {
     links
 }
 
+/// The rate of a port in bit/s, from `100 Gb/sec (4X EDR)`, the text of its file `rate` (Linux drivers/infiniband/core/sysfs.c).
+pub fn port_rate_bps(text: &str) -> Option<u64> {
+    let gigabits: f64 = text.split_once("Gb/sec")?.0.trim().parse().ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is positive and at most some thousand Gbit/s"
+    )]
+    let bits = (gigabits.clamp(0.0, 1e6) * 1e9).round() as u64;
+    (bits > 0).then_some(bits)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +124,24 @@ mod tests {
                 ("[3]: rx_drops", 5)
             ]
         );
+    }
+
+    #[test]
+    fn what_a_terminal_adds_to_a_text_is_no_counter() {
+        // A pager's line, and a prompt with the command, in colours.
+        let text = "\u{1b}[1;32mhost\u{1b}[0m# ethtool -S eth0\nNIC statistics:\n     rx_packets: 5\n--More--\u{1b}[K\r     tx_packets: 7\nhost# ";
+        let statistics = ethtool_statistics(text);
+        let names: Vec<&str> = statistics.iter().map(|all| all.name.as_str()).collect();
+        assert_eq!(names, ["rx_packets", "tx_packets"]);
+        let text = "host# rdma statistic show\r\nlink mlx5_0/1 out_of_sequence 3 \u{1b}[0m--More--\u{1b}[K duplicate_request 4\r\nhost#";
+        let links = rdma_statistics(text);
+        assert_eq!(links.len(), 1);
+        let pairs: Vec<(&str, u64)> = links[0]
+            .counters
+            .iter()
+            .map(|all| (all.name.as_str(), all.value))
+            .collect();
+        assert_eq!(pairs, [("out_of_sequence", 3), ("duplicate_request", 4)]);
     }
 
     #[test]

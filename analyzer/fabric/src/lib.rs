@@ -9,4 +9,4 @@ pub mod hca;
 mod host;
 
 pub use drivers::{Mapped, Place, mapped};
-pub use host::{Link, Statistic, ethtool_statistics, rdma_statistics};
+pub use host::{Link, Statistic, ethtool_statistics, port_rate_bps, rdma_statistics};

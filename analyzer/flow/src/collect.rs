@@ -114,6 +114,9 @@ impl<'a> Collector<'a> {
             }
         }
         if !output.samples.is_empty() {
+            for row in &output.samples {
+                self.verdicts.sample(row);
+            }
             let mut rows = SampleColumns::default();
             rows.extend(&output.samples);
             self.verdicts.samples(&rows);

@@ -45,6 +45,8 @@ own! {
     SERIES_LEFT_OUT, "roce_series_left_out", Gauge, "Series that were left out because there are too many.";
     HTTP_REQUESTS, "roce_http_requests_total", Counter, "Requests that the endpoint answered, by status.";
     HTTP_CONNECTIONS, "roce_http_connections", Gauge, "Connections to the endpoint that are open now.";
+    TLS_LOADED, "roce_tls_certificate_loaded_timestamp_seconds", Gauge, "When the certificate and key in use were read, in seconds since 1970.";
+    TLS_RELOAD_FAILURES, "roce_tls_reload_failures_total", Counter, "Changes of the certificate or key that could not be used: the ones before stay in use.";
     PROCESS_CPU, "process_cpu_seconds_total", Counter, "CPU time of this process, user and system.";
     PROCESS_MEMORY, "process_resident_memory_bytes", Gauge, "Resident memory of this process.";
     PROCESS_FDS, "process_open_fds", Gauge, "Open file descriptors of this process.";

@@ -1,15 +1,16 @@
-//! One column of a row group in the making: takes values by the batch, becomes a polars column when the group is
+//! One column of a row group in the making: takes values by the batch, becomes pages when the group is
 //! full. What the column is called and which file it goes to is left to others.
 
 use std::fmt::Write as _;
 
-use polars::prelude::ChunkedArray;
 use polars::prelude::{
-    BooleanChunked, Column as PolarsColumn, DataType, Field, Float64Type, Int32Type, Int64Type, IntoColumn,
-    IntoSeries, NamedFrom, NewChunkedArray, PlSmallStr, PolarsNumericType, Series, StringChunkedBuilder,
-    TimeUnit, TimeZone,
+    DataType, Field, IntoColumn, NamedFrom, PlSmallStr, PolarsResult, Series, StringChunkedBuilder, TimeUnit,
+    TimeZone, polars_err,
 };
+use polars_parquet::parquet::metadata::ColumnDescriptor;
 use roce_model::{Column, ColumnType, Data, Values};
+
+use crate::encode::{ChunkEncoder, Numbers, Pages};
 
 /// The polars type of a column.
 fn data_type(kind: ColumnType) -> DataType {
@@ -68,23 +69,17 @@ impl<T: Copy + Default> Plain<T> {
         if self.values.capacity() == 0 {
             self.values.reserve(capacity.saturating_sub(self.leading_nulls));
         }
-        if let Some(plain) = rows.without_nulls() {
-            self.values.extend(plain.iter().map(|value| store(*value)));
-            if !self.valid.is_empty() {
-                self.valid.resize(self.values.len(), true);
-            }
-            return;
+        let (leading_nulls, values) = rows.or_default();
+        if leading_nulls > 0 {
+            self.nulls(leading_nulls);
         }
-        for value in rows.iter() {
-            match value {
-                Some(value) => {
-                    self.values.push(store(*value));
-                    if !self.valid.is_empty() {
-                        self.valid.push(true);
-                    }
-                }
-                None => self.nulls(1),
-            }
+        if !rows.present().is_empty() {
+            self.valid.resize(self.values.len(), true);
+        }
+        self.values.extend(values.iter().map(|value| store(*value)));
+        self.valid.extend_from_slice(rows.present());
+        if !self.valid.is_empty() {
+            self.valid.resize(self.values.len(), true);
         }
     }
 
@@ -98,18 +93,32 @@ impl<T: Copy + Default> Plain<T> {
         self.valid.resize(self.values.len(), false);
     }
 
-    /// The values and whether each is there; `None` when all are.
-    fn take(&mut self) -> (Vec<T>, Option<BooleanChunked>) {
-        let mut values = std::mem::take(&mut self.values);
-        let mut valid = std::mem::take(&mut self.valid);
-        let leading = std::mem::take(&mut self.leading_nulls);
-        if leading > 0 {
-            valid.resize(values.len(), true);
-            valid.splice(0..0, std::iter::repeat_n(false, leading));
-            values.splice(0..0, std::iter::repeat_n(T::default(), leading));
+    fn clear(&mut self) {
+        self.leading_nulls = 0;
+        self.values.clear();
+        self.valid.clear();
+    }
+
+    fn numbers(&self) -> Numbers<'_, T> {
+        Numbers {
+            leading_nulls: self.leading_nulls,
+            values: &self.values,
+            valid: &self.valid,
         }
-        let mask = (!valid.is_empty()).then(|| BooleanChunked::from_slice(PlSmallStr::EMPTY, &valid));
-        (values, mask)
+    }
+
+    /// The values one by one, leaving this empty.
+    fn take(&mut self) -> Vec<Option<T>> {
+        let mut values: Vec<Option<T>> = vec![None; std::mem::take(&mut self.leading_nulls)];
+        values.extend(self.values.iter().copied().map(Some));
+        let first = values.len() - self.values.len();
+        for (value, valid) in values.iter_mut().skip(first).zip(&self.valid) {
+            if !valid {
+                *value = None;
+            }
+        }
+        self.clear();
+        values
     }
 }
 
@@ -202,67 +211,58 @@ impl ColumnBuffer {
         }
     }
 
-    /// The stored columns, leaving this empty.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = PolarsColumn> {
-        let nanoseconds = match (&mut self.buffer, self.column.nanoseconds()) {
-            (Buffer::Time(plain), Some(name)) => {
-                let nanoseconds = numbers::<Int64Type>(name.into(), plain);
-                // Rounded down: there is no time before the epoch.
-                plain.values = nanoseconds
-                    .iter()
-                    .map(|time| time.unwrap_or_default() / 1_000)
-                    .collect();
-                if nanoseconds.null_count() > 0 {
-                    plain.valid = nanoseconds.iter().map(|time| time.is_some()).collect();
-                }
-                Some(nanoseconds.into_column())
-            }
-            _ => None,
+    /// Encodes the stored columns, two for a time, and leaves this empty. `described`: those from this one on in the file.
+    pub(crate) fn encode<'a>(
+        &mut self,
+        encoder: &mut ChunkEncoder,
+        described: &mut impl Iterator<Item = &'a ColumnDescriptor>,
+        chunks: &mut Vec<Pages>,
+    ) -> PolarsResult<()> {
+        let mut described = || {
+            described
+                .next()
+                .ok_or_else(|| polars_err!(ComputeError: "a column is not in the file"))
         };
-        std::iter::once(self.take_first()).chain(nanoseconds)
-    }
-
-    fn take_first(&mut self) -> PolarsColumn {
+        self.rows = 0;
         let name = PlSmallStr::from_static(self.column.name);
-        let rows = std::mem::take(&mut self.rows);
-        let all_null = match &self.buffer {
-            Buffer::I32(plain) => plain.leading_nulls == rows,
-            Buffer::I64(plain) | Buffer::Time(plain) => plain.leading_nulls == rows,
-            Buffer::F64(plain) => plain.leading_nulls == rows,
-            Buffer::Bool(plain) => plain.leading_nulls == rows,
-            Buffer::Text(nulls, _) => *nulls == rows,
-        };
-        if all_null {
-            self.buffer = Self::new(self.column).buffer;
-            return Series::full_null(name, rows, &data_type(self.column.kind)).into_column();
-        }
         match &mut self.buffer {
-            Buffer::I32(plain) => numbers::<Int32Type>(name, plain).into_column(),
-            Buffer::I64(plain) => numbers::<Int64Type>(name, plain).into_column(),
-            Buffer::F64(plain) => numbers::<Float64Type>(name, plain).into_column(),
-            Buffer::Time(plain) => numbers::<Int64Type>(name, plain)
-                .into_datetime(TimeUnit::Microseconds, Some(TimeZone::UTC))
-                .into_series()
-                .into_column(),
+            Buffer::I32(plain) => {
+                chunks.push(encoder.numbers(&plain.numbers(), described()?)?);
+                plain.clear();
+            }
+            Buffer::I64(plain) => {
+                chunks.push(encoder.numbers(&plain.numbers(), described()?)?);
+                plain.clear();
+            }
+            Buffer::Time(plain) => {
+                // Rounded down: there is no time before the epoch.
+                let microseconds: Vec<i64> = plain.values.iter().map(|time| time / 1_000).collect();
+                let numbers = Numbers {
+                    values: &microseconds,
+                    ..plain.numbers()
+                };
+                chunks.push(encoder.numbers(&numbers, described()?)?);
+                chunks.push(encoder.numbers(&plain.numbers(), described()?)?);
+                plain.clear();
+            }
+            Buffer::F64(plain) => {
+                let values = Series::new(name, plain.take()).into_column();
+                chunks.push(encoder.other(&values, described()?)?);
+            }
             Buffer::Bool(plain) => {
-                let (values, valid) = plain.take();
-                match valid {
-                    None => BooleanChunked::from_slice(name, &values).into_column(),
-                    Some(valid) => {
-                        let options = values.iter().zip(valid.iter());
-                        let options = options.map(|(value, valid)| (valid == Some(true)).then_some(*value));
-                        BooleanChunked::from_iter_options(name, options).into_column()
-                    }
-                }
+                let values = Series::new(name, plain.take()).into_column();
+                chunks.push(encoder.other(&values, described()?)?);
             }
             Buffer::Text(nulls, builder) => {
-                *nulls = 0;
-                match builder.take() {
+                let nulls = std::mem::take(nulls);
+                let values = match builder.take() {
                     Some(builder) => builder.finish().into_column(),
-                    None => Series::new(name, Vec::<&str>::new()).into_column(),
-                }
+                    None => Series::full_null(name, nulls, &DataType::String).into_column(),
+                };
+                chunks.push(encoder.other(&values, described()?)?);
             }
         }
+        Ok(())
     }
 }
 
@@ -285,17 +285,4 @@ fn push_text(
             *to = Some(builder);
         }
     }
-}
-
-fn numbers<T>(name: PlSmallStr, plain: &mut Plain<T::Native>) -> ChunkedArray<T>
-where
-    T: PolarsNumericType,
-    T::Native: Copy + Default,
-{
-    let (values, valid) = plain.take();
-    let bits = valid
-        .as_ref()
-        .and_then(|valid| valid.downcast_iter().next())
-        .map(|mask| mask.values().clone());
-    ChunkedArray::from_vec_validity(name, values, bits)
 }

@@ -21,7 +21,7 @@ pub struct Options {
     /// The rows come from a live run: they go into parts, each with its name as soon as it is closed by
     /// [`Dataset::next_parts`], and a dataset that is not finished keeps them.
     pub live: bool,
-    /// Encode the columns of a row group on several cores; else no thread but the caller's does any work.
+    /// Encode each row group on a thread of its own while the next rows come; else no thread but the caller's does any work.
     pub parallel: bool,
     /// Rows of a row group of the timeline. They are held in memory, 100 to 200 bytes each, and twice while they are
     /// written. Tables with more columns have fewer.

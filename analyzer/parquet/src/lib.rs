@@ -12,6 +12,7 @@
 mod check;
 mod column;
 mod dataset;
+mod encode;
 mod error;
 mod read;
 mod rows;

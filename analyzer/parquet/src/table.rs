@@ -4,17 +4,21 @@
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::{
-    AnyValue, BatchedWriter, Column, DataFrame, DataType, KeyValueMetadata, ParquetCompression,
-    ParquetWriter, PlSmallStr, Scalar, Schema, StatisticsOptions,
+    BatchedWriter, KeyValueMetadata, ParquetCompression, ParquetWriter, PolarsResult, Schema,
+    StatisticsOptions,
 };
+use polars_parquet::parquet::metadata::SchemaDescriptor;
 use roce_files::{Directory, Unfinished};
 use roce_model::{Columns, RunKey, Table, TimelineColumns};
 
 use crate::column::{ColumnBuffer, fields};
 use crate::dataset::Options;
+use crate::encode::{ChunkEncoder, Pages};
 use crate::{Error, SCHEMA_VERSION};
 
 /// The name of a part.
@@ -45,6 +49,48 @@ fn row_group(table: &Table, options: &Options) -> usize {
         .max(1)
 }
 
+/// The rows of a row group in the making, and what encodes them.
+struct Group {
+    columns: Vec<ColumnBuffer>,
+    encoder: ChunkEncoder,
+}
+
+impl Group {
+    fn new(table: Table, level: ZstdLevel) -> Self {
+        Self {
+            columns: table.columns.iter().map(ColumnBuffer::new).collect(),
+            encoder: ChunkEncoder::new(level, statistics()),
+        }
+    }
+
+    /// The pages of each column, the names of the run first; no rows are left.
+    fn encode(&mut self, rows: usize, key: &RunKey, schema: &SchemaDescriptor) -> PolarsResult<Vec<Pages>> {
+        let mut described = schema.columns().iter();
+        let mut chunks = Vec::with_capacity(schema.columns().len());
+        for (value, column) in key.values().into_iter().zip(described.by_ref()) {
+            chunks.push(self.encoder.constant_text(value, rows, column)?);
+        }
+        for column in &mut self.columns {
+            column.encode(&mut self.encoder, &mut described, &mut chunks)?;
+        }
+        Ok(chunks)
+    }
+}
+
+/// What pages and chunks say of their values.
+fn statistics() -> StatisticsOptions {
+    StatisticsOptions {
+        min_value: true,
+        max_value: true,
+        distinct_count: false,
+        null_count: true,
+        ..StatisticsOptions::empty()
+    }
+}
+
+/// A row group that a thread encodes: its buffers to use again, its rows and its pages.
+type Encoding = JoinHandle<(Group, usize, PolarsResult<Vec<Pages>>)>;
+
 /// Writes the parts of a table, one after the other.
 pub(crate) struct TableWriter {
     folder: Directory,
@@ -57,7 +103,13 @@ pub(crate) struct TableWriter {
     /// The unfinished file, for errors.
     temporary: PathBuf,
     writer: BatchedWriter<BufWriter<File>>,
-    columns: Vec<ColumnBuffer>,
+    /// The columns as the file describes them.
+    schema: Arc<SchemaDescriptor>,
+    level: ZstdLevel,
+    group: Group,
+    encoding: Option<Encoding>,
+    /// Buffers of a group that is written.
+    spare: Option<Group>,
     rows: usize,
     row_group: usize,
     /// The part has no rows, not even written ones.
@@ -90,15 +142,9 @@ impl TableWriter {
         let schema: Schema = columns.flat_map(fields).collect();
         let level =
             ZstdLevel::try_new(options.compression_level).map_err(Error::parquet("write", &temporary))?;
-        let writer = ParquetWriter::new(BufWriter::with_capacity(1 << 20, file))
+        let mut writer = ParquetWriter::new(BufWriter::with_capacity(1 << 20, file))
             .with_compression(ParquetCompression::Zstd(Some(level)))
-            .with_statistics(StatisticsOptions {
-                min_value: true,
-                max_value: true,
-                distinct_count: false,
-                null_count: true,
-                ..StatisticsOptions::empty()
-            })
+            .with_statistics(statistics())
             .with_key_value_metadata(Some(KeyValueMetadata::from_static(vec![
                 (
                     "roce-analyze.schema_version".to_owned(),
@@ -110,7 +156,6 @@ impl TableWriter {
                 ),
                 ("roce-analyze.table".to_owned(), table.name.to_owned()),
             ])))
-            .set_parallel(options.parallel)
             .batched(&schema)
             .map_err(Error::parquet("write", &temporary))?;
         Ok(Self {
@@ -121,8 +166,12 @@ impl TableWriter {
             number,
             unfinished,
             temporary,
+            schema: Arc::new(writer.parquet_schema().clone()),
             writer,
-            columns: table.columns.iter().map(ColumnBuffer::new).collect(),
+            level,
+            group: Group::new(*table, level),
+            encoding: None,
+            spare: None,
             rows: 0,
             row_group: row_group(table, options),
             is_empty: true,
@@ -132,7 +181,7 @@ impl TableWriter {
     /// Adds rows, and writes a row group when it is full.
     pub(crate) fn append<C: Columns>(&mut self, rows: &C) -> Result<(), Error> {
         let capacity = self.row_group.saturating_add(rows.len());
-        let mut columns = self.columns.iter_mut();
+        let mut columns = self.group.columns.iter_mut();
         rows.for_each(|_, data| {
             if let Some(column) = columns.next() {
                 column.extend(data, capacity);
@@ -147,18 +196,43 @@ impl TableWriter {
         }
     }
 
+    /// Writes the collected rows as a row group. With `parallel` they are encoded on a thread of their own, while the next ones come.
     fn flush(&mut self) -> Result<(), Error> {
+        self.write_encoding()?;
         let rows = std::mem::take(&mut self.rows);
-        let names = RunKey::COLUMNS.iter().zip(self.key.values());
-        let names = names.map(|(column, value)| {
-            let value = Scalar::new(DataType::String, AnyValue::StringOwned(value.into()));
-            Column::new_scalar(PlSmallStr::from_static(column.name), value, rows)
-        });
-        let columns = self.columns.iter_mut().flat_map(ColumnBuffer::take);
-        let columns = names.chain(columns).collect();
-        let group = DataFrame::new(rows, columns).map_err(Error::parquet("write", &self.temporary))?;
-        self.writer
-            .write_batch(&group)
+        if self.options.parallel {
+            let spare = self.spare.take();
+            let spare = spare.unwrap_or_else(|| Group::new(self.table, self.level));
+            let mut group = std::mem::replace(&mut self.group, spare);
+            let (key, schema) = (self.key.clone(), Arc::clone(&self.schema));
+            self.encoding = Some(thread::spawn(move || {
+                let chunks = group.encode(rows, &key, &schema);
+                (group, rows, chunks)
+            }));
+            return Ok(());
+        }
+        let chunks = self.group.encode(rows, &self.key, &self.schema);
+        self.write(rows, chunks)
+    }
+
+    /// Writes the row group that is being encoded, if there is one.
+    fn write_encoding(&mut self) -> Result<(), Error> {
+        let Some(encoding) = self.encoding.take() else {
+            return Ok(());
+        };
+        match encoding.join() {
+            Ok((group, rows, chunks)) => {
+                self.spare = Some(group);
+                self.write(rows, chunks)
+            }
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn write(&mut self, rows: usize, chunks: PolarsResult<Vec<Pages>>) -> Result<(), Error> {
+        let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+        chunks
+            .and_then(|chunks| self.writer.write_row_group(rows, &chunks))
             .map_err(Error::parquet("write", &self.temporary))
     }
 
@@ -167,6 +241,7 @@ impl TableWriter {
         if self.rows > 0 {
             self.flush()?;
         }
+        self.write_encoding()?;
         self.writer
             .finish()
             .map_err(Error::parquet("write", &self.temporary))?;

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use roce_files::{Access, Unfinished};
@@ -28,6 +29,8 @@ pub struct Folder {
     dataset: Dataset,
     /// Of a live run.
     parts: Option<Parts>,
+    /// Threads may be used.
+    parallel: bool,
     json: JsonReport<BufWriter<File>>,
     document: Unfinished,
     html: HtmlReport<BufWriter<File>>,
@@ -35,7 +38,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Begins the results of the run `key` over captures in `dir`; with `parallel` the tables are written by threads of their own. The
+    /// Begins the results of the run `key` over captures in `dir`; with `parallel` threads of their own encode the tables and write the page. The
     /// document has the rows of `flows`.
     ///
     /// # Errors
@@ -102,10 +105,42 @@ impl Folder {
         Ok(Self {
             dataset,
             parts,
+            parallel: options.parallel,
             json: JsonReport::new(BufWriter::with_capacity(ROOM, json), flows),
             document,
             html: HtmlReport::new(BufWriter::with_capacity(ROOM, html)),
             page,
+        })
+    }
+}
+
+impl Folder {
+    /// Writes the rest of every file, the page beside the others where threads may be used.
+    fn complete(&mut self, run: &RunSummary) -> Result<(), SinkError> {
+        let Self {
+            dataset,
+            json,
+            document,
+            html,
+            page,
+            ..
+        } = self;
+        let mut tables = || -> Result<(), SinkError> {
+            dataset.complete(run)?;
+            written(document, json.finish(run))
+        };
+        let mut page = || written(page, html.finish(run));
+        if !self.parallel {
+            tables()?;
+            return page();
+        }
+        thread::scope(|scope| {
+            let page = scope.spawn(page);
+            let tables = tables();
+            let page = page
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            tables.and(page)
         })
     }
 }
@@ -167,9 +202,7 @@ impl Sink for Folder {
     }
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
-        self.dataset.complete(run)?;
-        written(&self.document, self.json.finish(run))?;
-        written(&self.page, self.html.finish(run))?;
+        self.complete(run)?;
         self.document.sync()?;
         self.page.sync()?;
         // Everything is written; renames are left. A folder without its document counts as unfinished: no reader takes tables of two runs

@@ -1,6 +1,7 @@
 //! One reading of a host's counters: those of RDMA devices (sysfs, netlink), of their network interfaces (ethtool), and of PFC (DCB).
 
 mod netlink;
+mod rates;
 mod text;
 
 pub use text::interface_of;
@@ -18,6 +19,7 @@ use crate::dcb::Dcb;
 use crate::ethtool::Ethtool;
 use crate::rdma::Rdma;
 use netlink::{NetlinkPort, netlink_port, optional};
+use rates::Rates;
 
 /// A counter's file is a number, other files that are read a line; one that says more is none.
 const MAX_TEXT_FILE: u64 = 4096;
@@ -46,6 +48,7 @@ pub struct HostReader {
     queue_pairs: bool,
     /// Ports by their object, once netlink was asked about them; `None`: it has no more of them than sysfs.
     ports: HashMap<String, Option<NetlinkPort>>,
+    rates: Rates,
 }
 
 /// Sockets are opened at once, because a process that has given up its rights opens none.
@@ -90,6 +93,7 @@ impl HostReader {
             errors: BTreeMap::new(),
             queue_pairs: false,
             ports: HashMap::new(),
+            rates: Rates::default(),
         }
     }
 
@@ -113,6 +117,12 @@ impl HostReader {
     /// The host's name.
     pub fn node(&self) -> &str {
         &self.node
+    }
+
+    /// The highest rate, in packets per second, at which anything can have been counted between the last two readings of a port
+    /// (`mlx5_0:1`) or of all ports of a device (`mlx5_0`); `None`: nobody says how fast it is.
+    pub fn max_per_second(&self, object: &str) -> Option<f64> {
+        self.rates.max_per_second(object)
     }
 
     /// Number of reads that failed since the start, by source (sysfs, ethtool, dcb) and reason. A quantity that a driver does not have
@@ -146,6 +156,7 @@ impl HostReader {
     /// drivers show files that they cannot fill.
     pub fn read(&mut self, time: Nanos, into: &mut Vec<Sample>) {
         let mut interfaces = self.interfaces.clone();
+        self.rates.begin();
         let devices = self.root.join("sys/class/infiniband");
         for device in names(&devices) {
             let folder = devices.join(&device);
@@ -159,6 +170,8 @@ impl HostReader {
                 let object = format!("{device}:{port}");
                 self.read_optional(time, &device, &port, into);
                 let folder = folder.join("ports").join(&port);
+                self.rates
+                    .add(&device, &port, text(&folder.join("rate")).as_deref());
                 self.read_folder(time, &object, &folder.join("counters"), Place::Port, into);
                 self.read_folder(time, &object, &folder.join("hw_counters"), Place::Hardware, into);
                 let ndevs = folder.join("gid_attrs/ndevs");

@@ -48,6 +48,7 @@ pub fn json(summary: &SampleSummary, notes: &[&str], out: &mut impl Write) -> Re
                 "interval_ns": series.last.0.since(series.first.0).0,
                 "readings": series.readings,
                 "resets": series.resets,
+                "unknown_changes": series.unknown,
             })
         })
         .collect();
@@ -126,6 +127,41 @@ mod tests {
         assert_eq!(sent["readings"], 3);
         assert!(of("port_objects")["change"].is_null());
         assert_eq!(document["notes"][0], "a note");
+    }
+
+    #[test]
+    fn one_unknown_change_makes_the_sum_unknown() {
+        let mut summary = SampleSummary::default();
+        let name = "port_out_of_sequence_packets";
+        summary.add(&row("mlx5_0:1", name, "cumulative", 1, 5.0));
+        for (seconds, value, change) in [(2, 6.0, Some(1.0)), (62, 7.0, None), (63, 9.0, Some(2.0))] {
+            summary.add(&SampleRow {
+                change,
+                interval_ns: Some(1),
+                ..row("mlx5_0:1", name, "cumulative", seconds, value)
+            });
+        }
+        let mut out = Vec::new();
+        json(&summary, &[], &mut out).unwrap();
+        let document: Value = serde_json::from_slice(&out).unwrap();
+        let series = &document["counters"][0];
+        assert!(
+            series["change"].is_null() && series["per_second"].is_null(),
+            "{series}"
+        );
+        assert_eq!(series["unknown_changes"], 1);
+        let mut out = Vec::new();
+        let style = Style {
+            width: 80,
+            ..Style::default()
+        };
+        super::text(&summary, false, &style, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(" unknown "), "{text}");
+        assert!(
+            text.contains("1 counter of 32 bits can have wrapped twice"),
+            "{text}"
+        );
     }
 
     #[test]

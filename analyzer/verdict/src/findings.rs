@@ -7,6 +7,7 @@
 //! claims an absence that its tap could not have seen.
 
 mod between;
+mod blind;
 mod class;
 mod cnp;
 mod ecn;
@@ -24,7 +25,7 @@ mod worst;
 
 use roce_model::{
     Confidence, EventRow, Evidence, FindingRow, FlowRow, Nanos, PauseFrame, RunSummary, SampleColumns,
-    Severity, TapId,
+    SampleRow, Severity, TapId,
 };
 
 use super::arrivals::Arrivals;
@@ -35,6 +36,7 @@ use rule::{Context, Rule};
 
 /// All rules, in the order in which findings of one severity are listed.
 pub const RULES: &[Rule] = &[
+    blind::BLIND,
     receiver::NAK_FATAL,
     loss::NETWORK,
     loss::TIMEOUT,
@@ -66,6 +68,7 @@ const MAX_MANAGEMENT_QPN: u32 = 1;
 #[derive(Debug)]
 pub(super) struct Findings {
     settings: Settings,
+    blind: blind::BlindTally,
     ecn: ecn::EcnTally,
     cnp: cnp::CnpTally,
     class: class::ClassTally,
@@ -83,6 +86,7 @@ impl Findings {
             pause: pause::PauseTally::new(settings.bin, settings.link_rate.is_some()),
             cnp: cnp::CnpTally::new(settings.link_rate.is_some()),
             settings,
+            blind: blind::BlindTally::default(),
             ecn: ecn::EcnTally::default(),
             class: class::ClassTally::default(),
             loss: loss::LossTally::default(),
@@ -107,6 +111,11 @@ impl Findings {
     /// All rows of the bin were given.
     pub(super) fn end_bin(&mut self) {
         self.pause.end_bin();
+    }
+
+    /// A reading of a counter of the host that captures.
+    pub(super) fn sample(&mut self, row: &SampleRow) {
+        self.blind.sample(row);
     }
 
     pub(super) fn pause(&mut self, frame: &PauseFrame) {
@@ -186,6 +195,7 @@ impl Findings {
             dropped,
         };
         worst_first([
+            self.blind.blind(&context),
             self.receiver.fatal(),
             self.loss.network(&context),
             self.loss.timeout(&context),

@@ -18,8 +18,8 @@ mod thresholds;
 use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, SampleColumns, Snapshot,
-    TapId, TapRow,
+    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, SampleColumns, SampleRow,
+    Snapshot, TapId, TapRow,
 };
 
 pub use bin_rows::{BinRows, Translated, Way};
@@ -133,6 +133,15 @@ impl Verdicts {
         self.arrivals.renumber();
     }
 
+    /// A reading of a counter of the host that captures.
+    pub fn sample(&mut self, row: &SampleRow) {
+        self.findings.sample(row);
+        // A capture that shows nothing shows none of the wanted flows either.
+        if let Some(shown) = &mut self.of_shown {
+            shown.findings.sample(row);
+        }
+    }
+
     /// An event; those of a bin come in the order of time.
     pub fn event(&mut self, event: &EventRow) {
         if matches!(event.kind, EventKind::CaptureLost | EventKind::MirrorLost) {
@@ -170,7 +179,7 @@ impl Verdicts {
         self.steps.flow(row);
     }
 
-    /// Readings of counters and gauges; those of one series come in the order of time.
+    /// Readings of counters and gauges of all hosts, also of those that are joined; those of one series come in the order of time.
     pub fn samples(&mut self, rows: &SampleColumns) {
         self.findings.samples(rows);
         if let Some(shown) = &mut self.of_shown {

@@ -2,7 +2,7 @@
 
 use roce_model::{
     Active, Address, Columns, EpisodeRow, EventKind, EventRow, FlowId, FlowKey, FlowRow, Groups, Nanos, Qpn,
-    RunSummary, Service, TapId, TapRow, TimelineRow,
+    RunSummary, SampleRow, Service, TapId, TapRow, TimelineRow,
 };
 
 use crate::Verdicts;
@@ -147,6 +147,12 @@ impl TestRun {
             self.verdicts.event(event);
         }
         give(bin, time, &mut self.verdicts, &mut self.pairs);
+        self
+    }
+
+    /// A reading of a counter.
+    pub(super) fn sample(&mut self, row: &SampleRow) -> &mut Self {
+        self.verdicts.sample(row);
         self
     }
 

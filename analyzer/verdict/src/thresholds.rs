@@ -272,6 +272,9 @@ thresholds! {
     GPU_CHANCE, gpu_chance: f64 = 0.05, "",
         "The chance that the load falls as often at other times has to be at most this, for all GPUs together.",
         "The usual level of a test; a job whose load falls by itself in a twentieth of the time or more is never reported for it.";
+    BLIND_BYTES, blind_bytes: u64 = 1_000_000, "bytes",
+        "RDMA bytes of an interface whose capture has no RoCE packet: from this many on the capture is blind.",
+        "Handshakes of the connection manager and keep-alive messages are some hundred bytes each; data is more.";
     ENTROPY_FLOWS, entropy_flows: u64 = 8, "flows",
         "Fewer flows between two hosts than this are not judged for their source ports.",
         "A few flows meet on one path whatever their ports are.";

@@ -1,7 +1,7 @@
 //! The order in which a run that listens to others gives up its rights: devices and sockets are open; then it goes on as another user without
 //! capabilities, opens its output as that user, and confines itself to it.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use rustix::process::geteuid;
@@ -72,7 +72,7 @@ impl<'a> Confinement<'a> {
     pub(super) fn confine(
         &self,
         outputs: &Outputs<'_>,
-        read: Option<&Path>,
+        read: &[PathBuf],
         needs: Needs,
     ) -> anyhow::Result<()> {
         if self.no_sandbox {

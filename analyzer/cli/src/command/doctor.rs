@@ -8,6 +8,7 @@ mod programs;
 mod ssh;
 mod text;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::options::arguments::Format;
 use crate::options::duration::parse_duration;
 use crate::options::nearest::nearest;
 use crate::output::messages;
+use crate::sandbox;
 
 use examined::Examined;
 
@@ -176,7 +178,8 @@ pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
         return record(arguments, path);
     }
     let plan = plan(arguments)?;
-    let (hosts, mut all_read) = hosts(arguments)?;
+    let (mut hosts, mut all_read) = hosts(arguments)?;
+    distinguish(&mut hosts);
     let fleet = doctor::judge_fleet(&hosts, &plan, &arguments.only);
     let examined: Vec<Examined> = hosts
         .into_iter()
@@ -219,6 +222,22 @@ pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::from(1)
     })
+}
+
+/// Gives hosts that have one name a number: outcomes over all hosts name them, and the same address at two of them is one twice.
+fn distinguish(hosts: &mut [Host]) {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for host in hosts {
+        let times = seen.entry(host.name.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            messages::warn(
+                &host.name,
+                "several of the hosts have this name; further ones get a number",
+            );
+            host.name = format!("{} ({times})", host.name);
+        }
+    }
 }
 
 /// Checks over several hosts have no outcome for a single one.
@@ -320,7 +339,7 @@ fn stored(root: &Path) -> anyhow::Result<Host> {
     archive::read(file, name).with_context(|| root.display().to_string())
 }
 
-/// The running system.
+/// The running system. Behind it nothing is started and no socket is opened any more.
 fn running(arguments: &Doctor) -> anyhow::Result<Host> {
     let options = SnapshotOptions {
         interfaces: &arguments.interface,
@@ -338,6 +357,7 @@ fn running(arguments: &Doctor) -> anyhow::Result<Host> {
         std::thread::sleep(Duration::from_nanos(duration.0));
         add_second_reading(&mut host, &options).context("the system's files cannot be read")?;
     }
+    sandbox::offline();
     Ok(host)
 }
 

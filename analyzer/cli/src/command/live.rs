@@ -198,7 +198,8 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         accept: metrics.is_some(),
         ..host.calls()
     };
-    confinement.confine(&outputs, None, needs)?;
+    let read = metrics.as_ref().map_or_else(Vec::new, Metrics::folders);
+    confinement.confine(&outputs, &read, needs)?;
     for device in devices.iter().filter(|device| device.is_rdma()) {
         messages::warn(device.name(), SNIFFER);
     }

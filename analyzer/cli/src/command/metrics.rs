@@ -14,6 +14,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use roce_files::{Access, Place};
 use roce_metrics::{BUILD_INFO, COLLECTOR_SUCCESS, Format};
 
+use crate::output::messages;
 use host::{COLLECTOR, HostArguments, HostMetrics};
 
 /// The task, and examples.
@@ -87,7 +88,11 @@ pub(crate) fn metrics(arguments: &Metrics) -> anyhow::Result<ExitCode> {
 }
 
 fn once(arguments: &Once) -> anyhow::Result<ExitCode> {
-    let mut exposition = HostMetrics::open(&arguments.host)?.read();
+    let mut host = HostMetrics::open(&arguments.host)?;
+    let mut exposition = host.read();
+    for remark in host.remarks() {
+        messages::note("metrics", &remark);
+    }
     exposition.own(COLLECTOR_SUCCESS, &[COLLECTOR], 1.0);
     exposition.own(BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION").into())], 1.0);
     let text = exposition.text(match arguments.format {

@@ -17,7 +17,6 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use roce_metrics::{Exposition, Format, HTTP_CONNECTIONS, HTTP_REQUESTS, end};
 use roce_model::value_of;
-use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -26,6 +25,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::answer::{answer, unauthorized};
 use super::source::Source;
+use super::tls::Certificates;
 use super::users::Users;
 
 /// Bytes of a request's head; the answer to a longer one is 431. It is also the least that hyper takes.
@@ -93,7 +93,7 @@ pub(super) struct Shared {
     counts: Arc<Counts>,
     users: Users,
     limits: Limits,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<Certificates>>,
 }
 
 impl Shared {
@@ -102,7 +102,7 @@ impl Shared {
         source: Arc<dyn Source>,
         counts: Arc<Counts>,
         users: Users,
-        tls: Option<Arc<ServerConfig>>,
+        tls: Option<Arc<Certificates>>,
         limits: Limits,
     ) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Shared {
             counts,
             users,
             limits,
-            tls: tls.map(TlsAcceptor::from),
+            tls,
         }
     }
 }
@@ -149,7 +149,8 @@ async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, share
             match &shared.tls {
                 None => connection(stream, &shared).await,
                 Some(tls) => {
-                    if let Ok(Ok(stream)) = timeout(shared.limits.head, tls.accept(stream)).await {
+                    let handshake = async { TlsAcceptor::from(tls.current().await).accept(stream).await };
+                    if let Ok(Ok(stream)) = timeout(shared.limits.head, handshake).await {
                         connection(stream, &shared).await;
                     }
                 }
@@ -196,6 +197,9 @@ fn text(shared: &Shared, format: Format) -> String {
     let mut now = Exposition::default();
     shared.source.add(&mut now);
     shared.counts.add(&mut now);
+    if let Some(tls) = &shared.tls {
+        tls.add(&mut now);
+    }
     text.push_str(&now.part(format));
     end(&mut text, format);
     text

@@ -25,18 +25,22 @@ const READ: [&str; 9] = [
     "/proc/sys/kernel",
 ];
 
-/// Leaves the calling thread, and those that it will start, these folders to write into, and the folder `read` to read. No TCP connection can be made, and no process
-/// outside be signalled. False where the kernel has no Landlock.
+/// Leaves the calling thread, and those that it will start, these folders to write into, and the folders `read` to read. No TCP
+/// connection can be made, and no process outside be signalled. False where the kernel has no Landlock.
 ///
 /// # Errors
 /// The kernel has it and refuses.
-pub(crate) fn confine(folders: &[PathBuf], read: Option<&Path>) -> Result<bool, RulesetError> {
+pub(crate) fn confine(folders: &[PathBuf], read: &[PathBuf]) -> Result<bool, RulesetError> {
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(VERSION))?
         .handle_access(AccessNet::from_all(VERSION))?
         .scope(Scope::from_all(VERSION))?
         .create()?;
-    for path in READ.iter().map(Path::new).chain(read) {
+    for path in READ
+        .iter()
+        .map(Path::new)
+        .chain(read.iter().map(PathBuf::as_path))
+    {
         if let Ok(opened) = PathFd::new(path) {
             let allowed = if path.is_dir() {
                 AccessFs::ReadFile | AccessFs::ReadDir

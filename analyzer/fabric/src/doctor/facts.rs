@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::doctor::counters::{Moved, moved};
 use crate::doctor::host::{Host, Unknown, gid_address};
+use crate::host::port_rate_bps;
 
 /// Intended configuration: what the checks compare with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -327,23 +328,11 @@ fn rdma_port(host: &Host, device: &str, name: &str) -> Option<RdmaPort> {
                 ["NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"].contains(&state.as_str())
             }),
         is_ethernet: host.text(&format!("{path}/link_layer")).as_deref() != Some("InfiniBand"),
-        rate_bps: rate.as_deref().and_then(rate_bps),
+        rate_bps: rate.as_deref().and_then(port_rate_bps),
         gids: gids.collect(),
         interfaces: interfaces.into_iter().collect(),
         path,
     })
-}
-
-/// The rate in `100 Gb/sec (4X EDR)`.
-fn rate_bps(text: &str) -> Option<u64> {
-    let gigabits: f64 = text.split_once("Gb/sec")?.0.trim().parse().ok()?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rate is positive and at most some thousand Gbit/s"
-    )]
-    let bits = (gigabits.clamp(0.0, 1e6) * 1e9).round() as u64;
-    (bits > 0).then_some(bits)
 }
 
 /// The interface that a VLAN interface lies on; any other interface is its own.

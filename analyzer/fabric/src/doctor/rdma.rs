@@ -1,7 +1,7 @@
 //! Checks of RDMA devices, their modules, nodes and ports.
 
-use crate::doctor::check::{Check, Judged, Outcome, Status, each, of_host};
-use crate::doctor::facts::{BROADCOM, Facts, INTEL, MELLANOX, RdmaDevice, RdmaPort, node_of, odd};
+use crate::doctor::check::{Check, Outcome, Status, each, of_host};
+use crate::doctor::facts::{BROADCOM, Facts, INTEL, MELLANOX, RdmaPort, node_of, odd};
 use crate::doctor::host::Unknown;
 
 const MODULES: &str = "proc/modules";
@@ -80,59 +80,35 @@ pub(crate) const CHECKS: &[Check] = &[
         source: "perftest's manual, --ib-port",
         run: cabled,
     },
-    Check {
-        id: "link.speed",
-        group: "link",
-        title: "links run at their speed",
-        read: "/sys/class/infiniband/DEVICE/ports/N/rate; the interface's link modes (ETHTOOL_GLINKSETTINGS)",
-        rule: "below the highest speed that the port supports, or ports of one kind of adapter at different speeds: warning",
-        why: "A cable, a transceiver or a breakout can hold a link at a lower speed; one slow link slows every collective.",
-        symptom: "Throughput is 10 instead of 40 Gbit/s, without any loss.",
-        alternatives: "pcie.link",
-        source: "Linux include/uapi/linux/ethtool.h",
-        run: speed,
-    },
-    Check {
-        id: "link.errors",
-        group: "link",
-        title: "links have no errors",
-        read: "the driver's counters of the link, twice, --duration apart",
-        rule: "symbol errors rise: critical; CRC errors or link-down events rise, or corrected bits exceed 1e-8 of the received bits: warning; one reading alone: unknown",
-        why: "Each corrupted packet is a loss, and RoCE retransmits everything behind it.",
-        symptom: "Retransmissions without congestion, on the flows of one link.",
-        alternatives: "",
-        source: "Linux mlx5 counters.rst; 1e-8 is the lower end of what error correction is designed for (IEEE 802.3, clause 91)",
-        run: errors,
-    },
-    Check {
-        id: "link.fec",
-        group: "link",
-        title: "error correction is on",
-        read: "ETHTOOL_GFECPARAM",
-        rule: "off at 25 Gbit/s for each lane and more: warning; otherwise its mode",
-        why: "Lanes of 25 Gbit/s and more need error correction with most cables.",
-        symptom: "CRC errors that rise with the traffic.",
-        alternatives: "link.errors",
-        source: "IEEE 802.3 clauses 91 and 108",
-        run: fec,
-    },
-    Check {
-        id: "link.lanes",
-        group: "link",
-        title: "errors by lane",
-        read: "the driver's counters rx_err_lane_N_phy and rx_corrected_bits_phy",
-        rule: "always information: corrected errors are usual at 50 Gbit/s for each lane and above",
-        why: "Errors that were corrected cost nothing. Symbol errors and CRC errors are judged by link.errors.",
-        symptom: "None: large numbers of corrected errors mislead.",
-        alternatives: "link.errors",
-        source: "Linux mlx5 counters.rst",
-        run: lanes,
-    },
 ];
+
+/// PCI addresses of adapters that can do RDMA.
+fn capable<'a>(facts: &'a Facts<'_>) -> Vec<&'a str> {
+    // Class 0x02: network controllers. All of NVIDIA's later than 2011 can do RDMA; of Broadcom and Intel only some can.
+    let network = facts.pci.iter().filter(|device| device.class >> 16 == 2);
+    let capable = network.filter(|device| {
+        device.vendor == MELLANOX
+            || (device.vendor == BROADCOM && facts.has_module("bnxt_re"))
+            || (device.vendor == INTEL && facts.has_module("irdma"))
+    });
+    capable.map(|device| device.address.as_str()).collect()
+}
+
+/// True of a host that has no RDMA device and no adapter for one: settings of processes that would use RDMA harm nobody there.
+pub(crate) fn is_without_rdma(facts: &Facts<'_>) -> bool {
+    let is_absent = facts
+        .host
+        .need(DEVICES)
+        .is_err_and(|unknown| unknown.why == "not there");
+    facts.devices.is_empty() && is_absent && capable(facts).is_empty()
+}
+
+/// The folder of RDMA devices.
+const DEVICES: &str = "sys/class/infiniband";
 
 fn devices(facts: &Facts<'_>) -> Vec<Outcome> {
     let count = facts.devices.len();
-    let folder = "sys/class/infiniband";
+    let folder = DEVICES;
     if count > 0 {
         let names: Vec<&str> = facts.devices.iter().map(|device| device.name.as_str()).collect();
         let said = format!("{count} RDMA devices: {}", names.join(", "));
@@ -150,14 +126,7 @@ fn devices(facts: &Facts<'_>) -> Vec<Outcome> {
     {
         return vec![Outcome::unknown("host", unknown)];
     }
-    // Class 0x02: network controllers. All of NVIDIA's later than 2011 can do RDMA; of Broadcom and Intel only some can.
-    let network = facts.pci.iter().filter(|device| device.class >> 16 == 2);
-    let capable = network.filter(|device| {
-        device.vendor == MELLANOX
-            || (device.vendor == BROADCOM && facts.has_module("bnxt_re"))
-            || (device.vendor == INTEL && facts.has_module("irdma"))
-    });
-    let capable: Vec<&str> = capable.map(|device| device.address.as_str()).collect();
+    let capable = capable(facts);
     if capable.is_empty() {
         return vec![
             Outcome::warning(
@@ -166,7 +135,10 @@ fn devices(facts: &Facts<'_>) -> Vec<Outcome> {
             )
             .seen(folder, "empty or not there")
             .expected("a device for each adapter; Soft-RoCE makes one of any interface")
-            .fix("rdma link add rxe0 type rxe netdev INTERFACE"),
+            .fix("rdma link add rxe0 type rxe netdev INTERFACE")
+            .advice(
+                "needs root, the package iproute2 and the module rdma_rxe; cloud kernels have it in a package of further modules (Ubuntu: linux-modules-extra)",
+            ),
         ];
     }
     let summary = format!(
@@ -403,195 +375,4 @@ fn cabled(facts: &Facts<'_>) -> Vec<Outcome> {
             .seen(&path, format!("active: {}", active.join(" "))))
         },
     )
-}
-
-/// Bits in a second as people write them.
-pub(crate) fn gigabits(bps: u64) -> String {
-    if bps.is_multiple_of(1_000_000_000) {
-        format!("{} Gbit/s", bps / 1_000_000_000)
-    } else {
-        format!("{} Mbit/s", bps / 1_000_000)
-    }
-}
-
-/// Highest speed that an interface's port supports.
-fn most_speed(facts: &Facts<'_>, interface: &str) -> Option<u64> {
-    let link = facts
-        .host
-        .json(&format!("answers/ethtool-link.{interface}.json"))
-        .ok()?;
-    link.get("max_speed_mbit")?.as_u64()?.checked_mul(1_000_000)
-}
-
-fn speed(facts: &Facts<'_>) -> Vec<Outcome> {
-    let hardware = facts
-        .ports()
-        .filter(|(device, port)| device.pci.is_some() && port.is_active());
-    let all: Vec<(&RdmaDevice, &RdmaPort)> = hardware.collect();
-    let fastest_of = |board: &Option<String>| {
-        let alike = all
-            .iter()
-            .filter(|(device, _)| board.is_some() && device.board == *board);
-        alike.filter_map(|(_, port)| port.rate_bps).max()
-    };
-    each(
-        &all,
-        |(_, port)| port.object.clone(),
-        |(device, port)| -> Judged {
-            let path = format!("{}/rate", port.path);
-            let text = facts.host.need(&path)?;
-            let rate = port.rate_bps.ok_or_else(|| odd(&path, &text))?;
-            let most = port
-                .interfaces
-                .iter()
-                .filter_map(|name| most_speed(facts, name))
-                .max();
-            if let Some(most) = most.filter(|most| *most > rate) {
-                return Ok(Outcome::warning(
-                    &port.object,
-                    format!(
-                        "{} runs at {} and its port supports {}",
-                        port.object,
-                        gigabits(rate),
-                        gigabits(most)
-                    ),
-                )
-                .seen(&path, text)
-                .expected(gigabits(most))
-                .likely());
-            }
-            if let Some(other) = fastest_of(&device.board).filter(|other| *other > rate) {
-                return Ok(Outcome::warning(
-                    &port.object,
-                    format!(
-                        "{} runs at {}; another adapter of this kind runs at {}",
-                        port.object,
-                        gigabits(rate),
-                        gigabits(other)
-                    ),
-                )
-                .seen(&path, text)
-                .expected(gigabits(other)));
-            }
-            let said = format!("{} runs at {}", port.object, gigabits(rate));
-            Ok(if most.is_some() {
-                Outcome::ok(&port.object, said)
-            } else {
-                Outcome::info(
-                    &port.object,
-                    format!("{said}; the highest speed of its port is not known"),
-                )
-            }
-            .seen(&path, text))
-        },
-    )
-}
-
-fn errors(facts: &Facts<'_>) -> Vec<Outcome> {
-    let netdevs = facts.ports_of_hosts();
-    each(
-        netdevs,
-        |netdev| netdev.name.clone(),
-        |netdev| {
-            let path = format!("commands/ethtool_-S_{}.txt", netdev.name);
-            facts.host.need(&path)?;
-            let of = |name: &str| {
-                let mut all = facts.counter(name).filter(|moved| moved.object == netdev.name);
-                all.next().map(|moved| (moved.value, moved.change))
-            };
-            if !facts.host.has(&format!("later/{path}")) {
-                return Err(Unknown {
-                    source: format!("ethtool -S {}", netdev.name),
-                    why: "counters were read once: --duration shows what moves".to_owned(),
-                });
-            }
-            let rise = |name| of(name).and_then(|(_, change)| change).unwrap_or(0.0);
-            let (symbols, crc, downs) = (
-                rise("phy_symbol_errors"),
-                rise("phy_crc_errors"),
-                rise("phy_link_downs"),
-            );
-            let (corrected, bits) = (rise("phy_corrected_bits"), rise("phy_received_bits"));
-            let seen = format!(
-                "symbol errors +{symbols}, CRC errors +{crc}, link downs +{downs}, corrected bits +{corrected} of {bits}"
-            );
-            let name = &netdev.name;
-            Ok(if symbols > 0.0 {
-                Outcome::critical(name, format!("{name}: {symbols} symbol errors while it was watched"))
-            } else if crc > 0.0 || downs > 0.0 {
-                Outcome::warning(
-                    name,
-                    format!("{name}: {crc} frames with a wrong check sequence, {downs} times down while it was watched"),
-                )
-            } else if bits > 0.0 && corrected / bits > 1e-8 {
-                Outcome::warning(
-                    name,
-                    format!("{name}: {corrected} of {bits} bits had to be corrected"),
-                )
-                .likely()
-            } else if of("phy_crc_errors").is_none() && of("phy_symbol_errors").is_none() {
-                return Err(Unknown {
-                    source: format!("ethtool -S {name}"),
-                    why: "the driver shows no errors of the link".to_owned(),
-                });
-            } else {
-                Outcome::ok(name, format!("{name}: no errors while it was watched"))
-            }
-            .seen(&path, seen))
-        },
-    )
-}
-
-fn fec(facts: &Facts<'_>) -> Vec<Outcome> {
-    let netdevs = facts.ports_of_hosts();
-    each(
-        netdevs,
-        |netdev| netdev.name.clone(),
-        |netdev| {
-            let path = format!("answers/ethtool-fec.{}.json", netdev.name);
-            let answer = facts.host.json(&path)?;
-            let active = answer.get("active").and_then(serde_json::Value::as_str);
-            let active = active.ok_or_else(|| odd(&path, &answer.to_string()))?;
-            let ports = facts.ports().map(|(_, port)| port);
-            let port = ports
-                .into_iter()
-                .find(|port| port.interfaces.contains(&netdev.name));
-            // Lanes of the rate: 4 of `4X`.
-            let rate = port.and_then(|port| facts.host.text(&format!("{}/rate", port.path)));
-            let lanes = rate
-                .as_deref()
-                .and_then(|rate| rate.split_once('(')?.1.split_once('X')?.0.parse::<u64>().ok());
-            let speed = port.and_then(|port| port.rate_bps);
-            let lane = speed.zip(lanes).map(|(speed, lanes)| speed / lanes.max(1));
-            let said = format!("{}: error correction {active}", netdev.name);
-            Ok(match (active, lane) {
-                ("off", Some(lane)) if lane >= 25_000_000_000 => Outcome::warning(
-                    &netdev.name,
-                    format!("{said} at {} for each lane", gigabits(lane)),
-                )
-                .expected("RS or BaseR")
-                .fix(format!("ethtool --set-fec {} encoding auto", netdev.name)),
-                ("off", None) => Outcome::info(&netdev.name, format!("{said}; its lanes are not known")),
-                _ => Outcome::ok(&netdev.name, said),
-            }
-            .seen(&path, active))
-        },
-    )
-}
-
-fn lanes(facts: &Facts<'_>) -> Vec<Outcome> {
-    let is_lane = |name: &str| name.starts_with("rx_err_lane_") || name == "rx_corrected_bits_phy";
-    let shown = facts.counters.iter().filter(|moved| is_lane(&moved.name));
-    let mut all: Vec<Outcome> = Vec::new();
-    for moved in shown.filter(|moved| moved.value > 0.0) {
-        let said = format!("{}: {} {}", moved.object, moved.name, moved.value);
-        all.push(
-            Outcome::info(
-                &moved.object,
-                format!("{said}; corrected errors are usual on fast lanes"),
-            )
-            .seen(&moved.path, moved.value.to_string()),
-        );
-    }
-    all
 }

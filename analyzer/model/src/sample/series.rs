@@ -30,6 +30,7 @@ type Key = (
 ///
 /// A counter that rose changed by the difference. One that fell wrapped, if it has 32 bits, fell from the upper half of its range
 /// into the lower one, and can have counted as much in the time. Otherwise it was reset, and changed by what it counted since.
+/// Where a counter of 32 bits can have counted a whole range more in the time, several changes fit, and the change is unknown.
 /// A gauge has no change. A series that is absent from a reading has no row; it goes on when it comes back.
 #[derive(Debug, Default)]
 pub struct SampleSeries {
@@ -47,7 +48,8 @@ struct Reading {
 
 impl SampleSeries {
     /// The row of a sample. `max_per_second` is the highest rate that the counted thing can have, in the counter's unit;
-    /// `None`: unknown, then every fall from the upper half to the lower half of 32 bits counts as a wrap.
+    /// `None`: unknown, then every fall from the upper half to the lower half of 32 bits counts as a wrap. Two readings of one time
+    /// are recordings whose times nobody knows: then the rate says nothing.
     pub fn row(&mut self, sample: &Sample, max_per_second: Option<f64>) -> SampleRow {
         self.read(sample, max_per_second).0
     }
@@ -81,15 +83,18 @@ impl SampleSeries {
         let mut worth = None;
         if let (SampleKind::Cumulative, Some(before), Some(interval)) = (kind, before, interval) {
             let seconds = interval.seconds();
-            let max = max_per_second.map(|rate| rate * seconds);
+            let max = max_per_second
+                .filter(|_| seconds > 0.0)
+                .map(|rate| rate * seconds);
             let (change, reset) = change(before.value, sample.value, sample.bits, max);
-            row.change = Some(change);
+            row.change = change;
             row.reset = reset;
-            let moved = change > 0.0;
+            // After a reading whose change is unknown nothing is known to have begun.
+            let moved = change.map_or(before.moved, |change| change > 0.0);
             worth = match sample.counter.event() {
                 _ if reset => Some(CounterChange::Reset),
                 Some(CounterChange::FirstDrop) if before.moved => None,
-                event => event.filter(|_| moved),
+                event => event.filter(|_| change.is_some_and(|change| change > 0.0)),
             };
             self.note(sample, moved);
         }
@@ -144,14 +149,19 @@ pub fn has_wrapped(before: f64, after: f64, bits: u8, max: Option<f64>) -> bool 
     is_candidate && max.is_none_or(|max| after + WRAP - before <= max)
 }
 
-/// By how much a counter rose, and whether it was reset: then it has counted `after` since.
-fn change(before: f64, after: f64, bits: u8, max: Option<f64>) -> (f64, bool) {
-    if after >= before {
-        (after - before, false)
+/// By how much a counter rose, and whether it was reset: then it has counted `after` since. No change: it can have counted 2^32 more.
+fn change(before: f64, after: f64, bits: u8, max: Option<f64>) -> (Option<f64>, bool) {
+    let rise = after - before;
+    // The least rise by which a register of 32 bits comes from the one value to the other.
+    let least = if rise >= 0.0 { rise } else { rise + WRAP };
+    if bits == 32 && before.max(after) < WRAP && max.is_some_and(|max| least + WRAP <= max) {
+        (None, false)
+    } else if rise >= 0.0 {
+        (Some(rise), false)
     } else if has_wrapped(before, after, bits, max) {
-        (after + WRAP - before, false)
+        (Some(least), false)
     } else {
-        (after, true)
+        (Some(after), true)
     }
 }
 
@@ -203,6 +213,54 @@ mod tests {
         assert_eq!(second(counter, 1_000.0, 10.0, 32, None), (Some(10.0), true));
         // A register of 32 bits holds no such value: the width is not what was believed.
         assert_eq!(second(counter, 5e9, 10.0, 32, None), (Some(10.0), true));
+    }
+
+    #[test]
+    fn a_change_is_unknown_where_the_register_can_have_wrapped_once_more() {
+        let counter = Counter::PortRequestsReceived;
+        // 400 Gbit/s in packets of 672 bits on the wire: 595,238,095 a second, and 2^32 of them in 7.2 s.
+        let rate = 4e11 / 672.0;
+        let after = |seconds, before, after, bits| {
+            let mut series = SampleSeries::default();
+            series.row(&sample(counter, 0, before, bits), Some(rate));
+            let row = series.row(&sample(counter, seconds, after, bits), Some(rate));
+            (row.change, row.reset)
+        };
+        // 7 s: at most 4,166,666,666. It rose by 2; it cannot have risen by 4,294,967,298.
+        assert_eq!(after(7, 5.0, 7.0, 32), (Some(2.0), false));
+        // 8 s: at most 4,761,904,761, which are 2^32 and 466,937,465 more: a rise of 2 may be one of 2^32 + 2.
+        assert_eq!(after(8, 5.0, 7.0, 32), (None, false));
+        assert_eq!(after(8, 0.0, 466_937_465.0, 32), (None, false));
+        assert_eq!(after(8, 0.0, 466_937_466.0, 32), (Some(466_937_466.0), false));
+        // It wrapped: by 16, or within 8 s by 2^32 + 16.
+        let (high, low) = (4_294_967_290.0, 10.0);
+        assert_eq!(after(7, high, low, 32), (Some(16.0), false));
+        assert_eq!(after(8, high, low, 32), (None, false));
+        // From the lower half to the lower half is a reset within 7 s; within 30 s it may have wrapped, once or several times.
+        assert_eq!(after(7, 1_000.0, 10.0, 32), (Some(10.0), true));
+        assert_eq!(after(30, 1_000.0, 10.0, 32), (None, false));
+        // 64 bits last for centuries.
+        assert_eq!(after(3600, 5.0, 7.0, 64), (Some(2.0), false));
+        assert_eq!(after(3600, high, low, 64), (Some(10.0), true));
+        // Two recordings without a time: the rate says nothing.
+        assert_eq!(after(0, high, low, 32), (Some(16.0), false));
+    }
+
+    #[test]
+    fn an_unknown_change_is_no_event_and_begins_nothing() {
+        let mut series = SampleSeries::default();
+        let mut drops = |seconds, value| {
+            let sample = sample(Counter::NetdevDiscards, seconds, value, 32);
+            let (row, worth) = series.read(&sample, Some(1e9));
+            (row.change, worth)
+        };
+        assert_eq!(drops(0, 5.0), (None, None));
+        // 1e9 a second: 2^32 in 4.3 s.
+        assert_eq!(drops(10, 6.0), (None, None));
+        assert_eq!(drops(11, 7.0), (Some(1.0), Some(CounterChange::FirstDrop)));
+        // Drops went on before what is unknown: those after it are not the first.
+        assert_eq!(drops(21, 9.0), (None, None));
+        assert_eq!(drops(22, 10.0), (Some(1.0), None));
     }
 
     #[test]

@@ -187,6 +187,11 @@ impl<T: Default> Values<T> {
         (self.leading_nulls, &self.present)
     }
 
+    /// Which of the values from that row on are present; empty when all are.
+    pub fn present(&self) -> &[bool] {
+        &self.valid
+    }
+
     /// Makes room for as many values as `other` has.
     pub fn reserve_like(&mut self, other: &Self) {
         self.present.reserve(other.present.len());

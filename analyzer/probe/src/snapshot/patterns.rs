@@ -28,6 +28,7 @@ const PATTERNS: &[&str] = &[
     "sys/class/net/*/ecn/*/cnp_dscp|cnp_802p_prio",
     "sys/bus/pci/devices/*/vendor|class|numa_node",
     "sys/bus/auxiliary/devices/*/infiniband/*/fw_ver",
+    "sys/bus/auxiliary/devices/*/mlx5_core.rdma.*/infiniband/*/fw_ver",
     "sys/module/ib_core/parameters/netns_mode",
     "sys/module/mlx5_core|mlx5_ib|mlx4_core|mlx4_ib|bnxt_en|bnxt_re|ice|irdma|ib_uverbs|rdma_ucm|rdma_rxe/initstate",
     "sys/kernel/config/rdma_cm/*/ports/*/default_roce_mode|default_roce_tos",

@@ -385,7 +385,9 @@ impl GatheredSeries {
         let shift = self.axis.shift();
         for place in &ranked {
             let series = &mut self.flows[*place].series;
-            *series = series.merged(shift);
+            if !series.is_merged(shift) {
+                *series = series.merged(shift);
+            }
         }
         let within = ranked.into_iter().take_while(|place| {
             values += self.flows[*place].series.len();

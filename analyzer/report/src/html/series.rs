@@ -165,6 +165,8 @@ pub(super) struct Series {
     present: u64,
     /// Metrics that any row had, also those before it was cleared.
     ever: u64,
+    /// A row came for the bin of the one before it.
+    repeats_bin: bool,
     values: usize,
 }
 
@@ -179,6 +181,7 @@ impl Series {
         for metric in row.metrics() {
             length = number(&mut room.0, length, row.values[metric]);
         }
+        self.repeats_bin |= distance == 0 && !self.bytes.is_empty();
         self.bytes.extend_from_slice(&room.0[..length]);
         (self.bin, self.present) = (bin, row.present);
         self.values += row.present.count_ones() as usize;
@@ -234,6 +237,11 @@ impl Series {
         slots.kept.bytes.shrink_to_fit();
         slots.kept.ever = self.ever;
         slots.kept
+    }
+
+    /// True if [`merged`](Self::merged) would change nothing.
+    pub(super) fn is_merged(&self, shift: u32) -> bool {
+        shift == 0 && !self.repeats_bin
     }
 
     /// Number of kept values.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use roce_model::{Nanos, SampleRow};
+use roce_model::{Nanos, SampleKind, SampleRow};
 
 /// Series that a summary keeps; of more, rows are left out and counted.
 const MAX_SERIES: usize = 1 << 17;
@@ -26,8 +26,10 @@ pub(crate) struct Series {
     pub(crate) unit: &'static str,
     pub(crate) first: (Nanos, f64),
     pub(crate) last: (Nanos, f64),
-    /// Sum of the changes; `None` for gauges, and where there was one reading.
+    /// Sum of the changes; `None` for gauges, where there was one reading, and where one of the changes is unknown.
     pub(crate) change: Option<f64>,
+    /// Readings whose change is unknown: the register can have wrapped more than once.
+    pub(crate) unknown: u64,
     pub(crate) resets: u64,
     pub(crate) readings: u64,
 }
@@ -42,6 +44,7 @@ impl Series {
     /// True if something happened: a counter rose or was reset, or a gauge has another value.
     pub(crate) fn has_moved(&self) -> bool {
         self.resets > 0
+            || self.unknown > 0
             || self
                 .change
                 .map_or_else(|| (self.last.1 - self.first.1).abs() > 0.0, |change| change > 0.0)
@@ -72,7 +75,10 @@ impl SampleSummary {
             series.last = reading;
             series.readings += 1;
             series.resets += u64::from(row.reset);
+            let is_counter = row.kind == SampleKind::Cumulative.name() && row.interval_ns.is_some();
+            series.unknown += u64::from(is_counter && row.change.is_none());
             series.change = match (series.change, row.change) {
+                _ if series.unknown > 0 => None,
                 (Some(before), Some(change)) => Some(before + change),
                 (before, change) => before.or(change),
             };
@@ -85,6 +91,7 @@ impl SampleSummary {
                     first: reading,
                     last: reading,
                     change: row.change,
+                    unknown: 0,
                     resets: u64::from(row.reset),
                     readings: 1,
                 },

@@ -54,6 +54,17 @@ pub(crate) fn lines(summary: &SampleSummary, all: bool, style: &Style) -> String
             plural(read, "counter", "counters")
         ));
     }
+    let unknown = summary
+        .series
+        .values()
+        .filter(|series| series.unknown > 0)
+        .count();
+    if unknown > 0 {
+        lines.push(format!(
+            " {} of 32 bits can have wrapped twice: a shorter --interval tells",
+            plural(unknown as u64, "counter", "counters")
+        ));
+    }
     if summary.left_out > 0 {
         lines.push(format!(
             " {} left out: too many counters",
@@ -81,6 +92,7 @@ fn change(series: &Series) -> String {
     let text = match series.change {
         Some(change) if change > 0.0 => format!("+{}", number(change)),
         Some(_) => "0".to_owned(),
+        None if series.unknown > 0 => "unknown".to_owned(),
         None => ABSENT.to_owned(),
     };
     match series.resets {

@@ -2,6 +2,7 @@
 //! 1,000 data packets with ECT(0) of 1,024 bytes.
 
 mod anything;
+mod blind;
 mod classes;
 mod congestion;
 mod evidence;

@@ -1,6 +1,6 @@
 //! Outcomes of checks for people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -215,6 +215,20 @@ fn host(layout: &Layout, text: &mut String, examined: &Examined, all: bool) {
     for (place, line) in usage(&examined.recommended).lines().enumerate() {
         let head = if place == 0 { " use        " } else { INDENT };
         layout.paragraph(text, head, head.len(), INDENT, line);
+    }
+    let is_idle = |judgement: &&Judgement| judgement.outcome.status == Status::NotApplicable;
+    let idle: BTreeSet<&str> = examined
+        .judgements
+        .iter()
+        .filter(is_idle)
+        .map(|judgement| judgement.id)
+        .collect();
+    if devices == 0 && !idle.is_empty() {
+        let words = format!(
+            "without an RDMA device, {} checks have nothing to look at: links, addresses, PFC, DSCP, PCIe, GPUs; --all lists them",
+            idle.len()
+        );
+        layout.paragraph(text, " note       ", INDENT.len(), INDENT, &words);
     }
     let has_unknown = examined
         .judgements

@@ -121,13 +121,19 @@ impl Readings {
     fn read(&mut self, reader: &mut HostReader, time: Nanos) -> anyhow::Result<()> {
         let mut samples = Vec::new();
         reader.read(time, &mut samples);
-        self.add(time, &samples)
+        self.add(time, &samples, |object| reader.max_per_second(object))
     }
 
-    fn add(&mut self, time: Nanos, samples: &[Sample]) -> anyhow::Result<()> {
+    /// Adds a reading. `max_per_second` is the highest rate at which an object counts.
+    fn add(
+        &mut self,
+        time: Nanos,
+        samples: &[Sample],
+        max_per_second: impl Fn(&str) -> Option<f64>,
+    ) -> anyhow::Result<()> {
         let mut rows = SampleColumns::default();
         for sample in samples {
-            let row = self.series.row(sample, None);
+            let row = self.series.row(sample, max_per_second(&sample.object));
             self.summary.add(&row);
             rows.push(&row);
         }
@@ -154,7 +160,7 @@ fn recorded(folders: &[PathBuf], readings: &mut Readings) -> anyhow::Result<()> 
                     folder.display()
                 );
             }
-            readings.add(Nanos(0), &samples)?;
+            readings.add(Nanos(0), &samples, |_| None)?;
             continue;
         }
         if !Path::is_dir(&folder.join("sys")) {

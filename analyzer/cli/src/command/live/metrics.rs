@@ -4,6 +4,7 @@ mod pairs;
 mod sink;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -60,6 +61,11 @@ impl Metrics {
             endpoint: Endpoint::open(&[address], &arguments.endpoint)?,
             pairs: usize::try_from(arguments.metrics_flows).unwrap_or(usize::MAX),
         }))
+    }
+
+    /// Folders whose files are read again while it answers.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        self.endpoint.folders()
     }
 
     /// Begins to answer; returns what ends it when it is dropped, and the sink of the run's results.

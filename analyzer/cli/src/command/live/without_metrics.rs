@@ -1,6 +1,7 @@
 //! Replacement of `metrics` in a build without HTTP: nothing to serve.
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -53,6 +54,10 @@ impl Metrics {
             bail!("--metrics: this program was built without it\nhint: build it with the feature http");
         }
         Ok(None)
+    }
+
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        match self.0 {}
     }
 
     pub(super) fn serve(

@@ -69,6 +69,29 @@ impl HostMetrics {
         })
     }
 
+    /// Sentences about what the last reading lacks, for whoever asks once: a scraper has the errors as metrics.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let mut remarks: Vec<String> = self.reader.notes().map(str::to_owned).collect();
+        if roce_capture::rdma_devices(&self.sysfs).is_empty() {
+            let folder = self.sysfs.join("class/infiniband");
+            remarks.push(format!(
+                "there is no RDMA device in {}: `roce-analyze doctor --only rdma` says what is missing; --interface NAME reads another interface",
+                folder.display()
+            ));
+        }
+        for (source, reason, count) in self.reader.errors() {
+            let mends = match reason {
+                "permission" => "; root may read more: sudo roce-analyze metrics once",
+                "timeout" => "; a driver that hangs does so",
+                _ => "",
+            };
+            remarks.push(format!(
+                "reads of {source} that failed ({reason}): {count}{mends}"
+            ));
+        }
+        remarks
+    }
+
     /// Reads everything. What cannot be read is absent.
     pub(super) fn read(&mut self) -> Exposition {
         let begun = Instant::now();

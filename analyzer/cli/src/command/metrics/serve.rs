@@ -93,7 +93,9 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
         accept: true,
         ..Needs::default()
     };
-    confinement.confine(&outputs, read.as_deref(), needs)?;
+    let mut folders = endpoint.folders();
+    folders.extend(read);
+    confinement.confine(&outputs, &folders, needs)?;
     let (runtime, mut signals) = Signals::take(false)?;
     let interval = Duration::from_nanos(arguments.interval.0);
     let latest = Arc::new(Latest::new(COLLECTOR, interval));

@@ -271,6 +271,94 @@ fn issued(name: &str) -> Issued {
     }
 }
 
+/// Asks for the metrics over TLS. `host` is whose certificate is trusted, `own` the client's.
+fn ask_by_tls(running: &Running, host: &Issued, own: Option<&Issued>) -> std::io::Result<String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(host.certificate.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let config = match own {
+        Some(own) => {
+            let key = own.key.serialize_der().try_into().unwrap();
+            config
+                .with_client_auth_cert(vec![own.certificate.der().clone()], key)
+                .unwrap()
+        }
+        None => config.with_no_client_auth(),
+    };
+    let name = ServerName::try_from("localhost").unwrap();
+    let client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = StreamOwned::new(client, running.connect());
+    stream.write_all(get("/metrics").as_bytes())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(String::from_utf8(answer).unwrap())
+}
+
+#[test]
+fn changed_certificates_are_read_without_a_restart_and_broken_ones_are_not_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second, third) = (issued("localhost"), issued("localhost"), issued("localhost"));
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    // As certificates are renewed: a whole file takes the place of the one before.
+    let replace = |name: &str, text: &str| {
+        write("new", text);
+        std::fs::rename(folder.path().join("new"), folder.path().join(name)).unwrap();
+    };
+    write("host.crt", &first.certificate.pem());
+    write("host.key", &first.key.serialize_pem());
+    write(
+        "web.yml",
+        "tls_server_config:\n  cert_file: host.crt\n  key_file: host.key\n",
+    );
+    let arguments = EndpointArguments {
+        web_config: Some(folder.path().join("web.yml")),
+        ..EndpointArguments::default()
+    };
+    let endpoint = Endpoint::open(&["127.0.0.1:0".parse().unwrap()], &arguments).unwrap();
+    assert_eq!(
+        endpoint.folders()[0],
+        folder.path(),
+        "a sandbox leaves it readable"
+    );
+    let running = Running::new(endpoint, Limits::default());
+    let served = |host: &Issued| ask_by_tls(&running, host, None).ok();
+    let failures = |host: &Issued| {
+        let answer = served(host).unwrap();
+        let line = answer
+            .lines()
+            .find_map(|line| line.strip_prefix("roce_tls_reload_failures_total "));
+        line.unwrap().parse::<u32>().unwrap()
+    };
+    assert_eq!(failures(&first), 0);
+    assert!(served(&second).is_none());
+    // The certificate comes before its key: alone it cannot be used, and the pair before is.
+    replace("host.crt", &second.certificate.pem());
+    assert_eq!(failures(&first), 1);
+    assert_eq!(failures(&first), 1, "one change counts once");
+    replace("host.key", &second.key.serialize_pem());
+    assert_eq!(failures(&second), 1);
+    assert!(served(&first).is_none());
+    // Broken, gone, and there again. The file is written in place.
+    write("host.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n");
+    assert_eq!(failures(&second), 2);
+    std::fs::remove_file(folder.path().join("host.crt")).unwrap();
+    assert_eq!(failures(&second), 3);
+    replace("host.key", &third.key.serialize_pem());
+    replace("host.crt", &third.certificate.pem());
+    assert_eq!(failures(&third), 3);
+    let answer = served(&third).unwrap();
+    let loaded = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("roce_tls_certificate_loaded_timestamp_seconds "));
+    let loaded: f64 = loaded.unwrap().parse().unwrap();
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+    assert!((now - 60.0..=now).contains(&loaded), "{loaded}");
+}
+
 #[test]
 fn tls_by_the_file_of_prometheus_exporters() {
     let folder = tempfile::tempdir().unwrap();
@@ -291,31 +379,7 @@ fn tls_by_the_file_of_prometheus_exporters() {
         assert!(endpoint.urls()[0].starts_with("https://127.0.0.1:"));
         Running::new(endpoint, quick())
     };
-    let ask = |running: &Running, own: Option<&Issued>| -> std::io::Result<String> {
-        let mut roots = RootCertStore::empty();
-        roots.add(host.certificate.der().clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let config = match own {
-            Some(own) => {
-                let key = own.key.serialize_der().try_into().unwrap();
-                config
-                    .with_client_auth_cert(vec![own.certificate.der().clone()], key)
-                    .unwrap()
-            }
-            None => config.with_no_client_auth(),
-        };
-        let name = ServerName::try_from("localhost").unwrap();
-        let client = ClientConnection::new(Arc::new(config), name).unwrap();
-        let mut stream = StreamOwned::new(client, running.connect());
-        stream.write_all(get("/metrics").as_bytes())?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        Ok(String::from_utf8(answer).unwrap())
-    };
+    let ask = |running: &Running, own: Option<&Issued>| ask_by_tls(running, &host, own);
     let plain = running("plain.yml");
     assert!(ask(&plain, None).unwrap().starts_with("HTTP/1.1 200 OK"));
     // Without TLS nothing is read, and one who only connects is closed.

@@ -185,7 +185,9 @@ impl Counters {
     fn add(&mut self, time: Nanos, notes: &Notes, events: &mut Vec<HostEvent>) -> u64 {
         let mut bodies = Vec::with_capacity(self.samples.len());
         for sample in &self.samples {
-            let (row, change) = self.series.read(sample, None);
+            let (row, change) = self
+                .series
+                .read(sample, self.reader.max_per_second(&sample.object));
             bodies.push(row.encode());
             events.extend(change.and_then(|change| row.event(change)));
         }
