@@ -419,6 +419,9 @@ impl Analysis {
         cold.tracker.restart(&mut hot.requests);
         cold.next_epoch(packet.time);
         hot.next_epoch(packet.time);
+        if let Some(matcher) = &mut self.matcher {
+            matcher.renew(at, packet.time);
+        }
         self.keep_peer(at);
         let hot = &self.table.hot[at];
         let cold = &self.table.cold[at];

@@ -78,6 +78,8 @@ impl Flags {
     pub(super) const SENT_AGAIN: u8 = 4;
     /// It is the first of a run of retransmissions.
     pub(super) const BEGINS: u8 = 8;
+    /// Its PSN was sent before it.
+    pub(super) const AGAIN: u8 = 16;
 
     pub(super) fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
