@@ -247,3 +247,90 @@ fn a_read_that_came_before_the_path_mtu_was_known_is_not_missing() {
     assert_eq!(fates, [LossClass::Reordered]);
     assert_eq!(flow.tracker.reordering().time(), Some(Nanos(1_000)));
 }
+
+#[test]
+fn a_lost_read_counts_as_one_packet() {
+    let mut flow = Flow::default();
+    let read = |flow: &mut Flow, psn: u32, span: u32, after: u64| {
+        flow.now += after;
+        let request = Request {
+            is_read: true,
+            span: Some(span),
+            ..flow.request(psn, after)
+        };
+        flow.take(&request)
+    };
+    read(&mut flow, 0, 4, 1_000);
+    flow.tracker.pair();
+    // The READs at 4 and at 8, of 4 responses each, are lost before the tap.
+    assert_eq!(read(&mut flow, 12, 4, 1_000), gap(4, 8));
+    flow.nak(4);
+    read(&mut flow, 4, 4, 10_000);
+    read(&mut flow, 8, 4, 1_000);
+    // The rest of a READ is short, and says nothing of the others.
+    read(&mut flow, 15, 1, 1_000);
+    read(&mut flow, 16, 4, 1_000);
+    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.take_holes(true, true);
+    let fates = flow.tracker.fates();
+    let lost = fates[LossClass::NetworkLost as usize] + fates[LossClass::Ambiguous as usize];
+    assert_eq!(lost, 2);
+    // The NAK names the first one, and with it the gap: two READs. Of other requests each takes one PSN.
+    assert_eq!(flow.tracker.proven_losses(true), 2);
+    assert_eq!(flow.tracker.proven_losses(false), 8);
+}
+
+#[test]
+fn late_packets_of_other_flows_take_the_proof_from_a_nak() {
+    for others_late in [false, true] {
+        let mut flow = paired(false);
+        flow.see(7);
+        flow.nak(6);
+        flow.see_after(6, 20_000);
+        flow.see(7);
+        flow.now += 1_000;
+        let next = Request {
+            others_late,
+            ..flow.request(9, 1_000)
+        };
+        flow.take(&next);
+        flow.tracker.close(Nanos(flow.now));
+        assert_eq!(flow.tracker.proven_losses(false), u64::from(!others_late));
+    }
+}
+
+/// A flow whose sender answered a NAK after 20 us. It goes on sending after another one, each 40 us, and falls back `after` ns.
+fn falls_back_after(after: u64, is_read: bool) -> Trigger {
+    let mut flow = paired(false);
+    flow.see(7);
+    flow.nak(6);
+    flow.see_after(6, 20_000);
+    flow.see(7);
+    flow.see(8);
+    flow.see(10);
+    flow.nak(9);
+    for (psn, _) in (11..).zip(0..after / 40_000) {
+        flow.see_after(psn, 40_000);
+    }
+    flow.now += 1_000;
+    let back = Request {
+        is_read,
+        ..flow.request(9, 1_000)
+    };
+    flow.take(&back);
+    flow.see(10);
+    flow.tracker.close(Nanos(flow.now));
+    let runs = core::iter::from_fn(|| flow.tracker.take_ended(true));
+    let second = runs.filter(|run| run.first == Psn::new(9)).last();
+    second.unwrap().trigger
+}
+
+#[test]
+fn an_answer_much_later_than_others_is_a_timeouts() {
+    assert_eq!(falls_back_after(40_000, false), Trigger::Nak);
+    assert_eq!(falls_back_after(160_000, false), Trigger::Nak, "less than 200 us");
+    // The NAK or its answer was lost, and the timer expired while the sender went on.
+    assert_eq!(falls_back_after(320_000, false), Trigger::Timeout);
+    // A READ may as well be sent again for a response that is missing.
+    assert_eq!(falls_back_after(320_000, true), Trigger::Nak);
+}
