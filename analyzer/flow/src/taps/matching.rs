@@ -18,7 +18,7 @@ use crate::hash::{fold, halves};
 use crate::key::{FlowSlot, Key};
 
 use counted::Sides;
-use entry::{Entry, Flags, Number, WINDOW};
+use entry::{CLOCKS_DIFFER, Entry, Flags, Number, WINDOW};
 use hops::LastHop;
 use hops::{Ends, Hops, Sighted};
 use unseen::Sent;
@@ -73,9 +73,6 @@ struct Recent {
 struct Set([Entry; 4]);
 
 const SETS: usize = 1 << 16;
-
-/// Clocks of two taps that were brought together differ by less.
-const CLOCKS_DIFFER: Nanos = Nanos(100_000);
 
 /// A packet that another tap saw before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -88,24 +88,14 @@ impl Answers {
     }
 
     /// A sender falls back so long after a NAK: because of it, or because the NAK or its retransmission was lost and the timer
-    /// expired. A sender that answers a NAK goes on sending until it does; one that waits for its timer is silent, unless it has more
-    /// to send: then the times of its answers before tell.
+    /// expired. A sender that answers a NAK goes on sending until it does; one that waits for its timer is silent.
     fn nak_or_timeout(&self, waited: Nanos, request: &Request, is_reordered: bool) -> Trigger {
-        if waited < SHORT_SILENCE {
+        let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
+        if !is_silent || waited < SHORT_SILENCE {
             return Trigger::Nak;
         }
-        let usual = self.longest_answer.0.max(request.usual_rtt.0 * 2);
-        let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
-        if !is_silent {
-            // A requester falls back to a READ when it misses a response, too.
-            let is_late = self.longest_answer.0 != 0 && waited.0 >= usual * MUCH_LONGER;
-            return if is_late && !request.is_read && !is_reordered && !request.is_slowed {
-                Trigger::Timeout
-            } else {
-                Trigger::Nak
-            };
-        }
         let fits_timer = self.fits_timer(waited);
+        let usual = self.longest_answer.0.max(request.usual_rtt.0 * 2);
         let is_long = waited.0 >= MIN_TIMEOUT.0.max(request.usual_rtt.0 * SLOW_ANSWER);
         if !fits_timer && request.is_slowed {
             // Congestion control may hold back the answer as long as a timer would.

@@ -12,9 +12,8 @@ use std::collections::HashMap;
 use roce_model::{Nanos, Packet, TapId};
 use roce_wire::Psn;
 
-use super::entry::{Entry, Flags, Number, WINDOW};
+use super::entry::{CLOCKS_DIFFER, Entry, Flags, Number, WINDOW};
 use crate::key::FlowSlot;
-use crate::taps::matching::CLOCKS_DIFFER;
 use crate::taps::matching::hops::Hops;
 
 /// Limit of the transmissions that wait for a retransmission. Nothing is concluded about more.

@@ -298,39 +298,3 @@ fn late_packets_of_other_flows_take_the_proof_from_a_nak() {
         assert_eq!(flow.tracker.proven_losses(false), u64::from(!others_late));
     }
 }
-
-/// A flow whose sender answered a NAK after 20 us. It goes on sending after another one, each 40 us, and falls back `after` ns.
-fn falls_back_after(after: u64, is_read: bool) -> Trigger {
-    let mut flow = paired(false);
-    flow.see(7);
-    flow.nak(6);
-    flow.see_after(6, 20_000);
-    flow.see(7);
-    flow.see(8);
-    flow.see(10);
-    flow.nak(9);
-    for (psn, _) in (11..).zip(0..after / 40_000) {
-        flow.see_after(psn, 40_000);
-    }
-    flow.now += 1_000;
-    let back = Request {
-        is_read,
-        ..flow.request(9, 1_000)
-    };
-    flow.take(&back);
-    flow.see(10);
-    flow.tracker.close(Nanos(flow.now));
-    let runs = core::iter::from_fn(|| flow.tracker.take_ended(true));
-    let second = runs.filter(|run| run.first == Psn::new(9)).last();
-    second.unwrap().trigger
-}
-
-#[test]
-fn an_answer_much_later_than_others_is_a_timeouts() {
-    assert_eq!(falls_back_after(40_000, false), Trigger::Nak);
-    assert_eq!(falls_back_after(160_000, false), Trigger::Nak, "less than 200 us");
-    // The NAK or its answer was lost, and the timer expired while the sender went on.
-    assert_eq!(falls_back_after(320_000, false), Trigger::Timeout);
-    // A READ may as well be sent again for a response that is missing.
-    assert_eq!(falls_back_after(320_000, true), Trigger::Nak);
-}
