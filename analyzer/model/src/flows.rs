@@ -135,7 +135,7 @@ table! {
     cnp_trains: u64, "", "Trains of CNPs (each after at least 300 us without one) whose reaction was measured.";
     cnp_reaction_p50: Option<f64>, "", "Payload rate in the window after a CNP train over the window before (100 us and 32 packets at least), of a flow that had more to send: median, within 6.25 %. Sender side only.";
     cnp_reaction_max: Option<f64>, "", "Largest such ratio: the weakest reaction.";
-    cnp_windows: u64, "windows", "Windows (200 us and 64 packets at least) with CNPs in which DCQCN, by whichever known parameter set allows most, allowed two thirds of the flow's mean rate or less: they would show a sender that ignores CNPs.";
+    cnp_windows: u64, "windows", "Windows (200 us and 64 packets at least) with CNPs in which DCQCN, by whichever known parameter set allows most, allowed two thirds of the flow's mean rate or less, or of its rate in the window: they show a sender that ignores CNPs, or would.";
     cnp_windows_over: u64, "windows", "Windows of cnp_windows in which the flow sent 1.5 times what was allowed, or more. Evidence about the sender where the tap stands before the first congested place.";
     cnp_port_bps: Option<u64>, "bit/s", "Speed of the sender's port that these windows rest on: --link-rate, or the speed of Ethernet at which the flow's packets follow each other. Absent: 800 Gbit/s, which no port exceeds.";
     cnp_over_p50: Option<f64>, "", "Rate over the allowed rate in the windows of cnp_windows_over: median, within 6.25 %. Absent without such windows.";

@@ -1,6 +1,8 @@
 //! Losses between two taps. An item: a request or a READ response that the first tap recorded, and that was lost before
-//! the second one. Observable: the second tap recorded other packets of the flow in files of both, and a run recorded by one
-//! of them sent it again: without that it may only be late.
+//! the second one. Observable: the second tap recorded other packets of the flow in files of both, one of them recorded
+//! a later transmission of the packet, and the second one still recorded when the longest queue of the network would have passed the
+//! packet on. Without a later transmission nobody missed the packet: the second tap may have lost its record. Before that time it may
+//! only be late: all that the records show of a packet that is lost is that it does not come.
 //!
 //! *Hops not captured*: an item is a packet that the first tap recorded, and that passed the second without a record.
 //! Observable where the second tap loses records silently and the flow is paired there.
@@ -11,7 +13,7 @@ use std::collections::BTreeSet;
 
 use roce_sim::scenario::TapLoss;
 use roce_sim::truth::{Loss, LossSide, PacketKind, Tap};
-use roce_sim::units::Time;
+use roce_sim::units::{Rate, Time};
 
 use crate::case::Case;
 use crate::score::Said;
@@ -71,7 +73,9 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
         .collect();
     let sure = lost
         .iter()
-        .filter(|loss| case.is_sent_again(loss, &[from, to]) && !is_blind(case, to, loss.time))
+        .filter(|loss| is_sent_later(case, loss, &[from, to]) && !is_blind(case, to, loss.time))
+        .filter(|loss| case.is_recording(to, loss.time + longest_wait(case)))
+        .filter(|loss| loss.time + longest_wait(case) < case.truth.duration_ns)
         .count() as u64;
     let all = lost.len() as u64;
     let text = || {
@@ -101,6 +105,35 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
     let score = scores.of_class("hops not captured");
     score.items += all;
     score.tell_many(Said::Plain, missed_said, missed_said.min(all), text);
+}
+
+/// True if one of these taps recorded a transmission of a packet after the one that was lost. The run that a lost retransmission is a
+/// part of does not repeat it. READs fall back to any response: there the run counts.
+fn is_sent_later(case: &Case, loss: &Loss, taps: &[&Tap]) -> bool {
+    if loss.kind != PacketKind::Request {
+        return case.is_sent_again(loss, taps);
+    }
+    case.truth.retransmissions.iter().any(|later| {
+        later.flow_id == loss.flow_id
+            && (later.kind, later.psn) == (loss.kind, loss.psn)
+            && later.attempt > loss.attempt
+            && taps.iter().any(|tap| later.recorded_by.contains(&tap.name))
+    })
+}
+
+/// Time in nanoseconds in which the slowest link sends the most that any queue ever held: no packet waits for longer.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bytes of a queue and bits in a second stay below 2^53"
+)]
+fn longest_wait(case: &Case) -> u64 {
+    let hosts = case.parsed.host.iter().filter_map(|host| host.rate);
+    let rates = hosts.chain([case.parsed.network.rate]).map(Rate::bits);
+    let slowest = rates.fold(f64::INFINITY, f64::min).max(1.0);
+    let longest = case.truth.queues.iter().map(|queue| queue.most_bytes).max();
+    (longest.unwrap_or(0) as f64 * 8e9 / slowest) as u64
 }
 
 /// True if a tap lost all records at a time.

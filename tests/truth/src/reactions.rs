@@ -39,12 +39,15 @@ pub(crate) fn exceeds(case: &Case, tap: &Tap, id: &str) -> bool {
     if !is_sender || times.is_empty() || !case.is_paired_at(tap, id) {
         return false;
     }
-    let line = if is_line_known(case, tap, &flow.source) {
+    let (is_stated, is_shown) = (is_line_stated(case), is_line_shown(case, tap, &flow.source));
+    let line = if is_stated || is_shown {
         case.parsed.network.rate.bits()
     } else {
         FASTEST_PORT
     };
-    let is_wide = case.parsed.dcqcn.interval().0 >= WIDE;
+    // Where the speed of the port is only inferred, the spacing of CNPs proves no set: a receiver whose flows share one pace spaces
+    // those for each flow by a multiple of it, and this tap does not show its other flows.
+    let is_wide = case.parsed.dcqcn.interval().0 >= WIDE && (is_stated || !is_shown);
     sets(is_wide)
         .into_iter()
         .chain([case.parsed.dcqcn.parameters()])
@@ -56,13 +59,15 @@ pub(crate) fn exceeds(case: &Case, tap: &Tap, id: &str) -> bool {
         })
 }
 
-/// True if the records show the speed of the sender's port: the analysis is given it, or the flow has
-/// the port for itself, and stamps show how its packets follow each other.
-fn is_line_known(case: &Case, tap: &Tap, host: &str) -> bool {
+/// True if the analysis is given the speed of the ports.
+fn is_line_stated(case: &Case) -> bool {
     let mut arguments = case.scenario.arguments.iter();
-    if arguments.any(|argument| argument == "--link-rate") {
-        return true;
-    }
+    arguments.any(|argument| argument == "--link-rate")
+}
+
+/// True if the records show the speed of the sender's port: the flow has the port for itself, and stamps show how its packets follow
+/// each other.
+fn is_line_shown(case: &Case, tap: &Tap, host: &str) -> bool {
     let of_host = tap.flows.iter().filter(|here| here.data_packets > 0);
     let of_host = of_host.filter(|here| case.flow(&here.flow_id).is_some_and(|flow| flow.source == host));
     of_host.count() == 1 && case.quantum(tap) <= 1.0

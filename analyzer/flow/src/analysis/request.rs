@@ -78,6 +78,7 @@ impl Analysis {
         let psn = packet.roce.bth.psn();
         note_losses(hot, cold, generation);
         let mut read_before = 0;
+        hot.messages.bound_path_mtu(mtu_of_peer.least);
         if let Some(read) = cold.pending_read.take() {
             read_before = read.length;
             hot.messages.learn_from_read(read, psn);
@@ -267,7 +268,8 @@ impl Analysis {
         for psn in self.table.cold[at].tracker.take_revoked() {
             self.take_back_hole(at, psn);
         }
-        if let Some((first, end)) = self.table.cold[at].tracker.take_lost_again() {
+        let only_reads = self.table.hot[at].sent_bytes == 0;
+        if let Some((first, end)) = self.table.cold[at].tracker.take_lost_again(only_reads) {
             self.bins.events.push(EventRow {
                 time: self.table.hot[at].last_request,
                 kind: EventKind::LostAgain,
@@ -419,6 +421,9 @@ impl Analysis {
         cold.tracker.restart(&mut hot.requests);
         cold.next_epoch(packet.time);
         hot.next_epoch(packet.time);
+        if let Some(matcher) = &mut self.matcher {
+            matcher.renew(at, packet.time);
+        }
         self.keep_peer(at);
         let hot = &self.table.hot[at];
         let cold = &self.table.cold[at];

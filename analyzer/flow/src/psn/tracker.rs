@@ -176,7 +176,9 @@ impl Tracker {
 
     fn judge(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         let span = u64::from(request.span.unwrap_or(1));
-        if request.is_read {
+        // A READ that is sent again may be the rest of one.
+        let is_whole = requests.next == 0 || request.psn.offset_from(requests.expected()) >= 0;
+        if request.is_read && (is_whole || self.read_span == 0) {
             self.read_span = request.span.unwrap_or(self.read_span);
         }
         if requests.next == 0 {
@@ -374,10 +376,16 @@ impl Tracker {
         self.decisions.pop()
     }
 
-    /// Retransmissions that were lost before the tap, since the last call: the first PSN, and one past the last.
-    pub(crate) fn take_lost_again(&mut self) -> Option<(u64, u64)> {
+    /// The PSNs that a missing packet takes, as far as is known. `only_reads`: the flow has no other requests.
+    fn span_of_packet(&self, only_reads: bool) -> u32 {
+        if only_reads { self.read_span.max(1) } else { 1 }
+    }
+
+    /// Retransmissions that were lost before the tap, since the last call: the first PSN, and one past the last. `only_reads`: the flow
+    /// has no other requests, of which each takes one PSN.
+    pub(crate) fn take_lost_again(&mut self, only_reads: bool) -> Option<(u64, u64)> {
         let (first, end) = core::mem::take(&mut self.new_lost_again);
-        self.lost_again += end - first;
+        self.lost_again += (end - first).div_ceil(u64::from(self.span_of_packet(only_reads)));
         (first < end).then_some((first, end))
     }
 
@@ -405,7 +413,7 @@ impl Tracker {
     /// Missing PSNs of which it was decided since the last call what became of them. At the `end` nothing waits. `only_reads`: the
     /// flow has no other requests, of which each takes one PSN.
     pub(crate) fn take_holes(&mut self, end: bool, only_reads: bool) -> Vec<DecidedHole> {
-        let span = if only_reads { self.read_span.max(1) } else { 1 };
+        let span = self.span_of_packet(only_reads);
         match &mut self.holes {
             Some(holes) if holes.any_decided() => holes.take_decided(self.paired, end, span),
             _ => Vec::new(),
@@ -424,9 +432,14 @@ impl Tracker {
     }
 
     /// Losses that the packets prove: the receiver named a PSN that it could have had, or that was missing here, and no
-    /// reordering explains it; or counted IP identifications show that the packet was sent twice.
-    pub(crate) fn proven_losses(&self) -> u64 {
-        if self.reordering.is_seen() { 0 } else { self.proven }
+    /// reordering explains it, of this flow or of others between its hosts; or counted IP identifications show that the packet was
+    /// sent twice. `only_reads`: the flow has no other requests, of which each takes one PSN.
+    pub(crate) fn proven_losses(&self, only_reads: bool) -> u64 {
+        if self.reordering.is_seen() || self.others_late {
+            0
+        } else {
+            self.proven / u64::from(self.span_of_packet(only_reads))
+        }
     }
 
     /// Until when packets that are overtaken as this flow's are may have come before its first one was captured.

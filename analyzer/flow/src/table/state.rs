@@ -408,8 +408,8 @@ impl Cold {
         }
     }
 
-    /// Fills in what became of losses, and how the sender recovered.
-    fn write_losses(&self, trouble: &Trouble, row: &mut FlowRow) {
+    /// Fills in what became of losses, and how the sender recovered. `only_reads`: the flow has no other requests.
+    fn write_losses(&self, trouble: &Trouble, only_reads: bool, row: &mut FlowRow) {
         [
             row.reordered,
             row.network_lost,
@@ -434,7 +434,7 @@ impl Cold {
         row.reorder_time_max_ns = reordering.time().map(|time| time.0);
         row.duplicates_network = trouble.duplicates_network;
         row.unknown_packets = trouble.unknown_packets;
-        row.losses_proven = self.tracker.proven_losses();
+        row.losses_proven = self.tracker.proven_losses(only_reads);
         row.missing_forgotten = self.tracker.forgotten();
         row.reads_unanswered = trouble.reads_unanswered;
         if !self.tracker.is_paired() {
@@ -531,7 +531,7 @@ impl Cold {
         };
         self.write_lengths(&mut row);
         self.totals.write_flow(&mut row);
-        self.write_losses(&trouble, &mut row);
+        self.write_losses(&trouble, hot.sent_bytes == 0, &mut row);
         if let Some(times) = &self.times {
             times.write_flow(&mut row);
         }

@@ -18,7 +18,7 @@ use crate::hash::{fold, halves};
 use crate::key::{FlowSlot, Key};
 
 use counted::Sides;
-use entry::{Entry, Flags, Number, WINDOW};
+use entry::{CLOCKS_DIFFER, Entry, Flags, Number, WINDOW};
 use hops::LastHop;
 use hops::{Ends, Hops, Sighted};
 use unseen::Sent;
@@ -74,9 +74,6 @@ struct Set([Entry; 4]);
 
 const SETS: usize = 1 << 16;
 
-/// Clocks of two taps that were brought together differ by less.
-const CLOCKS_DIFFER: Nanos = Nanos(100_000);
-
 /// A packet that another tap saw before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Crossing {
@@ -110,11 +107,12 @@ impl Recent {
 
     /// Notes a packet of the flow at `at`, and returns the sighting at another tap that it follows.
     /// `is_same`: true if the flow at a place is this packet's, at that tap. `begins`: true if a
-    /// retransmitted packet is the first of its run.
+    /// retransmitted packet is the first of its run. `begun`: when the flow's epoch began.
     fn sight(
         &mut self,
         packet: &Packet,
         (at, generation): (FlowSlot, u8),
+        begun: Nanos,
         is_same: impl Fn(FlowSlot, TapId) -> bool,
         begins: bool,
     ) -> Noted {
@@ -134,6 +132,11 @@ impl Recent {
                 continue;
             }
             let was_here = entry.taps & new.taps != 0;
+            // Of an epoch before this one: at another tap the first packets of this one are earlier, too, by the time that they took.
+            let is_old = entry.time.0.saturating_add(CLOCKS_DIFFER.0) < begun.0;
+            if is_old && (was_here || known.is_some()) {
+                continue;
+            }
             noted.is_again |= was_here;
             let is_alike = entry.tag == tag;
             alike += u32::from(is_alike && !was_here);
@@ -151,6 +154,7 @@ impl Recent {
             // Where the other tap's stamps are early, it may have seen this one first, and that was
             // counted as an earlier one.
             let mut new = new;
+            new.flags.set_if(Flags::AGAIN, noted.is_again);
             new.flags.set_if(Flags::SENT_AGAIN, is_back);
             new.flags.set_if(Flags::BEGINS, is_back && begins);
             *set = [new, set[0], set[1], set[2]];
@@ -236,7 +240,8 @@ impl TapMatcher {
         self.sent.watch(packet);
         let begins = self.sent.begins(at, number);
         let flow = (at, self.sent.generation(at));
-        let noted = self.recent.sight(packet, flow, is_same, begins);
+        let begun = self.sent.begun(at);
+        let noted = self.recent.sight(packet, flow, begun, is_same, begins);
         self.sent
             .sight(at, (number, packet.time), noted.is_again, begins, &mut self.hops);
         if let Some(gone) = &noted.gone {
@@ -321,6 +326,11 @@ impl TapMatcher {
             *known = LastHop::NONE;
         }
         self.sent.forget(at);
+    }
+
+    /// A new epoch of the flow at `at` begins at `time`.
+    pub(crate) fn renew(&mut self, at: FlowSlot, time: Nanos) {
+        self.sent.renew(at, time);
     }
 
     /// Prefetches the places of these packets.

@@ -117,6 +117,14 @@ impl Messages {
         }
     }
 
+    /// The peer sent a response of one packet with `least` bytes: the path MTU is no less. A smaller one was learned from the
+    /// PSNs of READs that came in another order than they were sent.
+    pub(crate) fn bound_path_mtu(&mut self, least: u32) {
+        if matches!(self.mtu, Mtu::Known(mtu) | Mtu::Guessed(mtu) if mtu < least) {
+            self.mtu = Mtu::Unknown;
+        }
+    }
+
     /// How many PSNs a READ of `length` bytes takes: one for each response, one at
     /// least (as `update_wqe_psn` of Linux rxe_req.c counts them). `None` while the path MTU, this flow's
     /// or that of its peer, could make a difference.
@@ -196,6 +204,20 @@ mod tests {
             None,
             "nothing of this length came in one"
         );
+    }
+
+    #[test]
+    fn a_response_longer_than_the_learned_path_mtu_refutes_it() {
+        let mut messages = Messages::default();
+        // READs that overtook others: 1998 bytes seem to take two PSNs.
+        for first in [0, 10] {
+            messages.learn_from_read(read(first, 1_998), Psn::new(first + 2));
+        }
+        assert_eq!(messages.path_mtu(), Some(1_024));
+        messages.bound_path_mtu(1_024);
+        assert_eq!(messages.path_mtu(), Some(1_024));
+        messages.bound_path_mtu(1_500);
+        assert_eq!(messages.path_mtu(), None);
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub(super) const IGNORED: Rule = Rule {
              the speed of Ethernet at which runs of 8 of the flow's packets follow each other, where no other flow of the sender \
              was captured that may share its port; else 800 Gbit/s. With --dcqcn only that set, with its own alpha. In windows of 200 us and 64 packets at \
              least the flow's rate is compared with it. Fires for flows that in at least ignored_windows windows sent \
-             1.5 times the bound or more, and did so in more than half of the windows in which 1.5 times the bound was no \
-             more than the flow's mean rate. A rate that stays below the bound shows nothing: a share of the port or the application may set \
+             1.5 times the bound or more, and did so in more than half of the windows in which that was so, or 1.5 times the \
+             bound was no more than the flow's mean rate. A rate that stays below the bound shows nothing: a share of the port or the application may set \
              it. Judged where the tap stands at the sender's side, or is the first of several on the flow's way, \
              and where stamps are not coarser than 10 us.",
     source: "DCQCN (SIGCOMM 2015, section 3.1): each CNP cuts the rate by alpha/2. NVIDIA's documented byte reset makes up for \

@@ -215,10 +215,12 @@ impl Judged {
         self.rates = (self.rates.0 + measured, self.rates.1.saturating_add(1));
         let usual = self.rates.0 / f64::from(self.rates.1);
         let bound = allowed as f64 * MARGIN;
-        // Only where notifications go on, and only where the flow's usual rate is more than the bound allows.
-        if self.cnp + self.cnp_before > 0 && bound <= usual {
+        // Only where notifications go on. A rate over the bound tells by itself; one that is not does where the flow's usual rate is
+        // more than the bound allows.
+        let is_over = measured >= bound;
+        if self.cnp + self.cnp_before > 0 && (is_over || bound <= usual) {
             self.limited += 1;
-            if measured >= bound {
+            if is_over {
                 self.over += 1;
                 self.excess.add((measured / allowed.max(1) as f64 * 1e3) as u64);
             }

@@ -48,6 +48,9 @@ impl Number {
 /// A later sighting is of another packet with this identity.
 pub(super) const WINDOW: Nanos = Nanos(4 * Nanos::SECOND);
 
+/// Clocks of two taps that were brought together differ by less.
+pub(super) const CLOCKS_DIFFER: Nanos = Nanos(100_000);
+
 /// One transmission of a packet, as the tap saw it that saw it last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
@@ -78,6 +81,8 @@ impl Flags {
     pub(super) const SENT_AGAIN: u8 = 4;
     /// It is the first of a run of retransmissions.
     pub(super) const BEGINS: u8 = 8;
+    /// Its PSN was sent before it.
+    pub(super) const AGAIN: u8 = 16;
 
     pub(super) fn has(self, flag: u8) -> bool {
         self.0 & flag != 0

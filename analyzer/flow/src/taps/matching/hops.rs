@@ -274,9 +274,17 @@ impl Hops {
         Some(if hop.low == tap { hop.high } else { hop.low })
     }
 
-    /// The longest time that a packet took from one end of a hop to the other.
-    pub(super) fn longest(&self, hop: u32) -> Nanos {
-        self.list.get(hop as usize).map_or(Nanos(0), |hop| hop.longest)
+    /// Time that no packet takes from one end of a hop to the other: a quarter more than the longest of some, twice that of a few.
+    pub(super) fn margin(&self, hop: u32) -> Nanos {
+        self.list.get(hop as usize).map_or(Nanos(0), |hop| {
+            let longest = hop.longest.0;
+            let more = if hop.matched < MIN_MATCHED {
+                longest
+            } else {
+                longest / 4
+            };
+            Nanos(longest.saturating_add(more))
+        })
     }
 
     /// True if packets of the flow that were at `from` before `time`, and others after that, were seen at the other end.

@@ -308,6 +308,62 @@ fn what_was_acknowledged_and_not_sent_again_was_not_captured() {
 }
 
 #[test]
+fn a_lost_copy_of_what_arrived_needs_no_repair() {
+    for ids in [[0, 0], [7, 8]] {
+        let mut run = Run::new();
+        run.pass(0, 0..20);
+        // 20 is lost between, and 21 to 23 with it.
+        for psn in 20..24 {
+            run.see(packet(0, u64::from(psn) * 10, psn, 64));
+        }
+        run.pass(250, 24..26);
+        // The ACK for 18 and 19 was lost: the sender repeats these, too, and loses them once more. It goes on behind 23.
+        for psn in 18..20 {
+            run.see(with_id(ids[1], packet(0, 280 + u64::from(psn), psn, 64)));
+        }
+        run.pass(320, 20..24);
+        run.pass(500, 26..40);
+        // Nobody missed the copies of 18 and 19: the second capture missed nothing, and all of 20 to 23 count.
+        assert_eq!(run.losses(40), [(0, 1, 4, 0, Some(20))], "{ids:?}");
+    }
+}
+
+#[test]
+fn a_new_epoch_sends_nothing_again() {
+    for is_new in [false, true] {
+        let mut run = Run::new();
+        run.pass(0, 0..20);
+        // The second capture misses 20 and 21.
+        run.see(packet(0, 200, 20, 64));
+        run.see(packet(0, 210, 21, 64));
+        run.pass(220, 22..30);
+        // 400 us later the queue pair is used once more: its PSNs begin again.
+        if is_new {
+            for tap in 0..2 {
+                run.matcher.renew(slot(tap), Nanos(1_000_700_000));
+            }
+        }
+        run.pass(700, 0..40);
+        let lost = if is_new { 0 } else { 2 };
+        assert_eq!(run.losses(10)[0].2, lost, "{is_new}");
+    }
+}
+
+#[test]
+fn what_is_sent_later_than_the_longest_way_before_the_end_is_not_judged() {
+    // The way takes 3 us, and the second capture ends at 309 us: 309 - 3 * 5 / 4 - 10 us are 295.25.
+    let lost_at = |us: u64| {
+        let mut run = Run::new();
+        run.pass(0, 0..20);
+        run.see(packet(0, us, 20, 64));
+        run.see(packet(0, us + 5, 20, 64));
+        run.see(packet(1, 309, 90, 64));
+        run.losses(20)[0].2
+    };
+    assert_eq!((lost_at(290), lost_at(297)), (1, 0));
+}
+
+#[test]
 fn a_capture_that_misses_packets_makes_no_losses_of_the_network() {
     let mut run = Run::new();
     run.pass(0, 0..20);

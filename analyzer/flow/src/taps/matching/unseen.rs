@@ -2,7 +2,8 @@
 //!
 //! Each transmission counts. It was lost between two taps when the second one was recording, had time to
 //! see it, and did not, and the sender retransmitted the PSN. A packet that was acknowledged and never
-//! retransmitted did arrive: the second tap's capture missed it. Nothing is concluded about others.
+//! retransmitted did arrive: the second tap's capture missed it. That holds for the only transmission of its PSN: of several one that
+//! is lost needs no repair where another one arrived. Nothing is concluded about others.
 //! Where the second tap is known to miss packets, only the first one of a run of retransmissions counts
 //! as lost, because the rest is retransmitted in any case (go-back-N).
 
@@ -11,7 +12,7 @@ use std::collections::HashMap;
 use roce_model::{Nanos, Packet, TapId};
 use roce_wire::Psn;
 
-use super::entry::{Entry, Flags, Number, WINDOW};
+use super::entry::{CLOCKS_DIFFER, Entry, Flags, Number, WINDOW};
 use crate::key::FlowSlot;
 use crate::taps::matching::hops::Hops;
 
@@ -40,6 +41,8 @@ struct OfFlow {
     again: Number,
     /// Counts up whenever the place is given away.
     generation: u8,
+    /// When the flow's epoch began: a PSN that was seen before is another packet's.
+    begun: Nanos,
 }
 
 impl OfFlow {
@@ -48,7 +51,13 @@ impl OfFlow {
         last: NO_NUMBER,
         again: NO_NUMBER,
         generation: 0,
+        begun: Nanos(0),
     };
+
+    /// True if what a tap saw at `time` was of an epoch before this one.
+    fn is_before(&self, time: Nanos) -> bool {
+        time.0.saturating_add(CLOCKS_DIFFER.0) < self.begun.0
+    }
 }
 
 /// A transmission that was not seen at the next tap and is not retransmitted yet.
@@ -58,6 +67,8 @@ struct Waiting {
     from: TapId,
     time: Nanos,
     generation: u8,
+    /// It is the only transmission of its PSN.
+    is_only: bool,
 }
 
 /// Times at which a tap was recording.
@@ -134,6 +145,24 @@ impl Sent {
         }
     }
 
+    /// A new epoch of the flow at `at` begins at `time`: its PSNs begin again.
+    pub(super) fn renew(&mut self, at: FlowSlot, time: Nanos) {
+        if let Some(flow) = self.flows.get_mut(at.index()) {
+            *flow = OfFlow {
+                begun: time,
+                last: NO_NUMBER,
+                again: NO_NUMBER,
+                ..*flow
+            };
+        }
+    }
+
+    /// When the epoch of the flow at `at` began.
+    #[inline]
+    pub(super) fn begun(&self, at: FlowSlot) -> Nanos {
+        self.flows.get(at.index()).map_or(Nanos(0), |flow| flow.begun)
+    }
+
     /// The flow at this place was seen between two taps: that is the hop `hop`.
     pub(super) fn takes_part(&mut self, at: FlowSlot, hop: u32) {
         self.generation(at);
@@ -180,6 +209,7 @@ impl Sent {
             && (!is_next || flow.again == number.before())
             && let Some(waiting) = self.waiting.remove(&(at, number))
             && waiting.generation == flow.generation
+            && !flow.is_before(waiting.time)
             && time.since(waiting.time) <= WINDOW
         {
             is_again = true;
@@ -208,7 +238,7 @@ impl Sent {
         if !self.could_be_seen(
             hops.other(hop, entry.tap),
             entry.time,
-            hops.longest(hop),
+            hops.margin(hop),
             is_between,
         ) {
             return;
@@ -222,6 +252,7 @@ impl Sent {
                 from: entry.tap,
                 time: entry.time,
                 generation: entry.generation,
+                is_only: !entry.flags.has(Flags::AGAIN),
             };
             self.waiting.insert((entry.flow, entry.number), waiting);
         }
@@ -229,11 +260,12 @@ impl Sent {
 
     /// True if a tap was looking when a packet should have come by that another one saw at `time`. It was if it saw packets of the
     /// flow that passed the other one before and after that (`is_between`); otherwise its own times tell.
-    fn could_be_seen(&self, tap: Option<TapId>, time: Nanos, longest: Nanos, is_between: bool) -> bool {
+    /// `margin`: a packet takes no longer from one tap to the other.
+    fn could_be_seen(&self, tap: Option<TapId>, time: Nanos, margin: Nanos, is_between: bool) -> bool {
         let Some((tap, watch)) = tap.and_then(|tap| Some((tap, self.watches.get(tap.0 as usize)?))) else {
             return false;
         };
-        let margin = longest.0.saturating_mul(2).saturating_add(SLACK);
+        let margin = margin.0.saturating_add(SLACK);
         let (early, late) = (time.0.saturating_sub(margin), time.0.saturating_add(margin));
         let is_blind = |(of, from, to): &(TapId, Nanos, Nanos)| *of == tap && early <= to.0 && from.0 <= late;
         let is_looking = is_between || watch.first.0 <= early && late <= watch.last.0;
@@ -243,8 +275,11 @@ impl Sent {
     /// At the end, acknowledged packets without a retransmission count as not captured.
     pub(super) fn conclude(&mut self, hops: &mut Hops, acked: impl Fn(FlowSlot, Psn) -> bool) {
         for ((at, number), waiting) in self.waiting.drain() {
-            let is_it = self.flows.get(at.index()).map(|flow| flow.generation) == Some(waiting.generation);
-            if is_it && !number.is_response() && acked(at, number.psn()) {
+            let is_it = self
+                .flows
+                .get(at.index())
+                .is_some_and(|flow| flow.generation == waiting.generation && !flow.is_before(waiting.time));
+            if is_it && waiting.is_only && !number.is_response() && acked(at, number.psn()) {
                 hops.not_captured(waiting.hop, waiting.from);
             }
         }

@@ -247,3 +247,54 @@ fn a_read_that_came_before_the_path_mtu_was_known_is_not_missing() {
     assert_eq!(fates, [LossClass::Reordered]);
     assert_eq!(flow.tracker.reordering().time(), Some(Nanos(1_000)));
 }
+
+#[test]
+fn a_lost_read_counts_as_one_packet() {
+    let mut flow = Flow::default();
+    let read = |flow: &mut Flow, psn: u32, span: u32, after: u64| {
+        flow.now += after;
+        let request = Request {
+            is_read: true,
+            span: Some(span),
+            ..flow.request(psn, after)
+        };
+        flow.take(&request)
+    };
+    read(&mut flow, 0, 4, 1_000);
+    flow.tracker.pair();
+    // The READs at 4 and at 8, of 4 responses each, are lost before the tap.
+    assert_eq!(read(&mut flow, 12, 4, 1_000), gap(4, 8));
+    flow.nak(4);
+    read(&mut flow, 4, 4, 10_000);
+    read(&mut flow, 8, 4, 1_000);
+    // The rest of a READ is short, and says nothing of the others.
+    read(&mut flow, 15, 1, 1_000);
+    read(&mut flow, 16, 4, 1_000);
+    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.take_holes(true, true);
+    let fates = flow.tracker.fates();
+    let lost = fates[LossClass::NetworkLost as usize] + fates[LossClass::Ambiguous as usize];
+    assert_eq!(lost, 2);
+    // The NAK names the first one, and with it the gap: two READs. Of other requests each takes one PSN.
+    assert_eq!(flow.tracker.proven_losses(true), 2);
+    assert_eq!(flow.tracker.proven_losses(false), 8);
+}
+
+#[test]
+fn late_packets_of_other_flows_take_the_proof_from_a_nak() {
+    for others_late in [false, true] {
+        let mut flow = paired(false);
+        flow.see(7);
+        flow.nak(6);
+        flow.see_after(6, 20_000);
+        flow.see(7);
+        flow.now += 1_000;
+        let next = Request {
+            others_late,
+            ..flow.request(9, 1_000)
+        };
+        flow.take(&next);
+        flow.tracker.close(Nanos(flow.now));
+        assert_eq!(flow.tracker.proven_losses(false), u64::from(!others_late));
+    }
+}
