@@ -3,9 +3,12 @@
 //! `ROCE_ANALYZE_FLOWS=10000000 cargo test --release -p roce-analyze bounded` is the large form: hours in a debug build, a quarter of an hour in a
 //! release build. Captures are piped, so that no file is made.
 
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::process::{Command, Stdio};
 
+use roce_capture::{Merge, Reader};
+use roce_model::{FlowRow, Sink, SinkError};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -82,6 +85,44 @@ fn a_document_counts_the_flows_that_it_leaves_out() {
         assert_eq!(rows(&document), there, "{arguments:?}");
         assert_eq!(document["flows_left_out"], left_out, "{arguments:?}");
         assert_eq!(document["totals"]["roce_packets"], 3_000);
+    }
+}
+
+/// The most rows of flows that came at once.
+#[derive(Default)]
+struct MostAtOnce(usize);
+
+impl Sink for MostAtOnce {
+    fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
+        self.0 = self.0.max(rows.len());
+        Ok(())
+    }
+}
+
+#[test]
+fn rows_of_closed_flows_do_not_wait_for_the_end_of_a_batch() {
+    // The first batch has all 60,000 frames; their rows would take 90 MB.
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("flows.pcap");
+    distinct_flows(60_000, Distinct::QueuePairs, File::create(&path).unwrap()).unwrap();
+    let options = roce_flow::Options {
+        max_flows: 100,
+        ..roce_flow::Options::default()
+    };
+    // Shards share the flows: both hosts are in one of two.
+    for (threads, evicted) in [(1, 59_900), (2, 59_950)] {
+        let reader = Reader::open(&path, &roce_capture::Options::default()).unwrap();
+        let mut most = MostAtOnce::default();
+        let sinks: Vec<&mut dyn Sink> = vec![&mut most];
+        let totals =
+            roce_pipeline::analyse(Merge::new(vec![reader]), threads, options.clone(), sinks).unwrap();
+        assert_eq!(totals.evicted, evicted);
+        // The first 16,384 packets are analysed together, then 256 at a time.
+        assert!(
+            (1..17_000).contains(&most.0),
+            "{threads} threads: {} rows",
+            most.0
+        );
     }
 }
 

@@ -350,6 +350,11 @@ impl Analysis {
         core::mem::take(&mut self.output)
     }
 
+    /// Number of closed flows whose rows wait to be taken.
+    pub fn closed_flows(&self) -> usize {
+        self.output.flows.len()
+    }
+
     /// True if results wait to be taken.
     pub fn has_output(&self) -> bool {
         let output = &self.output;

@@ -21,7 +21,7 @@ use crate::feed::{Feed, Next, Source, Work};
 use crate::processes::Processes;
 use crate::taps::{Apart, Taps};
 
-/// Flows closed at a time, at the end: their rows, of 1.5 KB each, stay in the second cache level.
+/// Closed flows whose rows, of 1.5 KB each, are emitted together: they stay in the second cache level.
 const CLOSE_BATCH: usize = 256;
 /// Frames decoded and analysed together: their packets stay in the first cache levels.
 const FRAME_BATCH: usize = 256;
@@ -200,7 +200,7 @@ fn single<F: Feed>(
     let mut worker = plan.worker(Shard::ALL);
     worker.analysis.share_room(collector.spare());
     while let Next::Work(work) = feed.next() {
-        worker.take(&work);
+        worker.take(&work, |output| collector.push(0, output))?;
         if worker.analysis.has_output() {
             collector.push(0, worker.analysis.take_output())?;
         }
@@ -372,7 +372,10 @@ fn analyse(
 ) -> (Decoder, Conclusion) {
     for portion in work {
         for work in &portion.works {
-            worker.take(work);
+            let sent = worker.take(work, |output| results.send((index, output)));
+            if sent.is_err() {
+                break;
+            }
         }
         let (now, snapshot) = (portion.now, portion.snapshot);
         drop(portion);
@@ -404,7 +407,8 @@ struct ShardWorker {
 }
 
 impl ShardWorker {
-    fn take(&mut self, work: &Work) {
+    /// Takes frames. Of many closed flows the rows are emitted meanwhile: the first batch of a file can have 100,000 frames.
+    fn take<E>(&mut self, work: &Work, mut emit: impl FnMut(Output) -> Result<(), E>) -> Result<(), E> {
         for input in &work.ended {
             self.decoder.taps.ended(*input);
         }
@@ -419,10 +423,13 @@ impl ShardWorker {
             // Where inputs alternate, runs are short: their packets are analysed together all the same.
             if self.batch.len() >= self.together {
                 self.analyse();
+                if self.analysis.closed_flows() >= CLOSE_BATCH {
+                    emit(self.analysis.take_output())?;
+                }
             }
             from = to;
             if from >= all.end {
-                break;
+                return Ok(());
             }
         }
     }
