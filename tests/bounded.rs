@@ -114,8 +114,7 @@ fn rows_of_closed_flows_do_not_wait_for_the_end_of_a_batch() {
         let reader = Reader::open(&path, &roce_capture::Options::default()).unwrap();
         let mut most = MostAtOnce::default();
         let sinks: Vec<&mut dyn Sink> = vec![&mut most];
-        let totals =
-            roce_pipeline::analyse(Merge::new(vec![reader]), threads, options.clone(), sinks).unwrap();
+        let totals = roce_pipeline::analyse(Merge::new(vec![reader]), threads, options, sinks).unwrap();
         assert_eq!(totals.evicted, evicted);
         // The first 16,384 packets are analysed together, then 256 at a time.
         assert!(

@@ -372,7 +372,7 @@ fn analyse(
 ) -> (Decoder, Conclusion) {
     for portion in work {
         for work in &portion.works {
-            let sent = worker.take(work, |output| results.send((index, output)));
+            let sent = worker.take(work, |output| results.send((index, output)).map_err(drop));
             if sent.is_err() {
                 break;
             }
