@@ -353,7 +353,9 @@ impl Bound {
     /// Prefetches the state that [`Bound::mark`] needs.
     #[inline]
     pub(crate) fn prefetch(&self) {
+        prefetch(&self.line);
         prefetch(&self.judged);
+        prefetch(&self.shown);
     }
 
     /// A notification that surely is for the flow.
