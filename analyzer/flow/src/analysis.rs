@@ -171,6 +171,9 @@ const CLOSE_BATCH: usize = 16;
 /// Events of the current bin that wait for its end, at most.
 const MAX_EVENTS: usize = 1 << 16;
 
+/// Rows and events that wait for the end of their bins, at most, but twice as many as flows may be live: some 250 bytes each.
+const MAX_HELD: usize = 1 << 19;
+
 /// Queue pairs whose notifications are counted: some 40 MB. Notifications of others are in the totals only.
 const MAX_CNP_RECEIVERS: usize = 1 << 18;
 
@@ -301,8 +304,12 @@ impl Analysis {
 
     /// Takes the results that cannot change any more.
     pub fn take_output(&mut self) -> Output {
-        if self.bins.events.len() >= MAX_EVENTS {
-            // Time hardly moves: what happened is emitted all the same, so that it does not pile up.
+        // Time hardly moves: what happened is emitted all the same, so that it does not pile up.
+        if self.holds_too_much() {
+            self.close_rows();
+            self.bins.cut();
+            self.emit(false);
+        } else if self.bins.events.len() >= MAX_EVENTS {
             self.output.bins.push(self.bins.overdue_events());
         }
         for bin in &mut self.output.bins {
@@ -321,7 +328,12 @@ impl Analysis {
     pub fn has_output(&self) -> bool {
         let output = &self.output;
         let has_rows = !output.bins.is_empty() || !output.flows.is_empty() || !output.samples.is_empty();
-        has_rows || self.bins.events.len() >= MAX_EVENTS
+        has_rows || self.bins.events.len() >= MAX_EVENTS || self.holds_too_much()
+    }
+
+    /// True if more rows and events wait for the end of their bins than live flows explain: evicted flows follow each other.
+    fn holds_too_much(&self) -> bool {
+        self.bins.held() > MAX_HELD.max(2 * self.table.most())
     }
 
     /// Samples, which leave with the next output as they are.
@@ -507,6 +519,14 @@ impl Analysis {
 
     /// Ends the current bin.
     fn begin_bin(&mut self, number: u64) {
+        self.close_rows();
+        self.pauses.end_bin(self.bins.time(number), &mut self.bins.events);
+        self.bins.advance(number);
+        self.emit(false);
+    }
+
+    /// Ends the open rows of all flows.
+    fn close_rows(&mut self) {
         let active = core::mem::take(&mut self.bins.active);
         let since = self.bins.take_since();
         let mut since_of = since.iter().copied().chain(core::iter::repeat(Nanos(0)));
@@ -519,9 +539,6 @@ impl Analysis {
         self.bins.reuse_since(since);
         self.bins.active = active;
         self.bins.active.clear();
-        self.pauses.end_bin(self.bins.time(number), &mut self.bins.events);
-        self.bins.advance(number);
-        self.emit(false);
     }
 
     /// Emits the bins that cannot change any more.

@@ -108,6 +108,8 @@ pub(crate) struct Bins {
     open: u64,
     /// Closed but changeable bins, in order.
     pending: VecDeque<Bin>,
+    /// Bins before this one do not change any more, although their time is not over: too much was held.
+    cut: u64,
     /// Flows with counts in the current bin, in the order of their first packet in it.
     pub(crate) active: Vec<FlowSlot>,
     /// When the first packet of each of them came; 0, or nothing at the end: not known.
@@ -149,6 +151,7 @@ impl Bins {
             begin: 0,
             open: 0,
             pending: VecDeque::new(),
+            cut: 0,
             active: Vec::new(),
             since: Vec::new(),
             latest: Vec::with_capacity(ROW_BATCH),
@@ -266,6 +269,19 @@ impl Bins {
         self.open = self.width;
     }
 
+    /// Rows and events that wait, those of the current bin included.
+    pub(crate) fn held(&self) -> usize {
+        let pending = self.pending.iter().map(|bin| bin.rows.len() + bin.events.len());
+        pending.sum::<usize>() + self.rows.len() + self.events.len()
+    }
+
+    /// Ends all bins, the current one included, so that they are emitted with what they have. What comes later for them makes
+    /// rows of its own.
+    pub(crate) fn cut(&mut self) {
+        self.cut = self.current.saturating_add(1);
+        self.advance(self.current);
+    }
+
     /// Adds to the row of a flow in an earlier bin, if that is at `place`; says whether it was.
     pub(crate) fn add_at(&mut self, number: u64, place: u32, row: &Row) -> bool {
         let bin = self.pending.binary_search_by_key(&number, |bin| bin.number);
@@ -285,7 +301,7 @@ impl Bins {
         let at = match self.pending.binary_search_by_key(&number, |bin| bin.number) {
             // Also when its time is over and what was undecided in it is being settled.
             Ok(at) => at,
-            Err(_) if number + self.window < self.current => {
+            Err(_) if number < self.watermark() => {
                 let mut overdue = Bin::new(number);
                 overdue.add(time, row, groups);
                 return Some(overdue);
@@ -304,17 +320,16 @@ impl Bins {
     /// The oldest bin, once it can no longer change; with `all`, every bin.
     pub(crate) fn take_done(&mut self, all: bool) -> Option<Bin> {
         let oldest = self.pending.front()?;
-        (all || oldest.number + self.window < self.current)
+        (all || oldest.number < self.watermark())
             .then(|| self.pending.pop_front())
             .flatten()
     }
 
     /// Flows that are undecided in the bin that [`Bins::take_done`] emits next.
     pub(crate) fn undecided_in_done(&mut self, all: bool) -> Vec<FlowSlot> {
+        let watermark = self.watermark();
         match self.pending.front_mut() {
-            Some(oldest) if all || oldest.number + self.window < self.current => {
-                core::mem::take(&mut oldest.undecided)
-            }
+            Some(oldest) if all || oldest.number < watermark => core::mem::take(&mut oldest.undecided),
             _ => Vec::new(),
         }
     }
@@ -335,7 +350,7 @@ impl Bins {
         }
         match self.pending.binary_search_by_key(&number, |bin| bin.number) {
             Ok(at) => self.pending[at].notified.push(receiver),
-            Err(_) if number + self.window < self.current => return false,
+            Err(_) if number < self.watermark() => return false,
             Err(at) => {
                 let mut bin = Bin::new(number);
                 bin.notified.push(receiver);
@@ -347,9 +362,9 @@ impl Bins {
 
     /// The bin that [`Bins::take_done`] emits next, and who got notifications in it.
     pub(crate) fn notified_in_done(&mut self, all: bool) -> Option<(u64, Vec<usize>)> {
+        let watermark = self.watermark();
         let oldest = self.pending.front_mut()?;
-        (all || oldest.number + self.window < self.current)
-            .then(|| (oldest.number, core::mem::take(&mut oldest.notified)))
+        (all || oldest.number < watermark).then(|| (oldest.number, core::mem::take(&mut oldest.notified)))
     }
 
     /// The latest events that have not been emitted, from the last one back.
@@ -380,7 +395,7 @@ impl Bins {
 
     /// Every bin before this one has been emitted.
     pub(crate) fn watermark(&self) -> u64 {
-        self.current.saturating_sub(self.window)
+        self.current.saturating_sub(self.window).max(self.cut)
     }
 
     /// The begin of bin `number`.
@@ -506,6 +521,29 @@ mod tests {
             (103, vec![(1, 3)]),
         ];
         assert_eq!(all, expected, "in order, no row twice");
+    }
+
+    #[test]
+    fn a_cut_ends_all_bins() {
+        let mut bins = bins();
+        advance(&mut bins, 101, vec![row(1, 5), row(2, 6)]);
+        bins.latest.push(row(3, 7));
+        bins.cut();
+        assert_eq!((bins.watermark(), bins.current()), (102, 101));
+        let all: Vec<_> = core::iter::from_fn(|| bins.take_done(false))
+            .map(|bin| (bin.number, rows(&bin)))
+            .collect();
+        assert_eq!(all, [(100, vec![(1, 5), (2, 6)]), (101, vec![(3, 7)])]);
+        assert_eq!(bins.held(), 0);
+        assert!(!add(&mut bins, 100, 1, 1), "a row of its own");
+        // Time has not moved: the bin goes on, and is emitted once more.
+        assert_eq!(bins.place(Nanos(101 * MS + 1)), Place::Current);
+        advance(&mut bins, 102, vec![row(3, 8)]);
+        let again = bins.take_done(false).unwrap();
+        assert_eq!((again.number, rows(&again)), (101, vec![(3, 8)]));
+        advance(&mut bins, 103, vec![row(3, 9)]);
+        assert_eq!(bins.held(), 1);
+        assert!(bins.take_done(false).is_none(), "102 was not cut");
     }
 
     #[test]

@@ -170,6 +170,11 @@ impl FlowTable {
         self.len
     }
 
+    /// Flows that may be live.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
     /// True if another flow would be one too many.
     pub(crate) fn is_full(&self) -> bool {
         self.len >= self.most

@@ -1,4 +1,5 @@
 //! The events that go into the page: all of them while they are few, of flows with very many every second, fourth, ... one.
+//! Evictions are those of the table of flows, not of one flow.
 
 use std::collections::HashMap;
 
@@ -63,11 +64,16 @@ impl Moments {
     /// Takes an event.
     pub(super) fn add(&mut self, event: &EventRow) {
         self.seen += 1;
-        let kind = event.flow_id.is_none().then_some(event.kind);
-        let group = self.groups.entry((event.flow_id, kind)).or_default();
+        if self.kept >= MAX_EVENTS {
+            // Each group has one.
+            return;
+        }
+        let flow = event.flow_id.filter(|_| event.kind != EventKind::Evicted);
+        let kind = flow.is_none().then_some(event.kind);
+        let group = self.groups.entry((flow, kind)).or_default();
         let is_wanted = group.seen.is_multiple_of(group.stride);
         group.seen += 1;
-        if !is_wanted || self.kept >= MAX_EVENTS {
+        if !is_wanted {
             return;
         }
         group.rows.push(event.clone());
@@ -171,5 +177,29 @@ mod tests {
         let kept = moments.columns().len();
         // Of each flow as many as all have room for: a power of two.
         assert!((MAX_EVENTS / 4..=MAX_EVENTS).contains(&kept), "{kept}");
+    }
+
+    #[test]
+    fn more_flows_than_events_are_not_remembered() {
+        let mut moments = Moments::new();
+        for flow in 0..2 * MAX_EVENTS as u64 {
+            moments.add(&event(0, Some(flow)));
+        }
+        assert_eq!(moments.groups.len(), MAX_EVENTS);
+        assert_eq!(moments.columns().len(), MAX_EVENTS);
+    }
+
+    #[test]
+    fn evictions_leave_room_for_other_events() {
+        let mut moments = Moments::new();
+        let evicted = |flow| EventRow {
+            kind: EventKind::Evicted,
+            ..event(0, Some(flow))
+        };
+        (0..2 * MAX_EVENTS as u64).for_each(|flow| moments.add(&evicted(flow)));
+        moments.add(&event(1, Some(7)));
+        let columns = moments.columns();
+        assert!(columns.len() <= MAX_EVENTS_OF_FLOW + 1, "{}", columns.len());
+        assert_eq!(columns.time.at(columns.len() - 1), Some(&1), "the NAK");
     }
 }
