@@ -133,10 +133,16 @@ fn read(file: &[u8], block_bytes: usize, read_ahead: bool) -> Outcome {
         summary.lost_records, outcome.lost,
         "losses counted otherwise than delivered"
     );
+    let unstamped = outcome.frames.iter().filter(|seen| seen.time == u64::MAX).count();
+    assert_eq!(
+        summary.unstamped, unstamped as u64,
+        "stamps that do not fit counted otherwise than delivered"
+    );
     if let (Some(first), Some(last)) = (summary.first_time, summary.last_time) {
         assert!(first <= last, "the end before the beginning");
-        // Frames without a stamp of their own carry 0 when no stamp came before.
-        let within = |seen: &Seen| (first.0..=last.0).contains(&seen.time) || seen.time == 0;
+        // Frames without a stamp of their own carry 0 when no stamp came before. Stamps that do not fit are the largest number.
+        let within =
+            |seen: &Seen| (first.0..=last.0).contains(&seen.time) || [0, u64::MAX].contains(&seen.time);
         assert!(
             outcome.frames.iter().all(within),
             "a frame outside of the file's time"
