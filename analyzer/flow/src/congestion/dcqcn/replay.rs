@@ -267,11 +267,6 @@ impl Replay {
         self.current >= self.line
     }
 
-    /// The rate of the whole line, in bit/s.
-    pub(super) fn line(&self) -> u64 {
-        whole(self.line)
-    }
-
     /// Increases by one counter (figure 7): the first now, the others `period` seconds apart, at most `fit` of them and as
     /// many as one formula covers. Returns their number, and adds what is allowed between the first and the last.
     ///
