@@ -366,7 +366,7 @@ fn versions_stand_in_one_place() {
 }
 
 /// Calls that make, change, give away or remove files.
-const WRITES: [&str; 15] = [
+const WRITES: [&str; 21] = [
     "File::create",
     "File::options",
     "OpenOptions",
@@ -380,6 +380,12 @@ const WRITES: [&str; 15] = [
     "fs::set_permissions",
     "fs::symlink",
     "chown(",
+    "DirBuilder",
+    "OFlags::CREATE",
+    "mkdirat(",
+    "renameat(",
+    "renameat_with(",
+    "unlinkat(",
     "create_new(",
     "tempfile",
 ];
