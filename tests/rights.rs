@@ -209,6 +209,25 @@ fn doctor_judges_without_programs_and_sockets() {
     }
 }
 
+#[test]
+fn files_of_options_are_read_without_capabilities() {
+    let Some(net) = Net::new() else { return };
+    let folder = tempdir().unwrap();
+    let theirs = folder.path().join("theirs");
+    fs::write(&theirs, "bin = \"2ms\"\n").unwrap();
+    fs::set_permissions(&theirs, fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(54_321), Some(54_321)).unwrap();
+    // Root reads another user's private file by CAP_DAC_OVERRIDE alone.
+    assert!(fs::read(&theirs).is_ok());
+    for option in ["--config", "--training-log"] {
+        let arguments = ["-i", "v1", "--duration", "10ms", "--format", "none", option];
+        let arguments = [&arguments[..], &[text(&theirs)]].concat();
+        let ran = net.live(folder.path(), &arguments).ended();
+        assert_eq!(ran.code, Some(2), "{option}: {ran:?}");
+        assert!(ran.stderr.contains("Permission denied"), "{option}: {ran:?}");
+    }
+}
+
 /// Results of the attempts, by name, in the command's messages.
 fn attempts(stderr: &str) -> BTreeMap<String, String> {
     let said = stderr

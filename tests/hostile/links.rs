@@ -195,3 +195,78 @@ fn what_live_runs_write_is_private() {
         }
     }
 }
+
+/// An ordinary user who owns the parent of the output folder.
+#[cfg(feature = "live")]
+const ATTACKER: u32 = 54_321;
+
+/// In the attacker's folder, waits for `out` and puts a link to `target` in its place; true if that was in time.
+#[cfg(feature = "live")]
+fn replaces(
+    folder: &std::path::Path,
+    target: &std::path::Path,
+    ended: &std::sync::atomic::AtomicBool,
+) -> bool {
+    use rustix::{process::Gid, process::Uid, thread};
+    thread::set_thread_groups(&[]).unwrap();
+    let (user, group) = (Uid::from_raw(ATTACKER), Gid::from_raw(ATTACKER));
+    thread::set_thread_res_gid(group, group, group).unwrap();
+    thread::set_thread_res_uid(user, user, user).unwrap();
+    let (out, moved) = (folder.join("out"), folder.join("moved"));
+    while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+        if fs::rename(&out, &moved).is_ok() {
+            std::os::unix::fs::symlink(target, &out).unwrap();
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+#[cfg(feature = "live")]
+fn a_folder_that_is_replaced_by_a_link_is_not_given_away() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let Some(net) = crate::live::Net::new() else {
+        return;
+    };
+    let mut replaced = 0;
+    // Only the attacker can enter this folder, so that a run of root continues as the attacker, to whom the new folder is given.
+    for _ in 0..8 {
+        let top = tempfile::tempdir().unwrap();
+        fs::set_permissions(top.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let (theirs, victim) = (top.path().join("theirs"), top.path().join("victim"));
+        fs::create_dir(&victim).unwrap();
+        fs::create_dir(&theirs).unwrap();
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(0o700)).unwrap();
+        chown(&theirs, Some(ATTACKER), Some(ATTACKER)).unwrap();
+        let out = theirs.join("out");
+        let arguments = [
+            "-i",
+            "v1",
+            "--duration",
+            "10ms",
+            "--format",
+            "none",
+            "--record",
+            "-o",
+        ];
+        let arguments = [&arguments[..], &[crate::live::text(&out)]].concat();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let attacker = scope.spawn(|| replaces(&theirs, &victim, &ended));
+            let ran = net.live(top.path(), &arguments).ended();
+            ended.store(true, Ordering::Relaxed);
+            replaced += u32::from(attacker.join().unwrap());
+            assert!(ran.code.is_some(), "{ran:?}");
+        });
+        let found = fs::metadata(&victim).unwrap();
+        assert_eq!(
+            (found.uid(), found.gid()),
+            (0, 0),
+            "the folder of root is given away"
+        );
+        assert_eq!(fs::read_dir(&victim).unwrap().count(), 0);
+    }
+    assert!(replaced > 0, "the attacker was never in time");
+}

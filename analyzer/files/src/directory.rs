@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
 
 use crate::access::Access;
 use crate::error::Error;
@@ -63,6 +64,48 @@ impl Directory {
             },
         };
         Ok(Self::new(handle, path, made))
+    }
+
+    /// Makes the folder that a user named, which its owner alone can look into, and its missing parents, for everybody whom the umask
+    /// allows. `None` if something has the name.
+    ///
+    /// # Errors
+    /// If it cannot be made, or another folder has its name before it is open.
+    pub fn made(path: &Path) -> Result<Option<Self>, Error> {
+        let failed = |errno: Errno| Error::io("made", path)(errno);
+        let Some(name) = path.file_name().filter(|name| is_component(name)) else {
+            return Ok(None);
+        };
+        let mut made = Vec::new();
+        let parent = parents(path, Access::Umask, &mut made).map_err(failed)?;
+        let above = made.len();
+        make(&parent, name, Access::Private, &mut made).map_err(failed)?;
+        if made.len() == above {
+            return Ok(None);
+        }
+        let handle = open::strict(&parent, name, FOLDER, Mode::empty()).map_err(failed)?;
+        let folder = Self::new(handle, path, made);
+        // A user who can write to the parent can put another folder in its place, which is theirs or has files.
+        let owner = fs::fstat(folder.handle()).map_err(failed)?.st_uid;
+        if owner != rustix::process::geteuid().as_raw() || !folder.names()?.is_empty() {
+            return Err(failed(Errno::STALE));
+        }
+        Ok(Some(folder))
+    }
+
+    /// Gives the folder to another user, whatever has its name by now.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn give(&self, user: Uid, group: Gid) -> Result<(), Error> {
+        fs::fchown(self.handle(), Some(user), Some(group)).map_err(Error::io("given away", self.path()))
+    }
+
+    /// Closes the folder, and leaves it and the parents that were made for it even if it is empty.
+    pub fn keep(mut self) {
+        if let Some(open) = Arc::get_mut(&mut self.0) {
+            open.made.clear();
+        }
     }
 
     /// Opens the existing folder in which a user named a file. It can be written to and not listed.

@@ -4,6 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::process::{Gid, Uid};
 use tempfile::{TempDir, tempdir};
 
 use crate::open::{component, is_component, strict};
@@ -288,4 +289,47 @@ fn only_regular_files_are_read_and_only_so_much_of_them() {
             .contains("Pid:")
     );
     assert!(open_regular(&dir.path().join("none")).unwrap_err().is_not_found());
+}
+
+#[test]
+fn a_made_folder_is_kept_or_removed_and_others_are_none() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("above/out");
+    drop(Directory::made(&path).unwrap().unwrap());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    Directory::made(&path).unwrap().unwrap().keep();
+    assert_eq!(mode(&path), 0o700);
+    assert!(Directory::made(&path).unwrap().is_none(), "it is there");
+    assert!(Directory::made(&dir.path().join("above/..")).unwrap().is_none());
+    for (link, target) in [("link", "above"), ("nowhere", "missing")] {
+        symlink(target, dir.path().join(link)).unwrap();
+        assert!(
+            Directory::made(&dir.path().join(link)).unwrap().is_none(),
+            "{link}"
+        );
+    }
+    assert!(!dir.path().join("missing").exists());
+}
+
+#[test]
+fn a_folder_is_given_away_and_not_what_has_its_name() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let dir = tempdir().unwrap();
+    let (out, moved, victim) = (
+        dir.path().join("out"),
+        dir.path().join("moved"),
+        dir.path().join("victim"),
+    );
+    fs::create_dir(&victim).unwrap();
+    let folder = Directory::made(&out).unwrap().unwrap();
+    fs::rename(&out, &moved).unwrap();
+    symlink(&victim, &out).unwrap();
+    folder.give(Uid::from_raw(54_321), Gid::from_raw(54_322)).unwrap();
+    let owner = |path: &Path| {
+        let found = fs::metadata(path).unwrap();
+        (found.uid(), found.gid())
+    };
+    assert_eq!((owner(&moved), owner(&victim)), ((54_321, 54_322), (0, 0)));
 }

@@ -3,11 +3,11 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use roce_files::parent_of;
+use roce_files::{Directory, parent_of};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::geteuid;
 use rustix::thread::{
@@ -133,26 +133,20 @@ impl Outputs<'_> {
         if !geteuid().is_root() {
             return Ok(None);
         }
-        let is_new = self.dir.is_some_and(|dir| !dir.exists());
-        if let Some(dir) = self.dir.filter(|_| is_new) {
-            make(dir).with_context(|| format!("{}: cannot be made", dir.display()))?;
+        // The folder is held by a handle: other users may put a link in its place as soon as it has its name.
+        let made = self.dir.map(Directory::made).transpose()?.flatten();
+        let chosen = self.chosen(named, made.as_ref())?;
+        if let Some(made) = made {
+            made.keep();
         }
-        let chosen = self.chosen(named, is_new);
-        if chosen.is_err()
-            && let Some(dir) = self.dir.filter(|_| is_new)
-        {
-            // Nothing was written into it.
-            let _ = fs::remove_dir(dir);
-        }
-        chosen.map(Some)
+        Ok(Some(chosen))
     }
 
-    fn chosen(&self, named: Option<(&str, Identity)>, is_new: bool) -> anyhow::Result<Identity> {
+    fn chosen(&self, named: Option<(&str, Identity)>, made: Option<&Directory>) -> anyhow::Result<Identity> {
+        let give = |to: Identity| made.map_or(Ok(()), |made| made.give(to.uid, to.gid));
         let preferred = named.map(|(_, user)| user).or_else(Identity::of_sudo);
         let preferred = preferred.unwrap_or_else(|| Identity::new(NOBODY, NOBODY));
-        if let Some(dir) = self.dir.filter(|_| is_new) {
-            give(dir, preferred)?;
-        }
+        give(preferred)?;
         let targets = self.targets();
         if preferred.can_write(&targets) {
             return Ok(preferred);
@@ -169,7 +163,7 @@ impl Outputs<'_> {
         }
         // It may be a folder inside of one that only its owner can enter.
         let owners = targets.iter().filter_map(|target| {
-            let place = if is_new && self.dir == Some(target) {
+            let place = if made.is_some() && self.dir == Some(target) {
                 parent_of(target)
             } else {
                 target
@@ -179,9 +173,7 @@ impl Outputs<'_> {
         });
         let root = Identity::new(0, 0);
         for owner in owners.chain([root]) {
-            if let Some(dir) = self.dir.filter(|_| is_new) {
-                give(dir, owner)?;
-            }
+            give(owner)?;
             if owner.can_write(&targets) {
                 return Ok(owner);
             }
@@ -216,16 +208,4 @@ impl Outputs<'_> {
             .map(|file| parent_of(file).to_owned());
         self.dir.map(Path::to_owned).into_iter().chain(rotating).collect()
     }
-}
-
-/// A folder that its owner alone can look into, as the results of any live run, and those above it. It has to be there before
-/// `roce-files` writes into it, which is as another user.
-fn make(dir: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(parent_of(dir))?;
-    fs::DirBuilder::new().mode(0o700).create(dir)
-}
-
-fn give(dir: &Path, to: Identity) -> anyhow::Result<()> {
-    chown(dir, Some(to.uid.as_raw()), Some(to.gid.as_raw()))
-        .with_context(|| format!("{}: cannot be given to user {}", dir.display(), to.uid.as_raw()))
 }
