@@ -61,7 +61,11 @@ function buildHeadline() {
   const about = (name) =>
     model.head.totals.find(([known]) => known === name)?.[1] ??
     (name === "lost" ? "network_lost + lost_downstream + response_network_lost" : "");
-  const lost = (totals.lost = totals.network_lost + totals.lost_downstream + totals.response_network_lost);
+  // Two taps decide where both see the traffic: the flows have what each tap shows alone.
+  const alone = totals.network_lost + totals.lost_downstream + totals.response_network_lost;
+  const loss = run.findings.find((finding) => finding.id === "loss.network")?.evidence;
+  const lost = (totals.lost = loss?.between_taps ? loss.lost : alone);
+  const missing = totals.missing ? `${count(totals.missing)} missing at the taps` : "none missing";
   const tiles = [
     [
       "wire_bytes",
@@ -93,7 +97,7 @@ function buildHeadline() {
       "lost",
       "Lost in the network",
       count(lost),
-      totals.missing ? `${count(totals.missing)} missing at the taps` : "none missing",
+      lost === alone ? missing : `single taps show ${count(alone)}`,
     ],
     [
       "pause_frames",
