@@ -98,7 +98,7 @@ impl Tracker {
             // Missing, sent again, and here once more: the first transmission, late.
             1 if pending.cause.is_none() && self.was_just_resent(pending.first, pending.time) => Judged::Late,
             // The last packet once more, after a silence: its ACK was lost, or the network had a copy.
-            1 if silent => Judged::Unknown,
+            1 if silent && !pending.begin.has_old_id => Judged::Unknown,
             _ => Judged::Duplicate,
         }
     }
