@@ -177,7 +177,7 @@ fn each_story_fails_the_checks_that_it_tells_of() {
             wrong.push(format!("{name}: missing: {line}"));
         }
         for line in found.difference(&expected) {
-            wrong.push(format!("{name}: not told of: {line}"));
+            wrong.push(format!("{name}: does not mention: {line}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -434,7 +434,7 @@ fn a_command_gets_the_variables_that_it_does_not_have() {
         "{}",
         own.stderr
     );
-    // Locked memory: the soft limit is raised to the hard one, and a hard one that is finite is told. 64 and 128 KiB.
+    // Locked memory: the soft limit is raised to the hard one, and a finite hard one is reported. 64 and 128 KiB.
     let program = env!("CARGO_BIN_EXE_roce-analyze");
     let limited = ran(std::process::Command::new("sh").current_dir(folder.path()).arg("-c").arg(format!(
         "ulimit -S -l 64 && ulimit -H -l 128 && exec '{program}' host hca --root host --environ environ -- sh -c 'ulimit -S -l'"

@@ -105,7 +105,7 @@ check("charts say in words what they show", report("lossy"), {}, async (page) =>
 });
 
 // Made by the tests of the command line: a capture and a recording that say `</script><script>` wherever they may say something.
-for (const [what, told] of [["capture", "</script><script>alert(1)</script>"], ["host", "<script>a()</script>"], ["counter", "<script>a()</script>"]]) {
+for (const [what, shown] of [["capture", "</script><script>alert(1)</script>"], ["host", "<script>a()</script>"], ["counter", "<script>a()</script>"]]) {
   check(`markup of a ${what} stays text`, `../tmp/markup-${what}.html`, {}, async (page) => {
     await page.locator('[data-tab="events"]').click();
     for (const summary of await page.locator("details > summary").all()) await summary.click();
@@ -113,7 +113,7 @@ for (const [what, told] of [["capture", "</script><script>alert(1)</script>"], [
     await page.locator('[data-grid="flows"] tbody button.link').first().click();
     await settled(page);
     const texts = await page.evaluate(() => document.body.innerText + document.querySelector("#flow-place").innerText);
-    assert.ok(texts.includes(told), "it is shown as it is");
+    assert.ok(texts.includes(shown), "it is shown as it is");
     assert.equal(await page.locator("script").count(), 6, "the page's own script and its data");
     assert.equal(await page.locator("main script, main img, main iframe, dialog script").count(), 0);
   });

@@ -269,8 +269,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// The parent in which a user's path is looked up.
-fn parent_of(path: &Path) -> &Path {
+/// The folder in which a user's path is looked up: its parent, or the current one for a name alone.
+pub fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -29,7 +29,7 @@ mod place;
 mod read;
 
 pub use access::Access;
-pub use directory::{Directory, Unfinished};
+pub use directory::{Directory, Unfinished, parent_of};
 pub use error::Error;
 pub use place::{Output, Place};
 pub use read::{open_regular, read_text};

@@ -1,7 +1,7 @@
-//! The analysis: packets in, bins of rows and closed flows out. What a PSN says is judged in `judge`, what a packet adds
-//! is counted in `count`, how flows open and close in `life`, what hosts report in `host`, which flows belong together is found in `pair` and
-//! `connect`, what answers tell then in `answer`, which flows congestion notifications slow in `notify`, and what several
-//! taps saw is matched in `cross`.
+//! The analysis: packets in, bins of rows and closed flows out. `request` and `response` judge PSNs, `count` adds a packet to its
+//! bin, `lifecycle` opens and closes flows, `host_events` takes what hosts report. `pair` and `connect` find which flows belong together.
+//! `cnp` finds the flows that congestion notifications slow, and `taps` matches what several taps saw. `limits` has the bounds,
+//! `snapshot` the state of live runs, `output` the results of a step.
 
 mod cnp;
 mod connect;
@@ -9,6 +9,7 @@ mod count;
 mod host_events;
 mod lifecycle;
 mod limits;
+mod output;
 mod pair;
 mod request;
 mod response;
@@ -17,13 +18,10 @@ mod taps;
 
 use std::collections::HashMap;
 
-use roce_model::{
-    CnpReceiver, EventKind, EventRow, FlowKey, FlowRow, HopRow, LostRecords, Nanos, Packet, PacketBatch,
-    SampleRow, TapId, Totals,
-};
+use roce_model::{EventKind, EventRow, LostRecords, Nanos, Packet, PacketBatch, SampleRow, TapId, Totals};
 use roce_wire::{Psn, Qpn};
 
-use crate::bins::{Bin, Bins, Place};
+use crate::bins::{Bins, Place};
 use crate::congestion::cnp_receivers::CnpReceivers;
 use crate::congestion::dcqcn::Parameters;
 use crate::congestion::dcqcn::bound::Legal;
@@ -44,6 +42,9 @@ use crate::table::FlowTable;
 use crate::table::lookup::{Found, LOOKUP_BATCH};
 use crate::taps::duplicates::{Recent, Sighting, fingerprint};
 use crate::taps::matching::TapMatcher;
+
+pub(crate) use output::LiveFlows;
+pub use output::{Conclusion, Output};
 
 /// What shapes the analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,45 +94,6 @@ impl Default for Options {
             seed: 0,
         }
     }
-}
-
-/// Results, as far as they cannot change any more.
-#[derive(Debug, Default)]
-pub struct Output {
-    /// Flows that were opened, with the DSCP of their first packet.
-    pub(crate) opened: Vec<(FlowKey, Option<u8>)>,
-    pub(crate) bins: Vec<Bin>,
-    pub(crate) flows: Vec<FlowRow>,
-    /// Samples read meanwhile, in the order of the stream.
-    pub(crate) samples: Vec<SampleRow>,
-    /// The flows that are live, where that was asked for.
-    pub(crate) snapshot: Option<LiveFlows>,
-    /// Every bin before this one has been emitted.
-    pub(crate) watermark: u64,
-}
-
-/// The flows that are live, as they stand.
-#[derive(Debug)]
-pub(crate) enum LiveFlows {
-    /// Their rows.
-    Rows(Vec<FlowRow>),
-    /// There are more than were asked for.
-    TooMany,
-}
-
-/// What an analysis knows at its end besides its rows.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Conclusion {
-    /// Counts of RoCE packets.
-    pub totals: Totals,
-    /// Who was notified of congestion.
-    pub cnp_receivers: Vec<CnpReceiver>,
-    /// Copies dropped, by tap.
-    pub copies: Vec<u64>,
-    /// Packets that another tap saw, too, by tap.
-    pub matched: Vec<u64>,
-    /// What happened between two taps that saw the same traffic.
-    pub hops: Vec<HopRow>,
 }
 
 /// How a packet was looked for among the latest ones.

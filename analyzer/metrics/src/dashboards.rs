@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub use panel::{Dashboard, Kind, Panel, Section};
 pub use panels::DASHBOARDS;
 
-/// Grafana's grid has so many columns.
+/// Number of columns of Grafana's grid.
 const COLUMNS: u32 = 24;
 const HOSTS: &str = "cluster=~\"$cluster\",job=~\"$job\",instance=~\"$host\"";
 const SWITCHES: &str = "cluster=~\"$cluster\",switch=~\"$switch\"";

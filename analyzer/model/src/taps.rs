@@ -39,6 +39,13 @@ table! {
     cut_frames: u64, "frames", "Frames stored with fewer bytes than they had on the wire.";
 }
 
+impl TapRow {
+    /// Records that the capture or the mirror lost.
+    pub fn records_lost(&self) -> u64 {
+        self.frames_lost.saturating_add(self.mirror_lost)
+    }
+}
+
 /// Congestion notifications that one host sent to one queue pair of another, at one tap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CnpReceiver {

@@ -10,7 +10,7 @@ use polars::prelude::{
 use polars_parquet::parquet::metadata::ColumnDescriptor;
 use roce_model::{Column, ColumnType, Data, Values};
 
-use crate::encode::{ChunkEncoder, Numbers, Pages};
+use crate::encode::{ChunkEncoder, Pages};
 
 /// The polars type of a column.
 fn data_type(kind: ColumnType) -> DataType {
@@ -43,92 +43,13 @@ fn signed64(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Plain values of one type. Absent ones hold a default value, and are marked only once there is one; a column of
-/// absent values is a number.
-struct Plain<T> {
-    leading_nulls: usize,
-    values: Vec<T>,
-    /// Empty while nothing after the leading ones is absent.
-    valid: Vec<bool>,
-}
-
-impl<T: Copy + Default> Plain<T> {
-    fn new() -> Self {
-        Self {
-            leading_nulls: 0,
-            values: Vec::new(),
-            valid: Vec::new(),
-        }
-    }
-
-    fn extend<S: Copy + Default>(&mut self, rows: &Values<S>, capacity: usize, store: impl Fn(S) -> T) {
-        if rows.all_null() {
-            self.nulls(rows.len());
-            return;
-        }
-        if self.values.capacity() == 0 {
-            self.values.reserve(capacity.saturating_sub(self.leading_nulls));
-        }
-        let (leading_nulls, values) = rows.or_default();
-        if leading_nulls > 0 {
-            self.nulls(leading_nulls);
-        }
-        if !rows.present().is_empty() {
-            self.valid.resize(self.values.len(), true);
-        }
-        self.values.extend(values.iter().map(|value| store(*value)));
-        self.valid.extend_from_slice(rows.present());
-        if !self.valid.is_empty() {
-            self.valid.resize(self.values.len(), true);
-        }
-    }
-
-    fn nulls(&mut self, count: usize) {
-        if self.values.is_empty() {
-            self.leading_nulls += count;
-            return;
-        }
-        self.valid.resize(self.values.len(), true);
-        self.values.resize(self.values.len() + count, T::default());
-        self.valid.resize(self.values.len(), false);
-    }
-
-    fn clear(&mut self) {
-        self.leading_nulls = 0;
-        self.values.clear();
-        self.valid.clear();
-    }
-
-    fn numbers(&self) -> Numbers<'_, T> {
-        Numbers {
-            leading_nulls: self.leading_nulls,
-            values: &self.values,
-            valid: &self.valid,
-        }
-    }
-
-    /// The values one by one, leaving this empty.
-    fn take(&mut self) -> Vec<Option<T>> {
-        let mut values: Vec<Option<T>> = vec![None; std::mem::take(&mut self.leading_nulls)];
-        values.extend(self.values.iter().copied().map(Some));
-        let first = values.len() - self.values.len();
-        for (value, valid) in values.iter_mut().skip(first).zip(&self.valid) {
-            if !valid {
-                *value = None;
-            }
-        }
-        self.clear();
-        values
-    }
-}
-
 /// The values of a column.
 enum Buffer {
-    I32(Plain<i32>),
-    I64(Plain<i64>),
-    F64(Plain<f64>),
-    Bool(Plain<bool>),
-    Time(Plain<i64>),
+    I32(Values<i32>),
+    I64(Values<i64>),
+    F64(Values<f64>),
+    Bool(Values<bool>),
+    Time(Values<i64>),
     /// Number of absent values before the first text, and the texts from there on.
     Text(usize, Option<StringChunkedBuilder>),
 }
@@ -136,7 +57,6 @@ enum Buffer {
 /// A column of a row group.
 pub(crate) struct ColumnBuffer {
     column: &'static Column,
-    rows: usize,
     buffer: Buffer,
     /// Buffer in which an address becomes text.
     scratch: String,
@@ -145,16 +65,15 @@ pub(crate) struct ColumnBuffer {
 impl ColumnBuffer {
     pub(crate) fn new(column: &'static Column) -> Self {
         let buffer = match column.kind {
-            ColumnType::U32 => Buffer::I32(Plain::new()),
-            ColumnType::U64 | ColumnType::Id => Buffer::I64(Plain::new()),
-            ColumnType::F64 => Buffer::F64(Plain::new()),
-            ColumnType::Bool => Buffer::Bool(Plain::new()),
-            ColumnType::Time => Buffer::Time(Plain::new()),
+            ColumnType::U32 => Buffer::I32(Values::default()),
+            ColumnType::U64 | ColumnType::Id => Buffer::I64(Values::default()),
+            ColumnType::F64 => Buffer::F64(Values::default()),
+            ColumnType::Bool => Buffer::Bool(Values::default()),
+            ColumnType::Time => Buffer::Time(Values::default()),
             ColumnType::Text | ColumnType::Address => Buffer::Text(0, None),
         };
         Self {
             column,
-            rows: 0,
             buffer,
             scratch: String::new(),
         }
@@ -164,34 +83,27 @@ impl ColumnBuffer {
     pub(crate) fn extend(&mut self, data: Data<'_>, capacity: usize) {
         match (&mut self.buffer, data) {
             (Buffer::I32(to), Data::U32(from)) => {
-                self.rows += from.len();
-                to.extend(from, capacity, signed32);
+                add(to, from, capacity, |value| signed32(*value));
             }
             (Buffer::I64(to), Data::U64(from) | Data::Id(from)) => {
-                self.rows += from.len();
-                to.extend(from, capacity, signed64);
+                add(to, from, capacity, |value| signed64(*value));
             }
             (Buffer::F64(to), Data::F64(from)) => {
-                self.rows += from.len();
-                to.extend(from, capacity, |value| value);
+                add(to, from, capacity, |value| *value);
             }
             (Buffer::Bool(to), Data::Bool(from)) => {
-                self.rows += from.len();
-                to.extend(from, capacity, |value| value);
+                add(to, from, capacity, |value| *value);
             }
             (Buffer::Time(to), Data::Time(from)) => {
-                self.rows += from.len();
                 // The latest time in nanoseconds is in the year 2262.
-                to.extend(from, capacity, signed64);
+                add(to, from, capacity, |value| signed64(*value));
             }
             (Buffer::Text(nulls, to), Data::Text(from)) => {
-                self.rows += from.len();
                 for text in from.iter() {
                     push_text(self.column, nulls, to, text.map(AsRef::as_ref), capacity);
                 }
             }
             (Buffer::Text(nulls, to), Data::Address(from)) => {
-                self.rows += from.len();
                 for address in from.iter() {
                     let text = address.map(|address| {
                         self.scratch.clear();
@@ -223,34 +135,34 @@ impl ColumnBuffer {
                 .next()
                 .ok_or_else(|| polars_err!(ComputeError: "a column is not in the file"))
         };
-        self.rows = 0;
         let name = PlSmallStr::from_static(self.column.name);
         match &mut self.buffer {
             Buffer::I32(plain) => {
-                chunks.push(encoder.numbers(&plain.numbers(), described()?)?);
+                chunks.push(encoder.numbers(plain, described()?)?);
                 plain.clear();
             }
             Buffer::I64(plain) => {
-                chunks.push(encoder.numbers(&plain.numbers(), described()?)?);
+                chunks.push(encoder.numbers(plain, described()?)?);
                 plain.clear();
             }
             Buffer::Time(plain) => {
                 // Rounded down: there is no time before the epoch.
-                let microseconds: Vec<i64> = plain.values.iter().map(|time| time / 1_000).collect();
-                let numbers = Numbers {
-                    values: &microseconds,
-                    ..plain.numbers()
-                };
-                chunks.push(encoder.numbers(&numbers, described()?)?);
-                chunks.push(encoder.numbers(&plain.numbers(), described()?)?);
+                let mut microseconds = Values::default();
+                microseconds.extend_mapped(plain, |time| time / 1_000);
+                chunks.push(encoder.numbers(&microseconds, described()?)?);
+                chunks.push(encoder.numbers(plain, described()?)?);
                 plain.clear();
             }
             Buffer::F64(plain) => {
-                let values = Series::new(name, plain.take()).into_column();
+                let values: Vec<_> = plain.iter().map(Option::<&_>::copied).collect();
+                plain.clear();
+                let values = Series::new(name, values).into_column();
                 chunks.push(encoder.other(&values, described()?)?);
             }
             Buffer::Bool(plain) => {
-                let values = Series::new(name, plain.take()).into_column();
+                let values: Vec<_> = plain.iter().map(Option::<&_>::copied).collect();
+                plain.clear();
+                let values = Series::new(name, values).into_column();
                 chunks.push(encoder.other(&values, described()?)?);
             }
             Buffer::Text(nulls, builder) => {
@@ -264,6 +176,19 @@ impl ColumnBuffer {
         }
         Ok(())
     }
+}
+
+/// Adds values in the form in which they are stored. Room for the whole row group is made once there is a value.
+fn add<S: Default, T: Clone + Default>(
+    to: &mut Values<T>,
+    from: &Values<S>,
+    capacity: usize,
+    store: impl Fn(&S) -> T,
+) {
+    if to.all_null() && !from.all_null() {
+        to.reserve(capacity.saturating_sub(to.len()));
+    }
+    to.extend_mapped(from, store);
 }
 
 fn push_text(

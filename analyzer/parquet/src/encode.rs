@@ -7,8 +7,6 @@
 use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::{Column, CompatLevel, PolarsResult, StatisticsOptions};
 use polars_parquet::parquet::CowBuffer;
-use polars_parquet::parquet::encoding::hybrid_rle::Encoder;
-use polars_parquet::parquet::error::ParquetError;
 use polars_parquet::parquet::metadata::{ColumnDescriptor, Descriptor};
 use polars_parquet::parquet::page::{
     DataPage, DataPageHeader, DataPageHeaderV1, DictPage, FormatEncoding, Page,
@@ -19,6 +17,7 @@ use polars_parquet::parquet::write::compress;
 use polars_parquet::write::{
     CompressedPage, CompressionOptions, Encoding, Version, WriteOptions, array_to_columns,
 };
+use roce_model::Values;
 
 /// The pages of a column chunk: perhaps one of a dictionary, and one of data.
 pub(crate) type Pages = Vec<CompressedPage>;
@@ -29,13 +28,11 @@ const MAX_DENSE: u64 = 1 << 6;
 const MAX_RANGE: u64 = 1 << 14;
 /// Values of a dictionary: an index has 16 bits.
 const MAX_DISTINCT: usize = 1 << 16;
-/// Slots of the hash table: at most half of them is used.
-const SLOTS: usize = 2 * MAX_DISTINCT;
 /// A chunk whose encoded values are shorter is not compressed: the header of a zstd frame and its tables cost more than they save.
 const MIN_COMPRESSED: usize = 64;
 
 /// A number as the tables store it.
-pub(crate) trait Number: NativeType + Ord + Into<i64> {
+pub(crate) trait Number: NativeType + Default + Ord + Into<i64> {
     /// The number with this value.
     fn of(value: i64) -> Option<Self>;
 }
@@ -49,19 +46,6 @@ impl Number for i32 {
 impl Number for i64 {
     fn of(value: i64) -> Option<Self> {
         Some(value)
-    }
-}
-
-/// The numbers of a chunk. Rows before `leading_nulls` are absent; of those behind, the ones whose `valid` is false, where that is not empty.
-pub(crate) struct Numbers<'a, T> {
-    pub(crate) leading_nulls: usize,
-    pub(crate) values: &'a [T],
-    pub(crate) valid: &'a [bool],
-}
-
-impl<T> Numbers<'_, T> {
-    fn rows(&self) -> usize {
-        self.leading_nulls + self.values.len()
     }
 }
 
@@ -92,18 +76,18 @@ impl ChunkEncoder {
     /// The pages of a chunk of numbers.
     pub(crate) fn numbers<T: Number>(
         &mut self,
-        chunk: &Numbers<'_, T>,
+        chunk: &Values<T>,
         column: &ColumnDescriptor,
     ) -> PolarsResult<Pages> {
-        let rows = chunk.rows();
+        let rows = chunk.len();
+        let (leading_nulls, values) = chunk.or_default();
         let mut body = Vec::new();
-        levels(&mut body, chunk.leading_nulls, chunk.values.len(), chunk.valid)
-            .map_err(ParquetError::from)?;
+        levels(&mut body, leading_nulls, values.len(), chunk.present());
         let compacted: Vec<T>;
-        let present = if chunk.valid.is_empty() {
-            chunk.values
+        let present = if chunk.present().is_empty() {
+            values
         } else {
-            let pairs = chunk.values.iter().zip(chunk.valid);
+            let pairs = values.iter().zip(chunk.present());
             compacted = pairs
                 .filter(|(_, valid)| **valid)
                 .map(|(value, _)| *value)
@@ -128,15 +112,20 @@ impl ChunkEncoder {
             return Ok(vec![compress(page, Vec::new(), compression)?]);
         };
         if distinct.len() == 1 {
-            one_index(&mut body, present.len()).map_err(ParquetError::from)?;
+            one_index(&mut body, present.len());
         } else {
             indexes(&mut body, &self.indexes, distinct.len());
         }
-        let mut plain = Vec::with_capacity(size_of_val(distinct.as_slice()));
-        for value in &distinct {
-            plain.extend_from_slice(value.to_le_bytes().as_ref());
-        }
-        self.with_dictionary(plain, distinct.len(), body, rows, statistics, &column.descriptor)
+        let mut dictionary = Vec::new();
+        plain(&mut dictionary, &distinct);
+        self.with_dictionary(
+            dictionary,
+            distinct.len(),
+            body,
+            rows,
+            statistics,
+            &column.descriptor,
+        )
     }
 
     /// The pages of a chunk in which every row has the same text.
@@ -147,8 +136,8 @@ impl ChunkEncoder {
         column: &ColumnDescriptor,
     ) -> PolarsResult<Pages> {
         let mut body = Vec::new();
-        levels(&mut body, 0, rows, &[]).map_err(ParquetError::from)?;
-        one_index(&mut body, rows).map_err(ParquetError::from)?;
+        levels(&mut body, 0, rows, &[]);
+        one_index(&mut body, rows);
         let mut plain = Vec::with_capacity(4 + text.len());
         plain.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
         plain.extend_from_slice(text.as_bytes());
@@ -262,7 +251,7 @@ fn place(value: i64, min: i64) -> u16 {
 /// A dictionary of numbers that are far apart.
 #[derive(Default)]
 struct HashedDictionary {
-    /// Index of a value, 1 more, by its hash; 0: none.
+    /// Index of a value, 1 more, by its hash; 0: none. A power of two, of which at least half stay empty.
     slots: Vec<u32>,
 }
 
@@ -272,7 +261,7 @@ impl HashedDictionary {
         // Half as many distinct values as rows: their dictionary and indexes take three quarters of the plain values.
         let limit = MAX_DISTINCT.min(values.len() / 2);
         self.slots.clear();
-        self.slots.resize(SLOTS, 0);
+        self.slots.resize((2 * limit).next_power_of_two(), 0);
         let mut distinct: Vec<T> = Vec::new();
         indexes.reserve(values.len());
         let mut last = (None, 0);
@@ -288,11 +277,11 @@ impl HashedDictionary {
 
     /// The index of a value, which becomes the last one where it is new; `None` when there are `limit`.
     fn find<T: Number>(&mut self, value: T, distinct: &mut Vec<T>, limit: usize) -> Option<u32> {
-        const BITS: u32 = SLOTS.ilog2();
+        let bits = self.slots.len().ilog2();
         let key: i64 = value.into();
         // Fibonacci hashing: the golden ratio in 64 bits.
         let hash = key.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut slot = usize::try_from(hash >> (64 - BITS)).ok()?;
+        let mut slot = usize::try_from(hash.checked_shr(64 - bits)?).ok()?;
         loop {
             let held = self.slots.get_mut(slot)?;
             let Some(index) = held.checked_sub(1) else {
@@ -307,7 +296,7 @@ impl HashedDictionary {
             if distinct.get(usize::try_from(index).ok()?) == Some(&value) {
                 return Some(index);
             }
-            slot = (slot + 1) % SLOTS;
+            slot = (slot + 1) & (self.slots.len() - 1);
         }
     }
 }
@@ -341,8 +330,7 @@ fn runs(body: &mut Vec<u8>, numbers: &[u16], width: usize) {
         let run = rest.chunks(8).take_while(|group| equal(group, *first)).count();
         if run >= min_groups {
             let (run, behind) = rest.split_at((8 * run).min(rest.len()));
-            varint(body, run.len() << 1);
-            body.extend_from_slice(&first.to_le_bytes()[..width.div_ceil(8)]);
+            repeated(body, *first, run.len(), width);
             rest = behind;
             continue;
         }
@@ -378,6 +366,14 @@ fn runs(body: &mut Vec<u8>, numbers: &[u16], width: usize) {
     }
 }
 
+/// A run of one number; nothing where it is empty.
+fn repeated(body: &mut Vec<u8>, number: u16, times: usize, width: usize) {
+    if times > 0 {
+        varint(body, times << 1);
+        body.extend_from_slice(&number.to_le_bytes()[..width.div_ceil(8)]);
+    }
+}
+
 /// A number of 7 bits a byte, the lowest first (ULEB128).
 fn varint(body: &mut Vec<u8>, mut number: usize) {
     loop {
@@ -404,32 +400,24 @@ fn signed(count: usize) -> i64 {
 }
 
 /// Definition levels of a page (format version 1): their length, then 1 bit for each row, by run lengths.
-fn levels(body: &mut Vec<u8>, leading_nulls: usize, rows: usize, valid: &[bool]) -> std::io::Result<()> {
+fn levels(body: &mut Vec<u8>, leading_nulls: usize, rows: usize, valid: &[bool]) {
     let start = body.len();
     body.extend_from_slice(&[0; 4]);
-    if leading_nulls > 0 {
-        <bool as Encoder<bool>>::run_length_encode(body, leading_nulls, false, 1)?;
-    }
+    repeated(body, 0, leading_nulls, 1);
     if valid.is_empty() {
-        if rows > 0 {
-            <bool as Encoder<bool>>::run_length_encode(body, rows, true, 1)?;
-        }
+        repeated(body, 1, rows, 1);
     } else {
         let bits: Vec<u16> = valid.iter().map(|valid| u16::from(*valid)).collect();
         runs(body, &bits, 1);
     }
     let length = u32::try_from(body.len() - start - 4).unwrap_or(u32::MAX);
     body[start..start + 4].copy_from_slice(&length.to_le_bytes());
-    Ok(())
 }
 
 /// Indexes of which all are the first one. Their width is 1 bit: some readers refuse a width of 0.
-fn one_index(body: &mut Vec<u8>, rows: usize) -> std::io::Result<()> {
+fn one_index(body: &mut Vec<u8>, rows: usize) {
     body.push(1);
-    if rows > 0 {
-        <u32 as Encoder<u32>>::run_length_encode(body, rows, 0, 1)?;
-    }
-    Ok(())
+    repeated(body, 0, rows, 1);
 }
 
 fn data_page(
@@ -539,12 +527,19 @@ mod tests {
             let mut file = Vec::new();
             let mut writer = ParquetWriter::new(&mut file).batched(frame.schema()).unwrap();
             let column = writer.parquet_schema().columns()[0].clone();
-            let numbers = Numbers {
-                leading_nulls,
-                values: &values,
-                valid: &valid,
-            };
-            let pages = encoder.numbers(&numbers, &column).unwrap();
+            // A first value that is dropped again: absent ones behind it keep their places.
+            let mut chunk = Values::default();
+            chunk.extend_null(leading_nulls);
+            chunk.push(0);
+            for value in &expected[leading_nulls..] {
+                match value {
+                    Some(value) => chunk.push(*value),
+                    None => chunk.push_null(),
+                }
+            }
+            let keep: Vec<bool> = (0..=rows).map(|row| row != leading_nulls).collect();
+            chunk.retain(&keep);
+            let pages = encoder.numbers(&chunk, &column).unwrap();
             writer.write_row_group(rows as u64, &[pages]).unwrap();
             writer.finish().unwrap();
             drop(writer);

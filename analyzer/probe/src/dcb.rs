@@ -11,12 +11,10 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use serde_json::{Value, json};
 
+use crate::netlink::{ERROR, REQUEST, attribute, attributes, u16_at, u32_at};
+
 /// RTM_GETDCB.
 const GET_DCB: u16 = 78;
-/// NLMSG_ERROR.
-const ERROR: u16 = 2;
-/// NLM_F_REQUEST.
-const REQUEST: u16 = 1;
 /// DCB_CMD_IEEE_GET.
 const IEEE_GET: u8 = 21;
 /// DCB_ATTR_IFNAME.
@@ -42,8 +40,6 @@ const DCBX: u16 = 14;
 const DSCP: u8 = 5;
 /// DCB_CAP_DCBX_LLD_MANAGED: firmware decides.
 const LLD_MANAGED: u8 = 2;
-/// Bits of an attribute's type that are no part of it: NLA_F_NESTED, NLA_F_NET_BYTEORDER.
-const TYPE_MASK: u16 = 0x3fff;
 /// Headers before the attributes: `struct nlmsghdr`, `struct dcbmsg`.
 const HEADERS: usize = 16 + 4;
 /// IFNAMSIZ.
@@ -166,25 +162,23 @@ fn pfc_in(answer: &[u8]) -> Option<Pfc> {
 fn settings_in(answer: &[u8]) -> Vec<(&'static str, Value)> {
     let absent = || json!({ "error": "the driver does not say it" });
     let length = u32_at(answer, 0).map_or(0, |length| (length as usize).min(answer.len()));
-    let Some(attributes) = answer.get(HEADERS..length) else {
+    let Some(message) = answer.get(HEADERS..length) else {
         return Vec::new();
     };
-    let ieee = attribute(attributes, IEEE).unwrap_or_default();
+    let ieee = attribute(message, IEEE).unwrap_or_default();
     let pfc = |kind| {
         let enabled = *attribute(ieee, kind)?.get(1)?;
         let all: Vec<bool> = (0..8).map(|priority| enabled >> priority & 1 == 1).collect();
         Some(json!({ "prio_pfc": all }))
     };
     let app = || {
-        let mut table = attribute(ieee, IEEE_APPS)?;
         let mut map = Vec::new();
-        // struct dcb_app: selector, priority, protocol of 16 bits.
-        while let Some(entry) = attribute(table, IEEE_APP) {
+        let table = attributes(attribute(ieee, IEEE_APPS)?);
+        for (_, entry) in table.filter(|(kind, _)| *kind == IEEE_APP) {
+            // struct dcb_app: selector, priority, protocol of 16 bits.
             if let [DSCP, priority, ..] = *entry {
                 map.push(json!([u16_at(entry, 2)?, priority]));
             }
-            let next = usize::from(u16_at(table, 0)?).next_multiple_of(4);
-            table = table.get(next.max(4)..).unwrap_or_default();
         }
         Some(json!({ "dscp_prio": map }))
     };
@@ -205,20 +199,18 @@ fn settings_in(answer: &[u8]) -> Vec<(&'static str, Value)> {
         Some(json!({ "tc_maxrate_kbit": rates }))
     };
     let trust = || {
-        let mut table = attribute(ieee, APP_TRUST)?;
-        let mut order = Vec::new();
-        while let Some(length) = u16_at(table, 0).map(usize::from).filter(|length| *length > 4) {
-            order.push(match table.get(4)? {
+        let table = attributes(attribute(ieee, APP_TRUST)?);
+        let order = table.filter_map(|(_, entry)| {
+            Some(match entry.first()? {
                 5 => "dscp",
                 255 => "pcp",
                 _ => "other",
-            });
-            table = table.get(length.next_multiple_of(4)..).unwrap_or_default();
-        }
-        Some(json!({ "apptrust": order }))
+            })
+        });
+        Some(json!({ "apptrust": order.collect::<Vec<_>>() }))
     };
     let dcbx = || {
-        let mode = *attribute(attributes, DCBX)?.first()?;
+        let mode = *attribute(message, DCBX)?.first()?;
         Some(json!({ "lld_managed": mode & LLD_MANAGED != 0, "mode": mode }))
     };
     vec![
@@ -232,39 +224,10 @@ fn settings_in(answer: &[u8]) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The first attribute of a type.
-fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    loop {
-        let length = usize::from(u16_at(bytes, 0)?);
-        let body = bytes.get(4..length)?;
-        if u16_at(bytes, 2)? & TYPE_MASK == kind {
-            return Some(body);
-        }
-        bytes = bytes.get(length.next_multiple_of(4)..)?;
-    }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn attribute_of(kind: u16, body: &[u8]) -> Vec<u8> {
-        let length = 4 + body.len();
-        let mut bytes = Vec::new();
-        bytes.extend(u16::try_from(length).unwrap().to_ne_bytes());
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(body);
-        bytes.resize(length.next_multiple_of(4), 0);
-        bytes
-    }
+    use crate::netlink::attribute_of;
 
     /// An answer as the kernel's dcb_ieee_fill makes it: the interface's name, then ETS and PFC in a nest.
     fn answer(pfc: &[u8]) -> Vec<u8> {

@@ -52,6 +52,7 @@ mod host;
 mod interface;
 mod kernel;
 mod library;
+mod netlink;
 mod owners;
 mod packet;
 mod points;

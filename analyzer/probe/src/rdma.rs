@@ -11,6 +11,8 @@ use rustix::net::netlink::RDMA;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
+use crate::netlink::{ERROR, REQUEST, attribute, attributes, u16_at, u32_at};
+
 /// `RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command)`: the client 5 in the upper six bits.
 const NLDEV: u16 = 5 << 10;
 /// RDMA_NLDEV_CMD_GET.
@@ -19,16 +21,12 @@ const GET: u16 = NLDEV + 1;
 const STAT_GET: u16 = NLDEV + 17;
 /// RDMA_NLDEV_CMD_STAT_GET_STATUS (Linux 5.16).
 const STAT_GET_STATUS: u16 = NLDEV + 24;
-/// NLMSG_ERROR, NLMSG_DONE.
-const ERROR: u16 = 2;
+/// NLMSG_DONE.
 const DONE: u16 = 3;
-/// NLM_F_REQUEST, and NLM_F_ROOT | NLM_F_MATCH.
-const REQUEST: u16 = 1;
+/// NLM_F_ROOT | NLM_F_MATCH.
 const DUMP: u16 = 0x300;
 /// `struct nlmsghdr`.
 const HEADER: usize = 16;
-/// Bits of an attribute's type that are no part of it.
-const TYPE_MASK: u16 = 0x3fff;
 
 // RDMA_NLDEV_ATTR_...
 const DEV_INDEX: u16 = 1;
@@ -284,24 +282,6 @@ fn queue_pairs_in(message: &[u8]) -> Vec<QueuePairCounters> {
     found.take(MAX_COUNTERS).collect()
 }
 
-/// All attributes, by type.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = usize::from(u16_at(bytes, 0)?);
-        let kind = u16_at(bytes, 2)? & TYPE_MASK;
-        let body = bytes.get(4..length)?;
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind, body))
-    })
-}
-
-/// The first attribute of a type.
-fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    attributes(bytes)
-        .find(|(found, _)| *found == kind)
-        .map(|(_, body)| body)
-}
-
 fn number(body: &[u8]) -> Option<u32> {
     u32_at(body, 0)
 }
@@ -313,28 +293,10 @@ fn text(body: &[u8]) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// `struct nlattr` and its body, padded to 4 bytes; nests have NLA_F_NESTED.
-    fn attribute_of(kind: u16, body: &[u8]) -> Vec<u8> {
-        let length = 4 + body.len();
-        let mut bytes = Vec::new();
-        bytes.extend(u16::try_from(length).unwrap().to_ne_bytes());
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(body);
-        bytes.resize(length.next_multiple_of(4), 0);
-        bytes
-    }
+    use crate::netlink::attribute_of;
 
     fn nest(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
         attribute_of(kind | 0x8000, &parts.concat())

@@ -71,11 +71,12 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
         .filter(|loss| Case::side(to, loss) == Some(LossSide::Before))
         .filter(|loss| case.is_recording(to, loss.time))
         .collect();
+    let wait = longest_wait(case);
     let sure = lost
         .iter()
         .filter(|loss| is_sent_later(case, loss, &[from, to]) && !is_blind(case, to, loss.time))
-        .filter(|loss| case.is_recording(to, loss.time + longest_wait(case)))
-        .filter(|loss| loss.time + longest_wait(case) < case.truth.duration_ns)
+        .filter(|loss| case.is_recording(to, loss.time + wait))
+        .filter(|loss| loss.time + wait < case.truth.duration_ns)
         .count() as u64;
     let all = lost.len() as u64;
     let text = || {

@@ -61,7 +61,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "SEVERITY", value_delimiter = ',', value_parser = parse_severity)]
     fail_on: Vec<String>,
 
-    /// Watch counters for so long: errors of links, CNPs
+    /// Watch counters for this time: errors of links, CNPs
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Nanos>,
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use anyhow::Context;
+use roce_files::parent_of;
 use roce_metrics::{Exposition, TLS_LOADED, TLS_RELOAD_FAILURES};
 use roce_model::value_of;
 use rustls::pki_types::pem::PemObject;
@@ -115,22 +116,12 @@ impl Certificates {
 
     /// Folders of the files, those that links lead to included.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
-        let folder = |path: &Path| {
-            let folder = path.parent().unwrap_or(Path::new(""));
-            if folder.as_os_str().is_empty() {
-                PathBuf::from(".")
-            } else {
-                folder.to_owned()
-            }
-        };
         let mut folders: Vec<PathBuf> = paths(&self.files)
             .flat_map(|path| {
-                [
-                    Some(folder(path)),
-                    path.canonicalize().ok().map(|path| folder(&path)),
-                ]
+                let real = path.canonicalize().ok();
+                std::iter::once(path.to_owned()).chain(real)
             })
-            .flatten()
+            .map(|path| parent_of(&path).to_owned())
             .collect();
         folders.sort();
         folders.dedup();

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use roce_files::parent_of;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::geteuid;
 use rustix::thread::{
@@ -169,11 +170,11 @@ impl Outputs<'_> {
         // It may be a folder inside of one that only its owner can enter.
         let owners = targets.iter().filter_map(|target| {
             let place = if is_new && self.dir == Some(target) {
-                target.parent().filter(|parent| !parent.as_os_str().is_empty())
+                parent_of(target)
             } else {
-                Some(target.as_path())
+                target
             };
-            let owner = fs::metadata(place.unwrap_or(Path::new("."))).ok()?;
+            let owner = fs::metadata(place).ok()?;
             Some(Identity::new(owner.uid(), owner.gid()))
         });
         let root = Identity::new(0, 0);
@@ -201,7 +202,7 @@ impl Outputs<'_> {
             if !self.rotates && file.exists() {
                 file.to_owned()
             } else {
-                folder_of(file)
+                parent_of(file).to_owned()
             }
         });
         self.dir.map(Path::to_owned).into_iter().chain(file).collect()
@@ -209,7 +210,10 @@ impl Outputs<'_> {
 
     /// Folders in which files are made while the run goes on.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
-        let rotating = self.file.filter(|_| self.rotates).map(folder_of);
+        let rotating = self
+            .file
+            .filter(|_| self.rotates)
+            .map(|file| parent_of(file).to_owned());
         self.dir.map(Path::to_owned).into_iter().chain(rotating).collect()
     }
 }
@@ -217,20 +221,11 @@ impl Outputs<'_> {
 /// A folder that its owner alone can look into, as the results of any live run, and those above it. It has to be there before
 /// `roce-files` writes into it, which is as another user.
 fn make(dir: &Path) -> std::io::Result<()> {
-    if let Some(above) = dir.parent().filter(|above| !above.as_os_str().is_empty()) {
-        fs::create_dir_all(above)?;
-    }
+    fs::create_dir_all(parent_of(dir))?;
     fs::DirBuilder::new().mode(0o700).create(dir)
 }
 
 fn give(dir: &Path, to: Identity) -> anyhow::Result<()> {
     chown(dir, Some(to.uid.as_raw()), Some(to.gid.as_raw()))
         .with_context(|| format!("{}: cannot be given to user {}", dir.display(), to.uid.as_raw()))
-}
-
-fn folder_of(file: &Path) -> PathBuf {
-    match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    }
 }

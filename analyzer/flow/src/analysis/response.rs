@@ -140,7 +140,7 @@ impl Analysis {
                 let is_last = answer == Answer::ReadDone;
                 match reads.response(psn, is_first, is_last, packet.time, sent) {
                     Judged::Missing(missing) => {
-                        // Exact: what the response alone told is not needed.
+                        // This count is exact, so the gap that the response alone showed is dropped.
                         self.read_gap = None;
                         missing
                     }

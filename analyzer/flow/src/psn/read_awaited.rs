@@ -1,8 +1,8 @@
 //! The READ response that a requester waits for, as far as a tap shows it. It takes responses in order (IBTA 9.7.5.1.9): one that
 //! comes while an earlier one is outstanding is discarded and requested again, although nothing was lost behind the tap.
 
-/// A requester that waits for a response requests it again before it goes on. After so many rounds of answers to requests that were
-/// sent since, it has that response: the capture missed it, or the requester keeps what comes out of order.
+/// A requester that waits for a response requests it again before it continues. After this many rounds of answers to
+/// later requests, it has that response: the capture missed it, or the requester keeps responses that come out of order.
 const ROUNDS: u8 = 2;
 
 /// The response that a requester waits for.

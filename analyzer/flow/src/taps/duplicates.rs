@@ -12,11 +12,45 @@ use mirrors::{Mirrors, TIME_SHIFT};
 /// found even thousands of packets later; eight times as many where a tap shows packets twice.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
-    /// Fingerprint (high 32 bits), whether its copy was seen (1 bit), path (7 bits), time in units of 64 ns (low 24 bits).
-    sets: Box<[[u64; 4]]>,
+    sets: Box<[Set]>,
     /// Bits of the tag that a place has above those of the fingerprint.
     more: usize,
     mirrors: Mirrors,
+}
+
+/// Packets whose fingerprints have the same place, the newest first. The two parts of an entry lie apart, because one vector
+/// comparison then looks at all tags.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(32))]
+struct Set {
+    /// High 32 bits of fingerprints.
+    tags: [u32; 4],
+    /// True if the copy was seen (1 bit), path (7 bits), time in units of 64 ns (low 24 bits). An entry that is 0 in both
+    /// parts is free.
+    seen: [u32; 4],
+}
+
+impl Set {
+    /// Adds a packet as the newest one, in place of the oldest.
+    #[inline]
+    fn push(&mut self, tag: u32, seen: u32) {
+        let (tags, old) = (self.tags, self.seen);
+        self.tags = [tag, tags[0], tags[1], tags[2]];
+        self.seen = [seen, old[0], old[1], old[2]];
+    }
+
+    /// True if a packet has this tag, or the tag is 0: without branches, since nearly always nothing is equal.
+    #[inline]
+    fn has(&self, tag: u32) -> bool {
+        self.tags.iter().map(|old| u8::from(*old == tag)).sum::<u8>() > 0
+    }
+
+    /// Packets with this tag, the newest first.
+    fn seen(&mut self, tag: u32) -> impl Iterator<Item = &mut u32> {
+        let both = self.tags.iter().zip(&mut self.seen);
+        both.filter(move |(old, seen)| **old == tag && (tag != 0 || **seen != 0))
+            .map(|(_, seen)| seen)
+    }
 }
 
 /// Comparison of a packet with earlier ones.
@@ -46,20 +80,20 @@ const PLACE_BITS: u32 = 12;
 const SETS: usize = 1 << PLACE_BITS;
 /// Multiple of the sets where a tap shows packets twice: 1 MiB.
 const MORE_ROOM: usize = 8;
-const TIME_MASK: u64 = (1 << 24) - 1;
+const TIME_MASK: u32 = (1 << 24) - 1;
 const PATH_SHIFT: u32 = 24;
-const PATH_MASK: u64 = (1 << 7) - 1;
+const PATH_MASK: u32 = (1 << 7) - 1;
 /// It was seen twice: the next one is no copy of it.
-const TWICE: u64 = 1 << 31;
+const TWICE: u32 = 1 << 31;
 /// A copy comes within 1 ms.
-const WINDOW: u64 = 1_000_000 >> TIME_SHIFT;
+const WINDOW: u32 = 1_000_000 >> TIME_SHIFT;
 /// Statements about earlier packets are about those of the last 10 ms.
-const REMEMBERED: u64 = 10_000_000 >> TIME_SHIFT;
+const REMEMBERED: u32 = 10_000_000 >> TIME_SHIFT;
 
 impl Default for Recent {
     fn default() -> Self {
         Self {
-            sets: vec![[0; 4]; SETS].into_boxed_slice(),
+            sets: vec![Set::default(); SETS].into_boxed_slice(),
             more: 0,
             mirrors: Mirrors::default(),
         }
@@ -83,57 +117,52 @@ impl Recent {
     /// Looks for the packet with this fingerprint among the latest ones, and remembers it.
     #[inline]
     pub(crate) fn look(&mut self, fingerprint: u64, packet: &Packet) -> Sighting {
-        let path = u64::from(packet.path) & PATH_MASK;
-        let time = packet.time.0 >> TIME_SHIFT & TIME_MASK;
-        let tag = fingerprint >> 32;
+        let tag = tag(fingerprint);
+        let seen = u32::from(packet.path) << PATH_SHIFT & PATH_MASK << PATH_SHIFT | units(packet);
         let place = self.place(fingerprint);
         let set = &mut self.sets[place];
-        let entry = tag << 32 | path << PATH_SHIFT | time;
-        // Nearly always nothing is equal: a test without branches shows it.
-        if set.iter().map(|old| u8::from(old >> 32 == tag)).sum::<u8>() > 0 {
-            return self.look_alike(place, entry, packet);
+        if set.has(tag) {
+            return self.look_alike(place, tag, seen, packet);
         }
-        *set = [entry, set[0], set[1], set[2]];
-        self.mirrors.first(short(tag), packet);
+        set.push(tag, seen);
+        self.mirrors.first(tag, packet);
         Sighting::New
     }
 
-    /// Compares a packet with the set where something has its tag; the entry becomes `new`.
+    /// Compares a packet with the set where something has its tag.
     #[inline(never)]
-    fn look_alike(&mut self, place: usize, new: u64, packet: &Packet) -> Sighting {
-        let (tag, time) = (new >> 32, new & TIME_MASK);
+    fn look_alike(&mut self, place: usize, tag: u32, seen: u32, packet: &Packet) -> Sighting {
         let set = &mut self.sets[place];
-        let is_old =
-            |old: &u64| old >> 32 == tag && (time.wrapping_sub(*old) & TIME_MASK) <= WINDOW && *old != 0;
-        let Some(old) = set.iter_mut().find(|old| is_old(old)) else {
-            let is_known = set.iter().any(|old| old >> 32 == tag && *old != 0);
-            *set = [new, set[0], set[1], set[2]];
-            self.mirrors.first(short(tag), packet);
+        let age = |old: u32| seen.wrapping_sub(old) & TIME_MASK;
+        let Some(old) = set.seen(tag).find(|old| age(**old) <= WINDOW) else {
+            let is_known = set.seen(tag).next().is_some();
+            set.push(tag, seen);
+            self.mirrors.first(tag, packet);
             return if is_known {
                 Sighting::LongAgo
             } else {
                 Sighting::New
             };
         };
-        if (*old ^ new) >> PATH_SHIFT & PATH_MASK != 0 {
+        if (*old ^ seen) >> PATH_SHIFT & PATH_MASK != 0 {
             // The first path stays remembered: a packet on it is no copy of the copy.
             return Sighting::OtherPath;
         }
-        let distance = time.wrapping_sub(*old) & TIME_MASK;
+        let distance = u64::from(age(*old));
         if distance > mirrors::MAX_DISTANCE {
             // It may have a copy of its own.
-            *old = new;
-            self.mirrors.first(short(tag), packet);
+            *old = seen;
+            self.mirrors.first(tag, packet);
             return Sighting::LongAgo;
         }
         if *old & TWICE != 0 {
             // A retransmission, or the next of equal packets: it may have a copy of its own.
-            self.mirrors.third(short(tag), packet);
-            *old = new;
+            self.mirrors.third(tag, packet);
+            *old = seen;
             return Sighting::SamePath;
         }
-        *old = new | TWICE;
-        if !self.mirrors.second(short(tag), packet, distance) {
+        *old = seen | TWICE;
+        if !self.mirrors.second(tag, packet, distance) {
             return Sighting::SamePath;
         }
         self.make_room();
@@ -152,13 +181,12 @@ impl Recent {
     #[cold]
     fn grow(&mut self) {
         self.more = MORE_ROOM - 1;
-        let mut sets = vec![[0; 4]; SETS * MORE_ROOM].into_boxed_slice();
+        let mut sets = vec![Set::default(); SETS * MORE_ROOM].into_boxed_slice();
         for (place, set) in self.sets.iter().enumerate() {
             // The oldest first, so that the newest one of a set becomes the first.
-            for entry in set.iter().rev().filter(|entry| **entry != 0) {
-                let place = place | (short(entry >> 32) as usize & self.more) << PLACE_BITS;
-                let to: &mut [u64; 4] = &mut sets[place];
-                *to = [*entry, to[0], to[1], to[2]];
+            let entries = set.tags.into_iter().zip(set.seen).rev();
+            for (tag, seen) in entries.filter(|entry| *entry != (0, 0)) {
+                sets[place | (tag as usize & self.more) << PLACE_BITS].push(tag, seen);
             }
         }
         self.sets = sets;
@@ -167,9 +195,9 @@ impl Recent {
     /// True if a packet with this fingerprint would still be known if it had been seen in the last 10 ms: none of that age
     /// had to make room. No network delays its copies for longer.
     pub(crate) fn remembers(&self, fingerprint: u64, packet: &Packet) -> bool {
-        let oldest = self.sets[self.place(fingerprint)][3];
-        let time = packet.time.0 >> TIME_SHIFT;
-        oldest == 0 || (time.wrapping_sub(oldest) & TIME_MASK) > REMEMBERED
+        let set = &self.sets[self.place(fingerprint)];
+        let (oldest, seen) = (set.tags[3], set.seen[3]);
+        (oldest, seen) == (0, 0) || (units(packet).wrapping_sub(seen) & TIME_MASK) > REMEMBERED
     }
 
     /// Looks at the first packets of a capture, before they are judged, for taps that show everything twice. `fingerprint` is that
@@ -193,9 +221,15 @@ impl Recent {
 
 /// The tag of an entry.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "a tag has 32 bits")]
-fn short(tag: u64) -> u32 {
-    tag as u32
+fn tag(fingerprint: u64) -> u32 {
+    (fingerprint >> 32) as u32
+}
+
+/// Time of a packet in units of 64 ns.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "masked")]
+fn units(packet: &Packet) -> u32 {
+    (packet.time.0 >> TIME_SHIFT) as u32 & TIME_MASK
 }
 
 /// A hash of all that a copy shares with its original. What links change (TTL, link addresses) is left out; a

@@ -107,6 +107,25 @@ impl<T: Default> Values<T> {
         self.present.append(&mut other.present);
     }
 
+    /// Adds the values of `other`, each as `store` makes it.
+    pub fn extend_mapped<S>(&mut self, other: &Values<S>, store: impl Fn(&S) -> T)
+    where
+        T: Clone,
+    {
+        self.extend_null(other.leading_nulls);
+        if !self.valid.is_empty() || !other.valid.is_empty() {
+            self.valid.resize(self.present.len(), true);
+            self.valid.extend_from_slice(&other.valid);
+            self.valid.resize(self.present.len() + other.present.len(), true);
+        }
+        self.present.extend(other.present.iter().map(store));
+    }
+
+    /// Makes room for this many more values behind the absent ones before the first.
+    pub fn reserve(&mut self, count: usize) {
+        self.present.reserve(count);
+    }
+
     /// Keeps the values of the rows for which `keep` holds.
     pub fn retain(&mut self, keep: &[bool]) {
         let leading = self.leading_nulls;

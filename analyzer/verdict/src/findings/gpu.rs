@@ -139,11 +139,7 @@ impl GpuTally {
             }
         }
         let (node, gpu, falls, chance) = found?;
-        let is_whole = !context
-            .run
-            .taps
-            .iter()
-            .any(|tap| tap.frames_lost.saturating_add(tap.mirror_lost) > 0);
+        let is_whole = context.run.taps.iter().all(|tap| tap.records_lost() == 0);
         let is_clear = falls.fallen == falls.comparable
             && falls.comparable >= thresholds.gpu_episodes.saturating_mul(2)
             && is_whole;
@@ -290,7 +286,7 @@ impl Falls {
     }
 }
 
-/// The falls when the classes are moved by so many readings, around the end.
+/// The falls when the classes are moved by `moved` readings, around the end.
 fn falls(readings: &[Reading], classes: &[Class], moved: usize, busy: f64, fall: f64) -> Falls {
     let count = readings.len().min(classes.len());
     let class = |place: usize| {

@@ -11,7 +11,7 @@ use roce_model::text::clean;
 use super::examined::Examined;
 use crate::output::style::style;
 
-/// Text is laid out for at least and at most so many columns.
+/// Limits of the width that text is laid out for, in columns.
 const NARROWEST: usize = 40;
 const WIDEST: usize = 120;
 /// Columns before a summary's further lines.

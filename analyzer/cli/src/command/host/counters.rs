@@ -12,10 +12,9 @@ use roce_pipeline::time_of_day;
 use roce_probe::{HostReader, interface_of};
 use roce_report::samples::{self, SampleSummary};
 
-use super::series::{About, Kept, LOOK, Pace, paced};
+use super::series::{About, Destination, Kept, LOOK, Pace, paced};
 use crate::options::arguments::Format;
 use crate::options::duration::parse_duration;
-use crate::options::names::Names;
 use crate::output::messages;
 use crate::output::style::style;
 
@@ -53,16 +52,8 @@ pub(crate) struct Counters {
     #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["duration", "interface", "run"])]
     read: Vec<PathBuf>,
 
-    /// Write every reading to DIR, too: a Parquet dataset with the table `samples`, run.json and report.html
-    #[arg(short, long, value_name = "DIR", conflicts_with = "read")]
-    output: Option<PathBuf>,
-
-    /// Replace the dataset in DIR
-    #[arg(long, requires = "output")]
-    overwrite: bool,
-
     #[command(flatten)]
-    names: Names,
+    destination: Destination,
 
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
@@ -185,19 +176,15 @@ fn running(arguments: &Counters, readings: &mut Readings) -> anyhow::Result<Exit
     if arguments.queue_pairs {
         reader = reader.with_queue_pairs();
     }
-    if let Some(name) = &arguments.names.host {
+    if let Some(name) = &arguments.destination.names.host {
         reader = reader.named(name);
     }
     let about = About {
         input: "host counters",
         format: "counters",
         interval: arguments.interval,
-        overwrite: arguments.overwrite,
     };
-    let dir = arguments.output.as_deref();
-    readings.kept = dir
-        .map(|dir| Kept::begin(dir, about, &arguments.names))
-        .transpose()?;
+    readings.kept = arguments.destination.begin(about)?;
     let interval = Duration::from_nanos(arguments.interval.0).max(LOOK);
     let pace = Pace {
         duration: arguments.duration,

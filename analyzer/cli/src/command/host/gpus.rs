@@ -19,9 +19,9 @@ use form::{GIB, SCHEMA_VERSION, labels, laid};
 use series::Plan;
 
 use crate::command::gpu_tool::{INPUT, MAX_TEXT_BYTES, ask};
+use crate::command::host::series::Destination;
 use crate::options::arguments::Format;
 use crate::options::duration::parse_duration;
-use crate::options::names::Names;
 use crate::output::messages;
 
 /// Show load, memory, power, clocks and throttling of this host's GPUs, or of a recorded text
@@ -42,16 +42,8 @@ pub(crate) struct GpusArguments {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     interval: Nanos,
 
-    /// Write every reading to DIR, too: a Parquet dataset with the table `samples`, run.json and report.html
-    #[arg(short, long, value_name = "DIR", conflicts_with = "read")]
-    output: Option<PathBuf>,
-
-    /// Replace the dataset in DIR
-    #[arg(long, requires = "output")]
-    overwrite: bool,
-
     #[command(flatten)]
-    names: Names,
+    destination: Destination,
 
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
@@ -64,7 +56,7 @@ pub(crate) struct GpusArguments {
 
 /// Reads the GPUs and shows them.
 pub(crate) fn gpus(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
-    if arguments.duration.is_some() || arguments.output.is_some() || !arguments.run.is_empty() {
+    if arguments.duration.is_some() || arguments.destination.output.is_some() || !arguments.run.is_empty() {
         return over_time(arguments);
     }
     let found = match &arguments.read {
@@ -112,9 +104,7 @@ fn over_time(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
     let shown = series::series(&Plan {
         duration: arguments.duration,
         interval: arguments.interval,
-        output: arguments.output.as_deref(),
-        overwrite: arguments.overwrite,
-        names: &arguments.names,
+        destination: &arguments.destination,
         run: &arguments.run,
         is_json,
     })?;

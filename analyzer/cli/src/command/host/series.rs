@@ -6,6 +6,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use clap::Args;
 use roce_model::{InputSummary, Nanos, RunSummary, SampleColumns, Sink};
 use roce_pipeline::RunStart;
 use roce_report::JsonFlows;
@@ -18,6 +19,29 @@ use crate::output::messages::{self, sink_error};
 /// How often the end of the command is looked for.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 
+/// Where readings are written, too.
+#[derive(Args, Debug)]
+pub(super) struct Destination {
+    /// Write every reading to DIR, too: a Parquet dataset with the table `samples`, run.json and report.html
+    #[arg(short, long, value_name = "DIR", conflicts_with = "read")]
+    pub(super) output: Option<PathBuf>,
+
+    /// Replace the dataset in DIR
+    #[arg(long, requires = "output")]
+    overwrite: bool,
+
+    #[command(flatten)]
+    pub(super) names: Names,
+}
+
+impl Destination {
+    /// Begins the dataset, if one is wanted.
+    pub(super) fn begin(&self, about: About) -> anyhow::Result<Option<Kept>> {
+        let dir = self.output.as_deref();
+        dir.map(|dir| Kept::begin(dir, about, self)).transpose()
+    }
+}
+
 /// Facts of a dataset of readings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct About {
@@ -27,8 +51,6 @@ pub(super) struct About {
     pub(super) format: &'static str,
     /// Time between two readings.
     pub(super) interval: Nanos,
-    /// A dataset that is there is replaced.
-    pub(super) overwrite: bool,
 }
 
 /// The dataset of `-o`.
@@ -40,12 +62,11 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Begins the dataset in `dir`.
-    pub(super) fn begin(dir: &Path, about: About, names: &Names) -> anyhow::Result<Self> {
+    fn begin(dir: &Path, about: About, to: &Destination) -> anyhow::Result<Self> {
         let begun = RunStart::now();
         let options = vec![("interval_ns".to_owned(), about.interval.0.to_string())];
-        let key = names.of_devices(about.input, &options, begun.time());
-        let mut sink = dataset(dir, &key, about.overwrite, false, JsonFlows::default())?;
+        let key = to.names.of_devices(about.input, &options, begun.time());
+        let mut sink = dataset(dir, &key, to.overwrite, false, JsonFlows::default())?;
         sink.begin(about.interval).map_err(sink_error)?;
         let input = InputSummary {
             input: about.input.to_owned(),

@@ -6,10 +6,11 @@
 //! - the speed of the port: `--link-rate`, else the speed of Ethernet that the flow's own packets show (see [`Line`]), else
 //!   [`FASTEST_PORT`];
 //! - alpha before the first notification: 0, as after a long time without any, unless the user states the parameters;
-//! - the rules: each of [`LAWS`], a rule for alpha with a rule for increases; the one that allows most
-//!   //!   counts;
+//! - the rules: each of [`LAWS`], a rule for alpha with a rule for increases; the one that allows most counts;
 //! - the bytes that the byte counter counts: those that were sent, with what each frame takes on the wire besides, but
 //!   no more than the bound allowed.
+
+use std::sync::Arc;
 
 use roce_model::{Nanos, prefetch};
 
@@ -77,7 +78,7 @@ const LAWS: [Parameters; 6] = [
 pub(crate) struct Legal {
     /// Speed of the ports, in bit/s; `None`: not known.
     line: Option<u64>,
-    laws: Vec<Parameters>,
+    laws: Arc<Laws>,
 }
 
 impl Legal {
@@ -85,8 +86,35 @@ impl Legal {
     pub(crate) fn new(link_rate: Option<u64>, stated: Option<Parameters>) -> Self {
         Self {
             line: link_rate.filter(|rate| *rate > 0),
-            laws: stated.map_or_else(|| LAWS.to_vec(), |set| vec![set]),
+            laws: Arc::new(Laws::new(stated.map_or_else(|| LAWS.to_vec(), |set| vec![set]))),
         }
+    }
+}
+
+/// Notifications that wait for their replay. After 32 of them alpha is an eighth at most, and the rate a third of the line.
+const MAX_WAITING: usize = 32;
+
+/// Sets of parameters, and the least that any of them leaves.
+#[derive(Debug)]
+struct Laws {
+    sets: Vec<Parameters>,
+    /// Share of the line that is allowed after so many notifications, if all of them come at once: nothing shrinks alpha,
+    /// and nothing raises the rate.
+    least: [f64; MAX_WAITING + 1],
+}
+
+impl Laws {
+    fn new(sets: Vec<Parameters>) -> Self {
+        let mut least = [1.0_f64; MAX_WAITING + 1];
+        for set in &sets {
+            let (mut rate, mut alpha) = (1.0, set.initial_alpha);
+            for least in &mut least {
+                *least = least.min(rate);
+                rate *= 1.0 - (alpha / 2.0).min(set.max_cut);
+                alpha = (1.0 - set.g) * alpha + set.g;
+            }
+        }
+        Self { sets, least }
     }
 }
 
@@ -127,6 +155,14 @@ impl PortRate {
     }
 }
 
+/// The replay of each law. It begins when the least that its notifications can leave would matter: most flows get few.
+#[derive(Clone, Debug)]
+enum Replays {
+    /// The flow's progress at the first notification, and at each.
+    Waiting(Progress, Vec<Progress>),
+    Running(Vec<Replay>),
+}
+
 /// Replays from one speed of the port, and windows compared with them.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -139,10 +175,13 @@ struct Judged {
     /// Notifications in the window, and in the one before.
     cnp: u32,
     cnp_before: u32,
+    /// Speed of the port, in bit/s.
+    line: u64,
     /// The sum of the rates of windows in bit/s, and how many they are.
     rates: (f64, u32),
     // The rest.
-    laws: Vec<Replay>,
+    laws: Arc<Laws>,
+    replays: Replays,
     limited: u64,
     over: u64,
     /// Rates over the bound, in thousandths of it, in windows over it.
@@ -150,9 +189,11 @@ struct Judged {
 }
 
 impl Judged {
-    fn new(laws: impl Iterator<Item = Parameters>, line: u64, now: Progress) -> Self {
+    fn new(laws: &Arc<Laws>, line: u64, now: Progress) -> Self {
         Self {
-            laws: laws.map(|set| Replay::bound(set, line, now.time)).collect(),
+            laws: Arc::clone(laws),
+            line,
+            replays: Replays::Waiting(now, Vec::new()),
             free: None,
             begin: now,
             cnp: 0,
@@ -164,35 +205,79 @@ impl Judged {
         }
     }
 
-    /// Bytes on the wire since the window began.
-    fn sent(&self, now: &Progress) -> u64 {
-        let packets = now.packets.saturating_sub(self.begin.packets);
-        let bytes = now.wire_bytes.saturating_sub(self.begin.wire_bytes);
-        bytes.saturating_add(packets.saturating_mul(FRAME_OVERHEAD))
+    fn cnp(&mut self, now: Progress) {
+        self.cnp = self.cnp.saturating_add(1);
+        self.free = None;
+        match &mut self.replays {
+            Replays::Waiting(_, waiting) if waiting.len() < MAX_WAITING => waiting.push(now),
+            _ => {
+                let begin = self.begin;
+                for replay in self.running() {
+                    replay.cnp(now.time, begin.time, on_wire(&begin, &now));
+                }
+            }
+        }
     }
 
-    fn cnp(&mut self, now: Progress) {
-        let sent = self.sent(&now);
-        self.free = None;
-        for law in &mut self.laws {
-            law.cnp(now.time, self.begin.time, sent);
+    /// The replays, which begin now at the latest. Between notifications data is taken as sent evenly, whatever the windows: where
+    /// the allowed rate limits what the byte counter counts, it counts more by that, never less.
+    fn running(&mut self) -> &mut [Replay] {
+        if let Replays::Waiting(first, waiting) = &self.replays {
+            let window = self.begin;
+            let is_before = |now: &&Progress| now.wire_bytes < window.wire_bytes;
+            let begun = |set: &Parameters| {
+                let mut replay = Replay::bound(*set, self.line, first.time);
+                let before = waiting.iter().take_while(is_before);
+                for now in before {
+                    replay.cnp(now.time, first.time, on_wire(first, now));
+                }
+                let time = window.time.since(first.time);
+                replay.bin(first.time, time, on_wire(first, &window), false);
+                for now in waiting.iter().skip_while(is_before) {
+                    replay.cnp(now.time, window.time, on_wire(&window, now));
+                }
+                replay
+            };
+            self.replays = Replays::Running(self.laws.sets.iter().map(begun).collect());
         }
-        self.cnp = self.cnp.saturating_add(1);
+        match &mut self.replays {
+            Replays::Running(replays) => replays,
+            Replays::Waiting(..) => &mut [],
+        }
+    }
+
+    /// True if some law may allow less than this rate, in bit/s, in a window with notifications or after one. False only where all
+    /// allow more, even if the notifications that wait had come at once.
+    fn may_limit(&self, rate: f64) -> bool {
+        match &self.replays {
+            Replays::Waiting(_, waiting) => {
+                let least = self.laws.least.get(waiting.len()).copied().unwrap_or(0.0);
+                self.is_notified() && rate >= number(self.line) * least
+            }
+            Replays::Running(_) => true,
+        }
+    }
+
+    /// True if a notification came in the current window, or in the one before.
+    fn is_notified(&self) -> bool {
+        self.cnp > 0 || self.cnp_before > 0
     }
 
     /// The highest rate that any applicable law allows in the current window, which lasts for `time` up to `now`, in bit/s.
     fn allowed(&mut self, now: &Progress, time: Nanos, pace: Option<PortRate>) -> u64 {
-        let sent = self.sent(now);
-        let only = self.laws.len() == 1;
+        let begin = self.begin;
+        let sent = on_wire(&begin, now);
+        let replays = self.running();
+        let only = replays.len() == 1;
         let mut allowed = 0;
-        for law in &mut self.laws {
-            let mean = law.bin(self.begin.time, time, sent, false);
-            if only || pace.is_none_or(|pace| pace.allows(law.parameters())) {
+        for replay in &mut *replays {
+            let mean = replay.bin(begin.time, time, sent, false);
+            if only || pace.is_none_or(|pace| pace.allows(replay.parameters())) {
                 allowed = allowed.max(mean.unwrap_or(u64::MAX));
             }
         }
-        if self.laws.iter().all(Replay::is_free) {
-            self.free = self.laws.first().map(Replay::line);
+        if replays.iter().all(Replay::is_free) {
+            self.free = Some(self.line);
         }
         allowed
     }
@@ -209,20 +294,22 @@ impl Judged {
         if time < WINDOW || now.packets < self.begin.packets.saturating_add(WINDOW_PACKETS) {
             return;
         }
-        let allowed = self.free.unwrap_or_else(|| self.allowed(&now, time, pace));
         // Overhead on the wire is left out, so the rate is never overstated.
         let measured = now.wire_bytes.saturating_sub(self.begin.wire_bytes) as f64 * 8.0 / time.seconds();
         self.rates = (self.rates.0 + measured, self.rates.1.saturating_add(1));
         let usual = self.rates.0 / f64::from(self.rates.1);
-        let bound = allowed as f64 * MARGIN;
-        // Only where notifications go on. A rate over the bound tells by itself; one that is not does where the flow's usual rate is
-        // more than the bound allows.
-        let is_over = measured >= bound;
-        if self.cnp + self.cnp_before > 0 && (is_over || bound <= usual) {
-            self.limited += 1;
-            if is_over {
-                self.over += 1;
-                self.excess.add((measured / allowed.max(1) as f64 * 1e3) as u64);
+        if self.may_limit(measured.max(usual) / MARGIN) {
+            let allowed = self.free.unwrap_or_else(|| self.allowed(&now, time, pace));
+            let bound = allowed as f64 * MARGIN;
+            // Only where notifications go on. A rate over the bound tells by itself; one that is not does where the flow's usual
+            // rate is more than the bound allows.
+            let is_over = measured >= bound;
+            if self.is_notified() && (is_over || bound <= usual) {
+                self.limited += 1;
+                if is_over {
+                    self.over += 1;
+                    self.excess.add((measured / allowed.max(1) as f64 * 1e3) as u64);
+                }
             }
         }
         (self.cnp_before, self.cnp) = (self.cnp, 0);
@@ -235,17 +322,28 @@ impl Judged {
     }
 }
 
+/// Bytes on the wire between two points.
+fn on_wire(begin: &Progress, now: &Progress) -> u64 {
+    let packets = now.packets.saturating_sub(begin.packets);
+    let bytes = now.wire_bytes.saturating_sub(begin.wire_bytes);
+    bytes.saturating_add(packets.saturating_mul(FRAME_OVERHEAD))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate: 2^53 are far away")]
+fn number(rate: u64) -> f64 {
+    rate as f64
+}
+
 impl Bound {
     /// State of a flow that gets its first notification, at its current progress.
     pub(crate) fn new(legal: &Legal, now: Progress) -> Self {
-        let sets = legal.laws.iter().copied();
         Self {
             pace: PortRate {
                 notified: 0,
                 last: Nanos(0),
                 closest: Nanos(u64::MAX),
             },
-            judged: Judged::new(sets, legal.line.unwrap_or(FASTEST_PORT), now),
+            judged: Judged::new(&legal.laws, legal.line.unwrap_or(FASTEST_PORT), now),
             stated: legal.line,
             line: legal.line.is_none().then(|| Line::new(now)),
             shown: None,
@@ -255,7 +353,9 @@ impl Bound {
     /// Prefetches the state that [`Bound::mark`] needs.
     #[inline]
     pub(crate) fn prefetch(&self) {
+        prefetch(&self.line);
         prefetch(&self.judged);
+        prefetch(&self.shown);
     }
 
     /// A notification that surely is for the flow.
@@ -275,8 +375,8 @@ impl Bound {
             && line.step(now)
         {
             // From here on the flow may use the whole port; what was concluded from another speed is void.
-            let sets = self.judged.laws.iter().map(|law| *law.parameters());
-            self.shown = line.speed().map(|speed| Judged::new(sets, speed, now));
+            let laws = &self.judged.laws;
+            self.shown = line.speed().map(|speed| Judged::new(laws, speed, now));
         }
         self.judged.mark(now, Some(self.pace));
         // From a speed that is only inferred, every law has to forbid the rate, whatever paces the notifications: those of a

@@ -29,6 +29,9 @@ const STEPS: u32 = 16;
 const SHARE: u32 = 8;
 /// Steps without a result, after which it is examined less often.
 const PATIENCE: u32 = 4_096;
+/// A flow whose first steps are all below half of the slowest port, in bit/s, is examined less often until one is not.
+const SLOW: f64 = 5e9;
+const FIRST_STEPS: u32 = 32;
 
 /// Evidence of a flow.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +64,8 @@ impl Line {
     }
 
     pub(super) fn is_learning(&self) -> bool {
-        self.speed.is_none() && self.steps < PATIENCE
+        let is_slow = self.steps >= FIRST_STEPS && self.fastest < SLOW;
+        self.speed.is_none() && self.steps < PATIENCE && !is_slow
     }
 
     /// Adds a step of the flow; true if another speed shows now, or none any more.

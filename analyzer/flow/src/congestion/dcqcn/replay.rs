@@ -62,6 +62,13 @@ impl Deviation {
 /// Below this difference, in bit/s, two rates are the same.
 const SAME: f64 = 1.0;
 
+/// What increases a rate: time, or bytes that were sent.
+#[derive(Clone, Copy)]
+enum Counter {
+    Timer,
+    Bytes,
+}
+
 impl Replay {
     /// A flow that may use the whole line of `line` bit/s, in the bin that begins at `bin`.
     pub(crate) fn new(parameters: Parameters, line: u64, bin: Nanos) -> Self {
@@ -183,37 +190,47 @@ impl Replay {
             return;
         }
         let sent_rate = bytes / left;
-        let silent = bytes <= 0.0;
         while !self.is_free() {
             let byte_rate = self.counted(sent_rate);
             let timer = self.due.since(self.now).seconds();
-            let counter = if silent {
-                f64::INFINITY
-            } else {
+            let counter = if byte_rate > 0.0 {
                 (self.bytes_left / byte_rate).max(0.0)
+            } else {
+                f64::INFINITY
             };
             if timer.min(counter) > left {
                 break;
             }
+            // Where the allowed rate limits what is counted, each increase changes when the byte counter is full.
+            let is_steady = byte_rate >= sent_rate;
+            self.allowed += self.current * timer.min(counter);
             if timer <= counter {
-                if silent && self.run(to) {
-                    left = to.since(self.now).seconds();
-                    continue;
-                }
-                self.allowed += self.current * timer;
-                self.bytes_left -= byte_rate * timer;
-                left -= timer;
-                self.now = self.due.max(self.now);
-                self.due = Nanos(self.due.0.saturating_add(self.parameters.timer.0.max(1)));
-                self.by_timer = self.by_timer.saturating_add(1);
+                let period = self.parameters.timer.0.max(1);
+                let seconds = Nanos(period).seconds();
+                let fit = if is_steady {
+                    (left.min(counter) - timer) / seconds
+                } else {
+                    0.0
+                };
+                let more = self.increase(Counter::Timer, 1.0 + fit.floor(), seconds) - 1;
+                let taken = timer + number(more) * seconds;
+                left -= taken;
+                self.bytes_left -= byte_rate * taken;
+                self.now = Nanos(self.due.0.saturating_add(period.saturating_mul(more))).max(self.now);
+                self.due = Nanos(self.now.0.saturating_add(period));
             } else {
-                self.allowed += self.current * counter;
-                left -= counter;
+                let bytes = number(self.parameters.bytes.max(1));
+                let seconds = bytes / byte_rate;
+                let fit = if is_steady {
+                    (left.min(timer) - counter) / seconds
+                } else {
+                    0.0
+                };
+                let more = self.increase(Counter::Bytes, 1.0 + fit.floor(), seconds) - 1;
+                left -= counter + number(more) * seconds;
                 self.now = Nanos(to.0.saturating_sub(whole(left * 1e9)));
-                self.bytes_left = number(self.parameters.bytes.max(1));
-                self.by_bytes = self.by_bytes.saturating_add(1);
+                self.bytes_left = bytes;
             }
-            self.increase();
         }
         self.allowed += self.current * left.max(0.0);
         self.bytes_left -= self.counted(sent_rate) * left.max(0.0);
@@ -250,22 +267,48 @@ impl Replay {
         self.current >= self.line
     }
 
-    /// The rate of the whole line, in bit/s.
-    pub(super) fn line(&self) -> u64 {
-        whole(self.line)
-    }
-
-    /// One increase, by either counter (figure 7).
-    fn increase(&mut self) {
-        let (most, least) = (self.by_timer.max(self.by_bytes), self.by_timer.min(self.by_bytes));
-        if most >= self.parameters.stages {
-            self.target += self.step(least);
-        }
-        self.target = self.target.min(self.line);
-        self.current = self.current.midpoint(self.target);
+    /// Increases by one counter (figure 7): the first now, the others `period` seconds apart, at most `fit` of them and as
+    /// many as one formula covers. Returns their number, and adds what is allowed between the first and the last.
+    ///
+    /// With a constant step c the target after k of them is t + k c. Its distance to the rate is c + (d - c) / 2^k, where d
+    /// is the distance before.
+    fn increase(&mut self, counter: Counter, fit: f64, period: f64) -> u64 {
+        let stages = self.parameters.stages;
+        let (own, other) = match counter {
+            Counter::Timer => (self.by_timer, self.by_bytes),
+            Counter::Bytes => (self.by_bytes, self.by_timer),
+        };
+        // The step, and the number of increases that have it.
+        let (step, most) = if own.saturating_add(1).max(other) < stages {
+            (0.0, f64::from(stages - 1 - own))
+        } else if self.target >= self.line {
+            (0.0, fit)
+        } else {
+            let left = self.line - self.target;
+            let step = self.step(own.saturating_add(1).min(other)).min(left);
+            (step, if own >= other { (left / step).floor() } else { 1.0 })
+        };
+        let n = fit.min(most).max(1.0);
+        let shrunk = (-n).exp2();
+        let distance = self.target - self.current - step;
+        // The sum of the rates after each increase but the last.
+        let between =
+            (n - 1.0) * (self.target - step) + step * n * (n - 1.0) / 2.0 - distance * (1.0 - 2.0 * shrunk);
+        self.allowed += between * period;
+        self.target = (self.target + n * step).min(self.line);
+        self.current = (self.target - step - distance * shrunk)
+            .max(self.current)
+            .min(self.line);
         if self.target >= self.line && self.line - self.current < SAME {
             self.current = self.line;
         }
+        let count = whole(n);
+        let increases = match counter {
+            Counter::Timer => &mut self.by_timer,
+            Counter::Bytes => &mut self.by_bytes,
+        };
+        *increases = increases.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        count
     }
 
     /// Rise of the target when the counter that is behind has the value `least`.
@@ -274,39 +317,6 @@ impl Replay {
             Some(past @ 1..) => number(self.parameters.hyper) * f64::from(past),
             _ => number(self.parameters.additive),
         }
-    }
-
-    /// In a silence, many increases by the timer at once, up to `to`: whether there were any. With a constant step c the target
-    /// after k of them is t + k c, and its distance to the rate c + (d - c) / 2^k.
-    fn run(&mut self, to: Nanos) -> bool {
-        let timer = self.parameters.timer.0.max(1);
-        if self.by_timer + 1 < self.parameters.stages || self.by_timer < self.by_bytes {
-            return false;
-        }
-        let step = self.step(self.by_bytes);
-        let room = ((self.line - self.target) / step).floor();
-        let fit = to.since(self.due).0 / timer + 1;
-        let count = fit.min(if room >= 1.0 { whole(room) } else { 0 });
-        if count < 2 {
-            return false;
-        }
-        let n = number(count);
-        let distance = self.target - self.current - step;
-        let shrunk = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
-        // The rate up to the first of them; then the sum of the rates after each but the last.
-        self.allowed += self.current * self.due.since(self.now).seconds();
-        let after =
-            (n - 1.0) * (self.target - step) + step * n * (n - 1.0) / 2.0 - distance * (1.0 - 2.0 * shrunk);
-        self.allowed += after * Nanos(timer).seconds();
-        self.target += n * step;
-        self.current = self.target - step - distance * shrunk;
-        let last = self.due.0.saturating_add(timer.saturating_mul(count - 1));
-        self.now = Nanos(last);
-        self.due = Nanos(last.saturating_add(timer));
-        self.by_timer = self
-            .by_timer
-            .saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
-        true
     }
 }
 

@@ -80,9 +80,10 @@ impl Answers {
         })
     }
 
-    /// True if `at` may be a part, but not the begin, of the answer to the NAK that a run answered last.
+    /// True if `at` may be a part of the answer to the NAK that a run answered last, or its begin where that run began behind it.
     fn is_behind_answered(&self, at: u64) -> bool {
-        self.answered != 0 && (self.answered + 1..self.answered + MAX_RUN_OFFSET).contains(&at)
+        let begin = self.answered + u64::from(self.run.start <= self.answered);
+        self.answered != 0 && (begin..self.answered + MAX_RUN_OFFSET).contains(&at)
     }
 
     /// True if the sender's timer, as far as it is known, may have expired in that time.

@@ -67,9 +67,7 @@ fn more_room_keeps_what_is_remembered() {
     }
     let is_known = |recent: &Recent, flow| {
         let fingerprint = of(flow).0;
-        recent.sets[recent.place(fingerprint)]
-            .iter()
-            .any(|entry| entry >> 32 == fingerprint >> 32)
+        recent.sets[recent.place(fingerprint)].has(tag(fingerprint))
     };
     let before: Vec<bool> = (0..8_192).map(|flow| is_known(&recent, flow)).collect();
     recent.make_room();

@@ -44,7 +44,7 @@ fn rows(gpu: &'static str, load: impl Fn(u64) -> f64) -> SampleColumns {
     rows
 }
 
-/// A run with episodes of 200 ms from these readings on, as pauses tell them: a pause stands in one event.
+/// A run with episodes of 200 ms from these readings on, as pauses show them: each pause is one event.
 fn run(starts: &[u64], gpus: &[SampleColumns]) -> RunSummary {
     let mut run = TestRun::new();
     let data = flow(1, 2);

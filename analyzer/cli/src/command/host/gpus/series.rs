@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +14,7 @@ use serde_json::{Value, json};
 
 use super::form::{GIB, SCHEMA_VERSION, labels, laid};
 use crate::command::gpu_tool::{GpuStream, INPUT, Tool, ask, ask_amd};
-use crate::command::host::series::{About, Kept, LOOK, Pace, paced};
-use crate::options::names::Names;
+use crate::command::host::series::{About, Destination, Kept, LOOK, Pace, paced};
 use crate::output::messages;
 
 /// Series that are summed up; of more, readings are left out and counted.
@@ -105,10 +103,7 @@ enum Source {
 pub(super) struct Plan<'a> {
     pub(super) duration: Option<Nanos>,
     pub(super) interval: Nanos,
-    /// Folder of the dataset.
-    pub(super) output: Option<&'a Path>,
-    pub(super) overwrite: bool,
-    pub(super) names: &'a Names,
+    pub(super) destination: &'a Destination,
     /// The command that runs meanwhile.
     pub(super) run: &'a [OsString],
     /// JSON instead of a table.
@@ -129,16 +124,16 @@ pub(super) fn series(plan: &Plan<'_>) -> anyhow::Result<Shown> {
         messages::note(INPUT, note);
     }
     let interval = Duration::from_nanos(plan.interval.0).max(LOOK);
-    let node = plan.names.node();
+    let node = plan.destination.names.node();
     let about = About {
         input: "host gpus",
         format: "gpus",
         interval: plan.interval,
-        overwrite: plan.overwrite,
     };
-    let mut readings = Readings::default();
-    let kept = plan.output.map(|dir| Kept::begin(dir, about, plan.names));
-    readings.kept = kept.transpose()?;
+    let mut readings = Readings {
+        kept: plan.destination.begin(about)?,
+        ..Readings::default()
+    };
     let mut source = match tool {
         Some(Tool::NvidiaSmi(columns)) => Source::Stream(GpuStream::start(&columns, interval, &node)?),
         Some(Tool::AmdSmi) => Source::Amd(node.as_str().into()),

@@ -165,3 +165,24 @@ fn increases_of_a_known_set_are_no_excess() {
         }
     }
 }
+
+#[test]
+fn no_law_leaves_less_than_the_least() {
+    let line = 100 * GIGABIT;
+    for set in LAWS.into_iter().chain([Parameters::PAPER, Parameters::NVIDIA]) {
+        let laws = Laws::new(vec![set]);
+        let all = Laws::new(LAWS.to_vec());
+        let mut replay = Replay::new(set, line, Nanos(0));
+        for (n, least) in laws.least.into_iter().enumerate() {
+            let floor = (line as f64 * least).max(set.min_rate as f64);
+            // The time between two cuts: of a law that has none, each notification cuts at once, and nothing recovers.
+            let time = Nanos(n as u64 * set.reduce_period.0);
+            let rate = replay.rate_now(time, 0, n > 0);
+            assert!(rate >= floor * 0.999_999, "{n} of {set:?}: {rate} below {floor}");
+            if set.reduce_period.0 == 0 {
+                assert!(rate <= floor * 1.000_001, "{n} of {set:?}: {rate} above {floor}");
+            }
+            assert!(all.least[n] <= least || set.initial_alpha > 0.0);
+        }
+    }
+}

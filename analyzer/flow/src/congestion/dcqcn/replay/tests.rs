@@ -287,6 +287,28 @@ proptest! {
     }
 
     #[test]
+    fn an_even_rate_is_allowed_the_same_in_one_bin_or_many(
+        parameters in any_parameters(),
+        cnps in prop::collection::vec(0..1_000_000_u64, 1..5),
+        bytes in 0..12_500_000_u64,
+        bins in 1..50_usize,
+    ) {
+        let mut often = Replay::new(parameters, 100 * GIGABIT, Nanos(0));
+        let mut cnps = cnps;
+        cnps.sort_unstable();
+        for cnp in cnps {
+            often.cnp(Nanos(cnp), Nanos(0), 0);
+        }
+        often.bin(begin(0), MS, 0, true);
+        let mut once = often.clone();
+        let width = Nanos(MS.0 * bins as u64);
+        let once = once.bin(begin(1), width, bytes * bins as u64, true).unwrap();
+        let sum: u64 = (1..=bins).map(|bin| often.bin(begin(bin), MS, bytes, true).unwrap()).sum();
+        let often = sum / bins as u64;
+        prop_assert!(once.abs_diff(often) <= 2 + once / 1_000_000, "{once} {often}");
+    }
+
+    #[test]
     fn any_input_is_no_harm(inputs in prop::collection::vec((any::<bool>(), any::<u64>(), any::<u64>(), any::<u64>()), 0..30)) {
         let mut replay = Replay::new(Parameters::NVIDIA, 400 * GIGABIT, Nanos(0));
         for (is_cnp, a, b, bytes) in inputs {

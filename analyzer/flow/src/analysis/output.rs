@@ -1,0 +1,44 @@
+//! What an analysis gives: results while it runs, and a conclusion at its end.
+
+use roce_model::{CnpReceiver, FlowKey, FlowRow, HopRow, SampleRow, Totals};
+
+use crate::bins::Bin;
+
+/// Results, as far as they cannot change any more.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Flows that were opened, with the DSCP of their first packet.
+    pub(crate) opened: Vec<(FlowKey, Option<u8>)>,
+    pub(crate) bins: Vec<Bin>,
+    pub(crate) flows: Vec<FlowRow>,
+    /// Samples read meanwhile, in the order of the stream.
+    pub(crate) samples: Vec<SampleRow>,
+    /// The flows that are live, where a snapshot was requested.
+    pub(crate) snapshot: Option<LiveFlows>,
+    /// Every bin before this one has been emitted.
+    pub(crate) watermark: u64,
+}
+
+/// The flows that are live, as they stand.
+#[derive(Debug)]
+pub(crate) enum LiveFlows {
+    /// Their rows.
+    Rows(Vec<FlowRow>),
+    /// There are more than the snapshot may have.
+    TooMany,
+}
+
+/// What an analysis knows at its end besides its rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conclusion {
+    /// Counts of RoCE packets.
+    pub totals: Totals,
+    /// Who was notified of congestion.
+    pub cnp_receivers: Vec<CnpReceiver>,
+    /// Copies dropped, by tap.
+    pub copies: Vec<u64>,
+    /// Packets that another tap saw, too, by tap.
+    pub matched: Vec<u64>,
+    /// What happened between two taps that saw the same traffic.
+    pub hops: Vec<HopRow>,
+}
