@@ -2,8 +2,8 @@
 //!
 //! *READ responses lost*: an item is a READ response that the network lost before a tap. Observable: the flow is paired
 //! there, and the tap recorded the run that sent the READ again from that response on; or it lies right behind such a
-//! one. What is lost behind it would have been sent again anyway: it counts neither way. Where a timer sent the READ again and no
-//! response of it was recorded, its request may have been lost as well, which the tap shows just so: that counts neither way, too.
+//! one. What is lost behind it would have been sent again anyway: it counts neither way. Where a timer sent the READ again, or it was sent
+//! again before, and no response of it was recorded, its request may have been lost as well: that counts neither way, too.
 //! Said: `response_network_lost`, by flow; right up to all that were lost.
 //!
 //! *READ requests lost*: an item is a READ request that was lost behind a tap that had recorded it. Observable: the tap
@@ -84,8 +84,9 @@ fn first_losses(case: &Case, tap: &Tap, flow: &str, lost: &[&Loss]) -> u64 {
         let Some(run) = run.filter(|run| run.taps.iter().any(|here| here.tap == tap.name)) else {
             continue;
         };
-        // After a silence, the records do not always tell the loss of a response from that of its request.
-        let is_shown = run.trigger != TriggerKind::Timeout || is_decidable(tap, loss);
+        // After a silence, and of READs that were sent again, records do not always tell the loss of a response from that of its request.
+        let is_sure = run.trigger != TriggerKind::Timeout && loss.attempt == 0;
+        let is_shown = is_sure || is_decidable(tap, loss);
         let before = (loss.psn.wrapping_sub(1) % PSNS, run.time);
         if run.first_psn == loss.psn && is_shown || named.contains(&before) {
             named.insert((loss.psn, run.time));

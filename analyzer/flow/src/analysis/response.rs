@@ -230,6 +230,7 @@ impl Analysis {
         let position = Tracker::position(&self.table.hot[at].requests, request.psn);
         if let (Some(position), Some(reads)) = (position, &mut self.table.cold[at].reads) {
             let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
+            reads.came_again();
             reads.asked_again(position, end, false, request.time);
         }
     }

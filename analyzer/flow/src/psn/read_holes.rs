@@ -8,7 +8,7 @@ use roce_model::Nanos;
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::read_awaited::Awaited;
-use crate::psn::read_replay::Replay;
+use crate::psn::read_replay::{Replay, Response};
 use crate::psn::request::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
@@ -221,6 +221,11 @@ impl Reads {
         self.bound();
     }
 
+    /// A READ came once more, and nobody knows why: responses come once more that the requester did not ask for.
+    pub(crate) fn came_again(&mut self) {
+        self.replay = Replay::default();
+    }
+
     /// Packets between the flow's hosts came late: responses come once more in any order.
     pub(crate) fn are_shuffled(&mut self) {
         self.is_shuffled = true;
@@ -393,7 +398,25 @@ impl Reads {
             // Of a READ from before the two directions were known.
             return Judged::Unknown;
         }
-        self.replay.came(psn, next, self.next, time);
+        if psn < self.next {
+            let begin = self.begins.iter().rev().copied().find(|begin| *begin <= psn);
+            let ends = self
+                .begins
+                .iter()
+                .copied()
+                .find(|begin| *begin > self.replay.expected());
+            let response = Response {
+                psn,
+                is_first,
+                is_last,
+                next,
+                begin,
+                time,
+            };
+            self.replay.came(response, self.next, ends.or(Some(self.next)));
+        } else {
+            self.replay.came_anew(psn);
+        }
         if psn < self.next {
             self.fill(psn, is_first);
             return Judged::Missing(Vec::new());

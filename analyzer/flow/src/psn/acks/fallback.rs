@@ -10,6 +10,8 @@ use crate::psn::request::{Again, Request, SILENCE};
 
 /// A NAK is not what made the sender fall back when that took so many times longer than after any NAK before.
 const MUCH_LONGER: u64 = 5;
+/// Of a sender that was not silent meanwhile: queues fill while it sends, and hold back its answers.
+const MUCH_LONGER_WHILE_SENDING: u64 = 10;
 /// A sender in software, or on a busy host, takes some times as long to answer a NAK as its receiver does to answer a request.
 const SLOW_ANSWER: u64 = 8;
 
@@ -113,7 +115,9 @@ impl Answers {
             return match answer.0 {
                 0 => Trigger::Nak,
                 _ if waited.0 <= usual * 2 => Trigger::Nak,
-                _ if waited.0 < usual * MUCH_LONGER || request.is_slowed || is_reordered => Trigger::Unknown,
+                _ if waited.0 < usual * MUCH_LONGER_WHILE_SENDING || request.is_slowed || is_reordered => {
+                    Trigger::Unknown
+                }
                 _ => Trigger::Timeout,
             };
         }
