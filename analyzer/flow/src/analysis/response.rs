@@ -284,7 +284,7 @@ impl Analysis {
                 cold.trouble.get_or_insert_default().reads_unanswered += 1;
             }
             Silence::Tail(first, end) => {
-                self.count_read_gap(response_at, psn_of(first), end - first, packet.time)
+                self.count_read_gap(response_at, psn_of(first), end - first, packet.time);
             }
         }
         if is_lost {

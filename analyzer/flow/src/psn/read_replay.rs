@@ -148,7 +148,7 @@ mod tests {
     fn the_request_of_a_whole_answer_may_have_been_lost() {
         // READs of two responses each: 12 and 13, 14 and 15.
         let of = |psn: u64| Response {
-            is_first: psn % 2 == 0,
+            is_first: psn.is_multiple_of(2),
             is_last: psn % 2 == 1,
             begin: Some(psn / 2 * 2),
             ..response(psn)
