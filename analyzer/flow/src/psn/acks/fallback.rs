@@ -111,14 +111,15 @@ impl Answers {
         let usual = answer.0.max(request.usual_rtt.0 * 2);
         let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
         if !is_silent {
-            // Its window lets it send on while it waits for its timer: only the times of other answers tell.
-            return match answer.0 {
-                0 => Trigger::Nak,
-                _ if waited.0 <= usual * 2 => Trigger::Nak,
-                _ if waited.0 < usual * MUCH_LONGER_WHILE_SENDING || request.is_slowed || is_reordered => {
-                    Trigger::Unknown
-                }
-                _ => Trigger::Timeout,
+            // Its window lets it send on while it waits for its timer. A sender in software takes very different times to answer, so
+            // only a timer that is known tells.
+            let is_usual = answer.0 == 0 || waited.0 <= usual * 2;
+            let is_delayed =
+                request.is_slowed || is_reordered || waited.0 < usual * MUCH_LONGER_WHILE_SENDING;
+            return match (fits_timer && !is_usual, is_delayed) {
+                (false, _) => Trigger::Nak,
+                (true, true) => Trigger::Unknown,
+                (true, false) => Trigger::Timeout,
             };
         }
         let is_long = waited.0 >= MIN_TIMEOUT.0.max(request.usual_rtt.0 * SLOW_ANSWER);
