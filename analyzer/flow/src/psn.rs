@@ -7,7 +7,6 @@ pub(crate) mod holes;
 pub(crate) mod jump;
 mod read_awaited;
 pub(crate) mod read_holes;
-mod read_replay;
 pub(crate) mod read_responses;
 pub(crate) mod recent_naks;
 pub(crate) mod reordering;

@@ -6,7 +6,6 @@ use roce_wire::{Extended, Operation, Psn};
 use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
-use crate::psn::acks::Answers;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::{Jump, has_other_port};
 use crate::psn::recent_naks::NakMatch;
@@ -151,11 +150,6 @@ impl Analysis {
             waiting_since: times.map_or(Nanos(0), Times::waiting_since),
             rtt: times.map_or(Nanos(0), Times::shortest),
             usual_rtt: times.map_or(Nanos(0), Times::usual),
-            others_answer: if is_behind {
-                self.recent_naks.longest_answer(hot.tap, &cold.key)
-            } else {
-                Nanos(0)
-            },
             is_slowed: cold
                 .congestion
                 .as_ref()
@@ -165,7 +159,6 @@ impl Analysis {
                 && !seen.sighting.is_repeated()
                 && hot.evidence.ids_vary(packet.roce.ip_id)
                 && self.recent.remembers(seen.fingerprint, packet),
-            has_old_id: is_behind && seen.sighting.is_repeated() && hot.evidence.ids_vary(packet.roce.ip_id),
             has_other_port: is_behind && {
                 let messages = cold.totals.messages() + u64::from(hot.counts.messages);
                 has_other_port(silence, messages, cold.only_port(), packet)
@@ -190,10 +183,6 @@ impl Analysis {
         cold.completed.jumped(jump, verdict);
         if matches!(verdict, Verdict::Late { .. }) {
             self.recent_naks.note_late(hot.tap, &cold.key);
-        }
-        if is_open {
-            let took = cold.tracker.answers().map_or(Nanos(0), Answers::longest_answer);
-            self.recent_naks.note_answer(hot.tap, &cold.key, took);
         }
         if !undecided && cold.tracker.is_undecided() {
             self.bins.undecided_at(bin, at);

@@ -151,20 +151,20 @@ impl Analysis {
             Answer::Nak => Vec::new(),
         };
         for (first, end) in missing {
-            self.count_read_gap(response_at, psn_of(first), end - first, packet.time);
+            self.count_read_gap(response_at, psn_of(first), end - first, packet);
         }
-        self.settle_reads(at, response_at, Some(packet.time));
+        self.settle_reads(at, response_at);
     }
 
     /// Counts missing READ responses of the flow at `at`.
-    pub(super) fn count_read_gap(&mut self, at: FlowSlot, first: Psn, missing: u64, time: Nanos) {
+    pub(super) fn count_read_gap(&mut self, at: FlowSlot, first: Psn, missing: u64, packet: &Packet) {
         let cold = &mut self.table.cold[at];
         cold.trouble.get_or_insert_default().response_missing += missing;
         self.totals.response_missing += missing;
         self.bins.events.push(EventRow {
-            time,
+            time: packet.time,
             kind: EventKind::ResponseGap,
-            tap: self.table.hot[at].tap,
+            tap: packet.tap,
             flow_id: Some(cold.id),
             psn: Some(first.value()),
             value: Some(missing),
@@ -173,21 +173,16 @@ impl Analysis {
     }
 
     /// Counts and reports, for the flow at `response_at`, what became of missing responses to the flow at `at`.
-    /// `now` is `None` at the end.
-    fn settle_reads(&mut self, at: FlowSlot, response_at: FlowSlot, now: Option<Nanos>) {
+    fn settle_reads(&mut self, at: FlowSlot, response_at: FlowSlot) {
         let Some(reads) = &mut self.table.cold[at].reads else {
             return;
         };
-        let (decided, lost_again) = (reads.take_decided(), reads.take_lost_again(now));
-        for lost in &lost_again {
-            self.count_read_gap(response_at, psn_of(lost.first), lost.end - lost.first, lost.time);
-        }
         for DecidedHole {
             first,
             end,
             time,
             class,
-        } in decided.into_iter().chain(lost_again)
+        } in reads.take_decided()
         {
             let cold = &mut self.table.cold[response_at];
             cold.trouble.get_or_insert_default().response_fates[class as usize] += end - first;
@@ -220,7 +215,7 @@ impl Analysis {
         for (at, response_at) in [(at, peer), (peer, at)] {
             if let Some(reads) = &mut self.table.cold[at].reads {
                 reads.close(others_late);
-                self.settle_reads(at, response_at, None);
+                self.settle_reads(at, response_at);
             }
         }
     }
@@ -230,7 +225,6 @@ impl Analysis {
         let position = Tracker::position(&self.table.hot[at].requests, request.psn);
         if let (Some(position), Some(reads)) = (position, &mut self.table.cold[at].reads) {
             let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
-            reads.came_again();
             reads.asked_again(position, end, false, request.time);
         }
     }
@@ -247,17 +241,12 @@ impl Analysis {
             return;
         }
         let missing = self.table.cold[response_at].responses.take_missing(psn);
-        let is_late = |at: FlowSlot| self.recent_naks.is_reordered(hot.tap, &self.table.cold[at].key);
-        let is_shuffled = is_late(at) || is_late(response_at);
         let cold = &mut self.table.cold[at];
         let Some(reads) = &mut cold.reads else { return };
         if let Some((first, missing)) = missing
             && let Some(first) = Tracker::position(&hot.requests, first)
         {
             reads.were_missing(first, first + u64::from(missing), packet.time);
-        }
-        if is_shuffled {
-            reads.are_shuffled();
         }
         let begins = cold.tracker.has_begun_a_run();
         // A receiver that names the request in a NAK has sent no response to it.
@@ -276,16 +265,14 @@ impl Analysis {
             let cold = &mut self.table.cold[response_at];
             cold.trouble.get_or_insert_default().overtaken_downstream += overtaken;
         }
-        self.settle_reads(at, response_at, Some(packet.time));
+        self.settle_reads(at, response_at);
         match silence {
             Silence::Nothing => {}
             Silence::Unanswered => {
                 let cold = &mut self.table.cold[at];
                 cold.trouble.get_or_insert_default().reads_unanswered += 1;
             }
-            Silence::Tail(first, end) => {
-                self.count_read_gap(response_at, psn_of(first), end - first, packet.time);
-            }
+            Silence::Tail(first, end) => self.count_read_gap(response_at, psn_of(first), end - first, packet),
         }
         if is_lost {
             self.lost_downstream(response_at, psn, packet.time);

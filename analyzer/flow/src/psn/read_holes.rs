@@ -8,7 +8,6 @@ use roce_model::Nanos;
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::read_awaited::Awaited;
-use crate::psn::read_replay::{Replay, Response};
 use crate::psn::request::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
@@ -71,9 +70,6 @@ pub(crate) struct Reads {
     holes: Vec<ResponseHole>,
     /// The response that the requester waits for.
     awaited: Awaited,
-    /// Responses that come once more, and the latest ones that did not.
-    replay: Replay,
-    lost_again: VecDeque<DecidedHole>,
     /// The responder was seen to answer the rest of a READ with a message of its own, which begins with a First. Soft-RoCE goes on
     /// with Middles (`drivers/infiniband/sw/rxe/rxe_resp.c`, `read_reply`).
     rests_begin_messages: bool,
@@ -84,8 +80,6 @@ pub(crate) struct Reads {
     asked_again_at: Nanos,
     /// Some responses came late.
     is_reordered: bool,
-    /// Packets between the flow's hosts came late.
-    is_shuffled: bool,
     decided: Vec<DecidedHole>,
 }
 
@@ -221,22 +215,9 @@ impl Reads {
         self.bound();
     }
 
-    /// A READ came once more, and nobody knows why: responses come once more that the requester did not ask for.
-    pub(crate) fn came_again(&mut self) {
-        self.replay = Replay::default();
-    }
-
-    /// Packets between the flow's hosts came late: responses come once more in any order.
-    pub(crate) fn are_shuffled(&mut self) {
-        self.is_shuffled = true;
-    }
-
     /// A READ asks again at `time`, from `psn` up to `end`. `begins`: with it the requester falls back; otherwise it repeats what
     /// follows on something earlier.
     pub(crate) fn asked_again(&mut self, psn: u64, end: u64, begins: bool, time: Nanos) {
-        if begins && let Some(lost) = self.replay.begin(psn) {
-            self.keep_lost_again(lost);
-        }
         let goes_on = !begins && self.asked_again.contains(&psn.saturating_sub(1));
         self.asked_again = if goes_on { self.asked_again.start } else { psn }..end;
         self.asked_again_at = time;
@@ -252,17 +233,10 @@ impl Reads {
             };
             match hole.stage {
                 Stage::Asked(before) if is_asked => {
-                    // A requester that goes back to it has all before, and not this.
-                    let is_first = begins && psn == hole.first && before.responses == 0;
                     self.holes[at].stage = Stage::Asked(Asked {
                         from: if psn == before.from { psn } else { u64::MAX },
                         reads: before.reads + 1,
                         at: time,
-                        class: if is_first {
-                            LossClass::NetworkLost
-                        } else {
-                            before.class
-                        },
                         ..before
                     });
                 }
@@ -329,30 +303,6 @@ impl Reads {
         }
     }
 
-    /// Keeps responses that did not come once more, until packets that come late would have shown.
-    fn keep_lost_again(&mut self, lost: DecidedHole) {
-        let is_open =
-            |hole: &ResponseHole| hole.stage == Stage::Open && hole.first < lost.end && lost.first < hole.end;
-        if self.holes.iter().any(is_open) {
-            // It is known to be missing already.
-            return;
-        }
-        if self.lost_again.len() == MAX_READ_HOLES {
-            self.lost_again.pop_front();
-        }
-        self.lost_again.push_back(lost);
-    }
-
-    /// Responses, since the last call, that were requested again, and lost once more; `now` is `None` at the end, when nothing more will be known.
-    pub(crate) fn take_lost_again(&mut self, now: Option<Nanos>) -> Vec<DecidedHole> {
-        let is_over = |lost: &&DecidedHole| now.is_none_or(|now| now.since(lost.time) >= LONGEST_ANSWER);
-        let over = self.lost_again.iter().take_while(is_over).count();
-        let lost = self.lost_again.drain(..over);
-        // Where packets come late, one that was jumped over still comes.
-        let is_lost = !self.is_reordered && !self.is_shuffled;
-        lost.filter(|_| is_lost).collect()
-    }
-
     /// Decides what was asked for again so long before `time` that a response which was only late has come since.
     fn settle(&mut self, time: Nanos) {
         let mut at = 0;
@@ -397,25 +347,6 @@ impl Reads {
         if psn < self.begin {
             // Of a READ from before the two directions were known.
             return Judged::Unknown;
-        }
-        if psn < self.next {
-            let begin = self.begins.iter().rev().copied().find(|begin| *begin <= psn);
-            let ends = self
-                .begins
-                .iter()
-                .copied()
-                .find(|begin| *begin > self.replay.expected());
-            let response = Response {
-                psn,
-                is_first,
-                is_last,
-                next,
-                begin,
-                time,
-            };
-            self.replay.came(response, self.next, ends.or(Some(self.next)));
-        } else {
-            self.replay.came_anew(psn);
         }
         if psn < self.next {
             self.fill(psn, is_first);

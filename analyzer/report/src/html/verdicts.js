@@ -63,7 +63,7 @@ function buildHeadline() {
     (name === "lost" ? "network_lost + lost_downstream + response_network_lost" : "");
   // Two taps decide where both see the traffic: the flows have what each tap shows alone.
   const alone = totals.network_lost + totals.lost_downstream + totals.response_network_lost;
-  const loss = run.findings.find((finding) => finding.id === "loss.network")?.evidence;
+  const loss = model.run.findings.find((finding) => finding.id === "loss.network")?.evidence;
   const lost = (totals.lost = loss?.between_taps ? loss.lost : alone);
   const missing = totals.missing ? `${count(totals.missing)} missing at the taps` : "none missing";
   const tiles = [

@@ -136,7 +136,6 @@ impl Log {
             span: packet.span,
             psn: packet.psn(),
             attempt: packet.attempt,
-            begins: packet.first,
             port,
             reason,
             passed: packet.passed,

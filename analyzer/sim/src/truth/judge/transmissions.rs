@@ -163,12 +163,7 @@ pub(super) fn at_taps(
             _ => Evidence::None,
         };
         let shows = match evidence {
-            // Responders answer READs that came before in any order: without any response, the request may have been lost as well.
-            Evidence::ImpliedNak if loss.attempt > 0 && loss.begins => false,
             Evidence::Nak | Evidence::ImpliedNak => !passed || !naks_what_is_late(simulation),
-            // Where no response to the READ was recorded, its request may have been lost as well. One that is not the first of its
-            // message came behind another, which the requester had: it asks again from the first one that it lacks.
-            Evidence::Timeout if loss.kind == Kind::ReadResponse => !passed && !loss.begins,
             Evidence::Timeout => {
                 let hole = seen.and_then(|seen| seen.holes.get(&loss.seq));
                 let filled = hole.and_then(|hole| hole.filled);
