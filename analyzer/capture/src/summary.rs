@@ -158,9 +158,6 @@ pub(crate) struct Times {
     unstamped: u64,
 }
 
-/// A step forward by more than this, 146 years, is looked at as one back is.
-const LEAP: u64 = 1 << 62;
-
 impl Times {
     /// The time of the last record.
     pub(crate) fn last(&self) -> Nanos {
@@ -170,7 +167,8 @@ impl Times {
     /// Takes the time of one more record.
     #[inline]
     pub(crate) fn note(&mut self, time: u64) {
-        if (self.least.is_none() || time.wrapping_sub(self.last) > LEAP) && !self.note_odd(time) {
+        let is_odd = time < self.last || time == u64::MAX || self.least.is_none();
+        if is_odd && !self.note_odd(time) {
             return;
         }
         self.last = time;
@@ -223,6 +221,22 @@ mod tests {
         assert_eq!((summary.unstamped, summary.disorder), (2, Disorder::default()));
         assert_eq!(summary.last_time, Some(Nanos(200)));
         assert_eq!(times.last(), Nanos(200));
+    }
+
+    #[test]
+    fn a_step_back_of_centuries_is_counted() {
+        // A find of the fuzz target `pcapng`: the difference is more than 2^64 - 2^62.
+        let mut times = Times::default();
+        for time in [1_794_000_000_000_000_000, u64::MAX - 1, 1_794_000_000_000_000_001] {
+            times.note(time);
+        }
+        let mut summary = Summary::new(Format {
+            container: Container::Pcapng,
+            compression: None,
+        });
+        times.report(&mut summary);
+        assert_eq!(summary.disorder.records, 1);
+        assert_eq!(summary.last_time, Some(Nanos(u64::MAX - 1)));
     }
 
     #[test]

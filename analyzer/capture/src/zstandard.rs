@@ -1,9 +1,11 @@
 //! Zstandard streams of any number of frames (RFC 8878).
 //!
 //! The zstd crate's own reader drops what a failing call had decompressed before it failed; this one hands the
-//! decoder one block at a time, so that nothing is lost. Leaves the decoding to libzstd.
+//! decoder one block at a time, so that nothing is lost. The room for a block has always the same size: how much of a damaged block
+//! libzstd gives depends on that. Leaves the decoding to libzstd.
 
 use std::io::{self, BufRead, Read};
+use std::ops::Range;
 
 use zstd::stream::raw::{Decoder, Operation};
 
@@ -11,6 +13,8 @@ use zstd::stream::raw::{Decoder, Operation};
 const BLOCK_HEADER: usize = 3;
 /// Bytes that the decoder needs to begin a frame.
 const FRAME_HEADER: usize = 5;
+/// Bytes of a decompressed block, at most (RFC 8878, 3.1.1.2.4).
+const BLOCK: usize = 128 << 10;
 
 /// Decompresses frames one after the other.
 pub(crate) struct Zstandard<R> {
@@ -18,6 +22,9 @@ pub(crate) struct Zstandard<R> {
     decoder: Decoder<'static>,
     /// Bytes that the decoder needs next; 0 between two frames.
     wants: usize,
+    /// A decompressed block, and what of it has not been read.
+    block: Box<[u8]>,
+    unread: Range<usize>,
     failed: bool,
 }
 
@@ -27,12 +34,14 @@ impl<R: BufRead> Zstandard<R> {
             input,
             decoder: Decoder::new()?,
             wants: 0,
+            block: vec![0; BLOCK].into_boxed_slice(),
+            unread: 0..0,
             failed: false,
         })
     }
 
-    /// Decompresses one block, or what of it fits; none at the end.
-    fn block(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Decompresses one block; none at the end.
+    fn decompress(&mut self) -> io::Result<usize> {
         loop {
             let input = self.input.fill_buf()?;
             let ended = input.is_empty();
@@ -49,7 +58,7 @@ impl<R: BufRead> Zstandard<R> {
                 .filter(|give| *give > 0)
                 .unwrap_or(self.wants);
             let input = input.get(..give).unwrap_or(input);
-            let status = self.decoder.run_on_buffers(input, buffer)?;
+            let status = self.decoder.run_on_buffers(input, &mut self.block)?;
             self.input.consume(status.bytes_read);
             self.wants = status.remaining;
             if status.bytes_written > 0 {
@@ -70,7 +79,16 @@ impl<R: BufRead> Read for Zstandard<R> {
         if buffer.is_empty() || self.failed {
             return Ok(0);
         }
-        self.block(buffer).inspect_err(|_| self.failed = true)
+        if self.unread.is_empty() {
+            self.unread = 0..self.decompress().inspect_err(|_| self.failed = true)?;
+        }
+        let unread = self.block.get(self.unread.clone()).unwrap_or_default();
+        let read = unread.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..read), unread.get(..read)) {
+            to.copy_from_slice(from);
+        }
+        self.unread.start += read;
+        Ok(read)
     }
 }
 
@@ -139,6 +157,36 @@ mod tests {
         let (data, end) = read(&stored);
         assert_eq!(data, text);
         assert!(end.is_err());
+    }
+
+    #[test]
+    fn a_damaged_stream_gives_the_same_whatever_the_buffer() {
+        let text = noise(3_000);
+        let whole = zstd::encode_all(&text[..], 3).unwrap();
+        let mut given = 0;
+        for at in 0..whole.len() {
+            let mut stored = whole.clone();
+            stored[at] ^= 0x55;
+            let (large, end) = read(&stored);
+            let mut reader = Zstandard::new(&stored[..]).unwrap();
+            let (mut small, mut some) = (Vec::new(), [0; 61]);
+            let small_end = loop {
+                match reader.read(&mut some) {
+                    Ok(0) => break true,
+                    Ok(read) => small.extend_from_slice(&some[..read]),
+                    Err(_) => break false,
+                }
+            };
+            assert!(
+                large == small,
+                "byte {at}: {} and {} bytes",
+                large.len(),
+                small.len()
+            );
+            assert_eq!(end.is_ok(), small_end, "byte {at}");
+            given += usize::from(!small_end && !small.is_empty());
+        }
+        assert!(given > 0, "no error came behind data");
     }
 
     #[test]
