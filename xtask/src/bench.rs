@@ -28,12 +28,12 @@ pub(crate) const ABOUT: &str = "measure speed and memory, print or write the tab
 pub(crate) const ARGUMENTS: &str = "[--packets N] [--rounds N] [--only TEXT]... [--no-build] [--write]";
 
 /// One thing to measure on one file.
-struct Row {
-    file: &'static str,
-    what: &'static str,
-    cores: usize,
-    program: PathBuf,
-    arguments: Vec<String>,
+pub(crate) struct Row {
+    pub(crate) file: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) cores: usize,
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
 }
 
 /// Packets of the large files.
@@ -300,7 +300,14 @@ fn rows(workspace: &Workspace, captures: &Captures) -> Vec<Row> {
 }
 
 /// Runs everything once to warm up, and then in turns.
-fn measure(workspace: &Workspace, rows: &[&Row], rounds: usize, measured: &mut Vec<Measured>) -> Result<()> {
+pub(crate) fn measure(
+    workspace: &Workspace,
+    rows: &[&Row],
+    rounds: usize,
+    measured: &mut Vec<Measured>,
+) -> Result<()> {
+    let folder = workspace.target.join("bench");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut runs: Vec<Vec<(f64, Option<f64>)>> = rows.iter().map(|_| Vec::new()).collect();
     for round in 0..=rounds {
         for (row, runs) in rows.iter().zip(&mut runs) {

@@ -12,14 +12,28 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::need::{self, CHROMIUM, NODE};
-use crate::reports::PAGES;
-use crate::test::reader;
+use crate::python::reader;
 use crate::workspace::{Profile, Workspace, execute, no_arguments, on_path, step};
 
 pub(crate) const ABOUT: &str = "open reports in a browser: their numbers, use and looks";
 
 /// Folder of the checks.
 const CHECKS: &str = "tests/report";
+
+/// The pages of `reports/`, and the arguments that make them.
+pub(crate) const PAGES: [(&str, &[&str]); 1] = [(
+    "incast",
+    &[
+        "--host",
+        "h2",
+        "--bin",
+        "100us",
+        "--link-rate",
+        "25G",
+        "captures/demos/incast-h2.pcapng",
+        "captures/demos/incast-h7.pcapng",
+    ],
+)];
 
 /// The reports that are opened: their names in the checks, and what makes them. First those that everybody can open.
 const REPORTS: [(&str, &[&str]); 6] = [

@@ -21,8 +21,10 @@ mod elf;
 mod fuzz;
 mod golden;
 mod need;
+mod pgo;
 mod profile;
 mod prometheus;
+mod python;
 mod reports;
 mod schema;
 mod test;
@@ -86,6 +88,12 @@ const CHORES: &[Chore] = &[
         arguments: profile::ARGUMENTS,
         about: profile::ABOUT,
         run: profile::run,
+    },
+    Chore {
+        name: "pgo",
+        arguments: pgo::ARGUMENTS,
+        about: pgo::ABOUT,
+        run: pgo::run,
     },
     Chore {
         name: "bench-live",

@@ -3,26 +3,11 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::browser::Browser;
+use crate::browser::{Browser, PAGES};
 use crate::workspace::{Workspace, output};
 
 pub(crate) const ABOUT: &str = "write reports/*.html from the captures of demos";
 pub(crate) const ARGUMENTS: &str = "[--screenshots]";
-
-/// Each page, and the arguments that make it.
-pub(crate) const PAGES: [(&str, &[&str]); 1] = [(
-    "incast",
-    &[
-        "--host",
-        "h2",
-        "--bin",
-        "100us",
-        "--link-rate",
-        "25G",
-        "captures/demos/incast-h2.pcapng",
-        "captures/demos/incast-h7.pcapng",
-    ],
-)];
 
 /// Start time of the runs in the reports, so that they give the same bytes again: 2026-01-01, as in the
 /// captures.

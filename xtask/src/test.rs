@@ -3,13 +3,14 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::browser::Browser;
-use crate::need::{self, C_COMPILER, JAVA, LIBPCAP, PYTHON, TIME, TMUX};
+use crate::need::{self, C_COMPILER, LIBPCAP, TIME, TMUX};
+use crate::python::{engines, reader};
 use crate::workspace::{self, Profile, Workspace, execute, line, succeeds};
 use crate::{attack, deny, ebpf, prometheus, schema, vm};
 
@@ -91,12 +92,6 @@ const STEPS: [&Step; 13] = [
     &BROWSER,
     &VM,
 ];
-
-/// Spark, DuckDB and others, pinned.
-const REQUIREMENTS: &str = "tests/independent/requirements.txt";
-
-/// Reader of datasets that is independent of polars.
-const READER: &str = "duckdb>=1.3,<3";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let mut run = Run {
@@ -369,73 +364,6 @@ fn tests(workspace: &Workspace, counts: &mut Counts) -> Result<()> {
         bail!("tests failed: {status}");
     }
     Ok(())
-}
-
-/// A python that has the reader, in an environment of its own.
-pub(crate) fn reader(workspace: &Workspace) -> Result<PathBuf> {
-    let environment = workspace.target.join("python");
-    let python = environment.join("bin").join("python3");
-    let module = READER.split(['>', '<', '=']).next().unwrap_or(READER);
-    let import = format!("import {module}");
-    if succeeds(Command::new(&python).args(["-c", &import])) {
-        return Ok(python);
-    }
-    need::ensure(&[PYTHON])?;
-    println!(
-        "installing {module} into {} (once)",
-        workspace.shown(&environment)
-    );
-    execute(
-        workspace
-            .command("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(&environment),
-    )?;
-    let pip = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        READER,
-    ];
-    execute(workspace.command(&python).args(pip)).context("no independent reader")?;
-    Ok(python)
-}
-
-/// A python that has the engines, in an environment of its own (1.5 GB, once).
-fn engines(workspace: &Workspace) -> Result<PathBuf> {
-    need::ensure(&[PYTHON, JAVA])?;
-    let environment = workspace.target.join("engines");
-    let python = environment.join("bin").join("python3");
-    let pinned = workspace.root.join(REQUIREMENTS);
-    let pinned = fs::read_to_string(&pinned).with_context(|| format!("cannot read {}", pinned.display()))?;
-    let installed = environment.join("installed.txt");
-    if fs::read_to_string(&installed).is_ok_and(|installed| installed == pinned) {
-        return Ok(python);
-    }
-    println!(
-        "installing {REQUIREMENTS} into {} (once)",
-        workspace.shown(&environment)
-    );
-    execute(
-        workspace
-            .command("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(&environment),
-    )?;
-    let pip = [
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "-r",
-        REQUIREMENTS,
-    ];
-    execute(workspace.command(&python).args(pip)).context("the engines cannot be installed")?;
-    fs::write(&installed, pinned).with_context(|| format!("cannot write {}", installed.display()))?;
-    Ok(python)
 }
 
 /// The folder of the datasets that are checked.

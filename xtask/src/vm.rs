@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::browser::Browser;
 use crate::need::{self, C_COMPILER, LIBPCAP, QEMU};
-use crate::test::reader;
+use crate::python::reader;
 use crate::workspace::{Profile, Workspace, execute, line, on_path, step};
 
 pub(crate) const ABOUT: &str =

@@ -46,6 +46,9 @@ pub(super) struct Kind {
 const FLOW: Memory = Memory::PerItem(16_384);
 /// Memory of a run of few flows.
 const FEW: Memory = Memory::Fixed(256);
+/// Memory of a run of few flows whose packets come for bins that are over. Each makes a row of its own, in some sixty columns of one value,
+/// while it waits between two threads.
+const ROW_EACH: Memory = Memory::Fixed(512);
 
 const fn capture(
     name: &'static str,
@@ -105,7 +108,7 @@ pub(super) const KINDS: &[Kind] = &[
     cheap("episodes", "4,096 destinations, congested again and again", Memory::Fixed(768), |n, out| timed(n, out, |i, p| { p.from = i % 3; p.to = i / 3 % 1_024 + 100; p.psn = i / 3_072; p.ce = true; i / 3_072 * 50_000_000 + i % 3_072 * 1_000 })),
     cheap("pairs", "2,000 pairs that alternate bursts and silence", Memory::Fixed(768), |n, out| timed(n, out, |i, p| { p.from = i % 2_000; p.to = i % 2_000 + 5_000; p.psn = i / 2_000; i / 2_000 * 30_000_000 + i % 2_000 * 1_000 })),
     cheap("sparse", "one flow, 10 s between packets", FEW, |n, out| timed(n, out, |i, p| { p.psn = i; i * 10_000_000_000 })),
-    cheap("scattered-stamps", "stamps at random in one second", Memory::Fixed(512), |n, out| { let mut random = Random(1); timed(n, out, move |i, p| { p.psn = i; random.below(1_000_000_000) }) }),
+    cheap("scattered-stamps", "stamps at random in one second", ROW_EACH, |n, out| { let mut random = Random(1); timed(n, out, move |i, p| { p.psn = i; random.below(1_000_000_000) }) }),
     cheap("falling-stamps", "each stamp before the last one", FEW, |n, out| timed(n, out, move |i, p| { p.psn = i; (n - i) * 1_000 })),
     cheap("jumping-stamps", "stamps that jump by 100 s to and fro", FEW, |n, out| timed(n, out, |i, p| { p.psn = i; i % 2 * 100_000_000_000 + i * 1_000 })),
     cheap("one-moment", "all packets in one nanosecond", FEW, |n, out| timed(n, out, |i, p| { p.psn = i; 0 })),

@@ -1,4 +1,4 @@
-//! What is measured: generated captures, names of what runs on them, and what came of it.
+//! What is measured: generated captures, names of what runs on them, and their results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub(super) struct Generated {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// Packets, as a share of `--packets` (1 in so many).
+    /// Packets, as a share of `--packets` (one in this many).
     pub(super) one_in: u64,
     pub(super) flows: &'static str,
     pub(super) captured: &'static str,
@@ -53,11 +53,11 @@ pub(super) const PARQUET_WIDE: &str = "analysis, Parquet, --bin 1s";
 pub(super) const CAPINFOS: &str = "capinfos -c";
 pub(super) const TSHARK: &str = "tshark -T fields";
 
-pub(super) struct Measured {
+pub(crate) struct Measured {
     pub(super) file: &'static str,
     pub(super) what: &'static str,
     pub(super) cores: usize,
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
     /// The fastest and the slowest round.
     pub(super) span: (f64, f64),
     pub(super) peak_megabytes: Option<f64>,
