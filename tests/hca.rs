@@ -118,6 +118,39 @@ fn selected_by_nccl(value: &str, ports: &[(String, u32)]) -> BTreeSet<(String, u
 }
 
 #[test]
+fn metrics_name_the_devices_that_a_container_was_given() {
+    let folder = tempdir().unwrap();
+    let root = folder.path().join("host");
+    device(&root, 6, "0000:03:00.2", "4: ACTIVE\n", 3, "0a00:6702");
+    device(&root, 10, "0000:a3:00.2", "1: DOWN\n", 3, "0a00:6902");
+    device(&root, 0, "0000:02:00.0", "4: ACTIVE\n", 3, "0a00:0102");
+    opened(&root, &[0, 6, 10]);
+    let metrics = || {
+        let ran = run(folder.path(), ["metrics", "once", "--read", "host"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stdout
+    };
+    // An interface of 9,000 bytes allows the largest path MTU.
+    assert!(metrics().contains("\nroce_port_mtu_bytes{device=\"mlx5_6\",port=\"1\"} 4096\n"));
+    assert!(!metrics().contains("roce_allocated_"), "outside of a container");
+    set(
+        &root,
+        "answers/env.json",
+        r#"{"PCIDEVICE_OPENSHIFT_IO_ENO5NP0RDMA":"0000:03:00.2,0000:a3:00.2","PCIDEVICE_OPENSHIFT_IO_ENO6NP0RDMA":"0000:44:00.2","PCIDEVICE_OPENSHIFT_IO_ENO6NP0RDMA_INFO":"{\"0000:44:00.2\":{\"rdma\":{}}}"}"#,
+    );
+    let text = metrics();
+    for line in [
+        r#"roce_allocated_device_info{resource="openshift.io/eno5np0rdma",pci_address="0000:03:00.2",device="mlx5_6",port="1"} 1"#,
+        r#"roce_allocated_device_info{resource="openshift.io/eno5np0rdma",pci_address="0000:a3:00.2",device="mlx5_10",port="1"} 1"#,
+        // Two that are visible and one that is not; one is ACTIVE.
+        "roce_allocated_devices 3",
+        "roce_allocated_devices_usable 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+}
+
+#[test]
 fn given_devices_in_both_forms_of_the_plugin() {
     let folder = tempdir().unwrap();
     let root = folder.path().join("host");

@@ -4,7 +4,7 @@ use roce_model::{Counter, SampleKind};
 
 use crate::family::{Family, MetricKind};
 
-/// What all names begin with.
+/// Beginning of all names.
 const PREFIX: &str = "roce_";
 
 /// The metric of a counter: `roce_`, its name, and `_total` where it only rises.
@@ -59,6 +59,10 @@ own! {
     PORT_UP, "roce_port_up", Gauge, "1 if the port is ACTIVE.";
     PORT_RATE, "roce_port_rate_bytes_per_second", Gauge, "Rate of the port now.";
     PORT_MAX_RATE, "roce_port_max_rate_bytes_per_second", Gauge, "Highest rate of the port's network interface, where its driver reports it.";
+    PORT_MTU, "roce_port_mtu_bytes", Gauge, "Path MTU of RDMA that the MTU of the port's network interface allows.";
+    ALLOCATED_INFO, "roce_allocated_device_info", Gauge, "1, with a port of an RDMA device that this container was given, and the resource it belongs to.";
+    ALLOCATED, "roce_allocated_devices", Gauge, "RDMA devices that this container was given, those that are not visible included.";
+    ALLOCATED_USABLE, "roce_allocated_devices_usable", Gauge, "RDMA devices that this container was given and that have an ACTIVE port.";
 }
 
 own! {

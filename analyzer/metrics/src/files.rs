@@ -53,7 +53,7 @@ NoNewPrivileges=yes
 ProtectSystem=strict
 ProtectHome=yes
 PrivateTmp=yes
-# The statistics of drivers are asked for on sockets of the host's own network.
+# The statistics of drivers are read through sockets of the host's own network.
 PrivateNetwork=no
 ProtectClock=yes
 ProtectControlGroups=yes

@@ -17,7 +17,7 @@ pub(crate) struct Rule {
     pub alert: Option<Alert>,
 }
 
-/// What an alert says.
+/// Texts of an alert, and how long it waits.
 pub(crate) struct Alert {
     /// How long the expression has to hold.
     pub wait: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct Alert {
     pub severity: &'static str,
     /// One line, with the labels of the series.
     pub summary: &'static str,
-    /// What it means, and the next thing to look at.
+    /// Its meaning, and the next thing to look at.
     pub next: &'static str,
 }
 

@@ -42,7 +42,7 @@ pub struct Panel {
     pub title: &'static str,
     /// Grafana's name of the unit.
     pub unit: &'static str,
-    /// What it shows, what is bad, and what to do then.
+    /// Its meaning, the values that are bad, and the next step then.
     pub about: &'static str,
     /// Expressions, each with the legend of its series.
     pub queries: &'static [(&'static str, &'static str)],

@@ -1,4 +1,4 @@
-//! What Prometheus, Grafana, systemd and the alertmanager need beside the endpoint: printed, or written to a folder.
+//! Files that Prometheus, Grafana, systemd and the alertmanager need beside the endpoint: printed, or written to a folder.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ pub(super) struct ScrapeConfig {
     to: To,
 }
 
-/// Print a unit for systemd that runs `metrics serve` without any right
+/// Print a unit for systemd that runs `metrics serve` without any rights
 #[derive(Args, Debug)]
 pub(super) struct Systemd {
     #[command(flatten)]

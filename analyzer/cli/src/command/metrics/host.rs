@@ -1,17 +1,20 @@
 //! One reading of this host as metrics: its counters, and what its ports are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::bail;
 use clap::Args;
+use roce_fabric::doctor::{Host, path_mtu};
+use roce_fabric::hca::{Hcas, given, hcas};
 use roce_metrics::{
-    COLLECTOR_DURATION, COLLECTOR_ERRORS, Exposition, Label, PORT_INFO, PORT_MAX_RATE, PORT_RATE, PORT_UP,
+    ALLOCATED, ALLOCATED_INFO, ALLOCATED_USABLE, COLLECTOR_DURATION, COLLECTOR_ERRORS, Exposition, Label,
+    PORT_INFO, PORT_MAX_RATE, PORT_MTU, PORT_RATE, PORT_UP,
 };
 use roce_model::{RdmaDevice, RdmaPort, value_of};
 use roce_pipeline::time_of_day;
-use roce_probe::HostReader;
+use roce_probe::{HostReader, SnapshotOptions, recorded_snapshot, running_snapshot};
 
 /// Label of the host's own readings.
 pub(super) const COLLECTOR: Label<'static> = ("collector", std::borrow::Cow::Borrowed("host"));
@@ -35,6 +38,13 @@ pub(super) struct HostMetrics {
     sysfs: PathBuf,
     /// Highest rates of interfaces in bit/s. They are found at the start: drivers answer through sockets.
     most: HashMap<String, u64>,
+    /// Devices that the environment gives to this container, which does not change while it runs; none outside of one.
+    allocated: Option<Hcas>,
+}
+
+/// Devices that a device plugin gave to a container, by the variables `PCIDEVICE_*`.
+fn allocated(host: &Host) -> Option<Hcas> {
+    given(host).is_stated.then(|| hcas(host))
 }
 
 impl HostMetrics {
@@ -50,10 +60,12 @@ impl HostMetrics {
                     folder.display()
                 );
             }
+            let host = recorded_snapshot(folder, "host").ok();
             return Ok(Self {
                 reader: HostReader::recorded(folder, &folder.to_string_lossy()),
                 sysfs: folder.join("sys"),
                 most: HashMap::new(),
+                allocated: host.as_ref().and_then(allocated),
             });
         }
         let sysfs = PathBuf::from("/sys");
@@ -62,8 +74,17 @@ impl HostMetrics {
         let interfaces = ports.flat_map(RdmaPort::interfaces);
         let most =
             interfaces.filter_map(|name| Some((name.to_owned(), roce_capture::live::most_speed(name)?)));
+        let is_given = |(name, _): (std::ffi::OsString, _)| name.to_string_lossy().starts_with("PCIDEVICE_");
+        let host = std::env::vars_os().any(is_given).then(|| {
+            let options = SnapshotOptions {
+                interfaces: &[],
+                process: None,
+            };
+            running_snapshot(&options, &|_| None).ok()
+        });
         Ok(Self {
             most: most.collect(),
+            allocated: host.flatten().as_ref().and_then(allocated),
             reader: HostReader::new(&arguments.interface),
             sysfs,
         })
@@ -99,10 +120,14 @@ impl HostMetrics {
         self.reader.read(time_of_day(), &mut samples);
         let mut exposition = Exposition::default();
         // These come first: they are few, and have room whatever the counters need.
-        for device in &roce_capture::rdma_devices(&self.sysfs) {
+        let devices = roce_capture::rdma_devices(&self.sysfs);
+        for device in &devices {
             for port in &device.ports {
                 self.port(device, port, &mut exposition);
             }
+        }
+        if let Some(given) = &self.allocated {
+            allocations(given, &devices, &mut exposition);
         }
         for sample in &samples {
             exposition.add(sample);
@@ -156,5 +181,39 @@ impl HostMetrics {
         if let Some(most) = most {
             into.own(PORT_MAX_RATE, &own, value_of(*most) / 8.0);
         }
+        let mtu = self.sysfs.join("class/net").join(netdev).join("mtu");
+        let mtu = std::fs::read_to_string(mtu).ok();
+        let mtu = mtu.and_then(|text| text.trim().parse().ok());
+        if let Some(mtu) = mtu.and_then(path_mtu).filter(|_| !netdev.is_empty()) {
+            into.own(PORT_MTU, &own, f64::from(mtu));
+        }
     }
+}
+
+/// The devices that this container was given, and those of them that can be used as of this reading.
+fn allocations(given: &Hcas, devices: &[RdmaDevice], into: &mut Exposition) {
+    let active = |name: &str, number: u32| {
+        let device = devices.iter().find(|device| device.name == name);
+        let ports = device.into_iter().flat_map(|device| &device.ports);
+        ports
+            .into_iter()
+            .any(|port| port.number == number && port.state == "ACTIVE")
+    };
+    let (mut all, mut usable) = (BTreeSet::new(), BTreeSet::new());
+    for port in &given.ports {
+        all.insert(port.device.as_str());
+        if active(&port.device, port.port) {
+            usable.insert(port.device.as_str());
+        }
+        let number = port.port.to_string();
+        let labels = [
+            ("resource", port.given_by.as_str().into()),
+            ("pci_address", port.address.as_str().into()),
+            ("device", port.device.as_str().into()),
+            ("port", number.into()),
+        ];
+        into.own(ALLOCATED_INFO, &labels, 1.0);
+    }
+    into.own(ALLOCATED, &[], value_of((all.len() + given.missing.len()) as u64));
+    into.own(ALLOCATED_USABLE, &[], value_of(usable.len() as u64));
 }

@@ -26,12 +26,12 @@ const FIRST_READING: Duration = Duration::from_secs(2);
 
 /// Serve the counters of this host to Prometheus
 ///
-/// Answers /metrics in the text format of Prometheus, or in OpenMetrics where the scraper wants it, and /-/healthy. The host is read at an
+/// Answers /metrics in the text format of Prometheus, or in OpenMetrics if the scraper prefers it, and /-/healthy. The host is read at an
 /// interval, and a scrape gets the last whole reading: it never waits for hardware. Needs no rights; started as root, it continues as
-/// another user, which opens no files but those about devices and starts nothing.
+/// another user, which opens only files about devices and starts no program.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "SIGINT or SIGTERM ends it cleanly. docs/metrics.md has a unit for systemd, rules, alerts and dashboards: metrics systemd, rules, dashboards."
+    after_help = "SIGINT or SIGTERM ends it cleanly. `roce-analyze metrics systemd`, `rules` and `dashboards` print what Prometheus and Grafana need besides (docs/metrics.md)."
 )]
 pub(super) struct Serve {
     /// Address to listen on (can be repeated); one that other hosts reach needs --web-config
