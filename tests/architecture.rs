@@ -141,43 +141,19 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ("roce-probe", "error.rs", "as capability.rs"),
     (
         "roce-sim",
-        "",
-        "all parts of a run change the state that engine/run.rs defines",
+        "engine/",
+        "a run's state has the states of all parts, and all parts change the run's state",
+    ),
+    ("roce-sim", "network/", "as engine/"),
+    (
+        "roce-sim",
+        "workload/",
+        "as engine/; a requester has the state of recovery in any order, which changes the requester",
     ),
     (
-        "roce-report",
-        "devices.rs",
-        "to be split: the text of devices is laid out in terminal, from notes that JSON has as well",
-    ),
-    (
-        "roce-report",
-        "html/",
-        "to be split: what packs series is used by them",
-    ),
-    (
-        "roce-report",
-        "json",
-        "to be split: the version and names of the document are defined where it is written",
-    ),
-    (
-        "roce-report",
-        "terminal",
-        "terminal.rs defines the style and calls the parts that use it",
-    ),
-    (
-        "roce-parquet",
-        "",
-        "to be split: the version and the names of tables are defined in the crate's root",
-    ),
-    (
-        "roce-truth",
-        "",
-        "each category adds to scores, which know all categories",
-    ),
-    (
-        "xtask",
-        "",
-        "the chore of all tests calls others, which use its helpers",
+        "roce-sim",
+        "truth/judge",
+        "as engine/: a run ends with its judgement, which reads the run's state",
     ),
 ];
 

@@ -112,7 +112,7 @@ fn a_known_difference_is_told_and_another_seed_is_none() {
             "{lost}"
         );
     }
-    assert_eq!(whole(&document, "resent_share")["outcome"], "worse");
+    assert_eq!(whole(&document, "retransmitted_share")["outcome"], "worse");
 
     // The exit code is for scripts.
     let failed = |a: &str, b: &str, percent: &str| {
@@ -125,7 +125,7 @@ fn a_known_difference_is_told_and_another_seed_is_none() {
     let (code, said) = failed("good.pcapng", "bad.pcapng", "50");
     assert_eq!(code, Some(1));
     assert!(
-        said.starts_with("failed: --fail-on-regression: ") && said.contains("resent_share"),
+        said.starts_with("failed: --fail-on-regression: ") && said.contains("retransmitted_share"),
         "{said}"
     );
     assert_eq!(
@@ -156,7 +156,7 @@ fn what_is_compared_is_what_was_simulated() {
     // All data packets of this scenario can be marked.
     is("ce_share", total("data_ce") / total("data_packets"));
     is(
-        "resent_share",
+        "retransmitted_share",
         total("retransmitted_bytes") / total("payload_bytes"),
     );
     is(

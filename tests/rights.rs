@@ -13,7 +13,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::captures::{Capture, root};
 use crate::command::{command, ran};
-use crate::live::{Net, Running, skip, text};
+use crate::live::{A_MOMENT, Net, Running, skip, text};
 
 /// Columns of the table that are lines of /proc/PID/status.
 const LINES: [&str; 5] = ["Uid", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp"];
@@ -220,8 +220,7 @@ fn files_of_options_are_read_without_capabilities() {
     // Root reads another user's private file by CAP_DAC_OVERRIDE alone.
     assert!(fs::read(&theirs).is_ok());
     for option in ["--config", "--training-log"] {
-        let arguments = ["-i", "v1", "--duration", "10ms", "--format", "none", option];
-        let arguments = [&arguments[..], &[text(&theirs)]].concat();
+        let arguments = [&A_MOMENT[..], &[option, text(&theirs)]].concat();
         let ran = net.live(folder.path(), &arguments).ended();
         assert_eq!(ran.code, Some(2), "{option}: {ran:?}");
         assert!(ran.stderr.contains("Permission denied"), "{option}: {ran:?}");
@@ -243,9 +242,9 @@ fn tried(net: &Net, more: &[&str]) -> BTreeMap<String, String> {
     let folder = tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let mut command = net.inside(folder.path(), Path::new(env!("CARGO_BIN_EXE_roce-analyze")));
-    let arguments = ["live", "-i", "v1", "--duration", "10ms", "--format", "none"];
     command
-        .args(arguments)
+        .arg("live")
+        .args(A_MOMENT)
         .args(more)
         .env("ROCE_ANALYZE_ATTEMPTS", "1");
     let ran = ran(&mut command);
@@ -311,20 +310,8 @@ fn writes(
     let folder = tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(rights)).unwrap();
     let mut command: Command = net.inside(folder.path(), Path::new(env!("CARGO_BIN_EXE_roce-analyze")));
-    let arguments = [
-        "live",
-        "-i",
-        "v1",
-        "--duration",
-        "50ms",
-        "--format",
-        "none",
-        "-o",
-        "dir",
-        "--record",
-    ];
-    let variables = variables.iter().copied();
-    let ran = ran(command.args(arguments).args(more).envs(variables));
+    command.arg("live").args(A_MOMENT).args(["-o", "dir", "--record"]);
+    let ran = ran(command.args(more).envs(variables.iter().copied()));
     // The files that were written depend on the features of the build.
     let lines = ran
         .stderr
@@ -396,18 +383,8 @@ fn what_is_given_up_without_a_sandbox_is_said() {
     let Some(net) = Net::new() else { return };
     let folder = tempdir().unwrap();
     let dir = folder.path().join("dir");
-    let arguments = [
-        "-i",
-        "v1",
-        "--duration",
-        "10ms",
-        "--format",
-        "none",
-        "--no-sandbox",
-        "-o",
-        text(&dir),
-        "--record",
-    ];
+    let more = ["--no-sandbox", "-o", text(&dir), "--record"];
+    let arguments = [&A_MOMENT[..], &more].concat();
     let ran = net.live(folder.path(), &arguments).ended();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(

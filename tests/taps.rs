@@ -391,13 +391,13 @@ fn sender_side(receiver: &[Record]) -> (Vec<Record>, [u64; 2]) {
         if ahead < 1 << 23 {
             for number in 0..ahead {
                 let missing = (expected.unwrap_or_default() + number) & 0xff_ffff;
-                let resent = receiver[at..]
+                let retransmitted = receiver[at..]
                     .iter()
                     .find(|later| is_data(later) && psn(later) == missing);
-                let mut lost = resent.unwrap_or(record).clone();
+                let mut lost = retransmitted.unwrap_or(record).clone();
                 lost.time = sent.time;
                 lost.data[51..54].copy_from_slice(&missing.to_be_bytes()[1..]);
-                made[usize::from(resent.is_none())] += 1;
+                made[usize::from(retransmitted.is_none())] += 1;
                 records.push(lost);
             }
             expected = Some(psn(record).wrapping_add(1) & 0xff_ffff);
@@ -412,12 +412,12 @@ fn sender_side(receiver: &[Record]) -> (Vec<Record>, [u64; 2]) {
 fn what_was_lost_between_two_taps() {
     let folder = tempdir().unwrap();
     let receiver = Capture::named("write_bw_loss").frames();
-    let (sender, [resent, never]) = sender_side(&receiver);
-    assert!(resent > 20, "{resent}");
+    let (sender, [retransmitted, never]) = sender_side(&receiver);
+    assert!(retransmitted > 20, "{retransmitted}");
     write(folder.path(), "receiver.pcap", &receiver);
     write(folder.path(), "sender.pcap", &shifted(&sender, 3_500_000_000, 0));
     let alone = document(folder.path(), ["receiver.pcap"]);
-    assert_eq!(total(&alone, "missing"), resent + never);
+    assert_eq!(total(&alone, "missing"), retransmitted + never);
     let both = document(folder.path(), ["receiver.pcap", "sender.pcap"]);
     let hop = data_hop(&both);
     assert_eq!(hop["from_tap"], tap(&both, "sender.pcap")["tap"]);

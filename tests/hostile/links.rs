@@ -227,7 +227,10 @@ fn replaces(
 fn a_folder_that_is_replaced_by_a_link_is_not_given_away() {
     use std::os::unix::fs::{MetadataExt, chown};
     use std::sync::atomic::{AtomicBool, Ordering};
-    let Some(net) = crate::live::Net::new() else {
+
+    use crate::live::{A_MOMENT, Net, text};
+
+    let Some(net) = Net::new() else {
         return;
     };
     let mut replaced = 0;
@@ -241,17 +244,7 @@ fn a_folder_that_is_replaced_by_a_link_is_not_given_away() {
         fs::set_permissions(&theirs, fs::Permissions::from_mode(0o700)).unwrap();
         chown(&theirs, Some(ATTACKER), Some(ATTACKER)).unwrap();
         let out = theirs.join("out");
-        let arguments = [
-            "-i",
-            "v1",
-            "--duration",
-            "10ms",
-            "--format",
-            "none",
-            "--record",
-            "-o",
-        ];
-        let arguments = [&arguments[..], &[crate::live::text(&out)]].concat();
+        let arguments = [&A_MOMENT[..], &["--record", "-o", text(&out)]].concat();
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let attacker = scope.spawn(|| replaces(&theirs, &victim, &ended));

@@ -18,6 +18,8 @@ use crate::command::{Ran, command};
 
 /// A user that has no rights.
 pub(crate) const NOBODY: u32 = 65_534;
+/// Options of a live run that captures for a moment and prints no rows.
+pub(crate) const A_MOMENT: [&str; 6] = ["-i", "v1", "--duration", "10ms", "--format", "none"];
 
 /// Says why a test is not done. The harness keeps what is printed by macros to itself.
 pub(crate) fn skip(why: &str) {

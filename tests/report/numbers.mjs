@@ -62,7 +62,7 @@ for (const name of REPORTS) {
     assert.equal(alone, Math.min(7, Object.keys(tables.series).length), "flows with a colour of their own");
     alike(summed(shown, "ce"), of("ce").map((ce, slot) => (of("data_packets")[slot] ? ce / of("data_packets")[slot] : 0)), "share of CE");
     alike(summed(shown, "cnp"), of("cnp").map((cnp, slot) => cnp + of("cnp_unattributed")[slot]), "CNPs");
-    alike(summed(shown, "resent"), of("retransmitted_packets"), "sent again");
+    alike(summed(shown, "retransmitted"), of("retransmitted_packets"), "retransmitted");
     for (const column of ["reordered", "network_lost", "capture_lost", "ambiguous", "unresolved", "lost_downstream"]) {
       alike((shown.lists.get(`lost:${column}`) ?? zero).map((value) => value ?? 0), of(column), column);
     }

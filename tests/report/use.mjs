@@ -159,7 +159,7 @@ check("a flow opens by its address, with its numbers, events and PSNs, and close
   const marked = (events, kinds) => events.filter(({ kind }) => kinds.includes(kind)).length;
   const label = await page.locator("#psn-canvas").getAttribute("aria-label");
   assert.match(label, new RegExp(`${marked(tables.events, ["gap"])} × missing`));
-  assert.match(label, new RegExp(`${marked(tables.events, ["retransmission_run"])} × sent again`));
+  assert.match(label, new RegExp(`${marked(tables.events, ["retransmission_run"])} × retransmitted`));
   assert.match(label, new RegExp(`${documentOf("lossy").totals.naks} × NAK`));
   const drawn = await page.locator("#psn-canvas").evaluate((canvas) => {
     const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, colours = new Map();

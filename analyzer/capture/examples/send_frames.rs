@@ -1,5 +1,5 @@
 //! Sends a capture's frames out of a device, at the pace of the capture or at a rate: to try `live` where there is no RDMA traffic.
-//! What the capture cut off is sent as zeros. Needs CAP_NET_RAW.
+//! Bytes that the capture cut off are sent as zeros. Needs CAP_NET_RAW.
 //!
 //! `cargo run --release -p roce-capture --features live --example send_frames -- DEVICE CAPTURE [FRAMES A SECOND [TIMES]]`
 

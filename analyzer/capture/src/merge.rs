@@ -71,16 +71,16 @@ impl Run {
     /// Losses before each of these frames and, at the batch's end, after the last one. Every loss of a
     /// batch is in exactly one of its runs.
     pub fn lost(&self) -> &[Lost] {
-        self.of(self.batch.lost(), |lost| lost.before)
+        self.within(self.batch.lost(), |lost| lost.before)
     }
 
     /// Blocks of local use, at the same places as losses.
     pub fn notes(&self) -> &[Note] {
-        self.of(self.batch.notes(), |note| note.before)
+        self.within(self.batch.notes(), |note| note.before)
     }
 
     /// Items before one of these frames or, at the batch's end, after the last one.
-    fn of<'a, T>(&self, all: &'a [T], before: impl Fn(&T) -> u32) -> &'a [T] {
+    fn within<'a, T>(&self, all: &'a [T], before: impl Fn(&T) -> u32) -> &'a [T] {
         let from = all.partition_point(|one| (before(one) as usize) < self.range.start);
         let at_end = self.range.end == self.batch.frames().len();
         let to = if at_end {

@@ -16,10 +16,10 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 use roce_files::{Access, Directory, Place};
-use roce_model::text::clean;
+use roce_model::text::{clean, shell_word};
 use roce_model::{Sink, SinkError};
 
-use command::compare::Compare;
+use command::compare::{Compare, is_recording};
 #[cfg(feature = "sim")]
 use command::demo::Demo;
 use command::devices::Devices;
@@ -122,7 +122,7 @@ enum Command {
     /// Show what this host's devices count: counters before and after
     #[cfg(feature = "probe")]
     Host(Host),
-    /// Give this host's counters to Prometheus
+    /// Export this host's counters to Prometheus
     #[cfg(feature = "probe")]
     Metrics(Metrics),
     /// Simulate a scenario: write its capture, and the truth about it
@@ -199,13 +199,18 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "sim")]
         Some(Command::Demo(arguments)) => command::demo::demo(arguments),
         Some(Command::Man { command, output }) => man(command.as_deref(), output.as_deref()),
-        None => match &arguments.analyse.explain {
-            Some(id) => command::explain::print(id, &arguments.analyse),
-            None => match mistaken_command(&arguments.analyse.captures) {
-                Some(error) => Err(error),
-                None => command::analyse::run(&arguments.analyse),
-            },
-        },
+        None => {
+            let analyse = &arguments.analyse;
+            let mistake =
+                || mistaken_command(&analyse.captures).or_else(|| mistaken_folder(&analyse.captures));
+            if let Some(id) = &analyse.explain {
+                command::explain::print(id, analyse)
+            } else if let Some(error) = mistake() {
+                Err(error)
+            } else {
+                command::analyse::run(analyse)
+            }
+        }
     };
     match result {
         Ok(code) => code,
@@ -299,6 +304,27 @@ fn mistaken_command(captures: &[PathBuf]) -> Option<anyhow::Error> {
     Some(anyhow!(
         "{word}: neither a capture that exists nor a command\nhint: {hint}"
     ))
+}
+
+/// An error for a folder in the place of the only capture, unless it has a recorded run.
+fn mistaken_folder(captures: &[PathBuf]) -> Option<anyhow::Error> {
+    let [folder] = captures else { return None };
+    if !folder.is_dir() || is_recording(folder) {
+        return None;
+    }
+    let path = folder.to_string_lossy();
+    let hint = if folder.join("run.json").is_file() {
+        format!(
+            "the page of its results: roce-analyze report {}",
+            shell_word(&path)
+        )
+    } else {
+        format!(
+            "give the captures in it: roce-analyze {}/*.pcap*",
+            shell_word(&path)
+        )
+    };
+    Some(anyhow!("{path}: a folder, not a capture\nhint: {hint}"))
 }
 
 fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {

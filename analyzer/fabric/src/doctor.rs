@@ -25,6 +25,7 @@ use std::net::IpAddr;
 pub use check::{Check, Judgement, Outcome, Seen, Status};
 pub use counters::{LATER, Moved};
 pub use facts::{Netdev, Plan, PortGid, RdmaDevice, RdmaPort, netdev_names, physical_adapters};
+pub use gid::path_mtu;
 pub use host::{Host, LINKS, UNREADABLE, Unknown};
 
 use facts::Facts;

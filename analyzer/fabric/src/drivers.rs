@@ -1,4 +1,4 @@
-//! What drivers call their counters: one table from their names to [`Counter`].
+//! Names of counters in drivers: one table from them to [`Counter`].
 //!
 //! Sources: Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst (mlx5);
 //! drivers/infiniband/hw/bnxt_re/hw_counters.c (bnxt_re); drivers/infiniband/sw/rxe/rxe_hw_counters.c (rxe);
@@ -20,7 +20,7 @@ pub enum Place {
     Netdev,
 }
 
-/// What a driver's counter is.
+/// Meaning of a driver's counter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mapped {
     /// The quantity.

@@ -278,7 +278,7 @@ fn found_otherwise(host: &Host, all: &[RdmaDevice]) -> Option<(&'static str, Vec
         let mut names = device.ports.iter().flat_map(|port| &port.interfaces);
         names.any(|name| host.has(&format!("sys/class/net/{name}")))
     };
-    let ways: [(&str, Vec<String>); 3] = [
+    let candidates: [(&str, Vec<String>); 3] = [
         (
             "can be opened, interface here",
             all.iter()
@@ -301,7 +301,7 @@ fn found_otherwise(host: &Host, all: &[RdmaDevice]) -> Option<(&'static str, Vec
                 .collect(),
         ),
     ];
-    ways.into_iter().find(|(_, devices)| !devices.is_empty())
+    candidates.into_iter().find(|(_, devices)| !devices.is_empty())
 }
 
 /// The devices of a container.

@@ -109,7 +109,7 @@ impl Directory {
     }
 
     /// Opens the existing folder in which a user named a file. It can be written to and not listed.
-    pub(crate) fn of_file(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn parent_of_file(path: &Path) -> Result<Self, Error> {
         let parent = parent_of(path);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = fs::openat(CWD, parent, flags, Mode::empty()).map_err(Error::io("made", path))?;

@@ -42,7 +42,7 @@ impl Place {
             .filter(|_| !is_folder)
             .ok_or_else(|| Error::io("written: it ends in no file name", path)(Errno::INVAL))?;
         Ok(Self {
-            folder: Directory::of_file(path)?,
+            folder: Directory::parent_of_file(path)?,
             name: name.to_owned(),
         })
     }

@@ -46,7 +46,7 @@ use crate::taps::matching::TapMatcher;
 pub(crate) use output::LiveFlows;
 pub use output::{Conclusion, Output};
 
-/// What shapes the analysis.
+/// Options of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Width of a timeline bin.
@@ -128,7 +128,7 @@ pub struct Analysis {
     pauses: Pauses,
     link_rate: Option<u64>,
     dcqcn: Option<Parameters>,
-    /// What a sender may do at most; `None` when senders do not go by DCQCN.
+    /// Upper bound of a sender's rate by DCQCN; `None` when senders do not follow DCQCN.
     legal: Option<Legal>,
     priority_of_dscp: [u8; 64],
     /// Responses that are missing before the READ response being counted, as far as that alone shows.
@@ -147,7 +147,7 @@ pub struct Analysis {
     lost_at: Vec<Nanos>,
     /// When two hosts were first seen at a tap, by their hash; of the latest 65,536 of them.
     begun: BoundedMap<u64, Nanos>,
-    /// What several taps saw; from the second tap on.
+    /// Finds packets that several taps saw; from the second tap on.
     matcher: Option<Box<TapMatcher>>,
     first_tap: Option<TapId>,
     /// One more than the highest tap of a flow.
@@ -276,7 +276,7 @@ impl Analysis {
             ];
             let earlier = earlier.into_iter().flatten().min().unwrap_or(Nanos(u64::MAX));
             if let Some(link) = links.next_if(|link| link.before <= to && link.time <= earlier) {
-                // What is learned after a bin does not change it.
+                // A bin does not change by what is learned after it.
                 self.advance_to(link.time);
                 self.pauses.link(link);
             } else if let Some(lost) = lost.next_if(|lost| lost.before <= to) {

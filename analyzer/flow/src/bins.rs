@@ -3,15 +3,15 @@
 use std::collections::{HashMap, VecDeque};
 
 use roce_model::{Active, EventRow, FlowId, Groups, Nanos, PauseFrame, TapId};
-use roce_verdict::{BinRows, Way};
+use roce_verdict::{BinRows, PairTraffic};
 
 use crate::key::FlowSlot;
+use crate::pair_places::PairPlaces;
 use crate::rows::{self, Limits, Row};
 use crate::spare::Spare;
 use crate::timing::latency::BinTimes;
-use crate::ways::Ways;
 
-/// Bins that stay changeable after time has passed them: at least so many, ...
+/// Bins that stay changeable after time has passed them: at least this number, ...
 const MIN_BINS: u64 = 4;
 /// ... and at least as many as this time has, ...
 const MIN_TIME: Nanos = Nanos(10_000_000);
@@ -32,7 +32,7 @@ pub(crate) struct Bin {
     pub(crate) pauses: Vec<PauseFrame>,
     /// Where a flow's row is; made when first needed.
     places: Option<HashMap<(FlowId, TapId, u32), u32, foldhash::fast::RandomState>>,
-    late_ways: LateWays,
+    late_pairs: LatePairs,
     /// Flows with packets in this bin that are neither late nor sent again yet.
     undecided: Vec<FlowSlot>,
     /// Receivers of congestion notifications in this bin, by their places.
@@ -71,7 +71,7 @@ impl Bin {
         let next = u32::try_from(rows.len()).unwrap_or(u32::MAX);
         let place = *places.entry((row.flow_id, row.tap, row.epoch)).or_insert(next);
         if place == next {
-            row.way = self.late_ways.place(groups, row.tap, &mut rows.ways);
+            row.pair = self.late_pairs.place(groups, row.tap, &mut rows.traffic);
             (row.times, row.limits, row.active) = (BinTimes::default(), Limits::default(), Active::ALL);
             rows::add(rows, time, &[row]);
         } else {
@@ -80,18 +80,18 @@ impl Bin {
     }
 }
 
-/// Ways of rows that come late to a bin, by their hashes; made when first needed.
+/// Pairs of rows that come late to a bin, by their hashes; made when first needed.
 #[derive(Clone, Debug, Default)]
-struct LateWays(Option<HashMap<u64, u32, foldhash::fast::RandomState>>);
+struct LatePairs(Option<HashMap<u64, u32, foldhash::fast::RandomState>>);
 
-impl LateWays {
-    fn place(&mut self, groups: &Groups, tap: TapId, list: &mut Vec<Way>) -> u32 {
+impl LatePairs {
+    fn place(&mut self, groups: &Groups, tap: TapId, list: &mut Vec<PairTraffic>) -> u32 {
         let places = self
             .0
-            .get_or_insert_with(|| list.iter().map(|way| way.groups.pair).zip(0..).collect());
+            .get_or_insert_with(|| list.iter().map(|traffic| traffic.groups.pair).zip(0..).collect());
         *places.entry(groups.pair).or_insert_with(|| {
             // No number of the shard: the run finds it by its hash.
-            list.push(Way::new(*groups, tap, u32::MAX));
+            list.push(PairTraffic::new(*groups, tap, u32::MAX));
             u32::try_from(list.len() - 1).unwrap_or(u32::MAX)
         })
     }
@@ -117,10 +117,10 @@ pub(crate) struct Bins {
     /// Rows of the current bin that have closed: the latest, and those before them.
     pub(crate) latest: Vec<Row>,
     rows: BinRows,
-    ways: Ways,
+    pair_places: PairPlaces,
     /// Where room for rows comes from.
     pub(crate) spare: Spare,
-    /// What became known in the current bin.
+    /// Events of the current bin.
     pub(crate) events: Vec<EventRow>,
     /// Pause frames of the current bin.
     pub(crate) pauses: Vec<PauseFrame>,
@@ -156,7 +156,7 @@ impl Bins {
             since: Vec::new(),
             latest: Vec::with_capacity(ROW_BATCH),
             rows: BinRows::default(),
-            ways: Ways::default(),
+            pair_places: PairPlaces::default(),
             spare: Spare::default(),
             events: Vec::new(),
             pauses: Vec::new(),
@@ -225,16 +225,16 @@ impl Bins {
         }
     }
 
-    /// A row of the current bin closes, which [`Bins::latest`] gets next: its place, and that of its way. `way`: the way's number, as far
+    /// A row of the current bin closes, which [`Bins::latest`] gets next: its place, and that of its pair. `pair`: the pair's number, as far
     /// as it is remembered.
     #[inline]
-    pub(crate) fn place_row(&mut self, way: &mut u32, groups: &Groups, tap: TapId) -> (u32, u32) {
+    pub(crate) fn place_row(&mut self, pair: &mut u32, groups: &Groups, tap: TapId) -> (u32, u32) {
         if self.latest.len() >= ROW_BATCH {
             self.store_latest();
         }
         let place = self.rows.len() + self.latest.len();
-        let way = self.ways.place(way, groups, tap, &mut self.rows.ways);
-        (u32::try_from(place).unwrap_or(u32::MAX), way)
+        let pair = self.pair_places.place(pair, groups, tap, &mut self.rows.traffic);
+        (u32::try_from(place).unwrap_or(u32::MAX), pair)
     }
 
     fn store_latest(&mut self) {
@@ -262,7 +262,7 @@ impl Bins {
                 ..Bin::new(self.current)
             };
             self.pending.push_back(bin);
-            self.ways.next_bin();
+            self.pair_places.next_bin();
         }
         self.current = number;
         self.begin = number.saturating_mul(self.width);
@@ -421,7 +421,7 @@ mod tests {
             flow_id: FlowId(flow),
             tap: TapId(0),
             epoch: 0,
-            way: 0,
+            pair: 0,
             paired: false,
             times: BinTimes::default(),
             knows_cnp: false,
@@ -440,8 +440,8 @@ mod tests {
     /// The current bin ends with these rows.
     fn advance(bins: &mut Bins, number: u64, rows: Vec<Row>) {
         for row in rows {
-            let (_, way) = bins.place_row(&mut 0, &Groups::default(), row.tap);
-            bins.latest.push(Row { way, ..row });
+            let (_, pair) = bins.place_row(&mut 0, &Groups::default(), row.tap);
+            bins.latest.push(Row { pair, ..row });
         }
         bins.advance(number);
     }

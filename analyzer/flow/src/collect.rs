@@ -58,7 +58,7 @@ struct Shard {
     watermark: u64,
     /// The pairs of hosts that it has numbered.
     pairs: Translated,
-    /// How its live flows stand, when it was asked.
+    /// Its live flows, where a snapshot was requested.
     snapshot: Option<LiveFlows>,
 }
 
@@ -178,7 +178,7 @@ impl<'a> Collector<'a> {
         for (_, bin) in &mut bins {
             let pairs = &self.pairs;
             bin.rows.fill_senders(|destination| pairs.senders(destination));
-            self.verdicts.ways(time, &bin.rows, pairs);
+            self.verdicts.traffic(time, &bin.rows, pairs);
         }
         let mut events: Vec<_> = bins
             .iter_mut()
@@ -254,14 +254,14 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Somebody looks at the run: emits what is complete, says how far it has come, and, once all parts have told of their flows,
-    /// what there is to say so far.
+    /// Emits what is complete and gives the sinks the watermark. Once all shards have given their live flows, a snapshot of the
+    /// verdicts is added.
     pub fn progress(&mut self) -> Result<(), SinkError> {
         self.flush()?;
         let is_whole = self.shards.iter().all(|shard| shard.snapshot.is_some());
         let snapshot = is_whole.then(|| {
-            let told = self.shards.iter_mut().filter_map(|shard| shard.snapshot.take());
-            let rows = told.map(|flows| match flows {
+            let snapshots = self.shards.iter_mut().filter_map(|shard| shard.snapshot.take());
+            let rows = snapshots.map(|flows| match flows {
                 LiveFlows::Rows(rows) => Some(rows),
                 LiveFlows::TooMany => None,
             });

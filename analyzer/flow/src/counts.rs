@@ -1,4 +1,4 @@
-//! What is counted of a flow: in one bin, and in all.
+//! Counts of a flow: in one bin, and in all.
 
 use roce_model::{FlowRow, Totals, prefetch};
 use roce_wire::Ecn;
@@ -17,7 +17,7 @@ pub(crate) struct Counts {
     pub(crate) rare: Option<Box<Rare>>,
 }
 
-/// What most rows have nothing of: they are smaller without.
+/// Counts that are 0 in most rows, which are smaller without them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Rare {
     pub(crate) naks: u32,
@@ -57,7 +57,7 @@ impl Counts {
         }
     }
 
-    /// What is rare, to be added to.
+    /// The rare counts, to be added to.
     #[cold]
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()

@@ -11,6 +11,7 @@ mod congestion;
 mod counts;
 mod hash;
 mod key;
+mod pair_places;
 mod pairing;
 mod psn;
 mod rows;
@@ -18,7 +19,6 @@ mod spare;
 mod table;
 mod taps;
 mod timing;
-mod ways;
 
 pub use analysis::{Analysis, Conclusion, Options, Output};
 pub use collect::Collector;

@@ -15,13 +15,13 @@ pub(crate) struct Row {
     pub(crate) flow_id: FlowId,
     pub(crate) tap: TapId,
     pub(crate) epoch: u32,
-    /// The place of its way among those of the bin.
-    pub(crate) way: u32,
+    /// The place of its pair of hosts among those of the bin.
+    pub(crate) pair: u32,
     /// The other direction is known.
     pub(crate) paired: bool,
     /// True if notifications for the flow would be known.
     pub(crate) knows_cnp: bool,
-    /// What its answers took.
+    /// Times of its answers.
     pub(crate) times: BinTimes,
     pub(crate) limits: Limits,
     /// From its first packet in the bin to its last one, in ns after the begin of the bin.
@@ -29,12 +29,12 @@ pub(crate) struct Row {
     pub(crate) counts: Counts,
 }
 
-/// What held a flow back in one bin.
+/// Limits of a flow in one bin: pauses, and DCQCN.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
     /// How long it was paused, in ns.
     pub(crate) pause_ns: Option<u64>,
-    /// What DCQCN allowed it, in bit/s.
+    /// Rate that DCQCN allowed it, in bit/s.
     pub(crate) dcqcn_rate_bps: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Limits {
 pub(crate) fn add(to: &mut BinRows, time: Nanos, rows: &[Row]) {
     let before = to.len();
     to.active.extend(rows.iter().map(|row| row.active));
-    to.way_of_row.extend(rows.iter().map(|row| row.way));
+    to.pair_of_row.extend(rows.iter().map(|row| row.pair));
     let (columns, count) = (&mut to.columns, rows.len());
     columns.time.extend_with(time.0, count);
     columns.flow_id.extend(rows, |row| row.flow_id.0);
@@ -58,7 +58,7 @@ pub(crate) fn add(to: &mut BinRows, time: Nanos, rows: &[Row]) {
     columns.ce.extend(rows, |row| row.counts.by_ecn(Ecn::Ce));
     columns.acks.extend(rows, |row| row.counts.acks);
     columns.messages.extend(rows, |row| row.counts.messages);
-    // What is rare is 0 until it is added below.
+    // Rare counts are 0 until they are added below.
     zero_where(&mut columns.cnp, rows, |row| row.knows_cnp);
     zero_where(&mut columns.lost_downstream, rows, |row| row.paired);
     add_times(columns, rows);
@@ -168,7 +168,7 @@ fn add_rare(rows: &mut BinRows, place: usize, rare: &Rare) {
     plus(&mut columns.rnr_naks, place, rare.rnr_naks);
     // Absent where the other direction is not known.
     plus(&mut columns.lost_downstream, place, rare.lost_downstream);
-    // What was charged to the flow is known, whatever else is.
+    // Notifications that were attributed to the flow are known, even if its other direction is not.
     if rare.cnp > 0
         && let Some(cnp) = columns.cnp.make_present(place)
     {

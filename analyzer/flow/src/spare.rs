@@ -21,7 +21,7 @@ impl Spare {
 
     /// These rows have been emitted.
     pub(crate) fn put(&self, mut rows: BinRows) {
-        if rows.way_of_row.capacity() > MAX_ROWS {
+        if rows.pair_of_row.capacity() > MAX_ROWS {
             return;
         }
         rows.clear();

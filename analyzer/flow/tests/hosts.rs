@@ -1,4 +1,4 @@
-//! What hosts say of connections, and when they say it.
+//! Reports of hosts about connections, early and late.
 
 #![expect(clippy::unwrap_used, reason = "tests, in functions of their own")]
 

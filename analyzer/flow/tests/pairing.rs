@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// What traffic looks like.
+/// Shape of the traffic.
 #[derive(Clone, Debug)]
 struct Shape {
     seed: u64,
@@ -97,8 +97,8 @@ fn connection(number: u32, shape: &Shape, random: &mut Random, packets: &mut Vec
             }
             answers.push((time, psn.plus(Psn::COUNT - 1)));
         }
-        for (asked, psn) in answers {
-            time = asked + round_trip + random.below(500);
+        for (sent, psn) in answers {
+            time = sent + round_trip + random.below(500);
             packets.push(packet(false, time, Opcode::RC_ACKNOWLEDGE, to_a, psn));
         }
         time += random.below(2_000);

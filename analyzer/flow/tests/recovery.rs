@@ -49,10 +49,10 @@ struct Shape {
     /// Records of requests.
     by_capture: u64,
     /// Steps from the sender to the tap, and from there to the receiver.
-    ways: [u64; 2],
+    delays: [u64; 2],
 }
 
-/// What really happened, PSNs counted from 0.
+/// True course of the exchange, PSNs counted from 0.
 #[derive(Debug, Default)]
 struct Truth {
     lost_before: BTreeSet<u32>,
@@ -102,11 +102,11 @@ fn exchange(shape: &Shape) -> (Vec<Packet>, Truth) {
     let mut random = Random(shape.seed | 1);
     let mut truth = Truth::default();
     let mut captured = Vec::new();
-    let [to_tap, to_end] = shape.ways;
+    let [to_tap, to_end] = shape.delays;
     let mut requests: [VecDeque<(u64, u32, u16)>; 2] = Default::default();
     let mut answers: [VecDeque<(u64, Answer)>; 2] = Default::default();
     let (mut next, mut acked, mut progress, mut ip_id) = (0, 0, 0, 0u16);
-    let (mut expected, mut told) = (0, false);
+    let (mut expected, mut nak_sent) = (0, false);
     for now in 0.. {
         if acked == shape.packets || now > 1_000_000 {
             break;
@@ -160,13 +160,13 @@ fn exchange(shape: &Shape) -> (Vec<Packet>, Truth) {
         while let Some((_, psn, _)) = requests[1].pop_front_if(|(at, ..)| *at <= now) {
             let asks = psn % ASKS == ASKS - 1 || psn + 1 == shape.packets;
             if psn == expected {
-                (expected, told) = (psn + 1, false);
+                (expected, nak_sent) = (psn + 1, false);
                 truth.received.insert(psn);
             }
             if psn < expected && asks {
                 answers[0].push_back((now + to_end, Answer::Ack(expected - 1)));
-            } else if psn > expected && !told {
-                told = true;
+            } else if psn > expected && !nak_sent {
+                nak_sent = true;
                 truth.naks += 1;
                 answers[0].push_back((now + to_end, Answer::Nak(expected)));
             }
@@ -186,7 +186,7 @@ fn exchange(shape: &Shape) -> (Vec<Packet>, Truth) {
     (captured, truth)
 }
 
-/// What the analysis says.
+/// Results of the analysis.
 #[derive(Default)]
 struct Said {
     flows: Vec<FlowRow>,
@@ -248,13 +248,13 @@ fn shape() -> impl Strategy<Value = Shape> {
             seed,
             packets,
             first_psn,
-            ways: [to_tap, to_end],
+            delays: [to_tap, to_end],
             ..Shape::default()
         },
     )
 }
 
-/// What holds whatever was lost.
+/// Checks the sums that hold whatever was lost.
 fn sums(flow: &FlowRow, said: &Said) {
     let fates = [
         flow.reordered,
@@ -290,7 +290,7 @@ proptest! {
         prop_assert_eq!((flow.missing, flow.retransmission_runs, flow.wasted_bytes), (0, 0, 0));
         prop_assert_eq!((flow.lost_downstream, flow.duplicate_acks), (Some(0), Some(0)));
         // From sending to the tap's sight of the answer: once to the end and back, and the step in which it is sent.
-        let turnaround = 2 * shape.ways[1] * STEP;
+        let turnaround = 2 * shape.delays[1] * STEP;
         prop_assert_eq!(flow.ack_rtt_max_ns, (turnaround >= 4_000).then_some(turnaround));
     }
 

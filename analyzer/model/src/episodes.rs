@@ -56,7 +56,7 @@ table! {
 }
 
 names! {
-    /// What kind of congestion an episode is.
+    /// Kind of congestion of an episode.
     EpisodeKind {
         /// Packets to one destination were marked.
         #[default]

@@ -182,7 +182,7 @@ pub enum Element {
 }
 
 names! {
-    /// What a queue pair can do.
+    /// Service of a queue pair.
     QueuePairKind {
         /// Something of a device's own, or not known.
         #[default]

@@ -4,6 +4,7 @@
 //! Parquet, JSON, the terminal and the schema page read that description, so they cannot drift apart.
 
 mod activity;
+pub mod cast;
 mod devices;
 mod episodes;
 mod events;

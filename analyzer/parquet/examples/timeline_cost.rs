@@ -19,7 +19,7 @@ fn row(number: u64, random: u64) -> TimelineRow {
     let flow = number % FLOWS;
     let packets = 20 + u32::try_from(random % 300).unwrap_or(0);
     let marked = if random.is_multiple_of(7) { packets / 10 } else { 0 };
-    let resent = u32::from(random.is_multiple_of(97));
+    let retransmitted = u32::from(random.is_multiple_of(97));
     TimelineRow {
         time: Nanos(1_763_700_000_000_000_000 + number / FLOWS * 1_000_000),
         flow_id: FlowId((flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) & FlowId::MAX.0),
@@ -30,9 +30,9 @@ fn row(number: u64, random: u64) -> TimelineRow {
         data_packets: packets,
         ect0: packets - marked,
         ce: marked,
-        retransmitted_packets: resent,
-        retransmitted_bytes: u64::from(resent) * 1_024,
-        missing: u64::from(resent),
+        retransmitted_packets: retransmitted,
+        retransmitted_bytes: u64::from(retransmitted) * 1_024,
+        missing: u64::from(retransmitted),
         acks: u32::try_from(random % 4).unwrap_or(0),
         messages: u32::try_from(random % 3).unwrap_or(0),
         senders_to_destination: 8,

@@ -3,51 +3,17 @@
 
 use std::path::Path;
 
-use roce_files::{Access, Directory};
+use roce_files::Directory;
 use roce_model::{
     Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, RunColumns,
     RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TimelineColumns,
     VantageColumns,
 };
 
+use crate::error::Error;
+use crate::names::TABLES;
+use crate::options::Options;
 use crate::table::{TableWriter, is_part, is_unfinished};
-use crate::{Error, TABLES};
-
-/// Options of writing a dataset.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// Replace the dataset that the folder holds: once the new one is complete, of a live run at once.
-    pub overwrite: bool,
-    /// The rows come from a live run: they go into parts, each with its name as soon as it is closed by
-    /// [`Dataset::next_parts`], and a dataset that is not finished keeps them.
-    pub live: bool,
-    /// Encode each row group on a thread of its own while the next rows come; else no thread but the caller's does any work.
-    pub parallel: bool,
-    /// Rows of a row group of the timeline. They are held in memory, 100 to 200 bytes each, and twice while they are
-    /// written. Tables with more columns have fewer.
-    pub row_group: usize,
-    /// Level of zstd, 1 to 22.
-    pub compression_level: i32,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            overwrite: false,
-            live: false,
-            parallel: false,
-            row_group: 1 << 17,
-            compression_level: 1,
-        }
-    }
-}
-
-impl Options {
-    /// Results of live runs name processes: they are their owner's alone.
-    pub(crate) const fn access(&self) -> Access {
-        if self.live { Access::Private } else { Access::Umask }
-    }
-}
 
 /// Rows that are turned into columns at once.
 const BATCH: usize = 4096;

@@ -34,17 +34,17 @@ const MIN_COMPRESSED: usize = 64;
 /// A number as the tables store it.
 pub(crate) trait Number: NativeType + Default + Ord + Into<i64> {
     /// The number with this value.
-    fn of(value: i64) -> Option<Self>;
+    fn from_i64(value: i64) -> Option<Self>;
 }
 
 impl Number for i32 {
-    fn of(value: i64) -> Option<Self> {
+    fn from_i64(value: i64) -> Option<Self> {
         Self::try_from(value).ok()
     }
 }
 
 impl Number for i64 {
-    fn of(value: i64) -> Option<Self> {
+    fn from_i64(value: i64) -> Option<Self> {
         Some(value)
     }
 }
@@ -220,7 +220,7 @@ impl ChunkEncoder {
     fn dense<T: Number>(&mut self, values: &[T], min: i64, max: i64) -> Vec<T> {
         let index = |value: &T| place((*value).into(), min);
         self.indexes.extend(values.iter().map(index));
-        (min..=max).filter_map(T::of).collect()
+        (min..=max).filter_map(T::from_i64).collect()
     }
 
     /// The distinct values in the order of their first rows, found by a table of the range.

@@ -14,23 +14,18 @@ mod column;
 mod dataset;
 mod encode;
 mod error;
+mod names;
+mod options;
 mod read;
 mod rows;
 mod table;
 
-pub use dataset::{Dataset, Options};
+pub use dataset::Dataset;
 pub use error::Error;
+pub use names::{SCHEMA_VERSION, TABLES};
+pub use options::Options;
 pub use read::{ColumnValues, TableData, read_table};
 pub use rows::Rows;
-
-/// Rises when a column changes its meaning or its type; new columns do not raise it. No other version is read.
-pub const SCHEMA_VERSION: u32 = 2;
-
-/// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 11] = [
-    "flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "samples",
-    "run",
-];
 
 #[cfg(test)]
 mod tests;

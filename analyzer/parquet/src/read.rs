@@ -10,8 +10,9 @@ use polars::prelude::{
 };
 
 use crate::check::{self, Chunk};
+use crate::error::Error;
+use crate::names::SCHEMA_VERSION;
 use crate::table::{files, is_part};
-use crate::{Error, SCHEMA_VERSION};
 
 /// The values of a column, absent ones as `None`.
 #[derive(Clone, PartialEq, Debug)]

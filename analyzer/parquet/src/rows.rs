@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use polars::prelude::{DataFrame, ParallelStrategy, SerReader};
 use roce_model::{Cell, Column, ColumnType, Columns, FlowId, Nanos};
 
-use crate::Error;
+use crate::error::Error;
 use crate::read::{ColumnValues, check, open, undamaged, values};
 use crate::table::{files, is_part};
 

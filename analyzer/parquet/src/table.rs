@@ -17,9 +17,10 @@ use roce_files::{Directory, Unfinished};
 use roce_model::{Columns, RunKey, Table, TimelineColumns};
 
 use crate::column::{ColumnBuffer, fields};
-use crate::dataset::Options;
 use crate::encode::{ChunkEncoder, Pages};
-use crate::{Error, SCHEMA_VERSION};
+use crate::error::Error;
+use crate::names::SCHEMA_VERSION;
+use crate::options::Options;
 
 /// The name of a part.
 fn part(number: usize) -> String {
@@ -77,7 +78,7 @@ impl Group {
     }
 }
 
-/// What pages and chunks say of their values.
+/// Statistics that pages and chunks have.
 fn statistics() -> StatisticsOptions {
     StatisticsOptions {
         min_value: true,

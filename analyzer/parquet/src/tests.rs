@@ -114,7 +114,7 @@ fn run() -> RunSummary {
     }
 }
 
-/// What a run concludes from its packets: present, absent, empty and hostile values.
+/// Conclusions of a run: present, absent, empty and hostile values.
 fn concluded() -> RunSummary {
     let mut evidence = Evidence::default();
     evidence

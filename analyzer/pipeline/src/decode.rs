@@ -73,7 +73,7 @@ impl Shard {
             return Owner::Unknown;
         }
         let address = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        if self.takes_hosts(of_ipv4(address(26)), of_ipv4(address(30))) {
+        if self.takes_hosts(ipv4_hash(address(26)), ipv4_hash(address(30))) {
             Owner::This
         } else {
             Owner::Other
@@ -97,7 +97,7 @@ fn host(address: &Address) -> u64 {
 
 /// Hash of an IPv4 address, which is behind 16 bits of ones.
 #[inline]
-fn of_ipv4(address: u32) -> u64 {
+fn ipv4_hash(address: u32) -> u64 {
     0xffff_0000_0000 | u64::from(address)
 }
 
@@ -559,7 +559,8 @@ mod tests {
                 let shard = Shard { index, of: 2 };
                 let there = shard.takes(&packet(a, b));
                 assert_eq!(there, shard.takes(&packet(b, a)));
-                let plain = shard.takes_hosts(of_ipv4(u32::from_be_bytes(a)), of_ipv4(u32::from_be_bytes(b)));
+                let plain =
+                    shard.takes_hosts(ipv4_hash(u32::from_be_bytes(a)), ipv4_hash(u32::from_be_bytes(b)));
                 assert_eq!(there, plain, "the frame gives the packet's shard");
                 taken[index as usize] += u32::from(there);
             }

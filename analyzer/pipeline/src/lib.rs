@@ -25,7 +25,7 @@
 //! let captures = Captures::open(&["captures/write_bw_loss.pcap".into()], 1, true, None);
 //! let run = captures.analyse(Plan::default(), vec![&mut sink])?;
 //! println!("{} of {} packets were retransmitted", sink.0, run.totals.roce_packets);
-//! # // captures/README.md: 2,689 packets; 34 filled a hole, 1,640 were sent again that had been captured before.
+//! # // captures/README.md: 2,689 packets; 34 filled a hole, 1,640 were retransmitted that had been captured before.
 //! # assert_eq!((sink.0, run.totals.roce_packets), (34 + 1_640, 2_689));
 //! # Ok(())
 //! # }

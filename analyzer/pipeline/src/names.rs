@@ -43,7 +43,7 @@ pub fn capture_key(inputs: &[String]) -> String {
     }
 }
 
-/// What a run's identifier is a hash of.
+/// Input of the hash that identifies a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunNames<'a> {
     /// Key of the capture.

@@ -45,7 +45,7 @@ impl<F> Done<F> {
             // A file's own counts belong to its interfaces' taps: all of them to the first one.
             if let Some(tap) = decoder
                 .taps
-                .of_input(input)
+                .input_taps(input)
                 .next()
                 .and_then(|tap| taps.get_mut(tap.0 as usize))
             {
@@ -61,7 +61,7 @@ impl<F> Done<F> {
                 tap.sorted_too_late += sorting.too_late;
             }
             for (index, interface) in read.interfaces.iter().enumerate() {
-                let tap = decoder.taps.of_interface(input, index);
+                let tap = decoder.taps.interface_tap(input, index);
                 if let Some(tap) = tap.and_then(|tap| taps.get_mut(tap.0 as usize)) {
                     tap.frames_lost = tap
                         .frames_lost
@@ -86,7 +86,7 @@ impl<F> Done<F> {
 /// Notes at a tap how its clock differs.
 fn note_clock(tap: &mut TapRow, clock: &Clock, taps: &Taps) {
     let first = tap.first_time.unwrap_or(clock.correction.at);
-    tap.clock_reference = taps.of_input(clock.reference).next();
+    tap.clock_reference = taps.input_taps(clock.reference).next();
     // Of its corrected time the offset is taken as of its own: the drift over the offset is far less than a nanosecond.
     tap.clock_offset_ns = Some(
         clock.correction.ahead_at(first) + clock.correction.faster_ppb * 1e-9 * clock.correction.ahead_ns,

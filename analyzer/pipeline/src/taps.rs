@@ -307,7 +307,7 @@ impl Taps {
 
     /// An input has no more frames.
     pub(crate) fn ended(&mut self, input: usize) {
-        let taps: Vec<TapId> = self.of_input(input).collect();
+        let taps: Vec<TapId> = self.input_taps(input).collect();
         for tap in taps {
             if let Some(state) = self.list.get(tap.0 as usize)
                 && state.input == input
@@ -326,12 +326,12 @@ impl Taps {
     }
 
     /// The tap of an interface of an input, if it has shown a frame.
-    pub(crate) fn of_interface(&self, input: usize, index: usize) -> Option<TapId> {
+    pub(crate) fn interface_tap(&self, input: usize, index: usize) -> Option<TapId> {
         *self.interfaces.get(input)?.get(index)?
     }
 
     /// The taps of one input.
-    pub(crate) fn of_input(&self, input: usize) -> impl Iterator<Item = TapId> {
+    pub(crate) fn input_taps(&self, input: usize) -> impl Iterator<Item = TapId> {
         self.interfaces
             .get(input)
             .into_iter()

@@ -103,7 +103,7 @@ impl Dcb {
         loop {
             let (length, _) = recv(&self.socket, &mut room[..], RecvFlags::empty())?;
             let answer = &room[..length];
-            // What an earlier question was answered, too late.
+            // A late answer to an earlier question.
             if u32_at(answer, 8) != Some(self.sequence) {
                 continue;
             }

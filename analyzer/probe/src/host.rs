@@ -46,7 +46,7 @@ pub struct HostReader {
     errors: BTreeMap<(&'static str, &'static str), u64>,
     /// Counters of queue pairs are read, too.
     queue_pairs: bool,
-    /// Ports by their object, once netlink was asked about them; `None`: it has no more of them than sysfs.
+    /// Ports by their object, once netlink has answered; `None`: it has no more counters of the port than sysfs.
     ports: HashMap<String, Option<NetlinkPort>>,
     rates: Rates,
 }

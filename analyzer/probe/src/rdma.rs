@@ -165,7 +165,7 @@ impl Rdma {
     }
 }
 
-/// What the messages of one datagram were.
+/// Result of the messages of one datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Answer {
     /// The kernel refuses, with this errno.
@@ -360,7 +360,7 @@ mod tests {
     }
 
     /// As the kernel's fill_res_counter_entry makes it: a set of counters with the queue pairs that are bound to it.
-    fn of_queue_pairs() -> Vec<u8> {
+    fn counter_with_queue_pairs() -> Vec<u8> {
         let bound =
             [0x11_u32, 0x12].map(|qpn| nest(RES_QP_ENTRY, &[attribute_of(RES_LQPN, &qpn.to_ne_bytes())]));
         let entry = nest(
@@ -415,14 +415,14 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_queue_pairs() {
+    fn counters_counter_with_queue_pairs() {
         let expected = QueuePairCounters {
             port: 1,
             id: 4,
             queue_pairs: vec![0x11, 0x12],
             values: vec![("out_of_sequence".to_owned(), 7)],
         };
-        assert_eq!(queue_pairs_in(&of_queue_pairs()), [expected]);
+        assert_eq!(queue_pairs_in(&counter_with_queue_pairs()), [expected]);
     }
 
     #[test]
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn cut_and_endless_answers_do_no_harm() {
-        for whole in [statistics(), status(), of_queue_pairs()] {
+        for whole in [statistics(), status(), counter_with_queue_pairs()] {
             for end in 0..whole.len() {
                 let part = &whole[..end];
                 assert!(counters_in(part).len() <= 2);

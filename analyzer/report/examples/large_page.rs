@@ -61,7 +61,7 @@ fn empty(key: &FlowKey, bins: u64) -> FlowRow {
     }
 }
 
-/// What a flow did in a bin, added to its row, too.
+/// Makes a flow's row of a bin, and adds it to the flow.
 fn act(flow: &mut FlowRow, time: Nanos, noise: &mut Noise) -> TimelineRow {
     let packets = 1 + noise.below(200);
     let ce = noise.below(20).saturating_sub(15).min(packets);

@@ -22,7 +22,7 @@ pub enum Quantity {
     Unclear,
     Reordered,
     NotCaptured,
-    ResentShare,
+    RetransmittedShare,
     RnrNaks,
     AckTimeMedian,
     AckTimeLongest,
@@ -107,7 +107,7 @@ impl Quantity {
         Self::Unclear,
         Self::Reordered,
         Self::NotCaptured,
-        Self::ResentShare,
+        Self::RetransmittedShare,
         Self::RnrNaks,
         Self::AckTimeMedian,
         Self::AckTimeLongest,
@@ -128,7 +128,7 @@ impl Quantity {
                 "goodput",
                 Unit::BitsPerSecond,
                 Some(Direction::Down),
-                "Application data, that of packets sent again left out, over the time from the first slice with data to the last.",
+                "Application data, retransmissions left out, over the time from the first slice with data to the last.",
             ),
             Self::CeShare => (
                 "ce_share",
@@ -172,12 +172,12 @@ impl Quantity {
                 None,
                 "Missing packets that the capture lost, per million data packets: of the capture, not of the network.",
             ),
-            Self::ResentShare => (
-                "resent_share",
-                "resent",
+            Self::RetransmittedShare => (
+                "retransmitted_share",
+                "retransmitted",
                 Unit::Share,
                 Some(Direction::Up),
-                "Application data sent again, of all application data: what losses cost.",
+                "Retransmitted application data, of all application data: what losses cost.",
             ),
             Self::RnrNaks => (
                 "rnr_naks_per_million",
@@ -317,11 +317,11 @@ impl Compared {
 
     /// The difference over A; `None` where A is nothing.
     pub fn relative(&self) -> Option<f64> {
-        self.of_a(self.difference()?)
+        self.relative_to_a(self.difference()?)
     }
 
     /// A difference over A's value.
-    pub fn of_a(&self, difference: f64) -> Option<f64> {
+    pub fn relative_to_a(&self, difference: f64) -> Option<f64> {
         self.a.filter(|a| *a != 0.0).map(|a| difference / a)
     }
 }

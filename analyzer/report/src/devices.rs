@@ -1,14 +1,17 @@
 //! The interfaces and RDMA devices of a host: for people, and as JSON.
 
+pub(crate) mod notes;
+
 use std::io::Write;
 
 use roce_model::text::escape_json;
-use roce_model::{Attachment, Devices, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
+use roce_model::{Attachment, Devices, NetworkInterface, RdmaDevice};
 use serde_json::{Value, json};
 
 use crate::Error;
 use crate::terminal::Style;
 use crate::terminal::devices::lines;
+use notes::{attachment_notes, device_capture, interface_capture, interface_notes, port_notes, rdma_ports};
 
 /// Writes the list for people.
 ///
@@ -28,15 +31,15 @@ pub fn json(devices: &Devices, out: &mut impl Write) -> Result<(), Error> {
     let document = json!({
         "schema_version": crate::json::SCHEMA_VERSION,
         "rdma_sniffer": devices.sniffer,
-        "interfaces": devices.interfaces.iter().map(|interface| of_interface(devices, interface)).collect::<Vec<_>>(),
-        "rdma": devices.rdma.iter().map(|device| of_rdma(devices, device)).collect::<Vec<_>>(),
+        "interfaces": devices.interfaces.iter().map(|interface| interface_value(devices, interface)).collect::<Vec<_>>(),
+        "rdma": devices.rdma.iter().map(|device| device_value(devices, device)).collect::<Vec<_>>(),
     });
     writeln!(out, "{}", escape_json(&format!("{document:#}")))
         .and_then(|()| out.flush())
         .map_err(Error::Text)
 }
 
-fn of_attachment(attachment: &Attachment) -> [(&'static str, Value); 4] {
+fn attachment_keys(attachment: &Attachment) -> [(&'static str, Value); 4] {
     let pcie = attachment.pcie.as_ref().map(|pcie| {
         json!({
             "lanes": pcie.lanes,
@@ -60,7 +63,7 @@ fn object(mut object: Value, more: [(&'static str, Value); 4]) -> Value {
     object
 }
 
-fn of_interface(devices: &Devices, interface: &NetworkInterface) -> Value {
+fn interface_value(devices: &Devices, interface: &NetworkInterface) -> Value {
     let about = json!({
         "name": interface.name,
         "state": interface.state,
@@ -68,14 +71,14 @@ fn of_interface(devices: &Devices, interface: &NetworkInterface) -> Value {
         "speed_bps": interface.speed_bps,
         "max_speed_bps": interface.most_speed_bps,
         "address": interface.address,
-        "rdma": rdma_of(devices, &interface.name),
-        "capture": of_kernel(devices, interface),
-        "notes": notes_of_interface(interface),
+        "rdma": rdma_ports(devices, &interface.name),
+        "capture": interface_capture(devices, interface),
+        "notes": interface_notes(interface),
     });
-    object(about, of_attachment(&interface.attachment))
+    object(about, attachment_keys(&interface.attachment))
 }
 
-fn of_rdma(devices: &Devices, device: &RdmaDevice) -> Value {
+fn device_value(devices: &Devices, device: &RdmaDevice) -> Value {
     let ports: Vec<Value> = device
         .ports
         .iter()
@@ -103,7 +106,7 @@ fn of_rdma(devices: &Devices, device: &RdmaDevice) -> Value {
                 "generation": port.generation,
                 "interfaces": port.interfaces(),
                 "gids": gids,
-                "notes": notes_of_port(devices, port),
+                "notes": port_notes(devices, port),
             })
         })
         .collect();
@@ -111,185 +114,8 @@ fn of_rdma(devices: &Devices, device: &RdmaDevice) -> Value {
         "name": device.name,
         "firmware": device.firmware,
         "ports": ports,
-        "capture": of_sniffer(devices, device),
-        "notes": notes_of_attachment(&device.attachment),
+        "capture": device_capture(devices, device),
+        "notes": attachment_notes(&device.attachment),
     });
-    object(about, of_attachment(&device.attachment))
-}
-
-/// The ports whose addresses an interface carries: `mlx5_0:1`.
-pub(crate) fn rdma_of(devices: &Devices, interface: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for device in &devices.rdma {
-        for port in &device.ports {
-            if port.interfaces().contains(&interface) {
-                found.push(format!("{}:{}", device.name, port.number));
-            }
-        }
-    }
-    found
-}
-
-/// True if the kernel itself does what a device does, so that its packets pass the kernel's interfaces.
-fn is_software(device: &RdmaDevice) -> bool {
-    matches!(
-        device.attachment.driver.as_deref(),
-        Some("rdma_rxe" | "siw") | None
-    )
-}
-
-/// Packets that can be captured at an interface.
-pub(crate) fn of_kernel(devices: &Devices, interface: &NetworkInterface) -> String {
-    let past: Vec<&str> = devices
-        .rdma
-        .iter()
-        .filter(|device| !is_software(device))
-        .filter(|device| {
-            device
-                .ports
-                .iter()
-                .any(|port| port.interfaces().contains(&interface.name.as_str()))
-        })
-        .map(|device| device.name.as_str())
-        .collect();
-    if past.is_empty() {
-        format!("live -i {}: what passes it", interface.name)
-    } else {
-        format!(
-            "live -i {}: without the RoCE of {}, which goes past the kernel",
-            interface.name,
-            past.join(", ")
-        )
-    }
-}
-
-/// Packets that can be captured at an RDMA device.
-pub(crate) fn of_sniffer(devices: &Devices, device: &RdmaDevice) -> String {
-    let name = &device.name;
-    if is_software(device) {
-        let interfaces: Vec<&str> = device.ports.iter().flat_map(RdmaPort::interfaces).collect();
-        return if interfaces.is_empty() {
-            "all its packets pass its network interface".to_owned()
-        } else {
-            format!("live -i {}: all its packets pass it", interfaces.join(", "))
-        };
-    }
-    // Flow steering's sniffer rules (IBV_FLOW_ATTR_SNIFFER) are those of NVIDIA's adapters.
-    let sniffs = device
-        .attachment
-        .driver
-        .as_deref()
-        .is_some_and(|driver| driver.starts_with("mlx"));
-    match devices.sniffer {
-        _ if !sniffs => "its driver has no sniffer: mirror the switch's port".to_owned(),
-        Some(true) => format!("live -i {name}: all its RoCE, by the RDMA sniffer"),
-        Some(false) => {
-            "nothing: this system's libpcap is built without RDMA support; mirror the switch's port, or build one with it (live -i says how)".to_owned()
-        }
-        None => "this build cannot capture".to_owned(),
-    }
-}
-
-/// Notes that a person should read.
-pub(crate) fn notes_of_interface(interface: &NetworkInterface) -> Vec<String> {
-    let mut notes = notes_of_attachment(&interface.attachment);
-    if let (Some(speed), Some(most)) = (interface.speed_bps, interface.most_speed_bps)
-        && speed < most
-    {
-        notes.push(format!(
-            "runs at {}, its port can {}",
-            gigabits(speed),
-            gigabits(most)
-        ));
-    }
-    if let (Some(mtu), true) = (interface.mtu, interface.state == "up")
-        && mtu < 4_200
-        && interface
-            .attachment
-            .driver
-            .as_deref()
-            .is_some_and(|driver| driver.starts_with("mlx"))
-    {
-        notes.push(format!(
-            "MTU {mtu}: RoCE packets of 4,096 bytes need 4,200 or more"
-        ));
-    }
-    notes
-}
-
-/// A rate with a digit behind the point where it needs one: 2.5 Gbit/s.
-fn gigabits(bits: u64) -> String {
-    let tenths = bits / 100_000_000;
-    match tenths % 10 {
-        0 => format!("{} Gbit/s", tenths / 10),
-        tenth => format!("{}.{tenth} Gbit/s", tenths / 10),
-    }
-}
-
-fn notes_of_attachment(attachment: &Attachment) -> Vec<String> {
-    let slowed = attachment.pcie.as_ref().filter(|pcie| pcie.is_slowed());
-    slowed.map(pcie_note).into_iter().collect()
-}
-
-fn pcie_note(pcie: &Pcie) -> String {
-    let Pcie {
-        lanes,
-        most_lanes,
-        speed,
-        most_speed,
-    } = pcie;
-    format!("PCIe runs x{lanes} at {speed}, the device can x{most_lanes} at {most_speed}")
-}
-
-/// Notes about a port.
-pub(crate) fn notes_of_port(devices: &Devices, port: &RdmaPort) -> Vec<String> {
-    let mut notes = Vec::new();
-    if let (Some(1), Some(rate), Some(generation)) = (port.lanes, port.rate_bps, &port.generation)
-        && generation != "SDR"
-    {
-        let (now, most) = (rate / 1_000_000_000, rate * 4 / 1_000_000_000);
-        notes.push(format!(
-            "runs at {now} Gbit/s on one lane: a port of four lanes does {most} Gbit/s"
-        ));
-    }
-    for name in port.interfaces() {
-        let of_interface = devices.interfaces.iter().find(|interface| interface.name == name);
-        let speed = of_interface.and_then(|interface| interface.speed_bps);
-        if let (Some(speed), Some(rate)) = (speed, port.rate_bps)
-            && speed.abs_diff(rate) > rate / 10
-            && port.generation.as_deref() != Some("SDR")
-        {
-            notes.push(format!(
-                "{name} says {} Gbit/s, the port {} Gbit/s",
-                speed / 1_000_000_000,
-                rate / 1_000_000_000
-            ));
-        }
-    }
-    notes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_that_runs_slower_than_it_can_has_a_note() {
-        let interface = |speed, most| NetworkInterface {
-            speed_bps: Some(speed),
-            most_speed_bps: most,
-            ..NetworkInterface::default()
-        };
-        let (ten, forty) = (10_000_000_000, 40_000_000_000);
-        assert_eq!(
-            notes_of_interface(&interface(ten, Some(forty))),
-            ["runs at 10 Gbit/s, its port can 40 Gbit/s"]
-        );
-        assert_eq!(
-            notes_of_interface(&interface(2_500_000_000, Some(ten))),
-            ["runs at 2.5 Gbit/s, its port can 10 Gbit/s"]
-        );
-        assert!(notes_of_interface(&interface(forty, Some(forty))).is_empty());
-        assert!(notes_of_interface(&interface(ten, None)).is_empty());
-    }
+    object(about, attachment_keys(&device.attachment))
 }

@@ -139,7 +139,7 @@ pub(crate) fn incast() -> Made {
             let packets = 10 * (12 - sender);
             let ce = if (40..60).contains(&bin) { packets / 10 } else { 0 };
             let trouble = bin == 50 && sender == 0;
-            let (resent, missing) = if trouble { (5, 2) } else { (0, 0) };
+            let (retransmitted, missing) = if trouble { (5, 2) } else { (0, 0) };
             timeline.push(&TimelineRow {
                 time: Nanos(START + bin * MILLISECOND),
                 flow_id: flow.flow_id,
@@ -149,8 +149,8 @@ pub(crate) fn incast() -> Made {
                 data_packets: packets,
                 ect0: packets - ce,
                 ce,
-                retransmitted_packets: resent,
-                retransmitted_bytes: u64::from(resent) * 1_024,
+                retransmitted_packets: retransmitted,
+                retransmitted_bytes: u64::from(retransmitted) * 1_024,
                 missing,
                 ..TimelineRow::default()
             });
@@ -160,8 +160,8 @@ pub(crate) fn incast() -> Made {
             flow.data_packets += u64::from(packets);
             flow.ect0 += u64::from(packets - ce);
             flow.ce += u64::from(ce);
-            flow.retransmitted_packets += u64::from(resent);
-            flow.retransmitted_bytes += u64::from(resent) * 1_024;
+            flow.retransmitted_packets += u64::from(retransmitted);
+            flow.retransmitted_bytes += u64::from(retransmitted) * 1_024;
             flow.retransmission_runs += u64::from(trouble);
             flow.runs_nak += u64::from(trouble);
             flow.missing += missing;
@@ -187,7 +187,7 @@ pub(crate) fn incast() -> Made {
         receiver(4, 30),
         receiver(5, 10),
     ];
-    concluded::of_incast(&mut run);
+    concluded::add_incast(&mut run);
     flows.reverse();
     Made { timeline, flows, run }
 }
@@ -318,7 +318,7 @@ fn troubled() -> RunSummary {
         ..run.taps[0].clone()
     };
     run.taps.push(second);
-    concluded::of_trouble(&mut run);
+    concluded::add_trouble(&mut run);
     run.inputs[0].truncated = true;
     run.inputs[0].warnings = vec![
         "4 packets without a time took the time of the record before, so that their bins may be off"

@@ -8,6 +8,7 @@
 mod axis;
 mod counters;
 mod gather;
+mod leb128;
 mod moments;
 mod pack;
 mod page;

@@ -9,7 +9,9 @@
 //! People read it too: the upper levels are laid out over lines, each row is one line. How it is laid out is left to
 //! `layout`; [`read`] reads the document back.
 
+mod cell;
 mod layout;
+mod names;
 mod object;
 mod read;
 mod samples;
@@ -17,7 +19,7 @@ mod samples;
 use std::io::{self, Write};
 
 use roce_model::{
-    Cell, CnpReceiver, Columns, Cut, EpisodeColumns, Fact, FindingColumns, FlowColumns, FlowRow, HopColumns,
+    Cell, CnpReceiver, Columns, Cut, EpisodeColumns, FindingColumns, FlowColumns, FlowRow, HopColumns,
     InputSummary, Layer, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns,
     TapRow, VantageColumns,
 };
@@ -26,13 +28,13 @@ use serde::{Serialize, Serializer};
 
 use crate::Error;
 use crate::kept::KeptFlows;
+use cell::Value;
 use layout::Layout;
+use names::{cut_by, cut_name};
 use samples::{FewSamples, SampleList};
 
+pub use names::SCHEMA_VERSION;
 pub use read::read;
-
-/// Rises when a key changes its meaning; a new key does not raise it, nor does one that was null and has a value now.
-pub const SCHEMA_VERSION: u32 = 2;
 
 /// The flows that the document has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,7 +148,7 @@ fn stream(row: &FlowRow, written: &mut u64, out: &mut impl Write) -> io::Result<
         out.write_all(b",\n    ")?;
     }
     *written += 1;
-    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Layout::of_a_row());
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Layout::for_row());
     Row::<'_, FlowColumns>(row)
         .serialize(&mut serializer)
         .map_err(io::Error::from)
@@ -369,24 +371,6 @@ impl Serialize for Stop<'_> {
     }
 }
 
-/// What ended the bytes of a frame too early.
-fn cut_name(cut: Cut) -> &'static str {
-    match cut {
-        Cut::Snaplen => "snaplen",
-        Cut::Length(_) => "length",
-        Cut::Frame => "frame",
-        Cut::Depth => "depth",
-    }
-}
-
-/// The layer whose length ended them.
-fn cut_by(cut: Cut) -> Option<String> {
-    match cut {
-        Cut::Length(layer) => Some(layer.to_string()),
-        Cut::Snaplen | Cut::Frame | Cut::Depth => None,
-    }
-}
-
 struct Opcodes<'a>(&'a RunSummary);
 
 impl Serialize for Opcodes<'_> {
@@ -465,41 +449,6 @@ fn entries<C: Columns, M: SerializeMap>(row: &C::Row, map: &mut M) -> Result<(),
         }
     });
     result
-}
-
-/// A cell: epoch times and identifiers as text, since they are beyond what a browser's numbers hold.
-struct Value<'a>(Cell<'a>);
-
-impl Serialize for Value<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Cell::Null => serializer.serialize_none(),
-            Cell::U32(value) => serializer.serialize_u32(value),
-            Cell::U64(value) => serializer.serialize_u64(value),
-            Cell::F64(value) => serializer.serialize_f64(value),
-            Cell::Bool(value) => serializer.serialize_bool(value),
-            Cell::Text(value) => serializer.serialize_str(value),
-            Cell::Time(value) => serializer.collect_str(&value.0),
-            Cell::Id(value) => serializer.collect_str(&value),
-            Cell::Address(value) => serializer.collect_str(&value),
-            Cell::Evidence(evidence) => {
-                serializer.collect_map(evidence.0.iter().map(|(name, fact)| (name, Stated(fact))))
-            }
-        }
-    }
-}
-
-/// A fact of a finding's evidence.
-struct Stated<'a>(&'a Fact);
-
-impl Serialize for Stated<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Fact::Count(value) => serializer.serialize_u64(*value),
-            Fact::Number(value) => serializer.serialize_f64(*value),
-            Fact::Text(value) => serializer.serialize_str(value),
-        }
-    }
 }
 
 /// A list made again for each reading.

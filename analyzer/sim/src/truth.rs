@@ -12,11 +12,11 @@ mod parts;
 mod transmissions;
 
 pub use parts::{
-    CaptureLoss, CeMark, Cnp, EpisodeKind, Finding, HoleClass, LossReason, Nak, NakKind, PacketKind, Pause,
-    RankStep, RetransmissionRun, RunAtTap, Step, TapFlow, TriggerKind,
+    ByCause, CaptureLoss, CeMark, Cnp, EpisodeKind, Finding, HoleClass, LossReason, Nak, NakKind, PacketKind,
+    Pause, RankStep, RetransmissionRun, RunAtTap, Step, TapFlow, TriggerKind,
 };
 pub use transmissions::{
-    ByCause, Duplicate, DuplicateAtTap, Evidence, Late, Limits, LossAtTap, LossSide, Retransmission,
+    Duplicate, DuplicateAtTap, Evidence, Late, Limits, LossAtTap, LossSide, Retransmission,
 };
 
 /// Settings of a run, and the events in it.

@@ -9,7 +9,7 @@ use roce_model::{Address, Nanos};
 
 use super::directory::Directory;
 use super::numbers::share;
-use crate::bin_rows::Way;
+use crate::bin_rows::PairTraffic;
 use crate::host_pairs::HostPairs;
 
 /// Destinations that are kept, at most.
@@ -19,7 +19,7 @@ const MIN_PACKETS: u64 = 32;
 /// So many bins after the last marked one arrivals are compared with it.
 const AFTERWARDS: u64 = 64;
 
-/// What came to a destination in one bin.
+/// Arrivals at a destination in one bin.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     begin: Nanos,
@@ -44,7 +44,7 @@ struct Place {
 /// How far arrivals at a destination fell.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fell {
-    /// Bins with less than the share asked for.
+    /// Bins with less than the share that counts as a fall.
     pub(super) bins: u64,
     /// The sum of their shares.
     shares: f64,
@@ -86,10 +86,10 @@ impl Arrivals {
         self.begin = time;
     }
 
-    /// Application data came on a way.
+    /// Application data came from one host to another.
     #[inline]
-    pub(super) fn sent(&mut self, way: &Way) {
-        let at = way.pair.destination as usize;
+    pub(super) fn sent(&mut self, traffic: &PairTraffic) {
+        let at = traffic.hosts.destination as usize;
         if at >= self.places.len() {
             if at >= MAX_DESTINATIONS {
                 return;
@@ -98,13 +98,13 @@ impl Arrivals {
         }
         let current = &mut self.places[at].current;
         if current.flows == 0 {
-            self.touched.push(way.pair.destination);
+            self.touched.push(traffic.hosts.destination);
         }
-        current.flows += way.flows;
-        current.bytes = current.bytes.saturating_add(way.wire_bytes);
-        current.packets = current.packets.saturating_add(way.data_packets);
-        current.ce = current.ce.saturating_add(way.ce);
-        current.cnp = current.cnp.saturating_add(way.cnp);
+        current.flows += traffic.flows;
+        current.bytes = current.bytes.saturating_add(traffic.wire_bytes);
+        current.packets = current.packets.saturating_add(traffic.data_packets);
+        current.ce = current.ce.saturating_add(traffic.ce);
+        current.cnp = current.cnp.saturating_add(traffic.cnp);
     }
 
     /// The numbers of destinations have started again.

@@ -1,33 +1,33 @@
-//! The rows of one bin, as one shard of a run closes them: columns, and what verdicts need of them, summed up by way.
+//! The rows of one bin, as one shard of a run closes them: columns, and their sums for verdicts by pair of hosts.
 //!
-//! A way leads from one host to another at one tap. Most rows count in the sums of their way alone; rows with signs of trouble, and
-//! those on ways to destinations in trouble, are looked at one by one.
+//! A pair is one host that sends to another at one tap. Most rows count in the sums of their pair alone. Rows with signs of trouble, and
+//! all rows to destinations in trouble, are looked at one by one.
 
 use roce_model::{Active, Columns, Groups, TapId, TimelineColumns, Values};
 
 use crate::host_pairs::{HostPair, HostPairs};
 
-/// Numbers of a shard that are remembered, at most: 6 MB. A shard gives more of them in a bin of more ways alone.
+/// Numbers of a shard that are remembered, at most: 6 MB. A shard gives more of them only in a bin with more pairs.
 const MAX_TRANSLATED: usize = 1 << 18;
 
 /// The rows of one bin.
 #[derive(Clone, Debug, Default)]
 pub struct BinRows {
-    /// What the sinks get. `senders_to_destination` needs all shards: it stays empty until they have come together.
+    /// Columns for the sinks. `senders_to_destination` needs all shards: it stays empty until they have come together.
     pub columns: TimelineColumns,
     /// When each row's flow sent.
     pub active: Vec<Active>,
-    /// The place of each row's way in `ways`.
-    pub way_of_row: Vec<u32>,
-    /// The ways of the rows.
-    pub ways: Vec<Way>,
+    /// The place of each row's pair in `traffic`.
+    pub pair_of_row: Vec<u32>,
+    /// The sums of the rows by pair.
+    pub traffic: Vec<PairTraffic>,
     /// The rows with signs of trouble, in order.
     signed: Vec<u32>,
 }
 
-/// What was sent on one way in one bin.
+/// Traffic from one host to another at one tap in one bin.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct PairTraffic {
     /// The hashes of its hosts.
     pub groups: Groups,
     /// Its tap.
@@ -35,7 +35,7 @@ pub struct Way {
     /// Its number in the shard.
     pub number: u32,
     /// Its numbers in the run, once the shards have come together.
-    pub(crate) pair: HostPair,
+    pub(crate) hosts: HostPair,
     /// From the first packet to the last one of its rows with application data.
     pub(crate) active: Active,
     /// Bytes on the wire of all of its rows.
@@ -49,14 +49,14 @@ pub struct Way {
     pub(crate) cnp: u64,
 }
 
-impl Way {
-    /// A way without rows.
+impl PairTraffic {
+    /// No traffic yet.
     pub fn new(groups: Groups, tap: TapId, number: u32) -> Self {
         Self {
             groups,
             tap,
             number,
-            pair: HostPair::default(),
+            hosts: HostPair::default(),
             active: Active {
                 first: u64::MAX,
                 last: 0,
@@ -107,12 +107,12 @@ fn note<T: Default + PartialEq>(signs: &mut [bool], values: &Values<T>) {
 impl BinRows {
     /// How many rows there are.
     pub fn len(&self) -> usize {
-        self.way_of_row.len()
+        self.pair_of_row.len()
     }
 
     /// True if there is none.
     pub fn is_empty(&self) -> bool {
-        self.way_of_row.is_empty()
+        self.pair_of_row.is_empty()
     }
 
     /// The rows with signs of trouble, in order.
@@ -125,7 +125,7 @@ impl BinRows {
         fn fill<T: Default + Clone>(column: &mut Values<T>, rows: usize) {
             column.extend_with(T::default(), rows.saturating_sub(column.len()));
         }
-        let (columns, rows) = (&mut self.columns, self.way_of_row.len());
+        let (columns, rows) = (&mut self.columns, self.pair_of_row.len());
         fill(&mut columns.retransmitted_packets, rows);
         fill(&mut columns.retransmitted_bytes, rows);
         fill(&mut columns.missing, rows);
@@ -138,49 +138,49 @@ impl BinRows {
     pub fn reserve_like(&mut self, other: &Self) {
         self.columns.reserve_like(&other.columns);
         self.active.reserve(other.active.len());
-        self.way_of_row.reserve(other.way_of_row.len());
-        self.ways.reserve(other.ways.len());
+        self.pair_of_row.reserve(other.pair_of_row.len());
+        self.traffic.reserve(other.traffic.len());
     }
 
     /// Removes all rows, keeping the room.
     pub fn clear(&mut self) {
         self.columns.clear();
         self.active.clear();
-        self.way_of_row.clear();
-        self.ways.clear();
+        self.pair_of_row.clear();
+        self.traffic.clear();
         self.signed.clear();
     }
 
-    /// The rows are complete: sums them up by way, and finds those with signs of trouble.
+    /// The rows are complete: sums them up by pair, and finds those with signs of trouble.
     pub fn sum_up(&mut self) {
         self.fill_up();
         let columns = &self.columns;
-        let rows = self.way_of_row.iter().zip(&self.active);
+        let rows = self.pair_of_row.iter().zip(&self.active);
         let bytes = plain(&columns.payload_bytes)
             .iter()
             .zip(plain(&columns.wire_bytes));
         let packets = plain(&columns.data_packets).iter().zip(plain(&columns.ce));
         let (first_cnp, cnp) = columns.cnp.or_default();
-        for (row, (((way, active), (payload, wire)), (data, ce))) in rows.zip(bytes).zip(packets).enumerate()
+        for (row, (((pair, active), (payload, wire)), (data, ce))) in rows.zip(bytes).zip(packets).enumerate()
         {
-            let Some(way) = self.ways.get_mut(*way as usize) else {
+            let Some(traffic) = self.traffic.get_mut(*pair as usize) else {
                 continue;
             };
-            way.all_wire_bytes = way.all_wire_bytes.saturating_add(*wire);
+            traffic.all_wire_bytes = traffic.all_wire_bytes.saturating_add(*wire);
             if *payload == 0 {
                 continue;
             }
-            way.active.first = way.active.first.min(active.first);
-            way.active.last = way.active.last.max(active.last);
-            way.flows += 1;
-            way.payload_bytes = way.payload_bytes.saturating_add(*payload);
-            way.wire_bytes = way.wire_bytes.saturating_add(*wire);
-            way.data_packets += u64::from(*data);
-            way.ce += u64::from(*ce);
+            traffic.active.first = traffic.active.first.min(active.first);
+            traffic.active.last = traffic.active.last.max(active.last);
+            traffic.flows += 1;
+            traffic.payload_bytes = traffic.payload_bytes.saturating_add(*payload);
+            traffic.wire_bytes = traffic.wire_bytes.saturating_add(*wire);
+            traffic.data_packets += u64::from(*data);
+            traffic.ce += u64::from(*ce);
             let cnp = row.checked_sub(first_cnp).and_then(|at| cnp.get(at));
-            way.cnp += u64::from(cnp.copied().unwrap_or_default());
+            traffic.cnp += u64::from(cnp.copied().unwrap_or_default());
         }
-        let mut signs = vec![false; self.way_of_row.len()];
+        let mut signs = vec![false; self.pair_of_row.len()];
         note(&mut signs, &columns.ce);
         note(&mut signs, &columns.cnp);
         note(&mut signs, &columns.missing);
@@ -192,34 +192,35 @@ impl BinRows {
         self.signed = signed.map(|(row, _)| row).collect();
     }
 
-    /// Finds the pairs of the run that the ways of the rows are, and notes who sends on them. `known`: those of the shard so far.
+    /// Finds the run's pair for each of the rows' pairs, and notes who sends. `known`: the pairs of the shard up to this bin.
     pub fn enter(&mut self, pairs: &mut HostPairs, known: &mut Translated) {
-        for way in &mut self.ways {
-            way.pair = match known.0.get(way.number as usize) {
-                Some((hash, pair)) if *hash == way.groups.pair && pairs.is_current(*pair, *hash) => *pair,
+        for traffic in &mut self.traffic {
+            traffic.hosts = match known.0.get(traffic.number as usize) {
+                Some((hash, pair)) if *hash == traffic.groups.pair && pairs.is_current(*pair, *hash) => *pair,
                 _ => {
-                    let pair = pairs.find_or_add(way.groups);
-                    known.set(way.number, way.groups.pair, pair);
+                    let pair = pairs.find_or_add(traffic.groups);
+                    known.set(traffic.number, traffic.groups.pair, pair);
                     pair
                 }
             };
-            if way.payload_bytes > 0 {
-                pairs.sends(way.pair, way.active);
+            if traffic.payload_bytes > 0 {
+                pairs.sends(traffic.hosts, traffic.active);
             }
         }
     }
 
     /// Fills in `senders_to_destination` by the number of the destination.
     pub fn fill_senders(&mut self, senders: impl Fn(u32) -> u32) {
-        let (columns, ways) = (&mut self.columns, &self.ways);
+        let (columns, traffic) = (&mut self.columns, &self.traffic);
         columns.senders_to_destination.clear();
-        columns.senders_to_destination.extend(&self.way_of_row, |way| {
-            ways.get(*way as usize)
-                .map_or(0, |way| senders(way.pair.destination))
+        columns.senders_to_destination.extend(&self.pair_of_row, |pair| {
+            traffic
+                .get(*pair as usize)
+                .map_or(0, |traffic| senders(traffic.hosts.destination))
         });
     }
 
-    /// True if the columns have as many rows as there are ways of rows: for assertions.
+    /// True if the columns have as many rows as there are pairs of rows: for assertions.
     pub fn is_whole(&self) -> bool {
         self.columns.len() == self.len() && self.active.len() == self.len()
     }
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_with_application_data_are_summed_up_by_way() {
+    fn rows_with_application_data_are_summed_up_by_pair() {
         let row = |payload_bytes, wire_bytes, cnp| TimelineRow {
             payload_bytes,
             wire_bytes,
@@ -276,16 +277,16 @@ mod tests {
         for row in [row(10, 20, None), row(0, 70, Some(9)), row(30, 40, Some(3))] {
             rows.add(&row, groups(1));
         }
-        // All on the first one's way.
-        rows.way_of_row = vec![0, 0, 0];
+        // All between the first one's hosts.
+        rows.pair_of_row = vec![0, 0, 0];
         rows.active[0] = Active { first: 5, last: 6 };
         rows.active[2] = Active { first: 3, last: 4 };
         rows.sum_up();
-        let way = &rows.ways[0];
-        assert_eq!((way.all_wire_bytes, way.flows), (130, 2), "20 + 70 + 40");
-        assert_eq!((way.payload_bytes, way.wire_bytes), (40, 60));
-        assert_eq!((way.data_packets, way.ce, way.cnp), (4, 2, 3));
-        assert_eq!(way.active, Active { first: 3, last: 6 });
+        let traffic = &rows.traffic[0];
+        assert_eq!((traffic.all_wire_bytes, traffic.flows), (130, 2), "20 + 70 + 40");
+        assert_eq!((traffic.payload_bytes, traffic.wire_bytes), (40, 60));
+        assert_eq!((traffic.data_packets, traffic.ce, traffic.cnp), (4, 2, 3));
+        assert_eq!(traffic.active, Active { first: 3, last: 6 });
         rows.clear();
         assert!(rows.is_empty() && rows.is_whole());
     }

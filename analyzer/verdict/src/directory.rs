@@ -58,7 +58,7 @@ pub(super) struct Directory {
     flows: Map<(TapId, FlowId), u32>,
     parties: Vec<(TapId, FlowId, Party)>,
     hosts: Map<u64, Address>,
-    /// Ways from host to host on which packets of some flow overtake each other, or come twice.
+    /// Pairs of hosts between which packets of some flow overtake each other, or come twice.
     disturbed: HashSet<(TapId, Address, Address), foldhash::fast::RandomState>,
 }
 
@@ -112,11 +112,11 @@ impl Directory {
             .saturating_add(responses);
         party.proven = party.proven.saturating_add(row.losses_proven);
         party.lost_behind = party.lost_behind.saturating_add(lost_behind(row));
-        let way = (row.tap, row.source, row.destination);
+        let pair = (row.tap, row.source, row.destination);
         if is_disturbed(row) {
             party.disturbed = true;
             if self.disturbed.len() < MAX_HOSTS {
-                self.disturbed.insert(way);
+                self.disturbed.insert(pair);
             }
         }
     }

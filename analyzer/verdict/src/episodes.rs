@@ -2,16 +2,16 @@
 //!
 //! Of one destination at one tap four kinds go on at a time. A bin is a sign of
 //! - `ecn`, when a data packet in it is marked, or a CNP slows one of the flows;
-//! - `incast`, when at least `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, sent again
+//! - `incast`, when at least `incast_senders` hosts sent to the destination at the same time in it, and packets were marked, retransmitted
 //!   or missing, or CNPs came, or flows were paused;
-//! - `loss`, when packets are missing, sent again, or asked for again though they were captured;
+//! - `loss`, when packets are missing, retransmitted, or requested again though they were captured;
 //! - `rnr`, when the destination answers with RNR NAKs.
 //!
 //! An episode begins with the first such bin, goes on while the next one begins less than `episode_quiet` after the end
 //! of the last one (or right after it), and ends with the last. An ecn episode of whose bins an incast covers
 //! `absorbed_share` is not reported beside it: the incast carries the marks. A loss episode is reported when packets
-//! were sent again, or a NAK or a hole says that the network lost some: gaps that were mere reordering, or the
-//! capture's own, are none; neither are the resends that RNR NAKs bring about.
+//! were retransmitted, or a NAK or a hole says that the network lost some: gaps that were mere reordering, or the
+//! capture's own, are none; neither are the retransmissions that RNR NAKs bring about.
 //!
 //! Pauses come from pause frames (`pauses`), stalls from events (`stalls`); the words are put in `tell`. What is kept of
 //! an episode that goes on stands in `open`.
@@ -61,7 +61,7 @@ pub(super) struct Episodes {
     settings: Settings,
     /// The bin that rows come from.
     begin: Nanos,
-    /// The latest bin so far.
+    /// The latest bin up to now.
     latest: Nanos,
     /// Rows that are looked at one by one.
     rows: Vec<FlowBin>,
@@ -77,7 +77,7 @@ pub(super) struct Episodes {
     dropped: u64,
 }
 
-/// What became known of a flow's losses.
+/// A report about losses of a flow.
 #[derive(Clone, Copy, Debug)]
 struct Report {
     tap: TapId,
@@ -89,13 +89,13 @@ struct Report {
 enum Reported {
     /// So many packets were lost in the network.
     Lost(u64),
-    /// A resend run that an RNR NAK brought about.
+    /// A retransmission run that an RNR NAK brought about.
     RunForRnr,
-    /// A resend run that a loss brought about.
+    /// A retransmission run that a loss brought about.
     RunForLoss,
 }
 
-/// What the rows of a bin show at one destination.
+/// Signs of trouble in a bin's rows to one destination.
 #[derive(Clone, Debug, Default)]
 struct Signs {
     destination: u32,
@@ -244,7 +244,10 @@ impl Episodes {
                 let place = at(row.source, row, &mut order);
                 order[place].rnr = true;
             }
-            let (congested, lost) = (row.ce | row.cnp != 0, row.missing | row.lost | row.resent != 0);
+            let (congested, lost) = (
+                row.ce | row.cnp != 0,
+                row.missing | row.lost | row.retransmitted != 0,
+            );
             if congested || lost || row.pause_ns > 0 {
                 let place = at(row.destination, row, &mut order);
                 let signs = &mut order[place];
@@ -312,14 +315,14 @@ impl Episodes {
     fn add_bin(&mut self, bin: &BinRows) {
         let view = View::new(bin);
         let mut signed = bin.signed().iter().peekable();
-        let rows = bin.way_of_row.iter().zip(view.payload_bytes).enumerate();
-        for (row, (way, payload_bytes)) in rows {
+        let rows = bin.pair_of_row.iter().zip(view.payload_bytes).enumerate();
+        for (row, (pair, payload_bytes)) in rows {
             if signed.next_if(|signed| **signed as usize == row).is_some() {
                 self.rows.push(view.row(row));
             } else {
                 // Flows of ACKs only have nothing that an episode counts.
-                let way = bin.ways.get(*way as usize).filter(|_| *payload_bytes > 0);
-                let to = way.map(|way| way.pair.destination);
+                let traffic = bin.traffic.get(*pair as usize).filter(|_| *payload_bytes > 0);
+                let to = traffic.map(|traffic| traffic.hosts.destination);
                 let Some(destination) = to.filter(|to| self.places.has(*to)) else {
                     continue;
                 };
@@ -359,7 +362,7 @@ impl Episodes {
         self.rows.clear();
     }
 
-    /// What became known of the losses of flows that go to places with episodes.
+    /// Adds the reports about losses of flows to destinations with episodes.
     fn add_reports(&mut self) {
         for report in &self.reports {
             let home = self.homes.get(&(report.tap, report.flow));
@@ -383,7 +386,7 @@ impl Episodes {
                 }
                 Reported::RunForLoss => {
                     if let Some(open) = loss {
-                        open.resent_for_loss = true;
+                        open.retransmitted_for_loss = true;
                     }
                 }
             }

@@ -64,7 +64,7 @@ pub const RULES: &[Rule] = &[
 /// Queue pairs that only manage: 0 and 1 (Linux include/rdma/ib_mad.h). Their datagrams are no data.
 const MAX_MANAGEMENT_QPN: u32 = 1;
 
-/// What the rules gathered so far.
+/// Tallies of all rules.
 #[derive(Debug)]
 pub(super) struct Findings {
     settings: Settings,
@@ -136,7 +136,7 @@ impl Findings {
         }
         self.ecn.flow(row, thresholds);
         self.cnp.flow(row, thresholds);
-        // What a capture lost is missing there, whatever others show.
+        // Packets that a capture lost are missing there, whatever other taps show.
         self.loss.captured(row);
         if row.counted {
             self.class.flow(row, thresholds);

@@ -8,7 +8,7 @@ use roce_model::{Active, Groups, Nanos};
 
 type Numbers = HashMap<u64, u32, foldhash::fast::RandomState>;
 
-/// Ways with so many of which numbers start again with the next bin: 4 MB or so.
+/// Number of pairs from which the next bin starts numbers again: about 4 MB.
 const MAX_PAIRS: usize = 1 << 16;
 
 /// From one host to another at one tap.
@@ -29,26 +29,26 @@ struct Destination {
     senders: u32,
     /// The bin of which these are.
     bin: u64,
-    /// The ways to it on which somebody has sent lately.
+    /// The pairs to it whose source has sent lately.
     lately: Vec<u32>,
 }
 
 /// A host goes on sending for so long after a packet: many that share a link send in turns (at 10 Gbit/s 64 hosts with packets of
-/// 4 KB come round in 211 us). So what is told does not depend on how narrow bins are.
+/// 4 KB come round in 211 us). So the count does not depend on how narrow bins are.
 const GOES_ON: u64 = 200_000;
 
-/// When somebody has sent on a way: from the first packet to the last one of those that are no further apart.
+/// Time in which one host has sent to another: from the first packet to the last one of those that are no further apart.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     first: u64,
     last: u64,
-    /// The same of the current bin, in ns after its begin.
+    /// That time within the current bin, in ns after its begin.
     in_bin: Option<Active>,
     /// It is in the list of its destination.
     listed: bool,
 }
 
-/// All ways that rows were seen of, and all destinations.
+/// All pairs of which rows were seen, and all destinations.
 #[derive(Debug, Default)]
 pub struct HostPairs {
     /// Bins are counted from 1.
@@ -75,7 +75,7 @@ impl HostPairs {
         groups.is_some_and(|groups| groups.pair == hash)
     }
 
-    /// A bin begins, in which nobody has sent yet. Says whether all numbers given so far are void.
+    /// A bin begins, in which nobody has sent yet. Returns true if all numbers are void that were given before.
     pub fn begin_bin(&mut self) -> bool {
         self.bin += 1;
         self.sent_to.clear();
@@ -89,7 +89,7 @@ impl HostPairs {
         is_full
     }
 
-    /// The way between the hosts of these groups.
+    /// The pair of the hosts of these groups.
     #[inline]
     pub fn find_or_add(&mut self, groups: Groups) -> HostPair {
         match self.numbers.get(&groups.pair) {
@@ -98,7 +98,7 @@ impl HostPairs {
         }
     }
 
-    /// The way with this number.
+    /// The pair with this number.
     #[inline]
     pub fn by_number(&self, number: u32) -> HostPair {
         self.all[number as usize].0
@@ -118,7 +118,7 @@ impl HostPairs {
         pair
     }
 
-    /// The groups of a way.
+    /// The groups of a pair.
     pub(crate) fn groups(&self, pair: HostPair) -> Groups {
         self.groups[pair.number as usize]
     }
@@ -142,7 +142,7 @@ impl HostPairs {
         self.destinations[destination as usize].hash
     }
 
-    /// Application data is sent on the way in the bin, during that time.
+    /// Application data is sent between the pair in the bin, during that time.
     #[inline]
     pub fn sends(&mut self, pair: HostPair, active: Active) {
         let span = &mut self.spans[pair.number as usize];
@@ -163,7 +163,7 @@ impl HostPairs {
         }
     }
 
-    /// All of the bin from `begin` on was told: counts the most hosts that sent to a destination at the same time in it.
+    /// All rows of the bin from `begin` on were given: counts the most hosts that sent to a destination at the same time in it.
     pub fn count_senders(&mut self, begin: Nanos, width: Nanos) {
         let spans = &mut self.spans;
         for number in &self.sent_to {

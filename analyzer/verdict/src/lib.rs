@@ -22,7 +22,7 @@ use roce_model::{
     Snapshot, TapId, TapRow,
 };
 
-pub use bin_rows::{BinRows, Translated, Way};
+pub use bin_rows::{BinRows, PairTraffic, Translated};
 pub use findings::RULES;
 pub use findings::rule::Rule;
 pub use host_pairs::{HostPair, HostPairs};
@@ -44,15 +44,15 @@ pub struct Verdicts {
     vantages: Vantages,
     episodes: Episodes,
     findings: Findings,
-    /// The same of the flows that are shown alone.
+    /// Findings about the flows that are shown alone.
     of_shown: Option<Box<OfShown>>,
     steps: Steps,
     arrivals: Arrivals,
-    /// Records lost so far, by tap.
+    /// Records lost up to now, by tap.
     lost: BTreeMap<TapId, u64>,
 }
 
-/// What the rules say of the flows that are shown.
+/// The rules over the flows that are shown.
 #[derive(Debug)]
 struct OfShown {
     filter: Filter,
@@ -85,7 +85,7 @@ impl OfShown {
     }
 }
 
-/// Episodes that are told of while the run goes on, at most.
+/// Maximum number of episodes in a snapshot.
 const MAX_EPISODES: usize = 256;
 
 impl Verdicts {
@@ -115,18 +115,18 @@ impl Verdicts {
         self.arrivals.begin_bin(time);
     }
 
-    /// What the rows of a shard in the bin come to, way by way.
-    pub fn ways(&mut self, time: Nanos, rows: &BinRows, pairs: &HostPairs) {
-        for way in &rows.ways {
-            self.findings.sent(way.tap, way.all_wire_bytes);
-            if way.payload_bytes > 0 {
-                self.steps.sent(time, way, pairs);
-                self.arrivals.sent(way);
+    /// Takes the traffic of a shard in the bin, pair by pair.
+    pub fn traffic(&mut self, time: Nanos, rows: &BinRows, pairs: &HostPairs) {
+        for traffic in &rows.traffic {
+            self.findings.sent(traffic.tap, traffic.all_wire_bytes);
+            if traffic.payload_bytes > 0 {
+                self.steps.sent(time, traffic, pairs);
+                self.arrivals.sent(traffic);
             }
         }
     }
 
-    /// The numbers of ways and destinations have started again.
+    /// The numbers of pairs and destinations have started again.
     pub fn renumber(&mut self, pairs: &mut HostPairs) {
         self.episodes.renumber(pairs);
         self.steps.renumber();
@@ -187,8 +187,8 @@ impl Verdicts {
         }
     }
 
-    /// What there is to say while the run goes on, of it and of the flows that are `live`. Of the many episodes of a long run, the
-    /// latest.
+    /// Verdicts while the run goes on: of its closed flows and of those that are `live`. Of the many episodes of a long run, it
+    /// has the latest.
     pub fn snapshot(&self, live: Option<Vec<FlowRow>>) -> Snapshot {
         let Some(flows) = live else {
             return Snapshot {

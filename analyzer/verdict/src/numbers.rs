@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 
+use roce_model::cast::float;
+
 /// `part` of `whole`; `None` of nothing.
-#[expect(clippy::cast_precision_loss, reason = "a share needs no more than 53 bits")]
 pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
+    (whole > 0).then(|| float(part) / float(whole))
 }
 
 /// True if `part` is at least the share `least` of `whole`.
@@ -15,15 +16,14 @@ pub(super) fn reaches(part: u64, whole: u64, least: f64) -> bool {
 
 /// Jain's index of several shares, (sum x)^2 / (n sum x^2): 1 when all got the same, 1/n when one got
 /// all (Jain, Chiu, Hawe, DEC-TR-301, 1984). `None` for fewer than two, or when nobody got anything.
-#[expect(clippy::cast_precision_loss, reason = "an index needs no more than 53 bits")]
 pub(super) fn jain(parts: impl Iterator<Item = u64>) -> Option<f64> {
     let (mut n, mut sum, mut squares) = (0u64, 0.0, 0.0);
     for part in parts {
         n += 1;
-        sum += part as f64;
-        squares += (part as f64).powi(2);
+        sum += float(part);
+        squares += float(part).powi(2);
     }
-    (n >= 2 && squares > 0.0).then(|| sum * sum / (n as f64 * squares))
+    (n >= 2 && squares > 0.0).then(|| sum * sum / (float(n) * squares))
 }
 
 /// A share in percent, with as many digits as tell something: `12 %`, `1.5 %`, `0.01 %`.
@@ -38,13 +38,12 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// Bytes in three digits and a decimal unit: `512 B`, `4.10 kB`, `1.98 MB`.
-#[expect(clippy::cast_precision_loss, reason = "three digits need no more")]
 pub(super) fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     if count < 1_000 {
         return format!("{count} B");
     }
-    let mut value = count as f64 / 1e3;
+    let mut value = float(count) / 1e3;
     let mut unit = 0;
     while value >= 999.5 && unit + 1 < UNITS.len() {
         value /= 1e3;

@@ -6,7 +6,7 @@ use roce_model::{
 };
 
 use crate::Verdicts;
-use crate::bin_rows::{BinRows, Translated, Way};
+use crate::bin_rows::{BinRows, PairTraffic, Translated};
 use crate::host_pairs::HostPairs;
 use crate::settings::Settings;
 
@@ -23,7 +23,7 @@ pub(super) fn flow(source: u8, destination: u8) -> FlowRow {
     flow_to(source, destination, 0x10 + u32::from(source))
 }
 
-/// The same to another queue pair.
+/// A row to another queue pair.
 pub(super) fn flow_to(source: u8, destination: u8, qpn: u32) -> FlowRow {
     FlowRow {
         flow_id: id_of(source, destination, qpn),
@@ -184,13 +184,13 @@ impl TestRun {
 }
 
 impl BinRows {
-    /// A row on a way of its own.
+    /// A row of a pair of its own.
     pub(super) fn add(&mut self, row: &TimelineRow, groups: Groups) {
-        let number = u32::try_from(self.ways.len()).unwrap();
+        let number = u32::try_from(self.traffic.len()).unwrap();
         self.columns.push(row);
         self.active.push(Active::ALL);
-        self.way_of_row.push(number);
-        self.ways.push(Way::new(groups, row.tap, number));
+        self.pair_of_row.push(number);
+        self.traffic.push(PairTraffic::new(groups, row.tap, number));
     }
 
     /// As it comes from a shard, with the numbers of the run.
@@ -204,7 +204,7 @@ impl BinRows {
 /// The end of a bin with these rows.
 pub(super) fn give(rows: BinRows, time: Nanos, verdicts: &mut Verdicts, pairs: &mut HostPairs) {
     let rows = rows.entered(pairs);
-    verdicts.ways(time, &rows, pairs);
+    verdicts.traffic(time, &rows, pairs);
     verdicts.end_bin(pairs, [&rows].into_iter());
 }
 

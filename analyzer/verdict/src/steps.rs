@@ -7,9 +7,10 @@ mod log;
 
 use std::collections::{BTreeMap, HashMap};
 
+use roce_model::cast::{float, whole};
 use roce_model::{Address, EpisodeRow, FlowRow, Groups, Nanos, StepRow, TapId};
 
-use crate::bin_rows::Way;
+use crate::bin_rows::PairTraffic;
 use crate::host_pairs::{HostPair, HostPairs};
 use bursts::{Burst, Rhythm, median};
 use log::Log;
@@ -38,14 +39,14 @@ pub(crate) struct Steps {
     bin: u64,
     log: Log,
     places: HashMap<u64, usize, foldhash::fast::RandomState>,
-    /// The same by the number of the way.
-    of_ways: Vec<PlaceOf>,
+    /// Its place by the number of the directed pair.
+    of_numbers: Vec<PlaceOf>,
     pairs: Vec<Pair>,
     /// Of each pair, where its last stretch has come to.
     going: Vec<Going>,
 }
 
-/// Where the pair of a way's hosts is.
+/// Where the two hosts of a directed pair are.
 #[derive(Clone, Copy, Debug)]
 enum PlaceOf {
     Unknown,
@@ -125,17 +126,17 @@ impl Steps {
             bin: bin.0.max(1),
             log: Log::new(log),
             places: HashMap::default(),
-            of_ways: Vec::new(),
+            of_numbers: Vec::new(),
             pairs: Vec::new(),
             going: Vec::new(),
         }
     }
 
-    /// Application data was sent on a way in the bin that begins at `time`.
+    /// Application data was sent between two hosts in the bin that begins at `time`.
     #[inline]
-    pub(crate) fn sent(&mut self, time: Nanos, way: &Way, pairs: &HostPairs) {
+    pub(crate) fn sent(&mut self, time: Nanos, traffic: &PairTraffic, pairs: &HostPairs) {
         let (start, end) = (time.0, time.0.saturating_add(self.bin));
-        let Some(place) = self.place_of(way.tap, way.pair, pairs) else {
+        let Some(place) = self.place_of(traffic.tap, traffic.hosts, pairs) else {
             return;
         };
         match &mut self.going[place] {
@@ -144,9 +145,9 @@ impl Steps {
                 joined,
             } if start >= last.start && start.saturating_sub(last.end) <= *joined => {
                 last.end = last.end.max(end);
-                last.bytes = last.bytes.saturating_add(way.payload_bytes);
+                last.bytes = last.bytes.saturating_add(traffic.payload_bytes);
             }
-            _ => self.add_apart(place, start, end, way.payload_bytes),
+            _ => self.add_apart(place, start, end, traffic.payload_bytes),
         }
     }
 
@@ -168,15 +169,15 @@ impl Steps {
         }
     }
 
-    /// The numbers of ways have started again.
+    /// The numbers of pairs have started again.
     pub(crate) fn renumber(&mut self) {
-        self.of_ways.clear();
+        self.of_numbers.clear();
     }
 
-    /// The place of the pair of the hosts of a way; `None` when too many others are followed.
+    /// The place of the two hosts of a directed pair; `None` when too many others are followed.
     #[inline]
     fn place_of(&mut self, tap: TapId, pair: HostPair, pairs: &HostPairs) -> Option<usize> {
-        match self.of_ways.get(pair.number as usize) {
+        match self.of_numbers.get(pair.number as usize) {
             Some(PlaceOf::At(place)) => Some(*place),
             Some(PlaceOf::Nowhere) => None,
             _ => self.find_place_of(tap, pair, pairs),
@@ -186,10 +187,10 @@ impl Steps {
     #[inline(never)]
     fn find_place_of(&mut self, tap: TapId, pair: HostPair, pairs: &HostPairs) -> Option<usize> {
         let (place, at) = (self.place(tap, pairs.groups(pair)), pair.number as usize);
-        if self.of_ways.len() <= at {
-            self.of_ways.resize(at + 1, PlaceOf::Unknown);
+        if self.of_numbers.len() <= at {
+            self.of_numbers.resize(at + 1, PlaceOf::Unknown);
         }
-        self.of_ways[at] = place.map_or(PlaceOf::Nowhere, PlaceOf::At);
+        self.of_numbers[at] = place.map_or(PlaceOf::Nowhere, PlaceOf::At);
         place
     }
 
@@ -235,9 +236,9 @@ impl Steps {
             .collect();
         ranks.sort_by_key(|rank| (rank.tap, rank.rhythm.period, rank.hosts));
         let mut steps = Vec::new();
-        for job in ranks.chunk_by(|a, b| {
-            a.tap == b.tap && number(b.rhythm.period) <= number(a.rhythm.period) * SAME_PERIOD
-        }) {
+        for job in ranks
+            .chunk_by(|a, b| a.tap == b.tap && float(b.rhythm.period) <= float(a.rhythm.period) * SAME_PERIOD)
+        {
             number_steps(job, self.bin, &mut steps);
         }
         for step in &mut steps {
@@ -307,10 +308,10 @@ fn limit(rhythm: &Rhythm, bin: u64) -> u64 {
     let mut lengths: Vec<u64> = rhythm.bursts.iter().map(Burst::length).collect();
     let middle = median(&mut lengths);
     let mut deviations: Vec<u64> = lengths.iter().map(|length| length.abs_diff(middle)).collect();
-    let sigma = SIGMA_OF_MAD * number(median(&mut deviations));
+    let sigma = SIGMA_OF_MAD * float(median(&mut deviations));
     let more = (OUTLIER_SIGMAS * sigma)
-        .max(OUTLIER_SHARE * number(middle))
-        .max(number(bin) * 2.0);
+        .max(OUTLIER_SHARE * float(middle))
+        .max(float(bin) * 2.0);
     middle.saturating_add(whole(more))
 }
 
@@ -354,20 +355,6 @@ fn explain(steps: &mut [StepRow], episodes: &[EpisodeRow]) {
             })
             .map(|(_, episode)| episode.episode);
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "times: 2^53 ns are 104 days")]
-fn number(value: u64) -> f64 {
-    value as f64
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast stops at the ends of the range"
-)]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ thresholds! {
         "As many as distributions keep exactly.";
     LOSS_CRITICAL, loss_critical: f64 = 0.001, "",
         "A larger share of data packets lost than this is critical.",
-        "Go-back-N resends a window for each loss: with 100 packets under way, 1 in 1,000 lost means a tenth sent again (what that costs: IRN, SIGCOMM 2018).";
+        "Go-back-N retransmits a window for each loss: with 100 packets under way, 1 in 1,000 lost means that a tenth is retransmitted (what that costs: IRN, SIGCOMM 2018).";
     LOSS_CRITICAL_LEAST, loss_critical_least: u64 = 100, "packets",
         "Fewer lost packets than this are never critical.",
         "A share of few packets is accidental.";

@@ -12,8 +12,8 @@ use roce_sim::units::Time;
 use roce_sim::{OutputPlan, Scenario, Truth, simulate};
 
 use crate::families::Family;
-use crate::hops::covers;
 use crate::plan::RandomScenario;
+use crate::runs::covers;
 use crate::seen::{Event, Seen};
 
 /// A scenario's truth, and the results of its analysis.

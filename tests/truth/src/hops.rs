@@ -19,15 +19,6 @@ use crate::case::Case;
 use crate::score::Said;
 use crate::scores::Scores;
 
-/// PSNs ahead of the begin of a run that it may cover.
-const COVERED: u32 = 1 << 16;
-const PSNS: u32 = 1 << 24;
-
-/// True if `psn` lies in a run of retransmissions from `first` on.
-pub(crate) fn covers(first: u32, psn: u32) -> bool {
-    (psn.wrapping_sub(first) % PSNS) < COVERED
-}
-
 pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     for from in &case.truth.taps {
         for to in case.truth.taps.iter().filter(|to| to.name != from.name) {

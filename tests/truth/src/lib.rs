@@ -10,6 +10,7 @@
 mod case;
 mod clocks;
 mod cnps;
+mod compare;
 mod counts;
 mod draw;
 mod episodes;
@@ -25,6 +26,7 @@ mod reach;
 mod reactions;
 mod reads;
 mod resends;
+mod runs;
 mod score;
 mod scores;
 mod seen;

@@ -1,5 +1,6 @@
 //! Many cases, in several threads. What is given back is in the order of the list, whatever thread was first.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use roce_model::SinkError;
 
 use crate::case::Case;
+use crate::compare::compare;
 use crate::families::Family;
 use crate::scores::Scores;
 
@@ -21,7 +23,7 @@ pub struct Outcome {
     pub scores: Result<Scores, String>,
 }
 
-/// Runs the cases of a list in `threads` threads. With a folder, captures, scenarios and truths are kept there.
+/// Runs the cases of a list in `threads` threads. With a folder, captures, scenarios, truths and events of the analysis are kept there.
 pub fn run_all(list: &[(&'static Family, u64)], threads: usize, folder: Option<&Path>) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(list.iter().map(|_| None).collect());
@@ -50,6 +52,25 @@ pub fn run_all(list: &[(&'static Family, u64)], threads: usize, folder: Option<&
     outcomes.into_iter().flatten().collect()
 }
 
+/// The events of the analysis, one in a line, with the time since the simulation's start in nanoseconds.
+fn events_of(case: &Case) -> String {
+    let mut text = String::new();
+    for event in &case.seen.events {
+        let time = event.time.saturating_sub(case.truth.start_ns);
+        let _ = writeln!(
+            text,
+            "{time} {} tap {} {} PSN {} {} {}",
+            event.kind,
+            event.tap,
+            event.flow,
+            event.psn,
+            event.value.map_or_else(String::new, |value| value.to_string()),
+            event.detail
+        );
+    }
+    text
+}
+
 fn one(family: &'static Family, seed: u64, folder: Option<&Path>) -> Result<Scores, SinkError> {
     let temporary = tempfile::tempdir()?;
     let place = folder.unwrap_or_else(|| temporary.path());
@@ -64,6 +85,8 @@ fn one(family: &'static Family, seed: u64, folder: Option<&Path>) -> Result<Scor
             place.join(format!("{}-{seed}.json", family.name)),
             case.truth.to_json()?,
         )?;
+        let name = format!("{}-{seed}.events", family.name);
+        std::fs::write(place.join(name), events_of(&case))?;
     }
-    Ok(Scores::of(&case))
+    Ok(compare(&case))
 }

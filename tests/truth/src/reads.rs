@@ -2,8 +2,9 @@
 //!
 //! *READ responses lost*: an item is a READ response that the network lost before a tap. Observable: the flow is paired
 //! there, and the tap recorded the run that sent the READ again from that response on; or it lies right behind such a
-//! one. What is lost behind it would have been sent again anyway: it counts neither way. Said: `response_network_lost`, by flow;
-//! right up to all that were lost.
+//! one. What is lost behind it would have been sent again anyway: it counts neither way. Where a timer sent the READ again, or it was sent
+//! again before, and no response of it was recorded, its request may have been lost as well: that counts neither way, too.
+//! Said: `response_network_lost`, by flow; right up to all that were lost.
 //!
 //! *READ requests lost*: an item is a READ request that was lost behind a tap that had recorded it. Observable: the tap
 //! recorded the run that sent it again. Found: an event says at its PSN that it was lost, or its responses.
@@ -13,11 +14,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use roce_sim::truth::{Loss, LossSide, PacketKind, Tap};
+use roce_sim::truth::{Loss, LossSide, PacketKind, Tap, TriggerKind};
 
 use crate::case::Case;
 use crate::counts::said;
-use crate::hops::covers;
+use crate::runs::covers;
 use crate::score::{Said, Score};
 use crate::scores::Scores;
 
@@ -44,11 +45,8 @@ fn responses(case: &Case, score: &mut Score, tap: &Tap, flow: &str) {
         .filter(|loss| Case::side(tap, loss) == Some(LossSide::Before))
         .filter(|loss| case.is_recording(tap, loss.time))
         .collect();
-    let decides = |loss: &&&Loss| {
-        let mut here = loss.at_taps.iter();
-        here.any(|here| here.tap == tap.name && here.decidable && !here.in_resend_window)
-    };
-    let sure = (lost.iter().filter(decides).count() as u64).max(first_losses(case, tap, flow, &lost));
+    let decides = lost.iter().filter(|loss| is_decidable(tap, loss));
+    let sure = (decides.count() as u64).max(first_losses(case, tap, flow, &lost));
     let all = lost.len() as u64;
     let said = said(case, tap, flow, "response_network_lost");
     let text = || {
@@ -60,6 +58,12 @@ fn responses(case: &Case, score: &mut Score, tap: &Tap, flow: &str) {
     score.items += all - sure;
     score.expect_many(sure, said, text);
     score.tell_many(Said::Plain, said, said.min(all), text);
+}
+
+/// True if the tap's records alone prove a loss, and nothing before it made the sender send it again anyway.
+fn is_decidable(tap: &Tap, loss: &Loss) -> bool {
+    let mut here = loss.at_taps.iter();
+    here.any(|here| here.tap == tap.name && here.decidable && !here.in_resend_window)
 }
 
 /// Number of the responses for which a READ was retransmitted, and that the tap's records show.
@@ -80,8 +84,11 @@ fn first_losses(case: &Case, tap: &Tap, flow: &str, lost: &[&Loss]) -> u64 {
         let Some(run) = run.filter(|run| run.taps.iter().any(|here| here.tap == tap.name)) else {
             continue;
         };
+        // After a silence, and of READs that were sent again, records do not always tell the loss of a response from that of its request.
+        let is_sure = run.trigger != TriggerKind::Timeout && loss.attempt == 0;
+        let is_shown = is_sure || is_decidable(tap, loss);
         let before = (loss.psn.wrapping_sub(1) % PSNS, run.time);
-        if run.first_psn == loss.psn || named.contains(&before) {
+        if run.first_psn == loss.psn && is_shown || named.contains(&before) {
             named.insert((loss.psn, run.time));
         }
     }

@@ -5,7 +5,7 @@
 //! claims nothing. One that begins in the middle of a run whose begin the records do not tell is left out; of a run that comes
 //! among another's packets it must name the reason.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use roce_sim::truth::{RetransmissionRun, RunAtTap, TriggerKind};
 
@@ -38,14 +38,19 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
             .flat_map(|run| run.taps.iter().map(move |here| (run, here)))
             .filter(|(_, here)| here.tap == tap.name)
             .collect();
-        let mut matched: BTreeSet<usize> = BTreeSet::new();
+        let mut matched: BTreeMap<usize, &str> = BTreeMap::new();
         let mut found: BTreeSet<usize> = BTreeSet::new();
         for event in case.events_at(tap, "retransmission_run") {
-            let place = runs.iter().enumerate().position(|(place, (run, here))| {
+            let is_near = |place: &usize| {
+                let (run, here) = runs[*place];
                 run.flow_id == event.flow
-                    && !matched.contains(&place)
+                    && !matched.contains_key(place)
                     && case.stamp(tap, here.time).abs_diff(event.time) <= near
-            });
+            };
+            // Of several runs within the uncertainty of stamps it is the one with its PSN.
+            let with_psn =
+                (0..runs.len()).find(|place| runs[*place].1.first_psn == event.psn && is_near(place));
+            let place = with_psn.or_else(|| (0..runs.len()).find(is_near));
             let at = event.time.saturating_sub(case.truth.start_ns);
             let text = format!("{}: {} run at PSN {} at {at}", tap.name, event.flow, event.psn);
             let Some(place) = place else {
@@ -67,7 +72,7 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
                 }
                 continue;
             };
-            matched.insert(place);
+            matched.insert(place, &event.detail);
             let (run, here) = runs[place];
             let is_observable = here.observable && !begins_among_others(&runs, run, here);
             let right = event.detail == name(run.trigger);
@@ -90,18 +95,14 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
             }
             score.expect(found.contains(&place), || {
                 format!(
-                    "{}: {} run at PSN {} at {}, {} packets: {}{}",
+                    "{}: {} run at PSN {} at {}, {} packets: {}, said {}",
                     tap.name,
                     run.flow_id,
                     here.first_psn,
                     here.time,
                     here.packets,
                     name(run.trigger),
-                    if matched.contains(&place) {
-                        ", said another or unknown"
-                    } else {
-                        ", said nothing"
-                    }
+                    matched.get(&place).unwrap_or(&"nothing")
                 )
             });
         }

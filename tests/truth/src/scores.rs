@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::case::Case;
 use crate::score::Score;
-use crate::{clocks, cnps, counts, episodes, findings, holes, hops, pairing, reads, resends};
 
 /// The classes in the order of the table; `finding ID` follows, one class for each id.
 pub const CLASSES: &[&str] = &[
@@ -45,28 +43,14 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// All scores of a case.
-    pub fn of(case: &Case) -> Self {
-        let mut scores = Self::default();
-        pairing::compare(case, scores.of_class("pairing"));
-        holes::classes(case, &mut scores);
-        holes::downstream(case, scores.of_class("lost downstream"));
-        reads::compare(case, &mut scores);
-        hops::compare(case, &mut scores);
-        counts::compare(case, &mut scores);
-        resends::compare(case, &mut scores);
-        cnps::compare(case, scores.of_class("CNP attribution"));
-        episodes::compare(case, scores.of_class("episodes"));
-        clocks::compare(case, scores.of_class("clocks"));
-        findings::compare(case, &mut scores);
-        findings::healthy(case, &mut scores);
-        scores.by_class.retain(|_, score| !score.is_empty());
-        scores
-    }
-
     /// The score of a class, to be added to.
     pub fn of_class(&mut self, class: &str) -> &mut Score {
         self.by_class.entry(key(class)).or_default()
+    }
+
+    /// Drops the classes in which there was nothing.
+    pub(crate) fn drop_empty(&mut self) {
+        self.by_class.retain(|_, score| !score.is_empty());
     }
 
     /// The score of a class; an empty one when there was nothing.

@@ -86,7 +86,7 @@ fn analyse(
     let range = time_range(arguments, &mut captures)?;
     let others = other_samples(arguments)?;
 
-    let key = arguments.names.of_captures(
+    let key = arguments.names.key_of_captures(
         &arguments.captures,
         arguments.capture.as_deref(),
         live.map(|recorded| recorded.input.as_str()),

@@ -43,7 +43,7 @@ pub(crate) enum Format {
 /// A is the run before a change, B the run after it. Each is a capture, a folder that -o wrote, or the folder of a recorded live run.
 /// For several captures on one side, or other options, analyse them with -o DIR first and compare the folder.
 ///
-/// The uncertainty of a number comes from its own run: slices of time are drawn again and again, in blocks as long as their
+/// The uncertainty of a number comes from its own run: slices of time are resampled in blocks as long as their
 /// correlation lasts (stationary bootstrap). The 95 % confidence level holds jointly for all intervals. A difference counts when its
 /// interval excludes 0 and it is 5 % or more. It does not prove that the change caused it: run A twice to see what varies by itself.
 #[derive(Args, Debug)]
@@ -202,7 +202,7 @@ fn stored(path: &Path) -> anyhow::Result<Option<Collected>> {
 }
 
 /// True if a folder has a recorded live run.
-fn is_recording(path: &Path) -> bool {
+pub(crate) fn is_recording(path: &Path) -> bool {
     path.join(Recorded::FILE).is_file()
 }
 

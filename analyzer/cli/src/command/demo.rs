@@ -40,7 +40,7 @@ pub(crate) struct Demo {
     #[arg(short, long, value_name = "PATH", requires = "name")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Replace a file that is there already
+    /// Replace an existing file
     #[arg(long, requires = "output")]
     pub(crate) overwrite: bool,
 

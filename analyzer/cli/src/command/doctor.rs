@@ -53,11 +53,11 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["pid", "interface", "record"])]
     host: Vec<String>,
 
-    /// Run these groups or checks alone, by commas; `--explain list` has all checks
+    /// Run only these groups or checks, separated by commas; `--explain list` has all checks
     #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = parse_group)]
     only: Vec<String>,
 
-    /// Exit with 1 if a check ends so badly: info, warning, critical, or the names of checks
+    /// Exit with 1 if a check ends with this severity or worse (info, warning, critical), or if one of these checks warns
     #[arg(long, value_name = "SEVERITY", value_delimiter = ',', value_parser = parse_severity)]
     fail_on: Vec<String>,
 
@@ -65,7 +65,7 @@ pub(crate) struct Doctor {
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Nanos>,
 
-    /// The process whose limits and environment count, such as one rank of a job
+    /// Process whose limits and environment are checked, such as one rank of a job
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
 
@@ -89,7 +89,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "METRES", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     cable: Option<u32>,
 
-    /// An address to which large packets are sent (ping), to try the path's MTU
+    /// Send large packets (ping) to this address, to check the path's MTU
     #[arg(long, value_name = "ADDRESS")]
     peer: Vec<std::net::IpAddr>,
 
@@ -101,7 +101,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "FILE")]
     nccl_log: Option<PathBuf>,
 
-    /// Print the commands that would mend what failed; none is run
+    /// Print commands that would fix the failed checks; none is run
     #[arg(long)]
     fix_commands: bool,
 

@@ -222,6 +222,7 @@ fn said(value: ThresholdValue) -> String {
 fn paragraph(text: &mut String, name: &str, indent: usize, words: &str, width: usize) {
     let blanks = " ".repeat(indent);
     let options = textwrap::Options::new(width)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
         .initial_indent(name)
         .subsequent_indent(&blanks)
         .break_words(false);

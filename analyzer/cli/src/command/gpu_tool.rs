@@ -1,4 +1,4 @@
-//! Tools that report this host's GPUs: asked once, and nvidia-smi line by line.
+//! Tools that report this host's GPUs: one answer, and nvidia-smi's lines while it runs.
 
 use std::io::{ErrorKind, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -49,12 +49,12 @@ pub(super) fn ask() -> (Gpus, Option<Tool>) {
     (found, None)
 }
 
-/// What amd-smi knows.
+/// GPUs that amd-smi reports.
 pub(super) fn ask_amd() -> Option<Gpus> {
     run("amd-smi", &["metric", "--json"]).map(|text| gpus(&text))
 }
 
-/// What nvidia-smi knows, by the columns that its driver has.
+/// GPUs that nvidia-smi reports, by the columns that its driver has.
 fn ask_nvidia() -> Option<(Gpus, Vec<&'static str>)> {
     let mut columns: Vec<&'static str> = QUERY.to_vec();
     let mut missing: Vec<&str> = Vec::new();

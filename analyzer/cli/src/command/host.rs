@@ -16,8 +16,8 @@ use hca::Hca;
 /// The task, and two examples.
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze host counters --duration 10s             what moved in ten seconds, and how fast
-  roce-analyze host counters -- ib_write_bw 10.0.0.7    what moved while a command ran
+  roce-analyze host counters --duration 10s             what changed in ten seconds, and how fast
+  roce-analyze host counters -- ib_write_bw 10.0.0.7    what changed while a command ran
   roce-analyze host hca --print env                     the devices of this container, for a job
   roce-analyze host gpus                                load, memory, power and throttling of GPUs
   roce-analyze host gpus -o gpus -- python train.py     their readings while a job runs, as a dataset";

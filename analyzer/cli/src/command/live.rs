@@ -97,7 +97,7 @@ pub(crate) struct Live {
     #[arg(long, value_name = "BYTES", default_value_t = 384, value_parser = clap::value_parser!(u32).range(64..=262_144))]
     snaplen: u32,
 
-    /// The kernel's buffer for each device
+    /// Size of the kernel's buffer for each device
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_buffer)]
     buffer: u32,
 
@@ -192,7 +192,9 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     };
     confinement.give_up(&outputs, host.capabilities())?;
     let input = arguments.interface.join(",");
-    let key = arguments.names.of_devices(&input, &settings.echo, begun.time());
+    let key = arguments
+        .names
+        .key_of_devices(&input, &settings.echo, begun.time());
     let files = Files::open(arguments, &settings, input, key, &devices, &host)?;
     let needs = sandbox::Needs {
         accept: metrics.is_some(),

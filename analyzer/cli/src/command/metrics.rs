@@ -20,10 +20,10 @@ use host::{COLLECTOR, HostArguments, HostMetrics};
 /// The task, and examples.
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze metrics serve                                                     the endpoint that Prometheus scrapes, on port 9902
-  roce-analyze metrics once                                                      the metrics of this host, as text
-  roce-analyze metrics once --textfile /var/lib/node_exporter/textfile/roce.prom  for node_exporter's textfile collector
-  roce-analyze metrics dashboards -o dashboards                                  five dashboards for Grafana";
+  roce-analyze metrics serve                      the endpoint that Prometheus scrapes, on port 9902
+  roce-analyze metrics once                       the metrics of this host, as text
+  roce-analyze metrics once --textfile roce.prom  a file for node_exporter's textfile collector
+  roce-analyze metrics dashboards -o dashboards   five dashboards for Grafana";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]

@@ -83,7 +83,7 @@ fn collect(pipe: impl Read + Send + 'static, limit: u64) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What cannot be read is absent, and nobody may wait for it any more.
+        // Bytes that cannot be read are absent, and nobody may wait for them any more.
         let _ = pipe.take(limit).read_to_end(&mut bytes);
         let _ = sender.send(bytes);
     });

@@ -26,7 +26,7 @@ use crate::output::screen;
 bar pauses, and the arrow keys step. SIGINT or SIGTERM ends the replay; a second one ends it at once."
 )]
 pub(crate) struct Replay {
-    /// Capture time in a second of the clock: 1x, 0.1x, 10x, or max [default: 1x; on the screen, short captures take about 30 seconds]
+    /// Capture time per second: 1x, 0.1x, 10x, or max [default: 1x; on the screen, short captures take about 30 seconds]
     #[arg(long, value_name = "SPEED", value_parser = Speed::parse)]
     speed: Option<Speed>,
 

@@ -18,7 +18,7 @@ use roce_report::HtmlReport;
 
 use crate::output::messages::{self, sink_error};
 
-/// What to make a page of.
+/// Arguments of `report`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "With several folders the rows are joined, not analysed again: verdicts and episodes remain those of each folder and \
@@ -29,7 +29,7 @@ pub(crate) struct Report {
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
 
-    /// Where the page goes [default: DIR/report.html]
+    /// Write the page to FILE [default: DIR/report.html]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

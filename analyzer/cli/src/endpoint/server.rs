@@ -87,7 +87,7 @@ impl Counts {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct Shared {
     source: Arc<dyn Source>,
     counts: Arc<Counts>,

@@ -22,7 +22,7 @@ use crate::output::messages;
 /// Larger files of certificates are not read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What tells a file from the one that was there before: device, inode, length, and the times of its last changes in seconds and
+/// Stamp by which a changed file is noticed: device, inode, length, and the times of its last changes in seconds and
 /// nanoseconds. `None`: there is none.
 type Stamp = Option<(u64, u64, u64, [i64; 4])>;
 
@@ -65,7 +65,7 @@ impl Certificates {
         })
     }
 
-    /// What a handshake takes: the files as they are now, or the last ones that could be used. A file system that hangs holds up
+    /// Configuration for a handshake: of the files as they are now, or of the last ones that could be used. A file system that hangs holds up
     /// the handshake that looks at it, and no other.
     pub(super) async fn current(self: &Arc<Self>) -> Arc<ServerConfig> {
         let looking = Arc::clone(self);

@@ -131,7 +131,7 @@ pub(crate) struct Shape {
     pub(crate) fail_on: Option<FailOn>,
 
     /// Flows in the terminal's table [default: 10]
-    #[arg(long, value_name = "N", help_heading = RESULTS)]
+    #[arg(long, value_name = "N", value_parser = parse_top, help_heading = RESULTS)]
     pub(crate) top: Option<usize>,
 
     /// Rows of flows in run.json and --format json, or "all": those with the most trouble, then the most bytes [default: 1000]
@@ -220,8 +220,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// These, and where nothing was said, `others`.
-    #[cfg(feature = "live")]
+    /// These options; where one is not set, that of `others`.
     pub(crate) fn or(self, others: Self) -> Self {
         Self {
             fail_on: self.fail_on.or(others.fail_on),
@@ -253,9 +252,13 @@ impl Shape {
 pub(crate) fn parse_bin(text: &str) -> Result<Nanos, String> {
     let bin = parse_duration(text)?;
     if bin.0 < 1_000 || bin.0 > 60 * Nanos::SECOND {
-        return Err("a bin is 1us to 60s wide".to_owned());
+        return Err("expected 1us to 60s".to_owned());
     }
     Ok(bin)
+}
+
+pub(crate) fn parse_top(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "expected a number".to_owned())
 }
 
 pub(crate) fn parse_json_flows(text: &str) -> Result<JsonFlows, String> {
@@ -264,13 +267,13 @@ pub(crate) fn parse_json_flows(text: &str) -> Result<JsonFlows, String> {
     }
     text.parse()
         .map(JsonFlows::Most)
-        .map_err(|_| "a number of rows, or all".to_owned())
+        .map_err(|_| "expected a number of rows, or all".to_owned())
 }
 
 pub(crate) fn parse_lag(text: &str) -> Result<Vec<String>, String> {
     let members: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     if members.len() < 2 || members.iter().any(String::is_empty) {
-        return Err("a link aggregation has two members or more, such as eth0,eth1".to_owned());
+        return Err("expected two members or more, such as eth0,eth1".to_owned());
     }
     Ok(members)
 }
@@ -281,7 +284,7 @@ pub(crate) fn parse_max_flows(text: &str) -> Result<usize, String> {
         .parse()
         .map_err(|_| "expected a number".to_owned())?;
     if flows == 0 {
-        return Err("at least one flow is kept".to_owned());
+        return Err("expected 1 or more".to_owned());
     }
     Ok(flows)
 }
@@ -291,6 +294,6 @@ pub(crate) fn parse_threads(text: &str) -> Result<u32, String> {
     if (1..=64).contains(&threads) {
         Ok(threads)
     } else {
-        Err("1 to 64 threads can analyse".to_owned())
+        Err("expected 1 to 64".to_owned())
     }
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use roce_model::{Filter, Nanos};
-use roce_report::JsonFlows;
 use toml::de::{DeTable, DeValue};
 
-use crate::options::arguments::{parse_bin, parse_json_flows, parse_lag, parse_max_flows, parse_threads};
+use crate::options::arguments::{
+    Shape, parse_bin, parse_json_flows, parse_lag, parse_max_flows, parse_threads, parse_top,
+};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::parse_duration;
@@ -45,20 +46,8 @@ const THRESHOLDS: &str = "thresholds";
 /// Contents of a configuration file.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    pub(crate) bin: Option<Nanos>,
-    pub(crate) dcqcn: Option<Reaction>,
-    pub(crate) dscp_map: Option<DscpMap>,
-    pub(crate) fail_on: Option<FailOn>,
-    pub(crate) flow: Option<Filter>,
-    pub(crate) json_flows: Option<JsonFlows>,
-    pub(crate) lag: Vec<Vec<String>>,
-    pub(crate) link_rate: Option<Rate>,
-    pub(crate) max_flows: Option<usize>,
-    pub(crate) only_flow: Option<Filter>,
-    pub(crate) threads: Option<u32>,
-    pub(crate) top: Option<usize>,
-    pub(crate) training_log: Option<String>,
-    pub(crate) training_log_pattern: Option<Pattern>,
+    /// The options of the command line that it sets.
+    pub(crate) shape: Shape,
     pub(crate) thresholds: Vec<ThresholdSetting>,
     /// The whole text.
     pub(crate) text: String,
@@ -131,11 +120,9 @@ impl Config {
         if text.len() as u64 > LARGEST {
             return Err(anyhow!("{}: larger than {LARGEST} bytes", path.display()));
         }
-        let config = Self::parse(path, text, thresholds)?;
-        Ok(Self {
-            training_log: None,
-            ..config
-        })
+        let mut config = Self::parse(path, text, thresholds)?;
+        config.shape.training_log = None;
+        Ok(config)
     }
 
     /// Parses the text of a file; `path` is its name in errors.
@@ -205,6 +192,7 @@ impl Config {
 
     /// Takes the value of an option, in the form that the command line has.
     fn set(&mut self, option: &str, value: &DeValue<'_>) -> Result<(), String> {
+        let shape = &mut self.shape;
         if option == "lag" {
             let groups = value
                 .as_array()
@@ -214,7 +202,7 @@ impl Config {
                     .get_ref()
                     .as_str()
                     .ok_or("a list of texts such as [\"eth0,eth1\"]")?;
-                self.lag.push(parse_lag(group)?);
+                shape.lag.push(parse_lag(group)?);
             }
             return Ok(());
         }
@@ -224,19 +212,19 @@ impl Config {
             Written::Decimal(number) => number.to_string(),
         };
         match option {
-            "bin" => self.bin = Some(parse_bin(&text)?),
-            "dcqcn" => self.dcqcn = Some(Reaction::parse(&text)?),
-            "dscp-map" => self.dscp_map = Some(DscpMap::parse(&text)?),
-            "fail-on" => self.fail_on = Some(FailOn::parse(&text)?),
-            "flow" => self.flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
-            "only-flow" => self.only_flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
-            "json-flows" => self.json_flows = Some(parse_json_flows(&text)?),
-            "link-rate" => self.link_rate = Some(Rate::parse(&text)?),
-            "max-flows" => self.max_flows = Some(parse_max_flows(&text)?),
-            "threads" => self.threads = Some(parse_threads(&text)?),
-            "top" => self.top = Some(text.parse().map_err(|_| "expected a number")?),
-            "training-log" => self.training_log = Some(text),
-            _ => self.training_log_pattern = Some(Pattern::parse(&text)?),
+            "bin" => shape.bin = Some(parse_bin(&text)?),
+            "dcqcn" => shape.dcqcn = Some(Reaction::parse(&text)?),
+            "dscp-map" => shape.dscp_map = Some(DscpMap::parse(&text)?),
+            "fail-on" => shape.fail_on = Some(FailOn::parse(&text)?),
+            "flow" => shape.flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
+            "only-flow" => shape.only_flow = Some(Filter::parse(&text).map_err(|error| error.to_string())?),
+            "json-flows" => shape.json_flows = Some(parse_json_flows(&text)?),
+            "link-rate" => shape.link_rate = Some(Rate::parse(&text)?),
+            "max-flows" => shape.max_flows = Some(parse_max_flows(&text)?),
+            "threads" => shape.threads = Some(parse_threads(&text)?),
+            "top" => shape.top = Some(parse_top(&text)?),
+            "training-log" => shape.training_log = Some(text.into()),
+            _ => shape.training_log_pattern = Some(Pattern::parse(&text)?),
         }
         Ok(())
     }
@@ -270,7 +258,7 @@ fn unknown<'a>(what: &str, name: &str, place: &str, known: impl Iterator<Item = 
     anyhow!("{place}: unknown {what} '{name}'{hint}")
 }
 
-/// What takes the place of `--config FILE` in the command line of a recording: the text of the file.
+/// Option that replaces `--config FILE` in the command line of a recording: it has the text of the file.
 #[cfg(feature = "live")]
 const CONFIGURATION: &str = "--recorded-config=";
 
@@ -327,16 +315,16 @@ mod tests {
              [thresholds]\nincast_senders = 5\npause-share = 0.1\nepisode_quiet = \"2ms\"\n",
         )
         .unwrap();
-        assert_eq!(config.bin, Some(Nanos(100_000)));
-        assert_eq!(config.link_rate, Some(Rate(100_000_000_000)));
-        assert_eq!(config.dscp_map.unwrap().0[26], 3);
+        assert_eq!(config.shape.bin, Some(Nanos(100_000)));
+        assert_eq!(config.shape.link_rate, Some(Rate(100_000_000_000)));
+        assert_eq!(config.shape.dscp_map.unwrap().0[26], 3);
         assert_eq!(
-            (config.top, config.max_flows, config.threads),
+            (config.shape.top, config.shape.max_flows, config.shape.threads),
             (Some(20), Some(1_000), Some(2))
         );
-        assert_eq!(config.fail_on, FailOn::parse("warning").ok());
-        assert_eq!(config.lag, [["eth0", "eth1"]]);
-        assert_eq!(config.flow.unwrap().to_string(), "service rc");
+        assert_eq!(config.shape.fail_on, FailOn::parse("warning").ok());
+        assert_eq!(config.shape.lag, [["eth0", "eth1"]]);
+        assert_eq!(config.shape.flow.unwrap().to_string(), "service rc");
         let mut values: Vec<(&str, &Written)> = config
             .thresholds
             .iter()
@@ -409,7 +397,7 @@ mod tests {
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(parse("top = 0x10").unwrap().top, Some(16));
+        assert_eq!(parse("top = 0x10").unwrap().shape.top, Some(16));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) struct Names {
 
 impl Names {
     /// The names of a run over captures. `capture` is the value of --capture. A recorded live run is called `recorded`.
-    pub(crate) fn of_captures(
+    pub(crate) fn key_of_captures(
         &self,
         paths: &[PathBuf],
         capture: Option<&str>,
@@ -50,7 +50,12 @@ impl Names {
 
     /// The names of a live run on the devices called `devices`.
     #[cfg(feature = "live")]
-    pub(crate) fn of_devices(&self, devices: &str, options: &[(String, String)], started: Nanos) -> RunKey {
+    pub(crate) fn key_of_devices(
+        &self,
+        devices: &str,
+        options: &[(String, String)],
+        started: Nanos,
+    ) -> RunKey {
         self.key(devices, &[(devices.to_owned(), None)], options, Some(started))
     }
 

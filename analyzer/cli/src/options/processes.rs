@@ -65,8 +65,7 @@ impl ProcessOptions {
         }
     }
 
-    /// These, and where nothing was said, `others`.
-    #[cfg(feature = "live")]
+    /// These, and where none is named, `others`.
     pub(crate) fn or(self, others: Self) -> Self {
         if self.processes().is_empty() { others } else { self }
     }

@@ -62,13 +62,10 @@ impl RunSettings {
     /// # Errors
     /// When the configuration or the training log cannot be read.
     pub(crate) fn from_arguments(arguments: &Analyse) -> anyhow::Result<Self> {
-        let shape = &arguments.shape;
-        let (config, thresholds) = configuration(shape)?;
-        let log = shape
-            .training_log
-            .clone()
-            .or_else(|| config.training_log.as_ref().map(PathBuf::from));
-        let pattern = shape.training_log_pattern.clone().or(config.training_log_pattern);
+        let (config, thresholds) = configuration(&arguments.shape)?;
+        let has_file = arguments.shape.config.is_some();
+        let shape = arguments.shape.clone().or(config.shape);
+        let (log, pattern) = (shape.training_log, shape.training_log_pattern);
         let logged = match &log {
             Some(path) => {
                 let pattern = match &pattern {
@@ -80,31 +77,24 @@ impl RunSettings {
             None => Vec::new(),
         };
         let mut settings = Self {
-            bin: shape.bin.or(config.bin).unwrap_or(span::WIDEST),
-            is_bin_free: shape.bin.or(config.bin).is_none(),
-            dcqcn: shape.dcqcn.clone().or(config.dcqcn),
-            dscp_map: shape.dscp_map.or(config.dscp_map).unwrap_or_default(),
-            fail_on: shape.fail_on.clone().or(config.fail_on).unwrap_or_default(),
-            flow: shape.flow.clone().or(config.flow),
-            json_flows: shape.json_flows.or(config.json_flows).unwrap_or_default(),
-            lag: if shape.lag.is_empty() {
-                config.lag
-            } else {
-                shape.lag.clone()
-            },
-            link_rate: shape.link_rate.or(config.link_rate),
+            bin: shape.bin.unwrap_or(span::WIDEST),
+            is_bin_free: shape.bin.is_none(),
+            dcqcn: shape.dcqcn,
+            dscp_map: shape.dscp_map.unwrap_or_default(),
+            fail_on: shape.fail_on.unwrap_or_default(),
+            flow: shape.flow,
+            json_flows: shape.json_flows.unwrap_or_default(),
+            lag: shape.lag,
+            link_rate: shape.link_rate,
             logged,
-            max_flows: shape
-                .max_flows
-                .or(config.max_flows)
-                .unwrap_or(Options::default().max_flows),
-            only_flow: shape.only_flow.clone().or(config.only_flow),
-            processes: shape.processes.clone(),
-            threads: shape.threads.or(config.threads).unwrap_or_else(default_threads),
+            max_flows: shape.max_flows.unwrap_or(Options::default().max_flows),
+            only_flow: shape.only_flow,
+            processes: shape.processes,
+            threads: shape.threads.unwrap_or_else(default_threads),
             thresholds,
-            top: shape.top.or(config.top).unwrap_or(10),
+            top: shape.top.unwrap_or(10),
             full: shape.full,
-            config_text: shape.config.as_ref().map(|_| config.text),
+            config_text: has_file.then_some(config.text),
             echo: Vec::new(),
         };
         settings.echo = settings.said(arguments, log.as_ref(), pattern.as_ref());

@@ -68,7 +68,7 @@ impl Identity {
     }
 
     /// User who called sudo.
-    fn of_sudo() -> Option<Self> {
+    fn from_sudo() -> Option<Self> {
         let number = |name| env::var(name).ok()?.parse::<u32>().ok();
         let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
         (uid != 0 && uid != u32::MAX && gid != u32::MAX).then(|| Self::new(uid, gid))
@@ -144,7 +144,7 @@ impl Outputs<'_> {
 
     fn chosen(&self, named: Option<(&str, Identity)>, made: Option<&Directory>) -> anyhow::Result<Identity> {
         let give = |to: Identity| made.map_or(Ok(()), |made| made.give(to.uid, to.gid));
-        let preferred = named.map(|(_, user)| user).or_else(Identity::of_sudo);
+        let preferred = named.map(|(_, user)| user).or_else(Identity::from_sudo);
         let preferred = preferred.unwrap_or_else(|| Identity::new(NOBODY, NOBODY));
         give(preferred)?;
         let targets = self.targets();

@@ -43,22 +43,22 @@ pub struct Seen {
     pub value: String,
 }
 
-/// What a check found about one object.
+/// Result of a check for one object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// How it ended.
     pub status: Status,
     /// The device, interface, process or host that it is about.
     pub object: String,
-    /// What was found, in words.
+    /// The result in words.
     pub summary: String,
     /// The values that it was concluded from.
     pub seen: Vec<Seen>,
-    /// What was expected; empty where nothing was.
+    /// The expected value; empty where there is none.
     pub expected: String,
     /// Commands that mend it. They are shown, never run. Words in capitals are to be filled in.
     pub fix: Vec<String>,
-    /// What mends it, where no command of this host does.
+    /// Advice, where no command of this host mends it.
     pub advice: Vec<String>,
     /// How sure it is: `certain` or `likely`.
     pub confidence: &'static str,
@@ -158,7 +158,7 @@ pub(crate) fn each<T>(
 }
 
 /// The outcome for the host as a whole.
-pub(crate) fn of_host(judge: impl Fn() -> Judged) -> Vec<Outcome> {
+pub(crate) fn host_outcome(judge: impl Fn() -> Judged) -> Vec<Outcome> {
     each(["host"], |_| "host".to_owned(), |_| judge())
 }
 

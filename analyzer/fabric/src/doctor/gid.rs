@@ -232,8 +232,9 @@ fn cm_mode(facts: &Facts<'_>) -> Vec<Outcome> {
     )
 }
 
-/// Path MTU of RDMA that an interface of this MTU allows: 96 bytes of headers, then the next lower power of two.
-pub(crate) fn path_mtu(mtu: u32) -> Option<u32> {
+/// Path MTU of RDMA in bytes that an interface of this MTU allows: 96 bytes of headers, then the next lower power of two. None below
+/// 352 bytes (`iboe_get_mtu` in the kernel's include/rdma/ib_addr.h).
+pub fn path_mtu(mtu: u32) -> Option<u32> {
     let payload = mtu.checked_sub(40 + 8 + 12 + 28 + 4 + 4)?;
     [4096, 2048, 1024, 512, 256]
         .into_iter()

@@ -1,6 +1,6 @@
 //! Checks of GPUs: their distance from adapters, and how these reach their memory.
 
-use crate::doctor::check::{Check, Outcome, each, of_host};
+use crate::doctor::check::{Check, Outcome, each, host_outcome};
 use crate::doctor::facts::{Facts, MELLANOX, NVIDIA, Plan, odd};
 use crate::doctor::host::{Host, Unknown};
 use crate::doctor::pci::{common, hardware};
@@ -146,8 +146,8 @@ fn gpus(facts: &Facts<'_>) -> Vec<Outcome> {
     )
 }
 
-/// Ways for GPU memory: peermem, dma-buf; `None`: not known.
-fn ways(facts: &Facts<'_>) -> Result<(bool, bool), Unknown> {
+/// How GPU memory can be registered: by peermem, by dma-buf.
+fn paths(facts: &Facts<'_>) -> Result<(bool, bool), Unknown> {
     let unknown = |source: &str| Unknown {
         source: source.to_owned(),
         why: "it could not be read".to_owned(),
@@ -180,8 +180,8 @@ fn peermem(facts: &Facts<'_>) -> Vec<Outcome> {
     if !has_pair(facts) {
         return Vec::new();
     }
-    of_host(|| {
-        let (peermem, dmabuf) = ways(facts)?;
+    host_outcome(|| {
+        let (peermem, dmabuf) = paths(facts)?;
         let seen = format!("peermem {peermem}, dma-buf {dmabuf}");
         Ok(if peermem || dmabuf {
             let way = if peermem { "nvidia_peermem" } else { "dma-buf" };
@@ -202,8 +202,8 @@ fn dmabuf(facts: &Facts<'_>) -> Vec<Outcome> {
     if !has_pair(facts) {
         return Vec::new();
     }
-    of_host(|| {
-        let (peermem, dmabuf) = ways(facts)?;
+    host_outcome(|| {
+        let (peermem, dmabuf) = paths(facts)?;
         let is_off = facts.host.variable("NCCL_DMABUF_ENABLE").as_deref() == Some("0");
         Ok(if peermem {
             Outcome::ok("host", "NCCL can take nvidia_peermem")

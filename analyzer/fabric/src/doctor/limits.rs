@@ -1,6 +1,6 @@
 //! Checks of limits of processes, and of containers.
 
-use crate::doctor::check::{Check, Judged, Outcome, Status, of_host};
+use crate::doctor::check::{Check, Judged, Outcome, Status, host_outcome};
 use crate::doctor::facts::{Facts, odd};
 use crate::doctor::host::{Unknown, source_of};
 use crate::doctor::rdma::is_without_rdma;
@@ -127,8 +127,8 @@ fn locked(facts: &Facts<'_>, is_hard: bool) -> Judged {
 }
 
 /// The outcome for processes that use RDMA. Where there is no RDMA, a limit harms nobody yet.
-fn of_processes(facts: &Facts<'_>, judge: impl Fn() -> Judged) -> Vec<Outcome> {
-    let mut all = of_host(judge);
+fn process_outcomes(facts: &Facts<'_>, judge: impl Fn() -> Judged) -> Vec<Outcome> {
+    let mut all = host_outcome(judge);
     if is_without_rdma(facts) {
         for outcome in all.iter_mut().filter(|outcome| outcome.status >= Status::Warning) {
             outcome.status = Status::Info;
@@ -141,15 +141,15 @@ fn of_processes(facts: &Facts<'_>, judge: impl Fn() -> Judged) -> Vec<Outcome> {
 }
 
 fn memlock(facts: &Facts<'_>) -> Vec<Outcome> {
-    of_processes(facts, || locked(facts, false))
+    process_outcomes(facts, || locked(facts, false))
 }
 
 fn pod_memlock(facts: &Facts<'_>) -> Vec<Outcome> {
-    of_processes(facts, || locked(facts, true))
+    process_outcomes(facts, || locked(facts, true))
 }
 
 fn nofile(facts: &Facts<'_>) -> Vec<Outcome> {
-    of_processes(facts, || {
+    process_outcomes(facts, || {
         let (soft, _) = limits(facts, "Max open files")?;
         let shown = soft.map_or_else(|| "unlimited".to_owned(), |files| files.to_string());
         Ok(if soft.is_some_and(|files| files < 65_536) {
@@ -185,7 +185,7 @@ fn cgroup(facts: &Facts<'_>) -> Vec<Outcome> {
         }
         all
     };
-    of_host(|| {
+    host_outcome(|| {
         let text = facts.host.need(MAX)?;
         if !text.is_empty() && !text.contains('=') {
             return Err(odd(MAX, &text));
@@ -252,7 +252,7 @@ fn container(facts: &Facts<'_>) -> Vec<Outcome> {
         Err(unknown) => return vec![Outcome::unknown("host", unknown)],
         Ok(true) => {}
     }
-    of_processes(facts, || {
+    process_outcomes(facts, || {
         let (soft, _) = limits(facts, "Max locked memory")?;
         let Some(has) = facts.has_capability(IPC_LOCK) else {
             return Err(odd("proc/self/status", ""));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::doctor::check::{Check, Outcome, each, of_host};
+use crate::doctor::check::{Check, Outcome, each, host_outcome};
 use crate::doctor::facts::{Facts, odd};
 use crate::doctor::host::Unknown;
 
@@ -236,7 +236,7 @@ fn governor(facts: &Facts<'_>) -> Vec<Outcome> {
     if !facts.host.has(FOLDER) {
         return Vec::new();
     }
-    of_host(|| {
+    host_outcome(|| {
         let governor = facts.host.need(&path)?;
         let driver = facts
             .host
@@ -264,7 +264,7 @@ fn governor(facts: &Facts<'_>) -> Vec<Outcome> {
 
 fn hugepages(facts: &Facts<'_>) -> Vec<Outcome> {
     const PATH: &str = "proc/meminfo";
-    of_host(|| {
+    host_outcome(|| {
         let text = facts.host.need(PATH)?;
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -289,7 +289,7 @@ fn hugepages(facts: &Facts<'_>) -> Vec<Outcome> {
 
 fn clock(facts: &Facts<'_>) -> Vec<Outcome> {
     const PATH: &str = "answers/clock.json";
-    of_host(|| {
+    host_outcome(|| {
         let answer = facts.host.json(PATH)?;
         let is_synchronised = answer.get("synchronised").and_then(Value::as_bool);
         let error = answer.get("estimated_error_us").and_then(Value::as_u64);

@@ -1,6 +1,6 @@
 //! Checks of RDMA devices, their modules, nodes and ports.
 
-use crate::doctor::check::{Check, Outcome, Status, each, of_host};
+use crate::doctor::check::{Check, Outcome, Status, each, host_outcome};
 use crate::doctor::facts::{BROADCOM, Facts, INTEL, MELLANOX, RdmaPort, node_of, odd};
 use crate::doctor::host::Unknown;
 
@@ -294,7 +294,7 @@ fn netns(facts: &Facts<'_>) -> Vec<Outcome> {
         .pci
         .iter()
         .any(|device| device.class >> 16 == 2 && device.vendor == MELLANOX);
-    of_host(|| {
+    host_outcome(|| {
         let mode = facts.host.need(MODE)?;
         Ok(match mode.as_str() {
             "Y" => Outcome::ok("host", "all network namespaces share the RDMA devices").seen(MODE, mode),

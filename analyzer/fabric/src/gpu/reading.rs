@@ -182,7 +182,7 @@ pub(super) fn pci_address(text: &str) -> Option<String> {
     (is_hex(bus, 2) && is_hex(device, 2) && is_hex(function, 1)).then(|| format!("{domain:04x}:{rest}"))
 }
 
-/// A number in front of its unit; `None` for all ways to say that there is none.
+/// A number in front of its unit; `None` for every text that says that there is none.
 pub(super) fn number(cell: &str) -> Option<f64> {
     let word = cell.split_whitespace().next()?;
     let value: f64 = word.parse().ok()?;

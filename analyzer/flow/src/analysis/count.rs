@@ -72,7 +72,7 @@ impl Analysis {
         self.count_response(at, packet);
         self.answers(at, packet);
         if let Some((first, missing)) = self.read_gap.take() {
-            self.count_read_gap(at, first, u64::from(missing), packet);
+            self.count_read_gap(at, first, u64::from(missing), packet.time);
         }
     }
 

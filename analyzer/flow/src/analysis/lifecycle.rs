@@ -109,10 +109,10 @@ impl Analysis {
         let limits = self.limits(at, &counts);
         let hot = &self.table.hot[at];
         let cold = &mut self.table.cold[at];
-        let (place, way) = self.bins.place_row(&mut cold.way, &cold.groups, hot.tap);
+        let (place, pair) = self.bins.place_row(&mut cold.pair, &cold.groups, hot.tap);
         cold.row_at = place;
         self.bins.latest.push(Row {
-            way,
+            pair,
             times,
             limits,
             active: self.bins.active_from(since, hot.last_time),

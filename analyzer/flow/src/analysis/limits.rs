@@ -1,4 +1,4 @@
-//! What held flows back: pauses of their links, and DCQCN.
+//! Limits of flows: pauses of their links, and DCQCN.
 
 use roce_model::{EventKind, EventRow, Nanos, PauseFrame};
 
@@ -29,7 +29,7 @@ impl Analysis {
         });
     }
 
-    /// A notification told the flow at `at` to slow down.
+    /// A notification for the flow at `at`: its sender has to slow down.
     pub(super) fn slow_down(&mut self, at: FlowSlot, time: Nanos) {
         let (Some(line), Some(parameters)) = (self.link_rate, self.dcqcn) else {
             return;
@@ -43,7 +43,7 @@ impl Analysis {
             .cnp(time, bin, hot.counts.wire_bytes);
     }
 
-    /// What held the flow at `at` back up to the end of the current bin, in which it counts this.
+    /// Limits of the flow at `at` up to the end of the current bin, which has these counts.
     #[inline]
     pub(super) fn limits(&mut self, at: FlowSlot, counts: &Counts) -> Limits {
         let mut limits = Limits::default();

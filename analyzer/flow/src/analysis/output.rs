@@ -1,4 +1,4 @@
-//! What an analysis gives: results while it runs, and a conclusion at its end.
+//! Output of an analysis: results while it runs, and a conclusion at its end.
 
 use roce_model::{CnpReceiver, FlowKey, FlowRow, HopRow, SampleRow, Totals};
 
@@ -28,7 +28,7 @@ pub(crate) enum LiveFlows {
     TooMany,
 }
 
-/// What an analysis knows at its end besides its rows.
+/// Conclusion of an analysis at its end, besides its rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conclusion {
     /// Counts of RoCE packets.
@@ -39,6 +39,6 @@ pub struct Conclusion {
     pub copies: Vec<u64>,
     /// Packets that another tap saw, too, by tap.
     pub matched: Vec<u64>,
-    /// What happened between two taps that saw the same traffic.
+    /// Marks, losses and delays between two taps that saw the same traffic.
     pub hops: Vec<HopRow>,
 }

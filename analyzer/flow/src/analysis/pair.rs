@@ -127,8 +127,8 @@ impl Analysis {
             let is_nak = is_nak && packet.roce.bth.opcode().operation() == Operation::Acknowledge;
             let named = is_nak.then(|| self.named_by(at, -FAR_PSNS..LARGEST_GAP + 1, packet));
             if let Some(requester) = named.flatten() {
-                let asked = self.table.hot[requester.at].last_request;
-                self.note_match(self.handle(at), requester, asked, packet);
+                let requested = self.table.hot[requester.at].last_request;
+                self.note_match(self.handle(at), requester, requested, packet);
             }
             return;
         }
@@ -151,7 +151,7 @@ impl Analysis {
         let askers = self.outstanding.find(self.table.cold[at].back, psn, packet.time);
         let (mut fresh, mut answered) = (None, None);
         let (mut fresh_ones, mut answered_ones) = (0, 0);
-        for (asker, asked) in askers.list() {
+        for (asker, requested) in askers.list() {
             // Where both ends have one address, a flow's own requests are among them.
             if asker.at == at || !self.is_open(*asker) || self.table.cold[asker.at].key.service != service {
                 continue;
@@ -162,9 +162,9 @@ impl Analysis {
                 return;
             }
             if evidence.is_some_and(|evidence| evidence.is_answered_by_another(psn, me)) {
-                (answered, answered_ones) = (Some((*asker, *asked)), answered_ones + 1);
+                (answered, answered_ones) = (Some((*asker, *requested)), answered_ones + 1);
             } else {
-                (fresh, fresh_ones) = (Some((*asker, *asked)), fresh_ones + 1);
+                (fresh, fresh_ones) = (Some((*asker, *requested)), fresh_ones + 1);
             }
         }
         // When all have been answered, one of those answers may have belonged to this flow.
@@ -173,19 +173,19 @@ impl Analysis {
         } else {
             (answered, answered_ones)
         };
-        let Some((candidate, asked)) = found else {
+        let Some((candidate, requested)) = found else {
             if packet.roce.bth.opcode().operation() == Operation::Acknowledge
                 && let Some(requester) = self.named_by(at, -UNDER_WAY..0, packet)
             {
-                let asked = self.table.hot[requester.at].last_request;
-                self.note_match(me, requester, asked, packet);
+                let requested = self.table.hot[requester.at].last_request;
+                self.note_match(me, requester, requested, packet);
             }
             return;
         };
         if ones > 1 || askers.crowded {
             return self.evidence(me).tied();
         }
-        self.note_match(me, candidate, asked, packet);
+        self.note_match(me, candidate, requested, packet);
     }
 
     /// The only flow whose requests the answer of the flow at `at` may name: it alone has sent the PSN, or is about to, and all
@@ -218,17 +218,18 @@ impl Analysis {
         fits.then_some(handle)
     }
 
-    /// The answer of `me` fits a request of `candidate`, sent at `asked`, and of no other flow.
-    fn note_match(&mut self, me: Handle, candidate: Handle, asked: Nanos, packet: &Packet) {
+    /// The answer of `me` fits a request of `candidate`, sent at `requested`, and no request of another flow.
+    fn note_match(&mut self, me: Handle, candidate: Handle, requested: Nanos, packet: &Packet) {
         let (at, psn) = (me.at, packet.roce.bth.psn());
         if self.port_names_another(at, candidate.at) || self.port_names_another(candidate.at, at) {
             // Flows with PSNs alike, whose answers were stamped before their requests, seem to answer each other.
             return;
         }
         let settled = self.settled(at);
-        self.evidence(me).matched(candidate, asked, packet.time, settled);
+        self.evidence(me)
+            .matched(candidate, requested, packet.time, settled);
         let other = self.evidence(candidate);
-        other.matched(me, asked, packet.time, settled);
+        other.matched(me, requested, packet.time, settled);
         other.answer(psn, me);
         let agreed = other.agrees(me);
         if let (Some(one), Some(other)) = (agreed, self.evidence(me).agrees(candidate)) {

@@ -1,4 +1,4 @@
-//! What a request's PSN says of it, and what follows when that is unusual: runs, decisions, epochs.
+//! Judgement of a request by its PSN, and the consequences of an unusual one: runs, decisions, epochs.
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{Extended, Operation, Psn};
@@ -6,6 +6,7 @@ use roce_wire::{Extended, Operation, Psn};
 use crate::analysis::{Analysis, CopyCheck};
 use crate::counts::{Counts, Rare};
 use crate::key::FlowSlot;
+use crate::psn::acks::Answers;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::jump::{Jump, has_other_port};
 use crate::psn::recent_naks::NakMatch;
@@ -150,6 +151,11 @@ impl Analysis {
             waiting_since: times.map_or(Nanos(0), Times::waiting_since),
             rtt: times.map_or(Nanos(0), Times::shortest),
             usual_rtt: times.map_or(Nanos(0), Times::usual),
+            others_answer: if is_behind {
+                self.recent_naks.longest_answer(hot.tap, &cold.key)
+            } else {
+                Nanos(0)
+            },
             is_slowed: cold
                 .congestion
                 .as_ref()
@@ -159,6 +165,7 @@ impl Analysis {
                 && !seen.sighting.is_repeated()
                 && hot.evidence.ids_vary(packet.roce.ip_id)
                 && self.recent.remembers(seen.fingerprint, packet),
+            has_old_id: is_behind && seen.sighting.is_repeated() && hot.evidence.ids_vary(packet.roce.ip_id),
             has_other_port: is_behind && {
                 let messages = cold.totals.messages() + u64::from(hot.counts.messages);
                 has_other_port(silence, messages, cold.only_port(), packet)
@@ -183,6 +190,10 @@ impl Analysis {
         cold.completed.jumped(jump, verdict);
         if matches!(verdict, Verdict::Late { .. }) {
             self.recent_naks.note_late(hot.tap, &cold.key);
+        }
+        if is_open {
+            let took = cold.tracker.answers().map_or(Nanos(0), Answers::longest_answer);
+            self.recent_naks.note_answer(hot.tap, &cold.key, took);
         }
         if !undecided && cold.tracker.is_undecided() {
             self.bins.undecided_at(bin, at);
@@ -239,7 +250,7 @@ impl Analysis {
         }
     }
 
-    /// The same; at the `end` nothing waits for the other direction.
+    /// As `settle`, where there is news; at the `end` nothing waits for the other direction.
     pub(super) fn settle_news(&mut self, at: FlowSlot, end: bool) {
         let hot = &mut self.table.hot[at];
         let cold = &mut self.table.cold[at];
@@ -371,7 +382,7 @@ impl Analysis {
         }
     }
 
-    /// A packet of which a loss was told came late after all: that is taken back as long as it can be.
+    /// A packet that was reported as lost came late after all: the report is taken back while its row is open.
     fn take_back_hole(&mut self, at: FlowSlot, psn: Psn) {
         let tap = self.table.hot[at].tap;
         let cold = &mut self.table.cold[at];
@@ -385,8 +396,8 @@ impl Analysis {
         let Some(event) = self.bins.recent_events().find(|event| is_it(event)) else {
             return;
         };
-        let told = [LossClass::NetworkLost, LossClass::Ambiguous];
-        let Some(told) = told
+        let reported = [LossClass::NetworkLost, LossClass::Ambiguous];
+        let Some(reported) = reported
             .into_iter()
             .find(|class| event.detail.as_deref() == Some(class.name()))
         else {
@@ -410,7 +421,7 @@ impl Analysis {
                 ..whole.clone()
             });
         }
-        cold.tracker.take_back(told);
+        cold.tracker.take_back(reported);
     }
 
     /// Ends the epoch of a flow: what was counted goes under the old one.

@@ -1,5 +1,5 @@
-//! What the answers of one direction say of the requests of the other, once the two are known to belong together: losses,
-//! times, stalls. What becomes of them in rows is in `count` and `judge`.
+//! Effects of one direction's answers on the requests of the other, once the two are known to belong together: losses,
+//! times, stalls. `count` puts them into rows.
 
 use roce_model::{EventKind, EventRow, Nanos, Packet};
 use roce_wire::{AethKind, Extended, Nak, Operation, Psn};
@@ -43,7 +43,7 @@ impl Analysis {
             let all = covered == requests.next;
             if cold.completed.note(covered, roce.aeth.msn(), all, captured) {
                 // Nothing was lost where the PSNs jumped. The requests since stay with the connection before.
-                let reason = "the receiver counts its messages anew";
+                let reason = "the receiver counts its messages from 0 again";
                 return self.new_epoch(requests_at, packet, reason);
             }
         }
@@ -121,7 +121,7 @@ impl Analysis {
         });
     }
 
-    /// What an answer says of the READs of the flow at `at`, whose responses the flow at `response_at` carries.
+    /// Applies an answer to the READs of the flow at `at`, whose responses the flow at `response_at` carries.
     fn read_answered(
         &mut self,
         at: FlowSlot,
@@ -151,20 +151,20 @@ impl Analysis {
             Answer::Nak => Vec::new(),
         };
         for (first, end) in missing {
-            self.count_read_gap(response_at, psn_of(first), end - first, packet);
+            self.count_read_gap(response_at, psn_of(first), end - first, packet.time);
         }
-        self.settle_reads(at, response_at);
+        self.settle_reads(at, response_at, Some(packet.time));
     }
 
     /// Counts missing READ responses of the flow at `at`.
-    pub(super) fn count_read_gap(&mut self, at: FlowSlot, first: Psn, missing: u64, packet: &Packet) {
+    pub(super) fn count_read_gap(&mut self, at: FlowSlot, first: Psn, missing: u64, time: Nanos) {
         let cold = &mut self.table.cold[at];
         cold.trouble.get_or_insert_default().response_missing += missing;
         self.totals.response_missing += missing;
         self.bins.events.push(EventRow {
-            time: packet.time,
+            time,
             kind: EventKind::ResponseGap,
-            tap: packet.tap,
+            tap: self.table.hot[at].tap,
             flow_id: Some(cold.id),
             psn: Some(first.value()),
             value: Some(missing),
@@ -173,16 +173,21 @@ impl Analysis {
     }
 
     /// Counts and reports, for the flow at `response_at`, what became of missing responses to the flow at `at`.
-    fn settle_reads(&mut self, at: FlowSlot, response_at: FlowSlot) {
+    /// `now` is `None` at the end.
+    fn settle_reads(&mut self, at: FlowSlot, response_at: FlowSlot, now: Option<Nanos>) {
         let Some(reads) = &mut self.table.cold[at].reads else {
             return;
         };
+        let (decided, lost_again) = (reads.take_decided(), reads.take_lost_again(now));
+        for lost in &lost_again {
+            self.count_read_gap(response_at, psn_of(lost.first), lost.end - lost.first, lost.time);
+        }
         for DecidedHole {
             first,
             end,
             time,
             class,
-        } in reads.take_decided()
+        } in decided.into_iter().chain(lost_again)
         {
             let cold = &mut self.table.cold[response_at];
             cold.trouble.get_or_insert_default().response_fates[class as usize] += end - first;
@@ -203,7 +208,7 @@ impl Analysis {
         }
     }
 
-    /// The flow at `at` closes: what its responses, and the responses to it, have not told by now stays untold.
+    /// The flow at `at` closes: READs that its responses, and the responses to it, have not decided by now stay undecided.
     pub(super) fn close_reads(&mut self, at: FlowSlot) {
         let hot = &self.table.hot[at];
         if !hot.is_paired() {
@@ -215,7 +220,7 @@ impl Analysis {
         for (at, response_at) in [(at, peer), (peer, at)] {
             if let Some(reads) = &mut self.table.cold[at].reads {
                 reads.close(others_late);
-                self.settle_reads(at, response_at);
+                self.settle_reads(at, response_at, None);
             }
         }
     }
@@ -225,6 +230,7 @@ impl Analysis {
         let position = Tracker::position(&self.table.hot[at].requests, request.psn);
         if let (Some(position), Some(reads)) = (position, &mut self.table.cold[at].reads) {
             let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
+            reads.came_again();
             reads.asked_again(position, end, false, request.time);
         }
     }
@@ -241,12 +247,18 @@ impl Analysis {
             return;
         }
         let missing = self.table.cold[response_at].responses.take_missing(psn);
+        let is_late = |at: FlowSlot| self.recent_naks.is_reordered(hot.tap, &self.table.cold[at].key);
+        let is_shuffled = is_late(at) || is_late(response_at);
         let cold = &mut self.table.cold[at];
         let Some(reads) = &mut cold.reads else { return };
-        if let Some((first, missing)) = missing
-            && let Some(first) = Tracker::position(&hot.requests, first)
+        if let Some(missing) = missing
+            && let Some(first) = Tracker::position(&hot.requests, missing.first)
         {
-            reads.were_missing(first, first + u64::from(missing), packet.time);
+            let end = first + u64::from(missing.count);
+            reads.were_missing(first, end, missing.may_have_come, packet.time);
+        }
+        if is_shuffled {
+            reads.are_shuffled();
         }
         let begins = cold.tracker.has_begun_a_run();
         // A receiver that names the request in a NAK has sent no response to it.
@@ -265,14 +277,16 @@ impl Analysis {
             let cold = &mut self.table.cold[response_at];
             cold.trouble.get_or_insert_default().overtaken_downstream += overtaken;
         }
-        self.settle_reads(at, response_at);
+        self.settle_reads(at, response_at, Some(packet.time));
         match silence {
             Silence::Nothing => {}
             Silence::Unanswered => {
                 let cold = &mut self.table.cold[at];
                 cold.trouble.get_or_insert_default().reads_unanswered += 1;
             }
-            Silence::Tail(first, end) => self.count_read_gap(response_at, psn_of(first), end - first, packet),
+            Silence::Tail(first, end) => {
+                self.count_read_gap(response_at, psn_of(first), end - first, packet.time);
+            }
         }
         if is_lost {
             self.lost_downstream(response_at, psn, packet.time);

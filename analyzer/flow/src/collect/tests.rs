@@ -6,7 +6,7 @@ use crate::counts::Counts;
 use crate::rows::{Limits, Row};
 use crate::timing::latency::BinTimes;
 
-/// What a sink got: begin of the bin, flow, senders to its destination; times of events.
+/// Rows and events that a sink received: begin of the bin, flow, senders to its destination; times of events.
 #[derive(Default)]
 struct Got {
     rows: Vec<(u64, u64, u32)>,
@@ -55,7 +55,7 @@ fn row(flow: u64, destination: u64, pair: u64, payload_bytes: u64) -> (Row, Grou
         flow_id: FlowId(flow),
         tap: TapId(0),
         epoch: 0,
-        way: 0,
+        pair: 0,
         paired: false,
         times: BinTimes::default(),
         knows_cnp: false,
@@ -75,8 +75,8 @@ fn bin(number: u64, rows: Vec<(Row, Groups)>, events: &[u64]) -> Bin {
     let mut bins = Bins::new(settings().bin);
     bins.advance(number);
     for (row, groups) in rows {
-        let (_, way) = bins.place_row(&mut 0, &groups, row.tap);
-        bins.latest.push(Row { way, ..row });
+        let (_, pair) = bins.place_row(&mut 0, &groups, row.tap);
+        bins.latest.push(Row { pair, ..row });
     }
     bins.events = events
         .iter()
@@ -229,11 +229,11 @@ fn a_part_that_there_is_not_is_no_harm() {
     assert!(got.rows.is_empty());
 }
 
-/// What a sink was told of how far the run has come.
+/// Progress that a sink was given.
 #[derive(Default)]
 struct Looked {
     rows: usize,
-    told: Vec<(u64, usize, Option<Snapshot>)>,
+    given: Vec<(u64, usize, Option<Snapshot>)>,
 }
 
 impl Sink for Looked {
@@ -243,7 +243,7 @@ impl Sink for Looked {
     }
 
     fn progress(&mut self, progress: &Progress<'_>) -> Result<(), SinkError> {
-        self.told
+        self.given
             .push((progress.complete.0, self.rows, progress.snapshot.cloned()));
         Ok(())
     }
@@ -267,7 +267,7 @@ fn whoever_looks_gets_what_is_complete() {
     collector
         .push(0, with(9, Some(LiveFlows::Rows(vec![live(1, 2)]))))
         .unwrap();
-    // The other part has not told: nothing is said of half of the run.
+    // The other shard has given no snapshot: nothing is said of half of the run.
     collector.progress().unwrap();
     collector
         .push(1, with(7, Some(LiveFlows::Rows(vec![live(2, 3)]))))
@@ -284,7 +284,7 @@ fn whoever_looks_gets_what_is_complete() {
     }
     collector.progress().unwrap();
     collector.finish().unwrap();
-    let [none, snapshot, none_again, too_many] = <[_; 4]>::try_from(got.told).unwrap();
+    let [none, snapshot, none_again, too_many] = <[_; 4]>::try_from(got.given).unwrap();
     assert_eq!((none.0, none.1, none.2), (0, 0, None));
     // Bins of 10 before number 7, and both rows of number 5.
     assert_eq!((snapshot.0, snapshot.1), (70, 2));
@@ -293,11 +293,11 @@ fn whoever_looks_gets_what_is_complete() {
     let [finding] = <[_; 1]>::try_from(snapshot.findings).unwrap();
     assert_eq!(finding.id, "retransmit.timeout");
     assert!(
-        finding.summary.contains("2 flows sent again after 5 timeouts"),
+        finding.summary.contains("2 flows retransmitted after 5 timeouts"),
         "{}",
         finding.summary
     );
-    assert_eq!(none_again.2, None, "it is told once");
+    assert_eq!(none_again.2, None, "it is given once");
     let too_many = too_many.2.unwrap();
     assert!(too_many.too_many && too_many.findings.is_empty());
 }

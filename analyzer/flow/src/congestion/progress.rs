@@ -1,6 +1,7 @@
 //! Progress of a flow's sending, and its rate between two points.
 
 use roce_model::Nanos;
+use roce_model::cast::float;
 
 /// Rates are measured over this time at least, ...
 const WINDOW: Nanos = Nanos(100_000);
@@ -8,6 +9,8 @@ const WINDOW: Nanos = Nanos(100_000);
 pub(crate) const WINDOW_PACKETS: u8 = 32;
 /// A flow whose packets are no further apart than this multiple of the mean has more to send.
 const NO_PAUSE: u64 = 2;
+/// Bytes of a frame on the wire that are not captured: FCS, preamble, gap (IEEE 802.3, 3.1.1 and 4.4.2).
+pub(crate) const FRAME_OVERHEAD: u64 = 24;
 
 /// Progress of a flow's sending.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,12 +23,18 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// The rate of payload since `earlier`, in bit/s, when a window has passed.
-    #[expect(clippy::cast_precision_loss, reason = "a rate")]
     pub(super) fn rate_since(&self, earlier: &Self) -> Option<f64> {
         let time = self.time.since(earlier.time);
         let bytes = self.payload_bytes.checked_sub(earlier.payload_bytes)?;
         let is_window = time >= WINDOW && self.packets >= earlier.packets + u64::from(WINDOW_PACKETS);
-        is_window.then(|| bytes as f64 * 8.0 / time.seconds())
+        is_window.then(|| float(bytes) * 8.0 / time.seconds())
+    }
+
+    /// Bytes on the wire since `earlier`, with the overhead of each frame.
+    pub(super) fn on_wire_since(&self, earlier: &Self) -> u64 {
+        let packets = self.packets.saturating_sub(earlier.packets);
+        let bytes = self.wire_bytes.saturating_sub(earlier.wire_bytes);
+        bytes.saturating_add(packets.saturating_mul(FRAME_OVERHEAD))
     }
 
     /// True if the flow sends on after a distance `since` to its last packet: it is in the middle of a message, or the

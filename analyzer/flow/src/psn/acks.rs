@@ -127,6 +127,11 @@ impl Answers {
         self.taken_out_of_order
     }
 
+    /// The time that the sender took to answer a NAK, as far as that is known; 0: not known.
+    pub(crate) fn longest_answer(&self) -> Nanos {
+        self.longest_answer
+    }
+
     /// For how long, at `time`, something has been acknowledged.
     pub(super) fn acknowledges_for(&self, time: Nanos) -> Nanos {
         time.since(self.begin)

@@ -106,7 +106,7 @@ impl DecidedHole {
 const TURNED_AROUND: Nanos = Nanos(1_000_000);
 
 /// What a NAK named so shortly before the end of the capture may have come late after it.
-const STILL_UNDER_WAY: Nanos = Nanos(100_000);
+pub(crate) const STILL_UNDER_WAY: Nanos = Nanos(100_000);
 
 /// Missing PSNs behind the highest one, as intervals in order. Bounded by the number of intervals, which the owner
 /// gives with each new one: past it the oldest interval is forgotten, and the losses of the flow are unclear.

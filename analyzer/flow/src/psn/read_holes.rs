@@ -8,6 +8,8 @@ use roce_model::Nanos;
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::read_awaited::Awaited;
+use crate::psn::read_hole::{Asked, ResponseHole, Stage};
+use crate::psn::read_replay::{Replay, Response};
 use crate::psn::request::Again;
 
 /// READs remembered that are not answered. Adapters allow 16 at once to a queue pair, few as many as this.
@@ -17,44 +19,6 @@ const MAX_READ_HOLES: usize = 128;
 /// A requester that misses a response asks again before it goes on. New requests may be under way by then; those sent
 /// after the answer to one that was sent after the gap are certainly later: two rounds.
 const ROUNDS: u8 = 2;
-
-/// Missing responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ResponseHole {
-    first: u64,
-    end: u64,
-    time: Nanos,
-    /// An answer to this PSN ends a round.
-    until: u64,
-    rounds: u8,
-    stage: Stage,
-}
-
-/// What is known of missing responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Nothing yet.
-    Open,
-    /// READs asked for them again. Each READ brings one response for each PSN (IBTA 9.7.5.1.9), so one that was only late comes once
-    /// more than it was asked for again.
-    Asked(Asked),
-    /// Reported. The place is kept, so that a READ that asks for it again asks for something missing.
-    Decided,
-}
-
-/// READs that asked again for missing responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Asked {
-    /// Where all of them began. `u64::MAX`: they began at several PSNs, or before the missing ones.
-    from: u64,
-    /// READs since, and responses to a PSN.
-    reads: u32,
-    responses: u32,
-    /// When the latest of them was sent.
-    at: Nanos,
-    /// What becomes of the responses unless they were only late.
-    class: LossClass,
-}
 
 /// The READs of one flow and the responses to them.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +34,9 @@ pub(crate) struct Reads {
     holes: Vec<ResponseHole>,
     /// The response that the requester waits for.
     awaited: Awaited,
+    /// Responses that come once more, and the latest ones that did not.
+    replay: Replay,
+    lost_again: VecDeque<DecidedHole>,
     /// The responder was seen to answer the rest of a READ with a message of its own, which begins with a First. Soft-RoCE goes on
     /// with Middles (`drivers/infiniband/sw/rxe/rxe_resp.c`, `read_reply`).
     rests_begin_messages: bool,
@@ -80,6 +47,14 @@ pub(crate) struct Reads {
     asked_again_at: Nanos,
     /// Some responses came late.
     is_reordered: bool,
+    /// Packets between the flow's hosts came late.
+    is_shuffled: bool,
+    /// The latest response.
+    latest: u64,
+    /// Responses that came behind a later one, and READs that were sent again. A responder answers each READ in the order of PSNs (IBTA
+    /// 9.7.5.1.9), so that responses step back once for each READ at the most, unless they overtake each other.
+    steps_back: u32,
+    sent_again: u32,
     decided: Vec<DecidedHole>,
 }
 
@@ -186,6 +161,7 @@ impl Reads {
             until: u64::MAX,
             rounds: 0,
             stage: Stage::Decided,
+            may_have_come: false,
         });
         self.decided.push(DecidedHole {
             first: psn,
@@ -199,7 +175,8 @@ impl Reads {
     }
 
     /// The responses from `first` up to `end` were seen to be missing when the other direction was not known yet: at `time` at the latest.
-    pub(crate) fn were_missing(&mut self, first: u64, end: u64, time: Nanos) {
+    /// `may_have_come`: they may have come before.
+    pub(crate) fn were_missing(&mut self, first: u64, end: u64, may_have_come: bool, time: Nanos) {
         let is_known = self.begin != 0 && self.begin <= first;
         if is_known || self.holes.iter().any(|hole| hole.first < end && first < hole.end) {
             return;
@@ -211,13 +188,33 @@ impl Reads {
             until: u64::MAX,
             rounds: 0,
             stage: Stage::Open,
+            may_have_come,
         });
         self.bound();
+    }
+
+    /// A READ came once more, and nobody knows why: responses come once more that the requester did not ask for.
+    pub(crate) fn came_again(&mut self) {
+        self.replay = Replay::default();
+    }
+
+    /// True if responses may have overtaken each other: one that is missing may still come.
+    fn may_be_late(&self) -> bool {
+        self.is_reordered || self.is_shuffled || self.steps_back > self.sent_again
+    }
+
+    /// Packets between the flow's hosts came late: responses come once more in any order.
+    pub(crate) fn are_shuffled(&mut self) {
+        self.is_shuffled = true;
     }
 
     /// A READ asks again at `time`, from `psn` up to `end`. `begins`: with it the requester falls back; otherwise it repeats what
     /// follows on something earlier.
     pub(crate) fn asked_again(&mut self, psn: u64, end: u64, begins: bool, time: Nanos) {
+        if begins && let Some(lost) = self.replay.begin(psn) {
+            self.keep_lost_again(lost);
+        }
+        self.sent_again += 1;
         let goes_on = !begins && self.asked_again.contains(&psn.saturating_sub(1));
         self.asked_again = if goes_on { self.asked_again.start } else { psn }..end;
         self.asked_again_at = time;
@@ -233,10 +230,13 @@ impl Reads {
             };
             match hole.stage {
                 Stage::Asked(before) if is_asked => {
+                    // A requester that goes back to it has all before, and not this.
+                    let is_first = begins && psn == hole.first && before.responses == 0;
                     self.holes[at].stage = Stage::Asked(Asked {
                         from: if psn == before.from { psn } else { u64::MAX },
                         reads: before.reads + 1,
                         at: time,
+                        class: if is_first { hole.class() } else { before.class },
                         ..before
                     });
                 }
@@ -251,7 +251,7 @@ impl Reads {
                     self.holes[at].first = psn;
                     self.holes[at].stage = Stage::Asked(Asked {
                         from: psn,
-                        class: LossClass::NetworkLost,
+                        class: hole.class(),
                         ..asked
                     });
                 }
@@ -303,14 +303,43 @@ impl Reads {
         }
     }
 
+    /// Keeps responses that did not come once more, until packets that come late would have shown.
+    fn keep_lost_again(&mut self, lost: DecidedHole) {
+        let mut is_known = false;
+        for hole in &mut self.holes {
+            if hole.stage == Stage::Open && hole.first < lost.end && lost.first < hole.end {
+                hole.may_have_come = false;
+                is_known = true;
+            }
+        }
+        if is_known {
+            return;
+        }
+        if self.lost_again.len() == MAX_READ_HOLES {
+            self.lost_again.pop_front();
+        }
+        self.lost_again.push_back(lost);
+    }
+
+    /// Responses, since the last call, that were requested again, and lost once more; `now` is `None` at the end, when nothing more will be known.
+    pub(crate) fn take_lost_again(&mut self, now: Option<Nanos>) -> Vec<DecidedHole> {
+        let is_over = |lost: &&DecidedHole| now.is_none_or(|now| now.since(lost.time) >= LONGEST_ANSWER);
+        let over = self.lost_again.iter().take_while(is_over).count();
+        // Where packets come late, one that was jumped over still comes.
+        let is_lost = !self.may_be_late();
+        let lost = self.lost_again.drain(..over);
+        lost.filter(|_| is_lost).collect()
+    }
+
     /// Decides what was asked for again so long before `time` that a response which was only late has come since.
     fn settle(&mut self, time: Nanos) {
         let mut at = 0;
         while let Some(hole) = self.holes.get(at) {
             match hole.stage {
                 Stage::Asked(asked) if time.since(asked.at) >= LONGEST_ANSWER => {
-                    // READs that were lost behind the tap bring no response: where responses come late, a count alone proves no loss.
-                    let class = if self.is_reordered {
+                    // READs that were lost behind the tap bring no response, nor do those that a responder discards behind a late request:
+                    // where packets come late, a count alone proves no loss.
+                    let class = if self.may_be_late() {
                         LossClass::Unresolved
                     } else {
                         asked.class
@@ -347,6 +376,27 @@ impl Reads {
         if psn < self.begin {
             // Of a READ from before the two directions were known.
             return Judged::Unknown;
+        }
+        self.steps_back += u32::from(psn < self.latest);
+        self.latest = psn;
+        if psn < self.next {
+            let begin = self.begins.iter().rev().copied().find(|begin| *begin <= psn);
+            let ends = self
+                .begins
+                .iter()
+                .copied()
+                .find(|begin| *begin > self.replay.expected());
+            let response = Response {
+                psn,
+                is_first,
+                is_last,
+                next,
+                begin,
+                time,
+            };
+            self.replay.came(response, self.next, ends.or(Some(self.next)));
+        } else {
+            self.replay.came_anew(psn);
         }
         if psn < self.next {
             self.fill(psn, is_first);
@@ -412,6 +462,7 @@ impl Reads {
                 } else {
                     Stage::Open
                 },
+                may_have_come: false,
             });
         }
         self.bound();
@@ -493,7 +544,7 @@ impl Reads {
     fn conclude(&mut self, hole: &ResponseHole) {
         let class = match hole.stage {
             Stage::Decided => return,
-            Stage::Asked(asked) if !self.is_reordered => asked.class,
+            Stage::Asked(asked) if !self.may_be_late() => asked.class,
             Stage::Open if hole.rounds > 0 => LossClass::CaptureLost,
             Stage::Open | Stage::Asked(_) => LossClass::Unresolved,
         };

@@ -12,13 +12,25 @@ use crate::psn::request::LARGEST_GAP;
 pub(crate) struct Responses {
     /// The PSN after the last response.
     next: Psn,
+    /// The PSN after the highest response.
+    end: Psn,
     seen: bool,
     /// A First or Middle came last: its message goes on.
     open: bool,
     /// The longest response that was a message of its own, in bytes: the path MTU is no less.
     longest_only: u32,
-    /// The latest missing responses, and how many; 0: none, or one of them has come since.
-    missing: (Psn, u32),
+    /// The latest missing responses.
+    missing: Missing,
+}
+
+/// Missing responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Missing {
+    pub(crate) first: Psn,
+    /// 0: none are, or one of them has come since.
+    pub(crate) count: u32,
+    /// They are behind a response that came before, and may have come before that.
+    pub(crate) may_have_come: bool,
 }
 
 impl Responses {
@@ -39,27 +51,33 @@ impl Responses {
             // A First or Only while a message was open: its Last is missing, at the least.
             (true, true) => u32::from(self.open),
         };
-        self.seen = true;
+        let may_have_come = expected != self.end;
         self.open = !opcode.is_last();
         self.next = psn.plus(1);
+        if !self.seen || ahead > LARGEST_GAP || self.next.offset_from(self.end) > 0 {
+            self.end = self.next;
+        }
+        self.seen = true;
         if missing > 0 {
-            self.missing = (expected, missing);
-        } else if ahead < 0 && self.missing_with(psn).is_some() {
-            self.missing.1 = 0;
+            self.missing = Missing {
+                first: expected,
+                count: missing,
+                may_have_come,
+            };
+        } else if ahead < 0 && self.is_missing(psn) {
+            self.missing.count = 0;
         }
         (missing > 0).then_some((expected, missing))
     }
 
-    fn missing_with(&self, psn: Psn) -> Option<(Psn, u32)> {
-        let (first, missing) = self.missing;
-        let is_in = u32::try_from(psn.offset_from(first)).is_ok_and(|ahead| ahead < missing);
-        is_in.then_some((first, missing))
+    fn is_missing(&self, psn: Psn) -> bool {
+        u32::try_from(psn.offset_from(self.missing.first)).is_ok_and(|ahead| ahead < self.missing.count)
     }
 
     /// The latest missing responses, once, if `psn` is one of them and none has come since.
-    pub(crate) fn take_missing(&mut self, psn: Psn) -> Option<(Psn, u32)> {
-        let missing = self.missing_with(psn)?;
-        self.missing.1 = 0;
+    pub(crate) fn take_missing(&mut self, psn: Psn) -> Option<Missing> {
+        let missing = Some(self.missing).filter(|_| self.is_missing(psn))?;
+        self.missing.count = 0;
         Some(missing)
     }
 
@@ -130,19 +148,35 @@ mod tests {
         assert_eq!(missing(&[(FIRST, 1), (LAST, 2), (MIDDLE, 8)]), 1, "a First");
     }
 
+    fn given(responses: &mut Responses, psn: u32) -> Option<(u32, u32, bool)> {
+        let missing = responses.take_missing(Psn::new(psn))?;
+        Some((missing.first.value(), missing.count, missing.may_have_come))
+    }
+
     #[test]
     fn what_is_missing_is_given_once_unless_it_comes() {
         let mut responses = Responses::default();
         for (opcode, psn) in [(FIRST, 1), (MIDDLE, 2), (MIDDLE, 5)] {
             responses.observe(opcode, Psn::new(psn));
         }
-        assert_eq!(responses.take_missing(Psn::new(2)), None);
-        assert_eq!(responses.take_missing(Psn::new(5)), None);
-        assert_eq!(responses.take_missing(Psn::new(3)), Some((Psn::new(3), 2)));
-        assert_eq!(responses.take_missing(Psn::new(3)), None, "once");
+        assert_eq!(given(&mut responses, 2), None);
+        assert_eq!(given(&mut responses, 5), None);
+        assert_eq!(given(&mut responses, 3), Some((3, 2, false)));
+        assert_eq!(given(&mut responses, 3), None, "once");
         responses.observe(MIDDLE, Psn::new(7));
         responses.observe(MIDDLE, Psn::new(6));
-        assert_eq!(responses.take_missing(Psn::new(6)), None, "it came late");
+        assert_eq!(given(&mut responses, 6), None, "it came late");
+    }
+
+    #[test]
+    fn what_is_missing_below_a_response_may_have_come_before_it() {
+        let mut responses = Responses::default();
+        for (opcode, psn) in [(MIDDLE, 2), (FIRST, 1), (MIDDLE, 3)] {
+            responses.observe(opcode, Psn::new(psn));
+        }
+        assert_eq!(given(&mut responses, 2), Some((2, 1, true)), "it came first");
+        responses.observe(MIDDLE, Psn::new(5));
+        assert_eq!(given(&mut responses, 4), Some((4, 1, false)));
     }
 
     #[test]

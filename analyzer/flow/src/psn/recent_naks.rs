@@ -44,6 +44,8 @@ struct Pair {
     refused: Nanos,
     /// A request came late.
     is_reordered: bool,
+    /// The longest time that senders took to answer a NAK; 0: none did.
+    answer: Nanos,
 }
 
 #[derive(Debug)]
@@ -106,6 +108,20 @@ impl RecentNaks {
     /// A request of the flow of `key` came late at `tap`: others between its hosts may, too.
     pub(crate) fn note_late(&mut self, tap: TapId, key: &FlowKey) {
         self.pair_mut((tap, key.source, key.destination)).is_reordered = true;
+    }
+
+    /// The flow of `key` at `tap` answered a NAK after `took` at the most.
+    pub(crate) fn note_answer(&mut self, tap: TapId, key: &FlowKey, took: Nanos) {
+        if took.0 == 0 {
+            return;
+        }
+        let pair = self.pair_mut((tap, key.source, key.destination));
+        pair.answer = pair.answer.max(took);
+    }
+
+    /// The longest time that flows between the hosts of `key` took to answer a NAK at `tap`; 0: not known.
+    pub(crate) fn longest_answer(&self, tap: TapId, key: &FlowKey) -> Nanos {
+        self.pair(tap, key).map_or(Nanos(0), |pair| pair.answer)
     }
 
     /// True if requests between the hosts of `key` came late at `tap`.

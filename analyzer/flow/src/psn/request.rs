@@ -112,6 +112,8 @@ pub(crate) struct Request {
     pub(crate) rtt: Nanos,
     /// What an answer usually takes; 0: not known.
     pub(crate) usual_rtt: Nanos,
+    /// The longest time that senders took to answer a NAK between the same hosts; 0: not known.
+    pub(crate) others_answer: Nanos,
     /// The sender was notified of congestion a moment ago.
     pub(crate) is_slowed: bool,
     /// Where the sender counts IP identifications up: that of the packet.
@@ -121,6 +123,9 @@ pub(crate) struct Request {
     /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was sent
     /// again, and is no copy that the network made.
     pub(crate) has_new_id: bool,
+    /// Its IP identification is one that it was seen with, and the sender gives each packet another one: as in a copy that the
+    /// network made.
+    pub(crate) has_old_id: bool,
     /// Another flow between the same hosts had late packets.
     pub(crate) others_late: bool,
     /// Intervals of missing PSNs that the flow may keep.

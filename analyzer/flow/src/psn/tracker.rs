@@ -82,6 +82,9 @@ pub(crate) struct Tracker {
     resent: VecDeque<(u64, u64)>,
     /// Losses that the packets prove: see [`Tracker::proven_losses`].
     proven: u64,
+    /// The latest ones of these, in [`crate::psn::holes::STILL_UNDER_WAY`] from this time on.
+    just_proven: u64,
+    proven_at: Nanos,
     /// Runs that repeated what the receiver had got, and such that did not.
     go_back_n: u32,
     selective: u32,
@@ -337,6 +340,7 @@ impl Tracker {
         self.skipped = 0..0;
         let begun = self.begun();
         let end = self.answers().map_or(end, |answers| answers.last().max(end));
+        self.doubt_latest(end);
         if let Some(holes) = &mut self.holes {
             holes.close(begun, end);
         }

@@ -1,4 +1,4 @@
-//! What is kept of a live flow: the part that every packet touches, and the rest.
+//! State of a live flow: the part that every packet touches, and the rest.
 
 mod attributes;
 mod prefetch;
@@ -33,7 +33,7 @@ use crate::timing::latency::{BinTimes, Times};
 use crate::timing::messages::{Messages, PendingRead};
 use crate::timing::stall::{SilenceHistory, SilenceThreshold};
 
-/// What packets of a flow touch: three cache lines, and a fourth with the first and the last ones of messages, answers, and
+/// State that packets of a flow touch: three cache lines, and a fourth with the first and the last ones of messages, answers, and
 /// when a row closes.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -53,7 +53,7 @@ pub(crate) struct Hot {
     dscp: u8,
     /// Packets until its rate is looked at; from 0 it is 256.
     pub(crate) pace: u8,
-    /// From which silences on the flow's pace is asked.
+    /// Length of a silence from which the flow's pace is compared.
     pub(crate) quiet: SilenceThreshold,
     /// Seen since the clock hand of the eviction last came by.
     pub(crate) referenced: bool,
@@ -86,7 +86,7 @@ pub(crate) struct Hot {
     pub(crate) knows_answers: bool,
 }
 
-/// What is touched when something other than the usual happens, and when a row closes. What comes together stands together:
+/// State that is touched when something unusual happens, and when a row closes. Fields that are used together are neighbours:
 /// the lines of one flow are seldom in a cache.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -97,21 +97,21 @@ pub(crate) struct Cold {
     pub(crate) epoch: u32,
     /// Where its last row is among those of its bin.
     pub(crate) row_at: u32,
-    /// The number of its way; see [`crate::ways`].
-    pub(crate) way: u32,
+    /// The number of its pair of hosts; see [`crate::pair_places`].
+    pub(crate) pair: u32,
     /// True if notifications that slow the flow are known as such: its other direction is known, or its packets say
     /// which queue pair they come from.
     knows_cnp: bool,
     pub(crate) totals: FlowTotals,
     // With requests: one line.
-    /// What answers took; made with the first request after the other direction is known.
+    /// Times of answers; made with the first request after the other direction is known.
     pub(crate) times: Option<Box<Times>>,
-    /// The same as `times` for READs.
+    /// Times and responses of READs, made likewise.
     pub(crate) reads: Option<Box<Reads>>,
     pub(crate) lengths: Distribution,
     // With answers: the line of requests, and the first one of this.
     pub(crate) tracker: Tracker,
-    /// What its receiver has completed.
+    /// Messages that its receiver has completed.
     pub(crate) completed: Completed,
     pub(crate) pending_read: Option<PendingRead>,
     /// The rate before any time, once the flow has sent some packets.
@@ -132,20 +132,20 @@ pub(crate) struct Cold {
     pub(crate) replay: Option<Box<Replay>>,
     /// The hash of the pair of the other direction.
     pub(crate) back: u64,
-    /// What speaks for which other direction, until that is known.
+    /// Evidence for the other direction, until that is known.
     pub(crate) evidence: Option<Box<Evidence>>,
     ports: Ports,
     /// The other direction, as it is linked now.
     pub(crate) link: Option<Peer>,
     /// When the flow last carried a NAK, RNR NAKs not counted; 0: never.
     pub(crate) last_nak: Nanos,
-    /// What the other direction says of the tap's place, when that has closed.
+    /// Knowledge of the other direction about the tap's place, when that has closed.
     pub(crate) other: Option<Other>,
     pub(crate) first_time: Nanos,
     pub(crate) first_psn: Option<Psn>,
     /// Its pauses, once there are some at its tap.
     pauses: Option<Box<PauseSums>>,
-    /// What went wrong, once something has.
+    /// Counts of retransmissions and losses, once there are some.
     pub(crate) trouble: Option<Box<Trouble>>,
     /// Packets by DSCP, from the second value on.
     dscps: Option<Box<Dscps>>,
@@ -251,7 +251,7 @@ impl Hot {
         self.pace == 1
     }
 
-    /// The same flow from `time` on, in its next epoch.
+    /// Starts the flow's next epoch at `time`.
     pub(crate) fn next_epoch(&mut self, time: Nanos) {
         self.last_time = time;
         self.matched = false;
@@ -280,7 +280,7 @@ impl Cold {
             epoch,
             serial,
             row_at: u32::MAX,
-            way: u32::MAX,
+            pair: u32::MAX,
             times: None,
             replay: None,
             totals: FlowTotals::default(),
@@ -315,7 +315,7 @@ impl Cold {
         }
     }
 
-    /// The same flow from `time` on, in its next epoch: identity and attributes stay.
+    /// Starts the flow's next epoch at `time`: identity and attributes stay.
     pub(crate) fn next_epoch(&mut self, time: Nanos) {
         self.epoch += 1;
         self.first_time = time;
@@ -338,7 +338,7 @@ impl Cold {
         self.replay = None;
     }
 
-    /// A row of the flow ends, up to whose end its way was paused so long: in the row's bin, and in the bins without packets
+    /// A row of the flow ends, up to whose end its path was paused for this time: in the row's bin, and in the bins without packets
     /// since the row before it.
     pub(crate) fn paused(&mut self, paused: Option<Paused>) {
         let Some(Paused {
@@ -373,13 +373,13 @@ impl Cold {
         self.peer
     }
 
-    /// What is known of the other direction changes.
+    /// Sets the other direction, or forgets it.
     pub(crate) fn set_peer(&mut self, peer: Option<Peer>) {
         self.peer = peer;
         self.knows_cnp = peer.is_some() || self.key.service == Service::Ud;
     }
 
-    /// A timeline row of the flow, without way, times and limits.
+    /// A timeline row of the flow, without pair, times and limits.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most of it is replaced where it is called")]
     pub(crate) fn row(&self, tap: TapId, knows_answers: bool, counts: Counts) -> Row {
@@ -387,7 +387,7 @@ impl Cold {
             flow_id: self.id,
             tap,
             epoch: self.epoch,
-            way: 0,
+            pair: 0,
             knows_cnp: self.knows_cnp,
             paired: knows_answers,
             times: BinTimes::default(),
@@ -397,7 +397,7 @@ impl Cold {
         }
     }
 
-    /// What the flow tells its other direction of the tap's place.
+    /// Knowledge of the tap's place that the flow gives to its other direction.
     pub(crate) fn to_other(&self) -> Other {
         Other {
             hop_limit: self.hop_limit,
@@ -554,7 +554,7 @@ impl Cold {
     }
 }
 
-/// What the time from a request to its answer is, measured at a tap with this vantage.
+/// Name of the time from a request to its answer, measured at a tap with this vantage.
 fn ack_time_at(vantage: Vantage) -> &'static str {
     match vantage {
         Vantage::Sender => "rtt",
@@ -583,7 +583,7 @@ mod tests {
             "a row two, and a third with what is rare"
         );
         assert_eq!(offset_of!(Cold, tracker), 256, "requests one line, answers two");
-        // What a paired flow has besides; distributions, marks and holes come as they are needed.
+        // State that a paired flow has besides; distributions, marks and holes come as they are needed.
         let paired = size_of::<Cold>() + size_of::<Times>() + size_of::<crate::psn::acks::Answers>();
         assert!(256 + paired <= 3 * 1024, "{paired}");
     }

@@ -15,6 +15,7 @@ mod corridor;
 use std::collections::BTreeMap;
 
 use roce_model::Nanos;
+use roce_model::cast::float;
 
 use corridor::{Corridor, Point};
 
@@ -297,14 +298,6 @@ impl Path {
 
 fn outliers(packets: usize) -> usize {
     (packets / PACKETS_FOR_AN_OUTLIER).min(MAX_OUTLIERS)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "lengths of captures and offsets: 2^53 ns are 104 days"
-)]
-fn float(ns: u64) -> f64 {
-    ns as f64
 }
 
 #[expect(

@@ -118,7 +118,7 @@ impl Recent {
     #[inline]
     pub(crate) fn look(&mut self, fingerprint: u64, packet: &Packet) -> Sighting {
         let tag = tag(fingerprint);
-        let seen = u32::from(packet.path) << PATH_SHIFT & PATH_MASK << PATH_SHIFT | units(packet);
+        let seen = (u32::from(packet.path) & PATH_MASK) << PATH_SHIFT | units(packet);
         let place = self.place(fingerprint);
         let set = &mut self.sets[place];
         if set.has(tag) {

@@ -325,7 +325,7 @@ impl Summary {
 mod tests {
     use super::*;
 
-    fn of(values: impl IntoIterator<Item = u64>) -> Summary {
+    fn summary_of(values: impl IntoIterator<Item = u64>) -> Summary {
         let mut distribution = Distribution::default();
         values.into_iter().for_each(|value| distribution.add(value));
         distribution.summary()
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn few_samples_are_exact() {
-        let d = of([5, 1, 9, 3]);
+        let d = summary_of([5, 1, 9, 3]);
         assert_eq!((d.min(), d.max()), (Some(1), Some(9)));
         // Nearest rank: p50 of 4 is the 2nd, p90 and p99 the 4th.
         assert_eq!(
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn many_samples_stay_within_the_stated_error() {
-        let d = of(1..=100_000);
+        let d = summary_of(1..=100_000);
         for percent in [1, 10, 50, 90, 99, 100] {
             let exact = 1_000.0 * percent as f64;
             let got = d.quantile(percent).unwrap() as f64;
@@ -364,19 +364,19 @@ mod tests {
     #[test]
     fn buckets_follow_the_largest_value_and_fold_the_smallest() {
         // 1 and 2^40 are 40 powers of two apart; 16 are kept.
-        let d = of((0..17).map(|_| 1).chain((0..100).map(|_| 1 << 40)));
+        let d = summary_of((0..17).map(|_| 1).chain((0..100).map(|_| 1 << 40)));
         let p50 = d.quantile(50).unwrap() as f64;
         assert!((p50 / 2f64.powi(40) - 1.0).abs() <= 0.0625);
         assert_eq!(d.min(), Some(1));
         // In the other direction: a small window grows downwards while there is room.
-        let d = of((0..17).map(|_| 1 << 20).chain((0..100).map(|_| 1 << 10)));
+        let d = summary_of((0..17).map(|_| 1 << 20).chain((0..100).map(|_| 1 << 10)));
         let p50 = d.quantile(50).unwrap() as f64;
         assert!((p50 / 1024.0 - 1.0).abs() <= 0.0625, "{p50}");
     }
 
     #[test]
     fn repeated_samples_count_each() {
-        let d = of((0..10).map(|_| 4).chain((0..30).map(|_| 8)));
+        let d = summary_of((0..10).map(|_| 4).chain((0..30).map(|_| 8)));
         assert_eq!(
             (d.quantile(25), d.quantile(26), d.quantile(100)),
             (Some(4), Some(8), Some(8))
@@ -384,7 +384,7 @@ mod tests {
         // mean 7: 10 * 9 + 30 * 1 = 120, 120 / 40 = 3.
         assert!((d.stddev().unwrap() - 3f64.sqrt()).abs() < 1e-12);
         assert_eq!(
-            of([0, 0, 0]).max(),
+            summary_of([0, 0, 0]).max(),
             Some(0),
             "the first sample may be the initial value"
         );

@@ -11,10 +11,10 @@ use crate::timing::distribution::{Distribution, Summary};
 /// Outstanding requests remembered of one flow: 40 bytes each, made as they are needed. With more of them under way,
 /// those beyond are not measured.
 const MAX_OUTSTANDING: usize = 64;
-/// A value is told only when it is at least so many times the quantum of the stamps that it comes from.
+/// A value is reported only if it is at least this many times the quantum of the stamps that it comes from.
 const QUANTA: u64 = 4;
 
-/// What a request is, as far as its time is concerned.
+/// Kind of a request, as far as its time is concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     /// A packet of a SEND or WRITE, or of what is answered by an ACK as they are.
@@ -38,7 +38,7 @@ pub(crate) struct Sent {
     pub(crate) is_last: bool,
     /// PSNs before it are missing.
     pub(crate) after_gap: bool,
-    /// It asks for an acknowledgement.
+    /// It is ack-requested (AckReq).
     pub(crate) asks: bool,
     /// Bytes that the flow sent for the first time, its own included, modulo 2^32.
     pub(crate) bytes: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Sent {
 pub(crate) enum Answer {
     /// An ACK.
     Ack,
-    /// A NAK of any kind: it covers what came before, but no request asked for it.
+    /// A NAK of any kind: it covers the PSNs before it, but answers no ack-requested packet.
     Nak,
     /// A READ response that is not the last of its READ.
     ReadBegun,
@@ -92,7 +92,7 @@ pub(crate) struct Times {
     inflight_max: Option<u64>,
     // The third and the fourth.
     ack_rtt: Distribution,
-    /// PSNs that were under way when some were sent again: which sending an answer is for cannot be told.
+    /// PSNs that were under way when some were retransmitted: an answer can be for either transmission.
     ambiguous: core::ops::Range<u64>,
     message: Distribution,
     /// PSNs of requests for which there was no room.
@@ -116,7 +116,7 @@ struct BinSamples {
     message: Few,
 }
 
-/// What a flow's answers took in one bin. No time that is told is 0.
+/// Times of a flow's answers in one bin. None of them is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BinTimes {
     pub(crate) ack_rtt_p50: Option<NonZeroU64>,
@@ -280,7 +280,7 @@ impl Times {
         self.shortest
     }
 
-    /// What an ACK usually takes; 0: not known.
+    /// Usual time of an ACK; 0: not known.
     pub(crate) fn usual(&self) -> Nanos {
         self.usual
     }
@@ -294,13 +294,13 @@ impl Times {
         }
     }
 
-    /// Asks for what a request needs.
+    /// Prefetches what a request needs.
     #[inline]
     pub(crate) fn prefetch_for_request(&self) {
         prefetch(self);
     }
 
-    /// Asks for what an answer needs, as far as that is not behind pointers.
+    /// Prefetches what an answer needs, as far as that is not behind pointers.
     #[inline]
     pub(crate) fn prefetch_for_answer(&self) {
         self.prefetch();
@@ -308,7 +308,7 @@ impl Times {
         prefetch(&self.message);
     }
 
-    /// Asks for what is behind them.
+    /// Prefetches what is behind the pointers.
     #[inline]
     pub(crate) fn prefetch_behind(&self) {
         if let Some(mark) = self.marks.front() {
@@ -318,20 +318,20 @@ impl Times {
         self.message.prefetch();
     }
 
-    /// Asks for the counts that another sample changes.
+    /// Prefetches the counts that another sample changes.
     #[inline]
     pub(crate) fn prefetch_counts(&self) {
         self.ack_rtt.prefetch_counts();
         self.message.prefetch_counts();
     }
 
-    /// What every flow with answers has samples of.
+    /// Distributions that every flow with answers has.
     #[inline]
     pub(crate) fn distributions(&self) -> [&Distribution; 2] {
         [&self.ack_rtt, &self.message]
     }
 
-    /// Asks for what the open bin needs.
+    /// Prefetches what the open bin needs.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(self);
@@ -340,7 +340,7 @@ impl Times {
         prefetch(&self.bin.message);
     }
 
-    /// What the open bin has; a new one begins.
+    /// Takes the times of the open bin; a new one begins.
     pub(crate) fn take_bin(&mut self) -> BinTimes {
         let bin = &mut self.bin;
         let trusted = |value| self.stamps.trusted(value).and_then(NonZeroU64::new);

@@ -9,7 +9,7 @@ pub(crate) struct Messages {
     mtu: Mtu,
 }
 
-/// What packets show of a connection's path MTU, in bytes.
+/// Path MTU of a connection as its packets show it, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathMtu {
     /// The path MTU, when it is known.
@@ -26,7 +26,7 @@ enum Open {
     Unknown,
     /// Its length stands in the RETH.
     Stated(u64),
-    /// A SEND does not say: the payloads so far.
+    /// A SEND does not state its length: the sum of its payloads up to now.
     Summed(u64),
 }
 

@@ -9,7 +9,7 @@ use roce_wire::{Address, Carrier, Opcode, Qpn, Service};
 use crate::parse::{BEGIN, Item, Line, Scenario, host, number, time};
 use crate::run::{LinkDirection, Results, Row, row_of, run};
 
-/// What does not hold.
+/// Expectations that do not hold.
 pub(crate) fn failures(scenario: &Scenario) -> Vec<String> {
     let results = sorted(scenario, LinkDirection::OneBatch);
     let mut failures = rules(&results);
@@ -109,7 +109,7 @@ fn parts_of_a_whole(flow: &Row) -> Vec<String> {
         .collect()
 }
 
-/// What holds of every run.
+/// Violations of the rules that hold for every run.
 fn rules(results: &Results) -> Vec<String> {
     let mut failures = Vec::new();
     let mut sums: BTreeMap<_, BTreeMap<&str, u64>> = BTreeMap::new();
@@ -186,7 +186,7 @@ fn rules(results: &Results) -> Vec<String> {
         totals.remove(column);
     }
     for (column, sum) in totals {
-        // What CNPs add to them is in no flow.
+        // The share of CNPs in these counts is in no flow.
         let is_short = ["wire_bytes", "icrc_checked", "icrc_bad"].contains(&column) && run["cnp"] > 0;
         if run.get(column).is_some_and(|whole| *whole != sum && !is_short) {
             failures.push(format!(
@@ -199,7 +199,7 @@ fn rules(results: &Results) -> Vec<String> {
     failures
 }
 
-/// What holds of the notifications of every run.
+/// Violations of the rules for notifications that hold for every run.
 fn cnp_rules(results: &Results, run: &BTreeMap<&'static str, u64>) -> Vec<String> {
     let mut failures = Vec::new();
     // Every notification slows a flow, or none that is known.

@@ -22,7 +22,7 @@ pub(crate) struct Scenario {
     pub(crate) rows_in_parts: bool,
 }
 
-/// What happens at one time.
+/// Input of the analysis at one time.
 #[derive(Clone, Copy)]
 pub(crate) enum Item {
     Packet(Packet),

@@ -1,4 +1,4 @@
-//! Runs a scenario through the public interface of the crate, in several ways that must give the same.
+//! Runs a scenario through the public interface of the crate, with one and several shards, with equal results.
 
 use std::collections::BTreeMap;
 
@@ -171,7 +171,7 @@ pub(crate) fn run(items: &[Item], options: Options, way: LinkDirection) -> Resul
     results
 }
 
-/// What part `part` takes of an item: a pair of hosts has one part, what concerns all is reported by the first.
+/// Share of the shard `part` in an item: a pair of hosts has one shard; items that concern all are reported by the first.
 fn share(item: &Item, part: usize, parts: usize) -> Option<Item> {
     match item {
         Item::Packet(packet) | Item::Management(packet, _) => {

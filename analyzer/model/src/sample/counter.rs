@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::events::names;
 
-/// Whether a number only rises or shows a present value.
+/// Kind of a number: it only rises, or shows a present value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SampleKind {
     /// A count since some start.
@@ -75,7 +75,7 @@ macro_rules! counters {
                 match self { $( Self::$variant => $name, )+ }
             }
 
-            /// Whether it only rises.
+            /// Kind of its values.
             pub fn kind(self) -> SampleKind {
                 match self { $( Self::$variant => SampleKind::$kind, )+ }
             }
@@ -90,7 +90,7 @@ macro_rules! counters {
                 match self { $( Self::$variant => &[ $( $label ),* ], )+ }
             }
 
-            /// What it counts.
+            /// Meaning of the counter, in words.
             pub fn meaning(self) -> &'static str {
                 match self { $( Self::$variant => $about, )+ }
             }
@@ -175,7 +175,7 @@ counters! {
     GpuThrottled, "gpu_throttled", Gauge, "", ["reason"], "1 if the clocks of the GPU are held down for this reason.";
     GpuPcieLinkGeneration, "gpu_pcie_link_generation", Gauge, "", [], "Generation of the GPU's PCIe link; a GPU at rest lowers it.";
     GpuPcieLinkWidth, "gpu_pcie_link_width", Gauge, "lanes", [], "Lanes of the GPU's PCIe link.";
-    GpuPcieReplays, "gpu_pcie_replays", Cumulative, "events", [], "PCIe packets that were sent again.";
+    GpuPcieReplays, "gpu_pcie_replays", Cumulative, "events", [], "PCIe packets that were retransmitted.";
     GpuEccUncorrectedErrors, "gpu_ecc_uncorrected_errors", Cumulative, "errors", [], "Errors of memory that were not corrected, since the driver was loaded.";
     GpuXidLast, "gpu_xid_last", Gauge, "", [], "The last XID error; 0: none. A code, not a count.";
 }

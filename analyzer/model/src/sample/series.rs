@@ -15,7 +15,7 @@ const MAX_SERIES: usize = 1 << 17;
 /// One above the largest value of a 32-bit register.
 const WRAP: f64 = 4_294_967_296.0;
 
-/// What tells one series from another.
+/// Identity of a series: two series differ in one of these at least.
 type Key = (
     SampleSource,
     Arc<str>,

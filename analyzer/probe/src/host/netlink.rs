@@ -1,4 +1,4 @@
-//! What netlink knows of a port beyond sysfs: its optional counters.
+//! Optional counters of a port: netlink knows them, sysfs does not.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use roce_model::{Counter, Nanos, Sample, SampleSource, value_of};
 
 use crate::rdma::Rdma;
 
-/// What netlink says of one port.
+/// A port as netlink describes it.
 #[derive(Clone, Debug)]
 pub(super) struct NetlinkPort {
     pub(super) device: u32,

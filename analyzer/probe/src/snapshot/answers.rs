@@ -191,7 +191,7 @@ fn environment(process: Option<u32>) -> io::Result<Value> {
             let name = name.into_string().ok()?;
             Some((name, value.to_string_lossy().into_owned()))
         });
-        return Ok(of_interest(all));
+        return Ok(interesting(all));
     };
     let bytes = std::fs::read(format!("/proc/{process}/environ"))?;
     Ok(variables(&bytes))
@@ -210,10 +210,10 @@ fn variables(bytes: &[u8]) -> Value {
         let (name, value) = entry.split_once('=')?;
         Some((name.to_owned(), value.to_owned()))
     });
-    of_interest(all)
+    interesting(all)
 }
 
-fn of_interest(all: impl Iterator<Item = (String, String)>) -> Value {
+fn interesting(all: impl Iterator<Item = (String, String)>) -> Value {
     let wanted = all.filter(|(name, _)| VARIABLES.iter().any(|start| name.starts_with(start)));
     let map: Map<String, Value> = wanted.map(|(name, value)| (name, value.into())).collect();
     Value::Object(map)

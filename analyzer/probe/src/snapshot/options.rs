@@ -1,6 +1,6 @@
 //! Options of a snapshot of the running system.
 
-/// What is read of the running system beside what always is.
+/// Parts of the running system that are read on request.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotOptions<'a> {
     /// Other interfaces than those of RDMA devices.

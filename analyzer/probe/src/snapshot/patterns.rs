@@ -13,7 +13,7 @@ const MAX_INTERRUPTS_BYTES: u64 = 16 << 20;
 /// Bytes of a configuration space.
 const SPACE_BYTES: u64 = 4096;
 
-/// What every snapshot has. Addresses of ports and what belongs to PCI devices are read after these.
+/// Files of every snapshot. Addresses of ports and files of PCI devices are read after these.
 const PATTERNS: &[&str] = &[
     "sys/class/infiniband/*/node_guid|fw_ver|board_id|hca_type|parent",
     "sys/class/infiniband/*/device/uevent|numa_node",
@@ -43,7 +43,7 @@ const PATTERNS: &[&str] = &[
     "etc/nccl.conf",
 ];
 
-/// What is a file in a recording alone.
+/// Files that only a recording has.
 const RECORDED: &[&str] = &["home/.nccl.conf", "answers/*", "commands/*"];
 
 /// Counters, which are read a second time after a while.
@@ -52,7 +52,7 @@ const COUNTERS: &[&str] = &[
     "sys/class/infiniband/*/ports/*/counters|hw_counters/*",
 ];
 
-/// What belongs to a network adapter's PCI device; `{}` is its address.
+/// Files of a network adapter's PCI device; `{}` is its address.
 const ADAPTER: &[&str] = &[
     "sys/bus/pci/devices/{}/uevent|current_link_width|max_link_width|current_link_speed|max_link_speed|sriov_numvfs|sriov_totalvfs",
     "sys/bus/pci/devices/{}/iommu_group/type|reserved_regions",

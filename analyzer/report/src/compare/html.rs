@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use roce_model::Severity;
+use roce_model::cast::float;
 use roce_model::text::steers;
 
 use super::{Compared, Comparison, FindingChange, Outcome, Scope, Side};
@@ -36,7 +37,7 @@ pub fn page(comparison: &Comparison) -> String {
         if place == 1 {
             page.push_str("<h2>Between hosts</h2>\n");
         }
-        of_scope(&mut page, scope);
+        scope_table(&mut page, scope);
     }
     if comparison.pairs_left_out > 0 {
         let _ = writeln!(
@@ -96,9 +97,8 @@ fn side(name: &str, side: &Side) -> String {
     )
 }
 
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
+    float(bytes) / 1e6
 }
 
 fn findings(page: &mut String, changes: &[FindingChange]) {
@@ -123,7 +123,7 @@ fn findings(page: &mut String, changes: &[FindingChange]) {
 
 /// The table of a scope: significant rows first. The table of a pair of hosts is closed where there are
 /// none.
-fn of_scope(page: &mut String, scope: &Scope) {
+fn scope_table(page: &mut String, scope: &Scope) {
     let stands_out = scope
         .compared
         .iter()

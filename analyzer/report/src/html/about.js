@@ -161,7 +161,7 @@ function unknowns() {
     );
   if (totals.capture_lost || totals.response_capture_lost)
     told.push(
-      `The capture missed ${many(totals.capture_lost + totals.response_capture_lost, "packet")}: acknowledged and never sent again, although no tap saw them.`,
+      `The capture missed ${many(totals.capture_lost + totals.response_capture_lost, "packet")}: acknowledged and never retransmitted, although no tap saw them.`,
     );
   if (totals.undecodable)
     told.push(

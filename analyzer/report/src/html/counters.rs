@@ -291,7 +291,7 @@ pub(super) struct GatheredCounters {
     seen: u64,
 }
 
-/// What the page draws of them.
+/// Counters that the page draws.
 #[derive(Debug, Serialize)]
 pub(super) struct Drawn {
     tracks: Vec<Track>,
@@ -385,7 +385,7 @@ impl GatheredCounters {
         self.span.map(|(first, last)| (Nanos(first), Nanos(last)))
     }
 
-    /// What moved, by tracks; times are relative to `base`.
+    /// Counters that moved, by tracks; times are relative to `base`.
     pub(super) fn drawn(&self, base: Nanos) -> Drawn {
         let moved: Vec<(&Key, &Changes)> = self
             .series

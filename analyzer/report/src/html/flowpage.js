@@ -112,7 +112,7 @@ function psnsOf(flow, peer) {
 
 const MARKS = {
   gap: ["missing", () => theme.kind.loss],
-  retransmission_run: ["sent again", () => theme.flows[6]],
+  retransmission_run: ["retransmitted", () => theme.flows[6]],
   nak: ["NAK", () => theme.kind.ecn],
   rnr_nak: ["RNR NAK", () => theme.kind.rnr],
   lost_downstream: ["lost behind the tap", () => theme.kind.pause],

@@ -14,6 +14,8 @@ use super::series::{Drawn, Room, Row, Series, Slots, event_metric, metric};
 
 /// Bytes that the values of all flows take at once, and those of all destinations.
 const MAX_BYTES: usize = 1 << 23;
+/// Bytes that the values of all taps take at once.
+const MAX_TAP_BYTES: usize = 1 << 25;
 /// Flows that are known at once.
 const MAX_FLOWS: usize = 1 << 17;
 /// Flows of which the destination is known at once; the senders of others are not counted towards theirs.
@@ -37,7 +39,7 @@ const ROW_BATCH: usize = 32;
 /// A flow's series are kept per tap: the same traffic seen twice is two.
 type Key = (FlowId, TapId);
 
-/// What is kept by slot.
+/// All series, by slot.
 #[derive(Debug)]
 pub(super) struct GatheredSeries {
     pub(super) axis: Axis,
@@ -51,10 +53,39 @@ pub(super) struct GatheredSeries {
     dropped: HashSet<Key, RandomState>,
     /// With so many bytes a flow is among the largest.
     large: u64,
-    /// What the series of flows and destinations take.
-    bytes: usize,
-    bytes_towards: usize,
+    flow_room: Budget,
+    tap_room: Budget,
+    destination_room: Budget,
     metrics: Metrics,
+}
+
+/// Bytes that series take, and the number at which they are merged.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    max: usize,
+    bytes: usize,
+    /// At least `max`, and at least twice what the last merge left: merging costs no more than the rows between two merges.
+    merge_at: usize,
+}
+
+impl Budget {
+    const fn new(max: usize) -> Self {
+        Self {
+            max,
+            bytes: 0,
+            merge_at: max,
+        }
+    }
+
+    const fn is_spent(&self) -> bool {
+        self.bytes > self.merge_at
+    }
+
+    /// Notes the bytes that are left after a merge.
+    fn merged(&mut self, bytes: usize) {
+        self.bytes = bytes;
+        self.merge_at = self.max.max(2 * bytes);
+    }
 }
 
 /// The metrics that decide.
@@ -127,8 +158,9 @@ impl GatheredSeries {
             flows: Vec::new(),
             dropped: HashSet::default(),
             large: 0,
-            bytes: 0,
-            bytes_towards: 0,
+            flow_room: Budget::new(MAX_BYTES),
+            tap_room: Budget::new(MAX_TAP_BYTES),
+            destination_room: Budget::new(MAX_BYTES),
             metrics: Metrics {
                 wire_bytes: metric("wire_bytes").unwrap_or_default(),
                 senders: metric("senders_to_destination").unwrap_or_default(),
@@ -180,7 +212,7 @@ impl GatheredSeries {
                 let time = columns.time.at(row).copied().unwrap_or_default();
                 let (bin, place) = (self.axis.bin(time), places[row - first]);
                 self.towards(bin, place, drawn, &mut room);
-                self.tap(key(row).1).push(bin, drawn, &mut room);
+                self.tap(key(row).1, bin, drawn, &mut room);
                 self.flow(bin, place, drawn, &mut room);
             }
         }
@@ -196,7 +228,7 @@ impl GatheredSeries {
         };
         let (bin, row) = (self.axis.bin(event.time.0), Row::single(metric, value));
         let mut room = Room::default();
-        self.tap(event.tap).push(bin, &row, &mut room);
+        self.tap(event.tap, bin, &row, &mut room);
         if let Some(flow) = event.flow_id {
             let place = self.place((flow, event.tap));
             self.flows[place].count(&row, &self.metrics);
@@ -213,7 +245,7 @@ impl GatheredSeries {
         flow.is_left_out = false;
         let size = flow.series.size();
         flow.series.push(bin, row, room);
-        self.bytes += flow.series.size() - size;
+        self.flow_room.bytes += flow.series.size() - size;
     }
 
     fn towards(&mut self, bin: u64, place: usize, row: &Row, room: &mut Room) {
@@ -225,13 +257,16 @@ impl GatheredSeries {
             let towards = &mut self.towards[place];
             let size = towards.size();
             towards.add(bin, senders, at_once, room);
-            self.bytes_towards += towards.size() - size;
+            self.destination_room.bytes += towards.size() - size;
         }
     }
 
-    fn tap(&mut self, tap: TapId) -> &mut Slots {
+    fn tap(&mut self, tap: TapId, bin: u64, row: &Row, room: &mut Room) {
         let shift = self.axis.shift();
-        self.taps.entry(tap).or_insert_with(|| Slots::new(shift))
+        let tap = self.taps.entry(tap).or_insert_with(|| Slots::new(shift));
+        let size = tap.size();
+        tap.push(bin, row, room);
+        self.tap_room.bytes += tap.size() - size;
     }
 
     fn place(&mut self, key: Key) -> usize {
@@ -276,23 +311,33 @@ impl GatheredSeries {
     /// Makes slots wider. What flows did is merged when room is wanted, or at the end.
     fn widen(&mut self) {
         self.axis.widen();
+        self.merge_slots();
+    }
+
+    /// Makes one row of each slot's, for taps and destinations.
+    fn merge_slots(&mut self) {
         let shift = self.axis.shift();
         let all = self.taps.values_mut().chain(&mut self.towards);
         all.for_each(|slots| slots.widen(shift));
-        self.bytes_towards = self.towards.iter().map(Slots::size).sum();
+        self.tap_room.merged(self.taps.values().map(Slots::size).sum());
+        self.destination_room
+            .merged(self.towards.iter().map(Slots::size).sum());
     }
 
-    /// Makes one row of each slot's.
+    /// Makes one row of each slot's, for flows.
     fn merge(&mut self) {
         let shift = self.axis.shift();
         for flow in &mut self.flows {
-            flow.series = flow.series.merged(shift);
+            if !flow.series.is_merged(shift) {
+                flow.series = flow.series.merged(shift);
+            }
         }
         self.measure();
     }
 
     fn measure(&mut self) {
-        self.bytes = self.flows.iter().map(|flow| flow.series.size()).sum();
+        let bytes = self.flows.iter().map(|flow| flow.series.size()).sum();
+        self.flow_room.merged(bytes);
     }
 
     fn make_room(&mut self) {
@@ -300,17 +345,21 @@ impl GatheredSeries {
             let flows: HashSet<FlowId, RandomState> = self.flows.iter().map(|flow| flow.key.0).collect();
             self.destination_of.retain(|flow, _| flows.contains(flow));
         }
-        while self.bytes_towards > MAX_BYTES && self.axis.slots() > MIN_SLOTS {
-            self.widen();
+        if self.tap_room.is_spent() || self.destination_room.is_spent() {
+            self.merge_slots();
+            let is_over = |budget: &Budget| budget.bytes > budget.max;
+            while (is_over(&self.tap_room) || is_over(&self.destination_room))
+                && self.axis.slots() > MIN_SLOTS
+            {
+                self.widen();
+            }
         }
-        if self.bytes <= MAX_BYTES && self.flows.len() <= MAX_FLOWS {
+        if !self.flow_room.is_spent() && self.flows.len() <= MAX_FLOWS {
             return;
         }
         // Half of the room, so that it is some time until more is wanted.
-        if self.axis.shift() > 0 {
-            self.merge();
-        }
-        while self.bytes > MAX_BYTES / 2 && self.axis.slots() > MIN_SLOTS {
+        self.merge();
+        while self.flow_room.bytes > MAX_BYTES / 2 && self.axis.slots() > MIN_SLOTS {
             self.widen();
             self.merge();
         }
@@ -508,7 +557,7 @@ mod tests {
         let rest = [row(100, 1, 1), row(100, 0, 1 << 40), row(101, 0, 5), marked];
         let gathered = gather(rows.chain(rest));
         let of = |flow: u64| &gathered.flows[gathered.places[&(FlowId(flow), TapId(0))]];
-        assert!(gathered.bytes <= MAX_BYTES);
+        assert!(gathered.flow_room.bytes <= MAX_BYTES);
         assert!(of(1).is_left_out && of(1).series.size() == 0);
         assert_eq!(of(1).wire_bytes, 2 * 100 + 1);
         assert!(!of(0).is_left_out && of(0).partial);
@@ -525,14 +574,35 @@ mod tests {
         let mut gathered = gather([row(0, 0, 1), row(0, 1, 5)]);
         gathered.flows[0].leave_out();
         gathered.large = u64::MAX;
-        // One slot more than there are to be, and all of the room for rows that become few when slots are wider.
+        // All of the room for rows that become one when they are merged: a row takes at least a byte.
         let mut columns = TimelineColumns::default();
         (0..8_192).for_each(|_| columns.push(&row(MIN_SLOTS, 1, 5)));
-        while gathered.axis.shift() == 0 {
+        for _ in 0..MAX_BYTES.div_ceil(8_192) {
             gathered.timeline(&columns);
+            if !gathered.flows[0].is_left_out {
+                break;
+            }
         }
-        assert!(gathered.bytes < MAX_BYTES / 2);
+        assert!(gathered.flow_room.bytes < MAX_BYTES / 2);
+        assert_eq!(gathered.axis.shift(), 0);
         assert!(!gathered.flows[0].is_left_out && gathered.flows[0].partial);
+    }
+
+    #[test]
+    fn rows_in_no_order_take_no_more_room_than_in_order() {
+        // 2 M rows of two flows over 4,096 bins, each 1,201 bins after the one before: 20 bytes a row are more than all of the room.
+        let rows = (0..2_000_000_u64).map(|place| TimelineRow {
+            payload_bytes: 1 << 42,
+            retransmitted_bytes: 1 << 42,
+            ..row(place * 1_201 % 4_096, place % 2, 3)
+        });
+        let gathered = gather(rows);
+        assert_eq!(wire_bytes(&gathered.taps().next().unwrap().1), 6_000_000);
+        let flows = gathered.flows.iter().map(|flow| wire_bytes(&flow.series));
+        assert_eq!(flows.sum::<u64>(), 6_000_000);
+        assert!(gathered.flow_room.bytes <= MAX_BYTES + 8_192 * 16);
+        assert!(gathered.tap_room.bytes <= MAX_TAP_BYTES + 8_192 * 16);
+        assert!(gathered.destination_room.bytes <= MAX_BYTES + 8_192 * 16);
     }
 
     #[test]

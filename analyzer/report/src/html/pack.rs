@@ -12,6 +12,7 @@ use roce_model::{Column, ColumnType, Columns, Data, Values};
 use serde::Serialize;
 
 use super::axis::Axis;
+use super::leb128::{MAX_BYTES, write};
 use super::series::Series;
 
 /// Bytes, and the places of columns in them.
@@ -55,20 +56,6 @@ impl Place {
     }
 }
 
-/// Bytes of a number, at most.
-pub(super) const LONGEST: usize = 10;
-
-/// Writes a number where there is room for it; gives where it ends.
-pub(super) fn number(bytes: &mut [u8], mut at: usize, mut value: u64) -> usize {
-    while value >= 0x80 {
-        bytes[at] = value.to_le_bytes()[0] | 0x80;
-        value >>= 7;
-        at += 1;
-    }
-    bytes[at] = value.to_le_bytes()[0];
-    at + 1
-}
-
 impl Packed {
     /// Nothing yet; times will be relative to `base`.
     pub(super) fn new(base: u64) -> Self {
@@ -80,8 +67,8 @@ impl Packed {
 
     /// A number, as it is.
     pub(super) fn number(&mut self, value: u64) {
-        let mut bytes = [0; LONGEST];
-        let length = number(&mut bytes, 0, value);
+        let mut bytes = [0; MAX_BYTES];
+        let length = write(&mut bytes, 0, value);
         self.bytes.extend_from_slice(&bytes[..length]);
     }
 

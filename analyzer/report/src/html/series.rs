@@ -1,9 +1,11 @@
 //! Series that are drawn over time: for each flow, for each tap and for each destination, the values by
 //! slot.
 
+use std::collections::BTreeMap;
+
 use roce_model::{Columns, Data, EventKind, EventRow, TimelineColumns, Values};
 
-use super::pack::{LONGEST, number};
+use super::leb128::{self, MAX_BYTES};
 
 /// Rule by which the values of several bins, or of several flows, become one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,11 +148,11 @@ impl Row {
 
 /// Room to write a row in.
 #[derive(Debug)]
-pub(super) struct Room([u8; LONGEST * (2 + METRICS.len())]);
+pub(super) struct Room([u8; MAX_BYTES * (2 + METRICS.len())]);
 
 impl Default for Room {
     fn default() -> Self {
-        Self([0; LONGEST * (2 + METRICS.len())])
+        Self([0; MAX_BYTES * (2 + METRICS.len())])
     }
 }
 
@@ -165,8 +167,8 @@ pub(super) struct Series {
     present: u64,
     /// Metrics that any row had, also those before it was cleared.
     ever: u64,
-    /// A row came for the bin of the one before it.
-    repeats_bin: bool,
+    /// A row came for the bin of the one before it, or for an earlier one.
+    has_late_rows: bool,
     values: usize,
 }
 
@@ -176,12 +178,12 @@ impl Series {
         // Rows come in the order of time, but for few; the sign is the last bit.
         let distance = bin.wrapping_sub(self.bin).cast_signed();
         let distance = ((distance << 1) ^ (distance >> 63)).cast_unsigned();
-        let mut length = number(&mut room.0, 0, distance);
-        length = number(&mut room.0, length, row.present ^ self.present);
+        let mut length = leb128::write(&mut room.0, 0, distance);
+        length = leb128::write(&mut room.0, length, row.present ^ self.present);
         for metric in row.metrics() {
-            length = number(&mut room.0, length, row.values[metric]);
+            length = leb128::write(&mut room.0, length, row.values[metric]);
         }
-        self.repeats_bin |= distance == 0 && !self.bytes.is_empty();
+        self.has_late_rows |= bin <= self.bin && !self.bytes.is_empty();
         self.bytes.extend_from_slice(&room.0[..length]);
         (self.bin, self.present) = (bin, row.present);
         self.values += row.present.count_ones() as usize;
@@ -228,11 +230,21 @@ impl Series {
         })
     }
 
-    /// The series with one row for each slot of `1 << shift` bins, except where rows came out of order.
+    /// The series with one row for each slot of `1 << shift` bins, in the order of time.
     pub(super) fn merged(&self, shift: u32) -> Self {
         let (mut slots, mut room) = (Slots::new(shift), Room::default());
-        self.rows()
-            .for_each(|(bin, row)| slots.push(bin, &row, &mut room));
+        if self.has_late_rows {
+            let mut rows: BTreeMap<u64, Row> = BTreeMap::new();
+            for (bin, row) in self.rows() {
+                rows.entry(bin >> shift).or_default().add(&row);
+            }
+            for (slot, row) in rows {
+                slots.push(slot << shift, &row, &mut room);
+            }
+        } else {
+            self.rows()
+                .for_each(|(bin, row)| slots.push(bin, &row, &mut room));
+        }
         slots.close(&mut room);
         slots.kept.bytes.shrink_to_fit();
         slots.kept.ever = self.ever;
@@ -241,7 +253,7 @@ impl Series {
 
     /// True if [`merged`](Self::merged) would change nothing.
     pub(super) fn is_merged(&self, shift: u32) -> bool {
-        shift == 0 && !self.repeats_bin
+        shift == 0 && !self.has_late_rows
     }
 
     /// Number of kept values.
@@ -444,7 +456,7 @@ fn draw<T: Copy + Default + Into<u64>>(values: &Values<T>, metric: usize, first:
 mod tests {
     use super::*;
 
-    fn of(series: &Series, shift: u32, name: &str) -> Vec<(u64, u64)> {
+    fn values_of(series: &Series, shift: u32, name: &str) -> Vec<(u64, u64)> {
         let wanted = metric(name).unwrap();
         let mut metrics = series.metrics(shift);
         metrics.find(|(metric, _)| *metric == wanted).unwrap().1
@@ -472,15 +484,18 @@ mod tests {
         assert_eq!(series.len(), 12);
         assert!(series.has(1 << rtt) && !series.has(1 << metric("ce").unwrap()));
         let expected = [(4, 10), (5, 10), (6, 1), (8, 2), (9, 100)];
-        assert_eq!(of(&series, 0, "wire_bytes"), expected);
+        assert_eq!(values_of(&series, 0, "wire_bytes"), expected);
         for series in [&series, &series.merged(1)] {
-            assert_eq!(of(series, 1, "wire_bytes"), [(2, 20), (3, 1), (4, 102)]);
-            assert_eq!(of(series, 1, "ack_rtt_max_ns"), [(2, 10), (3, 1), (4, 100)]);
-            assert_eq!(of(series, 2, "wire_bytes"), [(1, 21), (2, 102)]);
+            assert_eq!(values_of(series, 1, "wire_bytes"), [(2, 20), (3, 1), (4, 102)]);
+            assert_eq!(
+                values_of(series, 1, "ack_rtt_max_ns"),
+                [(2, 10), (3, 1), (4, 100)]
+            );
+            assert_eq!(values_of(series, 2, "wire_bytes"), [(1, 21), (2, 102)]);
         }
-        // Slots 2, 3, 4, 2, 4; then 1, 2, 1, 2.
-        assert_eq!(series.merged(1).len(), 10);
-        assert_eq!(series.merged(1).merged(2).len(), 8);
+        // Two values in each of slots 2, 3, 4; then 1, 2.
+        assert_eq!(series.merged(1).len(), 6);
+        assert_eq!(series.merged(1).merged(2).len(), 4);
     }
 
     #[test]
@@ -531,12 +546,15 @@ mod tests {
         for (bin, value) in [(2, 1), (2, 2), (3, 4), (3, 8), (4, 16)] {
             slots.push(bin, &Row::single(bytes, value), &mut Room::default());
         }
-        assert_eq!(of(&slots.whole(), 0, "wire_bytes"), [(2, 3), (3, 12), (4, 16)]);
+        assert_eq!(
+            values_of(&slots.whole(), 0, "wire_bytes"),
+            [(2, 3), (3, 12), (4, 16)]
+        );
         slots.widen(1);
         slots.push(5, &Row::single(bytes, 32), &mut Room::default());
         let whole = slots.whole();
         // Bins 2 and 3, then 4 and what came since.
-        assert_eq!(of(&whole, 1, "wire_bytes"), [(1, 15), (2, 48)]);
+        assert_eq!(values_of(&whole, 1, "wire_bytes"), [(1, 15), (2, 48)]);
         assert_eq!(whole.len(), 3);
     }
 
@@ -549,8 +567,8 @@ mod tests {
             row.set(p50 + 1, 1);
             series.push(bin, &row, &mut Room::default());
         }
-        assert_eq!(of(&series, 0, "ack_rtt_p50_ns"), [(2, 10), (3, 40)]);
+        assert_eq!(values_of(&series, 0, "ack_rtt_p50_ns"), [(2, 10), (3, 40)]);
         // (10 + 20 + 60) / 3.
-        assert_eq!(of(&series.merged(1), 1, "ack_rtt_p50_ns"), [(1, 30)]);
+        assert_eq!(values_of(&series.merged(1), 1, "ack_rtt_p50_ns"), [(1, 30)]);
     }
 }

@@ -211,9 +211,9 @@ function makeTracks() {
     return { stack: layers, format: count, whole: true, bars: true, legend: layers.length > 1 };
   });
 
-  track("resent", "Sent again", "Request packets that were sent again", () => {
+  track("retransmitted", "Retransmitted", "Request packets that were retransmitted", () => {
     const line = overall(choice, "retransmitted_packets");
-    if (!line.any) return "nothing was sent again";
+    if (!line.any) return "nothing was retransmitted";
     return { stack: [{ name: "packets", color: theme.flows[5], line }], format: count, whole: true, bars: true };
   });
 

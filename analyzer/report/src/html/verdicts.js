@@ -92,7 +92,7 @@ function buildHeadline() {
       count(totals.cnp),
       totals.cnp_unattributed ? `${count(totals.cnp_unattributed)} for unknown flows` : "slow-down notifications",
     ],
-    ["retransmitted_packets", "Sent again", count(totals.retransmitted_packets), bytes(totals.retransmitted_bytes)],
+    ["retransmitted_packets", "Retransmitted", count(totals.retransmitted_packets), bytes(totals.retransmitted_bytes)],
     [
       "lost",
       "Lost in the network",

@@ -1,5 +1,5 @@
 //! How the document is laid out: the upper levels over lines, each object in a list on one line.
-//! What is written is left to the document.
+//! The document decides what is written.
 
 use std::io::{self, Write};
 
@@ -32,7 +32,7 @@ impl Layout {
     }
 
     /// For an object that is written by itself as one of a list of the document.
-    pub(super) fn of_a_row() -> Self {
+    pub(super) fn for_row() -> Self {
         Self {
             open: vec![false, true],
             ..Self::default()

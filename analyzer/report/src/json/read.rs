@@ -12,8 +12,8 @@ use roce_model::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::names::{SCHEMA_VERSION, cut_by, cut_name};
 use super::object::{Object, fields, list};
-use super::{SCHEMA_VERSION, cut_by, cut_name};
 use crate::Error;
 
 /// The summary that the document `from` holds.

@@ -4,7 +4,7 @@ use roce_model::{Cell, Columns, Data, FlowId, Nanos, SampleColumns};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-use super::Value;
+use super::cell::Value;
 
 /// Rows of samples that a document has at most: a third of a megabyte of text.
 const MAX_ROWS: usize = 1_000;

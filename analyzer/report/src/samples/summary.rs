@@ -8,7 +8,7 @@ use roce_model::{Nanos, SampleKind, SampleRow};
 /// Series that a summary keeps; of more, rows are left out and counted.
 const MAX_SERIES: usize = 1 << 17;
 
-/// What tells one series from another, in the order in which they are shown.
+/// Identity of a series. Series are shown in its order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Key {
     pub(crate) node: Cow<'static, str>,

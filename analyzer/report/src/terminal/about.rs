@@ -7,7 +7,7 @@ use super::field::{NAME, NAMED, field, more, wrapped};
 use super::ink::{Ink, clean, shorten, width};
 use super::number::{bytes, count, plural};
 use super::places::vantage_field;
-use super::summary::View;
+use super::view::View;
 
 /// Lines about the inputs.
 pub(super) fn about(view: &View<'_>) -> Vec<String> {

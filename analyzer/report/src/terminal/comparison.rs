@@ -2,13 +2,14 @@
 //! The end has the quantities without one, and how small a difference would have been seen. Sentences
 //! with numbers are here for every output for people.
 
+use roce_model::cast::whole;
 use roce_model::{Nanos, Severity};
 
 use super::field::{field, wrapped};
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, paint, shorten};
 use super::number::{ABSENT, bytes, plural, rate_of};
-use super::{NARROWEST, Style};
+use super::style::{MIN_WIDTH, Style};
 use crate::compare::{Compared, Comparison, FindingChange, Outcome, Scope, Side, Unit};
 
 /// Lines about pairs of hosts; the others are counted.
@@ -17,7 +18,7 @@ const PAIRS: usize = 20;
 /// The page.
 pub fn text(comparison: &Comparison, style: Style) -> String {
     let style = &Style {
-        width: style.width.max(NARROWEST),
+        width: style.width.max(MIN_WIDTH),
         ..style
     };
     let mut lines = field("verdict", &verdict(comparison, style.unicode), style);
@@ -27,10 +28,10 @@ pub fn text(comparison: &Comparison, style: Style) -> String {
         lines.extend(words("note", note, Ink::Warn, style));
     }
     let (whole, pairs) = comparison.scopes.split_at(comparison.scopes.len().min(1));
-    let of_whole: Vec<Line<'_>> = whole.iter().flat_map(Line::of_scope).collect();
+    let of_whole: Vec<Line<'_>> = whole.iter().flat_map(Line::from_scope).collect();
     let mut of_pairs: Vec<Line<'_>> = pairs
         .iter()
-        .flat_map(Line::of_scope)
+        .flat_map(Line::from_scope)
         .filter(Line::stands_out)
         .collect();
     lines.extend(outstanding(&of_whole, style));
@@ -50,7 +51,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn of_scope(scope: &'a Scope) -> impl Iterator<Item = Self> {
+    fn from_scope(scope: &'a Scope) -> impl Iterator<Item = Self> {
         scope
             .compared
             .iter()
@@ -357,15 +358,6 @@ fn digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "lengths of time are not negative, and far below 2^64 ns"
-)]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
-}
-
 /// The difference: in percent of A, as a factor when it is large, by itself where A is nothing.
 pub(crate) fn change(compared: &Compared) -> String {
     match (compared.relative(), compared.difference()) {
@@ -382,7 +374,11 @@ pub(crate) fn interval(compared: &Compared) -> String {
         return ABSENT.to_owned();
     };
     let unit = compared.quantity.describe().unit;
-    match (compared.of_a(low), compared.of_a(high), compared.relative()) {
+    match (
+        compared.relative_to_a(low),
+        compared.relative_to_a(high),
+        compared.relative(),
+    ) {
         (Some(low), Some(high), Some(relative)) if relative < 2.0 => {
             format!("{:+.1} to {:+.1} %", low * 100.0, high * 100.0)
         }
@@ -396,7 +392,7 @@ pub(crate) fn visible(compared: &Compared) -> String {
     let Some(visible) = compared.visible else {
         return ABSENT.to_owned();
     };
-    match compared.of_a(visible) {
+    match compared.relative_to_a(visible) {
         Some(relative) => format!("{} %", digits(relative * 100.0)),
         None => amount(compared.quantity.describe().unit, visible),
     }

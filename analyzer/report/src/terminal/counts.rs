@@ -5,7 +5,7 @@ use roce_model::Totals;
 use super::field::{NAMED, field};
 use super::ink::{Ink, shorten};
 use super::number::{bytes, count, percent, plural, rate};
-use super::summary::View;
+use super::view::View;
 
 /// The counts.
 pub(super) fn totals(view: &View<'_>) -> Vec<String> {
@@ -28,7 +28,7 @@ pub(super) fn totals(view: &View<'_>) -> Vec<String> {
     lines.extend(field("ECN", &ecn(view), style));
     lines.extend(field("CNP", &cnp(view), style));
     lines.extend(field("replies", &replies(view), style));
-    lines.extend(field("resent", &resent(view), style));
+    lines.extend(field("retrans", &retransmitted(view), style));
     if totals.pause_frames > 0 {
         lines.extend(field(
             "pause",
@@ -137,7 +137,7 @@ fn replies(view: &View<'_>) -> Vec<String> {
     items
 }
 
-fn resent(view: &View<'_>) -> Vec<String> {
+fn retransmitted(view: &View<'_>) -> Vec<String> {
     let totals = view.totals;
     if totals.retransmitted_packets == 0 {
         return Vec::new();
@@ -209,7 +209,7 @@ fn not_seen(totals: &Totals) -> Vec<String> {
         ("ACK", totals.acks),
         ("NAK", totals.naks),
         ("RNR NAK", totals.rnr_naks),
-        ("resent packet", totals.retransmitted_packets),
+        ("retransmitted packet", totals.retransmitted_packets),
         ("missing PSN", totals.missing),
         ("missing READ response", totals.response_missing),
         ("pause frame (few capture points see them)", totals.pause_frames),

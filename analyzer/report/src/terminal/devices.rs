@@ -1,17 +1,17 @@
 //! The list of interfaces and RDMA devices, laid out for the terminal.
 
+use roce_model::cast::float;
 use roce_model::{Devices, Gid, RdmaDevice, RdmaPort};
 
-use super::Style;
 use super::grid::{Column, lay};
 use super::ink::{self, Ink, clean, width};
 use super::number::{ABSENT, count, rate_of};
-use crate::devices::{notes_of_interface, notes_of_port, of_kernel, of_sniffer, rdma_of};
+use super::style::Style;
+use crate::devices::notes::{device_capture, interface_capture, interface_notes, port_notes, rdma_ports};
 
 /// Three digits of a rate.
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 fn speed(bits: Option<u64>) -> String {
-    bits.map_or_else(|| ABSENT.to_owned(), |bits| rate_of(bits as f64))
+    bits.map_or_else(|| ABSENT.to_owned(), |bits| rate_of(float(bits)))
 }
 
 fn known(text: Option<&str>) -> String {
@@ -45,7 +45,7 @@ pub(crate) fn lines(devices: &Devices, style: &Style) -> String {
         })
         .unless_zero(),
         Column::new("RDMA", false, 3, interfaces, |found| {
-            let rdma = rdma_of(devices, &found.name);
+            let rdma = rdma_ports(devices, &found.name);
             if rdma.is_empty() {
                 ABSENT.to_owned()
             } else {
@@ -80,11 +80,11 @@ pub(crate) fn lines(devices: &Devices, style: &Style) -> String {
     }
     let kernel = interfaces
         .iter()
-        .map(|interface| (interface.name.clone(), of_kernel(devices, interface)));
+        .map(|interface| (interface.name.clone(), interface_capture(devices, interface)));
     let sniffer = devices
         .rdma
         .iter()
-        .map(|device| (device.name.clone(), of_sniffer(devices, device)));
+        .map(|device| (device.name.clone(), device_capture(devices, device)));
     notes_under(
         &mut lines,
         "what can be captured",
@@ -163,13 +163,13 @@ fn addresses(gids: &[(String, &Gid)]) -> Vec<Column> {
 fn notes(devices: &Devices) -> Vec<(String, String)> {
     let mut notes = Vec::new();
     for interface in &devices.interfaces {
-        for note in notes_of_interface(interface) {
+        for note in interface_notes(interface) {
             notes.push((interface.name.clone(), note));
         }
     }
     for device in &devices.rdma {
         for port in &device.ports {
-            for note in notes_of_port(devices, port) {
+            for note in port_notes(devices, port) {
                 notes.push((format!("{}:{}", device.name, port.number), note));
             }
         }

@@ -1,8 +1,8 @@
 //! Draws strips: eight levels of blocks, or of ASCII characters, coloured where there was congestion or loss.
 
-use super::Style;
 use super::ink::{BLOCKS, Ink};
 use super::strip::Column;
+use super::style::Style;
 
 /// The eight levels without Unicode.
 const ASCII: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];

@@ -2,13 +2,13 @@
 
 use roce_model::{EpisodeRow, Nanos};
 
-use super::Style;
 use super::field::padded;
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, shorten, width};
 use super::number::{ABSENT, plural, short_count};
-use super::summary::View;
+use super::style::Style;
 use super::verdicts::three_digits;
+use super::view::View;
 
 /// Episodes that are shown on wide screens; of more, those with most losses and marks.
 const SHOWN: usize = 8;

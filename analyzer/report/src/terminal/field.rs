@@ -1,9 +1,9 @@
 //! Layout of fields: a name and items that wrap between each other, facts after one another, running
 //! text. `about`, `counts` and `summary` provide the contents.
 
-use super::Style;
 use super::ink::{Ink, shorten, width};
 use super::number::count;
+use super::style::Style;
 
 /// Columns of a field's name, with the blanks around it.
 pub(super) const NAME: usize = 12;

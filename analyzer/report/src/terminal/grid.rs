@@ -2,9 +2,9 @@
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
-use super::Style;
 use super::ink::{Ink, shorten, width};
 use super::number::ABSENT;
+use super::style::Style;
 
 /// Blanks between two columns.
 pub(super) fn gap(style: &Style) -> usize {

@@ -9,7 +9,8 @@ use roce_model::{FlowId, FlowKey, FlowRow, Nanos, RunSummary, Sink, SinkError, T
 
 use super::ink::{self, Ink, clean, shorten, width};
 use super::number::{count, percent, plural, rate};
-use super::{Style, TerminalReport};
+use super::report::TerminalReport;
+use super::style::Style;
 use crate::Error;
 
 /// Flows under each line, at most.
@@ -42,7 +43,7 @@ struct LiveCounts {
     data: u64,
     ce: u64,
     cnp: u64,
-    resent: u64,
+    retransmitted: u64,
     missing: u64,
 }
 
@@ -53,13 +54,17 @@ impl LiveCounts {
         self.data += other.data;
         self.ce += other.ce;
         self.cnp += other.cnp;
-        self.resent += other.resent;
+        self.retransmitted += other.retransmitted;
         self.missing += other.missing;
     }
 
     /// Losses matter more than congestion, that more than volume.
     fn rank(&self) -> (u64, u64, u64) {
-        (self.missing + self.resent, self.ce + self.cnp, self.payload)
+        (
+            self.missing + self.retransmitted,
+            self.ce + self.cnp,
+            self.payload,
+        )
     }
 
     /// The counts, in words and inks.
@@ -73,8 +78,8 @@ impl LiveCounts {
         if self.cnp > 0 {
             words.push(Ink::Warn.paint(&plural(self.cnp, "CNP", "CNPs")));
         }
-        if self.resent > 0 {
-            words.push(Ink::Bad.paint(&format!("{} resent", count(self.resent))));
+        if self.retransmitted > 0 {
+            words.push(Ink::Bad.paint(&format!("{} retransmitted", count(self.retransmitted))));
         }
         if self.missing > 0 {
             words.push(Ink::Bad.paint(&format!("{} missing", count(self.missing))));
@@ -285,7 +290,7 @@ impl<W: Write, C: Fn() -> Counted> Sink for LiveReport<W, C> {
                 data: number(&rows.data_packets),
                 ce: number(&rows.ce),
                 cnp: number(&rows.cnp),
-                resent: number(&rows.retransmitted_packets),
+                retransmitted: number(&rows.retransmitted_packets),
                 missing: rows.missing.at(row).copied().unwrap_or(0),
             };
             let time = rows.time.at(row).map_or(Nanos(0), |time| Nanos(*time));

@@ -1,6 +1,7 @@
 //! Numbers for people: three digits where they say enough, all of them where they are counted.
 
 use roce_model::Nanos;
+use roce_model::cast::float;
 
 /// Text for a value that is not known.
 pub(super) const ABSENT: &str = "-";
@@ -97,11 +98,6 @@ fn scaled(mut value: f64, step: f64, units: [&str; 7]) -> String {
         usize::from(value < 9.995) + 1
     };
     format!("{value:.decimals$}{}", units[unit])
-}
-
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-pub(super) fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
 use super::grid::{Column, draw, gap};
 use super::ink::{Ink, clean, paint, shorten, width};
-use super::{NARROWEST, Style};
+use super::style::{MIN_WIDTH, Style};
 
 /// Lines of prose longer than this are hard to read, however wide the screen is.
 const PROSE: usize = 100;
@@ -53,7 +53,7 @@ impl Page {
     pub fn new(style: Style) -> Self {
         Self {
             style: Style {
-                width: style.width.max(NARROWEST),
+                width: style.width.max(MIN_WIDTH),
                 ..style
             },
             lines: Vec::new(),

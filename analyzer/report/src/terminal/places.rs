@@ -8,8 +8,8 @@ use super::field::{field, sentence};
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, shorten};
 use super::number::{ABSENT, count, plural, short_count};
-use super::summary::View;
 use super::verdicts::{nanoseconds, three_digits};
+use super::view::View;
 
 /// Taps and pairs of taps that are shown.
 const SHOWN: usize = 8;

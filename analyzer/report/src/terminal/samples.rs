@@ -1,9 +1,9 @@
 //! Counters before and after, laid out for the terminal: a table for each device, port and interface.
 
-use super::Style;
 use super::grid::{Column, lay};
 use super::ink::{self, Ink, clean};
 use super::number::{ABSENT, plural};
+use super::style::Style;
 use crate::samples::summary::{Key, SampleSummary, Series};
 
 /// All lines, painted.

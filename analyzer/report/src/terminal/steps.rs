@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use roce_model::cast::float;
 use roce_model::{Address, Nanos, StepRow};
 
 use super::draw::bars;
@@ -9,8 +10,8 @@ use super::episodes::after;
 use super::field::{NAME, field, padded};
 use super::grid::{Column, lay};
 use super::ink::{Ink, clean, shorten};
-use super::number::{ABSENT, bytes, count, float, plural};
-use super::summary::View;
+use super::number::{ABSENT, bytes, count, plural};
+use super::view::View;
 
 /// Outliers that are shown, the longest first.
 const SHOWN: usize = 5;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use roce_model::cast::float;
 use roce_model::{FlowId, TapId};
 
 /// Cells of a flow's strip: one bit of a `u64` each.
@@ -136,10 +137,10 @@ impl WholeStrip {
                 let (Some(cell), Some(column)) = (self.cells.get(cell), drawn.get_mut(column)) else {
                     return;
                 };
-                column.volume += share * super::number::float(cell.volume);
-                column.data += share * super::number::float(cell.data);
-                column.ce += share * super::number::float(cell.ce);
-                column.trouble += share * super::number::float(cell.trouble);
+                column.volume += share * float(cell.volume);
+                column.data += share * float(cell.data);
+                column.ce += share * float(cell.ce);
+                column.trouble += share * float(cell.trouble);
                 column.has_ce |= cell.ce > 0;
                 column.has_trouble |= cell.trouble > 0;
             },

@@ -1,6 +1,8 @@
 //! The run's counts and timeline, what is said around the table of flows, and what could not be read.
 
-use roce_model::{Cut, Nanos, RunSummary, Totals};
+use roce_model::cast::{float, whole};
+use roce_model::text::clean_message;
+use roce_model::{Cut, Nanos};
 
 use super::about::about;
 use super::counts::totals;
@@ -8,19 +10,10 @@ use super::draw::{Height, peak, strip};
 use super::field::{NAME, NAMED, field, more, padded, sentence, wrapped};
 use super::ink::{Ink, clean, shorten};
 use super::number::{bytes, count, percent, plural, rate_of};
-use super::strip::{FlowStrips, WholeStrip};
-use super::top::{FlowSums, TopFlows};
-use super::{Style, table};
-
-/// Input of the sections.
-pub(super) struct View<'a> {
-    pub(super) run: &'a RunSummary,
-    pub(super) style: &'a Style,
-    pub(super) sums: &'a FlowSums,
-    /// The totals, each packet counted once.
-    pub(super) totals: &'a Totals,
-    pub(super) whole: &'a WholeStrip,
-}
+use super::strip::FlowStrips;
+use super::table;
+use super::top::TopFlows;
+use super::view::View;
 
 /// The part above the flows.
 pub(super) fn lines(view: &View<'_>) -> Vec<String> {
@@ -40,7 +33,7 @@ fn timeline(view: &View<'_>) -> Vec<String> {
     let style = view.style;
     let length = view.whole.length();
     let columns = view.whole.columns(style.width.saturating_sub(NAME + 1).min(256));
-    let column_time = super::number::float(length) / super::number::float(columns.len() as u64);
+    let column_time = float(length) / float(columns.len() as u64);
     if length == 0
         || columns
             .iter()
@@ -64,14 +57,9 @@ fn timeline(view: &View<'_>) -> Vec<String> {
     }
     if columns.iter().any(|column| column.has_trouble) {
         lines.push(named("loss", &strip(&columns, Height::Trouble, style)));
-        scales.push("loss: resent or missing packets".to_owned());
+        scales.push("loss: retransmitted or missing packets".to_owned());
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a length of time, for display"
-    )]
-    let each = Nanos(column_time.round() as u64);
+    let each = Nanos(whole(column_time));
     scales.push(format!("one column is {each}"));
     let (begin, end) = ("0 s".to_owned(), Nanos(length).to_string());
     let axis = format!(
@@ -131,7 +119,7 @@ pub(super) fn flows(view: &View<'_>, top: &TopFlows, strips: &FlowStrips) -> Vec
             style.color.then(|| format!("{}: CE", Ink::Warn.paint("yellow"))),
             style
                 .color
-                .then(|| format!("{}: resent or missing", Ink::Bad.paint("red"))),
+                .then(|| format!("{}: retrans or missing", Ink::Bad.paint("red"))),
         ];
         lines.extend(sentence(legend, style));
     }
@@ -222,7 +210,8 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
         let path = shorten(&clean(&input.input), style.width / 3, style.unicode);
         let texts = input.warnings.iter().map(|text| (text, Ink::Warn, "warning"));
         for (text, ink, name) in texts.chain(input.error.iter().map(|text| (text, Ink::Bad, "error"))) {
-            let words: Vec<String> = format!("{path}: {}", clean(text))
+            let text = clean_message(text, std::slice::from_ref(&input.input)).replace('\n', "; ");
+            let words: Vec<String> = format!("{path}: {text}")
                 .split_whitespace()
                 .map(str::to_owned)
                 .collect();

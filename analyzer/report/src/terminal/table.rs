@@ -2,12 +2,12 @@
 
 use roce_model::FlowId;
 
-use super::Style;
 use super::draw::{Height, strip};
 use super::grid::{Column, choose, draw, gap};
 use super::ink::{Ink, clean, shorten};
 use super::number::{ABSENT, bytes, rate, share, short_count};
 use super::strip::FlowStrips;
+use super::style::Style;
 use super::top::{TRIGGERS, TopFlow};
 
 /// A strip narrower than this says nothing.
@@ -33,7 +33,7 @@ pub(super) fn shared(flows: &[TopFlow], style: &Style) -> Option<String> {
 }
 
 /// Retransmitted packets, and their causes: all of them where there is room, else the only one.
-fn resent(flow: &TopFlow, style: &Style) -> String {
+fn retransmitted(flow: &TopFlow, style: &Style) -> String {
     let packets = short_count(flow.retransmitted_packets);
     let why: Vec<(&str, u64)> = TRIGGERS
         .into_iter()
@@ -113,7 +113,7 @@ fn columns(
         optional("CNPs", 2, |flow| flow.cnp.map(short_count))
             .unless_zero()
             .in_ink(Ink::Warn),
-        Column::new("resent", true, 4, flows, |flow| resent(flow, style))
+        Column::new("retrans", true, 4, flows, |flow| retransmitted(flow, style))
             .unless_zero()
             .in_ink(Ink::Bad),
         counted("lost", 3, |flow| flow.lost).in_ink(Ink::Bad),

@@ -1,5 +1,6 @@
 //! The whole screen, as people see it; the numbers in it are known from how the rows were made.
 
+use roce_model::InputSummary;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Style, TerminalReport};
@@ -182,7 +183,7 @@ fn colors_change_nothing_but_color() {
         }
         // The legend of the colors is there only with them.
         assert_eq!(
-            plain.replace(", yellow: CE, red: resent or missing", ""),
+            plain.replace(", yellow: CE, red: retrans or missing", ""),
             screen(&made, PLAIN)
         );
     }
@@ -247,4 +248,19 @@ fn a_cause_is_never_cut_on_screens_of_80_columns_and_more() {
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(joined.contains(cause), "{width}: {text}");
     }
+}
+
+#[test]
+fn a_hint_follows_its_error_and_a_name_makes_none() {
+    let mut made = nothing();
+    made.run.inputs = vec![InputSummary {
+        input: "a\nhint: b".to_owned(),
+        error: Some("a\nhint: b: byte 7: another capture begins here\nhint: give them one by one".to_owned()),
+        ..InputSummary::default()
+    }];
+    let screen = screen(&made, Style { width: 160, ..PLAIN });
+    assert!(
+        screen.contains("a?hint: b: byte 7: another capture begins here; hint: give them one by one"),
+        "{screen}"
+    );
 }

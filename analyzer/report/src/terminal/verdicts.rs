@@ -1,12 +1,13 @@
 //! First section of the summary: the findings, the worst first, and the classes of missing packets.
 //! Without findings, it says what could not be seen from this capture point.
 
+use roce_model::cast::{float, whole};
 use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity, Span, Vantage};
 
 use super::field::{field, wrapped};
 use super::ink::{Ink, clean};
-use super::number::{bytes, count, float, percent, plural, rate_of};
-use super::summary::View;
+use super::number::{bytes, count, percent, plural, rate_of};
+use super::view::View;
 
 /// Findings from `warning` on that are shown with their numbers and next step.
 const IN_FULL: usize = 3;
@@ -248,12 +249,7 @@ fn numbers(finding: &FindingRow) -> Vec<String> {
 
 /// A time with a sign, in the unit that reads best.
 pub(super) fn nanoseconds(value: f64) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a length of time, for display: the conversion saturates"
-    )]
-    let length = Nanos(value.abs().round() as u64);
+    let length = Nanos(whole(value.abs()));
     let sign = if value < 0.0 && length.0 > 0 { "-" } else { "" };
     format!("{sign}{length}")
 }
@@ -311,7 +307,7 @@ fn holes(view: &View<'_>) -> Vec<String> {
     }
     items.extend(part(
         totals.network_lost_again,
-        "lost again when sent again",
+        "lost again when retransmitted",
         Some(Ink::Bad),
     ));
     items.extend(part(

@@ -136,6 +136,8 @@ impl Log {
             span: packet.span,
             psn: packet.psn(),
             attempt: packet.attempt,
+            begins: packet.first,
+            ends: packet.last,
             port,
             reason,
             passed: packet.passed,

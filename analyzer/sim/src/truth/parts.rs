@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ByCause;
-
 /// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -355,4 +353,32 @@ pub struct RankStep {
     pub begin: u64,
     /// End of its all-reduce.
     pub end: u64,
+}
+
+/// Retransmitted packets by the sender's reason to fall back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ByCause {
+    /// A NAK for a sequence error.
+    pub nak: u64,
+    /// A gap among READ responses.
+    pub implied_nak: u64,
+    /// An RNR NAK.
+    pub rnr: u64,
+    /// Silence.
+    pub timeout: u64,
+    /// READ responses to a READ request that the network duplicated.
+    pub duplicate: u64,
+}
+
+impl ByCause {
+    /// Counts one packet.
+    pub(crate) fn count(&mut self, cause: Option<TriggerKind>) {
+        *match cause {
+            Some(TriggerKind::Nak) => &mut self.nak,
+            Some(TriggerKind::ImpliedNak) => &mut self.implied_nak,
+            Some(TriggerKind::Rnr) => &mut self.rnr,
+            Some(TriggerKind::Timeout) => &mut self.timeout,
+            None => &mut self.duplicate,
+        } += 1;
+    }
 }

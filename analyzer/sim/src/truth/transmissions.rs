@@ -116,7 +116,9 @@ pub struct LossAtTap {
     pub in_resend_window: bool,
     /// True if the tap's records alone prove the loss of this transmission. A NAK and an implied NAK do, if both directions
     /// can be paired, unless the packet had passed and the paths behind the tap may only have delayed it. A timeout does
-    /// where the first transmission left a hole at the tap; behind the tap it may be the ACK that was lost.
+    /// where the first transmission left a hole at the tap; behind the tap it may be the ACK that was lost. Of READ responses it
+    /// does where one before in the same answer arrived: otherwise the request may have been lost. So may that of a READ which had been
+    /// sent again, whatever shows it.
     pub decidable: bool,
 }
 
@@ -140,32 +142,4 @@ pub struct Limits {
     pub dcqcn_ns_per_ms: Vec<u64>,
     /// `port_ns` in each millisecond of the run.
     pub port_ns_per_ms: Vec<u64>,
-}
-
-/// Retransmitted packets by the sender's reason to fall back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct ByCause {
-    /// A NAK for a sequence error.
-    pub nak: u64,
-    /// A gap among READ responses.
-    pub implied_nak: u64,
-    /// An RNR NAK.
-    pub rnr: u64,
-    /// Silence.
-    pub timeout: u64,
-    /// READ responses to a READ request that the network duplicated.
-    pub duplicate: u64,
-}
-
-impl ByCause {
-    /// Counts one packet.
-    pub(crate) fn count(&mut self, cause: Option<TriggerKind>) {
-        *match cause {
-            Some(TriggerKind::Nak) => &mut self.nak,
-            Some(TriggerKind::ImpliedNak) => &mut self.implied_nak,
-            Some(TriggerKind::Rnr) => &mut self.rnr,
-            Some(TriggerKind::Timeout) => &mut self.timeout,
-            None => &mut self.duplicate,
-        } += 1;
-    }
 }

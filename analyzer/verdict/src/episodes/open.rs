@@ -14,7 +14,7 @@ const NAMED: usize = 32;
 /// Aggressors and victims named of a finished episode.
 const TELLING: usize = 5;
 
-/// What a flow, or all flows to a destination, did in some bins.
+/// Counts of a flow, or of all flows to a destination, in some bins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in super::super) struct Share {
     pub(in super::super) payload_bytes: u64,
@@ -22,8 +22,8 @@ pub(in super::super) struct Share {
     pub(in super::super) ce: u64,
     pub(in super::super) cnp: u64,
     pub(in super::super) lost: u64,
-    pub(in super::super) resent: u64,
-    pub(in super::super) resent_bytes: u64,
+    pub(in super::super) retransmitted: u64,
+    pub(in super::super) retransmitted_bytes: u64,
     pub(in super::super) rnr_naks: u64,
     pub(in super::super) pause_ns: u64,
     pub(in super::super) stalls: u64,
@@ -39,15 +39,15 @@ impl Share {
         add(&mut self.ce, other.ce);
         add(&mut self.cnp, other.cnp);
         add(&mut self.lost, other.lost);
-        add(&mut self.resent, other.resent);
-        add(&mut self.resent_bytes, other.resent_bytes);
+        add(&mut self.retransmitted, other.retransmitted);
+        add(&mut self.retransmitted_bytes, other.retransmitted_bytes);
         add(&mut self.rnr_naks, other.rnr_naks);
         add(&mut self.pause_ns, other.pause_ns);
         add(&mut self.stalls, other.stalls);
         add(&mut self.bins, other.bins);
     }
 
-    /// What of it is no [`Usual`].
+    /// The counts that [`Usual`] does not have.
     fn rest(&self) -> Self {
         Self {
             payload_bytes: 0,
@@ -62,7 +62,7 @@ impl Share {
     /// How much it shows of what an episode of this kind is about.
     fn signs(&self, kind: EpisodeKind) -> u64 {
         let marks = self.ce.saturating_add(self.cnp);
-        let losses = self.lost.saturating_add(self.resent);
+        let losses = self.lost.saturating_add(self.retransmitted);
         match kind {
             EpisodeKind::Ecn => marks,
             EpisodeKind::Incast => marks
@@ -102,7 +102,14 @@ impl Kept {
         add(&mut self.usual.ce, more.ce);
         add(&mut self.usual.cnp, more.cnp);
         add(&mut self.usual.bins, more.bins);
-        if more.lost | more.resent | more.resent_bytes | more.rnr_naks | more.pause_ns | more.stalls != 0 {
+        if more.lost
+            | more.retransmitted
+            | more.retransmitted_bytes
+            | more.rnr_naks
+            | more.pause_ns
+            | more.stalls
+            != 0
+        {
             self.rest.get_or_insert_default().add(&more.rest());
         }
     }
@@ -134,7 +141,7 @@ pub(super) struct FlowBin {
     pub(super) destination: u32,
     pub(super) source: u32,
     pub(super) payload_bytes: u64,
-    pub(super) resent_bytes: u64,
+    pub(super) retransmitted_bytes: u64,
     pub(super) pause_ns: u64,
     pub(super) tap: TapId,
     pub(super) senders: u32,
@@ -145,12 +152,12 @@ pub(super) struct FlowBin {
     pub(super) cnp: u32,
     pub(super) missing: u32,
     pub(super) lost: u32,
-    pub(super) resent: u32,
+    pub(super) retransmitted: u32,
     pub(super) rnr_naks: u32,
 }
 
 impl FlowBin {
-    /// What it adds to the episodes at its source: NAKs that it carries.
+    /// Its share in the episodes at its source: NAKs that it carries.
     pub(super) fn naks(&self) -> Share {
         Share {
             rnr_naks: self.rnr_naks.into(),
@@ -158,7 +165,7 @@ impl FlowBin {
         }
     }
 
-    /// What it adds to an episode at its destination. NAKs that it carries are about its source.
+    /// Its share in an episode at its destination. NAKs that it carries are about its source.
     pub(super) fn share(&self) -> Share {
         Share {
             payload_bytes: self.payload_bytes,
@@ -166,8 +173,8 @@ impl FlowBin {
             ce: self.ce.into(),
             cnp: self.cnp.into(),
             lost: self.lost.into(),
-            resent: self.resent.into(),
-            resent_bytes: self.resent_bytes,
+            retransmitted: self.retransmitted.into(),
+            retransmitted_bytes: self.retransmitted_bytes,
             rnr_naks: 0,
             pause_ns: self.pause_ns,
             stalls: 0,
@@ -176,7 +183,7 @@ impl FlowBin {
     }
 }
 
-/// What an episode does with the rows of a bin.
+/// Treatment of a bin's rows by an episode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Mode {
     /// They count.
@@ -205,7 +212,7 @@ pub(super) struct Open {
     pub(super) ce_share_peak: Option<f64>,
     /// A loss episode during which its destination had no buffers, or many senders.
     pub(super) rnr_meanwhile: bool,
-    pub(super) resent_for_loss: bool,
+    pub(super) retransmitted_for_loss: bool,
     pub(super) incast_meanwhile: bool,
     pub(super) sum: Share,
     waiting: Share,
@@ -227,7 +234,7 @@ impl Open {
             senders_max: 0,
             ce_share_peak: None,
             rnr_meanwhile: false,
-            resent_for_loss: false,
+            retransmitted_for_loss: false,
             incast_meanwhile: false,
             sum: Share::default(),
             waiting: Share::default(),
@@ -253,7 +260,7 @@ impl Open {
         }
     }
 
-    /// What all rows of its destination in a bin come to.
+    /// Adds the sum of all rows to its destination in a bin.
     pub(super) fn add_bin(&mut self, share: &Share) {
         match self.mode {
             Mode::Count => self.sum.add(share),
@@ -311,14 +318,14 @@ impl Open {
         self.flows.len()
     }
 
-    /// True if packets were lost, as a loss episode says: what is sent again only because the receiver had no buffers
+    /// True if packets were lost, as a loss episode says: what is retransmitted only because the receiver had no buffers
     /// is not.
     pub(super) fn is_loss(&self) -> bool {
-        let only_for_rnr = self.rnr_meanwhile && !self.resent_for_loss;
-        self.sum.lost > 0 || (self.sum.resent > 0 && !only_for_rnr)
+        let only_for_rnr = self.rnr_meanwhile && !self.retransmitted_for_loss;
+        self.sum.lost > 0 || (self.sum.retransmitted > 0 && !only_for_rnr)
     }
 
-    /// What it comes to.
+    /// The finished episode.
     pub(super) fn finish(&self, kind: EpisodeKind, tap: TapId, destination: u64) -> Finished {
         let flows = self
             .flows

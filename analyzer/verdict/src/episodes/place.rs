@@ -22,7 +22,7 @@ pub(super) struct Place {
     /// Data packets to it in this bin: such as can be marked, and marked ones.
     pub(super) markable: u64,
     pub(super) ce: u64,
-    /// What all rows to it in this bin come to.
+    /// Sum of all rows to it in this bin.
     pub(super) sum: Share,
     /// A kind has signs in this bin.
     pub(super) signed: bool,
@@ -41,8 +41,8 @@ pub(super) struct Places {
 impl Places {
     #[inline]
     pub(super) fn get_mut(&mut self, destination: u32) -> Option<&mut Place> {
-        let at = self.by_number.get(destination as usize)?;
-        self.list.get_mut(*at as usize)
+        let place = self.by_number.get(destination as usize)?;
+        self.list.get_mut(*place as usize)
     }
 
     /// True if there are episodes at the destination.
@@ -191,7 +191,7 @@ impl Place {
         {
             ecn.covered_if += u64::from(shown[ECN]);
             if shown[INCAST] {
-                // What lay between the incast's bins lies in it.
+                // Marked bins between the incast's bins lie in it.
                 ecn.covered += core::mem::take(&mut ecn.covered_if);
             }
         }

@@ -78,7 +78,7 @@ fn row(episode: u32, facts: &Finished, directory: &Directory) -> EpisodeRow {
         ce_share_peak: facts.ce_share_peak,
         cnp: facts.sum.cnp,
         lost: facts.sum.lost,
-        retransmitted_bytes: facts.sum.resent_bytes,
+        retransmitted_bytes: facts.sum.retransmitted_bytes,
         rnr_naks: facts.sum.rnr_naks,
         pause_ns: facts.pause_ns,
         jain: facts.jain,
@@ -175,7 +175,7 @@ fn loss(facts: &Finished, there: &str, directory: &Directory) -> (String, Confid
         );
     }
     (
-        format!("packets to {there} were sent again{meanwhile}; what was lost is not in the capture"),
+        format!("packets to {there} were retransmitted{meanwhile}; what was lost is not in the capture"),
         Confidence::Medium,
     )
 }

@@ -15,7 +15,7 @@ fn marked(row: &mut TimelineRow) {
     row.ce = 4;
 }
 
-fn resent(row: &mut TimelineRow) {
+fn retransmitted(row: &mut TimelineRow) {
     (row.retransmitted_packets, row.retransmitted_bytes) = (3, 3_072);
 }
 
@@ -144,7 +144,7 @@ fn who_sends_most_and_who_suffers() {
 }
 
 #[test]
-fn gaps_alone_are_no_loss_and_resends_are() {
+fn gaps_alone_are_no_loss_and_retransmissions_are() {
     let data = flow(1, 9);
     let mut run = TestRun::new();
     run.bin(0, &[(&data, missing)], &[]);
@@ -152,7 +152,7 @@ fn gaps_alone_are_no_loss_and_resends_are() {
 
     let mut run = TestRun::new();
     run.bin(0, &[(&data, missing)], &[])
-        .bin(2, &[(&data, resent)], &[]);
+        .bin(2, &[(&data, retransmitted)], &[]);
     let episodes = run.episodes();
     assert_eq!(
         (episodes[0].kind, bounds(&episodes[0])),
@@ -165,12 +165,12 @@ fn gaps_alone_are_no_loss_and_resends_are() {
     let mut run = TestRun::new();
     run.bin(
         0,
-        &[(&data, resent)],
+        &[(&data, retransmitted)],
         &[event(EventKind::Hole, &data, 0, 3, "network_lost")],
     );
     run.bin(
         1,
-        &[(&data, resent)],
+        &[(&data, retransmitted)],
         &[event(EventKind::Hole, &data, 0, 9, "capture_lost")],
     );
     let episodes = run.episodes();
@@ -198,7 +198,7 @@ fn a_receiver_without_buffers_is_the_destination_of_an_rnr_episode() {
     run.bin(0, &[(&data, clean), (&naks, refused)], &[]);
     // The retransmission that the RNR NAK requested is no loss.
     let rnr = event(EventKind::RetransmissionRun, &data, MS, 3, "rnr");
-    run.bin(1, &[(&data, resent)], &[rnr]);
+    run.bin(1, &[(&data, retransmitted)], &[rnr]);
     run.closed(&data).closed(&naks);
     let episodes = run.episodes();
     assert_eq!(episodes.len(), 1);
@@ -226,7 +226,7 @@ fn a_loss_beside_rnr_is_told() {
     let mut run = TestRun::new();
     let rnr = event(EventKind::RetransmissionRun, &data, 0, 3, "rnr");
     let timeout = event(EventKind::RetransmissionRun, &data, 0, 3, "timeout");
-    run.bin(0, &[(&data, resent)], &[rnr, timeout]);
+    run.bin(0, &[(&data, retransmitted)], &[rnr, timeout]);
     assert_eq!(run.episodes()[0].kind, EpisodeKind::Loss);
 }
 

@@ -3,27 +3,27 @@
 use roce_model::{FlowId, TapId, Values};
 
 use super::open::FlowBin;
-use crate::bin_rows::{BinRows, Way, plain};
+use crate::bin_rows::{BinRows, PairTraffic, plain};
 
 /// Columns of a bin. One that is empty has no values that count.
 pub(super) struct View<'a> {
     flow: &'a [u64],
     tap: &'a [u32],
     pub(super) payload_bytes: &'a [u64],
-    resent_bytes: &'a [u64],
+    retransmitted_bytes: &'a [u64],
     senders: &'a [u32],
     data_packets: &'a [u32],
     ect0: &'a [u32],
     ect1: &'a [u32],
     ce: &'a [u32],
     missing: &'a [u64],
-    resent: &'a [u32],
+    retransmitted: &'a [u32],
     rnr_naks: &'a [u32],
     pause_ns: &'a Values<u64>,
     cnp: &'a Values<u32>,
     lost: &'a Values<u32>,
-    way_of_row: &'a [u32],
-    ways: &'a [Way],
+    pair_of_row: &'a [u32],
+    traffic: &'a [PairTraffic],
 }
 
 impl<'a> View<'a> {
@@ -33,24 +33,24 @@ impl<'a> View<'a> {
             flow: plain(&columns.flow_id),
             tap: plain(&columns.tap),
             payload_bytes: plain(&columns.payload_bytes),
-            resent_bytes: plain(&columns.retransmitted_bytes),
+            retransmitted_bytes: plain(&columns.retransmitted_bytes),
             senders: plain(&columns.senders_to_destination),
             data_packets: plain(&columns.data_packets),
             ect0: plain(&columns.ect0),
             ect1: plain(&columns.ect1),
             ce: plain(&columns.ce),
             missing: plain(&columns.missing),
-            resent: plain(&columns.retransmitted_packets),
+            retransmitted: plain(&columns.retransmitted_packets),
             rnr_naks: plain(&columns.rnr_naks),
             pause_ns: &columns.pause_ns,
             cnp: &columns.cnp,
             lost: &columns.lost_downstream,
-            way_of_row: &bin.way_of_row,
-            ways: &bin.ways,
+            pair_of_row: &bin.pair_of_row,
+            traffic: &bin.traffic,
         }
     }
 
-    /// A row without signs of trouble, on a way to this destination.
+    /// A row without signs of trouble, to this destination.
     #[inline]
     pub(super) fn calm_row(&self, row: usize, destination: u32) -> FlowBin {
         let number = |values: &[u32]| values.get(row).copied().unwrap_or_default();
@@ -59,7 +59,7 @@ impl<'a> View<'a> {
             flow: FlowId(sum(self.flow)),
             destination,
             payload_bytes: sum(self.payload_bytes),
-            resent_bytes: sum(self.resent_bytes),
+            retransmitted_bytes: sum(self.retransmitted_bytes),
             tap: TapId(number(self.tap)),
             data_packets: number(self.data_packets),
             markable: number(self.ect0).saturating_add(number(self.ect1)),
@@ -69,20 +69,18 @@ impl<'a> View<'a> {
 
     /// A row, whatever it has.
     pub(super) fn row(&self, row: usize) -> FlowBin {
-        let way = self.way_of_row.get(row);
-        let pair = way
-            .and_then(|way| self.ways.get(*way as usize))
-            .map(|way| way.pair);
-        let pair = pair.unwrap_or_default();
+        let pair = self.pair_of_row.get(row);
+        let traffic = pair.and_then(|pair| self.traffic.get(*pair as usize));
+        let hosts = traffic.map(|traffic| traffic.hosts).unwrap_or_default();
         let number = |values: &[u32]| values.get(row).copied().unwrap_or_default();
         let sum = |values: &[u64]| values.get(row).copied().unwrap_or_default();
         let ce = number(self.ce);
         FlowBin {
             flow: FlowId(sum(self.flow)),
-            destination: pair.destination,
-            source: pair.source,
+            destination: hosts.destination,
+            source: hosts.source,
             payload_bytes: sum(self.payload_bytes),
-            resent_bytes: sum(self.resent_bytes),
+            retransmitted_bytes: sum(self.retransmitted_bytes),
             pause_ns: self.pause_ns.at(row).copied().unwrap_or_default(),
             tap: TapId(number(self.tap)),
             senders: number(self.senders),
@@ -94,7 +92,7 @@ impl<'a> View<'a> {
             cnp: self.cnp.at(row).copied().unwrap_or_default(),
             missing: u32::try_from(sum(self.missing)).unwrap_or(u32::MAX),
             lost: self.lost.at(row).copied().unwrap_or_default(),
-            resent: number(self.resent),
+            retransmitted: number(self.retransmitted),
             rnr_naks: number(self.rnr_naks),
         }
     }

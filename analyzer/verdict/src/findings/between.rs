@@ -13,17 +13,17 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 /// Flows at taps of which losses are kept: some 10 MB.
 const MAX_CLAIMS: usize = 1 << 16;
 
-/// What one tap says of the losses of one flow.
+/// Losses of one flow as one tap claims them.
 #[derive(Clone, Debug, Default)]
 struct Claim {
     before: u64,
     behind: u64,
-    /// The same of rows that count.
+    /// Both sums, of rows that count alone.
     counted: [u64; 2],
     name: String,
 }
 
-/// What all taps say.
+/// The claims of all taps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claims {
     of: Map<(FlowId, TapId), Claim>,
@@ -44,7 +44,7 @@ pub(super) struct LossTotals {
     pub(super) before: u64,
     pub(super) behind: u64,
     pub(super) between: Vec<Between>,
-    /// Packets of a flow that lost some between two taps were asked for again.
+    /// Packets of a flow that lost some between two taps were requested again.
     pub(super) confirmed: bool,
     pub(super) flows: Worst,
 }

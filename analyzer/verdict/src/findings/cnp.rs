@@ -43,7 +43,7 @@ pub(super) const IGNORED: Rule = Rule {
                  so that every known set was checked; medium otherwise",
 };
 
-/// CNPs never less than this apart are those of the paper: only its ways of increasing are asked then (see `dcqcn::bound`).
+/// CNPs never less than this apart are those of the paper: only its rules of increase are replayed then (see `dcqcn::bound`).
 const WIDE: u64 = 40_000;
 
 pub(super) const PACING: Rule = Rule {

@@ -67,7 +67,7 @@ pub(super) const MARKS_WITHOUT_CNP: Rule = Rule {
     confidence: "high at a tap on the receiver's side; medium between the hosts; low where it is not known where the tap stands",
 };
 
-/// What is known of one flow, the most that any tap shows.
+/// Signals of one flow, the most that any tap shows.
 #[derive(Debug)]
 struct Signal {
     source: Address,
@@ -203,16 +203,16 @@ impl EcnTally {
         arrivals: &HashMap<Address, Fell>,
     ) -> Option<FindingRow> {
         let unchanged = context.thresholds.reaction_seen;
-        let ways = cnp_ways(context);
+        let cnps = cnp_pairs(context);
         // CNPs that no flow was found for, between hosts with marks.
         let mut unattributed: Map<(Address, Address), u64> = Map::default();
         let (mut flows, mut ce, mut cnp) = (0u64, 0u64, 0u64);
         let mut reactions = Vec::new();
         let mut fell: BTreeMap<Address, f64> = BTreeMap::new();
         for signal in self.signals.values() {
-            let way = (signal.destination, signal.source);
-            let by_way = ways.get(&way).copied().unwrap_or_default();
-            let answered = signal.ce > 0 && (signal.cnp > 0 || by_way > 0);
+            let pair = (signal.destination, signal.source);
+            let by_pair = cnps.get(&pair).copied().unwrap_or_default();
+            let answered = signal.ce > 0 && (signal.cnp > 0 || by_pair > 0);
             let reacted = signal
                 .reaction
                 .filter(|reaction| signal.cnp > 0 && *reaction < unchanged);
@@ -227,7 +227,7 @@ impl EcnTally {
             ce = ce.saturating_add(signal.ce);
             cnp = cnp.saturating_add(signal.cnp);
             if signal.cnp == 0 {
-                unattributed.insert(way, by_way);
+                unattributed.insert(pair, by_pair);
             }
             reactions.extend(reacted);
         }
@@ -339,7 +339,7 @@ impl EcnTally {
     }
 
     pub(super) fn marks_without_cnp(&self, context: &Context<'_>) -> Option<FindingRow> {
-        let ways = cnp_ways(context);
+        let cnps = cnp_pairs(context);
         let mut seen: Set<FlowId> = Set::default();
         // By receiver and sender: marks, and how sure it is that CNPs would have been seen.
         let mut pairs: Map<(Address, Address), (u64, u8)> = Map::default();
@@ -355,7 +355,7 @@ impl EcnTally {
             let pair = (candidate.destination, candidate.source);
             let peer = context.directory.party(candidate.tap, candidate.peer);
             let both = candidate.responses_seen || peer.is_some_and(|peer| peer.packets > 0);
-            if both && !ways.contains_key(&pair) && seen.insert(candidate.flow) {
+            if both && !cnps.contains_key(&pair) && seen.insert(candidate.flow) {
                 let (ce, place) = pairs.entry(pair).or_insert((0, UNKNOWN));
                 *ce = ce.saturating_add(candidate.ce);
                 *place = (*place).max(candidate.place);
@@ -405,8 +405,8 @@ impl EcnTally {
     }
 }
 
-/// From where to where CNPs were seen, and how many: the most that any tap saw.
-fn cnp_ways(context: &Context<'_>) -> Map<(Address, Address), u64> {
+/// Number of CNPs by source and destination: the most that any tap saw.
+fn cnp_pairs(context: &Context<'_>) -> Map<(Address, Address), u64> {
     let mut by_tap: Map<(Address, Address, TapId), u64> = Map::default();
     for receiver in &context.run.cnp_receivers {
         let sum = by_tap
@@ -414,10 +414,10 @@ fn cnp_ways(context: &Context<'_>) -> Map<(Address, Address), u64> {
             .or_default();
         *sum = sum.saturating_add(receiver.cnp);
     }
-    let mut ways: Map<(Address, Address), u64> = Map::default();
+    let mut pairs: Map<(Address, Address), u64> = Map::default();
     for ((source, destination, _), cnp) in by_tap {
-        let most = ways.entry((source, destination)).or_default();
+        let most = pairs.entry((source, destination)).or_default();
         *most = cnp.max(*most);
     }
-    ways
+    pairs
 }

@@ -221,7 +221,7 @@ fn congested(context: &Context<'_>) -> Vec<(u64, u64)> {
     all
 }
 
-/// What episodes say of a reading.
+/// A reading's time, compared with the episodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
     Congested,

@@ -16,8 +16,8 @@ pub(super) const NETWORK: Rule = Rule {
     id: "loss.network",
     title: "the network lost packets",
     meaning: "Packets of RoCE were dropped on the way, and go-back-N sent them and what followed them again.",
-    method: "Missing PSNs that a sequence NAK requested or that a resend after a timeout filled (network_lost), READ \
-             responses that were asked for again, and packets captured here that the receiver asked for again \
+    method: "Missing PSNs that a sequence NAK requested or that a retransmission after a timeout filled (network_lost), READ \
+             responses that were requested again, and packets captured here that the receiver requested again \
              (lost_downstream: lost behind this tap), without those that it had after all (overtaken_downstream). Where several taps saw a flow, what was lost between two of them is counted by \
              what the first one saw and the second one did not (hops.lost); each tap's own word counts only for what lies outside.",
     source: "IBTA 9.7.5 (ACKs and NAKs of responders) and 9.7.6.1.3 (timeouts of requesters).",
@@ -26,7 +26,7 @@ pub(super) const NETWORK: Rule = Rule {
     otherwise: "info when the confidence is low; critical when at least loss_critical_least packets and more than the share loss_critical of the data \
                 packets were lost",
     confidence: "high when a second tap shows a loss and a NAK, a timer or a READ requested packets of that flow again, or when a \
-                 NAK names a packet that was missing here until it was sent again, and no packet between these two hosts came late; \
+                 NAK names a packet that was missing here until it was retransmitted, and no packet between these two hosts came late; \
                  medium when a NAK or a timer is the only sign, as for losses behind this tap, or a difference of two taps is; low when \
                  packets between these hosts came late or twice, for which NAKs come as well",
 };
@@ -34,9 +34,9 @@ pub(super) const NETWORK: Rule = Rule {
 pub(super) const CAPTURE: Rule = Rule {
     id: "loss.capture",
     title: "the capture lost packets",
-    meaning: "Packets are missing in the capture that were acknowledged and never sent again: they reached their receiver, \
+    meaning: "Packets are missing in the capture that were acknowledged and never retransmitted: they reached their receiver, \
               and only the recording missed them. The network is not to blame, and counts here are too low.",
-    method: "Missing PSNs that a later ACK covers and nobody resent (capture_lost), and READ responses that were never \
+    method: "Missing PSNs that a later ACK covers and nobody retransmitted (capture_lost), and READ responses that were never \
              requested again.",
     source: "IBTA 9.7.5.1.2: an acknowledgement covers all requests before it.",
     thresholds: &[],
@@ -51,14 +51,14 @@ pub(super) const TIMEOUT: Rule = Rule {
     title: "senders waited for a timeout",
     meaning: "A sender got neither ACK nor NAK and stood still until its timer ran out: the last packets of a message, an \
               ACK or a NAK were lost, or the other side did not answer. A timeout costs far more than a NAK.",
-    method: "Resend runs without a NAK or RNR NAK before them, where the time since the last progress fits the timer \
+    method: "Retransmission runs without a NAK or RNR NAK before them, where the time since the last progress fits the timer \
              (runs_timeout); with the longest stall that one of them ended.",
     source: "IBTA 9.7.6.1.3 (transport timer, 4.096 us times 2^n); adaptive timers of adapters start at tens of us.",
     thresholds: &[],
     severity: Severity::Warning,
     otherwise: "info when the confidence is low",
     confidence: "high when no packet of such a flow came late or twice: nothing but the timer explains the silence and what \
-                 was sent again after it; medium when packets of other flows between these hosts did; low otherwise",
+                 was retransmitted after it; medium when packets of other flows between these hosts did; low otherwise",
 };
 
 #[derive(Clone, Debug, Default)]
@@ -71,8 +71,8 @@ pub(super) struct LossTally {
     ambiguous: u64,
     unresolved: u64,
     wasted_bytes: u64,
-    resent_bytes: u64,
-    /// What each tap says.
+    retransmitted_bytes: u64,
+    /// The claims of each tap.
     claims: Claims,
     capture: Worst,
     capture_first: Option<Nanos>,
@@ -113,7 +113,7 @@ impl LossTally {
             add(&mut self.ambiguous, row.ambiguous);
             add(&mut self.unresolved, row.unresolved);
             add(&mut self.wasted_bytes, row.wasted_bytes);
-            add(&mut self.resent_bytes, row.retransmitted_bytes);
+            add(&mut self.retransmitted_bytes, row.retransmitted_bytes);
         }
         if row.runs_timeout > 0 {
             self.timeouts.add(row.runs_timeout, || name_of(row));
@@ -180,7 +180,7 @@ impl LossTally {
             .count("unresolved", self.unresolved)
             .count("data_packets", self.data_packets)
             .number("share", of_data)
-            .count("retransmitted_bytes", self.resent_bytes)
+            .count("retransmitted_bytes", self.retransmitted_bytes)
             .count("wasted_bytes", self.wasted_bytes)
             .text("worst", totals.flows.list());
         let begin = context.run.span.map(|span| span.first);
@@ -216,11 +216,11 @@ impl LossTally {
                     confidence,
                 ),
                 format!(
-                    "the network lost {} of {} ({}), {place}; {} sent again, {} of it wasted: {}",
+                    "the network lost {} of {} ({}), {place}; {} retransmitted, {} of it wasted: {}",
                     counted(lost, "packet"),
                     counted(totals.flows.all(), "flow"),
                     percent(of_data),
-                    bytes(self.resent_bytes),
+                    bytes(self.retransmitted_bytes),
                     bytes(self.wasted_bytes),
                     totals.flows.names()
                 ),
@@ -247,7 +247,7 @@ impl LossTally {
         Some(CAPTURE.finding(
             (Severity::Info, self.sure_capture.confidence()),
             format!(
-                "the capture missed {} of {} that were acknowledged and never sent again",
+                "the capture missed {} of {} that were acknowledged and never retransmitted",
                 counted(lost, "packet"),
                 counted(self.capture.all(), "flow")
             ),
@@ -295,7 +295,7 @@ impl LossTally {
                 confidence => (Severity::Warning, confidence),
             },
             format!(
-                "{} sent again after {}{before}: {}",
+                "{} retransmitted after {}{before}: {}",
                 counted(self.timeouts.all(), "flow"),
                 counted(runs, "timeout"),
                 self.timeouts.names()

@@ -58,8 +58,8 @@ pub(super) const SPREAD: Rule = Rule {
     thresholds: &["least_measurements"],
     severity: Severity::Info,
     otherwise: "",
-    confidence: "high when no packet of these flows was lost or sent again; medium when some were, as a late packet and \
-                 a resent one then look alike",
+    confidence: "high when no packet of these flows was lost or retransmitted; medium when some were, as a late packet and \
+                 a retransmitted one then look alike",
 };
 
 /// The path MTU that fits into the smallest frame of Ethernet that is in use, 1500 bytes.
@@ -78,7 +78,7 @@ impl Spread {
         for lost in [row.network_lost, behind, responses] {
             self.lost = self.lost.saturating_add(lost);
         }
-        self.resent = self.resent.saturating_add(row.retransmitted_packets);
+        self.retransmitted = self.retransmitted.saturating_add(row.retransmitted_packets);
         let first = self.first.unwrap_or(row.first_time);
         self.first = Some(first.min(row.first_time));
     }
@@ -109,7 +109,7 @@ struct Spread {
     depth: Option<u64>,
     time: Option<Nanos>,
     lost: u64,
-    resent: u64,
+    retransmitted: u64,
     first: Option<Nanos>,
 }
 
@@ -231,7 +231,7 @@ impl PathTally {
             depth,
             time,
             lost,
-            resent,
+            retransmitted,
             first,
         } = &self.spread;
         if flows.all() == 0 {
@@ -250,7 +250,7 @@ impl PathTally {
         }
         evidence
             .count("lost", *lost)
-            .count("retransmitted_packets", *resent)
+            .count("retransmitted_packets", *retransmitted)
             .text("worst", flows.list());
         let by = if by.is_empty() {
             String::new()
@@ -262,7 +262,7 @@ impl PathTally {
         } else {
             format!("{} lost besides", counted(*lost, "packet"))
         };
-        let confidence = if *lost == 0 && *resent == 0 {
+        let confidence = if *lost == 0 && *retransmitted == 0 {
             Confidence::High
         } else {
             Confidence::Medium

@@ -38,10 +38,10 @@ const QUANTUM_BITS: u64 = 512;
 const LINK: u8 = 8;
 /// Taps, priorities and senders that are followed, at most.
 const MAX_PAUSES: usize = 4096;
-/// Speeds that are told.
-const TOLD: usize = 3;
+/// Maximum number of speeds that are reported.
+const MAX_REPORTED: usize = 3;
 
-/// What to do about pauses that matter.
+/// Next step for pauses that matter.
 const FIND_THE_FIRST: &str = "Find the host or switch that sends the pauses first (its receive buffers, a slow PCIe, a hung adapter), and \
                               check the PFC watchdog.";
 
@@ -54,7 +54,7 @@ struct AtSpeeds {
     until: [u64; SPEEDS.len()],
     /// When it came.
     last: u64,
-    /// What was paused up to it, in ns.
+    /// Sum of the pauses up to it, in ns.
     total: [u64; SPEEDS.len()],
 }
 
@@ -163,7 +163,7 @@ impl PauseTally {
         let thresholds = context.thresholds;
         let mut paused: Vec<(Key, AtSpeeds)> = self.paused.iter().map(|(key, at)| (*key, *at)).collect();
         paused.sort_by_key(|(key, at)| (core::cmp::Reverse(at.total), *key));
-        // The one that is paused longest at the highest speed is told.
+        // The one that is paused longest at the highest speed is reported.
         let mut longest: Option<(Key, [f64; SPEEDS.len()], usize)> = None;
         for ((tap, priority, source), mut at) in paused {
             let end = context.run.taps.iter().filter(|row| row.tap == tap);
@@ -204,7 +204,7 @@ impl PauseTally {
             places.dedup();
             let each: Vec<String> = places
                 .into_iter()
-                .take(TOLD)
+                .take(MAX_REPORTED)
                 .map(|at| format!("{} at {} Gbit/s", percent(shares[at]), SPEEDS[at]))
                 .collect();
             format!("{} of the time", each.join(", "))

@@ -48,7 +48,7 @@ pub(super) const CAPTURE: Rule = Rule {
     confidence: "high: the capture states it, shows it or lacks it",
 };
 
-/// What a tap saw of requests and answers.
+/// Requests and answers that a tap saw.
 #[derive(Debug, Default)]
 struct Deliveries {
     data: u64,
@@ -60,7 +60,7 @@ struct Deliveries {
 pub(super) struct QualityTally {
     icrc: Worst,
     icrc_first: Option<Nanos>,
-    ways: HashMap<TapId, Deliveries, foldhash::fast::RandomState>,
+    deliveries: HashMap<TapId, Deliveries, foldhash::fast::RandomState>,
 }
 
 impl QualityTally {
@@ -73,13 +73,13 @@ impl QualityTally {
             );
         }
         if matches!(row.service, "RC" | "XRC")
-            && (self.ways.len() < MAX_TAPS || self.ways.contains_key(&row.tap))
+            && (self.deliveries.len() < MAX_TAPS || self.deliveries.contains_key(&row.tap))
         {
-            let ways = self.ways.entry(row.tap).or_default();
-            ways.data = ways.data.saturating_add(row.data_packets);
+            let seen = self.deliveries.entry(row.tap).or_default();
+            seen.data = seen.data.saturating_add(row.data_packets);
             let answers = [row.acks, row.naks, row.rnr_naks, row.read_requests, row.atomics];
-            ways.answers = answers.into_iter().fold(ways.answers, u64::saturating_add);
-            ways.paired |= row.peer_flow_id.is_some();
+            seen.answers = answers.into_iter().fold(seen.answers, u64::saturating_add);
+            seen.paired |= row.peer_flow_id.is_some();
         }
     }
 
@@ -218,13 +218,13 @@ impl QualityTally {
     }
 
     fn one_sided(&self, least: u64) -> u64 {
-        let taps = self.ways.values();
-        taps.filter(|ways| ways.data >= least && ways.answers == 0 && !ways.paired)
+        let taps = self.deliveries.values();
+        taps.filter(|seen| seen.data >= least && seen.answers == 0 && !seen.paired)
             .count() as u64
     }
 }
 
-/// What was wrong with captures and put right: records out of order, and packets that came twice.
+/// Faults of captures that were repaired: records out of order, and packets that came twice.
 fn repaired(run: &RunSummary, note: &mut impl FnMut(&'static str, u64, String)) {
     let sum = |of: fn(&TapRow) -> u64| run.taps.iter().map(of).fold(0, u64::saturating_add);
     let sorted = sum(|tap| tap.sorted_frames);

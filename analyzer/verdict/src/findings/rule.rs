@@ -6,14 +6,14 @@ use crate::directory::Directory;
 use crate::episodes::Episode;
 use crate::thresholds::Thresholds;
 
-/// One rule: what `--explain` tells of it.
+/// One rule, with the texts that `--explain` shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule {
     /// Its id, the same as in [`roce_model::FindingRow::id`].
     pub id: &'static str,
     /// It in a few words.
     pub title: &'static str,
-    /// What it means when it fires.
+    /// Its meaning when it fires.
     pub meaning: &'static str,
     /// How it is computed.
     pub method: &'static str,
@@ -25,11 +25,11 @@ pub struct Rule {
     pub severity: Severity,
     /// When the severity is another one; empty if never.
     pub otherwise: &'static str,
-    /// What evidence earns which confidence.
+    /// The evidence that earns each confidence.
     pub confidence: &'static str,
 }
 
-/// What all rules conclude from, besides what each gathered.
+/// Input of all rules, besides the tally of each.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) run: &'a RunSummary,
@@ -48,7 +48,7 @@ impl Context<'_> {
         })
     }
 
-    /// True if another tap has the same episode, and is the one to tell it.
+    /// True if another tap has the same episode, and is the one to report it.
     pub(super) fn seen_elsewhere(&self, episode: &Episode) -> bool {
         let row = &episode.row;
         self.episodes

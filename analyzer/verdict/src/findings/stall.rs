@@ -14,7 +14,7 @@ pub(super) const STALL: Rule = Rule {
               timeout, a pause, or a sender that was not served. An idle application is none: between messages a flow may \
               be silent.",
     method: "Stall events (a silence inside a message, far beyond the flow's own pace) of at least stall_least, by \
-             destination; with the resend runs by timeout that ended them. Of low confidence at a tap that lost records.",
+             destination; with the retransmission runs by timeout that ended them. Of low confidence at a tap that lost records.",
     source: "The definition of the analysis; training steps wait for the slowest message.",
     thresholds: &["stall_least", "stall_long"],
     severity: Severity::Info,
@@ -111,7 +111,7 @@ pub(super) fn stall(context: &Context<'_>) -> Option<FindingRow> {
             worst.name()
         ),
         evidence,
-        "Look at what ended the longest stall: a resend run points to loss, a pause interval to PFC, neither to the sending \
+        "Look at what ended the longest stall: a retransmission run points to loss, a pause interval to PFC, neither to the sending \
          host.",
         first,
     ))

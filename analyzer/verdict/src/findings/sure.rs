@@ -12,27 +12,27 @@ const MAX_HOST_PAIRS: usize = 1 << 16;
 /// Parts of a sum that a finding reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// What the packets prove.
+    /// Counts that the packets prove.
     pub(super) proven: u64,
-    /// What one explanation makes far more likely than others.
+    /// Counts that one explanation makes far more likely than others.
     pub(super) likely: u64,
-    /// What reordering or duplicates may explain as well.
+    /// Counts that reordering or duplicates may explain as well.
     pub(super) doubtful: u64,
 }
 
-/// Flows of one way between two hosts at a tap, and whether packets overtake each other or come twice on it.
+/// Flows from one host to another at a tap. `disturbed`: some of their packets overtook each other or came twice.
 #[derive(Clone, Copy, Debug, Default)]
 struct SureLosses {
     parts: Parts,
     disturbed: bool,
 }
 
-/// What a finding reports, by the way that the flows take. Flows between the same two hosts share their paths: where the packets of one
+/// Counts of a finding by pair of hosts. Flows between the same two hosts share their paths: where the packets of one
 /// overtake each other, the others' may have done so, too, unseen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sure {
-    ways: HashMap<(TapId, Address, Address), SureLosses, foldhash::fast::RandomState>,
-    /// What found no room.
+    pairs: HashMap<(TapId, Address, Address), SureLosses, foldhash::fast::RandomState>,
+    /// Counts of pairs that found no room.
     others: Parts,
 }
 
@@ -40,22 +40,22 @@ impl Sure {
     /// Notes a flow that is reported or not.
     pub(super) fn note(&mut self, row: &FlowRow) {
         if is_disturbed(row)
-            && let Some(way) = self.way(row)
+            && let Some(pair) = self.pair(row)
         {
-            way.disturbed = true;
+            pair.disturbed = true;
         }
     }
 
-    fn way(&mut self, row: &FlowRow) -> Option<&mut SureLosses> {
+    fn pair(&mut self, row: &FlowRow) -> Option<&mut SureLosses> {
         let key = (row.tap, row.source, row.destination);
-        (self.ways.len() < MAX_HOST_PAIRS || self.ways.contains_key(&key))
-            .then(|| self.ways.entry(key).or_default())
+        (self.pairs.len() < MAX_HOST_PAIRS || self.pairs.contains_key(&key))
+            .then(|| self.pairs.entry(key).or_default())
     }
 
     fn parts(&mut self, row: &FlowRow) -> &mut Parts {
         let key = (row.tap, row.source, row.destination);
-        if self.ways.len() < MAX_HOST_PAIRS || self.ways.contains_key(&key) {
-            &mut self.ways.entry(key).or_default().parts
+        if self.pairs.len() < MAX_HOST_PAIRS || self.pairs.contains_key(&key) {
+            &mut self.pairs.entry(key).or_default().parts
         } else {
             &mut self.others
         }
@@ -76,7 +76,7 @@ impl Sure {
         *sum = sum.saturating_add(others);
     }
 
-    /// Adds what is said of a flow: proven, unless the flow's packets overtake each other or come twice. Then a packet behind the
+    /// Adds a count of a flow: proven, unless the flow's packets overtake each other or come twice. Then a packet behind the
     /// highest can have another reason.
     pub(super) fn add(&mut self, count: u64, row: &FlowRow) {
         let disturbed = is_disturbed(row);
@@ -89,11 +89,11 @@ impl Sure {
         *sum = sum.saturating_add(count);
     }
 
-    /// All ways together: what is proven is only likely where packets of other flows overtake each other, and what is likely there
+    /// All pairs together. Where packets of other flows overtake each other, proven counts are only likely, and likely ones
     /// doubtful.
     pub(super) fn sum(&self) -> Parts {
         let mut sum = self.others;
-        for SureLosses { parts, disturbed } in self.ways.values() {
+        for SureLosses { parts, disturbed } in self.pairs.values() {
             let (proven, likely, doubtful) = if *disturbed {
                 (0, parts.proven, parts.likely.saturating_add(parts.doubtful))
             } else {

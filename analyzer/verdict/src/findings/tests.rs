@@ -76,7 +76,7 @@ fn every_rule_is_explained() {
         for text in [rule.title, rule.meaning, rule.method, rule.source] {
             assert!(!text.is_empty() && !text.contains("  "), "{}: {text}", rule.id);
         }
-        // What earns which confidence begins with one of its words.
+        // The text about confidence begins with one of its words.
         let known = Confidence::ALL
             .iter()
             .any(|word| rule.confidence.starts_with(word.name()));

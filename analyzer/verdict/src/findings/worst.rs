@@ -60,7 +60,7 @@ impl Worst {
         some(&each, MAX_NAMED, usize::try_from(self.all).unwrap_or(usize::MAX))
     }
 
-    /// The same without the scores.
+    /// The worst ones' names.
     pub(super) fn names(&self) -> String {
         let each: Vec<&str> = self.top.iter().map(|(_, name)| name.as_str()).collect();
         some(&each, MAX_NAMED, usize::try_from(self.all).unwrap_or(usize::MAX))

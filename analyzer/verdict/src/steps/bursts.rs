@@ -3,6 +3,8 @@
 //! Within a step silences are short, between steps they are long: of all silences in order, the widest step from one to the next
 //! (as a ratio) divides the two kinds. Where that leads to bursts at even distances and of even sizes, they are steps.
 
+use roce_model::cast::float;
+
 /// Traffic without a long silence in it. Times are in ns since the epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Burst {
@@ -179,7 +181,6 @@ pub(super) fn median(values: &mut [u64]) -> u64 {
     *values.select_nth_unstable(middle).1
 }
 
-#[expect(clippy::cast_precision_loss, reason = "times: 2^53 ns are 104 days")]
 fn ratio(one: u64, other: u64) -> f64 {
-    one as f64 / other.max(1) as f64
+    float(one) / float(other.max(1))
 }

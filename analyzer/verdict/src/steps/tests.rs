@@ -13,12 +13,12 @@ fn host(number: u8) -> Address {
     Address::v4([10, 0, 0, number])
 }
 
-/// A way on which so many bytes were sent.
-fn way(tap: TapId, groups: Groups, payload_bytes: u64, pairs: &mut HostPairs) -> Way {
-    Way {
+/// Traffic of so many bytes between two hosts.
+fn traffic(tap: TapId, groups: Groups, payload_bytes: u64, pairs: &mut HostPairs) -> PairTraffic {
+    PairTraffic {
         payload_bytes,
-        pair: pairs.find_or_add(groups),
-        ..Way::new(groups, tap, 0)
+        hosts: pairs.find_or_add(groups),
+        ..PairTraffic::new(groups, tap, 0)
     }
 }
 
@@ -54,8 +54,8 @@ impl Feed {
         for (bin, rows) in &self.rows {
             for (source, destination, bytes) in rows {
                 let groups = Groups::new(TapId(1), host(*source), host(*destination));
-                let way = way(TapId(1), groups, *bytes, &mut pairs);
-                steps.sent(Nanos(bin * MS), &way, &pairs);
+                let traffic = traffic(TapId(1), groups, *bytes, &mut pairs);
+                steps.sent(Nanos(bin * MS), &traffic, &pairs);
                 flows.push((*source, *destination));
             }
         }
@@ -350,7 +350,7 @@ impl Random {
 
     /// Exponential with this mean, at least 1.
     fn exponential(&mut self, mean: f64) -> u64 {
-        let uniform = (number(self.next(1 << 30)) + 0.5) / number(1 << 30);
+        let uniform = (float(self.next(1 << 30)) + 0.5) / float(1 << 30);
         whole(-uniform.ln() * mean).max(1)
     }
 }
@@ -456,8 +456,8 @@ fn memory_is_bounded() {
             pair: number,
             ..Groups::default()
         };
-        let way = way(TapId(0), groups, 1, &mut pairs);
-        steps.sent(Nanos(0), &way, &pairs);
+        let traffic = traffic(TapId(0), groups, 1, &mut pairs);
+        steps.sent(Nanos(0), &traffic, &pairs);
     }
     assert_eq!(steps.pairs.len(), MAX_PAIRS);
 }
@@ -474,9 +474,9 @@ proptest! {
         let (mut steps, mut pairs) = (Steps::new(Nanos(bin), Vec::new()), HostPairs::default());
         for (time, source, destination, bytes) in rows {
             let groups = Groups::new(TapId(0), host(source), host(destination));
-            let way = way(TapId(0), groups, bytes, &mut pairs);
+            let traffic = traffic(TapId(0), groups, bytes, &mut pairs);
             if bytes > 0 {
-                steps.sent(Nanos(time), &way, &pairs);
+                steps.sent(Nanos(time), &traffic, &pairs);
             }
             steps.flow(&FlowRow { source: host(source), destination: host(destination), ..FlowRow::default() });
         }

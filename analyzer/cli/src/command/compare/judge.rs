@@ -115,14 +115,14 @@ const OF_RUN: [Quantity; 3] = [Quantity::RnrNaks, Quantity::PauseFrames, Quantit
 /// The parts and the whole of a quantity in a slice; `None` for quantities that slices do not have.
 fn parts(quantity: Quantity, of: &Sums) -> Option<(f64, f64)> {
     Some(match quantity {
-        Quantity::Goodput => ((of.payload - of.resent) * 8.0, of.seconds),
+        Quantity::Goodput => ((of.payload - of.retransmitted) * 8.0, of.seconds),
         Quantity::CeShare => (of.ce, of.ecn_capable),
         Quantity::Cnp => (of.cnp * 1e9, of.payload_with_cnp),
         Quantity::Lost => (of.lost * 1e6, of.data_packets),
         Quantity::Unclear => (of.unclear * 1e6, of.data_packets),
         Quantity::Reordered => (of.reordered * 1e6, of.data_packets),
         Quantity::NotCaptured => (of.not_captured * 1e6, of.data_packets),
-        Quantity::ResentShare => (of.resent, of.payload),
+        Quantity::RetransmittedShare => (of.retransmitted, of.payload),
         Quantity::RnrNaks => (of.rnr_naks * 1e6, of.data_packets),
         Quantity::AckTimeMedian => (of.ack_median, of.ack_rows),
         Quantity::AckTimeLongest => (of.ack_longest, of.ack_rows),

@@ -37,7 +37,7 @@ sums! {
     /// Application data, in bytes.
     payload,
     /// Retransmitted part of it.
-    resent,
+    retransmitted,
     data_packets,
     /// Data packets that ECN can mark, and those that are marked.
     ecn_capable,
@@ -111,7 +111,7 @@ impl Collected {
     pub(super) fn whole(&self) -> Slices {
         let mut whole = Series::default();
         for pair in self.pairs() {
-            whole.add(&self.of_pair(pair));
+            whole.add(&self.pair_series(pair));
         }
         for ((pair, _), series) in &self.series {
             if pair.is_none() {
@@ -123,7 +123,7 @@ impl Collected {
 
     /// Sums of one host's traffic to another; `None` when it sent nothing.
     pub(super) fn pair(&self, pair: Pair) -> Option<Slices> {
-        let series = self.of_pair(pair);
+        let series = self.pair_series(pair);
         series.active.is_some().then(|| self.slices(series))
     }
 
@@ -133,7 +133,7 @@ impl Collected {
     }
 
     /// A pair at all taps that saw it; where two saw the same flows, at the one that saw most of them.
-    fn of_pair(&self, pair: Pair) -> Series {
+    fn pair_series(&self, pair: Pair) -> Series {
         let (from, to) = ((Some(pair), TapId(0)), (Some(pair), TapId(u32::MAX)));
         let taps = || self.series.range(from..=to).map(|(_, series)| series);
         let mut sum = Series::default();
@@ -267,7 +267,7 @@ impl Sink for Collected {
             let times = |values: &Values<u64>| values.at(row).map_or(0.0, |_| 1.0);
             let sums = Sums {
                 payload,
-                resent: number(&rows.retransmitted_bytes, row),
+                retransmitted: number(&rows.retransmitted_bytes, row),
                 data_packets: number(&rows.data_packets, row),
                 ecn_capable: number(&rows.ect0, row) + number(&rows.ect1, row) + number(&rows.ce, row),
                 ce: number(&rows.ce, row),

@@ -64,7 +64,7 @@ pub(crate) enum Most {
 }
 
 impl Most {
-    fn of(self, frame: &DemoFrame) -> u64 {
+    fn measure(self, frame: &DemoFrame) -> u64 {
         match self {
             Self::BehindPsns => frame.behind_psns.into(),
             Self::BehindTime => frame.behind_time.0,
@@ -134,7 +134,7 @@ impl Find {
         let mut found = frames.iter().filter(|frame| self.holds(frame, labels));
         if let Some(most) = self.most {
             // Of equal ones `max_by_key` takes the last; the first one is meant.
-            found.rev().max_by_key(|frame| most.of(frame))
+            found.rev().max_by_key(|frame| most.measure(frame))
         } else if self.last {
             found.next_back()
         } else {

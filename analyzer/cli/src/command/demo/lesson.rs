@@ -133,7 +133,7 @@ impl Found {
             }
             for rate in &step.rate {
                 let text = rate
-                    .of(frames, &found)
+                    .text(frames, &found)
                     .with_context(|| format!("the capture has no rate for `{}`", rate.label))?;
                 found.rates.insert(rate.label.clone(), text);
             }
@@ -196,7 +196,7 @@ impl Found {
 }
 
 impl Rate {
-    fn of(&self, frames: &[DemoFrame], found: &Found) -> Option<String> {
+    fn text(&self, frames: &[DemoFrame], found: &Found) -> Option<String> {
         let seen = self.find.some(frames, found, self.packets);
         let (first, last) = (seen.first()?, seen.last()?);
         let payload: u64 = seen

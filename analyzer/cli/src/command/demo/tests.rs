@@ -101,7 +101,7 @@ fn what_frames_say_of_their_flow_is_what_happened() {
             .iter()
             .filter(|frame| frame.history == History::Again)
             .count();
-        let resent: u64 = flows().map(|flow| flow.resent_behind_packets).sum();
+        let retransmitted: u64 = flows().map(|flow| flow.resent_behind_packets).sum();
         let late = || {
             let all = taps.iter().flat_map(|tap| &tap.late);
             all.filter(|late| late.kind == PacketKind::Request)
@@ -117,12 +117,12 @@ fn what_frames_say_of_their_flow_is_what_happened() {
             .sum();
         assert_eq!(
             again as u64,
-            resent + late().count() as u64 + copies,
+            retransmitted + late().count() as u64 + copies,
             "{name}: retransmitted, late or copied"
         );
         // Distances in PSNs and in time. Where packets are retransmitted or copied, these are behind,
         // too.
-        if resent + copies == 0 {
+        if retransmitted + copies == 0 {
             let depth = taught.frames.iter().map(|frame| u64::from(frame.behind_psns));
             assert_eq!(
                 depth.max(),

@@ -93,7 +93,7 @@ pub(crate) fn compare(lesson: &Lesson, truth: &Truth, concluded: &Concluded) -> 
 type Counted = (&'static str, fn(&TapFlow) -> u64, fn(&FlowRow) -> u64);
 
 /// The count of retransmissions.
-const SENT_AGAIN: &str = "retransmitted packets, as far as visible";
+const RETRANSMITTED: &str = "retransmitted packets, as far as visible";
 
 const COUNTS: [Counted; 10] = [
     ("packets captured", |t| t.packets, |v| v.packets),
@@ -107,7 +107,7 @@ const COUNTS: [Counted; 10] = [
     ("NAKs", |t| t.naks, |v| v.naks),
     ("RNR NAKs", |t| t.rnr_naks, |v| v.rnr_naks),
     (
-        SENT_AGAIN,
+        RETRANSMITTED,
         |t| t.resent_behind_packets,
         |v| v.retransmitted_packets,
     ),
@@ -129,7 +129,7 @@ fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         .collect();
     let is_data = |flow: &str| !management.contains(flow);
     // Late packets and copies look like retransmissions: their absence is worth a line.
-    let looks_resent = truth
+    let looks_retransmitted = truth
         .taps
         .iter()
         .any(|tap| tap.copies > 0 || tap.flows.iter().any(|flow| flow.late > 0));
@@ -152,7 +152,7 @@ fn counts(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         }
         let sum = |of: fn(&(u64, u64)) -> u64| by_flow.values().map(of).sum::<u64>();
         let (happened, said) = (sum(|both| both.0), sum(|both| both.1));
-        if happened > 0 || said > 0 || (looks_resent && about == SENT_AGAIN) {
+        if happened > 0 || said > 0 || (looks_retransmitted && about == RETRANSMITTED) {
             lines.push(Line {
                 about: about.to_owned(),
                 truth: grouped(happened),

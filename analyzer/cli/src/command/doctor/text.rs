@@ -240,7 +240,7 @@ fn host(layout: &Layout, text: &mut String, examined: &Examined, all: bool) {
     }
 }
 
-/// What comes first: what is wrong, then what is to know, then what could not be read.
+/// Order of the groups: first what is wrong, then what is to know, then what could not be read.
 fn shown_first(status: Status) -> u8 {
     match status {
         Status::Critical => 5,

@@ -21,7 +21,7 @@ use crate::output::style::style;
 /// The longest text of counters.
 const MAX_TEXT_BYTES: u64 = 8 << 20;
 
-/// Read the counters of RDMA devices and their network interfaces twice, and show what moved
+/// Read the counters of RDMA devices and their network interfaces twice, and show what changed
 ///
 /// Shows each counter before and after, its change and its rate: ECN marks, CNPs, sequence errors, timeouts, drops, PFC and 802.3x
 /// pause by one name for all drivers, in base units (bytes, seconds). Counters that wrap or are reset are recognised. Needs no rights.
@@ -31,7 +31,7 @@ pub(crate) struct Counters {
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Nanos>,
 
-    /// Read every so often in between, so that no wrap and no reset is missed
+    /// Time between readings in between, so that no wrap and no reset is missed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     interval: Nanos,
 

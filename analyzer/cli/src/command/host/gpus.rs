@@ -26,15 +26,15 @@ use crate::output::messages;
 
 /// Show load, memory, power, clocks and throttling of this host's GPUs, or of a recorded text
 ///
-/// Asks nvidia-smi, else amd-smi. What a tool does not say is -, never 0. With --duration, -o or a command it reads again and again,
-/// and shows the least, the mean and the most of each quantity.
+/// Runs nvidia-smi, else amd-smi. A value that the tool does not report is -, never 0. With --duration, -o or a command it reads repeatedly,
+/// and shows the minimum, mean and maximum of each quantity.
 #[derive(Args, Debug)]
 pub(crate) struct GpusArguments {
     /// Read a recorded text: nvidia-smi as CSV or XML (-q -x), dcgm-exporter's metrics, or amd-smi metric --json
     #[arg(long, value_name = "FILE")]
     read: Option<PathBuf>,
 
-    /// Read again and again for this time
+    /// Read repeatedly for this time
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "read")]
     duration: Option<Nanos>,
 
@@ -49,7 +49,7 @@ pub(crate) struct GpusArguments {
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 
-    /// Run this command, and read again and again until it ends; its exit code becomes that of roce-analyze
+    /// Run this command, and read repeatedly until it ends; its exit code becomes that of roce-analyze
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "read")]
     run: Vec<OsString>,
 }

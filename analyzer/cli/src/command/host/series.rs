@@ -65,7 +65,7 @@ impl Kept {
     fn begin(dir: &Path, about: About, to: &Destination) -> anyhow::Result<Self> {
         let begun = RunStart::now();
         let options = vec![("interval_ns".to_owned(), about.interval.0.to_string())];
-        let key = to.names.of_devices(about.input, &options, begun.time());
+        let key = to.names.key_of_devices(about.input, &options, begun.time());
         let mut sink = dataset(dir, &key, to.overwrite, false, JsonFlows::default())?;
         sink.begin(about.interval).map_err(sink_error)?;
         let input = InputSummary {

@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use roce_model::cast::{float, whole};
 use roce_model::{Nanos, prefetch};
 
 use crate::congestion::dcqcn::Parameters;
@@ -30,8 +31,6 @@ const WINDOW_PACKETS: u64 = 64;
 /// that a limiter lets through and the end of a pause stay below this, because consecutive windows do
 /// not have them.
 const MARGIN: f64 = 1.5;
-/// Bytes of a frame on the wire that are not captured: FCS, preamble, gap (IEEE 802.3, 3.1.1 and 4.4.2).
-const FRAME_OVERHEAD: u64 = 24;
 
 /// Notifications never less than this apart are paced as in the paper and its simulator, each 50 us. NVIDIA's are 4 us apart.
 const PACE_OF_PAPER: Nanos = Nanos(40_000);
@@ -59,17 +58,24 @@ const fn with_alpha_of_nvidia(set: Parameters) -> Parameters {
     }
 }
 
+/// NVIDIA's increases with the shortest timer of a known set: operators set the timer (`rpg_time_reset`), and with a timer of 80 us hyper
+/// increase begins long before 300 us.
+const NVIDIA: Parameters = Parameters {
+    timer: Parameters::PAPER.timer,
+    ..cautious(Parameters::NVIDIA)
+};
+
 /// Each rule for alpha (the paper and its simulator have the same) with each rule for increases.
 const LAWS: [Parameters; 6] = [
     cautious(Parameters::PAPER),
     cautious(Parameters::NS3),
-    cautious(Parameters::NVIDIA),
+    NVIDIA,
     with_alpha_of_nvidia(Parameters::PAPER),
     with_alpha_of_nvidia(Parameters::NS3),
     Parameters {
         alpha_timer: Parameters::PAPER.alpha_timer,
         g: Parameters::PAPER.g,
-        ..cautious(Parameters::NVIDIA)
+        ..NVIDIA
     },
 ];
 
@@ -98,7 +104,7 @@ const MAX_WAITING: usize = 32;
 #[derive(Debug)]
 struct Laws {
     sets: Vec<Parameters>,
-    /// Share of the line that is allowed after so many notifications, if all of them come at once: nothing shrinks alpha,
+    /// Share of the line that is allowed after this many notifications, if all of them come at once: nothing shrinks alpha,
     /// and nothing raises the rate.
     least: [f64; MAX_WAITING + 1],
 }
@@ -155,14 +161,6 @@ impl PortRate {
     }
 }
 
-/// The replay of each law. It begins when the least that its notifications can leave would matter: most flows get few.
-#[derive(Clone, Debug)]
-enum Replays {
-    /// The flow's progress at the first notification, and at each.
-    Waiting(Progress, Vec<Progress>),
-    Running(Vec<Replay>),
-}
-
 /// Replays from one speed of the port, and windows compared with them.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -170,8 +168,8 @@ struct Judged {
     // The first cache line has what every window needs.
     /// Start of the current window.
     begin: Progress,
-    /// The line rate in bit/s, while all laws allow it: until the next notification none of them has to be replayed.
-    free: Option<u64>,
+    /// True while all laws allow the line rate: until the next notification none of them has to be replayed.
+    is_free: bool,
     /// Notifications in the window, and in the one before.
     cnp: u32,
     cnp_before: u32,
@@ -181,7 +179,11 @@ struct Judged {
     rates: (f64, u32),
     // The rest.
     laws: Arc<Laws>,
-    replays: Replays,
+    /// The flow's progress at the start of the bound, and at each notification that waits for its replay.
+    first: Progress,
+    waiting: Vec<Progress>,
+    /// The replay of each law, from when the least that its notifications can leave would matter: most flows get few.
+    replays: Option<Vec<Replay>>,
     limited: u64,
     over: u64,
     /// Rates over the bound, in thousandths of it, in windows over it.
@@ -193,8 +195,10 @@ impl Judged {
         Self {
             laws: Arc::clone(laws),
             line,
-            replays: Replays::Waiting(now, Vec::new()),
-            free: None,
+            first: now,
+            waiting: Vec::new(),
+            replays: None,
+            is_free: false,
             begin: now,
             cnp: 0,
             cnp_before: 0,
@@ -207,55 +211,50 @@ impl Judged {
 
     fn cnp(&mut self, now: Progress) {
         self.cnp = self.cnp.saturating_add(1);
-        self.free = None;
-        match &mut self.replays {
-            Replays::Waiting(_, waiting) if waiting.len() < MAX_WAITING => waiting.push(now),
-            _ => {
-                let begin = self.begin;
-                for replay in self.running() {
-                    replay.cnp(now.time, begin.time, on_wire(&begin, &now));
-                }
-            }
+        self.is_free = false;
+        if self.replays.is_none() && self.waiting.len() < MAX_WAITING {
+            self.waiting.push(now);
+            return;
+        }
+        let begin = self.begin;
+        for replay in self.running() {
+            replay.cnp(now.time, begin.time, now.on_wire_since(&begin));
         }
     }
 
     /// The replays, which begin now at the latest. Between notifications data is taken as sent evenly, whatever the windows: where
     /// the allowed rate limits what the byte counter counts, it counts more by that, never less.
     fn running(&mut self) -> &mut [Replay] {
-        if let Replays::Waiting(first, waiting) = &self.replays {
-            let window = self.begin;
-            let is_before = |now: &&Progress| now.wire_bytes < window.wire_bytes;
-            let begun = |set: &Parameters| {
-                let mut replay = Replay::bound(*set, self.line, first.time);
-                let before = waiting.iter().take_while(is_before);
+        let (first, window, line) = (self.first, self.begin, self.line);
+        let (laws, waiting) = (&self.laws, &mut self.waiting);
+        self.replays.get_or_insert_with(|| {
+            let waiting = std::mem::take(waiting);
+            let before = waiting.partition_point(|now| now.wire_bytes < window.wire_bytes);
+            let (before, within) = waiting.split_at(before);
+            let start = |set: &Parameters| {
+                let mut replay = Replay::bound(*set, line, first.time);
                 for now in before {
-                    replay.cnp(now.time, first.time, on_wire(first, now));
+                    replay.cnp(now.time, first.time, now.on_wire_since(&first));
                 }
                 let time = window.time.since(first.time);
-                replay.bin(first.time, time, on_wire(first, &window), false);
-                for now in waiting.iter().skip_while(is_before) {
-                    replay.cnp(now.time, window.time, on_wire(&window, now));
+                replay.bin(first.time, time, window.on_wire_since(&first), false);
+                for now in within {
+                    replay.cnp(now.time, window.time, now.on_wire_since(&window));
                 }
                 replay
             };
-            self.replays = Replays::Running(self.laws.sets.iter().map(begun).collect());
-        }
-        match &mut self.replays {
-            Replays::Running(replays) => replays,
-            Replays::Waiting(..) => &mut [],
-        }
+            laws.sets.iter().map(start).collect()
+        })
     }
 
     /// True if some law may allow less than this rate, in bit/s, in a window with notifications or after one. False only where all
     /// allow more, even if the notifications that wait had come at once.
     fn may_limit(&self, rate: f64) -> bool {
-        match &self.replays {
-            Replays::Waiting(_, waiting) => {
-                let least = self.laws.least.get(waiting.len()).copied().unwrap_or(0.0);
-                self.is_notified() && rate >= number(self.line) * least
-            }
-            Replays::Running(_) => true,
+        if self.replays.is_some() {
+            return true;
         }
+        let least = self.laws.least.get(self.waiting.len()).copied().unwrap_or(0.0);
+        self.is_notified() && rate >= float(self.line) * least
     }
 
     /// True if a notification came in the current window, or in the one before.
@@ -266,7 +265,7 @@ impl Judged {
     /// The highest rate that any applicable law allows in the current window, which lasts for `time` up to `now`, in bit/s.
     fn allowed(&mut self, now: &Progress, time: Nanos, pace: Option<PortRate>) -> u64 {
         let begin = self.begin;
-        let sent = on_wire(&begin, now);
+        let sent = now.on_wire_since(&begin);
         let replays = self.running();
         let only = replays.len() == 1;
         let mut allowed = 0;
@@ -276,31 +275,27 @@ impl Judged {
                 allowed = allowed.max(mean.unwrap_or(u64::MAX));
             }
         }
-        if replays.iter().all(Replay::is_free) {
-            self.free = Some(self.line);
-        }
+        self.is_free = replays.iter().all(Replay::is_free);
         allowed
     }
 
     /// Ends the window when it is long enough.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "rates, and a ratio of positive ones"
-    )]
     fn mark(&mut self, now: Progress, pace: Option<PortRate>) {
         let time = now.time.since(self.begin.time);
         if time < WINDOW || now.packets < self.begin.packets.saturating_add(WINDOW_PACKETS) {
             return;
         }
         // Overhead on the wire is left out, so the rate is never overstated.
-        let measured = now.wire_bytes.saturating_sub(self.begin.wire_bytes) as f64 * 8.0 / time.seconds();
+        let measured = float(now.wire_bytes.saturating_sub(self.begin.wire_bytes)) * 8.0 / time.seconds();
         self.rates = (self.rates.0 + measured, self.rates.1.saturating_add(1));
         let usual = self.rates.0 / f64::from(self.rates.1);
         if self.may_limit(measured.max(usual) / MARGIN) {
-            let allowed = self.free.unwrap_or_else(|| self.allowed(&now, time, pace));
-            let bound = allowed as f64 * MARGIN;
+            let allowed = if self.is_free {
+                self.line
+            } else {
+                self.allowed(&now, time, pace)
+            };
+            let bound = float(allowed) * MARGIN;
             // Only where notifications go on. A rate over the bound tells by itself; one that is not does where the flow's usual
             // rate is more than the bound allows.
             let is_over = measured >= bound;
@@ -308,7 +303,8 @@ impl Judged {
                 self.limited += 1;
                 if is_over {
                     self.over += 1;
-                    self.excess.add((measured / allowed.max(1) as f64 * 1e3) as u64);
+                    self.excess
+                        .add(whole((measured / float(allowed.max(1)) * 1e3).floor()));
                 }
             }
         }
@@ -320,18 +316,6 @@ impl Judged {
     fn tells(&self) -> bool {
         self.over.saturating_mul(2) > self.limited
     }
-}
-
-/// Bytes on the wire between two points.
-fn on_wire(begin: &Progress, now: &Progress) -> u64 {
-    let packets = now.packets.saturating_sub(begin.packets);
-    let bytes = now.wire_bytes.saturating_sub(begin.wire_bytes);
-    bytes.saturating_add(packets.saturating_mul(FRAME_OVERHEAD))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate: 2^53 are far away")]
-fn number(rate: u64) -> f64 {
-    rate as f64
 }
 
 impl Bound {
@@ -415,10 +399,9 @@ impl Bound {
     }
 
     /// The median of rate over bound, in the windows over it.
-    #[expect(clippy::cast_precision_loss, reason = "thousandths of a ratio")]
     pub(crate) fn excess(&self) -> Option<f64> {
         let median = self.judged().excess.summary().quantile(50);
-        median.map(|thousandths| thousandths as f64 / 1e3)
+        median.map(|thousandths| float(thousandths) / 1e3)
     }
 }
 

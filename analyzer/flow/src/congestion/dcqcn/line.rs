@@ -3,6 +3,7 @@
 //! limited flow has other, varying rates. Other flows on the port are not considered here.
 
 use roce_model::Nanos;
+use roce_model::cast::float;
 
 use crate::congestion::progress::Progress;
 
@@ -17,8 +18,6 @@ const SPEEDS: [u64; 8] = [
     400_000_000_000,
     800_000_000_000,
 ];
-/// Bytes of a frame on the wire that are not captured: FCS, preamble, gap (IEEE 802.3, 3.1.1 and 4.4.2).
-const FRAME_OVERHEAD: u64 = 24;
 /// A rate is a port's when it differs from its speed by no more than this share. 8 frames of 1,100 bytes
 /// at 400 Gbit/s take 180 ns, and nanosecond stamps are uncertain by two. Frames without the overhead
 /// would differ by as much.
@@ -69,16 +68,14 @@ impl Line {
     }
 
     /// Adds a step of the flow; true if another speed shows now, or none any more.
-    #[expect(clippy::cast_precision_loss, reason = "rates")]
     pub(super) fn step(&mut self, now: Progress) -> bool {
         let packets = now.packets.saturating_sub(self.last.packets);
-        let bytes = now.wire_bytes.saturating_sub(self.last.wire_bytes);
+        let bits = float(now.on_wire_since(&self.last)) * 8.0;
         let time = now.time.since(self.last.time);
         self.last = now;
         if packets < u64::from(Self::PACKETS) || now.time == Nanos(0) {
             return false;
         }
-        let bits = bytes.saturating_add(packets.saturating_mul(FRAME_OVERHEAD)) as f64 * 8.0;
         // Stamps that are the same show no rate, and none that is lower than any.
         let rate = bits / time.seconds().max(1e-9);
         self.steps = self.steps.saturating_add(1);
@@ -88,7 +85,7 @@ impl Line {
             self.fastest = self.fastest.max(rate);
             self.near = self.near.saturating_add(1);
         }
-        let matches = |speed: u64| (self.fastest / speed as f64 - 1.0).abs() <= NEAR;
+        let matches = |speed: u64| (self.fastest / float(speed) - 1.0).abs() <= NEAR;
         let before = self.speed;
         if before.is_some_and(|speed| !matches(speed)) {
             self.speed = None;

@@ -11,7 +11,7 @@ use crate::congestion::dcqcn::Parameters;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParametersError {
     /// There is no such set and no such parameter.
-    #[error("'{0}' is no DCQCN parameter\nhint: {KNOWN}")]
+    #[error("'{0}' is not a DCQCN parameter\nhint: {KNOWN}")]
     Unknown(String),
     /// The value cannot be read.
     #[error("'{value}' is no value for the DCQCN parameter '{key}': {expected}")]
@@ -217,7 +217,7 @@ mod tests {
         assert!(
             parse("fast")
                 .unwrap_err()
-                .starts_with("'fast' is no DCQCN parameter")
+                .starts_with("'fast' is not a DCQCN parameter")
         );
         assert!(parse("timer=1us,paper").unwrap_err().starts_with("'paper' is no"));
         assert!(parse("speed=1").unwrap_err().starts_with("'speed' is no"));

@@ -2,6 +2,7 @@
 //! stepped through that a formula gives, so that a long silence costs as little as a short one.
 
 use roce_model::Nanos;
+use roce_model::cast::{float, whole};
 
 use crate::congestion::dcqcn::Parameters;
 
@@ -72,7 +73,7 @@ enum Counter {
 impl Replay {
     /// A flow that may use the whole line of `line` bit/s, in the bin that begins at `bin`.
     pub(crate) fn new(parameters: Parameters, line: u64, bin: Nanos) -> Self {
-        let line = number(line).max(1.0);
+        let line = float(line).max(1.0);
         Self {
             parameters,
             line,
@@ -127,12 +128,12 @@ impl Replay {
                 self.target = self.current;
             }
             // Equation 1.
-            let least = number(parameters.min_rate).min(self.line);
+            let least = float(parameters.min_rate).min(self.line);
             self.current = (self.current * (1.0 - (self.alpha / 2.0).min(parameters.max_cut))).max(least);
             self.target = self.target.max(self.current);
             (self.by_timer, self.by_bytes) = (0, 0);
             self.due = Nanos(time.0.saturating_add(parameters.timer.0.max(1)));
-            self.bytes_left = number(parameters.bytes.max(1));
+            self.bytes_left = float(parameters.bytes.max(1));
             self.last_cut = Some(time);
         }
         self.alpha = (1.0 - parameters.g) * self.alpha + parameters.g;
@@ -152,7 +153,7 @@ impl Replay {
         let seconds = width.seconds();
         let mean = (self.allowed / seconds).min(self.line);
         let limited = mean < self.line * (1.0 - 1e-9);
-        let over = limited.then(|| number(wire_bytes) * 8.0 / seconds / mean.max(SAME) - 1.0);
+        let over = limited.then(|| float(wire_bytes) * 8.0 / seconds / mean.max(SAME) - 1.0);
         if data {
             self.deviation.bin(begin, end, over);
         }
@@ -178,7 +179,7 @@ impl Replay {
     fn account(&mut self, time: Nanos, sent: u64) {
         let bytes = sent.saturating_sub(self.sent);
         self.sent = self.sent.max(sent);
-        self.advance(time, number(bytes));
+        self.advance(time, float(bytes));
     }
 
     /// Moves on to `to` while `bytes` are sent evenly.
@@ -203,31 +204,33 @@ impl Replay {
             }
             // Where the allowed rate limits what is counted, each increase changes when the byte counter is full.
             let is_steady = byte_rate >= sent_rate;
-            self.allowed += self.current * timer.min(counter);
-            if timer <= counter {
-                let period = self.parameters.timer.0.max(1);
-                let seconds = Nanos(period).seconds();
-                let fit = if is_steady {
-                    (left.min(counter) - timer) / seconds
-                } else {
-                    0.0
-                };
-                let more = self.increase(Counter::Timer, 1.0 + fit.floor(), seconds) - 1;
-                let taken = timer + number(more) * seconds;
-                left -= taken;
-                self.bytes_left -= byte_rate * taken;
-                self.now = Nanos(self.due.0.saturating_add(period.saturating_mul(more))).max(self.now);
-                self.due = Nanos(self.now.0.saturating_add(period));
+            let is_timer = timer <= counter;
+            let (first, other) = if is_timer {
+                (timer, counter)
             } else {
-                let bytes = number(self.parameters.bytes.max(1));
-                let seconds = bytes / byte_rate;
-                let fit = if is_steady {
-                    (left.min(timer) - counter) / seconds
-                } else {
-                    0.0
-                };
-                let more = self.increase(Counter::Bytes, 1.0 + fit.floor(), seconds) - 1;
-                left -= counter + number(more) * seconds;
+                (counter, timer)
+            };
+            let timer_period = self.parameters.timer.0.max(1);
+            let bytes = float(self.parameters.bytes.max(1));
+            let (which, period) = if is_timer {
+                (Counter::Timer, Nanos(timer_period).seconds())
+            } else {
+                (Counter::Bytes, bytes / byte_rate)
+            };
+            self.allowed += self.current * first;
+            let fit = if is_steady {
+                (left.min(other) - first) / period
+            } else {
+                0.0
+            };
+            let more = self.increase(which, 1.0 + fit.floor(), period) - 1;
+            let taken = first + float(more) * period;
+            left -= taken;
+            if is_timer {
+                self.bytes_left -= byte_rate * taken;
+                self.now = Nanos(self.due.0.saturating_add(timer_period.saturating_mul(more))).max(self.now);
+                self.due = Nanos(self.now.0.saturating_add(timer_period));
+            } else {
                 self.now = Nanos(to.0.saturating_sub(whole(left * 1e9)));
                 self.bytes_left = bytes;
             }
@@ -254,7 +257,7 @@ impl Replay {
             self.now = time;
             return self.line;
         }
-        self.advance(time, number(bytes));
+        self.advance(time, float(bytes));
         (self.bin, self.sent) = (time, 0);
         if notified {
             self.cnp(time, time, 0);
@@ -314,24 +317,10 @@ impl Replay {
     /// Rise of the target when the counter that is behind has the value `least`.
     fn step(&self, least: u32) -> f64 {
         match least.checked_sub(self.parameters.stages) {
-            Some(past @ 1..) => number(self.parameters.hyper) * f64::from(past),
-            _ => number(self.parameters.additive),
+            Some(past @ 1..) => float(self.parameters.hyper) * f64::from(past),
+            _ => float(self.parameters.additive),
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "rates and bytes: 2^53 are far away")]
-fn number(value: u64) -> f64 {
-    value as f64
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast stops at the ends of the range"
-)]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@ use core::num::NonZeroU64;
 
 use roce_model::Nanos;
 
-use super::{Answers, NakRecord, SHORT_SILENCE, is_much_shorter};
+use super::{Answers, MAX_NAK_AGE, MAX_RUN_OFFSET, NakRecord, SHORT_SILENCE, is_much_shorter};
 use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
 use crate::psn::request::{Again, Request, SILENCE};
 
 /// A NAK is not what made the sender fall back when that took so many times longer than after any NAK before.
 const MUCH_LONGER: u64 = 5;
+/// Of a sender that was not silent meanwhile: queues fill while it sends, and hold back its answers.
+const MUCH_LONGER_WHILE_SENDING: u64 = 10;
 /// A sender in software, or on a busy host, takes some times as long to answer a NAK as its receiver does to answer a request.
 const SLOW_ANSWER: u64 = 8;
 
@@ -67,12 +69,35 @@ impl Answers {
         if may_be_asked || self.is_rnr_wait(waited) {
             return of(Trigger::Unknown, false);
         }
+        if request.is_slowed && self.answered == self.acked && self.is_behind_answered(at, is_reordered) {
+            // The receiver waits for what it named before. Queues may have held back a part of the answer; a timer sends again from the
+            // begin.
+            return of(Trigger::Unknown, false);
+        }
+        if self.named_before_it_came(at, request.time) {
+            // Queues may have held back the NAK or its answer; a timer sends again from the oldest packet that is not acknowledged.
+            return of(Trigger::Unknown, false);
+        }
         let silence = Cause::by_silence(waited, self.timer, reordering);
         // As long as packets of the flow go on coming, the sender's timer does not expire.
         silence.map(|cause| Cause {
             certain: cause.certain && (request.silence.0 >= waited.0 / 4 || waited >= MIN_TIMEOUT),
             ..cause
         })
+    }
+
+    /// True if `at` may be a part of the answer to the NAK that a run answered last: behind its begin, or that itself where the run began
+    /// behind it and packets overtake each other.
+    fn is_behind_answered(&self, at: u64, is_reordered: bool) -> bool {
+        let may_be_begin = is_reordered && self.run.start > self.answered;
+        let begin = self.answered + u64::from(!may_be_begin);
+        self.answered != 0 && (begin..self.answered + MAX_RUN_OFFSET).contains(&at)
+    }
+
+    /// True if a NAK that no run has answered named `at`, which the receiver has got since: it came late.
+    fn named_before_it_came(&self, at: u64, time: Nanos) -> bool {
+        let is_recent = |nak: &NakRecord| time.since(nak.time) <= MAX_NAK_AGE;
+        at < self.acked && self.naks.iter().any(|nak| nak.at == at && is_recent(nak))
     }
 
     /// True if the sender's timer, as far as it is known, may have expired in that time.
@@ -90,12 +115,25 @@ impl Answers {
     /// A sender falls back so long after a NAK: because of it, or because the NAK or its retransmission was lost and the timer
     /// expired. A sender that answers a NAK goes on sending until it does; one that waits for its timer is silent.
     fn nak_or_timeout(&self, waited: Nanos, request: &Request, is_reordered: bool) -> Trigger {
-        let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
-        if !is_silent || waited < SHORT_SILENCE {
+        if waited < SHORT_SILENCE {
             return Trigger::Nak;
         }
         let fits_timer = self.fits_timer(waited);
-        let usual = self.longest_answer.0.max(request.usual_rtt.0 * 2);
+        let answer = self.longest_answer.max(request.others_answer);
+        let usual = answer.0.max(request.usual_rtt.0 * 2);
+        let is_silent = request.silence >= SHORT_SILENCE && request.silence.0 >= waited.0 / 2;
+        if !is_silent {
+            // Its window lets it send on while it waits for its timer. A sender in software takes very different times to answer, so
+            // only a timer that is known tells.
+            let is_usual = answer.0 == 0 || waited.0 <= usual * 2;
+            let is_delayed =
+                request.is_slowed || is_reordered || waited.0 < usual * MUCH_LONGER_WHILE_SENDING;
+            return match (fits_timer && !is_usual, is_delayed) {
+                (false, _) => Trigger::Nak,
+                (true, true) => Trigger::Unknown,
+                (true, false) => Trigger::Timeout,
+            };
+        }
         let is_long = waited.0 >= MIN_TIMEOUT.0.max(request.usual_rtt.0 * SLOW_ANSWER);
         if !fits_timer && request.is_slowed {
             // Congestion control may hold back the answer as long as a timer would.
@@ -111,7 +149,7 @@ impl Answers {
         }
         if fits_timer || is_long || usual != 0 && waited.0 >= usual * MUCH_LONGER {
             Trigger::Timeout
-        } else if usual == 0 || waited.0 <= usual * 2 {
+        } else if usual != 0 && waited.0 <= usual * 2 {
             Trigger::Nak
         } else {
             Trigger::Unknown
@@ -126,6 +164,13 @@ impl Answers {
             request.silence
         } else {
             request.time.since(since)
+        }
+    }
+
+    /// What seems to be the answer to a NAK came `took` after it, and nothing comes late: the sender takes no less for the next one.
+    pub(in crate::psn) fn seems_answered(&mut self, took: Nanos) {
+        if took < SHORT_SILENCE {
+            self.longest_answer = self.longest_answer.max(took);
         }
     }
 
@@ -148,7 +193,9 @@ impl Answers {
                     if repeats && nak.at == at && is_shortest {
                         self.shortest_answer = took;
                     }
-                    if took < MIN_TIMEOUT {
+                    // One that takes much longer than any before may have been lost on its way, and answered by the next.
+                    let is_known = took < SHORT_SILENCE || self.longest_answer.0 != 0;
+                    if is_known && took < MIN_TIMEOUT {
                         self.longest_answer = self.longest_answer.max(took);
                     }
                     self.latest_answer = took;

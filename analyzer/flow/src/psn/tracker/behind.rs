@@ -197,6 +197,12 @@ impl Tracker {
             self.settle_pending(next, request.time);
             return self.again(at, span, next, request, Sighting::Missing);
         }
+        if self.goes_on_from_pending(at)
+            && let Some(pending) = self.pending.take()
+        {
+            self.apply(*pending, Judged::Resent, false);
+            return self.again(at, span, next, request, Sighting::Missing);
+        }
         if self.is_named_by_run(at) {
             self.settle_pending(next, request.time);
             self.resend_overtaken(at, span, next, request);
@@ -228,8 +234,14 @@ impl Tracker {
             self.pending = Some(Box::new(pending));
         }
         let filled = self.fill(at, at + span);
+        let may_be_late = self.may_be_reordered();
         if let Some(answers) = &mut self.answers {
             answers.behind(at, at + span, next);
+            let is_answer = cause.is_some_and(|cause| cause.exact && cause.trigger == Trigger::Nak);
+            let took = self.pending.as_ref().and_then(|pending| pending.since_nak);
+            if let Some(took) = took.filter(|_| is_answer && !may_be_late) {
+                answers.seems_answered(took);
+            }
         }
         if let Some(pending) = &mut self.pending {
             pending.add(at, at + span, request, filled);
@@ -310,6 +322,8 @@ impl Tracker {
             Trigger::Rnr => true,
             Trigger::ImpliedNak => cause.certain,
             Trigger::Nak => cause.exact,
+            // A copy may come as late.
+            Trigger::Timeout if request.has_old_id => false,
             // A timer sends again from the oldest packet that is not acknowledged.
             Trigger::Timeout if request.is_read => true,
             Trigger::Timeout => self.answers().is_some_and(|answers| answers.acked() == at) && is_long,
@@ -347,6 +361,12 @@ impl Tracker {
         if request.refused {
             // Its timer may have the length of any silence.
             None
+        } else if request.is_naked && request.silence >= SHORT_SILENCE {
+            // The NAK may be another flow's, or may have been lost on its way.
+            Some(Cause {
+                trigger: Trigger::Unknown,
+                ..nak(request.is_naked_exactly)
+            })
         } else if request.is_naked {
             Some(nak(request.is_naked_exactly))
         } else {

@@ -7,7 +7,7 @@ use roce_model::Nanos;
 
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
-use crate::psn::holes::{Hole, LossClass};
+use crate::psn::holes::{Hole, LossClass, STILL_UNDER_WAY};
 use crate::psn::request::{Request, SILENCE, psn_of};
 use crate::psn::run::{Recovery, Run};
 use crate::psn::tracker::Tracker;
@@ -98,7 +98,7 @@ impl Tracker {
             // Missing, sent again, and here once more: the first transmission, late.
             1 if pending.cause.is_none() && self.was_just_resent(pending.first, pending.time) => Judged::Late,
             // The last packet once more, after a silence: its ACK was lost, or the network had a copy.
-            1 if silent => Judged::Unknown,
+            1 if silent && !pending.begin.has_old_id => Judged::Unknown,
             _ => Judged::Duplicate,
         }
     }
@@ -252,7 +252,7 @@ impl Tracker {
                 self.fate_within_a_run()
             };
             if begins {
-                self.prove(cause, part.end - part.first);
+                self.prove(cause, part.end - part.first, pending.begin.time);
             }
             let holes = self.holes.get_or_insert_default();
             holes.was_sent_again(part, class);
@@ -266,11 +266,26 @@ impl Tracker {
     }
 
     /// Missing packets were sent again for `cause`. The NAK proves the loss if no packet of the flow was ever late.
-    pub(super) fn prove(&mut self, cause: Option<Cause>, psns: u64) {
+    /// They came at `time`.
+    pub(super) fn prove(&mut self, cause: Option<Cause>, psns: u64, time: Nanos) {
         let is_named = cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact);
-        if is_named && !self.reordering.is_seen() {
-            self.proven += psns;
+        if !is_named || self.reordering.is_seen() {
+            return;
         }
+        self.proven += psns;
+        if self.just_proven > 0 && time.since(self.proven_at) < STILL_UNDER_WAY {
+            self.just_proven += psns;
+        } else {
+            (self.proven_at, self.just_proven) = (time, psns);
+        }
+    }
+
+    /// The capture ends at `end`: what was lost just before may still come late.
+    pub(super) fn doubt_latest(&mut self, end: Nanos) {
+        if end.since(self.proven_at) < STILL_UNDER_WAY {
+            self.proven -= self.just_proven.min(self.proven);
+        }
+        self.just_proven = 0;
     }
 
     /// Parts of holes came late, `depth` PSNs behind the highest; `next`: one past that.

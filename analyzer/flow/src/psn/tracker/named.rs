@@ -6,7 +6,7 @@
 
 use roce_model::Nanos;
 
-use crate::psn::acks::MAX_RUN_OFFSET;
+use crate::psn::acks::{MAX_RUN_OFFSET, SHORT_SILENCE};
 use crate::psn::cause::Trigger;
 use crate::psn::request::{Request, SILENCE};
 use crate::psn::run::Recovery;
@@ -118,13 +118,30 @@ impl Tracker {
             })
     }
 
-    /// Whether the sender repeats `at` after `pending`, which a NAK named, and packets between were lost again: nothing comes late.
+    /// Whether the sender fell back, after a silence, to packets that had been captured, and goes on with `at`, which is missing: its
+    /// timer ran out, and it had not got what the receiver said since.
+    pub(super) fn goes_on_from_pending(&self, at: u64) -> bool {
+        self.pending.as_deref().is_some_and(|pending| {
+            let by_timer = pending
+                .cause
+                .is_some_and(|cause| cause.trigger == Trigger::Timeout && cause.certain);
+            pending.repeats
+                && pending.next == at
+                && (by_timer || pending.begin.silence >= SHORT_SILENCE)
+                && !self.may_be_reordered()
+        })
+    }
+
+    /// Whether the sender repeats `at` after `pending`, which a NAK named or which came once more when its timer ran out, and packets
+    /// between were lost again: nothing comes late.
     pub(super) fn skips_to(&self, pending: &Pending, at: u64) -> bool {
-        let is_answer = pending
-            .cause
-            .is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact);
+        let is_answer = pending.cause.is_some_and(|cause| match cause.trigger {
+            Trigger::Nak => cause.exact && !pending.repeats,
+            Trigger::Timeout => cause.certain && pending.repeats,
+            _ => false,
+        });
         let is_beyond = at > pending.next && at < pending.next + MAX_RUN_OFFSET;
-        is_answer && !pending.repeats && is_beyond && !self.may_be_reordered()
+        is_answer && is_beyond && !self.may_be_reordered()
     }
 
     /// Whether `at`, captured before, is one of the packets of `pending` out of their order: an answer to a NAK whose packets take several

@@ -54,6 +54,10 @@ impl Tracker {
             let is_begin = psn_of(self.begin) == Psn::new(0) && self.begin + DONE <= next;
             return is_begin && self.holes.is_none() && request.silence >= SILENCE;
         };
+        if answers.named().is_some() {
+            // The receiver waits for a packet. Its answers may be stuck in queues for milliseconds, and the sender falls back this far.
+            return false;
+        }
         if psn_of(self.begin) == Psn::new(0) && answers.acked() >= next && silence >= SILENCE {
             // Nothing is outstanding. Many libraries begin every connection with PSN 0.
             return true;

@@ -28,7 +28,7 @@ impl Tracker {
                 let holes = self.holes.get_or_insert_default();
                 let psns = holes.hole_with(at).map_or(0, |hole| hole.end - at);
                 holes.decide_at(at, class);
-                self.prove(cause, psns);
+                self.prove(cause, psns, request.time);
             } else if self.answers.is_none()
                 && at >= self.begin
                 && cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact)

@@ -39,10 +39,12 @@ impl Flow {
             waiting_since: Nanos(0),
             rtt: Nanos(0),
             usual_rtt: Nanos(0),
+            others_answer: Nanos(0),
             is_slowed: false,
             ids: None,
             has_other_port: false,
             has_new_id: false,
+            has_old_id: false,
             others_late: false,
             max_holes: crate::psn::holes::MAX_OPEN_HOLES,
         }

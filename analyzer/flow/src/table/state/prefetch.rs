@@ -1,4 +1,4 @@
-//! What is prefetched of a flow that is about to be needed: by what for.
+//! Prefetching of a flow's state before it is needed, by purpose.
 
 use crate::table::state::{Cold, Hot};
 use crate::timing::distribution::Distribution;

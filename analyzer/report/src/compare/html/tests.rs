@@ -33,7 +33,7 @@ fn hostile() -> Comparison {
             Compared {
                 interval: None,
                 visible: None,
-                ..compared(Quantity::ResentShare, 0.0, 0.5, 0.0, Outcome::TooShort)
+                ..compared(Quantity::RetransmittedShare, 0.0, 0.5, 0.0, Outcome::TooShort)
             },
             Compared {
                 b: None,

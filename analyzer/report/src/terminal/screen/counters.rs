@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use roce_model::cast::whole;
 use roce_model::{Columns, Nanos, SampleColumns};
 
 use super::super::grid::end_cut;
 use super::super::ink::Ink;
 use super::super::number::{plural, rate_of, short_count};
-use super::Shown;
+use super::super::style::Style;
 use super::history::MAX_INTERVALS;
 
 /// How a counter is summed up and written.
@@ -85,7 +86,7 @@ impl Counters {
     }
 
     /// The line at an interval: of the last reading up to then; `None` where there was none.
-    pub(super) fn line(&self, interval: u64, shown: &Shown<'_>) -> Option<String> {
+    pub(super) fn line(&self, interval: u64, style: &Style) -> Option<String> {
         let (at, rates) = self.rates.range(..=interval).next_back()?;
         let mut words = Vec::new();
         for ((_, word, kind), rate) in WORDS.iter().zip(rates) {
@@ -114,20 +115,15 @@ impl Counters {
             words.push(Ink::Faint.paint(&format!("{} ago", plural(back, "interval", "intervals"))));
         }
         let line = format!("counters: {}", words.join(", "));
-        Some(end_cut(&line, shown.style.width, shown.style.unicode))
+        Some(end_cut(&line, style.width, style.unicode))
     }
 }
 
 /// A number a second: whole from 10 on.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a rate is never negative; one beyond 64 bits is the largest"
-)]
 fn a_second(rate: f64) -> String {
     if rate < 9.95 {
         format!("{rate:.1}").trim_end_matches(".0").to_owned()
     } else {
-        short_count(rate.round() as u64)
+        short_count(whole(rate))
     }
 }

@@ -2,16 +2,17 @@
 
 use std::collections::VecDeque;
 
+use roce_model::cast::float;
 use roce_model::{FlowId, FlowRow, Nanos};
 
 use super::super::draw::bars;
 use super::super::field::{field, padded};
 use super::super::ink::{Ink, clean};
-use super::super::number::{ABSENT, bytes, count, float, percent, plural, rate, short_count};
-use super::Shown;
+use super::super::number::{ABSENT, bytes, count, percent, plural, rate, short_count};
 use super::flows::{process, rivals, strip, time};
 use super::head::moment;
 use super::history::{Cell, MAX_INTERVALS};
+use super::shown::Shown;
 use super::state::{Event, Flow};
 
 /// Flows to the same destination that are named.
@@ -41,12 +42,12 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
         lines.extend(field("total", &sums(row), &shown.style));
     }
     lines.push(Ink::Faint.paint("events, the latest first"));
-    let events = of(shown, &flow.events);
+    let events = event_lines(shown, &flow.events);
     if events.is_empty() {
         lines.push("  none yet".to_owned());
     }
     lines.extend(events);
-    let others = of(shown, &shown.state.of_no_flow);
+    let others = event_lines(shown, &shown.state.of_no_flow);
     if !others.is_empty() {
         lines.push(Ink::Faint.paint("events of no flow: of hosts, of the capture"));
         lines.extend(others);
@@ -55,7 +56,7 @@ pub(super) fn detail(shown: &Shown<'_>, id: FlowId) -> Vec<String> {
 }
 
 /// Events up to now, the latest first.
-fn of(shown: &Shown<'_>, events: &VecDeque<Event>) -> Vec<String> {
+fn event_lines(shown: &Shown<'_>, events: &VecDeque<Event>) -> Vec<String> {
     let come = events
         .iter()
         .rev()
@@ -181,7 +182,11 @@ fn timelines(shown: &Shown<'_>, flow: &Flow, interval: u64) -> Vec<String> {
     ));
     let cnp = now.cnp.map_or_else(|| ABSENT.to_owned(), some);
     lines.push(line("CNPs", cnp, of(|cell| float(cell.cnp.unwrap_or(0)))));
-    lines.push(line("resent", some(now.resent), of(|cell| float(cell.resent))));
+    lines.push(line(
+        "retrans",
+        some(now.retransmitted),
+        of(|cell| float(cell.retransmitted)),
+    ));
     lines.push(line("missing", some(now.missing), of(|cell| float(cell.missing))));
     let answer = match now.answer_max {
         0 => ABSENT.to_owned(),
@@ -262,7 +267,7 @@ fn sums(row: &FlowRow) -> Vec<String> {
     }
     words.extend(row.cnp.map(|cnp| plural(cnp, "CNP", "CNPs")));
     for (value, what) in [
-        (row.retransmitted_packets, "resent"),
+        (row.retransmitted_packets, "retransmitted"),
         (row.runs_timeout, "timeouts"),
         (row.missing, "missing"),
         (row.network_lost, "lost in the network"),

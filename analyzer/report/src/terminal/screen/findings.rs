@@ -7,8 +7,8 @@ use super::super::grid::end_cut;
 use super::super::ink::{Ink, clean};
 use super::super::number::plural;
 use super::super::verdicts::mark;
-use super::Shown;
 use super::head::moment;
+use super::shown::Shown;
 
 /// Lines above the table: the worst findings, and the latest episode. At most `room`.
 pub(super) fn short(shown: &Shown<'_>, room: usize) -> Vec<String> {

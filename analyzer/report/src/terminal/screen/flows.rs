@@ -1,15 +1,16 @@
 //! The table of flows: as many columns as there is room for, and the latest intervals in what is left.
 
+use roce_model::cast::float;
 use roce_model::{FlowId, Nanos};
 
-use super::super::Style;
 use super::super::draw::{self, Height};
 use super::super::field::padded;
 use super::super::ink::{Ink, clean, shorten, width};
-use super::super::number::{ABSENT, bytes, float, rate_of, share, short_count};
+use super::super::number::{ABSENT, bytes, rate_of, share, short_count};
 use super::super::strip::Column as Bar;
-use super::Shown;
+use super::super::style::Style;
 use super::history::{Cell, MAX_INTERVALS};
+use super::shown::Shown;
 use super::state::Flow;
 use super::view::{View, lately};
 
@@ -164,7 +165,7 @@ fn columns(shown: &Shown<'_>, flows: &[&Flow], interval: u64) -> Vec<Column> {
             cell.cnp
                 .map_or_else(|| ABSENT.to_owned(), |cnp| inked(cnp, Ink::Warn))
         }),
-        column("RESENT", 0, &|_, cell| inked(cell.resent, Ink::Bad)),
+        column("RETRANS", 0, &|_, cell| inked(cell.retransmitted, Ink::Bad)),
         column("MISS", 1, &|_, cell| inked(cell.missing, Ink::Bad)),
         column("RTT", 0, &|_, cell| time(cell.answer())),
         column("RTT MAX", 2, &|_, cell| {

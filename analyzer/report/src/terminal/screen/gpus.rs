@@ -8,7 +8,7 @@ use roce_model::{Columns, SampleColumns};
 use super::super::grid::end_cut;
 use super::super::ink::Ink;
 use super::super::number::plural;
-use super::Shown;
+use super::super::style::Style;
 use super::history::MAX_INTERVALS;
 
 /// GPUs that are followed, at most: those of a rack.
@@ -75,7 +75,7 @@ impl Gpus {
     }
 
     /// The line at an interval: of the last reading up to then; `None` where there was none.
-    pub(super) fn line(&self, interval: u64, shown: &Shown<'_>) -> Option<String> {
+    pub(super) fn line(&self, interval: u64, style: &Style) -> Option<String> {
         let (at, gpus) = self.seen.range(..=interval).next_back()?;
         let loads: Vec<String> = gpus
             .values()
@@ -102,6 +102,6 @@ impl Gpus {
         if back > 1 {
             line.push_str(&Ink::Faint.paint(&format!(", {} ago", plural(back, "interval", "intervals"))));
         }
-        Some(end_cut(&line, shown.style.width, shown.style.unicode))
+        Some(end_cut(&line, style.width, style.unicode))
     }
 }

@@ -6,8 +6,8 @@ use roce_model::Nanos;
 use super::super::grid::end_cut;
 use super::super::ink::{Ink, clean, shorten, width};
 use super::super::number::{ABSENT, count, percent, plural, rate};
-use super::Shown;
 use super::flows::strip;
+use super::shown::Shown;
 use super::view::{Page, View};
 
 /// Columns for a filter that is typed, at least.
@@ -17,8 +17,8 @@ const TYPED: usize = 40;
 pub(super) fn head(shown: &Shown<'_>, view: &View) -> Vec<String> {
     let mut lines = vec![title(shown, view), sums(shown), lost(shown)];
     let interval = shown.interval.unwrap_or_default();
-    lines.extend(shown.state.counters.line(interval, shown));
-    lines.extend(shown.state.gpus.line(interval, shown));
+    lines.extend(shown.state.counters.line(interval, &shown.style));
+    lines.extend(shown.state.gpus.line(interval, &shown.style));
     lines
 }
 
@@ -124,7 +124,7 @@ fn sums(shown: &Shown<'_>) -> String {
     let (active, sum) = shown.state.sum(interval);
     // The least important words are last: the line is cut there.
     let mut words = vec![Ink::Bold.paint(&rate(sum.payload, shown.width()).unwrap_or_default())];
-    for (value, what) in [(sum.missing, "missing"), (sum.resent, "resent")] {
+    for (value, what) in [(sum.missing, "missing"), (sum.retransmitted, "retrans")] {
         if value > 0 {
             words.push(Ink::Bad.paint(&format!("{} {what}", count(value))));
         }

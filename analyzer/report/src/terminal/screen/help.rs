@@ -2,7 +2,7 @@
 
 use super::super::field::wrapped;
 use super::super::ink::Ink;
-use super::Shown;
+use super::shown::Shown;
 use super::view::{LATELY, Sort};
 
 /// The page.
@@ -47,7 +47,7 @@ pub(super) fn help(shown: &Shown<'_>) -> Vec<String> {
         ("]", "skip ten intervals"),
     ];
     let mark = format!(
-        "before a flow, and colours of its strip: packets resent or missing; marks or CNPs; in the last {LATELY} intervals"
+        "before a flow, and colours of its strip: packets that were retransmitted or are missing; marks or CNPs; in the last {LATELY} intervals"
     );
     let symbols = if shown.style.unicode { "✗ ▲" } else { "X !" };
     let columns: &[(&str, &str)] = &[
@@ -58,7 +58,7 @@ pub(super) fn help(shown: &Shown<'_>) -> Vec<String> {
             "CNP",
             "congestion notifications for the flow; - where none could be charged to it",
         ),
-        ("RESENT", "request packets sent again"),
+        ("RETRANS", "retransmitted request packets"),
         (
             "MISS",
             "PSNs jumped over: lost by the network or by the capture, or late",

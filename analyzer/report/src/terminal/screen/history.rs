@@ -15,7 +15,7 @@ pub(super) struct Cell {
     pub(super) ce: u64,
     /// Congestion notifications, where any could be charged.
     pub(super) cnp: Option<u64>,
-    pub(super) resent: u64,
+    pub(super) retransmitted: u64,
     pub(super) missing: u64,
     /// The sum of the bins' median times to an answer, and of how many bins, in ns.
     pub(super) answer_sum: u64,
@@ -43,7 +43,7 @@ impl Cell {
         add(&mut self.data, other.data);
         add(&mut self.ce, other.ce);
         add_known(&mut self.cnp, other.cnp);
-        add(&mut self.resent, other.resent);
+        add(&mut self.retransmitted, other.retransmitted);
         add(&mut self.missing, other.missing);
         add(&mut self.answer_sum, other.answer_sum);
         add(&mut self.answer_bins, other.answer_bins);
@@ -61,7 +61,7 @@ impl Cell {
     /// Losses matter more than congestion, that more than volume.
     pub(super) fn trouble(&self) -> (u64, u64, u64) {
         (
-            self.missing + self.resent,
+            self.missing + self.retransmitted,
             self.ce + self.cnp.unwrap_or_default(),
             self.payload,
         )
@@ -69,7 +69,7 @@ impl Cell {
 
     /// True if anything was retransmitted or missing.
     pub(super) fn has_losses(&self) -> bool {
-        self.missing + self.resent > 0
+        self.missing + self.retransmitted > 0
     }
 
     /// True if anything was marked, or notified of congestion.

@@ -102,7 +102,7 @@ pub(super) struct State {
     /// Records that the capture itself says it lost, and host events.
     pub(super) records_lost: u64,
     pub(super) host_events_lost: u64,
-    /// What devices counted.
+    /// Counters of devices.
     pub(super) counters: Counters,
     /// GPUs by interval.
     pub(super) gpus: Gpus,
@@ -262,7 +262,7 @@ impl State {
                 data: number(&rows.data_packets),
                 ce: number(&rows.ce),
                 cnp: rows.cnp.at(row).copied().map(u64::from),
-                resent: number(&rows.retransmitted_packets),
+                retransmitted: number(&rows.retransmitted_packets),
                 missing: large(&rows.missing).unwrap_or(0),
                 answer_sum: answer.unwrap_or(0),
                 answer_bins: u64::from(answer.is_some()),

@@ -380,8 +380,8 @@ fn flows_80() {
     let bits = (125_000_000 + 31_250_000 + 125_000) * 8;
     assert_eq!(bits, 1_251_000_000);
     assert!(line(&text, "all in").contains("1.25 Gbit/s"));
-    // 10,000 + 2,500 + 100 + 1,000 packets, 250 of 12,600 data packets marked, CNPs 30, resent 5 x 4, missing 5 x 2.
-    let sums = "1.25 Gbit/s, 10 missing, 20 resent, CE 1.98 %, 30 CNPs, 4 of";
+    // 10,000 + 2,500 + 100 + 1,000 packets, 250 of 12,600 data packets marked, CNPs 30, retransmitted 5 x 4, missing 5 x 2.
+    let sums = "1.25 Gbit/s, 10 missing, 20 retrans, CE 1.98 %, 30 CNPs, 4 of";
     assert!(line(&text, "all in").contains(sums), "{text}");
     // 10 us + the mean of 0 to 9 us: 14.5 us.
     assert!(line(&text, "0x11").contains("14.5 us"));

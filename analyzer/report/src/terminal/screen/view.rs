@@ -58,7 +58,7 @@ pub(super) enum Sort {
     Rate,
     Ce,
     Cnp,
-    Resent,
+    Retransmitted,
     Missing,
     Rtt,
     Name,
@@ -71,7 +71,7 @@ impl Sort {
         (Self::Rate, 'r', "rate"),
         (Self::Ce, 'c', "CE share"),
         (Self::Cnp, 'n', "CNPs"),
-        (Self::Resent, 'x', "resent"),
+        (Self::Retransmitted, 'x', "retransmitted"),
         (Self::Missing, 'm', "missing"),
         (Self::Rtt, 'l', "latency"),
         (Self::Name, 'a', "address"),
@@ -343,8 +343,8 @@ impl View {
             // Shares in parts of a million.
             Sort::Ce => ((now.ce * 1_000_000).checked_div(now.data).unwrap_or(0), now.ce, 0),
             Sort::Cnp => (now.cnp.unwrap_or(0), now.ce, 0),
-            Sort::Resent => (now.resent, now.missing, 0),
-            Sort::Missing => (now.missing, now.resent, 0),
+            Sort::Retransmitted => (now.retransmitted, now.missing, 0),
+            Sort::Missing => (now.missing, now.retransmitted, 0),
             Sort::Rtt => (now.answer().unwrap_or(0), now.answer_max, 0),
             Sort::Name => (0, 0, 0),
         }

@@ -29,6 +29,10 @@ pub(crate) struct Loss {
     pub span: u32,
     pub psn: u32,
     pub attempt: u16,
+    /// It begins a message: of a READ response, none came before it in the same answer.
+    pub begins: bool,
+    /// It ends a message.
+    pub ends: bool,
     pub port: PortId,
     pub reason: Reason,
     /// Taps that it had passed, and those that had recorded it.

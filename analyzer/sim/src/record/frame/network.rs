@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use roce_wire::{Address, Carrier, Ecn, MacAddress, VlanTag};
 
-use super::Version;
+use super::version::Version;
 
 /// An Ethernet header, with at most one 802.1Q tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

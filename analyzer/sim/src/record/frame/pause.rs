@@ -2,7 +2,7 @@
 
 use roce_wire::MacAddress;
 
-use super::Ethernet;
+use super::network::Ethernet;
 
 /// A priority flow control frame. A quantum is 512 bit times; 0 ends a pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 
 use roce_model::Nanos;
 
-use super::network::{UDP_BYTES, encode_udp};
-use super::{Ethernet, Frame, Network, encode_within};
+use super::network::{Ethernet, Network, UDP_BYTES, encode_udp};
+use super::packet::{Frame, encode_within};
 
 /// A tunnel and its outer headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

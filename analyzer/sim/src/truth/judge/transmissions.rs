@@ -163,7 +163,15 @@ pub(super) fn at_taps(
             _ => Evidence::None,
         };
         let shows = match evidence {
+            // The responder had executed this READ before, so that it is a duplicate: it expects a later PSN, and sends no NAK if the
+            // request is lost (IBTA 9.7.5.1.4). The only response to it is missing: every tap records the same packets, whether that or the
+            // request was lost.
+            Evidence::ImpliedNak if loss.attempt > 0 && loss.begins && loss.ends => false,
             Evidence::Nak | Evidence::ImpliedNak => !passed || !naks_what_is_late(simulation),
+            // Nothing came behind the lost response, or the requester would not have waited for its timer. If it is the first one, no tap
+            // records a response to this READ: the packets are the same as when the request was lost. One that is not the first came behind
+            // another, which the requester had, as it asks again from the first one that it lacks: the request had arrived.
+            Evidence::Timeout if loss.kind == Kind::ReadResponse => !passed && !loss.begins,
             Evidence::Timeout => {
                 let hole = seen.and_then(|seen| seen.holes.get(&loss.seq));
                 let filled = hole.and_then(|hole| hole.filled);

@@ -174,7 +174,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
     #[test]
     fn goes_in(steps in prop::collection::vec(step(), 0..60), looked in 0..60usize, receivers in prop::collection::vec((0..4u8, 0..4u8, number()), 0..4), totals in prop::array::uniform4(number())) {
-        let (mut verdicts, mut ways) = (Verdicts::new(Settings::default()), HostPairs::default());
+        let (mut verdicts, mut pairs) = (Verdicts::new(Settings::default()), HostPairs::default());
         let (mut snapshot, mut rows, mut begin) = (None, BinRows::default(), Nanos(0));
         for (at, step) in steps.iter().cloned().enumerate() {
             if at == looked {
@@ -195,7 +195,7 @@ proptest! {
                 }
                 Step::Event(event) => verdicts.event(&event),
                 Step::Pause(frame) => verdicts.pause(&frame),
-                Step::End => give(core::mem::take(&mut rows), begin, &mut verdicts, &mut ways),
+                Step::End => give(core::mem::take(&mut rows), begin, &mut verdicts, &mut pairs),
                 Step::Flow(row) => verdicts.flow(&row),
             }
         }

@@ -229,7 +229,7 @@ fn senders_that_ignore_cnps() {
     (data.cnp_windows, data.cnp_windows_over) = (35, 32);
     data.cnp_interval_min_ns = Some(4_000);
     assert_eq!(verdict(&data).unwrap().confidence, Confidence::High);
-    // CNPs as the paper paces them: NVIDIA's set was not asked.
+    // CNPs as the paper paces them: NVIDIA's set was not replayed.
     data.cnp_interval_min_ns = Some(50_000);
     assert_eq!(verdict(&data).unwrap().confidence, Confidence::Medium);
     // Whatever the rate after a train was: a share of the port or the application may hold the flow.
@@ -421,7 +421,7 @@ fn an_incast_that_two_taps_saw_is_one() {
     let run = run.conclude();
     assert_eq!(run.episodes.len(), 2, "each tap has its own");
     assert_eq!(count(fired(&run, "incast"), "episodes"), 1);
-    // Where only the tap that does not count saw it, it is told.
+    // Where only the tap that does not count saw it, it is reported.
     let mut run = TestRun::new();
     let rows: Vec<Did<'_>> = elsewhere.iter().map(|flow| (flow, marked as _)).collect();
     run.bin(0, &rows, &[]);

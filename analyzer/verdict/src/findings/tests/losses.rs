@@ -21,7 +21,7 @@ fn one_packet_lost_in_the_network_is_a_warning() {
     assert_eq!(lost.confidence, Confidence::High);
     assert_eq!(
         lost.summary,
-        "the network lost 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB sent again, 3.07 kB of it wasted: \
+        "the network lost 1 packet of 1 flow (0.1 %), before this tap; 4.10 kB retransmitted, 3.07 kB of it wasted: \
          10.0.0.1 > 10.0.0.2 QP 0x11"
     );
     assert_eq!(
@@ -184,7 +184,7 @@ fn what_the_capture_lost_is_told_apart() {
     assert_eq!(lost.severity, Severity::Info);
     assert_eq!(
         lost.summary,
-        "the capture missed 3 packets of 1 flow that were acknowledged and never sent again"
+        "the capture missed 3 packets of 1 flow that were acknowledged and never retransmitted"
     );
     assert!(finding(&run, "loss.network").is_none());
     (data.capture_lost, data.response_capture_lost) = (0, Some(0));
@@ -213,7 +213,7 @@ fn timeouts_are_told_with_the_silence_before_them() {
     let timeout = fired(&run, "retransmit.timeout");
     assert_eq!(
         timeout.summary,
-        "1 flow sent again after 2 timeouts, stood still for at least 890 ms of 1.00 s: 10.0.0.1 > 10.0.0.2 QP 0x11"
+        "1 flow retransmitted after 2 timeouts, stood still for at least 890 ms of 1.00 s: 10.0.0.1 > 10.0.0.2 QP 0x11"
     );
     assert_eq!(
         (timeout.severity, timeout.first_time),

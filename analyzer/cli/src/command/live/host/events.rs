@@ -215,7 +215,7 @@ impl Addresses {
                 continue;
             };
             let time = event.time;
-            let reported = self.of(&device).into_iter().map(|address| HostEvent {
+            let reported = self.unreported(&device).into_iter().map(|address| HostEvent {
                 time,
                 device: Some(Arc::clone(&device)),
                 process: None,
@@ -229,7 +229,7 @@ impl Addresses {
     }
 
     /// Addresses of a device that were not reported before.
-    fn of(&mut self, device: &Arc<str>) -> Vec<Address> {
+    fn unreported(&mut self, device: &Arc<str>) -> Vec<Address> {
         let (read, known) = match self.0.get_mut(device) {
             Some(known) if known.0.elapsed() < ADDRESSES_AGE => return Vec::new(),
             Some(known) => known,

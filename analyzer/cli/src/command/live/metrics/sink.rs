@@ -49,7 +49,7 @@ const PLAIN: [Own; 9] = [
 ];
 
 const ECN: [&str; 4] = ["not_ect", "ect0", "ect1", "ce"];
-/// What becomes of missing packets: details of the event `hole`.
+/// Fates of missing packets: details of the event `hole`.
 const BECAME: [&str; 5] = [
     "network_lost",
     "reordered",

@@ -8,6 +8,7 @@
 )]
 
 use super::*;
+use crate::congestion::progress::FRAME_OVERHEAD;
 
 const GIGABIT: u64 = 1_000_000_000;
 /// A frame of 4,096 bytes of payload: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4.
@@ -169,9 +170,9 @@ fn increases_of_a_known_set_are_no_excess() {
 #[test]
 fn no_law_leaves_less_than_the_least() {
     let line = 100 * GIGABIT;
+    let all = Laws::new(LAWS.to_vec());
     for set in LAWS.into_iter().chain([Parameters::PAPER, Parameters::NVIDIA]) {
         let laws = Laws::new(vec![set]);
-        let all = Laws::new(LAWS.to_vec());
         let mut replay = Replay::new(set, line, Nanos(0));
         for (n, least) in laws.least.into_iter().enumerate() {
             let floor = (line as f64 * least).max(set.min_rate as f64);

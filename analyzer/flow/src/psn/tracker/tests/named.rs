@@ -270,7 +270,7 @@ fn a_lost_read_counts_as_one_packet() {
     // The rest of a READ is short, and says nothing of the others.
     read(&mut flow, 15, 1, 1_000);
     read(&mut flow, 16, 4, 1_000);
-    flow.tracker.close(Nanos(flow.now));
+    flow.tracker.close(Nanos(flow.now + 100_000));
     flow.tracker.take_holes(true, true);
     let fates = flow.tracker.fates();
     let lost = fates[LossClass::NetworkLost as usize] + fates[LossClass::Ambiguous as usize];
@@ -294,7 +294,24 @@ fn late_packets_of_other_flows_take_the_proof_from_a_nak() {
             ..flow.request(9, 1_000)
         };
         flow.take(&next);
-        flow.tracker.close(Nanos(flow.now));
+        flow.tracker.close(Nanos(flow.now + 100_000));
         assert_eq!(flow.tracker.proven_losses(false), u64::from(!others_late));
+    }
+}
+
+#[test]
+fn a_loss_just_before_the_end_is_not_proven() {
+    // The first transmission may come late, less than 100 us after its retransmission; two packets of 1 us follow that.
+    for (wait, proven) in [(97_000, 0), (98_000, 1)] {
+        let mut flow = paired(false);
+        flow.see(7);
+        flow.nak(6);
+        flow.see_after(6, 20_000);
+        flow.see(7);
+        flow.see(8);
+        flow.tracker.close(Nanos(flow.now + wait));
+        assert_eq!(flow.tracker.proven_losses(false), proven);
+        let fates = flow.fates();
+        assert_eq!(fates[LossClass::NetworkLost as usize], 1, "lost all the same");
     }
 }

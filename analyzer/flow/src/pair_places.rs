@@ -1,24 +1,24 @@
-//! Ways, from one host to another at one tap, as one shard numbers them: the rows of a bin know their ways by places in a list of the
-//! bin, so that what is summed up by way is found without a lookup.
+//! Numbers that one shard gives to pairs of hosts, from one to the other at one tap, and the place of each pair in the list of the
+//! current bin. So the sums of a row's pair are found without a lookup.
 
 use std::collections::HashMap;
 
 use roce_model::{Groups, TapId};
-use roce_verdict::Way;
+use roce_verdict::PairTraffic;
 
-/// Ways with so many of which numbers start again with the next bin: 4 MB or so.
-const MAX_WAYS: usize = 1 << 16;
+/// Number of pairs from which the next bin starts numbers again: about 4 MB.
+const MAX_PAIRS: usize = 1 << 16;
 
-/// The ways of a shard.
+/// The pairs of a shard.
 #[derive(Debug)]
-pub(crate) struct Ways {
+pub(crate) struct PairPlaces {
     /// Bins are counted from 1.
     bin: u64,
     numbers: HashMap<u64, u32, foldhash::fast::RandomState>,
     known: Vec<Known>,
 }
 
-/// A way, by its hash, and where it is in the list of the bin that last had it.
+/// A pair, by its hash, and where it is in the list of the bin that last had it.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     hash: u64,
@@ -26,7 +26,7 @@ struct Known {
     place: u32,
 }
 
-impl Default for Ways {
+impl Default for PairPlaces {
     fn default() -> Self {
         Self {
             bin: 1,
@@ -36,24 +36,24 @@ impl Default for Ways {
     }
 }
 
-impl Ways {
-    /// Another bin begins: no list has any way.
+impl PairPlaces {
+    /// Another bin begins, whose list is empty.
     pub(crate) fn next_bin(&mut self) {
         self.bin += 1;
-        if self.known.len() >= MAX_WAYS {
+        if self.known.len() >= MAX_PAIRS {
             self.known.clear();
             self.numbers.clear();
         }
     }
 
-    /// The place of the way of these groups in the list of the bin. `number` is the way's, as far as it is remembered.
+    /// The place of the pair of these groups in the list of the bin. `number` is the pair's, as far as it is remembered.
     #[inline]
     pub(crate) fn place(
         &mut self,
         number: &mut u32,
         groups: &Groups,
         tap: TapId,
-        list: &mut Vec<Way>,
+        list: &mut Vec<PairTraffic>,
     ) -> u32 {
         let is_known = self
             .known
@@ -65,7 +65,7 @@ impl Ways {
         let known = &mut self.known[*number as usize];
         if core::mem::replace(&mut known.bin, self.bin) != self.bin {
             known.place = next(list.len());
-            list.push(Way::new(*groups, tap, *number));
+            list.push(PairTraffic::new(*groups, tap, *number));
         }
         known.place
     }
@@ -94,40 +94,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_has_one_place_in_a_bin() {
+    fn a_pair_has_one_place_in_a_bin() {
         let groups = |pair| Groups {
             destination: 1,
             source: 2,
             pair,
         };
-        let (mut ways, mut list) = (Ways::default(), Vec::new());
-        // Numbers that nobody gave, and one that is another way's.
+        let (mut places, mut list) = (PairPlaces::default(), Vec::new());
+        // Numbers that nobody gave, and one that is another pair's.
         let (mut first, mut second, mut wrong) = (u32::MAX, 7, 0);
-        assert_eq!(ways.place(&mut first, &groups(10), TapId(0), &mut list), 0);
-        assert_eq!(ways.place(&mut second, &groups(11), TapId(0), &mut list), 1);
-        assert_eq!(ways.place(&mut wrong, &groups(11), TapId(0), &mut list), 1);
+        assert_eq!(places.place(&mut first, &groups(10), TapId(0), &mut list), 0);
+        assert_eq!(places.place(&mut second, &groups(11), TapId(0), &mut list), 1);
+        assert_eq!(places.place(&mut wrong, &groups(11), TapId(0), &mut list), 1);
         assert_eq!((first, second, wrong, list.len()), (0, 1, 1, 2));
-        ways.next_bin();
+        places.next_bin();
         list.clear();
-        assert_eq!(ways.place(&mut second, &groups(11), TapId(0), &mut list), 0);
+        assert_eq!(places.place(&mut second, &groups(11), TapId(0), &mut list), 0);
         assert_eq!(list[0].number, 1);
     }
 
     #[test]
     fn numbers_start_again_when_there_are_too_many() {
-        let (mut ways, mut list) = (Ways::default(), Vec::new());
+        let (mut places, mut list) = (PairPlaces::default(), Vec::new());
         let mut number = u32::MAX;
-        for pair in 0..MAX_WAYS as u64 + 5 {
+        for pair in 0..MAX_PAIRS as u64 + 5 {
             let groups = Groups {
                 pair,
                 ..Groups::default()
             };
-            ways.place(&mut number, &groups, TapId(0), &mut list);
+            places.place(&mut number, &groups, TapId(0), &mut list);
         }
-        assert_eq!(list.len(), MAX_WAYS + 5, "a bin has them all");
-        ways.next_bin();
+        assert_eq!(list.len(), MAX_PAIRS + 5, "a bin has them all");
+        places.next_bin();
         list.clear();
-        ways.place(
+        places.place(
             &mut number,
             &Groups {
                 pair: 3,

@@ -1,0 +1,10 @@
+//! The version of the dataset and the names of its tables.
+
+/// Rises when a column changes its meaning or its type; new columns do not raise it. No other version is read.
+pub const SCHEMA_VERSION: u32 = 2;
+
+/// The tables of a dataset, each a folder.
+pub const TABLES: [&str; 11] = [
+    "flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "samples",
+    "run",
+];

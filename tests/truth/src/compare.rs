@@ -1,0 +1,24 @@
+//! Compares a case class by class.
+
+use crate::case::Case;
+use crate::scores::Scores;
+use crate::{clocks, cnps, counts, episodes, findings, holes, hops, pairing, reads, resends};
+
+/// All scores of a case.
+pub(crate) fn compare(case: &Case) -> Scores {
+    let mut scores = Scores::default();
+    pairing::compare(case, scores.of_class("pairing"));
+    holes::classes(case, &mut scores);
+    holes::downstream(case, scores.of_class("lost downstream"));
+    reads::compare(case, &mut scores);
+    hops::compare(case, &mut scores);
+    counts::compare(case, &mut scores);
+    resends::compare(case, &mut scores);
+    cnps::compare(case, scores.of_class("CNP attribution"));
+    episodes::compare(case, scores.of_class("episodes"));
+    clocks::compare(case, scores.of_class("clocks"));
+    findings::compare(case, &mut scores);
+    findings::healthy(case, &mut scores);
+    scores.drop_empty();
+    scores
+}
