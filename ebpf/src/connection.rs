@@ -22,10 +22,10 @@ fn tell(private: u64, event: u64) -> Option<()> {
         record.status = field!(Kernel, event, cm_status).unwrap_or(0);
         // A queue pair that the kernel made for the identifier, or the number that a process gave it.
         let queue_pair: u64 = field!(Kernel, id, cm_qp).unwrap_or(0);
-        let told: u32 = field!(Kernel, private, cm_qp_number).unwrap_or(0);
+        let stated: u32 = field!(Kernel, private, cm_qp_number).unwrap_or(0);
         record.qpn = match queue_pair {
-            0 => told,
-            queue_pair => field!(Kernel, queue_pair, qp_number).unwrap_or(told),
+            0 => stated,
+            queue_pair => field!(Kernel, queue_pair, qp_number).unwrap_or(stated),
         };
         if let Some(local) = address!(Kernel, id, cm_source) {
             record.local = Kernel::read(local).unwrap_or_default();
