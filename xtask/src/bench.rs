@@ -242,16 +242,22 @@ fn rows(workspace: &Workspace, captures: &Captures) -> Vec<Row> {
             arguments: arguments.collect(),
         });
     };
-    let none: &[&'static str] = &["{file}", "--format", "none"];
+    // The generator counts rows in bins of 1 ms. Without the option, short captures get narrower ones.
+    let none: &[&'static str] = &["{file}", "--format", "none", "--bin", "1ms"];
     let parquet: &[&'static str] = &[
         "{file}",
         "--format",
         "none",
+        "--bin",
+        "1ms",
         "--overwrite",
         "--output",
         "{dataset}",
     ];
-    let wide = |arguments: &[&'static str]| [arguments, &["--bin", "1s"]].concat();
+    let wide = |arguments: &[&'static str]| -> Vec<&'static str> {
+        let width = |text: &&'static str| if *text == "1ms" { "1s" } else { *text };
+        arguments.iter().map(width).collect()
+    };
     for (what, arguments) in [(NO_OUTPUT_WIDE, none), (PARQUET_WIDE, parquet)] {
         add(MIXED, what, 1, Some(analyze.clone()), &wide(arguments));
     }

@@ -225,6 +225,12 @@ impl Bins {
         }
     }
 
+    /// Prefetches what [`Bins::place_row`] needs for the pair with this number.
+    #[inline]
+    pub(crate) fn prefetch_pair(&self, number: u32) {
+        self.pair_places.prefetch(number);
+    }
+
     /// A row of the current bin closes, which [`Bins::latest`] gets next: its place, and that of its pair. `pair`: the pair's number, as far
     /// as it is remembered.
     #[inline]

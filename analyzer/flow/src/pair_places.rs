@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Groups, TapId};
+use roce_model::{Groups, TapId, prefetch};
 use roce_verdict::PairTraffic;
 
 /// Number of pairs from which the next bin starts numbers again: about 4 MB.
@@ -43,6 +43,14 @@ impl PairPlaces {
         if self.known.len() >= MAX_PAIRS {
             self.known.clear();
             self.numbers.clear();
+        }
+    }
+
+    /// Prefetches what is known of the pair with this number.
+    #[inline]
+    pub(crate) fn prefetch(&self, number: u32) {
+        if let Some(known) = self.known.get(number as usize) {
+            prefetch(known);
         }
     }
 

@@ -1,8 +1,8 @@
 //! The table of live flows: found by key, bounded in number.
 //!
 //! Once flows outgrow the caches, finding a flow is most of the analysis' time, all of it waiting for
-//! memory. So packets are looked up in batches ([`FlowTable::find_all`]): every index entry is
-//! prefetched, then every flow, and the waits overlap.
+//! memory. So packets are looked up in batches ([`FlowTable::find_all`]): the index entry of one packet and the
+//! flow of an earlier one are prefetched while a still earlier one is compared, and the waits overlap.
 //!
 //! A crate was looked for and not taken: hashbrown and others look up one key at a time.
 
@@ -42,6 +42,9 @@ pub(crate) struct FlowTable {
     /// No place before this one is live.
     first_live: usize,
 }
+
+/// Packets that begin their lookup between two stages of another's.
+const LOOKUP_LAG: usize = 8;
 
 const LOW: u64 = 0xffff_ffff;
 
@@ -84,42 +87,63 @@ impl FlowTable {
     }
 
     /// Looks up the flows of `packets`. Apart from its caller each of the two has more registers.
+    ///
+    /// Each packet passes three stages, and [`LOOKUP_LAG`] others begin theirs before its next one. So memory is requested at
+    /// an even pace: a processor drops prefetches when it waits for too many lines at once.
     #[inline(never)]
     pub(crate) fn find_all(&self, packets: &[Packet], recent: &Recent, found: &mut [Found]) {
-        for (packet, found) in packets.iter().zip(found.iter_mut()) {
-            found.key = Key::from_packet(packet);
-            let flow = self.seeds.hash(found.key.words());
-            found.hash = self
-                .index_seeds
-                .as_ref()
-                .map_or(flow, |seeds| seeds.hash(found.key.words()));
-            found.fingerprint = fingerprint(flow, packet);
-            recent.prefetch(found.fingerprint);
-            prefetch(&self.index[self.slot(found.hash)]);
-        }
-        for found in found.iter_mut().take(packets.len()) {
-            found.entry = self.index[self.slot(found.hash)];
-            if let Some(hot) = self.hot.get(Self::place(found.entry)) {
-                hot.prefetch_all();
-            }
-        }
         let mut ahead = Ahead::new();
-        for (packet, found) in packets.iter().zip(found.iter_mut()) {
-            // Nearly always the first entry is the one.
-            let at = Self::place(found.entry);
-            let hit = (found.entry ^ found.hash) >> 32 == 0
-                && self.hot.get(at).is_some_and(|hot| hot.packed == found.key);
-            found.at = if hit {
-                at
-            } else {
-                self.find(found.hash, &found.key).unwrap_or(FlowSlot::NONE)
-            };
-            if let Some(hot) = self.hot.get(found.at) {
-                ahead.note(hot, found.at, packet);
+        let count = packets.len().min(found.len());
+        for step in 0..count + 2 * LOOKUP_LAG {
+            if let (Some(packet), Some(found)) = (packets.get(step), found.get_mut(step)) {
+                self.look_up_entry(packet, recent, found);
+            }
+            if let Some(at) = step.checked_sub(LOOKUP_LAG)
+                && at < count
+            {
+                let found = &mut found[at];
+                found.entry = self.index[self.slot(found.hash)];
+                if let Some(hot) = self.hot.get(Self::place(found.entry)) {
+                    hot.prefetch_all();
+                }
+            }
+            if let Some(at) = step.checked_sub(2 * LOOKUP_LAG) {
+                self.look_up_flow(&packets[at], &mut found[at], &mut ahead);
             }
         }
         ahead.prefetch_flows(&self.hot, &self.cold);
         ahead.prefetch(&self.cold);
+    }
+
+    /// Makes a packet's hashes, and prefetches where its search begins.
+    #[inline]
+    fn look_up_entry(&self, packet: &Packet, recent: &Recent, found: &mut Found) {
+        found.key = Key::from_packet(packet);
+        let flow = self.seeds.hash(found.key.words());
+        found.hash = self
+            .index_seeds
+            .as_ref()
+            .map_or(flow, |seeds| seeds.hash(found.key.words()));
+        found.fingerprint = fingerprint(flow, packet);
+        recent.prefetch(found.fingerprint);
+        prefetch(&self.index[self.slot(found.hash)]);
+    }
+
+    /// Finds a packet's flow, and notes what the packet needs of it.
+    #[inline]
+    fn look_up_flow(&self, packet: &Packet, found: &mut Found, ahead: &mut Ahead) {
+        // Nearly always the first entry is the one.
+        let at = Self::place(found.entry);
+        let hit = (found.entry ^ found.hash) >> 32 == 0
+            && self.hot.get(at).is_some_and(|hot| hot.packed == found.key);
+        found.at = if hit {
+            at
+        } else {
+            self.find(found.hash, &found.key).unwrap_or(FlowSlot::NONE)
+        };
+        if let Some(hot) = self.hot.get(found.at) {
+            ahead.note(hot, found.at, packet);
+        }
     }
 
     /// The hash of a packet's flow that its own hash begins with.

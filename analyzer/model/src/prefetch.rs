@@ -1,8 +1,9 @@
 //! Memory is prefetched before its use.
 //!
 //! Once flows outgrow the caches, most of the analysis' time is waiting for memory. Data of many
-//! packets, rows or flows is prefetched for all of them before the first one's turn, so that the waits
-//! overlap. A prefetch, unlike a read, does not hold up the instructions after it.
+//! packets, rows or flows is prefetched some turns before its own, so that the waits overlap. A prefetch, unlike
+//! a read, does not hold up the instructions after it. A core waits for few lines at once, though:
+//! prefetches for sixteen rows together hid little, and those for one row at each turn halved the time of closing rows.
 
 /// Prefetches the cache line at the start of `of`; a processor without a prefetch instruction does
 /// nothing.

@@ -3,12 +3,15 @@
 //! A pair is one host that sends to another at one tap. Most rows count in the sums of their pair alone. Rows with signs of trouble, and
 //! all rows to destinations in trouble, are looked at one by one.
 
-use roce_model::{Active, Columns, Groups, TapId, TimelineColumns, Values};
+use roce_model::{Active, Columns, Groups, TapId, TimelineColumns, Values, prefetch};
 
 use crate::host_pairs::{HostPair, HostPairs};
 
 /// Numbers of a shard that are remembered, at most: 6 MB. A shard gives more of them only in a bin with more pairs.
 const MAX_TRANSLATED: usize = 1 << 18;
+
+/// Pairs between the prefetch of where a pair's state is, that of the state, and the pair's turn.
+pub(crate) const PAIR_LAG: usize = 8;
 
 /// The rows of one bin.
 #[derive(Clone, Debug, Default)]
@@ -77,6 +80,13 @@ impl PairTraffic {
 pub struct Translated(Vec<(u64, HostPair)>);
 
 impl Translated {
+    #[inline]
+    fn prefetch(&self, number: u32) {
+        if let Some(entry) = self.0.get(number as usize) {
+            prefetch(entry);
+        }
+    }
+
     #[cold]
     fn set(&mut self, number: u32, hash: u64, pair: HostPair) {
         let number = number as usize;
@@ -194,7 +204,16 @@ impl BinRows {
 
     /// Finds the run's pair for each of the rows' pairs, and notes who sends. `known`: the pairs of the shard up to this bin.
     pub fn enter(&mut self, pairs: &mut HostPairs, known: &mut Translated) {
-        for traffic in &mut self.traffic {
+        for at in 0..self.traffic.len() {
+            if let Some(later) = self.traffic.get(at + 2 * PAIR_LAG) {
+                known.prefetch(later.number);
+            }
+            if let Some(later) = self.traffic.get(at + PAIR_LAG)
+                && let Some((_, pair)) = known.0.get(later.number as usize)
+            {
+                pairs.prefetch(*pair);
+            }
+            let traffic = &mut self.traffic[at];
             traffic.hosts = match known.0.get(traffic.number as usize) {
                 Some((hash, pair)) if *hash == traffic.groups.pair && pairs.is_current(*pair, *hash) => *pair,
                 _ => {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use roce_model::{Active, Groups, Nanos};
+use roce_model::{Active, Groups, Nanos, prefetch};
 
 type Numbers = HashMap<u64, u32, foldhash::fast::RandomState>;
 
@@ -73,6 +73,21 @@ impl HostPairs {
     pub(crate) fn is_current(&self, pair: HostPair, hash: u64) -> bool {
         let groups = self.groups.get(pair.number as usize);
         groups.is_some_and(|groups| groups.pair == hash)
+    }
+
+    /// Prefetches what entering a pair needs.
+    #[inline]
+    pub(crate) fn prefetch(&self, pair: HostPair) {
+        let number = pair.number as usize;
+        if let (Some(groups), Some(all), Some(span)) = (
+            self.groups.get(number),
+            self.all.get(number),
+            self.spans.get(number),
+        ) {
+            prefetch(groups);
+            prefetch(all);
+            prefetch(span);
+        }
     }
 
     /// A bin begins, in which nobody has sent yet. Returns true if all numbers are void that were given before.

@@ -117,7 +117,13 @@ impl Verdicts {
 
     /// Takes the traffic of a shard in the bin, pair by pair.
     pub fn traffic(&mut self, time: Nanos, rows: &BinRows, pairs: &HostPairs) {
-        for traffic in &rows.traffic {
+        for (at, traffic) in rows.traffic.iter().enumerate() {
+            if let Some(later) = rows.traffic.get(at + 2 * bin_rows::PAIR_LAG) {
+                self.steps.prefetch_place(later.hosts);
+            }
+            if let Some(later) = rows.traffic.get(at + bin_rows::PAIR_LAG) {
+                self.steps.prefetch_pair(later.hosts);
+            }
             self.findings.sent(traffic.tap, traffic.all_wire_bytes);
             if traffic.payload_bytes > 0 {
                 self.steps.sent(time, traffic, pairs);

@@ -8,7 +8,7 @@ mod log;
 use std::collections::{BTreeMap, HashMap};
 
 use roce_model::cast::{float, whole};
-use roce_model::{Address, EpisodeRow, FlowRow, Groups, Nanos, StepRow, TapId};
+use roce_model::{Address, EpisodeRow, FlowRow, Groups, Nanos, StepRow, TapId, prefetch};
 
 use crate::bin_rows::PairTraffic;
 use crate::host_pairs::{HostPair, HostPairs};
@@ -129,6 +129,24 @@ impl Steps {
             of_numbers: Vec::new(),
             pairs: Vec::new(),
             going: Vec::new(),
+        }
+    }
+
+    /// Prefetches where a pair is followed.
+    #[inline]
+    pub(crate) fn prefetch_place(&self, pair: HostPair) {
+        if let Some(place) = self.of_numbers.get(pair.number as usize) {
+            prefetch(place);
+        }
+    }
+
+    /// Prefetches what is going on between a pair of hosts.
+    #[inline]
+    pub(crate) fn prefetch_pair(&self, pair: HostPair) {
+        if let Some(PlaceOf::At(place)) = self.of_numbers.get(pair.number as usize)
+            && let Some(going) = self.going.get(*place)
+        {
+            prefetch(going);
         }
     }
 

@@ -47,7 +47,9 @@ impl Cold {
     #[inline]
     pub(crate) fn prefetch_for_pace(&self) {
         self.prefetch();
+        prefetch(&self.meter);
         prefetch(&self.congestion);
+        prefetch(&self.responses);
     }
 
     /// Prefetches all that neither a row nor a packet needs.
