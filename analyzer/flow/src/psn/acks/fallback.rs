@@ -167,6 +167,20 @@ impl Answers {
         }
     }
 
+    /// True if the sender repeated `at` alone, for a NAK, so long before `time` that no copy of it still arrives, and the receiver has not
+    /// acknowledged it since. Such a sender goes on sending what follows while its timer runs (IBTA 9.7.6.1.3).
+    pub(in crate::psn) fn waits_since_its_resend(
+        &self,
+        at: u64,
+        time: Nanos,
+        rtt: Nanos,
+        reordering: Nanos,
+    ) -> bool {
+        let least = SHORT_SILENCE.0.max(rtt.0 * 8).max(reordering.0 * 4);
+        let is_alone = self.run.start == at && self.run.end <= at + 1;
+        self.run_by_nak && is_alone && time.since(self.run_begin).0 >= least
+    }
+
     /// What seems to be the answer to a NAK came `took` after it, and nothing comes late: the sender takes no less for the next one.
     pub(in crate::psn) fn seems_answered(&mut self, took: Nanos) {
         if took < SHORT_SILENCE {

@@ -7,7 +7,7 @@
 
 use roce_model::Nanos;
 
-use crate::psn::acks::SHORT_SILENCE;
+use crate::psn::acks::{Answers, SHORT_SILENCE};
 use crate::psn::cause::{Cause, Trigger};
 use crate::psn::request::{Again, Request, SILENCE, Verdict, psn_of};
 use crate::psn::run::{Recovery, Run};
@@ -326,7 +326,14 @@ impl Tracker {
             Trigger::Timeout if request.has_old_id => false,
             // A timer sends again from the oldest packet that is not acknowledged.
             Trigger::Timeout if request.is_read => true,
-            Trigger::Timeout => self.answers().is_some_and(|answers| answers.acked() == at) && is_long,
+            Trigger::Timeout => {
+                let is_repeated = |answers: &Answers| {
+                    answers.waits_since_its_resend(at, request.time, request.rtt, self.reordering.bound())
+                        && !self.may_be_reordered()
+                };
+                self.answers()
+                    .is_some_and(|answers| answers.acked() == at && (is_long || is_repeated(answers)))
+            }
             Trigger::Unknown => false,
         }
     }
