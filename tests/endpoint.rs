@@ -1,4 +1,4 @@
-//! `metrics serve` and `live --metrics` over loopback: the real command, asked as a scraper asks.
+//! `metrics serve` and `live --metrics` over loopback: the real command, queried as a scraper does.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -26,7 +26,7 @@ struct Serving {
     said: Arc<Mutex<Vec<String>>>,
 }
 
-/// An endpoint that is asked: `127.0.0.1:PORT`.
+/// An endpoint under test: `127.0.0.1:PORT`.
 #[derive(Clone)]
 struct Asked(String);
 
@@ -383,18 +383,18 @@ fn an_incast_that_is_captured_shows_in_the_metrics_of_the_live_run() {
         .collect();
     let sent = frames.len();
     net.send("v0", frames, Some(20_000));
-    let asked = serving.at.clone();
+    let scraped = serving.at.clone();
     let text = net.within(move || {
         #[expect(clippy::cast_precision_loss, reason = "some thousand frames")]
-        asked.until("roce_live_frames_total", |frames| frames >= sent as f64);
-        asked.until("roce_live_data_packets_total{tap=\"v1\",ecn=\"ce\"}", |marked| {
+        scraped.until("roce_live_frames_total", |frames| frames >= sent as f64);
+        scraped.until("roce_live_data_packets_total{tap=\"v1\",ecn=\"ce\"}", |marked| {
             marked > 0.0
         });
-        asked.until("roce_live_episodes_total{kind=\"incast\"}", |episodes| {
+        scraped.until("roce_live_episodes_total{kind=\"incast\"}", |episodes| {
             episodes > 0.0
         });
-        asked.until("roce_live_pairs_listed", |pairs| pairs > 1.0);
-        asked.get("/metrics")
+        scraped.until("roce_live_pairs_listed", |pairs| pairs > 1.0);
+        scraped.get("/metrics")
     });
     for begins in [
         "roce_live_info{version=",

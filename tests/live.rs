@@ -24,8 +24,8 @@ fn without_the_capability_it_says_how_to_give_it() {
     if geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
-    let told = refused(&ran(&mut command)).replace(text(folder.path()), "DIR");
-    assert_snapshot!("without_capability", told);
+    let message = refused(&ran(&mut command)).replace(text(folder.path()), "DIR");
+    assert_snapshot!("without_capability", message);
 }
 
 #[test]

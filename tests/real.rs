@@ -182,13 +182,13 @@ fn responses(run: &Run, end: &str, truth: &Line, said: &Said<'_>, wrong: &mut Wr
         (0, 0)
     };
     let what = |column: &str| format!("{} {end} {}>{}: {column}", run.name, flow.0, flow.2);
-    let asked = truth.number("responses_asked");
+    let requested = truth.number("responses_asked");
     let (missing, network) = (
         said.number("response_missing"),
         said.number("response_network_lost"),
     );
-    wrong.within(&what("response_missing"), missing, asked, lost + overtaken);
-    wrong.within(&what("response_network_lost"), network, asked, lost);
+    wrong.within(&what("response_missing"), missing, requested, lost + overtaken);
+    wrong.within(&what("response_network_lost"), network, requested, lost);
     wrong.same(
         &what("response_capture_lost"),
         said.number("response_capture_lost"),
@@ -212,8 +212,8 @@ fn lost_behind(run: &Run, end: &str, flow: &Key, said: &Said<'_>, is_alone: bool
         )
     } else if is_alone {
         let from = way.text("to");
-        let asked = run.of_peer(end, flow, "naks") + run.of_peer(from, flow, "runs");
-        (0, asked + way.number("lost"))
+        let requested = run.of_peer(end, flow, "naks") + run.of_peer(from, flow, "runs");
+        (0, requested + way.number("lost"))
     } else {
         (0, way.number("lost"))
     };

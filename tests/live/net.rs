@@ -41,8 +41,8 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(format!("`ip {}`: {told}", arguments.join(" ")))
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(format!("`ip {}`: {message}", arguments.join(" ")))
 }
 
 impl Net {

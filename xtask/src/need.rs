@@ -149,7 +149,7 @@ pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
     let line = if sudo { format!("sudo {line}") } else { line };
     match consent {
         Consent::Given => println!("running: {line}"),
-        Consent::Ask if asked(&line)? => {}
+        Consent::Ask if confirmed(&line)? => {}
         Consent::Ask | Consent::Refused => {
             bail!("{what}: not installed\nhint: run `{line}`, or this again with --yes")
         }
@@ -205,7 +205,7 @@ impl Consent {
 }
 
 /// Asks the user to allow a command. Everything but `y` and `yes` is a no.
-fn asked(line: &str) -> Result<bool> {
+fn confirmed(line: &str) -> Result<bool> {
     print!("run `{line}`? [y/N] ");
     stdout().flush()?;
     let mut answer = String::new();

@@ -35,7 +35,7 @@ struct Shape {
     all_begin_at_zero: bool,
     /// All messages are equally long.
     alike: bool,
-    /// Messages that may be under way at once.
+    /// Messages that may be in flight at once.
     window: u32,
     messages: u32,
     /// The capture begins so late, in ns.

@@ -14,7 +14,7 @@ use roce_wire::{Address, Aeth, Bth, Opcode, Psn, Roce};
 const BEGIN: u64 = 1_000 * Nanos::SECOND;
 /// Time goes by in steps of this; a packet is sent in each.
 const STEP: u64 = 1_000;
-/// Packets that a sender has under way.
+/// Packets that a sender has in flight.
 const WINDOW: u32 = 32;
 /// Every so many packets, and the last one, ask for an acknowledgement.
 const ASKS: u32 = 4;

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_begin_anew_when_there_are_too_many() {
+    fn numbers_start_again_when_there_are_too_many() {
         let mut pairs = HostPairs::default();
         assert!(!pairs.begin_bin());
         for source in 0..MAX_PAIRS as u64 {

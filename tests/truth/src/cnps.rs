@@ -23,15 +23,15 @@ pub(crate) fn compare(case: &Case, score: &mut Score) {
                 flows.entry(row.flow_id.to_string()).or_default().1 += cnps;
             }
         }
-        for (flow, (sent, told)) in flows {
+        for (flow, (sent, said)) in flows {
             let datagrams = case.flow(&flow).is_some_and(|flow| flow.service == "UD");
-            let text = || format!("{}: {flow}: {sent} CNPs, said {told}", tap.name);
+            let text = || format!("{}: {flow}: {sent} CNPs, said {said}", tap.name);
             if datagrams || case.is_paired_at(tap, &flow) {
-                score.expect_many(sent, told, text);
+                score.expect_many(sent, said, text);
             } else {
                 score.items += sent;
             }
-            score.tell_many(Said::Plain, told, told.min(sent), text);
+            score.tell_many(Said::Plain, said, said.min(sent), text);
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn said(case: &Case, tap: &Tap, flow: &str, name: &str) -> u64 {
 struct Count {
     class: &'static str,
     column: &'static str,
-    /// What the records show for sure.
+    /// Counts that the records prove.
     sure: u64,
     /// All that happened.
     all: u64,
@@ -88,7 +88,7 @@ fn late(tap: &Tap, flow: &TapFlow) -> Count {
         class: "late packets",
         column: "late",
         sure: sure.count() as u64,
-        // What is neither lost nor missed came, after what was sent again in its place.
+        // Packets that are neither lost nor missed came, after what was sent again in its place.
         all: (flow.reordered + unresolved).max(late_requests),
     }
 }
@@ -121,7 +121,7 @@ fn copies(case: &Case, scores: &mut Scores, tap: &Tap) {
     let rows = case.rows_of(tap);
     let said: u64 = rows.map(|row| row.copies).sum();
     let made = Case::mirror_copies(tap);
-    // What the network doubled is the same bytes, too.
+    // A packet that the network doubled has the same bytes, too.
     let all = made + tap.duplicates.len() as u64;
     let score = scores.of_class("mirror copies");
     let text = || format!("{}: {made} to {all} copies, said {said}", tap.name);

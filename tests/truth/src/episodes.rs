@@ -80,12 +80,12 @@ pub(crate) fn compare(case: &Case, score: &mut Score) {
         let signs = Signs::of(case, tap);
         for (kind, destinations) in signs.by_kind() {
             for (destination, signs) in destinations {
-                let told: Vec<&EpisodeRow> = rows
+                let said: Vec<&EpisodeRow> = rows
                     .iter()
                     .copied()
                     .filter(|row| row.kind.name() == kind && place_of(row) == *destination)
                     .collect();
-                one_place(score, case, tap, kind, destination, signs, &told, &rows);
+                one_place(score, case, tap, kind, destination, signs, &said, &rows);
             }
         }
         for row in &rows {
@@ -118,7 +118,7 @@ fn one_place(
     kind: &str,
     destination: &str,
     signs: &[Sign],
-    told: &[&EpisodeRow],
+    said: &[&EpisodeRow],
     rows: &[&EpisodeRow],
 ) {
     let quiet = match kind {
@@ -138,7 +138,7 @@ fn one_place(
             score.hidden();
             continue;
         }
-        let found = told
+        let found = said
             .iter()
             .any(|row| episode.overlaps(row) && episode.bounds(row));
         score.expect(found, || {
@@ -154,7 +154,7 @@ fn one_place(
             )
         });
     }
-    for row in told {
+    for row in said {
         let near: Vec<&Expected> = expected.iter().filter(|episode| episode.overlaps(row)).collect();
         if near.iter().any(|episode| episode.sure.is_some()) {
             let right = near.iter().any(|episode| episode.bounds(row));

@@ -323,7 +323,7 @@ fn holds(case: &Case, tap: &Tap, kind: &str, sort: impl Fn(&Sign) -> bool) -> bo
 
 #[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
 fn storm(case: &Case, tap: &Tap) -> bool {
-    let told = case
+    let is_logged = case
         .scenario
         .arguments
         .iter()
@@ -336,5 +336,5 @@ fn storm(case: &Case, tap: &Tap) -> bool {
         .map(|pause| pause.end - pause.begin)
         .sum();
     // Two ports can be paused at one link.
-    told && paused as f64 / 2.0 / case.truth.duration_ns.max(1) as f64 >= STORM
+    is_logged && paused as f64 / 2.0 / case.truth.duration_ns.max(1) as f64 >= STORM
 }

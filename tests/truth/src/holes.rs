@@ -8,8 +8,8 @@
 //! *Network lost, counts*: the same by flow, from the column `network_lost`. It counts packets: a READ request is one, whatever PSNs
 //! its responses take. Of high confidence are those that the column `losses_proven` calls proven, of medium confidence the others.
 //!
-//! *Lost downstream*: an item is a PSN that a tap recorded and that was asked for again: by a NAK, or, of READ responses, by a
-//! READ from there on. Observable where the tap recorded this NAK or READ. What was only overtaken and asked for again counts
+//! *Lost downstream*: an item is a PSN that a tap recorded and that was requested again: by a NAK, or, of READ responses, by a
+//! READ from there on. Observable where the tap recorded this NAK or READ. What was only overtaken and requested again counts
 //! neither way.
 
 use std::collections::BTreeMap;

@@ -26,21 +26,21 @@ pub(crate) fn compare(case: &Case, score: &mut Score) {
                 .entry(pair(&connection.a.flow_id, &connection.b.flow_id))
                 .or_default() |= here.observable && connection.service == "RC";
         }
-        let told: BTreeSet<(String, String)> = case
+        let said: BTreeSet<(String, String)> = case
             .flows_at(tap)
             .filter(|row| row.destination_qpn > 1)
             .filter_map(|row| Some(pair(&row.flow_id.to_string(), &row.peer_flow_id?.to_string())))
             .collect();
         for (pair, observable) in &true_pairs {
             if *observable {
-                score.expect(told.contains(pair), || {
+                score.expect(said.contains(pair), || {
                     format!("{}: {} and {} are a connection", tap.name, pair.0, pair.1)
                 });
             } else {
                 score.hidden();
             }
         }
-        for pair in &told {
+        for pair in &said {
             score.tell(true_pairs.contains_key(pair), || {
                 let how = case
                     .flows_at(tap)

@@ -101,7 +101,7 @@ impl Reach {
         let wrong = Self::overconfident(scores);
         let classes = scores
             .iter()
-            .filter(|(_, score)| score.claims_with(Said::High).told > 0);
+            .filter(|(_, score)| score.claims_with(Said::High).made > 0);
         lines.push(format!(
             "{:<28} {:<56} {}",
             "high confidence",
@@ -119,7 +119,7 @@ impl Reach {
                 format!("  {class}"),
                 claims.precision(),
                 claims.right,
-                claims.told
+                claims.made
             ));
         }
         lines

@@ -46,7 +46,7 @@ impl Said {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
     /// Things that the analysis said.
-    pub told: u64,
+    pub made: u64,
     /// Of these, true ones.
     pub right: u64,
 }
@@ -54,7 +54,7 @@ pub struct Claims {
 impl Claims {
     /// The share of true ones; 1 without any.
     pub fn precision(self) -> f64 {
-        share(self.right, self.told)
+        share(self.right, self.made)
     }
 }
 
@@ -110,7 +110,7 @@ impl Score {
             return;
         }
         let claims = self.claims.entry(said).or_default();
-        claims.told += count;
+        claims.made += count;
         claims.right += right.min(count);
         if right < count {
             self.notes.push(format!("wrong ({}): {}", said.name(), note()));
@@ -124,7 +124,7 @@ impl Score {
         self.found += other.found;
         for (said, claims) in &other.claims {
             let own = self.claims.entry(*said).or_default();
-            own.told += claims.told;
+            own.made += claims.made;
             own.right += claims.right;
         }
     }
@@ -133,7 +133,7 @@ impl Score {
     pub fn all_claims(&self) -> Claims {
         let mut all = Claims::default();
         for claims in self.claims.values() {
-            all.told += claims.told;
+            all.made += claims.made;
             all.right += claims.right;
         }
         all
@@ -157,7 +157,7 @@ impl Score {
     /// Number of errors and misses.
     pub fn faults(&self) -> u64 {
         let all = self.all_claims();
-        (self.observable - self.found) + (all.told - all.right)
+        (self.observable - self.found) + (all.made - all.right)
     }
 
     /// Nothing happened, and nothing was said.
@@ -181,13 +181,13 @@ impl fmt::Display for Score {
             "{:>8} {:>10} {:>8} {:>9} {:>9}",
             self.items,
             self.observable,
-            all.told,
-            number(all.right, all.told),
+            all.made,
+            number(all.right, all.made),
             number(self.found, self.observable),
         )?;
         for said in Said::ALL {
             let claims = self.claims_with(said);
-            write!(f, " {:>9}", number(claims.right, claims.told))?;
+            write!(f, " {:>9}", number(claims.right, claims.made))?;
         }
         Ok(())
     }
@@ -216,12 +216,12 @@ mod tests {
         score.tell(true, String::new);
         score.tell_with(Said::Low, false, || "b".to_owned());
         let all = score.all_claims();
-        assert_eq!((score.items, score.observable, all.told), (4, 3, 2));
+        assert_eq!((score.items, score.observable, all.made), (4, 3, 2));
         assert!((score.recall() - 2.0 / 3.0).abs() < 1e-12);
         assert!((score.precision() - 0.5).abs() < 1e-12);
-        assert_eq!(score.claims_with(Said::Plain), Claims { told: 1, right: 1 });
+        assert_eq!(score.claims_with(Said::Plain), Claims { made: 1, right: 1 });
         assert_eq!(score.claims_with(Said::High), Claims::default());
-        assert_eq!(score.claims_with(Said::Low), Claims { told: 1, right: 0 });
+        assert_eq!(score.claims_with(Said::Low), Claims { made: 1, right: 0 });
         assert_eq!(score.faults(), 2);
         assert_eq!(score.notes, ["missed: a", "wrong (low): b"]);
         assert_eq!(Score::default().precision().to_bits(), 1.0f64.to_bits());
@@ -235,7 +235,7 @@ mod tests {
         score.tell_many(Said::Medium, 0, 0, String::new);
         assert_eq!((score.observable, score.found), (5, 5));
         let all = score.all_claims();
-        assert_eq!((all.told, all.right), (9, 5));
+        assert_eq!((all.made, all.right), (9, 5));
         assert!(!score.claims.contains_key(&Said::Medium));
     }
 }

@@ -114,10 +114,10 @@ impl Table {
             write!(f, "{name:<24}")?;
             for said in Said::ALL {
                 let claims = score.claims_with(said);
-                let text = if claims.told == 0 {
+                let text = if claims.made == 0 {
                     "-".to_owned()
                 } else {
-                    format!("{} of {} ({:.4})", claims.right, claims.told, claims.precision())
+                    format!("{} of {} ({:.4})", claims.right, claims.made, claims.precision())
                 };
                 write!(f, " {text:>22}")?;
             }

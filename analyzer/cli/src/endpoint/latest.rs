@@ -44,7 +44,7 @@ impl Latest {
         }
     }
 
-    /// Takes a whole reading; scrapes that are under way keep the one before.
+    /// Takes a whole reading; scrapes in progress keep the one before.
     pub(crate) fn take(&self, exposition: &Exposition) {
         let reading = Reading {
             prometheus: exposition.part(Format::Prometheus),

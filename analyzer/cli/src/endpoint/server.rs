@@ -40,7 +40,7 @@ pub(super) struct Limits {
     pub(super) connections: usize,
     /// Time for a handshake of TLS, and for the head of a request, idle time before it included.
     pub(super) head: Duration,
-    /// After this time a connection ends behind the answer that is under way.
+    /// After this time a connection ends behind the current answer.
     pub(super) connection: Duration,
     /// Time for that last answer.
     pub(super) last: Duration,

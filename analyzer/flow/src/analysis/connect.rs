@@ -125,7 +125,7 @@ impl Analysis {
         for service in CONNECTED {
             let key = FlowKey { service, ..back };
             if let Some(at) = self.table.find_key(packet.tap, &key) {
-                self.link_as_promised(at, packet.time);
+                self.link_as_expected(at, packet.time);
             }
         }
     }

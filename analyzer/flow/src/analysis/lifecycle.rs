@@ -22,7 +22,7 @@ impl Analysis {
             && let Some(idle) = self.table.idle()
         {
             self.close_flow(idle, true);
-            self.promise_to_return(idle);
+            self.expect_return(idle);
             self.drop_flow(idle);
         }
         let dscp = packet.roce.carrier.has_ip().then(|| packet.roce.dscp());
@@ -38,7 +38,7 @@ impl Analysis {
         self.begin_hosts(at, packet.time);
         self.enter_ports(at);
         self.enter_datagrams(at);
-        self.link_as_promised(at, packet.time);
+        self.link_as_expected(at, packet.time);
         self.link_as_reported(at, packet.time);
         at
     }
@@ -87,7 +87,7 @@ impl Analysis {
                 ..EventRow::default()
             });
         }
-        self.hand_on_flow(at, row);
+        self.emit_flow(at, row);
     }
 
     /// Ends the open row of a flow, if it has one. `since`: when its first packet in the bin came; 0: not known.

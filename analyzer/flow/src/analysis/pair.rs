@@ -20,7 +20,7 @@ use crate::taps::vantage::Other;
 /// Limit of the distance between an ACK's PSN, when its request did not request an ACK, and the latest
 /// PSN of its flow. Receivers that acknowledge several messages at once send such ACKs. 1,024 PSNs of 1
 /// KiB are a megabyte outstanding. By chance an ACK falls there in one of 16,384 cases.
-const UNDER_WAY: i32 = 1 << 10;
+const MAX_IN_FLIGHT: i32 = 1 << 10;
 /// An answer to a request that was not captured, but may have been: how much doubt it adds. The capture lost it, perhaps.
 const NEAR_DOUBT: u8 = 2;
 /// An answer to a PSN where the other flow never was.
@@ -175,7 +175,7 @@ impl Analysis {
         };
         let Some((candidate, requested)) = found else {
             if packet.roce.bth.opcode().operation() == Operation::Acknowledge
-                && let Some(requester) = self.named_by(at, -UNDER_WAY..0, packet)
+                && let Some(requester) = self.named_by(at, -MAX_IN_FLIGHT..0, packet)
             {
                 let requested = self.table.hot[requester.at].last_request;
                 self.note_match(me, requester, requested, packet);
@@ -418,7 +418,7 @@ impl Analysis {
     }
 
     /// Links a flow to the one that is said to be its other direction, when that is there.
-    pub(super) fn link_as_promised(&mut self, at: FlowSlot, time: Nanos) {
+    pub(super) fn link_as_expected(&mut self, at: FlowSlot, time: Nanos) {
         let key = &self.table.cold[at].key;
         let is_connected = matches!(key.service, Service::Rc | Service::Uc | Service::Xrc);
         if self.known_peers.is_empty() || !is_connected {
@@ -444,7 +444,7 @@ impl Analysis {
     }
 
     /// A flow is closed early: should it come back, it has the same peer.
-    pub(super) fn promise_to_return(&mut self, at: FlowSlot) {
+    pub(super) fn expect_return(&mut self, at: FlowSlot) {
         let peer = self.table.hot[at].peer;
         let (Some(link), Some(other)) = (self.table.cold[at].link, self.table.cold.get(peer)) else {
             return;

@@ -237,7 +237,7 @@ impl Analysis {
     fn observe_first(&mut self, at: FlowSlot, request: &Request, packet: &Packet) -> Verdict {
         let hot = &mut self.table.hot[at];
         let cold = &mut self.table.cold[at];
-        hot.evidence.begin_anew(packet.roce.ip_id);
+        hot.evidence.restart(packet.roce.ip_id);
         cold.first_psn = Some(request.psn);
         cold.tracker.observe(&mut hot.requests, request)
     }

@@ -231,7 +231,7 @@ impl Analysis {
         if let (Some(position), Some(reads)) = (position, &mut self.table.cold[at].reads) {
             let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
             reads.came_again();
-            reads.asked_again(position, end, false, request.time);
+            reads.requested_again(position, end, false, request.time);
         }
     }
 
@@ -264,7 +264,7 @@ impl Analysis {
         // A receiver that names the request in a NAK has sent no response to it.
         let is_request_lost = cold.tracker.is_run_by_nak();
         let end = request.span.map_or(u64::MAX, |span| position + u64::from(span));
-        reads.asked_again(position, end, begins, packet.time);
+        reads.requested_again(position, end, begins, packet.time);
         let silence = if begins && cold.tracker.is_run_by_timeout() {
             reads.never_came(position, packet.time)
         } else {
@@ -324,7 +324,7 @@ impl Analysis {
         let end = hot.requests.next;
         if what == What::Read {
             let known = cold.pending_read.is_none().then_some(end);
-            cold.reads.get_or_insert_default().asked(first, known);
+            cold.reads.get_or_insert_default().requested(first, known);
         }
         let sent = Sent {
             first,

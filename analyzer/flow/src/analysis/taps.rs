@@ -97,7 +97,7 @@ impl Analysis {
     }
 
     /// Emits the row of a flow that closes, or holds it back until it is known which tap saw most of it.
-    pub(super) fn hand_on_flow(&mut self, at: FlowSlot, row: FlowRow) {
+    pub(super) fn emit_flow(&mut self, at: FlowSlot, row: FlowRow) {
         let hot = &self.table.hot[at];
         let row = match &mut self.matcher {
             Some(matcher) if hot.matched => matcher.sides.close(traffic(&self.table.cold[at].key), row),

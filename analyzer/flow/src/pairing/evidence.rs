@@ -94,16 +94,16 @@ impl Evidence {
             .find(|claim| claim.who == who && claim.who.serial != 0)
     }
 
-    /// An answer between this flow and `who` fitted a request, sent at `asked`, of no other flow. Before
+    /// An answer between this flow and `who` fitted a request, sent at `requested`, of no other flow. Before
     /// `settled` the capture may be at its start.
-    pub(crate) fn matched(&mut self, who: Handle, asked: Nanos, answered: Nanos, settled: Nanos) {
+    pub(crate) fn matched(&mut self, who: Handle, requested: Nanos, answered: Nanos, settled: Nanos) {
         if let Some(claim) = self
             .claims
             .iter_mut()
             .find(|claim| claim.who == who && claim.matches > 0)
         {
             claim.matches += 1;
-            if asked > claim.round {
+            if requested > claim.round {
                 claim.rounds += 1;
                 claim.settled_rounds += u32::from(answered >= settled);
                 claim.round = answered;

@@ -44,7 +44,7 @@ pub(crate) struct Outstanding {
 /// Flows that requested an answer with one PSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Askers {
-    asked: [(Handle, Nanos); 4],
+    requested: [(Handle, Nanos); 4],
     count: usize,
     /// There were more of them.
     pub(crate) crowded: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Askers {
 impl Askers {
     /// The flows, and the times of their requests.
     pub(crate) fn list(&self) -> &[(Handle, Nanos)] {
-        &self.asked[..self.count]
+        &self.requested[..self.count]
     }
 }
 
@@ -127,8 +127,8 @@ impl Outstanding {
                 at: FlowSlot::from_bits(entry.at & !CROWDED),
                 serial: entry.serial,
             };
-            let asked = Nanos(time.0.saturating_sub(u64::from(age) << TIME_SHIFT));
-            askers.asked[askers.count] = (handle, asked);
+            let requested = Nanos(time.0.saturating_sub(u64::from(age) << TIME_SHIFT));
+            askers.requested[askers.count] = (handle, requested);
             askers.count += 1;
             askers.crowded |= entry.at & CROWDED != 0;
         }

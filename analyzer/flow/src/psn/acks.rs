@@ -1,4 +1,4 @@
-//! What the other direction's answers say of a flow's requests: how far they are acknowledged, which PSN the receiver
+//! The other direction's answers to a flow's requests: how far they are acknowledged, which PSN the receiver
 //! waits for, why the sender falls back. How long answers take is left to `times`.
 
 mod fallback;
@@ -12,19 +12,19 @@ use roce_model::Nanos;
 const MAX_NAK_AGE: Nanos = Nanos(Nanos::SECOND);
 /// So far behind the PSN of a NAK the run that answers it may seem to begin: its first packets may be lost, too.
 pub(crate) const MAX_RUN_OFFSET: u64 = 1024;
-/// What the longest way from a NAK to its run is taken for while there was none.
+/// The assumed longest time from a NAK to its run while there was none.
 pub(super) const LONGEST_ANSWER: Nanos = Nanos(1_000_000);
 /// A sender that was silent for less answers a NAK, whatever it took before: a round trip through full queues.
 pub(super) const SHORT_SILENCE: Nanos = Nanos(200_000);
 /// NAKs remembered that no run has answered. A receiver sends one for each gap that it sees. One that keeps what comes out of order
-/// sends them while answers to others are under way.
+/// sends them while answers to others are in flight.
 const MAX_NAKS: usize = 16;
 
-/// A PSN that the receiver asked for.
+/// A PSN that a NAK names.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct NakRecord {
-    /// What it asks for was under way. In front: by this byte an `Option` shows that there is none.
+    /// True if the packet that it names was in flight. The field is in front, because an `Option` marks its absence in this byte.
     overtaken: bool,
     at: u64,
     time: Nanos,
@@ -43,7 +43,7 @@ fn is_much_shorter(took: Nanos, shortest: Nanos) -> bool {
     took.0.saturating_mul(2) < shortest.0
 }
 
-/// What a NAK says.
+/// The meaning of a NAK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NakMeaning {
     /// Nothing that was not known: it was overtaken, or came twice.
@@ -54,7 +54,7 @@ pub(super) enum NakMeaning {
     Missing,
 }
 
-/// What is known of a flow's requests from the answers to them. What an ACK needs stands in front.
+/// The state of a flow's requests as the answers to them show it. The fields that an ACK needs are in front.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Answers {
@@ -95,7 +95,7 @@ pub(crate) struct Answers {
     longest_answer: Nanos,
     /// The shortest time from a NAK to a run that repeats, from its PSN on, what had been captured; 0: there was none.
     shortest_answer: Nanos,
-    /// The latest one, and the PSN that the NAK asked for; 0: there was none.
+    /// The latest one, and the PSN that the NAK named; 0: there was none.
     latest_answer: Nanos,
     answered: u64,
     /// When the first PSNs were acknowledged.
@@ -219,7 +219,7 @@ impl Answers {
         let expected = if self.expects == 0 {
             next
         } else {
-            // What it waited for may have come late, and what followed on that was dropped.
+            // The packet that it waited for may have come late, and what followed on that was dropped.
             self.expects.max(psn)
         };
         self.acknowledge(psn, next, time);
@@ -252,7 +252,7 @@ impl Answers {
         }
     }
 
-    /// A packet was captured and asked for: it counts once, until it is sent again.
+    /// A packet was captured and named by a NAK: it counts once, until it is sent again.
     pub(super) fn count_downstream(&mut self, psn: u64) {
         self.downstream = psn;
     }
@@ -286,7 +286,7 @@ impl Answers {
         self.expects != 0 && self.expects < psn
     }
 
-    /// The PSN that a NAK asked for last, when it is not acknowledged and no run answered yet.
+    /// The PSN that a NAK named last, when it is not acknowledged and no run answered yet.
     pub(super) fn named(&self) -> Option<u64> {
         let asks = |nak: &&NakRecord| !nak.overtaken && nak.at >= self.acked;
         self.naks.back().filter(asks).map(|nak| nak.at)
@@ -300,7 +300,7 @@ impl Answers {
     /// The latest NAK that may make the sender fall back to `at` at `time`.
     fn nak_for(&self, at: u64, time: Nanos) -> Option<NakRecord> {
         let may = |nak: &&NakRecord| {
-            // What arrived after all is not asked for again, but the sender knows only when the acknowledgement comes.
+            // A packet that arrived after all is not requested again, but the sender knows only when the acknowledgement comes.
             let window = if nak.overtaken || nak.at < self.acked {
                 LONGEST_ANSWER
             } else {

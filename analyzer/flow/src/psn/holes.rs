@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use roce_model::Nanos;
 
-/// What became of a missing PSN.
+/// The fate of a missing PSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LossClass {
     /// It came late.
@@ -37,7 +37,7 @@ impl LossClass {
 /// Missing packets by what became of them, indexed by [`LossClass`].
 pub(crate) type LossCounts = [u64; 5];
 
-/// What is known of a hole.
+/// The knowledge about a hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
     /// Nothing yet.
@@ -51,7 +51,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// What became of it when nothing more comes.
+    /// Its fate if nothing more comes.
     const fn class(self) -> Option<LossClass> {
         match self {
             Self::Open => Some(LossClass::Unresolved),
@@ -105,8 +105,8 @@ impl DecidedHole {
 /// receive queues, stamp packets out of order by some scheduling of the capturing host.
 const TURNED_AROUND: Nanos = Nanos(1_000_000);
 
-/// What a NAK named so shortly before the end of the capture may have come late after it.
-pub(crate) const STILL_UNDER_WAY: Nanos = Nanos(100_000);
+/// A packet that a NAK named so shortly before the end of the capture may have come late after it.
+pub(crate) const MAY_STILL_ARRIVE: Nanos = Nanos(100_000);
 
 /// Missing PSNs behind the highest one, as intervals in order. Bounded by the number of intervals, which the owner
 /// gives with each new one: past it the oldest interval is forgotten, and the losses of the flow are unclear.
@@ -203,7 +203,7 @@ impl Holes {
         }
     }
 
-    /// A part of a hole came late, perhaps so late that the receiver had asked for it.
+    /// A part of a hole came late, perhaps so late that the receiver had sent a NAK for it.
     pub(crate) fn came_late(&mut self, part: &Hole) {
         if part.stage == Stage::Decided {
             for psn in (part.first..part.end).take(MAX_WAITING) {
@@ -214,9 +214,9 @@ impl Holes {
         }
     }
 
-    /// A missing packet, of which `told` was reported, came late after all.
-    pub(crate) fn take_back(&mut self, told: LossClass) {
-        self.fates[told as usize] = self.fates[told as usize].saturating_sub(1);
+    /// A missing packet, of which `reported` was reported, came late after all.
+    pub(crate) fn take_back(&mut self, reported: LossClass) {
+        self.fates[reported as usize] = self.fates[reported as usize].saturating_sub(1);
         self.fates[LossClass::Reordered as usize] += 1;
     }
 
@@ -276,7 +276,7 @@ impl Holes {
         !self.decided.is_empty()
     }
 
-    /// Counts and gives the decisions since the last call. Who lost what is told by the other direction: until that
+    /// Counts and gives the decisions since the last call. The other direction shows who lost what: until that
     /// is known (`paired`), decisions but for what came late wait, the latest ones; at the `end` they are void. A missing packet takes
     /// `span` PSNs.
     pub(crate) fn take_decided(&mut self, paired: bool, end: bool, span: u32) -> Vec<DecidedHole> {
@@ -464,7 +464,7 @@ impl Holes {
         for mut hole in core::mem::take(&mut self.kept) {
             let is_unclear = match hole.stage {
                 Stage::Covered(_) => hole.time < begun,
-                Stage::Named(time) => is_reordered || end.since(time) < STILL_UNDER_WAY,
+                Stage::Named(time) => is_reordered || end.since(time) < MAY_STILL_ARRIVE,
                 _ => false,
             };
             if is_unclear {

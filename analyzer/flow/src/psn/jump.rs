@@ -50,7 +50,7 @@ impl Jump {
         })
     }
 
-    /// What shows that the request is the first one of another connection. `port`: the only UDP source port of the flow so far.
+    /// The sign that the request is the first one of another connection. `port`: the only UDP source port of the flow so far.
     pub(crate) fn begins_anew(
         self,
         request: &Request,
@@ -59,7 +59,7 @@ impl Jump {
     ) -> Option<&'static str> {
         let behind = request.ids.and_then(Ids::behind).unwrap_or(0);
         if behind > 0 && self.ahead < TURN {
-            return Some("IP identifications began anew");
+            return Some("IP identifications started again");
         }
         let has_other_port = port.is_some_and(|port| port != packet.roce.udp_source_port);
         (has_other_port && self.messages >= MESSAGES_BY_ONE_PORT)
@@ -80,7 +80,7 @@ pub(crate) fn has_other_port(silence: Nanos, messages: u64, port: Option<u16>, p
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Completed {
     msn: u32,
-    /// What the latest answer covered: all before this PSN. 0: there was none.
+    /// The latest answer covered all before this PSN. 0: there was none.
     covered: u64,
     /// A jump that the next answer judges.
     jump: Option<Jump>,
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn another_port_and_older_identifications_are_another_connection() {
         use crate::taps::duplicates::IdAge;
-        let anew = |ids, port, messages, ahead| {
+        let restarted = |ids, port, messages, ahead| {
             let request = Request {
                 ids,
                 ..request(60_000)
@@ -231,16 +231,16 @@ mod tests {
             };
             jump.begins_anew(&request, port, &packet(0x06, 5)).is_some()
         };
-        assert!(!anew(None, Some(5), 8, 40));
-        assert!(anew(None, Some(6), 8, 40));
-        assert!(!anew(None, Some(6), 7, 40), "perhaps one of many ports");
-        assert!(!anew(None, None, 8, 40), "several ports");
+        assert!(!restarted(None, Some(5), 8, 40));
+        assert!(restarted(None, Some(6), 8, 40));
+        assert!(!restarted(None, Some(6), 7, 40), "perhaps one of many ports");
+        assert!(!restarted(None, None, 8, 40), "several ports");
         let ids = |id, age| Some(Ids { id, newest: 36, age });
-        assert!(anew(ids(0, IdAge::Older), Some(5), 8, 33_578));
+        assert!(restarted(ids(0, IdAge::Older), Some(5), 8, 33_578));
         assert!(
-            !anew(ids(0, IdAge::Older), Some(5), 8, 49_152),
+            !restarted(ids(0, IdAge::Older), Some(5), 8, 49_152),
             "as after 49,152 packets"
         );
-        assert!(!anew(ids(76, IdAge::Newer), Some(5), 8, 40));
+        assert!(!restarted(ids(76, IdAge::Newer), Some(5), 8, 40));
     }
 }

@@ -23,16 +23,16 @@ pub(super) struct ResponseHole {
 pub(super) enum Stage {
     /// Nothing yet.
     Open,
-    /// READs asked for them again. Each READ brings one response for each PSN (IBTA 9.7.5.1.9), so one that was only late comes once
-    /// more than it was asked for again.
-    Asked(Asked),
+    /// READs requested them again. Each READ brings one response for each PSN (IBTA 9.7.5.1.9), so one that was only late comes once
+    /// more than it was requested again.
+    Requested(Requested),
     /// Reported. The place is kept, so that a READ that asks for it again asks for something missing.
     Decided,
 }
 
-/// READs that asked again for missing responses.
+/// READs that requested missing responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct Requested {
     /// Where all of them began. `u64::MAX`: they began at several PSNs, or before the missing ones.
     pub(super) from: u64,
     /// READs since, and responses to a PSN.

@@ -1,4 +1,4 @@
-//! READs whose two directions are known: which responses are due, which are missing, and whether they are asked for
+//! READs whose two directions are known: which responses are due, which are missing, and whether they are requested
 //! again. PSNs are the requester's, counted on past their 24 bits.
 
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use roce_model::Nanos;
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::holes::{DecidedHole, LossClass};
 use crate::psn::read_awaited::Awaited;
-use crate::psn::read_hole::{Asked, ResponseHole, Stage};
+use crate::psn::read_hole::{Requested, ResponseHole, Stage};
 use crate::psn::read_replay::{Replay, Response};
 use crate::psn::request::Again;
 
@@ -16,7 +16,7 @@ use crate::psn::request::Again;
 const MAX_READS: usize = 128;
 /// Holes remembered; the oldest is forgotten.
 const MAX_READ_HOLES: usize = 128;
-/// A requester that misses a response asks again before it goes on. New requests may be under way by then; those sent
+/// A requester that misses a response asks again before it goes on. New requests may be in flight by then; those sent
 /// after the answer to one that was sent after the gap are certainly later: two rounds.
 const ROUNDS: u8 = 2;
 
@@ -42,9 +42,9 @@ pub(crate) struct Reads {
     rests_begin_messages: bool,
     /// Responses before this one may have been missing in a hole that was forgotten.
     forgotten_to: u64,
-    /// The latest READs that were sent again: what they asked for, and when.
-    asked_again: core::ops::Range<u64>,
-    asked_again_at: Nanos,
+    /// The latest READs that were sent again: what they requested, and when.
+    requested_again: core::ops::Range<u64>,
+    requested_again_at: Nanos,
     /// Some responses came late.
     is_reordered: bool,
     /// Packets between the flow's hosts came late.
@@ -58,7 +58,7 @@ pub(crate) struct Reads {
     decided: Vec<DecidedHole>,
 }
 
-/// What a READ that is sent again after a silence shows.
+/// The evidence of a READ that is sent again after a silence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Silence {
     /// Nothing: its responses are not due, or came.
@@ -69,7 +69,7 @@ pub(crate) enum Silence {
     Tail(u64, u64),
 }
 
-/// What a READ response shows.
+/// The evidence of a READ response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
     /// It belongs to a READ that is known: these responses are missing before it, from first to one past the last.
@@ -80,7 +80,7 @@ pub(crate) enum Judged {
 
 impl Reads {
     /// A READ was sent for the first time; without `end`, nothing tells how many responses it has.
-    pub(crate) fn asked(&mut self, first: u64, end: Option<u64>) {
+    pub(crate) fn requested(&mut self, first: u64, end: Option<u64>) {
         if self.next == 0 {
             (self.begin, self.next) = (first, first);
         }
@@ -119,11 +119,11 @@ impl Reads {
 
     /// True if no response with `psn` came.
     fn is_missing(&self, psn: u64) -> bool {
-        let came = |stage| matches!(stage, Stage::Asked(Asked { responses: 1.., .. }));
+        let came = |stage| matches!(stage, Stage::Requested(Requested { responses: 1.., .. }));
         self.hole_with(psn).is_some_and(|at| !came(self.holes[at].stage))
     }
 
-    /// What is known of the response with `psn`, for which a READ asks again.
+    /// The knowledge about the response with `psn`, which a READ requests again.
     pub(crate) fn again(&self, psn: u64) -> Again {
         if self.is_missing(psn) {
             Again::Missing
@@ -210,18 +210,18 @@ impl Reads {
 
     /// A READ asks again at `time`, from `psn` up to `end`. `begins`: with it the requester falls back; otherwise it repeats what
     /// follows on something earlier.
-    pub(crate) fn asked_again(&mut self, psn: u64, end: u64, begins: bool, time: Nanos) {
+    pub(crate) fn requested_again(&mut self, psn: u64, end: u64, begins: bool, time: Nanos) {
         if begins && let Some(lost) = self.replay.begin(psn) {
             self.keep_lost_again(lost);
         }
         self.sent_again += 1;
-        let goes_on = !begins && self.asked_again.contains(&psn.saturating_sub(1));
-        self.asked_again = if goes_on { self.asked_again.start } else { psn }..end;
-        self.asked_again_at = time;
+        let goes_on = !begins && self.requested_again.contains(&psn.saturating_sub(1));
+        self.requested_again = if goes_on { self.requested_again.start } else { psn }..end;
+        self.requested_again_at = time;
         for at in 0..self.holes.len() {
             let hole = self.holes[at];
             let is_asked = hole.first < end && hole.end > psn;
-            let asked = Asked {
+            let requested = Requested {
                 from: u64::MAX,
                 reads: u32::from(is_asked),
                 responses: 0,
@@ -229,10 +229,10 @@ impl Reads {
                 class: LossClass::Ambiguous,
             };
             match hole.stage {
-                Stage::Asked(before) if is_asked => {
+                Stage::Requested(before) if is_asked => {
                     // A requester that goes back to it has all before, and not this.
                     let is_first = begins && psn == hole.first && before.responses == 0;
-                    self.holes[at].stage = Stage::Asked(Asked {
+                    self.holes[at].stage = Stage::Requested(Requested {
                         from: if psn == before.from { psn } else { u64::MAX },
                         reads: before.reads + 1,
                         at: time,
@@ -240,8 +240,8 @@ impl Reads {
                         ..before
                     });
                 }
-                Stage::Asked(_) | Stage::Decided => {}
-                // What is not asked for had arrived.
+                Stage::Requested(_) | Stage::Decided => {}
+                // Responses that were not requested had arrived.
                 Stage::Open if begins && hole.end <= psn => self.decide(at, LossClass::CaptureLost),
                 Stage::Open if hole.end <= psn => {}
                 Stage::Open if begins && hole.first <= psn => {
@@ -249,14 +249,14 @@ impl Reads {
                         self.report(&hole, hole.first..psn, LossClass::CaptureLost);
                     }
                     self.holes[at].first = psn;
-                    self.holes[at].stage = Stage::Asked(Asked {
+                    self.holes[at].stage = Stage::Requested(Requested {
                         from: psn,
                         class: hole.class(),
-                        ..asked
+                        ..requested
                     });
                 }
                 // The requester waited for an earlier one.
-                Stage::Open => self.holes[at].stage = Stage::Asked(asked),
+                Stage::Open => self.holes[at].stage = Stage::Requested(requested),
             }
         }
     }
@@ -331,21 +331,21 @@ impl Reads {
         lost.filter(|_| is_lost).collect()
     }
 
-    /// Decides what was asked for again so long before `time` that a response which was only late has come since.
+    /// Decides what was requested again so long before `time` that a response which was only late has come since.
     fn settle(&mut self, time: Nanos) {
         let mut at = 0;
         while let Some(hole) = self.holes.get(at) {
             match hole.stage {
-                Stage::Asked(asked) if time.since(asked.at) >= LONGEST_ANSWER => {
+                Stage::Requested(requested) if time.since(requested.at) >= LONGEST_ANSWER => {
                     // READs that were lost behind the tap bring no response, nor do those that a responder discards behind a late request:
                     // where packets come late, a count alone proves no loss.
                     let class = if self.may_be_late() {
                         LossClass::Unresolved
                     } else {
-                        asked.class
+                        requested.class
                     };
                     self.decide(at, class);
-                    if asked.responses > 0 {
+                    if requested.responses > 0 {
                         self.holes.remove(at);
                         continue;
                     }
@@ -396,7 +396,7 @@ impl Reads {
             };
             self.replay.came(response, self.next, ends.or(Some(self.next)));
         } else {
-            self.replay.came_anew(psn);
+            self.replay.came_new(psn);
         }
         if psn < self.next {
             self.fill(psn, is_first);
@@ -440,15 +440,15 @@ impl Reads {
             }
             self.due.pop_front();
         }
-        let is_recent = time.since(self.asked_again_at) < LONGEST_ANSWER;
+        let is_recent = time.since(self.requested_again_at) < LONGEST_ANSWER;
         for (first, end) in &missing {
-            // Responses to a READ that was sent again before they were seen to be missing are still under way.
-            let was_asked = is_recent && self.asked_again.contains(first);
-            let asked = Asked {
+            // Responses to a READ that was sent again before they were seen to be missing are still in flight.
+            let was_asked = is_recent && self.requested_again.contains(first);
+            let requested = Requested {
                 from: u64::MAX,
                 reads: 1,
                 responses: 0,
-                at: self.asked_again_at,
+                at: self.requested_again_at,
                 class: LossClass::Ambiguous,
             };
             self.holes.push(ResponseHole {
@@ -458,7 +458,7 @@ impl Reads {
                 until: sent,
                 rounds: 0,
                 stage: if was_asked {
-                    Stage::Asked(asked)
+                    Stage::Requested(requested)
                 } else {
                     Stage::Open
                 },
@@ -469,7 +469,7 @@ impl Reads {
         missing
     }
 
-    /// A missing response came after all, or one that was asked for again.
+    /// A missing response came after all, or one that was requested again.
     fn fill(&mut self, psn: u64, is_first: bool) {
         let Some(at) = self.hole_with(psn) else { return };
         let hole = self.holes.remove(at);
@@ -477,17 +477,20 @@ impl Reads {
         let is_late = match hole.stage {
             Stage::Open => true,
             Stage::Decided => false,
-            Stage::Asked(asked) => {
-                let responses = asked.responses + 1;
-                let begins_read = psn == asked.from;
+            Stage::Requested(requested) => {
+                let responses = requested.responses + 1;
+                let begins_read = psn == requested.from;
                 self.rests_begin_messages |= begins_read && is_first && self.is_rest(psn);
                 let is_other = begins_read && !is_first && self.rests_begin_messages;
-                let is_late = is_other || responses > asked.reads;
+                let is_late = is_other || responses > requested.reads;
                 if !is_late {
                     kept = Some(ResponseHole {
                         first: psn,
                         end: psn + 1,
-                        stage: Stage::Asked(Asked { responses, ..asked }),
+                        stage: Stage::Requested(Requested {
+                            responses,
+                            ..requested
+                        }),
                         ..hole
                     });
                 }
@@ -539,14 +542,14 @@ impl Reads {
         }
     }
 
-    /// Nothing more will be known of a hole. One round is enough when no other follows. Where responses come late, one that was asked for
+    /// Nothing more will be known of a hole. One round is enough when no other follows. Where responses come late, one that was requested
     /// again may be on its way.
     fn conclude(&mut self, hole: &ResponseHole) {
         let class = match hole.stage {
             Stage::Decided => return,
-            Stage::Asked(asked) if !self.may_be_late() => asked.class,
+            Stage::Requested(requested) if !self.may_be_late() => requested.class,
             Stage::Open if hole.rounds > 0 => LossClass::CaptureLost,
-            Stage::Open | Stage::Asked(_) => LossClass::Unresolved,
+            Stage::Open | Stage::Requested(_) => LossClass::Unresolved,
         };
         self.report(hole, hole.first..hole.end, class);
     }

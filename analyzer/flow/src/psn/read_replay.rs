@@ -1,4 +1,4 @@
-//! READ responses that come once more because the requester asked for them again. One that is jumped over inside the answer to a READ
+//! READ responses that come once more because the requester requested them again. One that is jumped over inside the answer to a READ
 //! did not come: if the requester goes back to just that one, it was lost once more. Where all responses to a READ are jumped over, its
 //! request may have been lost as well: responders do not miss requests that they know (IBTA 9.7.5.1.4).
 
@@ -57,7 +57,7 @@ impl Replay {
     }
 
     /// The response with `psn` comes for the first time.
-    pub(super) fn came_anew(&mut self, psn: u64) {
+    pub(super) fn came_new(&mut self, psn: u64) {
         self.latest = psn;
         if self.expected != 0 {
             (self.from, self.expected) = (0, 0);

@@ -1,4 +1,4 @@
-//! What a flow shows of its own reordering: how far, and for how long, its packets were overtaken.
+//! A flow's own reordering: how far, and for how long, its packets were overtaken.
 
 use roce_model::Nanos;
 

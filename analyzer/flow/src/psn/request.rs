@@ -56,7 +56,7 @@ impl Requests {
     }
 }
 
-/// What a request packet is.
+/// The verdict on a request packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// The PSN expected, or the first of the flow.
@@ -92,7 +92,7 @@ pub(crate) struct Request {
     pub(crate) payload_bytes: u32,
     /// It requests an ACK.
     pub(crate) asks: bool,
-    /// While the other direction is not known: some receiver between the same hosts asked a moment ago for this PSN,
+    /// While the other direction is not known: some receiver between the same hosts requested a moment ago for this PSN,
     /// or one shortly before, ...
     pub(crate) is_naked: bool,
     /// Some receiver between the same hosts had no buffer a moment ago.
@@ -110,7 +110,7 @@ pub(crate) struct Request {
     pub(crate) waiting_since: Nanos,
     /// The shortest time that an answer took; 0: not known.
     pub(crate) rtt: Nanos,
-    /// What an answer usually takes; 0: not known.
+    /// The usual time of an answer; 0: not known.
     pub(crate) usual_rtt: Nanos,
     /// The longest time that senders took to answer a NAK between the same hosts; 0: not known.
     pub(crate) others_answer: Nanos,
@@ -132,7 +132,7 @@ pub(crate) struct Request {
     pub(crate) max_holes: usize,
 }
 
-/// What is known of the responses that a request sent again asks for again.
+/// The knowledge about the responses that a repeated READ requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Again {
     /// It is no READ, or none of them was due or captured.

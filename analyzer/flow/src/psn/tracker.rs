@@ -33,7 +33,7 @@ const STALE_RUN: u8 = 8;
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Tracker {
-    /// What the other direction says of the requests, once that is known and there is one.
+    /// The answers of the other direction, once that is known and there is one.
     answers: Option<Box<Answers>>,
     /// Missing PSNs, once there were some.
     holes: Option<Box<Holes>>,
@@ -58,7 +58,7 @@ pub(crate) struct Tracker {
     run_time: Nanos,
     /// One past the highest PSN when it came: as far as the sender has to repeat.
     run_reach: u64,
-    /// What the latest run had to repeat that ended and had repeated what was captured.
+    /// The PSNs that the latest run had to repeat, if it ended after it had repeated captured packets.
     repeated: Range<u64>,
     /// The first PSN of the epoch, and when it came.
     begin: u64,
@@ -82,7 +82,7 @@ pub(crate) struct Tracker {
     resent: VecDeque<(u64, u64)>,
     /// Losses that the packets prove: see [`Tracker::proven_losses`].
     proven: u64,
-    /// The latest ones of these, in [`crate::psn::holes::STILL_UNDER_WAY`] from this time on.
+    /// The latest ones of these, in [`crate::psn::holes::MAY_STILL_ARRIVE`] from this time on.
     just_proven: u64,
     proven_at: Nanos,
     /// Runs that repeated what the receiver had got, and such that did not.
@@ -398,10 +398,10 @@ impl Tracker {
         self.lost_again
     }
 
-    /// A missing packet, of which `told` was taken, came late after all.
-    pub(crate) fn take_back(&mut self, told: LossClass) {
+    /// A missing packet, of which `reported` was taken, came late after all.
+    pub(crate) fn take_back(&mut self, reported: LossClass) {
         if let Some(holes) = &mut self.holes {
-            holes.take_back(told);
+            holes.take_back(reported);
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Pending {
     pub(super) waits_before: bool,
     /// They were captured before; otherwise they fill a hole.
     pub(super) repeats: bool,
-    /// What they filled.
+    /// The parts of holes that they filled.
     pub(super) filled: Vec<Hole>,
     /// PSNs between them that did not come.
     pub(super) skipped: (u64, u64),
@@ -83,7 +83,7 @@ impl Pending {
     }
 }
 
-/// What packets behind the highest one turned out to be.
+/// The verdict on packets behind the highest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judged {
     /// Sent again.
@@ -96,13 +96,13 @@ pub(crate) enum Judged {
     Unknown,
 }
 
-/// What became of packets that were pending.
+/// The decision about pending packets.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) judged: Judged,
     /// They had been captured before.
     pub(crate) captured_before: bool,
-    /// What is known of the responses to the first, if it is a READ.
+    /// The knowledge about responses to the first, if it is a READ.
     pub(crate) again: Again,
     /// The sender seems to have sent them again for a NAK.
     pub(crate) by_nak: bool,

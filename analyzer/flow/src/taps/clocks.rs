@@ -51,7 +51,7 @@ pub struct Offset {
     pub packets: usize,
 }
 
-/// What a comparison of two clocks gives.
+/// The result of comparing two clocks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Comparison {
     /// Too few packets that both stamped.
@@ -76,7 +76,7 @@ const STAMP_NOISE: f64 = 1e3;
 const LONGEST_DELAY: f64 = 1e9;
 
 /// The fastest packet of a capture takes no longer than this between two taps, in nanoseconds: light in 2,000 km of glass fibre.
-/// What all packets seem to take beyond it is the clocks' difference.
+/// The time that all packets seem to take beyond it is the clocks' difference.
 const FASTEST_PACKET: f64 = 1e7;
 
 /// Of so many packets one may be a wrong match, ...
@@ -138,7 +138,7 @@ pub fn compare(packets: &[Stamped], quantum_ns: u64) -> Comparison {
     Comparison::Fits(ruler.offset(middle, slope, Some(uncertainty), packets.len()))
 }
 
-/// What packets of one direction say.
+/// The evidence of packets of one direction.
 fn one_sided(corridor: &Corridor, ruler: &Ruler, tolerance: f64, packets: usize) -> Comparison {
     if corridor.spread() > LONGEST_DELAY {
         return Comparison::Contradicts;

@@ -368,7 +368,7 @@ impl CopyEvidence {
     }
 
     /// A new connection begins with the packet that was taken last: its identifications are compared with this one.
-    pub(crate) fn begin_anew(&mut self, ip_id: u16) {
+    pub(crate) fn restart(&mut self, ip_id: u16) {
         (self.newest_id, self.age) = (ip_id, None);
     }
 

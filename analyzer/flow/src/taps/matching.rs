@@ -4,7 +4,7 @@
 //! the taps' clocks. Congestion notifications are not matched, because those for one queue pair are
 //! equal.
 //!
-//! What one tap saw and the next one did not is followed in `sent`.
+//! Packets that one tap saw and the next one did not are followed in `sent`.
 
 pub(crate) mod counted;
 mod entry;

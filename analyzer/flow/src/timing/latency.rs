@@ -1,4 +1,4 @@
-//! How long answers take: round trips, messages, READs, atomics; and how many bytes were under way. Which answer covers
+//! How long answers take: round trips, messages, READs, atomics; and how many bytes were in flight. Which answer covers
 //! which request is said by the caller.
 
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use roce_model::{FlowRow, Nanos, prefetch};
 
 use crate::timing::distribution::{Distribution, Summary};
 
-/// Outstanding requests remembered of one flow: 40 bytes each, made as they are needed. With more of them under way,
+/// Outstanding requests remembered of one flow: 40 bytes each, made as they are needed. With more of them in flight,
 /// those beyond are not measured.
 const MAX_OUTSTANDING: usize = 64;
 /// A value is reported only if it is at least this many times the quantum of the stamps that it comes from.
@@ -82,7 +82,7 @@ pub(crate) struct Times {
     acked_bytes: Option<u32>,
     /// When the open message began; 0: unknown.
     begin: Nanos,
-    /// The most bytes under way in the open bin.
+    /// The most bytes in flight in the open bin.
     bin_inflight: Option<u64>,
     // The second line.
     stamps: Stamps,
@@ -92,7 +92,7 @@ pub(crate) struct Times {
     inflight_max: Option<u64>,
     // The third and the fourth.
     ack_rtt: Distribution,
-    /// PSNs that were under way when some were retransmitted: an answer can be for either transmission.
+    /// PSNs that were in flight when some were retransmitted: an answer can be for either transmission.
     ambiguous: core::ops::Range<u64>,
     message: Distribution,
     /// PSNs of requests for which there was no room.
@@ -171,7 +171,7 @@ impl Times {
         sent.asks && self.in_flight(sent.bytes)
     }
 
-    /// So many bytes have been sent, modulo 2^32; what is under way is less. Says whether anything is.
+    /// So many bytes have been sent, modulo 2^32; what is in flight is less. Says whether anything is.
     fn in_flight(&mut self, sent: u32) -> bool {
         let Some(acked) = self.acked_bytes else {
             return false;

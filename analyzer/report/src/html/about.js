@@ -150,55 +150,55 @@ function lazyGrid(make) {
 /** What limits the verdicts. */
 function unknowns() {
   const { run, taps, totals } = model.run,
-    told = [];
+    notes = [];
   const options = run.options,
     flows = [...model.flowAt.values()];
   const sum = (name) => taps.reduce((all, tap) => all + tap[name], 0);
   const unpaired = flows.filter((flow) => flowValue(flow, "peer_flow_id") == null).length;
   if (sum("frames_lost") || sum("mirror_lost"))
-    told.push(
+    notes.push(
       `The captures lost ${count(sum("frames_lost") + sum("mirror_lost"))} frames: small counts of losses may be theirs.`,
     );
   if (totals.capture_lost || totals.response_capture_lost)
-    told.push(
+    notes.push(
       `The capture missed ${many(totals.capture_lost + totals.response_capture_lost, "packet")}: acknowledged and never retransmitted, although no tap saw them.`,
     );
   if (totals.undecodable)
-    told.push(
+    notes.push(
       `${count(totals.undecodable)} frames lead to RoCE but could not be decoded${totals.cut_by_snaplen ? `; of ${count(totals.cut_by_snaplen)} a header was cut by the snaplen` : ""}.`,
     );
-  if (totals.fragments) told.push(`What ${many(totals.fragments, "fragment")} of UDP datagrams carry is not known.`);
+  if (totals.fragments) notes.push(`What ${many(totals.fragments, "fragment")} of UDP datagrams carry is not known.`);
   if (flows.length && taps.every((tap) => tap.vantage == null))
-    told.push("Nothing in the traffic shows where the taps stand: whether senders react to CNPs cannot be judged.");
+    notes.push("Nothing in the traffic shows where the taps stand: whether senders react to CNPs cannot be judged.");
   if (unpaired)
-    told.push(
+    notes.push(
       `Of ${many(flows.length, "flow")} the other direction of ${count(unpaired)} is not known: ACK times, bytes in flight and some losses are absent.`,
     );
   if (options.link_rate_bps == null)
-    told.push("Without --link-rate there are no pause times per flow and no rate expected by DCQCN.");
+    notes.push("Without --link-rate there are no pause times per flow and no rate expected by DCQCN.");
   if (options.flow)
-    told.push(`Only packets for which “${options.flow}” holds: ${count(totals.filtered)} others are left out.`);
-  if (totals.evicted) told.push(`Closed early for --max-flows: ${many(totals.evicted, "flow")}.`);
+    notes.push(`Only packets for which “${options.flow}” holds: ${count(totals.filtered)} others are left out.`);
+  if (totals.evicted) notes.push(`Closed early for --max-flows: ${many(totals.evicted, "flow")}.`);
   if (totals.cnp_unattributed)
-    told.push(`Of ${many(totals.cnp_unattributed, "CNP")} nothing says which flow they slow.`);
+    notes.push(`Of ${many(totals.cnp_unattributed, "CNP")} nothing says which flow they slow.`);
   if (model.events.column("source").every((source) => source === "capture"))
-    told.push("No host took part: queue pairs, timers and drops inside of hosts are not known.");
+    notes.push("No host took part: queue pairs, timers and drops inside of hosts are not known.");
   if (model.head.flows_seen > model.flows.rows)
-    told.push(
+    notes.push(
       `This page holds ${count(model.flows.rows)} of ${count(model.head.flows_seen)} rows of flows, and time series of ${count(model.series.length)} flows. All totals are of the whole run.`,
     );
   else if (flows.length > model.series.length)
-    told.push(
+    notes.push(
       `This page holds time series of ${count(model.series.length)} of ${count(flows.length)} flows: of the others only their sum is drawn.`,
     );
   if (model.head.events_seen > model.events.rows)
-    told.push(`This page holds ${count(model.events.rows)} of ${count(model.head.events_seen)} events.`);
+    notes.push(`This page holds ${count(model.events.rows)} of ${count(model.head.events_seen)} events.`);
   const datasets = new Set(model.run.findings.map((finding) => finding.evidence.dataset).filter(Boolean));
   if (datasets.size)
-    told.push(
+    notes.push(
       `This page joins ${count(datasets.size)} datasets. Verdicts and episodes were concluded for each of them alone, and say so.`,
     );
-  return told.length ? told : ["Nothing is missing that this page knows of."];
+  return notes.length ? notes : ["Nothing is missing that this page knows of."];
 }
 
 /** What every number means: the descriptions of the tables' columns. */

@@ -49,7 +49,7 @@ class Reader {
   }
 }
 
-/** A table in columns; a column is read when it is first asked for. */
+/** A table in columns; a column is read when it is first used. */
 class Table {
   constructor(described, bytes) {
     this.rows = described.rows;
@@ -100,7 +100,7 @@ class Table {
   }
 }
 
-/** Values by slot of one flow, tap or destination; a metric is read when it is first asked for. */
+/** Values by slot of one flow, tap or destination; a metric is read when it is first used. */
 class Series {
   constructor(reader) {
     this.bytes = reader.bytes;

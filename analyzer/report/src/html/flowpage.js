@@ -232,14 +232,14 @@ function flowLanes(flow) {
   const series = (name) => flow.series?.get(name) ?? EMPTY;
   const all = series("data_packets");
   for (let i = 0; i < all.count; i++) data.set(all.slots[i], all.values[i]);
-  const lane = (id, name, color, metric, share, told) => {
+  const lane = (id, name, color, metric, share, summarise) => {
     const { slots, values, count: length } = series(metric),
       bars = [];
     for (let i = 0; i < length; i++) {
       if (!(values[i] > 0)) continue;
       bars.push({ from: slotBegin(slots[i]), value: values[i], share: share(values[i], slots[i]) });
     }
-    return { id, name, color, bars, told: () => told(inView(bars)) };
+    return { id, name, color, bars, summary: () => summarise(inView(bars)) };
   };
   const inView = (bars) => bars.filter((bar) => bar.from + width > view.from && bar.from < view.to);
   const sum = (bars) => bars.reduce((sum, bar) => sum + bar.value, 0);
@@ -314,12 +314,12 @@ function buildFlowPage() {
   const events = eventsOf(
     (_, row) => model.events.value("flow_id", row) === flow.id && model.events.value("tap", row) === flow.tap,
   );
-  const told = new Set();
+  const listed = new Set();
   const groups = GROUPS.map(([name, wanted]) => {
     const columns = model.described
       .get("flows")
-      .columns.filter((column) => wanted.test(column.name) && !told.has(column.name));
-    columns.forEach((column) => told.add(column.name));
+      .columns.filter((column) => wanted.test(column.name) && !listed.has(column.name));
+    columns.forEach((column) => listed.add(column.name));
     const known = columns.filter((column) =>
       flow.rows.some((row) => {
         const value = model.flows.value(column.name, row);
@@ -359,7 +359,7 @@ function buildFlowPage() {
     if (beside.length) {
       drawFlowLanes(lanes, beside, Math.max(300, lanes.parentElement.clientWidth));
       lanes.dataset.lanes = beside.map((lane) => lane.id).join(" ");
-      lanes.setAttribute("aria-label", beside.map((lane) => `${lane.name}: ${lane.told()}`).join("; "));
+      lanes.setAttribute("aria-label", beside.map((lane) => `${lane.name}: ${lane.summary()}`).join("; "));
     }
     stretch.textContent = ` ${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}`;
   };

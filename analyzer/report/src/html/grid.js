@@ -31,7 +31,7 @@ class Grid {
     );
     this.scroller.tabIndex = 0;
     this.scroller.style.maxHeight = `${height}px`;
-    this.told = el("span", { class: "quiet" });
+    this.status = el("span", { class: "quiet" });
     this.input = search
       ? el("input", {
           type: "search",
@@ -47,7 +47,7 @@ class Grid {
       "div",
       { class: "grid-bar" },
       this.input,
-      this.told,
+      this.status,
       el(
         "button",
         { type: "button", class: "copy", title: "Copies the rows as tab-separated text", onclick: () => this.copy() },
@@ -110,7 +110,7 @@ class Grid {
         return sign * (typeof x === "string" ? collate.compare(x, y) : x - y) || a - b;
       });
     }
-    this.told.textContent =
+    this.status.textContent =
       this.picked.length === this.rows
         ? many(this.rows, "row")
         : `${count(this.picked.length)} of ${many(this.rows, "row")}`;
@@ -120,13 +120,13 @@ class Grid {
   }
 
   /** Rows around what is scrolled to; above and below room for the others. What has the focus keeps it. */
-  draw(anew = false) {
+  draw(isForced = false) {
     const printing = document.documentElement.classList.contains("printing");
     const first = printing ? 0 : Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - 10);
     const last = printing
       ? Math.min(this.picked.length, 60)
       : Math.min(this.picked.length, first + Math.ceil((this.scroller.clientHeight || 500) / ROW) + 24);
-    if (!anew && this.drawn === `${first} ${last}`) return;
+    if (!isForced && this.drawn === `${first} ${last}`) return;
     this.drawn = `${first} ${last}`;
     const focused = this.body.contains(document.activeElement)
       ? document.activeElement.closest("tr").dataset.row
@@ -196,7 +196,7 @@ class Grid {
 
   copy() {
     copy(this.tsv(), `${many(this.picked.length, "row")} on the clipboard`);
-    this.told.textContent = `${many(this.picked.length, "row")} copied`;
+    this.status.textContent = `${many(this.picked.length, "row")} copied`;
   }
 }
 

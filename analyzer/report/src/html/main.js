@@ -26,7 +26,7 @@ function listenPage() {
   onView((changed) => {
     const about = (...names) => names.some((name) => changed.has(name));
     if (about("flows", "source", "destination", "host", "tap")) {
-      // What was clicked is made anew: the keyboard goes on at the timeline.
+      // What was clicked is made again: the keyboard goes on at the timeline.
       const lost = ["filter", "track-list"].some((id) => $(id).contains(document.activeElement));
       buildFilter();
       buildTimeline();

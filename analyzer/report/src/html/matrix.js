@@ -87,13 +87,13 @@ function buildMatrix() {
         const cell = cells.get(`${source} ${destination}`);
         if (!cell) return el("td", { class: "none" });
         const on = view.source === source && view.destination === destination;
-        const told = `${source} to ${destination}: ${bytes(cell.bytes)}, ${count(cell.ce)} CE, ${count(cell.lost)} lost, ${many(cell.flows, "flow")}`;
+        const label = `${source} to ${destination}: ${bytes(cell.bytes)}, ${count(cell.ce)} CE, ${count(cell.lost)} lost, ${many(cell.flows, "flow")}`;
         const button = el(
           "button",
           {
             type: "button",
-            title: told,
-            "aria-label": told,
+            title: label,
+            "aria-label": label,
             "aria-pressed": String(on),
             disabled: source === OTHERS || destination === OTHERS,
             onclick: () =>

@@ -116,13 +116,13 @@ function inWords(track) {
   const stretch = `${moment(view.from - model.begin, 1000)} to ${moment(view.to - model.begin, 1000)}`;
   if (track.lanes) {
     const spans = track.places.map((place) => place.span);
-    const told = spans
+    const texts = spans
       .slice(0, 5)
       .map(
         (span) =>
           `${span.label} at ${moment(span.from - model.begin, 1000)}${span.to > span.from ? ` for ${duration(span.to - span.from)}` : ""}`,
       );
-    return `${track.name}, ${stretch}: ${spans.length ? told.join(", ") : "none"}${spans.length > 5 ? `, and ${spans.length - 5} more` : ""}`;
+    return `${track.name}, ${stretch}: ${spans.length ? texts.join(", ") : "none"}${spans.length > 5 ? `, and ${spans.length - 5} more` : ""}`;
   }
   return `${track.name}, ${stretch}: at most ${track.format(track.axis.most)}. ${track.about}. The values stand in the table below the timeline.`;
 }
@@ -247,11 +247,11 @@ function value(track, name, text, number, wide) {
   );
 }
 
-/** Puts the cursor somewhere; what stands there is told to those who move it by keys. */
-function point(time, told = false) {
+/** Puts the cursor somewhere; what stands there is announced to those who move it by keys. */
+function point(time, isAnnounced = false) {
   timeline.cursor = time;
   drawCursor();
-  if (told) announce($("readout").innerText);
+  if (isAnnounced) announce($("readout").innerText);
 }
 
 /** Pointers, wheel and keys. */

@@ -1,7 +1,7 @@
 // What the tracks of the timeline show. A track has a name, a unit, says why it is not there when nothing of it was seen,
 // and gives layers to draw: areas and bars by slot, spans, marks.
 
-/** Flows that are told apart by colour; the others are one. */
+/** Flows with a colour of their own; the others are one. */
 const COLOURED = 7;
 const CLASSES = [
   ["network_lost", "lost in the network", "loss"],
@@ -203,10 +203,10 @@ function makeTracks() {
   });
 
   track("cnp", "CNPs", "Congestion notifications that slowed these flows", () => {
-    const told = overall(choice, "cnp"),
+    const known = overall(choice, "cnp"),
       other = choice.whole ? overall(choice, "cnp_unattributed") : new Line();
-    if (!told.any && !other.any) return "no congestion notification was seen";
-    const layers = [{ name: "for a known flow", color: theme.flows[3], line: told }];
+    if (!known.any && !other.any) return "no congestion notification was seen";
+    const layers = [{ name: "for a known flow", color: theme.flows[3], line: known }];
     if (other.any) layers.push({ name: "flow not known", color: theme.rest, line: other });
     return { stack: layers, format: count, whole: true, bars: true, legend: layers.length > 1 };
   });

@@ -1,6 +1,6 @@
 //! The raw facts of a run, as they happen: what the truth is made of. Indices instead of names, simulation time.
 //!
-//! What taps saw is in `observer`; what it all means is in `judge`.
+//! `observer` has what taps saw, `judge` its meaning.
 
 mod facts;
 
@@ -169,12 +169,12 @@ impl Log {
 
     /// A NAK is about to name a request that is not lost: it is on its way, with the taps that have
     /// recorded it, or came before its turn.
-    pub(crate) fn overtaken(&mut self, flow: u32, seq: u64, under_way: Option<u64>) {
+    pub(crate) fn overtaken(&mut self, flow: u32, seq: u64, in_flight: Option<u64>) {
         let key = (flow, seq);
         if self.last_loss.contains_key(&key) || self.last_delayed.contains_key(&key) {
             return;
         }
-        let Some(recorded) = under_way.or_else(|| self.dropped.get(&key).copied()) else {
+        let Some(recorded) = in_flight.or_else(|| self.dropped.get(&key).copied()) else {
             return;
         };
         self.last_delayed.insert(key, place(self.delayed.len()));

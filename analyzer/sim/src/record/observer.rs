@@ -233,7 +233,7 @@ fn describe(scenario: &Scenario, table: &TapTable) -> tap::Tap {
         snaplen: table.snaplen,
         clock,
         loss: table.loss.map_or(tap::Loss::None, TapLoss::loss),
-        loss_report: table.told.report(),
+        loss_report: table.loss_report.report(),
         doubling: table.doubling(),
         queues: table.receive_queues(),
         mirror: table.mirror.map(|mirror| Mirror {

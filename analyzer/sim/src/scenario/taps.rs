@@ -154,7 +154,7 @@ pub struct TapTable {
     pub loss: Option<TapLoss>,
     /// Report of these losses in the file.
     #[serde(default)]
-    pub told: LossReportName,
+    pub loss_report: LossReportName,
     /// PFC and pause frames are seen. Most capture points do not see them.
     #[serde(default)]
     pub pause_frames: bool,

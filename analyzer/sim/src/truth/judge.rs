@@ -131,7 +131,7 @@ fn taps(simulation: &Simulation<'_>, names: &Names, files: &[String]) -> Vec<Tap
 /// True if a tap's records tell where others are missing: their own counts do, and the sequence numbers of ERSPAN.
 fn tells_losses(table: &TapTable) -> bool {
     let numbered = matches!(table.mirror, Some(MirrorName::Erspan2 | MirrorName::Erspan3));
-    numbered || table.told == LossReportName::Packets
+    numbered || table.loss_report == LossReportName::Packets
 }
 
 /// True if a tap cuts the RETH of WRITE and READ requests: it ends after 36 bytes of UDP, BTH and RETH behind the headers of

@@ -1,6 +1,6 @@
 //! Connections: which queue pairs there are, with what numbers, and when they come and go.
 //!
-//! What the connection manager says before is in `manager`.
+//! `manager` has the messages of the connection manager before that.
 
 use std::collections::{HashSet, VecDeque};
 

@@ -265,8 +265,8 @@ impl Simulation<'_> {
         self.log.sent(&packet, self.now);
         if kind == Kind::Nak && self.spray.is_some() {
             let flow = end.peer().0;
-            let under_way = self.pool.find(flow, seq).map(|packet| packet.recorded);
-            self.log.overtaken(flow, seq, under_way);
+            let in_flight = self.pool.find(flow, seq).map(|packet| packet.recorded);
+            self.log.overtaken(flow, seq, in_flight);
         }
         if kind != Kind::Ack {
             packet.note = self.log.refused(Refusal {

@@ -3,7 +3,7 @@
 use roce_sim::{Scenario, demos, simulate_in_memory};
 
 #[test]
-fn every_packet_arrives_or_is_lost_or_is_under_way() {
+fn every_packet_arrives_or_is_lost_or_is_in_flight() {
     for demo in demos::DEMOS {
         let (truth, captures) = simulate_in_memory(&Scenario::parse(demo.toml).unwrap()).unwrap();
         let mut left = 0;

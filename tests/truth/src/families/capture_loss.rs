@@ -33,8 +33,13 @@ pub(super) fn plan(draw: &mut Draw) -> Plan {
             format!("loss = {{ from = \"{begin}us\", to = \"{}us\" }}", begin + length)
         }
     };
-    let told = draw.of(&["silent", "silent", "statistics", "packets", "claims-none"]);
+    let report = draw.of(&["silent", "silent", "statistics", "packets", "claims-none"]);
     let at = place(&plan, draw, 1, plan.hosts);
-    tap(&mut plan, draw, &at, &format!("{loss}\ntold = \"{told}\"\n"));
+    tap(
+        &mut plan,
+        draw,
+        &at,
+        &format!("{loss}\nloss_report = \"{report}\"\n"),
+    );
     plan
 }

@@ -375,8 +375,8 @@ fn taps(draw: &mut Draw, network: &Network, receiver: u64, lossless: bool, toml:
             ),
             _ => continue,
         };
-        let told = draw.of(&["silent", "silent", "statistics", "packets"]);
-        let _ = writeln!(toml, "{loss}\ntold = \"{told}\"");
+        let report = draw.of(&["silent", "silent", "statistics", "packets"]);
+        let _ = writeln!(toml, "{loss}\nloss_report = \"{report}\"");
     }
 }
 

@@ -63,7 +63,7 @@ impl Deviation {
 /// Below this difference, in bit/s, two rates are the same.
 const SAME: f64 = 1.0;
 
-/// What increases a rate: time, or bytes that were sent.
+/// The cause of a rate's increase: time, or bytes that were sent.
 #[derive(Clone, Copy)]
 enum Counter {
     Timer,

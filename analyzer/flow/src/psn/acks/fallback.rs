@@ -181,14 +181,14 @@ impl Answers {
         self.run_by_nak && is_alone && time.since(self.run_begin).0 >= least
     }
 
-    /// What seems to be the answer to a NAK came `took` after it, and nothing comes late: the sender takes no less for the next one.
+    /// A packet that seems to answer a NAK came `took` after it, and no packet comes late: the sender takes no less for the next one.
     pub(in crate::psn) fn seems_answered(&mut self, took: Nanos) {
         if took < SHORT_SILENCE {
             self.longest_answer = self.longest_answer.max(took);
         }
     }
 
-    /// A run begins at `at` because of `trigger`: what asked for it is answered.
+    /// A run begins at `at` because of `trigger`: what requested it is answered.
     /// `repeats`: its first packet had been captured before, so that it is no late one.
     /// `is_sure`: no reordering explains the silence of a timeout.
     pub(in crate::psn) fn begin_run(

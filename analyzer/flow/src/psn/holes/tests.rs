@@ -18,7 +18,7 @@ fn filled(holes: &mut Holes, first: u64, end: u64) -> Vec<u64> {
         .collect()
 }
 
-/// What was decided: first, end, class.
+/// A decision: first, end, class.
 fn decided(holes: &mut Holes) -> Vec<(u64, u64, LossClass)> {
     let taken = holes.take_decided(true, false, 1);
     taken

@@ -1,4 +1,4 @@
-//! What answers say of requests: how far they are acknowledged, and what was lost behind the tap.
+//! Answers to requests: how far they are acknowledged, and what was lost behind the tap.
 
 use roce_model::Nanos;
 use roce_wire::Psn;
@@ -8,7 +8,7 @@ use crate::psn::request::{LARGEST_GAP, Requests, STALE, psn_of};
 use crate::psn::run::Recovery;
 use crate::psn::tracker::Tracker;
 
-/// What an answer shows.
+/// The evidence of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Answered {
     /// It acknowledges something new.
@@ -38,7 +38,7 @@ impl Tracker {
         self.paired
     }
 
-    /// What the other direction says of the requests; `None` while it is not known, and without requests.
+    /// The answers of the other direction; `None` while that is not known, and without requests.
     pub(crate) fn answers(&self) -> Option<&Answers> {
         self.answers.as_deref()
     }
@@ -108,7 +108,7 @@ impl Tracker {
             self.go_back_n += 4;
         }
         let selective = matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder));
-        // What is filling a hole right now may be late, and the NAK older.
+        // A packet that fills a hole right now may be late, and the NAK older.
         let filling = self.pending.as_ref().is_some_and(|pending| {
             pending
                 .filled

@@ -154,7 +154,7 @@ impl Tracker {
         true
     }
 
-    /// Whether `at` was missing and sent again, not longer before `time` than packets of the flow are late, and its first transmission has
+    /// True if `at` was missing and sent again, not longer before `time` than packets of the flow are late, and its first transmission has
     /// not come since.
     pub(super) fn was_just_resent(&mut self, at: u64, time: Nanos) -> bool {
         let latest = SILENCE.0.max(self.reordering.bound().0.saturating_mul(2));

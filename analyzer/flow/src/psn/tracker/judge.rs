@@ -1,4 +1,4 @@
-//! What packets behind the highest PSN were, once the packets that follow decide it.
+//! Verdicts on packets behind the highest PSN, once the packets that follow decide.
 //!
 //! Packets that fill a hole and that a NAK names wait for the sender's answer to that NAK: what comes once more was late before.
 //! Several wait at once, because a receiver that keeps what comes out of order names one packet after the other.
@@ -7,7 +7,7 @@ use roce_model::Nanos;
 
 use crate::psn::acks::LONGEST_ANSWER;
 use crate::psn::cause::{Cause, MIN_TIMEOUT, Trigger};
-use crate::psn::holes::{Hole, LossClass, STILL_UNDER_WAY};
+use crate::psn::holes::{Hole, LossClass, MAY_STILL_ARRIVE};
 use crate::psn::request::{Request, SILENCE, psn_of};
 use crate::psn::run::{Recovery, Run};
 use crate::psn::tracker::Tracker;
@@ -17,7 +17,7 @@ use crate::psn::undecided::{Decision, Judged, Pending};
 /// the network makes come one at a time.
 pub(super) const FALLBACK: u64 = 3;
 
-/// Answers to NAKs that wait at once: as many as a receiver names while one answer is under way, each by a packet that it gets.
+/// Answers to NAKs that wait at once: as many as a receiver names while one answer is in flight, each by a packet that it gets.
 const MAX_WAITING_ANSWERS: usize = 64;
 
 impl Tracker {
@@ -42,7 +42,7 @@ impl Tracker {
         }
     }
 
-    /// What packets were that filled a hole; `None`: it may still turn out that they were late.
+    /// The verdict on packets that filled a hole; `None`: later packets may still show that they were late.
     pub(super) fn judge_fills(&self, pending: &Pending) -> Option<Judged> {
         let Some(cause) = pending.cause else {
             // Where nothing else ever came late, and the sender does go back, a cause may have gone unseen.
@@ -70,7 +70,7 @@ impl Tracker {
         }
     }
 
-    /// What packets were that had been captured before, and after which the sender did not go on to repeat.
+    /// The verdict on packets that had been captured before, and after which the sender did not go on to repeat.
     pub(super) fn judge_repeats(&mut self, pending: &Pending, next: u64) -> Judged {
         let reaches_the_end = pending.next >= next;
         let has_nak = pending
@@ -273,7 +273,7 @@ impl Tracker {
             return;
         }
         self.proven += psns;
-        if self.just_proven > 0 && time.since(self.proven_at) < STILL_UNDER_WAY {
+        if self.just_proven > 0 && time.since(self.proven_at) < MAY_STILL_ARRIVE {
             self.just_proven += psns;
         } else {
             (self.proven_at, self.just_proven) = (time, psns);
@@ -282,7 +282,7 @@ impl Tracker {
 
     /// The capture ends at `end`: what was lost just before may still come late.
     pub(super) fn doubt_latest(&mut self, end: Nanos) {
-        if end.since(self.proven_at) < STILL_UNDER_WAY {
+        if end.since(self.proven_at) < MAY_STILL_ARRIVE {
             self.proven -= self.just_proven.min(self.proven);
         }
         self.just_proven = 0;

@@ -104,13 +104,13 @@ impl Tracker {
         is_one
     }
 
-    /// Whether a NAK, an RNR NAK or missing responses would make the sender send `at` again now.
+    /// True if a NAK, an RNR NAK or missing responses would make the sender send `at` again now.
     pub(super) fn has_nak_for(&self, at: u64, request: &Request) -> bool {
         self.cause(at, request)
             .is_some_and(|cause| matches!(cause.trigger, Trigger::Nak | Trigger::Rnr | Trigger::ImpliedNak))
     }
 
-    /// Whether the run that is under way answers a NAK for `at`, which is missing, and began with packets behind that.
+    /// True if the current run answers a NAK for `at`, which is missing, and began with packets behind that.
     pub(super) fn is_named_by_run(&self, at: u64) -> bool {
         self.may_be_reordered()
             && self.run.is_some_and(|run| {
@@ -118,7 +118,7 @@ impl Tracker {
             })
     }
 
-    /// Whether the sender fell back, after a silence, to packets that had been captured, and goes on with `at`, which is missing: its
+    /// True if the sender fell back, after a silence, to packets that had been captured, and goes on with `at`, which is missing: its
     /// timer ran out, and it had not got what the receiver said since.
     pub(super) fn goes_on_from_pending(&self, at: u64) -> bool {
         self.pending.as_deref().is_some_and(|pending| {
@@ -132,7 +132,7 @@ impl Tracker {
         })
     }
 
-    /// Whether the sender repeats `at` after `pending`, which a NAK named or which came once more when its timer ran out, and packets
+    /// True if the sender repeats `at` after `pending`, which a NAK named or which came once more when its timer ran out, and packets
     /// between were lost again: nothing comes late.
     pub(super) fn skips_to(&self, pending: &Pending, at: u64) -> bool {
         let is_answer = pending.cause.is_some_and(|cause| match cause.trigger {
@@ -144,7 +144,7 @@ impl Tracker {
         is_answer && is_beyond && !self.may_be_reordered()
     }
 
-    /// Whether `at`, captured before, is one of the packets of `pending` out of their order: an answer to a NAK whose packets take several
+    /// True if `at`, captured before, is one of the packets of `pending` out of their order: an answer to a NAK whose packets take several
     /// paths. Copies that the network makes come one at a time.
     pub(super) fn is_shuffled_among(&self, pending: &Pending, at: u64) -> bool {
         let is_answer = pending.cause.is_some_and(|cause| cause.trigger == Trigger::Nak);

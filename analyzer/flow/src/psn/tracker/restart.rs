@@ -1,4 +1,4 @@
-//! True if a flow's PSNs start again: a new connection that somebody told of, or one that its PSNs show.
+//! True if a flow's PSNs start again: a new connection that messages of the connection manager show, or one that its PSNs show.
 
 use roce_model::Nanos;
 use roce_wire::Psn;
@@ -36,7 +36,7 @@ impl Tracker {
     pub(super) fn begins_once_more(&self, next: u64, ahead: i32, request: &Request) -> bool {
         let is_settled = self.answers().is_some_and(|answers| answers.acked() >= next);
         let at = next - u64::from(ahead.unsigned_abs());
-        // As long as answers come, the connection is the one before: a READ asked again after an answer that came late.
+        // As long as answers come, the connection is the one before: a READ that was sent again after an answer that came late.
         let last_answer = self.answers().map_or(Nanos(0), Answers::last);
         let silence = request.silence.min(request.time.since(last_answer));
         if at != self.begin {

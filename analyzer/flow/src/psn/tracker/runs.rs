@@ -101,7 +101,7 @@ impl Tracker {
         self.new_lost_again = (at, at + psns);
     }
 
-    /// What became of a hole at `at`, where a run begins.
+    /// The fate of a hole at `at`, where a run begins.
     pub(super) fn fate_at_the_begin(&self, at: u64) -> LossClass {
         match &self.answers {
             // The run may have begun there unseen.
@@ -110,7 +110,7 @@ impl Tracker {
         }
     }
 
-    /// What became of a hole that a run fills which began before it.
+    /// The fate of a hole that is filled by a run which began before it.
     pub(super) fn fate_within_a_run(&self) -> LossClass {
         if matches!(self.recovery(), Some(Recovery::Selective | Recovery::OutOfOrder)) {
             LossClass::NetworkLost

@@ -1,4 +1,4 @@
-//! What the tracker makes of sequences of requests, and the same against a plain set of PSNs.
+//! The tracker's verdicts on sequences of requests, compared with those of a plain set of PSNs.
 
 use std::collections::BTreeSet;
 
@@ -295,7 +295,7 @@ impl Model {
     }
 }
 
-/// What the tracker said in all.
+/// The sums of the tracker's verdicts.
 #[derive(Default)]
 struct Tally {
     missing: u64,
@@ -347,7 +347,7 @@ impl Tally {
     }
 }
 
-/// What a sender (or a network) does next.
+/// The next step of a sender or of a network.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     InOrder(u32),

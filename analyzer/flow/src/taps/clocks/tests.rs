@@ -232,7 +232,7 @@ fn other_traffic_with_the_same_numbers_fits_no_clock() {
 
 #[test]
 fn a_tap_that_all_packets_pass_first_bounds_one_side() {
-    // What comes into a switch and what leaves it, both ways: 4 us to 17 us later by a clock that is 0.5 s ahead. Hop limits are counted
+    // Packets that enter a switch and leave it, both ways: 4 us to 17 us later by a clock that is 0.5 s ahead. Hop limits are counted
     // down in between. Without them, this would be two taps on a way that packets take in no time less than none.
     let packets = |shown: Option<bool>| -> Vec<Stamped> {
         let both = (0..100_u64).flat_map(|n| [(n, true), (n, false)]);

@@ -415,7 +415,10 @@ fn quality(simulation: &Simulation<'_>, truth: &Truth, findings: &mut Vec<Findin
         let coarse = table.is_some_and(|table| table.poll.is_some() || table.quantum.nanos() > 1_000);
         let losses_reported = table.is_some_and(|table| {
             use crate::scenario::LossReportName;
-            matches!(table.told, LossReportName::Packets | LossReportName::Statistics) && tap.records_lost > 0
+            matches!(
+                table.loss_report,
+                LossReportName::Packets | LossReportName::Statistics
+            ) && tap.records_lost > 0
         });
         // Others have no answers that could be missed.
         let answered = |id: &String| {

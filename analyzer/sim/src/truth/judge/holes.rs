@@ -18,7 +18,7 @@ use crate::workload::requester::Trigger;
 /// Time for which a packet may still come after a NAK that names it: a megabyte of queue on its path takes 80 us at 100 Gbit/s. Records
 /// that end before that, and contain neither the packet nor its retransmission, are the same whether it was lost or came later: receivers
 /// that take packets in order send the same NAK for both.
-const UNDER_WAY: Time = Time::from_nanos(100_000);
+const MAY_STILL_ARRIVE: Time = Time::from_nanos(100_000);
 
 /// Results at one tap.
 #[derive(Debug, Default)]
@@ -243,7 +243,7 @@ impl<'a> Facts<'a> {
         // A NAK shows that the receiver lacks every missing PSN from its own on.
         if let Some((time, named)) = self.named(flow, jump, seq, hole) {
             let class = self.cause(&(flow, named));
-            let may_still_come = hole.filled.is_none() && time.plus(UNDER_WAY) > self.end;
+            let may_still_come = hole.filled.is_none() && time.plus(MAY_STILL_ARRIVE) > self.end;
             let shows = class == HoleClass::NetworkLost && !may_still_come;
             return (class, cause, shows);
         }

@@ -41,7 +41,7 @@ impl Flow {
     }
 }
 
-/// What an answer to a NAK for 105 makes of packets that take several paths: 119 is the highest PSN before it.
+/// The verdicts on an answer to a NAK for 105 whose packets take several paths. 119 is the highest PSN before it.
 fn shuffled(is_reordered: bool) -> (u64, u64) {
     let mut flow = paired();
     if is_reordered {
