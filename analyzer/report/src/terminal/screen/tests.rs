@@ -175,6 +175,7 @@ fn snapshot() -> Snapshot {
             concerns_shown: None,
         }],
         too_many: false,
+        ..Snapshot::default()
     }
 }
 
