@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use roce_capture::Interface;
 use roce_capture::live::Counters;
-use roce_metrics::{self as metric, Exposition, Label, Own};
+use roce_metrics::{self as metric, Buckets, Exposition, Label, Own};
 use roce_model::{
-    EpisodeKind, EventColumns, EventKind, FlowId, FlowKey, FlowRow, Nanos, Progress, RunSummary, Sink,
-    SinkError, Snapshot, TimelineColumns, value_of,
+    EpisodeKind, EventColumns, EventKind, FlowId, FlowKey, FlowRow, JobSteps, Nanos, Progress, RunSummary,
+    Sink, SinkError, Snapshot, TapMeasures, TimeBuckets, TimelineColumns, value_of,
 };
 use roce_pipeline::time_of_day;
 use roce_wire::Address;
 
 use super::pairs::{PairCounts, Pairs};
-use crate::endpoint::Latest;
+use crate::endpoint::{Latest, Texts};
 
 /// Taps with counts of their own; those of mirror sessions beyond them are one.
 const MAX_TAPS: u32 = 64;
@@ -33,6 +33,9 @@ struct TapCounts {
     /// By priority.
     pfc: [u64; 8],
     pauses: u64,
+    measures: TapMeasures,
+    /// Steps that have ended, the start of the last of them, and its length.
+    steps: Option<(u64, Nanos, Nanos)>,
 }
 
 /// Metrics that are a column of the timeline, in the order of [`TapCounts::plain`].
@@ -153,7 +156,7 @@ impl LiveMetrics {
             self.publish_tap(*tap, counts, &mut metrics);
         }
         self.publish_pairs(&mut metrics);
-        self.latest.take(&metrics);
+        self.latest.take(Texts::from(&metrics), None);
     }
 
     fn name(&self, tap: u32) -> String {
@@ -195,6 +198,22 @@ impl LiveMetrics {
                 metric::LIVE_PFC_FRAMES,
                 &[tap.clone(), ("priority", priority.into())],
                 value_of(count),
+            );
+        }
+        let wasted = value_of(counts.measures.wasted_bytes);
+        into.own(metric::LIVE_WASTED_BYTES, std::slice::from_ref(&tap), wasted);
+        for (metric, times) in [
+            (metric::LIVE_ACK_RTT, &counts.measures.ack_rtt),
+            (metric::LIVE_MESSAGE, &counts.measures.message),
+        ] {
+            into.histogram(metric, std::slice::from_ref(&tap), buckets(times));
+        }
+        if let Some((steps, _, length)) = counts.steps {
+            into.own(metric::LIVE_STEPS, std::slice::from_ref(&tap), value_of(steps));
+            into.own(
+                metric::LIVE_STEP,
+                std::slice::from_ref(&tap),
+                value_of(length.0) / 1e9,
             );
         }
         into.own(metric::LIVE_PAUSE_FRAMES, &[tap], value_of(counts.pauses));
@@ -242,6 +261,12 @@ impl LiveMetrics {
                 .count() as u64;
             let count = self.episodes.entry(kind.name()).or_default();
             *count = now.max(*count);
+        }
+        for (tap, measures) in &snapshot.measures {
+            self.tap(tap.0).measures.clone_from(measures);
+        }
+        for job in &snapshot.jobs {
+            count_steps(self.tap(job.tap.0), job);
         }
         let findings = snapshot.findings.iter();
         self.findings = findings
@@ -362,6 +387,28 @@ impl Sink for LiveMetrics {
     }
 }
 
+/// Counts the steps of a job that have ended since the last look. No count falls, whatever a snapshot still knows.
+fn count_steps(counts: &mut TapCounts, job: &JobSteps) {
+    let (before, last, _) = counts.steps.unwrap_or_default();
+    let new = job.starts.iter().filter(|start| **start > last).count() as u64;
+    if let Some(latest) = job.starts.last().filter(|_| new > 0) {
+        counts.steps = Some((before + new, *latest, job.last));
+    }
+}
+
+/// Times as a histogram in seconds.
+fn buckets(times: &TimeBuckets) -> Buckets {
+    let (bounded, beyond) = times.counts().split_at(TimeBuckets::BOUNDS);
+    let bounded = bounded.iter().enumerate();
+    Buckets {
+        counts: bounded
+            .map(|(bucket, count)| (value_of(TimeBuckets::bound(bucket).0) / 1e9, *count))
+            .collect(),
+        beyond: beyond.iter().sum(),
+        sum: value_of(times.sum().0) / 1e9,
+    }
+}
+
 /// Counts a pause frame by its detail: `PFC 3:65535 from ...` or `pause 65535 quanta from ...` (`roce_wire::Pause`). A PFC frame with
 /// time 0 ends a pause and counts, too, as in adapters.
 fn pause(counts: &mut TapCounts, detail: &str) {
@@ -381,6 +428,33 @@ fn pause(counts: &mut TapCounts, detail: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_step_is_counted_once() {
+        let mut counts = TapCounts::default();
+        let job = |starts: &[u64], last| JobSteps {
+            starts: starts.iter().copied().map(Nanos).collect(),
+            last: Nanos(last),
+            ..JobSteps::default()
+        };
+        count_steps(&mut counts, &job(&[10, 20, 30], 4));
+        // A snapshot that has forgotten the first steps, and knows one more.
+        count_steps(&mut counts, &job(&[30, 40], 5));
+        count_steps(&mut counts, &job(&[30, 40], 5));
+        count_steps(&mut counts, &job(&[], 0));
+        assert_eq!(counts.steps, Some((4, Nanos(40), Nanos(5))));
+    }
+
+    #[test]
+    fn bounds_are_seconds() {
+        let mut times = TimeBuckets::default();
+        times.add(Nanos(1_000));
+        times.add(Nanos(70_000_000));
+        let buckets = buckets(&times);
+        assert_eq!((buckets.counts[0], buckets.beyond), ((0.000_001, 1), 1));
+        assert_eq!(buckets.counts.last(), Some(&(0.065_536, 0)));
+        assert!((buckets.sum - 0.070_001).abs() < 1e-12);
+    }
 
     #[test]
     fn pauses_of_the_two_kinds_are_counted_apart() {
