@@ -1,7 +1,7 @@
 //! The sink that turns a live run's rows into metrics. It keeps counts by tap and by pair of hosts, all bounded, and publishes a whole
 //! text at each interval: a scrape never waits for the analysis, nor the analysis for a scrape.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use roce_capture::Interface;
@@ -12,15 +12,13 @@ use roce_model::{
     Sink, SinkError, Snapshot, TapMeasures, TimeBuckets, TimelineColumns, value_of,
 };
 use roce_pipeline::time_of_day;
-use roce_wire::Address;
 
+use super::hosts::FlowHosts;
 use super::pairs::{PairCounts, Pairs};
 use crate::endpoint::{Latest, Texts};
 
 /// Taps with counts of their own; those of mirror sessions beyond them are one.
 const MAX_TAPS: u32 = 64;
-/// Flows whose hosts are known: some 20 MB. Traffic of others counts to no pair of its own.
-const MAX_FLOWS: usize = 1 << 18;
 
 /// Counts at one tap.
 #[derive(Default)]
@@ -70,9 +68,7 @@ pub(super) struct LiveMetrics {
     latest: Arc<Latest>,
     taps: BTreeMap<u32, TapCounts>,
     pairs: Pairs,
-    hosts: HashMap<FlowId, (Address, Address)>,
-    /// Flows that closed in this interval, and in the one before; the latter are forgotten at its end, because late rows may follow.
-    closed: [HashSet<FlowId>; 2],
+    hosts: FlowHosts,
     live_flows: Option<usize>,
     episodes: BTreeMap<&'static str, u64>,
     findings: BTreeSet<(&'static str, &'static str)>,
@@ -101,8 +97,7 @@ impl LiveMetrics {
             latest,
             taps: BTreeMap::new(),
             pairs: Pairs::new(pairs),
-            hosts: HashMap::default(),
-            closed: Default::default(),
+            hosts: FlowHosts::default(),
             live_flows: None,
             episodes: EpisodeKind::ALL.iter().map(|kind| (kind.name(), 0)).collect(),
             findings: BTreeSet::new(),
@@ -284,12 +279,7 @@ impl Sink for LiveMetrics {
     fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
         for key in keys {
             let id = key.id();
-            for closed in &mut self.closed {
-                closed.remove(&id);
-            }
-            if self.hosts.len() < MAX_FLOWS {
-                self.hosts.insert(id, (key.source, key.destination));
-            }
+            self.hosts.opened(id, (key.source, key.destination));
         }
         Ok(())
     }
@@ -299,11 +289,7 @@ impl Sink for LiveMetrics {
         if let Some(snapshot) = progress.snapshot {
             self.conclude(snapshot);
             self.pairs.interval();
-            let [now, before] = &mut self.closed;
-            for id in before.drain() {
-                self.hosts.remove(&id);
-            }
-            std::mem::swap(now, before);
+            self.hosts.interval();
             self.publish();
         }
         Ok(())
@@ -335,7 +321,8 @@ impl Sink for LiveMetrics {
             for (sum, more) in counts.ecn.iter_mut().zip(ecn) {
                 *sum += more;
             }
-            let hosts = self.hosts.get(&FlowId(*flow));
+            let time = rows.time.at(row).copied().unwrap_or_default();
+            let hosts = self.hosts.of(FlowId(*flow), Nanos(time));
             let pair = PairCounts {
                 wire_bytes: long(&rows.wire_bytes),
                 data_packets: number(&rows.data_packets),
@@ -343,7 +330,7 @@ impl Sink for LiveMetrics {
                 cnps: number(&rows.cnp),
                 retransmitted: number(&rows.retransmitted_packets),
             };
-            let key = hosts.map(|(source, destination)| ((*tap).min(MAX_TAPS), *source, *destination));
+            let key = hosts.map(|(source, destination)| ((*tap).min(MAX_TAPS), source, destination));
             self.pairs.add(key, &pair);
         }
         Ok(())
@@ -372,11 +359,8 @@ impl Sink for LiveMetrics {
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        let [now, _] = &mut self.closed;
         for row in rows {
-            if now.len() < MAX_FLOWS {
-                now.insert(row.flow_id);
-            }
+            self.hosts.closed(row.flow_id, row.last_time);
         }
         Ok(())
     }
