@@ -113,24 +113,25 @@ fn eight_ports(root: &Path) -> Result<()> {
             format!("{port}/gid_attrs/ndevs/0"),
             &format!("ens{device}f0np0\n"),
         )?;
-        let mut statistics = "NIC statistics:\n".to_owned();
-        for priority in 0..8 {
-            for name in [
+        let of_priorities = (0..8).flat_map(|priority| {
+            let names = [
                 "bytes",
                 "packets",
                 "pause",
                 "pause_duration",
                 "pause_transition",
                 "discards",
-            ] {
-                statistics += &format!("     rx_prio{priority}_{name}: 123456789\n");
-            }
-        }
-        for queue in 0..64 {
-            for name in ["packets", "bytes", "csum_complete", "wqe_err", "cache_reuse"] {
-                statistics += &format!("     rx{queue}_{name}: 123456789\n");
-            }
-        }
+            ];
+            names.map(|name| format!("rx_prio{priority}_{name}"))
+        });
+        let of_queues = (0..64).flat_map(|queue| {
+            let names = ["packets", "bytes", "csum_complete", "wqe_err", "cache_reuse"];
+            names.map(|name| format!("rx{queue}_{name}"))
+        });
+        let lines = of_priorities
+            .chain(of_queues)
+            .map(|name| format!("     {name}: 123456789\n"));
+        let statistics = format!("NIC statistics:\n{}", lines.collect::<String>());
         set(format!("commands/ethtool_-S_ens{device}f0np0.txt"), &statistics)?;
     }
     Ok(())
