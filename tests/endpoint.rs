@@ -176,12 +176,107 @@ fn a_recorded_host_is_served_and_read_again() {
     // A device that goes away takes its series with it: absent, not 0, and no old value.
     fs::remove_dir_all(folder.path().join("host/sys/class/infiniband/mlx5_0")).unwrap();
     let begun = Instant::now();
-    while serving.at.get("/metrics").contains("mlx5_0") {
+    while serving.at.get("/metrics").contains("{device=\"mlx5_0\"") {
         assert!(begun.elapsed() < Duration::from_secs(20));
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(serving.at.get("/-/healthy").starts_with("HTTP/1.1 200 "));
     assert!(serving.at.get("/probe").starts_with("HTTP/1.1 404 "));
+}
+
+/// nvidia-smi that prints lines until a file is there; it writes down who has started it.
+const NVIDIA_SMI: &str = r#"#!/bin/sh
+echo $PPID > pids/parent
+case "$*" in
+*-lms*)
+    while [ ! -e hang ]; do
+        echo '0, GPU-1, NVIDIA H100 80GB HBM3, 00000000:3B:00.0, 41, 61, 72310, 81559, 64, 78, 688.21, 700.00, 1755, 2619, 0x0000000000000004, 5, 16, 0' || exit
+        sleep 0.2
+    done
+    exec sleep 60;;
+*)
+    echo 'index, uuid, name, pci.bus_id, utilization.gpu [%], utilization.memory [%], memory.used [MiB], memory.total [MiB], temperature.gpu, temperature.memory, power.draw [W], enforced.power.limit [W], clocks.current.sm [MHz], clocks.current.memory [MHz], clocks_event_reasons.active, pcie.link.gen.gpucurrent, pcie.link.width.current, ecc.errors.uncorrected.volatile.total'
+    echo '0, GPU-1, NVIDIA H100 80GB HBM3, 00000000:3B:00.0, 10 %, 61 %, 72310 MiB, 81559 MiB, 64, 78, 688.21 W, 700.00 W, 1755 MHz, 2619 MHz, 0x0000000000000004, 5, 16, 0';;
+esac
+"#;
+
+#[test]
+fn checks_and_gpus_are_read_by_another_process() {
+    let folder = open_folder();
+    let path = folder.path();
+    for (name, mode) in [("bin", 0o755), ("pids", 0o777)] {
+        fs::create_dir(path.join(name)).unwrap();
+        fs::set_permissions(path.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    fs::write(path.join("bin/nvidia-smi"), NVIDIA_SMI).unwrap();
+    fs::set_permissions(path.join("bin/nvidia-smi"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = command(path);
+    command
+        .args([
+            "metrics",
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--interval",
+            "1s",
+            "--doctor-every",
+            "1s",
+        ])
+        .env("PATH", format!("{}:/usr/bin:/bin", path.join("bin").display()))
+        .stderr(Stdio::piped());
+    let mut serving = Serving::of(command.spawn().unwrap());
+    serving.at.until("roce_gpu_utilization_ratio{gpu=\"0\"}", |load| {
+        (load - 0.41).abs() < 1e-9
+    });
+    serving
+        .at
+        .until("roce_collector_success{collector=\"doctor\"}", |success| {
+            success > 0.0
+        });
+    let text = serving.at.get("/metrics");
+    for begins in [
+        "roce_gpu_info{gpu=\"0\",uuid=\"GPU-1\",name=\"NVIDIA H100 80GB HBM3\",pci_address=\"0000:3b:00.0\"",
+        "roce_gpu_throttled{gpu=\"0\",reason=\"sw_power_cap\"} 1\n",
+        "roce_doctor_check_status{check=\"rdma.devices\",object=\"host\",status=\"",
+        "roce_collector_interval_seconds{collector=\"gpu\"} 1\n",
+        "roce_collector_duration_seconds{collector=\"doctor\"} ",
+    ] {
+        assert!(text.contains(&format!("\n{begins}")), "{begins}\n{text}");
+    }
+    let mut families: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .collect();
+    let all = families.len();
+    families.sort_unstable();
+    families.dedup();
+    assert_eq!(families.len(), all);
+    // The tool hangs: no scrape waits, its values vanish, its age goes on, and the other collectors succeed.
+    fs::write(path.join("hang"), "").unwrap();
+    serving
+        .at
+        .until("roce_collector_success{collector=\"gpu\"}", |success| {
+            success == 0.0
+        });
+    let begun = Instant::now();
+    let text = serving.at.get("/metrics");
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(!text.contains("roce_gpu_"), "{text}");
+    assert!(
+        text.contains("\nroce_collector_success{collector=\"host\"} 1\n"),
+        "{text}"
+    );
+    // The other process ends with the server.
+    let parent = fs::read_to_string(path.join("pids/parent")).unwrap();
+    let other = Path::new("/proc").join(parent.trim());
+    assert!(other.exists(), "{other:?}");
+    serving.signal(Signal::TERM);
+    assert_eq!(serving.child.wait().unwrap().code(), Some(0));
+    let begun = Instant::now();
+    while other.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{other:?} goes on");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]
@@ -394,6 +489,7 @@ fn an_incast_that_is_captured_shows_in_the_metrics_of_the_live_run() {
             episodes > 0.0
         });
         scraped.until("roce_live_pairs_listed", |pairs| pairs > 1.0);
+        scraped.until("roce_live_ack_rtt_seconds_count{tap=\"v1\"}", |times| times > 0.0);
         scraped.get("/metrics")
     });
     for begins in [
@@ -402,6 +498,8 @@ fn an_incast_that_is_captured_shows_in_the_metrics_of_the_live_run() {
         "roce_live_lost_frames_total{where=\"kernel\"} 0\n",
         "roce_live_pair_wire_bytes_total{tap=\"other\",source=\"other\",destination=\"other\"} ",
         "roce_live_flows ",
+        "roce_live_wasted_bytes_total{tap=\"v1\"} ",
+        "roce_live_message_seconds_bucket{tap=\"v1\",le=\"0.065536\"} ",
     ] {
         assert!(text.contains(&format!("\n{begins}")), "{begins}\n{text}");
     }
@@ -473,8 +571,9 @@ fn a_scrape_of_eight_ports_is_cheap() {
     let each = (cpu() - before) / 51.0;
     assert!(each < 0.020, "{each} s of CPU");
     let memory = serving.at.value("process_resident_memory_bytes").unwrap();
-    // 30 MB is the reach of an optimised build; the program's own pages are more in one without optimisation.
-    assert!(memory < 64e6, "{memory} bytes");
+    // A build without optimisation has more pages of its own. `cargo xtask bench --only scrape` measures a release.
+    let most = if cfg!(debug_assertions) { 64e6 } else { 30e6 };
+    assert!(memory < most, "{memory} bytes");
     assert!(
         serving
             .at

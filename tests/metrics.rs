@@ -41,6 +41,76 @@ fn a_recorded_host_as_metrics() {
 }
 
 #[test]
+fn settings_checks_and_gpus_are_metrics() {
+    let folder = tempdir().unwrap();
+    let root = folder.path().join("host");
+    host(&root, 40_394_737, 41_210, 1_187);
+    let write = |path: &str, text: &str| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(
+        "answers/dcb-app.ens1f0np0.json",
+        "{\"dscp_prio\":[[26,3],[48,6],[900,1]]}",
+    );
+    write(
+        "answers/ethtool-pause.ens1f0np0.json",
+        "{\"autonegotiate\":false,\"rx\":true,\"tx\":true}",
+    );
+    write("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n");
+    write(
+        "commands/gpus.txt",
+        "# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n\
+         DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-1\",pci_bus_id=\"00000000:3B:00.0\",modelName=\"H100\"} 98\n\
+         DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-1\"} 2\n\
+         DCGM_FI_DEV_MEMORY_TEMP{gpu=\"0\",UUID=\"GPU-1\"} 9223372036854775794\n",
+    );
+    let ran = run(folder.path(), ["metrics", "once", "--read", "host"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let has = |line: &str| ran.stdout.lines().any(|found| found == line);
+    for line in [
+        "roce_dscp_priority{netdev=\"ens1f0np0\",dscp=\"26\"} 3",
+        "roce_dscp_priority{netdev=\"ens1f0np0\",dscp=\"48\"} 6",
+        "# TYPE roce_doctor_check_status gauge",
+        "roce_gpu_info{gpu=\"0\",uuid=\"GPU-1\",name=\"H100\",pci_address=\"0000:3b:00.0\"} 1",
+        "roce_gpu_lost{gpu=\"0\"} 0",
+        "roce_gpu_utilization_ratio{gpu=\"0\"} 0.98",
+        // 2 MiB.
+        "roce_gpu_memory_used_bytes{gpu=\"0\"} 2097152",
+        "roce_collector_success{collector=\"doctor\"} 1",
+        "roce_collector_success{collector=\"gpu\"} 1",
+    ] {
+        assert!(has(line), "{line}\n{}", ran.stdout);
+    }
+    // A DSCP has six bits, and DCGM's blank is no temperature.
+    assert!(!ran.stdout.contains("dscp=\"900\"") && !ran.stdout.contains("celsius"));
+    // The outcomes are those of `doctor`; limits of the exporter's own process say nothing about the host.
+    let said = run(folder.path(), ["doctor", "--root", "host", "--format", "json"]);
+    let said: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let mut compared = 0;
+    for check in said["checks"].as_array().unwrap() {
+        let word = |key: &str| check[key].as_str().unwrap();
+        if word("status") == "not_applicable" {
+            continue;
+        }
+        let series = format!(
+            "roce_doctor_check_status{{check=\"{}\",object=\"{}\",status=\"{}\"}} 1",
+            word("id"),
+            word("object"),
+            word("status")
+        );
+        let is_own = word("object") == "process" || word("id") == "rdma.nodes";
+        assert_eq!(has(&series), !is_own, "{series}\n{}", ran.stdout);
+        compared += usize::from(!is_own);
+    }
+    assert!(compared > 5, "{compared} outcomes");
+
+    let without = run(folder.path(), ["metrics", "once", "--read", "host", "--no-gpus"]);
+    assert!(!without.stdout.contains("gpu"), "{}", without.stdout);
+}
+
+#[test]
 fn a_textfile_is_replaced_whole_and_can_be_read_by_others() {
     let folder = tempdir().unwrap();
     host(&folder.path().join("host"), 1, 2, 3);
@@ -65,8 +135,16 @@ fn a_textfile_is_replaced_whole_and_can_be_read_by_others() {
 #[test]
 fn a_host_without_devices_answers_without_rights() {
     let folder = tempdir().unwrap();
+    let begun = std::time::Instant::now();
     let ran = run(folder.path(), ["metrics", "once"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    // The bound is 2 s; other tests run beside this one.
+    assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+    assert!(
+        ran.stdout.contains("\nroce_doctor_check_status{"),
+        "{}",
+        ran.stdout
+    );
     assert!(ran.stdout.contains("roce_build_info{version="), "{}", ran.stdout);
 }
 

@@ -2,9 +2,10 @@
 """What `roce-analyze metrics` prints, in the programs that it is for: promtool checks all files and runs tests/prometheus/roce.test.yml;
 then a Prometheus scrapes hosts made of files, one with an incast, one healthy, and a live run, and the alerts and all panels are asked.
 
-    check.py PROGRAM FOLDER CAPTURE
+    check.py PROGRAM FOLDER CAPTURE [PICTURES]
 
 PROGRAM is roce-analyze, FOLDER takes everything that is written, CAPTURE is the capture of an incast that is sent to the live run.
+With PICTURES, main panels of the dashboards are drawn into that folder, from the answers to their queries.
 """
 
 import http.client
@@ -19,9 +20,11 @@ import sys
 import time
 from pathlib import Path
 
+import draw
+
 HERE = Path(__file__).resolve().parent
 # Metrics that a later version exports, and series that are recorded from them.
-LATER = re.compile(r"roce[_:](switch|hypervisor|gpu|doctor|live_step)_")
+LATER = re.compile(r"roce[_:](switch|hypervisor)_")
 # Interfaces of the live run.
 SENDER, RECEIVER = "roce-check0", "roce-check1"
 
@@ -49,7 +52,7 @@ class Host:
     """A recorded host with an adapter: its counters rise a little, and by an incast."""
 
     def __init__(self, root, incast):
-        self.root, self.incast, self.turn = root, incast, 0
+        self.root, self.incast, self.turn, self.much, self.sent = root, incast, 0, 0, 0
         port = "sys/class/infiniband/mlx5_0/ports/1"
         self.port = root / port
         for name, text in {
@@ -63,23 +66,29 @@ class Host:
         }.items():
             write(self.port / name, text + "\n")
         write(root / "sys/class/infiniband/mlx5_0/fw_ver", "28.39.1002\n")
+        write(root / "answers/dcb-app.ens1f0np0.json", '{"dscp_prio":[[26,3],[48,6]]}')
         # A second adapter, whose link has 802.3x: one adapter shows either those counters or those of PFC.
         write(root / "sys/class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/0", "ens1f1np1\n")
         write(root / "sys/class/infiniband/mlx5_1/ports/1/state", "4: ACTIVE\n")
+        write(root / "sys/class/infiniband/mlx5_1/ports/1/gids/0", "0000:0000:0000:0000:0000:ffff:0a4d:0101\n")
+        write(root / "sys/class/infiniband/mlx5_1/ports/1/gid_attrs/types/0", "RoCE v2\n")
         self.move()
 
     def move(self):
         self.turn += 1
-        turn, much = self.turn, self.turn * (1000 if self.incast else 0)
+        self.much += 1000 if self.incast else 0
+        # The incast costs a third of the throughput; that varies a little, in whole words of four bytes.
+        self.sent += 1_000_000 * ((64 if self.incast else 96) + self.turn * 7 % 5)
+        turn, much = self.turn, self.much
         for name, value in {
-            "counters/port_xmit_data": turn * 100_000_000,
-            "counters/port_rcv_data": turn * 100_000_000,
+            "counters/port_xmit_data": self.sent,
+            "counters/port_rcv_data": self.sent // 2,
             "counters/port_xmit_packets": turn * 100_000,
             "counters/port_rcv_packets": turn * 10_000,
             "hw_counters/np_ecn_marked_roce_packets": 40_000_000 + much * 2,
             "hw_counters/np_cnp_sent": 34_000_000 + much,
             "hw_counters/rp_cnp_handled": 34_000_000 + much,
-            "hw_counters/rp_cnp_ignored": 3,
+            "hw_counters/rp_cnp_ignored": 0,
             "hw_counters/packet_seq_err": 7,
             "hw_counters/local_ack_timeout_err": 7,
             "hw_counters/rnr_nak_retry_err": 7,
@@ -88,10 +97,25 @@ class Host:
             "hw_counters/rx_write_requests": turn * 100,
         }.items():
             write(self.port / name, f"{value}\n")
-        pauses = turn if self.incast else 0
+        pauses = much // 1000
+        load = 20 + turn % 2 if self.incast else 97 + turn % 2
+        gpus = "".join(
+            f'DCGM_FI_DEV_{name}{{gpu="{gpu}",UUID="GPU-{gpu}",modelName="NVIDIA H100",pci_bus_id="00000000:{3 + gpu}B:00.0"}} {value}\n'
+            for gpu in range(2)
+            for name, value in {
+                "GPU_UTIL": load,
+                "FB_USED": 72_310,
+                "FB_FREE": 8_600,
+                "POWER_USAGE": 690 - gpu * 20,
+                "GPU_TEMP": 64 + gpu,
+                "SM_CLOCK": 1755,
+                "CLOCK_THROTTLE_REASONS": 4,
+            }.items()
+        )
+        write(self.root / "commands/gpus.txt", gpus)
         statistics = {
             "rx_prio3_pause": 41_210 + pauses,
-            "rx_prio3_pause_duration": 12_034_511 + pauses,
+            "rx_prio3_pause_duration": 12_034_511 + pauses * 40_000,
             "tx_prio3_pause": 9,
             "rx_prio3_discards": 0,
             "rx_crc_errors_phy": 0,
@@ -236,6 +260,47 @@ def panels(folder):
                     yield f"{dashboard['title']}: {inner['title']}", target["expr"]
 
 
+def series_name(legend, labels, names):
+    """Name of a series: its legend with the labels filled in, and targets by their names."""
+    value = lambda match: names.get(labels.get(match[1], ""), labels.get(match[1], ""))
+    if legend == "__auto":
+        return ", ".join(names.get(value, value) for name, value in sorted(labels.items()) if name not in ("__name__", "cluster", "job"))
+    return re.sub(r"\{\{(\w+)\}\}", value, legend).strip()
+
+
+def pictures(prometheus, folder, target, names, begin, end):
+    """Draws the panels of each dashboard that show something over this time."""
+    for path in sorted(folder.glob("roce-*.json")):
+        dashboard = json.loads(path.read_text())
+        # The open row's panels lie beside the rows, those of others in them.
+        rows = [dashboard["panels"], *(panel.get("panels", []) for panel in dashboard["panels"])]
+        drawn = []
+        for row, panel in [(row, panel) for row in range(len(rows)) for panel in rows[row] if panel["type"] == "timeseries"]:
+            if any(f"[{days}d" in query["expr"] or f"avg{days}d" in query["expr"] for query in panel["targets"] for days in (1, 7)):
+                continue
+            series = []
+            for query in panel["targets"]:
+                answer = prometheus.get("query_range", query=filled(query["expr"]), start=begin, end=end, step=1)
+                for found in answer["result"]:
+                    points = [(float(time), float(value)) for time, value in found["values"] if value not in ("NaN", "+Inf", "-Inf")]
+                    if points:
+                        series.append((series_name(query["legendFormat"], found["metric"], names), points))
+            if any(value for _, points in series for _, value in points):
+                unit = panel["fieldConfig"]["defaults"]["unit"]
+                # The largest first: not all have room.
+                series.sort(key=lambda found: (-max(abs(value) for _, value in found[1]), found[0]))
+                drawn.append((sum(other[1] == row for other in drawn), row, (panel["title"], unit, series)))
+        if len(drawn) < 2:
+            print(f"no picture of {path.stem}: its metrics are of later versions, or need days")
+            continue
+        target.mkdir(parents=True, exist_ok=True)
+        # The first ones of each row, in the dashboard's order.
+        main_panels = sorted(sorted(drawn, key=lambda found: found[:2])[: draw.PANELS], key=lambda found: (found[1], found[0]))
+        text = draw.dashboard(dashboard["title"], [panel for _, _, panel in main_panels], (begin, end))
+        (target / f"dashboard-{path.stem.removeprefix('roce-')}.svg").write_text(text)
+        print(f"{path.stem}: {len(main_panels)} of {len(drawn)} panels with data are drawn")
+
+
 def filled(expr):
     for name, value in {"$__rate_interval": "10s", "$__range": "1m"}.items():
         expr = expr.replace(name, value)
@@ -277,7 +342,8 @@ def main():
         for name in hosts:
             # Read whoever the server becomes: the folder may lie where only root can look.
             log = folder / f"{name}.log"
-            command = [program, "metrics", "serve", "--listen", "127.0.0.1:0", "--interval", "500ms", "--read", folder / name]
+            command = [program, "metrics", "serve", "--listen", "127.0.0.1:0", "--interval", "500ms"]
+            command += ["--doctor-every", "1s", "--read", folder / name]
             child = children.start(*command, "--no-sandbox", log=log)
             addresses[name] = served(log, child)
         if no_live:
@@ -352,6 +418,9 @@ def main():
                 asked += 1
             elif LATER.search(expr):
                 later += 1
+            elif "roce_live_step_" in expr:
+                # Bursts at even distances make steps, once there are enough of them.
+                empty += 1
             elif "1d]" in expr or "avg1d" in expr:
                 old += 1
             elif "== 1" in expr or "> 0" in expr and "errors" in expr:
@@ -365,6 +434,20 @@ def main():
         )
         if asked < 30:
             fail("too few panels have data")
+        if len(sys.argv) > 4:
+            begin = time.time() + 5
+            # A calm time, an incast, and a calm time again.
+            for second in range(95):
+                hosts["incast"].incast = 35 <= second < 65
+                if 35 <= second < 65 or not packets:
+                    moves()
+                else:
+                    for host in hosts.values():
+                        host.move()
+                time.sleep(max(0.0, begin - 5 + second + 1 - time.time()))
+            names = {addresses["incast"]: "gpu1:9902", addresses["healthy"]: "gpu2:9902"}
+            names[addresses.get("live")] = "gpu1:9903"
+            pictures(prometheus, folder, Path(sys.argv[4]), names, begin, begin + 90)
     finally:
         children.end()
         if no_live is None:

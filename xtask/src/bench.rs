@@ -5,6 +5,7 @@
 //! median of the rounds counts. Times are of whole processes, start and end included.
 
 mod files;
+mod scrape;
 mod targets;
 
 use std::fs;
@@ -22,6 +23,7 @@ use files::{
     HOSTILE, MIXED, Measured, NO_OUTPUT, NO_OUTPUT_WIDE, PARQUET, PARQUET_WIDE, SHORT, SHORT_MIXED, TSHARK,
     find,
 };
+use scrape::SCRAPE;
 use targets::{Bound, targets};
 
 pub(crate) const ABOUT: &str = "measure speed and memory, print or write the table of docs/performance.md";
@@ -61,6 +63,15 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     }
     if options.build {
         step("build", || build(workspace))?;
+    }
+    let wants_scrape = options.only.is_empty() || options.only.iter().any(|only| only == SCRAPE);
+    if wants_scrape {
+        for target in step("metrics serve", || scrape::measure(workspace))? {
+            println!("{}", target.line());
+        }
+    }
+    if wants_scrape && options.only.iter().any(|only| only == SCRAPE) {
+        return Ok(());
     }
     let captures = step("captures", || generate(workspace, options.packets))?;
     let rows: Vec<Row> = rows(workspace, &captures)

@@ -67,7 +67,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "prometheus",
-        arguments: "",
+        arguments: prometheus::ARGUMENTS,
         about: prometheus::ABOUT,
         run: prometheus::run,
     },

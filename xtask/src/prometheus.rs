@@ -1,30 +1,39 @@
 //! `cargo xtask prometheus`: what `roce-analyze metrics` prints, in Prometheus itself.
 //!
 //! The checks are `tests/prometheus/check.py`: promtool over rules, configuration and scrapes, and a Prometheus that scrapes hosts made of
-//! files and a live run. Everything that they write is in the target folder.
+//! files and a live run. Everything that they write is in the target folder. With `--write`, main panels of the dashboards are drawn for the
+//! documents (`tests/prometheus/draw.py`), from that Prometheus' answers.
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::need::{self, PROMETHEUS, PYTHON};
-use crate::workspace::{Profile, Workspace, execute, no_arguments, step};
+use crate::workspace::{Profile, Workspace, execute, step};
 
 pub(crate) const ABOUT: &str = "rules, dashboards and scrapes in promtool and a real Prometheus";
+pub(crate) const ARGUMENTS: &str = "[--write]";
 
 /// The checks.
 const CHECK: &str = "tests/prometheus/check.py";
+/// Pictures of dashboards.
+const PICTURES: &str = "docs/images";
 /// What is sent to the live run.
 const CAPTURE: &str = "captures/demos/incast-h7.pcapng";
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    no_arguments("prometheus", arguments)?;
+    let pictures = match arguments {
+        [] => None,
+        [option] if option == "--write" => Some(workspace.root.join(PICTURES)),
+        _ => bail!("`cargo xtask prometheus` takes {ARGUMENTS}"),
+    };
     possible()?;
     step("build", || {
         execute(&mut workspace.cargo(["build", "--quiet", "--locked", "--package", "roce-analyze"]))
     })?;
     step("metrics, in Prometheus", || {
-        check(workspace, &workspace.program(Profile::Dev, "roce-analyze"))
+        let program = workspace.program(Profile::Dev, "roce-analyze");
+        check(workspace, &program, pictures.as_deref())
     })
 }
 
@@ -33,13 +42,14 @@ pub(crate) fn possible() -> Result<()> {
     need::ensure(&[PROMETHEUS, PYTHON])
 }
 
-/// Checks what this program prints and serves.
-pub(crate) fn check(workspace: &Workspace, program: &Path) -> Result<()> {
+/// Checks what this program prints and serves, and draws dashboards into the folder `pictures`.
+pub(crate) fn check(workspace: &Workspace, program: &Path, pictures: Option<&Path>) -> Result<()> {
     let mut python = workspace.command("python3");
     python
         .arg(CHECK)
         .arg(program)
         .arg(workspace.target.join("prometheus"))
-        .arg(CAPTURE);
+        .arg(CAPTURE)
+        .args(pictures);
     execute(&mut python)
 }

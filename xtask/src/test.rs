@@ -121,7 +121,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         &PROMETHEUS,
         prometheus::possible,
         // Built by the tests of the command line.
-        |()| prometheus::check(workspace, &workspace.program(Profile::Dev, "roce-analyze")),
+        |()| prometheus::check(workspace, &workspace.program(Profile::Dev, "roce-analyze"), None),
     );
     run.step(
         &KERNEL,

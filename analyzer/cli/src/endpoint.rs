@@ -19,7 +19,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::output::messages;
-pub(crate) use latest::Latest;
+pub(crate) use latest::{Latest, Texts};
 pub(crate) use server::Counts;
 use server::{Limits, Shared};
 pub(crate) use source::Source;

@@ -1,4 +1,4 @@
-//! Texts about GPUs: nvidia-smi (CSV and XML), dcgm-exporter's metrics, amd-smi (JSON). Each becomes [`Gpus`].
+//! Texts about GPUs: nvidia-smi (CSV, XML, `dmon`, `nvlink`), dcgm-exporter's metrics, amd-smi (JSON). Each becomes [`Gpus`].
 //!
 //! A value that a tool does not know (`N/A`, `[Not Supported]`, DCGM's blanks) is absent, never 0.
 
@@ -6,6 +6,8 @@ mod amd;
 mod dcgm;
 mod reading;
 mod smi_csv;
+mod smi_dmon;
+mod smi_nvlink;
 mod smi_xml;
 
 pub use reading::{Gpu, GpuValue, Gpus};
@@ -20,6 +22,10 @@ pub fn gpus(text: &str) -> Gpus {
         amd::parse(text)
     } else if text.starts_with("# HELP") || text.starts_with("# TYPE") || text.starts_with("DCGM_FI_") {
         dcgm::parse(text)
+    } else if text.starts_with("# gpu") {
+        smi_dmon::parse(text)
+    } else if text.starts_with("GPU ") {
+        smi_nvlink::parse(text)
     } else {
         smi_csv::parse(text, &QUERY)
     }

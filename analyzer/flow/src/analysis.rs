@@ -1,7 +1,7 @@
 //! The analysis: packets in, bins of rows and closed flows out. `request` and `response` judge PSNs, `count` adds a packet to its
 //! bin, `lifecycle` opens and closes flows, `host_events` takes what hosts report. `pair` and `connect` find which flows belong together.
 //! `cnp` finds the flows that congestion notifications slow, and `taps` matches what several taps saw. `limits` has the bounds,
-//! `snapshot` the state of live runs, `output` the results of a step.
+//! `snapshot` the state of live runs, `measures` what they measure besides, `output` the results of a step.
 
 mod cnp;
 mod connect;
@@ -9,6 +9,7 @@ mod count;
 mod host_events;
 mod lifecycle;
 mod limits;
+mod measures;
 mod output;
 mod pair;
 mod request;
@@ -43,6 +44,7 @@ use crate::table::lookup::{Found, LOOKUP_BATCH};
 use crate::taps::duplicates::{Recent, Sighting, fingerprint};
 use crate::taps::matching::TapMatcher;
 
+use measures::Measures;
 pub(crate) use output::LiveFlows;
 pub use output::{Conclusion, Output};
 
@@ -64,6 +66,8 @@ pub struct Options {
     /// The seed of the packets' hashes, which decide what stays remembered of the latest packets to recognise copies. Equal seeds give
     /// equal results. Live runs draw a random one and record it, so that nobody can send packets that displace those of others.
     pub seed: u64,
+    /// Counts [`roce_model::TapMeasures`] for snapshots.
+    pub measures: bool,
 }
 
 impl Options {
@@ -92,6 +96,7 @@ impl Default for Options {
             dcqcn_stated: false,
             priority_of_dscp: Self::PRIORITY_OF_DSCP,
             seed: 0,
+            measures: false,
         }
     }
 }
@@ -153,6 +158,8 @@ pub struct Analysis {
     /// One more than the highest tap of a flow.
     taps: u32,
     max_flows: usize,
+    /// Measurements at each tap, where they are wanted.
+    measures: Option<Measures>,
     /// Intervals of missing PSNs that one flow may keep, by how many flows there are.
     max_holes: usize,
     output: Output,
@@ -224,6 +231,7 @@ impl Analysis {
             first_tap: None,
             taps: 0,
             max_flows: options.max_flows,
+            measures: options.measures.then(Measures::default),
             max_holes: MAX_OPEN_HOLES,
             output: Output::default(),
             found: vec![Found::default(); LOOKUP_BATCH].into_boxed_slice(),

@@ -1,10 +1,10 @@
 //! Puts the results of the parts of a run together and hands them to sinks, bin by bin.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use roce_model::{
     Columns, EventColumns, Filter, FlowId, FlowKey, FlowRow, Nanos, Progress, SampleColumns, Sink, SinkError,
-    TimelineColumns,
+    TapId, TapMeasures, TimelineColumns,
 };
 
 use crate::analysis::{LiveFlows, Output};
@@ -60,6 +60,7 @@ struct Shard {
     pairs: Translated,
     /// Its live flows, where a snapshot was requested.
     snapshot: Option<LiveFlows>,
+    measures: Vec<(TapId, TapMeasures)>,
 }
 
 #[expect(
@@ -130,6 +131,7 @@ impl<'a> Collector<'a> {
         state.watermark = output.watermark;
         if output.snapshot.is_some() {
             state.snapshot = output.snapshot;
+            state.measures = output.measures;
         }
         state.bins.extend(output.bins);
         self.emit()
@@ -269,6 +271,7 @@ impl<'a> Collector<'a> {
             self.verdicts.snapshot(flows.map(|flows| flows.concat()))
         });
         let snapshot = snapshot.map(|mut snapshot| {
+            snapshot.measures = self.measures();
             if let Some(shown) = &self.shown {
                 snapshot.flows.retain(|row| shown.has(row.flow_id));
             }
@@ -282,6 +285,15 @@ impl<'a> Collector<'a> {
             sink.progress(&progress)?;
         }
         Ok(())
+    }
+
+    /// Measurements of all shards, by tap.
+    fn measures(&self) -> Vec<(TapId, TapMeasures)> {
+        let mut all: BTreeMap<TapId, TapMeasures> = BTreeMap::new();
+        for (tap, measures) in self.shards.iter().flat_map(|shard| &shard.measures) {
+            all.entry(*tap).or_default().merge(measures);
+        }
+        all.into_iter().collect()
     }
 
     /// The end: emits what is left; gives what there is to conclude from.

@@ -334,7 +334,7 @@ mod tests {
         for dashboard in DASHBOARDS {
             let text = dashboard.json();
             assert!(
-                !text.contains("eth0") && !text.contains("ens") && !text.contains("mlx5_"),
+                !text.contains("eth0") && !text.contains("ens1") && !text.contains("mlx5_"),
                 "{}",
                 dashboard.name
             );

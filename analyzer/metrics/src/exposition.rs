@@ -38,8 +38,20 @@ impl Format {
 #[derive(Debug, Default)]
 pub struct Exposition {
     families: BTreeMap<String, (Family, BTreeMap<String, f64>)>,
+    histograms: BTreeMap<&'static str, (Family, BTreeMap<String, Buckets>)>,
     count: usize,
     left_out: usize,
+}
+
+/// Measurements in buckets.
+#[derive(Clone, Debug, Default)]
+pub struct Buckets {
+    /// Upper bound and number of the measurements in each bucket, those of lower ones not included.
+    pub counts: Vec<(f64, u64)>,
+    /// Number of measurements beyond the last bound.
+    pub beyond: u64,
+    /// Sum of all measurements.
+    pub sum: f64,
 }
 
 impl Exposition {
@@ -55,7 +67,10 @@ impl Exposition {
                 }
             }
             SampleSource::Host => labels.push(("netdev", sample.object.as_ref().into())),
-            SampleSource::Gpu => labels.push(("gpu", sample.object.as_ref().into())),
+            SampleSource::Gpu => {
+                let number = sample.object.strip_prefix("gpu").unwrap_or(&sample.object);
+                labels.push(("gpu", number.trim_start().into()));
+            }
             SampleSource::Switch => {
                 labels.push(("switch", sample.node.as_ref().into()));
                 labels.push(("interface", sample.object.as_ref().into()));
@@ -81,6 +96,23 @@ impl Exposition {
     pub fn own(&mut self, (name, kind, help): Own, labels: &[Label<'_>], value: f64) {
         let name = name.to_owned();
         self.put(Family { name, kind, help }, labels, value);
+    }
+
+    /// Sets a histogram.
+    pub fn histogram(&mut self, (name, kind, help): Own, labels: &[Label<'_>], buckets: Buckets) {
+        // Each bound is a series; so are infinity, the sum and the count.
+        let more = buckets.counts.len() + 3;
+        if self.count + more > MAX_SERIES {
+            self.left_out += more;
+            return;
+        }
+        let (_, all) = self.histograms.entry(name).or_insert_with(|| {
+            let name = name.to_owned();
+            (Family { name, kind, help }, BTreeMap::new())
+        });
+        if all.insert(label_text(labels), buckets).is_none() {
+            self.count += more;
+        }
     }
 
     fn put(&mut self, family: Family, labels: &[Label<'_>], value: f64) {
@@ -133,6 +165,12 @@ impl Exposition {
                 line(&mut text, &family.name, labels, *value);
             }
         }
+        for (family, all) in self.histograms.values() {
+            head(&mut text, family, format);
+            for (labels, buckets) in all {
+                histogram(&mut text, &family.name, labels, buckets);
+            }
+        }
         text
     }
 }
@@ -153,6 +191,7 @@ fn head(text: &mut String, family: &Family, format: Format) {
     let kind = match family.kind {
         MetricKind::Counter => "counter",
         MetricKind::Gauge => "gauge",
+        MetricKind::Histogram => "histogram",
     };
     // Writing to a String cannot fail.
     let _ = writeln!(
@@ -164,6 +203,27 @@ fn head(text: &mut String, family: &Family, format: Format) {
     if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
         let _ = writeln!(text, "# UNIT {name} {unit}");
     }
+}
+
+/// The series of a histogram: each bucket has the measurements of all lower ones, too.
+fn histogram(text: &mut String, name: &str, labels: &str, buckets: &Buckets) {
+    let others = labels
+        .strip_suffix('}')
+        .map_or_else(|| "{".to_owned(), |labels| format!("{labels},"));
+    let mut sum = 0_u64;
+    let last = (f64::INFINITY, buckets.beyond);
+    for (bound, count) in buckets.counts.iter().chain([&last]) {
+        sum = sum.saturating_add(*count);
+        let bound = if bound.is_infinite() {
+            "+Inf".to_owned()
+        } else {
+            bound.to_string()
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name}_bucket{others}le=\"{bound}\"}} {sum}");
+    }
+    line(text, &format!("{name}_sum"), labels, buckets.sum);
+    let _ = writeln!(text, "{name}_count{labels} {sum}");
 }
 
 fn line(text: &mut String, name: &str, labels: &str, value: f64) {
@@ -210,7 +270,7 @@ fn escape(text: &str, quotes: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::families::COLLECTOR_SUCCESS;
+    use crate::families::{COLLECTOR_SUCCESS, LIVE_ACK_RTT};
     use roce_model::{Counter, Nanos};
 
     fn sample(object: &str, counter: Counter, value: f64) -> Sample {
@@ -271,6 +331,29 @@ roce_port_requests_received_total{device=\"mlx5_0\",port=\"1\",operation=\"write
         // The family has no _total, its series have; the unit is the name's end.
         assert!(text.contains("# TYPE roce_pfc_receive_paused_seconds counter\n# UNIT roce_pfc_receive_paused_seconds seconds\nroce_pfc_receive_paused_seconds_total{"));
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn buckets_of_a_histogram_add_up() {
+        let mut exposition = Exposition::default();
+        let buckets = Buckets {
+            counts: vec![(0.000_001, 2), (0.000_002, 0), (0.000_004, 3)],
+            beyond: 1,
+            sum: 0.5,
+        };
+        exposition.histogram(LIVE_ACK_RTT, &[("tap", "v1".into())], buckets);
+        let expected = "\
+# TYPE roce_live_ack_rtt_seconds histogram
+# UNIT roce_live_ack_rtt_seconds seconds
+roce_live_ack_rtt_seconds_bucket{tap=\"v1\",le=\"0.000001\"} 2
+roce_live_ack_rtt_seconds_bucket{tap=\"v1\",le=\"0.000002\"} 2
+roce_live_ack_rtt_seconds_bucket{tap=\"v1\",le=\"0.000004\"} 5
+roce_live_ack_rtt_seconds_bucket{tap=\"v1\",le=\"+Inf\"} 6
+roce_live_ack_rtt_seconds_sum{tap=\"v1\"} 0.5
+roce_live_ack_rtt_seconds_count{tap=\"v1\"} 6
+# EOF
+";
+        assert!(exposition.text(Format::OpenMetrics).ends_with(expected));
     }
 
     #[test]

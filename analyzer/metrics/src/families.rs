@@ -66,6 +66,17 @@ own! {
 }
 
 own! {
+    CHECKS, "All metrics of checks.",
+    CHECK_STATUS, "roce_doctor_check_status", Gauge, "1 for the status of a check of doctor: ok, info, unknown, warning or critical.";
+}
+
+own! {
+    GPUS, "All metrics that describe GPUs.",
+    GPU_INFO, "roce_gpu_info", Gauge, "1, with the description of a GPU.";
+    GPU_LOST, "roce_gpu_lost", Gauge, "1 if the driver has lost the GPU, or says that it needs a reset.";
+}
+
+own! {
     LIVE, "All metrics of a live run.",
     LIVE_INFO, "roce_live_info", Gauge, "1, with the version, the width of a bin and the devices of the live run.";
     LIVE_FRAMES, "roce_live_frames_total", Counter, "Frames captured, of all kinds.";
@@ -80,6 +91,11 @@ own! {
     LIVE_RNR_NAKS, "roce_live_rnr_naks_total", Counter, "RNR NAKs: a receiver had no buffer posted.";
     LIVE_RETRANSMITTED_PACKETS, "roce_live_retransmitted_packets_total", Counter, "Retransmitted request packets.";
     LIVE_RETRANSMITTED_BYTES, "roce_live_retransmitted_bytes_total", Counter, "Application data in retransmitted packets.";
+    LIVE_WASTED_BYTES, "roce_live_wasted_bytes_total", Counter, "Retransmitted application data that had been captured before.";
+    LIVE_ACK_RTT, "roce_live_ack_rtt_seconds", Histogram, "Time from an ack-requested packet to the response that covers it.";
+    LIVE_MESSAGE, "roce_live_message_seconds", Histogram, "Time from the first packet of a message to its acknowledgement.";
+    LIVE_STEP, "roce_live_step_seconds", Gauge, "Time from the first to the last packet of the last step of the training job that sends most at the tap.";
+    LIVE_STEPS, "roce_live_steps_total", Counter, "Steps of that training job that have ended.";
     LIVE_MISSING, "roce_live_missing_packets_total", Counter, "Missing packets, by what became of them: network_lost, reordered, capture_lost, ambiguous, unresolved.";
     LIVE_SKIPPED, "roce_live_skipped_psns_total", Counter, "PSNs skipped when a flow's highest PSN advanced: lost, late or not captured.";
     LIVE_PFC_FRAMES, "roce_live_pfc_frames_total", Counter, "PFC frames that pause a priority, by priority.";
@@ -96,10 +112,14 @@ own! {
     LIVE_PAIRS_LISTED, "roce_live_pairs_listed", Gauge, "Pairs of hosts that have series of their own.";
 }
 
+/// All metrics that no counter stands for.
+fn own() -> impl Iterator<Item = &'static Own> {
+    [OWN, PORTS, CHECKS, GPUS, LIVE].into_iter().flatten()
+}
+
 /// True if a metric of that name is exported by this version.
 pub fn is_exported(name: &str) -> bool {
-    let own = OWN.iter().chain(PORTS).chain(LIVE);
-    own.into_iter().any(|(own, ..)| *own == name)
+    own().any(|(own, ..)| *own == name)
         || Counter::ALL
             .iter()
             .any(|counter| family_of(*counter).name == name)
@@ -111,8 +131,7 @@ mod tests {
 
     #[test]
     fn names_follow_the_rules_of_prometheus() {
-        let own = OWN.iter().chain(PORTS).chain(LIVE);
-        let own = own.map(|(name, kind, help)| Family {
+        let own = own().map(|(name, kind, help)| Family {
             name: (*name).to_owned(),
             kind: *kind,
             help,

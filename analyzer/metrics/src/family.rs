@@ -7,6 +7,8 @@ pub enum MetricKind {
     Counter,
     /// Rises and falls.
     Gauge,
+    /// Counts of measurements by upper bounds; its series end in `_bucket`, `_sum` and `_count`.
+    Histogram,
 }
 
 /// One metric: all its series have this name, help and kind.
@@ -25,7 +27,7 @@ impl Family {
     pub fn base(&self) -> &str {
         match self.kind {
             MetricKind::Counter => self.name.strip_suffix("_total").unwrap_or(&self.name),
-            MetricKind::Gauge => &self.name,
+            MetricKind::Gauge | MetricKind::Histogram => &self.name,
         }
     }
 

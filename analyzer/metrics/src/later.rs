@@ -1,10 +1,8 @@
-//! Metrics that rules and panels name already, and that this version does not export: those of switches, hypervisors, GPUs, `doctor` and
-//! training steps. An expression over one of them gives nothing, and no alert, until a collector exports it.
+//! Metrics that rules and panels name already, and that this version does not export: those of switches and hypervisors.
+//! An expression over one of them gives nothing, and no alert, until a collector exports it.
 
 /// The names.
 pub const LATER: &[&str] = &[
-    "roce_doctor_check_status",
-    "roce_gpu_utilization_ratio",
     "roce_hypervisor_pause_control_received_frames_total",
     "roce_hypervisor_pause_control_transmitted_frames_total",
     "roce_hypervisor_pause_received_frames_total",
@@ -12,7 +10,6 @@ pub const LATER: &[&str] = &[
     "roce_hypervisor_pause_transitions_total",
     "roce_hypervisor_pfc_received_frames_total",
     "roce_hypervisor_up",
-    "roce_live_step_seconds",
     "roce_switch_buffer_peak_cells",
     "roce_switch_interface_received_bytes_total",
     "roce_switch_interface_transmitted_bytes_total",

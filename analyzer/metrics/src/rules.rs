@@ -506,7 +506,7 @@ pub(crate) const COMPATIBLE: &[(&str, &str, &str)] = &[
 /// The file of recorded series and alerts.
 pub fn rules() -> String {
     let mut text = String::from(
-        "# Recorded series and alerts of roce-analyze. Those over roce_switch_, roce_hypervisor_, roce_gpu_ and roce_doctor_ metrics\n\
+        "# Recorded series and alerts of roce-analyze. Those over roce_switch_ and roce_hypervisor_ metrics\n\
          # give nothing until a collector exports these.\n\
          groups:\n",
     );

@@ -14,6 +14,7 @@ mod flows;
 mod groups;
 mod host;
 mod identity;
+mod measures;
 mod packet;
 mod places;
 mod prefetch;
@@ -39,6 +40,7 @@ pub use flows::{FlowColumns, FlowRow};
 pub use groups::Groups;
 pub use host::{Element, HostChange, HostEvent, Process, QueuePairChange, QueuePairKind, QueuePairState};
 pub use identity::{FlowId, FlowKey, TapId};
+pub use measures::{JobSteps, TapMeasures, TimeBuckets};
 pub use packet::{
     HostReport, LinkAddresses, LostRecords, Management, Packet, PacketBatch, Packets, PauseFrame,
 };

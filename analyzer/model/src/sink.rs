@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use crate::{
-    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary, Nanos, RunKey,
-    SampleColumns, Span, StepRow, TapId, TapRow, TimelineColumns, Totals, VantageRow,
+    CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary, JobSteps,
+    Nanos, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, TimelineColumns, Totals,
+    VantageRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -106,6 +107,10 @@ pub struct Snapshot {
     pub findings: Vec<FindingRow>,
     /// More flows are live than a snapshot takes: it has none of them.
     pub too_many: bool,
+    /// Measurements at each tap since the start; only where the analysis was asked for them.
+    pub measures: Vec<(TapId, TapMeasures)>,
+    /// Steps of training jobs; only where the verdicts were asked for them.
+    pub jobs: Vec<JobSteps>,
 }
 
 /// Watermark of a run that goes on, with a snapshot if one was requested.

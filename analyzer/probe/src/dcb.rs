@@ -58,6 +58,9 @@ pub(crate) struct Pfc {
     pub(crate) received: [u64; 8],
 }
 
+/// PFC of an interface, and the priorities of DSCPs.
+pub(crate) type Reading = (Option<Pfc>, Vec<(u16, u8)>);
+
 /// A socket for questions about DCB.
 pub(crate) struct Dcb {
     socket: OwnedFd,
@@ -78,9 +81,10 @@ impl Dcb {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// PFC of an interface; `None` where its driver has no DCB.
-    pub(crate) fn pfc(&mut self, interface: &str) -> io::Result<Option<Pfc>> {
-        Ok(pfc_in(&self.answer(interface)?))
+    /// PFC of an interface, `None` where its driver has no DCB, and the priorities of DSCPs, where some were set.
+    pub(crate) fn reading(&mut self, interface: &str) -> io::Result<Reading> {
+        let answer = self.answer(interface)?;
+        Ok((pfc_in(&answer), dscps_in(&answer).unwrap_or_default()))
     }
 
     /// Settings of an interface: questions with their answers as JSON, in the form of `dcb -j` where it has one.
@@ -158,6 +162,30 @@ fn pfc_in(answer: &[u8]) -> Option<Pfc> {
     })
 }
 
+/// DSCPs with their priorities, by the table of applications in an answer; `None` where there is no table.
+fn dscps_in(answer: &[u8]) -> Option<Vec<(u16, u8)>> {
+    if u16_at(answer, 4)? == ERROR {
+        return None;
+    }
+    let length = (u32_at(answer, 0)? as usize).min(answer.len());
+    dscps_of(attribute(answer.get(HEADERS..length)?, IEEE)?)
+}
+
+/// DSCPs with their priorities, by the IEEE attributes of an interface.
+fn dscps_of(ieee: &[u8]) -> Option<Vec<(u16, u8)>> {
+    let table = attributes(attribute(ieee, IEEE_APPS)?);
+    let of_dscp = table
+        .filter(|(kind, _)| *kind == IEEE_APP)
+        .filter_map(|(_, entry)| {
+            // struct dcb_app: selector, priority, protocol of 16 bits.
+            match *entry {
+                [DSCP, priority, ..] => Some((u16_at(entry, 2)?, priority)),
+                _ => None,
+            }
+        });
+    Some(of_dscp.collect())
+}
+
 /// All settings in an answer. Those that the driver does not have are errors in words.
 fn settings_in(answer: &[u8]) -> Vec<(&'static str, Value)> {
     let absent = || json!({ "error": "the driver does not say it" });
@@ -172,14 +200,7 @@ fn settings_in(answer: &[u8]) -> Vec<(&'static str, Value)> {
         Some(json!({ "prio_pfc": all }))
     };
     let app = || {
-        let mut map = Vec::new();
-        let table = attributes(attribute(ieee, IEEE_APPS)?);
-        for (_, entry) in table.filter(|(kind, _)| *kind == IEEE_APP) {
-            // struct dcb_app: selector, priority, protocol of 16 bits.
-            if let [DSCP, priority, ..] = *entry {
-                map.push(json!([u16_at(entry, 2)?, priority]));
-            }
-        }
+        let map = dscps_of(ieee)?;
         Some(json!({ "dscp_prio": map }))
     };
     let buffer = || {
@@ -307,6 +328,7 @@ mod tests {
         let settings: std::collections::BTreeMap<_, _> = settings_in(&answer).into_iter().collect();
         assert_eq!(settings["dcb-pfc"]["prio_pfc"][3], true);
         assert_eq!(settings["dcb-app"]["dscp_prio"], json!([[26, 3], [48, 6]]));
+        assert_eq!(dscps_in(&answer), Some(vec![(26, 3), (48, 6)]));
         assert_eq!(settings["dcb-buffer"]["prio_buffer"][3], 1);
         assert_eq!(settings["dcb-buffer"]["total_size"], 261_888);
         assert_eq!(settings["dcb-maxrate"]["tc_maxrate_kbit"][7], 7_000_000);
@@ -337,9 +359,9 @@ mod tests {
     #[test]
     fn interfaces_without_dcb_have_none() {
         let mut dcb = Dcb::open().unwrap();
-        assert_eq!(dcb.pfc("lo").unwrap(), None);
-        assert_eq!(dcb.pfc("nosuchinterface").unwrap(), None);
+        assert_eq!(dcb.reading("lo").unwrap(), (None, Vec::new()));
+        assert_eq!(dcb.reading("nosuchinterface").unwrap(), (None, Vec::new()));
         assert!(dcb.settings("lo").is_err());
-        assert!(dcb.pfc("a name that is far too long").is_err());
+        assert!(dcb.reading("a name that is far too long").is_err());
     }
 }

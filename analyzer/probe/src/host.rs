@@ -15,7 +15,7 @@ use std::time::Duration;
 use roce_fabric::{Mapped, Place, ethtool_statistics, mapped};
 use roce_model::{Counter, Nanos, Sample, SampleSource, value_of};
 
-use crate::dcb::Dcb;
+use crate::dcb::{Dcb, Reading};
 use crate::ethtool::Ethtool;
 use crate::rdma::Rdma;
 use netlink::{NetlinkPort, netlink_port, optional};
@@ -327,11 +327,29 @@ impl HostReader {
         for (name, value) in statistics {
             self.add(time, &object, Place::Netdev, &name, value, into);
         }
-        let pfc = self.drivers.as_mut().and_then(|drivers| drivers.dcb.as_mut());
-        let pfc = pfc.map_or(Ok(None), |dcb| dcb.pfc(interface));
-        let Some(pfc) = self.checked("dcb", pfc).flatten() else {
-            return;
+        let dcb = self.drivers.as_mut().and_then(|drivers| drivers.dcb.as_mut());
+        let reading = match dcb {
+            Some(dcb) => dcb.reading(interface),
+            None => Ok(self.recorded_dcb(interface)),
         };
+        let (pfc, dscps) = self.checked("dcb", reading).unwrap_or_default();
+        let gauge = |counter, priority, details, value| Sample {
+            time,
+            source: SampleSource::Host,
+            node: Arc::clone(&self.node),
+            object: Arc::clone(&object),
+            counter,
+            priority,
+            queue: None,
+            details,
+            value,
+            bits: 64,
+        };
+        for (dscp, priority) in dscps.into_iter().filter(|(dscp, _)| *dscp < 64) {
+            let dscp = vec![dscp.to_string().into()];
+            into.push(gauge(Counter::DscpPriority, None, dscp, f64::from(priority)));
+        }
+        let Some(pfc) = pfc else { return };
         // The driver's own statistics come first: not every driver fills those of DCB.
         let has_frames = into[first..].iter().any(|sample| {
             matches!(
@@ -341,18 +359,7 @@ impl HostReader {
         });
         for priority in 0..8_u8 {
             let mut add = |counter, value: f64| {
-                into.push(Sample {
-                    time,
-                    source: SampleSource::Host,
-                    node: Arc::clone(&self.node),
-                    object: Arc::clone(&object),
-                    counter,
-                    priority: Some(priority),
-                    queue: None,
-                    details: Vec::new(),
-                    value,
-                    bits: 64,
-                });
+                into.push(gauge(counter, Some(priority), Vec::new(), value));
             };
             add(Counter::PfcEnabled, f64::from(pfc.enabled >> priority & 1));
             if !has_frames {
@@ -366,6 +373,22 @@ impl HostReader {
                 );
             }
         }
+    }
+
+    /// Settings of DCB in a recorded host, as `doctor --record` writes them: priorities of DSCPs. It has no counts of PFC frames.
+    fn recorded_dcb(&self, interface: &str) -> Reading {
+        let path = self
+            .root
+            .join("answers")
+            .join(format!("dcb-app.{interface}.json"));
+        let text = read(&path, MAX_TEXT_BYTES).unwrap_or_default();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let list = document["dscp_prio"].as_array().into_iter().flatten();
+        let pairs = list.filter_map(|pair| {
+            let number = |place: usize| pair[place].as_u64();
+            Some((u16::try_from(number(0)?).ok()?, u8::try_from(number(1)?).ok()?))
+        });
+        (None, pairs.collect())
     }
 
     /// Adds the sample of a driver's counter, if it is of interest.

@@ -18,8 +18,8 @@ mod thresholds;
 use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    EventKind, EventRow, Filter, FlowId, FlowRow, Nanos, PauseFrame, RunSummary, SampleColumns, SampleRow,
-    Snapshot, TapId, TapRow,
+    EventKind, EventRow, Filter, FlowId, FlowRow, JobSteps, Nanos, PauseFrame, RunSummary, SampleColumns,
+    SampleRow, Snapshot, TapId, TapRow,
 };
 
 pub use bin_rows::{BinRows, PairTraffic, Translated};
@@ -47,6 +47,7 @@ pub struct Verdicts {
     /// Findings about the flows that are shown alone.
     of_shown: Option<Box<OfShown>>,
     steps: Steps,
+    steps_in_snapshots: bool,
     arrivals: Arrivals,
     /// Records lost up to now, by tap.
     lost: BTreeMap<TapId, u64>,
@@ -96,6 +97,7 @@ impl Verdicts {
             vantages: Vantages::default(),
             episodes: Episodes::new(&settings),
             steps: Steps::new(settings.bin, settings.training_log.clone()),
+            steps_in_snapshots: settings.steps_in_snapshots,
             arrivals: Arrivals::new(settings.bin, settings.thresholds.arrivals_fell),
             of_shown: settings.shown.clone().map(|filter| {
                 Box::new(OfShown {
@@ -199,6 +201,7 @@ impl Verdicts {
         let Some(flows) = live else {
             return Snapshot {
                 too_many: true,
+                jobs: self.jobs(),
                 ..Snapshot::default()
             };
         };
@@ -228,7 +231,17 @@ impl Verdicts {
                 .map(|episode| episode.row)
                 .collect(),
             findings,
-            too_many: false,
+            jobs: self.jobs(),
+            ..Snapshot::default()
+        }
+    }
+
+    /// Steps of training jobs as they stand, where snapshots have them.
+    fn jobs(&self) -> Vec<JobSteps> {
+        if self.steps_in_snapshots {
+            self.steps.snapshot()
+        } else {
+            Vec::new()
         }
     }
 

@@ -18,6 +18,8 @@ pub struct Settings {
     pub thresholds: Thresholds,
     /// Flows that are shown; verdicts are about all.
     pub shown: Option<Filter>,
+    /// Snapshots have the steps of training jobs. They are searched for in the traffic each time.
+    pub steps_in_snapshots: bool,
 }
 
 impl Default for Settings {
@@ -28,6 +30,7 @@ impl Default for Settings {
             training_log: Vec::new(),
             thresholds: Thresholds::default(),
             shown: None,
+            steps_in_snapshots: false,
         }
     }
 }

@@ -8,7 +8,7 @@ mod log;
 use std::collections::{BTreeMap, HashMap};
 
 use roce_model::cast::{float, whole};
-use roce_model::{Address, EpisodeRow, FlowRow, Groups, Nanos, StepRow, TapId, prefetch};
+use roce_model::{Address, EpisodeRow, FlowRow, Groups, JobSteps, Nanos, StepRow, TapId, prefetch};
 
 use crate::bin_rows::PairTraffic;
 use crate::host_pairs::{HostPair, HostPairs};
@@ -22,6 +22,8 @@ const MAX_PAIRS: usize = 2048;
 const MAX_STRETCHES: usize = 1 << 19;
 const MAX_OF_PAIR: usize = 8192;
 const MIN_OF_PAIR: usize = 256;
+/// Stretches of a pair in which a snapshot looks for steps: the latest ones.
+const MAX_OF_SNAPSHOT: usize = 2048;
 
 /// Pairs whose periods differ by more than this factor take part in different jobs.
 const SAME_PERIOD: f64 = 1.2;
@@ -236,6 +238,57 @@ impl Steps {
         }
     }
 
+    /// Steps as they stand, of the job that sends most at each tap. The last one may go on, and is left out.
+    pub(crate) fn snapshot(&self) -> Vec<JobSteps> {
+        let unknown = Address::v4([0; 4]);
+        let pairs = self.pairs.iter().zip(&self.going);
+        let mut ranks: Vec<Rank> = pairs
+            .filter_map(|(pair, going)| {
+                let from = pair.stretches.len().saturating_sub(MAX_OF_SNAPSHOT);
+                let mut latest = pair.stretches.get(from..)?.to_vec();
+                if let (Some(last), Some(now)) = (latest.last_mut(), going.last) {
+                    *last = now;
+                }
+                Some(Rank {
+                    tap: pair.tap,
+                    hosts: pair.hosts.unwrap_or((unknown, unknown)),
+                    rhythm: bursts::rhythm(&latest, self.bin)?,
+                })
+            })
+            .collect();
+        ranks.sort_by_key(|rank| (rank.tap, rank.rhythm.period, rank.hosts));
+        let mut jobs: BTreeMap<TapId, (u64, JobSteps)> = BTreeMap::new();
+        for job in ranks.chunk_by(same_job) {
+            let mut rows = Vec::new();
+            number_steps(job, self.bin, &mut rows);
+            let Some(tap) = job.first().map(|rank| rank.tap) else {
+                continue;
+            };
+            let bytes = rows
+                .iter()
+                .fold(0, |sum: u64, row| sum.saturating_add(row.payload_bytes));
+            let last = rows.iter().map(|row| row.step).max().unwrap_or_default();
+            let mut ended: BTreeMap<u32, (Nanos, Nanos)> = BTreeMap::new();
+            for row in rows.iter().filter(|row| row.step < last) {
+                let (start, end) = ended.entry(row.step).or_insert((row.start_time, row.end_time));
+                (*start, *end) = ((*start).min(row.start_time), (*end).max(row.end_time));
+            }
+            let Some((start, end)) = ended.last_key_value().map(|(_, times)| *times) else {
+                continue;
+            };
+            let steps = JobSteps {
+                tap,
+                starts: ended.into_values().map(|(start, _)| start).collect(),
+                last: end.since(start),
+            };
+            let most = jobs.entry(tap).or_default();
+            if bytes > most.0 {
+                *most = (bytes, steps);
+            }
+        }
+        jobs.into_values().map(|(_, steps)| steps).collect()
+    }
+
     /// The steps, in the order of time, and of those that took long the episode that fits.
     pub(crate) fn conclude(mut self, episodes: &[EpisodeRow]) -> Vec<StepRow> {
         for (pair, going) in self.pairs.iter_mut().zip(&self.going) {
@@ -254,9 +307,7 @@ impl Steps {
             .collect();
         ranks.sort_by_key(|rank| (rank.tap, rank.rhythm.period, rank.hosts));
         let mut steps = Vec::new();
-        for job in ranks
-            .chunk_by(|a, b| a.tap == b.tap && float(b.rhythm.period) <= float(a.rhythm.period) * SAME_PERIOD)
-        {
+        for job in ranks.chunk_by(same_job) {
             number_steps(job, self.bin, &mut steps);
         }
         for step in &mut steps {
@@ -273,6 +324,11 @@ struct Rank {
     tap: TapId,
     hosts: (Address, Address),
     rhythm: Rhythm,
+}
+
+/// True of pairs, in the order of taps and periods, that take part in one job.
+fn same_job(one: &Rank, next: &Rank) -> bool {
+    one.tap == next.tap && float(next.rhythm.period) <= float(one.rhythm.period) * SAME_PERIOD
 }
 
 /// Numbers the steps of a job: bursts of different pairs that overlap in time are of one step, and no pair has two

@@ -473,6 +473,7 @@ impl Prepared {
         if let Some(dataset) = self.dataset {
             sinks.push(dataset);
         }
+        let has_metrics = metrics.is_some();
         if let Some(metrics) = metrics {
             sinks.push(metrics);
         }
@@ -498,6 +499,7 @@ impl Prepared {
         }
         let mut plan = settings.plan();
         plan.options.seed = self.seed;
+        (plan.options.measures, plan.settings.steps_in_snapshots) = (has_metrics, has_metrics);
         plan.match_taps = self.feed.stream.interfaces().len() > 1;
         let borrowed = sinks
             .iter_mut()

@@ -1,6 +1,10 @@
 //! `metrics`: this host's counters for Prometheus, and files for the programs around it.
 
+mod checks;
+#[cfg(feature = "http")]
+mod collect;
 mod files;
+mod gpus;
 mod host;
 #[cfg(feature = "http")]
 mod serve;
@@ -8,11 +12,12 @@ mod serve;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use roce_files::{Access, Place};
-use roce_metrics::{BUILD_INFO, COLLECTOR_SUCCESS, Format};
+use roce_metrics::{BUILD_INFO, COLLECTOR_DURATION, COLLECTOR_SUCCESS, Exposition, Format, Label};
 
 use crate::output::messages;
 use host::{COLLECTOR, HostArguments, HostMetrics};
@@ -37,6 +42,9 @@ enum MetricsCommand {
     // Descriptions stand with the options.
     #[cfg(feature = "http")]
     Serve(serve::Serve),
+    #[cfg(feature = "http")]
+    #[command(hide = true)]
+    Collect(collect::Collect),
     Once(Once),
     Rules(files::Rules),
     Dashboards(files::Dashboards),
@@ -48,8 +56,8 @@ enum MetricsCommand {
 
 /// Read the counters of this host once, and print them as metrics
 ///
-/// Counters of RDMA devices, their ports and network interfaces, as `roce_...` metrics in base units. A value that is not known has no
-/// series. Needs no rights.
+/// Counters of RDMA devices, their ports and network interfaces, outcomes of `doctor`, and GPUs, as `roce_...` metrics in base units. A value
+/// that is not known has no series. Needs no rights.
 #[derive(Args, Debug)]
 struct Once {
     #[command(flatten)]
@@ -77,6 +85,8 @@ pub(crate) fn metrics(arguments: &Metrics) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         #[cfg(feature = "http")]
         MetricsCommand::Serve(arguments) => serve::serve(arguments),
+        #[cfg(feature = "http")]
+        MetricsCommand::Collect(arguments) => collect::collect(arguments),
         MetricsCommand::Once(arguments) => once(arguments),
         MetricsCommand::Rules(arguments) => files::rules(arguments),
         MetricsCommand::Dashboards(arguments) => files::dashboards(arguments),
@@ -89,11 +99,22 @@ pub(crate) fn metrics(arguments: &Metrics) -> anyhow::Result<ExitCode> {
 
 fn once(arguments: &Once) -> anyhow::Result<ExitCode> {
     let mut host = HostMetrics::open(&arguments.host)?;
+    let begun = Instant::now();
     let mut exposition = host.read();
+    collected(&mut exposition, COLLECTOR, begun);
     for remark in host.remarks() {
         messages::note("metrics", &remark);
     }
-    exposition.own(COLLECTOR_SUCCESS, &[COLLECTOR], 1.0);
+    let begun = Instant::now();
+    if checks::Source::new(&arguments.host).add(&mut exposition) {
+        collected(&mut exposition, checks::COLLECTOR, begun);
+    }
+    let begun = Instant::now();
+    if let Some(mut source) = gpus::Source::new(&arguments.host, None)
+        && source.add(&mut exposition)
+    {
+        collected(&mut exposition, gpus::COLLECTOR, begun);
+    }
     exposition.own(BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION").into())], 1.0);
     let text = exposition.text(match arguments.format {
         TextFormat::Prometheus => Format::Prometheus,
@@ -104,6 +125,13 @@ fn once(arguments: &Once) -> anyhow::Result<ExitCode> {
         None => std::io::stdout().write_all(text.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Notes that a collector has read everything since `begun`.
+fn collected(exposition: &mut Exposition, collector: Label<'static>, begun: Instant) {
+    let took = begun.elapsed().as_secs_f64();
+    exposition.own(COLLECTOR_DURATION, std::slice::from_ref(&collector), took);
+    exposition.own(COLLECTOR_SUCCESS, &[collector], 1.0);
 }
 
 /// Replaces a file by a complete one, which every user may read: a collector of another user reads it.

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use roce_metrics::{
-    COLLECTOR_AGE, COLLECTOR_INTERVAL, COLLECTOR_SUCCESS, Exposition, Format, Label, SERIES_LEFT_OUT,
+    COLLECTOR_AGE, COLLECTOR_DURATION, COLLECTOR_INTERVAL, COLLECTOR_SUCCESS, Exposition, Format, Label,
+    SERIES_LEFT_OUT,
 };
 use roce_model::value_of;
 
@@ -16,11 +17,29 @@ use super::source::Source;
 const MAX_AGE_INTERVALS: u32 = 3;
 
 struct Reading {
-    /// Its text in each format.
-    prometheus: String,
-    open_metrics: String,
-    left_out: usize,
+    texts: Texts,
+    /// How long it took, where that is known.
+    took: Option<Duration>,
     at: Instant,
+}
+
+/// A reading as text in each format.
+#[derive(Clone, Debug)]
+pub(crate) struct Texts {
+    pub(crate) prometheus: String,
+    pub(crate) open_metrics: String,
+    /// Number of series that found no room.
+    pub(crate) left_out: usize,
+}
+
+impl From<&Exposition> for Texts {
+    fn from(exposition: &Exposition) -> Self {
+        Self {
+            prometheus: exposition.part(Format::Prometheus),
+            open_metrics: exposition.part(Format::OpenMetrics),
+            left_out: exposition.left_out(),
+        }
+    }
 }
 
 /// Readings of one collector, the last of which is served.
@@ -44,12 +63,11 @@ impl Latest {
         }
     }
 
-    /// Takes a whole reading; scrapes in progress keep the one before.
-    pub(crate) fn take(&self, exposition: &Exposition) {
+    /// Takes a whole reading, and how long it took; scrapes in progress keep the one before.
+    pub(crate) fn take(&self, texts: Texts, took: Option<Duration>) {
         let reading = Reading {
-            prometheus: exposition.part(Format::Prometheus),
-            open_metrics: exposition.part(Format::OpenMetrics),
-            left_out: exposition.left_out(),
+            texts,
+            took,
             at: Instant::now(),
         };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(reading));
@@ -69,13 +87,26 @@ impl Latest {
 impl Source for Latest {
     fn part(&self, format: Format) -> String {
         self.fresh().map_or_else(String::new, |reading| match format {
-            Format::Prometheus => reading.prometheus.clone(),
-            Format::OpenMetrics => reading.open_metrics.clone(),
+            Format::Prometheus => reading.texts.prometheus.clone(),
+            Format::OpenMetrics => reading.texts.open_metrics.clone(),
         })
     }
 
     fn add(&self, into: &mut Exposition) {
         self.process.add(into);
+        self.add_collector(into);
+        into.own(SERIES_LEFT_OUT, &[], value_of(self.left_out() as u64));
+    }
+}
+
+impl Latest {
+    /// Number of series that the last reading had no room for.
+    pub(crate) fn left_out(&self) -> usize {
+        self.fresh().map_or(0, |reading| reading.texts.left_out)
+    }
+
+    /// Adds what there is to know about the collector at this moment.
+    pub(crate) fn add_collector(&self, into: &mut Exposition) {
         let collector = [self.collector.clone()];
         let last = self.last();
         let since = last.as_ref().map_or(self.started, |reading| reading.at);
@@ -87,22 +118,23 @@ impl Source for Latest {
             &collector,
             if fresh.is_some() { 1.0 } else { 0.0 },
         );
-        let left_out = fresh.map_or(0, |reading| reading.left_out);
-        into.own(SERIES_LEFT_OUT, &[], value_of(left_out as u64));
+        if let Some(took) = fresh.and_then(|reading| reading.took) {
+            into.own(COLLECTOR_DURATION, &collector, took.as_secs_f64());
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use roce_metrics::COLLECTOR_DURATION;
+    use roce_metrics::PORT_UP;
 
     const COLLECTOR: Label<'static> = ("collector", std::borrow::Cow::Borrowed("host"));
 
-    fn exposition(duration: f64) -> Exposition {
+    fn texts(up: f64) -> Texts {
         let mut exposition = Exposition::default();
-        exposition.own(COLLECTOR_DURATION, &[COLLECTOR], duration);
-        exposition
+        exposition.own(PORT_UP, &[("device", "mlx5_0".into())], up);
+        Texts::from(&exposition)
     }
 
     fn now(latest: &Latest) -> String {
@@ -116,13 +148,11 @@ mod tests {
         let latest = Latest::new(COLLECTOR, Duration::from_millis(100));
         assert_eq!(latest.part(Format::Prometheus), "");
         assert!(now(&latest).contains("roce_collector_success{collector=\"host\"} 0\n"));
-        latest.take(&exposition(1.0));
-        latest.take(&exposition(2.0));
+        latest.take(texts(1.0), None);
+        latest.take(texts(0.0), Some(Duration::from_millis(250)));
         let part = latest.part(Format::Prometheus);
-        assert!(
-            part.ends_with("roce_collector_duration_seconds{collector=\"host\"} 2\n"),
-            "{part}"
-        );
+        assert!(part.ends_with("\nroce_port_up{device=\"mlx5_0\"} 0\n"), "{part}");
+        assert!(now(&latest).contains("roce_collector_duration_seconds{collector=\"host\"} 0.25\n"));
         assert!(now(&latest).contains("roce_collector_success{collector=\"host\"} 1\n"));
         // A reading that hangs: its values vanish, its age goes on, and nobody says that it succeeds.
         std::thread::sleep(Duration::from_millis(320));

@@ -145,6 +145,7 @@ impl RunSettings {
             dcqcn_stated: self.dcqcn.is_some(),
             priority_of_dscp: self.dscp_map.0,
             seed: Options::default().seed,
+            measures: false,
         }
     }
 

@@ -1,12 +1,12 @@
 //! The metrics of NVIDIA's dcgm-exporter, in Prometheus' text format.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use roce_model::Counter;
 
 use super::reading::{Gpus, mebibytes, megahertz, pci_address, percent};
 
-/// Series in one text.
+/// Series in one text, and half as many lines.
 const MAX_SERIES: usize = 1 << 17;
 
 /// Labels of a series: names and values.
@@ -16,11 +16,15 @@ pub(super) fn parse(text: &str) -> Gpus {
     let mut all = Gpus::default();
     // Memory that the total is summed from: used, free and reserved.
     let mut memory: BTreeMap<String, [Option<f64>; 3]> = BTreeMap::new();
-    for line in text
-        .lines()
-        .filter(|line| line.starts_with("DCGM_FI_"))
-        .take(MAX_SERIES)
-    {
+    let mut counters: BTreeSet<&str> = BTreeSet::new();
+    for line in text.lines().take(2 * MAX_SERIES) {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            // Versions differ in what the traffic of links is: bytes so far, or bytes in a second.
+            counters.extend(rest.strip_suffix(" counter"));
+        }
+        if !line.starts_with("DCGM_FI_") {
+            continue;
+        }
         let Some((name, labels, value)) = series(line) else {
             all.note("a line is no series of the text format");
             continue;
@@ -41,6 +45,17 @@ pub(super) fn parse(text: &str) -> Gpus {
             gpu.pci_address = Some(address);
         }
         let value = Some(value).filter(|value| !is_blank(*value));
+        let mut link = |total, rate, direction| {
+            let counter = if counters.contains(name) { total } else { rate };
+            gpu.put(counter, Some(direction), value);
+        };
+        match name.trim_start_matches("DCGM_FI_PROF_") {
+            "PCIE_TX_BYTES" => link(Counter::GpuPcieBytes, Counter::GpuPcieRate, "sent"),
+            "PCIE_RX_BYTES" => link(Counter::GpuPcieBytes, Counter::GpuPcieRate, "received"),
+            "NVLINK_TX_BYTES" => link(Counter::GpuNvlinkBytes, Counter::GpuNvlinkRate, "sent"),
+            "NVLINK_RX_BYTES" => link(Counter::GpuNvlinkBytes, Counter::GpuNvlinkRate, "received"),
+            _ => {}
+        }
         match name.trim_start_matches("DCGM_FI_") {
             "DEV_GPU_UTIL" => gpu.put(Counter::GpuUtilization, None, value.map(percent)),
             "DEV_MEM_COPY_UTIL" => gpu.put(Counter::GpuMemoryUtilization, None, value.map(percent)),

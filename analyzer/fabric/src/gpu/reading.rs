@@ -17,6 +17,16 @@ pub(super) fn mebibytes(value: f64) -> f64 {
     value * 1_048_576.0
 }
 
+/// MB as bytes.
+pub(super) fn megabytes(value: f64) -> f64 {
+    value * 1e6
+}
+
+/// kB as bytes.
+pub(super) fn kilobytes(value: f64) -> f64 {
+    value * 1e3
+}
+
 /// MHz as Hz.
 pub(super) fn megahertz(value: f64) -> f64 {
     value * 1e6

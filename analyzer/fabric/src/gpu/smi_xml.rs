@@ -6,7 +6,8 @@
 use roce_model::Counter;
 
 use super::reading::{
-    Gpu, Gpus, IDLE, REASONS, SYNC_BOOST, mebibytes, megahertz, number, pci_address, percent, says_lost, word,
+    Gpu, Gpus, IDLE, REASONS, SYNC_BOOST, kilobytes, mebibytes, megahertz, number, pci_address, percent,
+    says_lost, word,
 };
 
 /// Elements within elements; deeper ones are not read.
@@ -128,6 +129,8 @@ fn element(gpu: &mut Gpu, key: &str, value: &str) {
             let width = value.trim_end_matches('x').parse().ok();
             gpu.put(Counter::GpuPcieLinkWidth, None, width);
         }
+        "pci/tx_util" => gpu.put(Counter::GpuPcieRate, Some("sent"), number.map(kilobytes)),
+        "pci/rx_util" => gpu.put(Counter::GpuPcieRate, Some("received"), number.map(kilobytes)),
         "pci/replay_counter" => gpu.put(Counter::GpuPcieReplays, None, number),
         "ecc_errors/volatile/sram_uncorrectable" | "ecc_errors/volatile/dram_uncorrectable" => {
             // Two memories count apart; the sum is absent where one of them is.

@@ -226,6 +226,78 @@ fn documents_of_amd_smi() {
 }
 
 #[test]
+fn traffic_of_dmon() {
+    // The first lines of `nvidia-smi dmon -s put`; MB/s are 10^6 bytes a second, and - says nothing.
+    let text = "\
+# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec  rxpci  txpci
+# Idx      W      C      C      %      %      %      %   MB/s   MB/s
+    0    412     58     71     97     44      0      0   2412     17
+    1      -     55      -      0      0      0      0      -      -
+    0    415     58     71     98     44      0      0   1206     18
+";
+    let all = gpus(text);
+    let [first, second] = all.gpus.as_slice() else {
+        panic!("{all:?}")
+    };
+    assert_eq!(first.value(Counter::GpuPcieRate, Some("received")), Some(1.206e9));
+    assert_eq!(first.value(Counter::GpuPcieRate, Some("sent")), Some(18e6));
+    assert_eq!(first.value(Counter::GpuPower, None), Some(415.0));
+    assert_eq!(first.value(Counter::GpuUtilization, None), Some(0.98));
+    assert_eq!(second.value(Counter::GpuPcieRate, Some("sent")), None);
+    assert_eq!(second.value(Counter::GpuTemperature, Some("memory")), None);
+    assert_eq!(second.value(Counter::GpuUtilization, None), Some(0.0));
+}
+
+#[test]
+fn traffic_of_nvlinks() {
+    let text = "\
+GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-4f2a1c1e-0000-4000-8000-000000000001)
+\t Link 0: Data Tx: 100 KiB
+\t Link 0: Data Rx: 20 KiB
+\t Link 1: Data Tx: 11 KiB
+\t Link 1: Data Rx: N/A
+GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-4f2a1c1e-0000-4000-8000-000000000002)
+";
+    let all = gpus(text);
+    let first = &all.gpus[0];
+    assert_eq!(first.name.as_deref(), Some("NVIDIA A100-SXM4-80GB"));
+    // 111 and 20 KiB of 1,024 bytes.
+    assert_eq!(
+        first.value(Counter::GpuNvlinkBytes, Some("sent")),
+        Some(113_664.0)
+    );
+    assert_eq!(
+        first.value(Counter::GpuNvlinkBytes, Some("received")),
+        Some(20_480.0)
+    );
+    assert_eq!(all.gpus[1].values, []);
+}
+
+#[test]
+fn traffic_of_dcgm_is_what_its_type_says() {
+    let series =
+        "DCGM_FI_PROF_PCIE_RX_BYTES{gpu=\"0\"} 1206000000\nDCGM_FI_PROF_NVLINK_TX_BYTES{gpu=\"0\"} 7\n";
+    let gauge = gpus(&format!("# TYPE DCGM_FI_PROF_PCIE_RX_BYTES gauge\n{series}"));
+    assert_eq!(
+        gauge.gpus[0].value(Counter::GpuPcieRate, Some("received")),
+        Some(1.206e9)
+    );
+    assert_eq!(
+        gauge.gpus[0].value(Counter::GpuNvlinkRate, Some("sent")),
+        Some(7.0)
+    );
+    let counter = gpus(&format!("# TYPE DCGM_FI_PROF_PCIE_RX_BYTES counter\n{series}"));
+    assert_eq!(
+        counter.gpus[0].value(Counter::GpuPcieBytes, Some("received")),
+        Some(1.206e9)
+    );
+    assert_eq!(
+        counter.gpus[0].value(Counter::GpuPcieRate, Some("received")),
+        None
+    );
+}
+
+#[test]
 fn samples_have_their_source_and_labels() {
     let all = gpus(CSV);
     let samples = all.samples(Nanos(5), &"a".into());

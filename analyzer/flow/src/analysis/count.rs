@@ -111,6 +111,9 @@ impl Analysis {
                 counts.retransmitted_bytes += u64::from(roce.payload_bytes);
                 if captured_before {
                     cold.trouble.get_or_insert_default().wasted_bytes += u64::from(roce.payload_bytes);
+                    if let Some(measures) = &mut self.measures {
+                        measures.at(hot.tap).wasted_bytes += u64::from(roce.payload_bytes);
+                    }
                     return;
                 }
             }

@@ -1,6 +1,6 @@
 //! Output of an analysis: results while it runs, and a conclusion at its end.
 
-use roce_model::{CnpReceiver, FlowKey, FlowRow, HopRow, SampleRow, Totals};
+use roce_model::{CnpReceiver, FlowKey, FlowRow, HopRow, SampleRow, TapId, TapMeasures, Totals};
 
 use crate::bins::Bin;
 
@@ -15,6 +15,8 @@ pub struct Output {
     pub(crate) samples: Vec<SampleRow>,
     /// The flows that are live, where a snapshot was requested.
     pub(crate) snapshot: Option<LiveFlows>,
+    /// Measurements at each tap since the start, with a snapshot.
+    pub(crate) measures: Vec<(TapId, TapMeasures)>,
     /// Every bin before this one has been emitted.
     pub(crate) watermark: u64,
 }

@@ -323,6 +323,9 @@ impl Analysis {
             Judged::Resent if decision.captured_before => {
                 let bytes: u64 = decision.parts.iter().map(|(.., bytes)| bytes).sum();
                 cold.trouble.get_or_insert_default().wasted_bytes += bytes;
+                if let Some(measures) = &mut self.measures {
+                    measures.at(self.table.hot[at].tap).wasted_bytes += bytes;
+                }
                 let peer = self.table.hot[at].peer;
                 let position = Tracker::position(&self.table.hot[at].requests, decision.psn);
                 let may_be_lost = cold

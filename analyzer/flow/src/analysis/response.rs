@@ -92,7 +92,8 @@ impl Analysis {
         let hot = &mut self.table.hot[at];
         let cold = &mut self.table.cold[at];
         let Some(times) = &mut cold.times else { return };
-        if times.answered(answer, covered, time, hot.sent_bytes) {
+        let measures = self.measures.as_mut().map(|measures| measures.at(hot.tap));
+        if times.answered(answer, covered, time, hot.sent_bytes, measures) {
             hot.timed = true;
             self.activate(at);
         }

@@ -14,6 +14,9 @@ impl Analysis {
     /// output. When there are more than `most`, it says only that.
     pub fn take_snapshot(&mut self, most: usize) {
         let live: Vec<FlowSlot> = self.table.live().take(most.saturating_add(1)).collect();
+        if let Some(measures) = &self.measures {
+            self.output.measures = measures.by_tap();
+        }
         self.output.snapshot = Some(if live.len() <= most {
             LiveFlows::Rows(self.snapshot_rows(&live))
         } else {

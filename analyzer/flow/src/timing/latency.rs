@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
-use roce_model::{FlowRow, Nanos, prefetch};
+use roce_model::{FlowRow, Nanos, TapMeasures, prefetch};
 
 use crate::timing::distribution::{Distribution, Summary};
 
@@ -195,8 +195,15 @@ impl Times {
     }
 
     /// An answer to all before `psn` at `time`, when `bytes` had been sent (as in [`Sent`]); says whether the open bin has something
-    /// new of the flow.
-    pub(crate) fn answered(&mut self, answer: Answer, psn: u64, time: Nanos, bytes: u32) -> bool {
+    /// new of the flow. Times that the stamps are fine enough for also go to `measures`.
+    pub(crate) fn answered(
+        &mut self,
+        answer: Answer,
+        psn: u64,
+        time: Nanos,
+        bytes: u32,
+        mut measures: Option<&mut TapMeasures>,
+    ) -> bool {
         let mut any = self.in_flight(bytes);
         let mut newest = None;
         while let Some(mark) = self.marks.front().copied().filter(|mark| mark.end <= psn) {
@@ -209,7 +216,7 @@ impl Times {
             }
             self.marks.pop_front();
             self.acked_bytes = Some(mark.bytes);
-            any |= self.done(&mark, answer, psn, time);
+            any |= self.done(&mark, answer, psn, time, measures.as_deref_mut());
             newest = Some(mark);
         }
         if !self.unmarked.is_empty() && psn > self.unmarked.start {
@@ -236,6 +243,11 @@ impl Times {
             };
             self.ack_rtt.add(took.0);
             self.bin.ack_rtt.add(took.0);
+            if let Some(measures) = measures
+                && self.stamps.trusted(Some(took.0)).is_some()
+            {
+                measures.ack_rtt.add(took);
+            }
             any = true;
         }
         if psn >= self.ambiguous.end {
@@ -245,13 +257,26 @@ impl Times {
     }
 
     /// A mark's answer is complete.
-    fn done(&mut self, mark: &Mark, answer: Answer, psn: u64, time: Nanos) -> bool {
+    fn done(
+        &mut self,
+        mark: &Mark,
+        answer: Answer,
+        psn: u64,
+        time: Nanos,
+        measures: Option<&mut TapMeasures>,
+    ) -> bool {
         let took = time.since(mark.time);
         match (mark.what, answer) {
             (What::Message, _) if mark.begin.0 > 0 => {
-                self.message.add(time.since(mark.begin).0);
-                self.bin.message.add(time.since(mark.begin).0);
+                let took = time.since(mark.begin);
+                self.message.add(took.0);
+                self.bin.message.add(took.0);
                 self.stamps.note(mark.begin, time);
+                if let Some(measures) = measures
+                    && self.stamps.trusted(Some(took.0)).is_some()
+                {
+                    measures.message.add(took);
+                }
                 return true;
             }
             (What::Read, Answer::ReadDone) if self.marks.front().is_none_or(|next| next.end > psn) => {

@@ -29,6 +29,7 @@ use Kind::{Heatmap, Series, Stat, Table};
 
 const HOST: &str = "{{instance}}";
 const PORT: &str = "{{instance}} {{device}}:{{port}}";
+const GPU: &str = "{{instance}} GPU {{gpu}}";
 const NETDEV: &str = "{{instance}} {{netdev}}";
 const PRIORITY: &str = "{{instance}} {{netdev}} priority {{priority}}";
 const SWITCH_PORT: &str = "{{switch}} {{interface}}";
@@ -298,7 +299,7 @@ const CLUSTER: &[Section] = &[
                 Table,
                 "What doctor finds",
                 "none",
-                "Checks of hosts' configuration that warn. From a later version's exporter.",
+                "Checks of hosts' configuration that warn, as of the exporter's last run of them.",
                 &[(
                     "roce_doctor_check_status%H{status=~\"warning|critical\"} == 1",
                     "",
@@ -505,6 +506,49 @@ const HOSTS: &[Section] = &[
                     )],
                 ),
                 &[0.001],
+            ),
+        ],
+    },
+    Section {
+        title: "GPUs",
+        panels: &[
+            panel(
+                Series,
+                "GPU load",
+                "percentunit",
+                "Share of the time in which a kernel ran; not how busy the GPU was. Falls of all together, while packets are marked or paused: the job waits for the network.",
+                &[("roce_gpu_utilization_ratio%H", GPU)],
+            ),
+            panel(
+                Series,
+                "GPU memory",
+                "bytes",
+                "Memory in use.",
+                &[("roce_gpu_memory_used_bytes%H", GPU)],
+            ),
+            panel(
+                Series,
+                "GPU power",
+                "watt",
+                "Power that each GPU draws.",
+                &[("roce_gpu_power_watts%H", GPU)],
+            ),
+            limited(
+                panel(
+                    Series,
+                    "GPU temperature",
+                    "celsius",
+                    "Of the GPU itself. Clocks are held down when it is too high.",
+                    &[("roce_gpu_temperature_celsius%H{sensor=\"gpu\"}", GPU)],
+                ),
+                &[80.0, 90.0],
+            ),
+            panel(
+                Series,
+                "GPU clocks held down, by reason",
+                "none",
+                "sw_power_cap is usual at full load. Heat or hw_slowdown makes a slow rank, for which all others wait.",
+                &[("roce_gpu_throttled%H == 1", "{{instance}} GPU {{gpu}} {{reason}}")],
             ),
         ],
     },
@@ -810,8 +854,8 @@ const CHAIN: &[Section] = &[Section {
             Series,
             "6 Steps of the training job",
             "s",
-            "Length of the last step. From a later version.",
-            &[("roce_live_step_seconds%H", "{{instance}} {{job}}")],
+            "Length of the last step of the training job that sends most: from the first to the last packet of its communication.",
+            &[("roce_live_step_seconds%H", "{{instance}} {{tap}}")],
         ),
     ],
 }];

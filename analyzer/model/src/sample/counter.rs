@@ -133,6 +133,7 @@ counters! {
     PfcTransmitPausedSeconds, "pfc_transmit_paused_seconds", Cumulative, "s", [], "Time in which sent PFC frames kept the neighbour from sending.";
     PfcTransitions, "pfc_transitions", Cumulative, "events", [], "Changes from XON to XOFF by received PFC frames.";
     PfcEnabled, "pfc_enabled", Gauge, "", [], "1 if PFC is enabled on this priority.";
+    DscpPriority, "dscp_priority", Gauge, "", ["dscp"], "Priority that DCB's table of applications gives to this DSCP.";
     PauseReceivedFrames, "pause_received_frames", Cumulative, "frames", [], "802.3x pause frames received; PFC frames are not among them.";
     PauseTransmittedFrames, "pause_transmitted_frames", Cumulative, "frames", [], "802.3x pause frames sent; PFC frames are not among them.";
     PauseReceivePausedSeconds, "pause_receive_paused_seconds", Cumulative, "s", [], "Time in which received 802.3x pause frames kept this port from sending.";
@@ -175,6 +176,10 @@ counters! {
     GpuThrottled, "gpu_throttled", Gauge, "", ["reason"], "1 if the clocks of the GPU are held down for this reason.";
     GpuPcieLinkGeneration, "gpu_pcie_link_generation", Gauge, "", [], "Generation of the GPU's PCIe link; a GPU at rest lowers it.";
     GpuPcieLinkWidth, "gpu_pcie_link_width", Gauge, "lanes", [], "Lanes of the GPU's PCIe link.";
+    GpuPcieBytes, "gpu_pcie_bytes", Cumulative, "bytes", ["direction"], "Bytes over the GPU's PCIe link.";
+    GpuPcieRate, "gpu_pcie_bytes_per_second", Gauge, "bytes/s", ["direction"], "Rate of bytes over the GPU's PCIe link, as its driver measures it.";
+    GpuNvlinkBytes, "gpu_nvlink_bytes", Cumulative, "bytes", ["direction"], "Bytes over all NVLinks of the GPU.";
+    GpuNvlinkRate, "gpu_nvlink_bytes_per_second", Gauge, "bytes/s", ["direction"], "Rate of bytes over all NVLinks of the GPU, as its driver measures it.";
     GpuPcieReplays, "gpu_pcie_replays", Cumulative, "events", [], "PCIe packets that were retransmitted.";
     GpuEccUncorrectedErrors, "gpu_ecc_uncorrected_errors", Cumulative, "errors", [], "Errors of memory that were not corrected, since the driver was loaded.";
     GpuXidLast, "gpu_xid_last", Gauge, "", [], "The last XID error; 0: none. A code, not a count.";

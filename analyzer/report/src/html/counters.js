@@ -9,6 +9,7 @@ const SCALES = {
   ratio: { factor: 1, format: percent },
   memory: { factor: 1, format: (value) => scaled(value, "B") },
   watts: { factor: 1, format: (value) => scaled(value, "W") },
+  rate: { factor: 8, format: rate },
   hertz: { factor: 1, format: (value) => scaled(value, "Hz") },
 };
 

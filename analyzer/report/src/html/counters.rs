@@ -36,6 +36,8 @@ enum Scale {
     Watts,
     /// Clocks.
     Hertz,
+    /// Bytes a second that are read as such, as bits a second.
+    Rate,
 }
 
 impl Scale {
@@ -48,6 +50,7 @@ impl Scale {
             Self::Memory => "memory",
             Self::Watts => "watts",
             Self::Hertz => "hertz",
+            Self::Rate => "rate",
         }
     }
 }
@@ -67,7 +70,7 @@ impl Topic {
     fn has_gauge(&self, name: &str) -> bool {
         let is_of_gauges = matches!(
             self.scale,
-            Scale::Ratio | Scale::Memory | Scale::Watts | Scale::Hertz
+            Scale::Ratio | Scale::Memory | Scale::Watts | Scale::Hertz | Scale::Rate
         );
         is_of_gauges && self.counters.iter().any(|(counter, _)| *counter == name)
     }
@@ -75,7 +78,7 @@ impl Topic {
 
 /// The topics, the most telling first. 802.3x pause and PFC are two mechanisms: no topic has counters of both, but that of
 /// adapters that count them together.
-const TOPICS: [Topic; 16] = [
+const TOPICS: [Topic; 18] = [
     Topic {
         id: "pfc-time",
         name: "Paused by PFC",
@@ -200,6 +203,23 @@ const TOPICS: [Topic; 16] = [
         about: "Share of the time in which a kernel ran on the GPU; not how busy it was",
         scale: Scale::Ratio,
         counters: &[("gpu_utilization_ratio", "load")],
+    },
+    Topic {
+        id: "gpu-links",
+        name: "GPU links",
+        about: "Bits a second over the GPU's PCIe link and its NVLinks, as its driver measures them",
+        scale: Scale::Rate,
+        counters: &[
+            ("gpu_pcie_bytes_per_second", "PCIe"),
+            ("gpu_nvlink_bytes_per_second", "NVLink"),
+        ],
+    },
+    Topic {
+        id: "gpu-link-bytes",
+        name: "GPU links, counted",
+        about: "Bits a second over the GPU's PCIe link and its NVLinks, by counts of bytes",
+        scale: Scale::Bits,
+        counters: &[("gpu_pcie_bytes", "PCIe"), ("gpu_nvlink_bytes", "NVLink")],
     },
     Topic {
         id: "gpu-throttled",

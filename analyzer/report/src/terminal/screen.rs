@@ -128,6 +128,13 @@ impl Screen {
             }
             Page::Flow(flow) => lines.extend(page(detail::detail(&shown, flow), &mut inner.view, body)),
             Page::Findings => lines.extend(page(findings::all(&shown), &mut inner.view, body)),
+            Page::Gpus => {
+                let gpus = shown
+                    .state
+                    .gpus
+                    .page(shown.interval.unwrap_or_default(), &shown.style);
+                lines.extend(page(gpus, &mut inner.view, body));
+            }
             Page::Help => lines.extend(page(help::help(&shown), &mut inner.view, body)),
         }
         lines.resize(rows.saturating_sub(1), String::new());

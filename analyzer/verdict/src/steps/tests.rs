@@ -48,6 +48,10 @@ impl Feed {
     }
 
     fn steps(self, episodes: &[EpisodeRow]) -> Vec<StepRow> {
+        self.taken().conclude(episodes)
+    }
+
+    fn taken(self) -> Steps {
         let mut steps = Steps::new(Nanos(MS), self.log);
         let mut pairs = HostPairs::default();
         let mut flows: Vec<(u8, u8)> = Vec::new();
@@ -69,8 +73,22 @@ impl Feed {
                 ..FlowRow::default()
             });
         }
-        steps.conclude(episodes)
+        steps
     }
+}
+
+#[test]
+fn a_snapshot_has_the_steps_that_have_ended() {
+    let mut feed = training();
+    // A heartbeat without a rhythm of its own belongs to no job.
+    feed.bytes(7, 8, 1_333, 1, 100);
+    let jobs = feed.taken().snapshot();
+    let [job] = &jobs[..] else { panic!("{jobs:?}") };
+    // Nineteen steps have ended: the twentieth may go on. The first starts at 1,000 ms, the next 150 ms later.
+    assert_eq!((job.tap, job.starts.len()), (TapId(1), 19));
+    assert_eq!(job.starts[..2], [Nanos(1_000 * MS), Nanos(1_150 * MS)]);
+    assert_eq!(job.last, Nanos(46 * MS));
+    assert_eq!(Feed::new().taken().snapshot(), []);
 }
 
 /// Twenty steps of 150 ms, 46 ms of which are traffic between 1 and 2; the twelfth takes 58.

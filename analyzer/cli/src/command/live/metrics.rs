@@ -1,5 +1,6 @@
 //! `live --metrics`: the endpoint of a live run's own metrics. The sink (`metrics/sink.rs`) publishes them; a thread of its own answers.
 
+mod hosts;
 mod pairs;
 mod sink;
 

@@ -43,7 +43,7 @@ impl To {
 
 /// Print rules for Prometheus: recorded series and alerts
 ///
-/// The file roce.rules.yml for `rule_files`. Rules over metrics of switches, hypervisors and GPUs give nothing until a collector exports these.
+/// The file roce.rules.yml for `rule_files`. Rules over metrics of switches and hypervisors give nothing until a collector exports these.
 #[derive(Args, Debug)]
 pub(super) struct Rules {
     #[command(flatten)]

@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::time::Instant;
 
 use anyhow::bail;
 use clap::Args;
 use roce_fabric::doctor::{Host, path_mtu};
 use roce_fabric::hca::{Hcas, given, hcas};
 use roce_metrics::{
-    ALLOCATED, ALLOCATED_INFO, ALLOCATED_USABLE, COLLECTOR_DURATION, COLLECTOR_ERRORS, Exposition, Label,
-    PORT_INFO, PORT_MAX_RATE, PORT_MTU, PORT_RATE, PORT_UP,
+    ALLOCATED, ALLOCATED_INFO, ALLOCATED_USABLE, COLLECTOR_ERRORS, Exposition, Label, PORT_INFO,
+    PORT_MAX_RATE, PORT_MTU, PORT_RATE, PORT_UP,
 };
 use roce_model::{RdmaDevice, RdmaPort, value_of};
 use roce_pipeline::time_of_day;
@@ -24,11 +23,19 @@ pub(super) const COLLECTOR: Label<'static> = ("collector", std::borrow::Cow::Bor
 pub(super) struct HostArguments {
     /// Another network interface to read; those of RDMA devices are always read
     #[arg(short, long, value_name = "NAME")]
-    interface: Vec<String>,
+    pub(super) interface: Vec<String>,
 
     /// Read a recorded host below DIR instead of this one
     #[arg(long, value_name = "DIR", conflicts_with = "interface")]
     pub(super) read: Option<PathBuf>,
+
+    /// Read GPUs from FILE, which another program replaces: a text that `host gpus --read` takes, such as dcgm-exporter's metrics
+    #[arg(long, value_name = "FILE", conflicts_with = "no_gpus")]
+    pub(super) gpus: Option<PathBuf>,
+
+    /// Read no GPUs; without it, nvidia-smi or amd-smi is run where it is installed
+    #[arg(long)]
+    pub(super) no_gpus: bool,
 }
 
 /// Reads the host.
@@ -115,7 +122,6 @@ impl HostMetrics {
 
     /// Reads everything. What cannot be read is absent.
     pub(super) fn read(&mut self) -> Exposition {
-        let begun = Instant::now();
         let mut samples = Vec::new();
         self.reader.read(time_of_day(), &mut samples);
         let mut exposition = Exposition::default();
@@ -132,7 +138,6 @@ impl HostMetrics {
         for sample in &samples {
             exposition.add(sample);
         }
-        exposition.own(COLLECTOR_DURATION, &[COLLECTOR], begun.elapsed().as_secs_f64());
         for (source, reason, count) in self.reader.errors() {
             let labels = [COLLECTOR, ("source", source.into()), ("reason", reason.into())];
             exposition.own(COLLECTOR_ERRORS, &labels, value_of(count));

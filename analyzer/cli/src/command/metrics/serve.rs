@@ -1,22 +1,29 @@
 //! `metrics serve`: the endpoint of this host's counters.
 //!
 //! A thread reads the host at an interval; a scrape gets the last whole reading and its age. A driver that hangs holds up neither
-//! scrapes nor the end of the program.
+//! scrapes nor the end of the program. What starts programs or opens sockets is read by another process (`collect.rs`).
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::process::ExitCode;
-use std::sync::Arc;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use roce_model::Nanos;
+use roce_metrics::{Exposition, Format, SERIES_LEFT_OUT};
+use roce_model::{Nanos, value_of};
 use rustix::thread::CapabilitySet;
 
 use super::host::{COLLECTOR, HostArguments, HostMetrics};
+use super::{checks, gpus};
 use crate::command::confinement::Confinement;
 use crate::command::watch::Signals;
-use crate::endpoint::{Counts, DEFAULT_ADDRESS, Endpoint, EndpointArguments, Latest, parse_address};
+use crate::endpoint::{
+    Counts, DEFAULT_ADDRESS, Endpoint, EndpointArguments, Latest, Source, Texts, parse_address,
+};
 use crate::options::duration::parse_duration;
 use crate::output::messages;
 use crate::sandbox::{self, Needs, Outputs};
@@ -28,7 +35,7 @@ const FIRST_READING: Duration = Duration::from_secs(2);
 ///
 /// Answers /metrics in the text format of Prometheus, or in OpenMetrics if the scraper prefers it, and /-/healthy. The host is read at an
 /// interval, and a scrape gets the last whole reading: it never waits for hardware. Needs no rights; started as root, it continues as
-/// another user, which opens only files about devices and starts no program.
+/// another user, which opens only files about devices and starts no program. Another process runs the checks of `doctor` and asks for GPUs.
 #[derive(Args, Debug)]
 #[command(
     after_help = "SIGINT or SIGTERM ends it cleanly. `roce-analyze metrics systemd`, `rules` and `dashboards` print what Prometheus and Grafana need besides (docs/metrics.md)."
@@ -44,6 +51,14 @@ pub(super) struct Serve {
     /// Time between two readings of the host
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_interval)]
     interval: Nanos,
+
+    /// Time between two runs of all checks of doctor
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_doctor_every)]
+    doctor_every: Nanos,
+
+    /// Run no checks of doctor, and read no GPUs: no other process is started
+    #[arg(long)]
+    counters_only: bool,
 
     #[command(flatten)]
     host: HostArguments,
@@ -63,6 +78,15 @@ fn parse_interval(text: &str) -> Result<Nanos, String> {
         Ok(time)
     } else {
         Err("100ms to 1h".to_owned())
+    }
+}
+
+fn parse_doctor_every(text: &str) -> Result<Nanos, String> {
+    let time = parse_duration(text)?;
+    if (1_000_000_000..=86_400 * Nanos::SECOND).contains(&time.0) {
+        Ok(time)
+    } else {
+        Err("1s to 24h".to_owned())
     }
 }
 
@@ -89,6 +113,13 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
             folder.display()
         );
     }
+    let collector = (!arguments.counters_only).then(|| start_collector(arguments));
+    let mut collector = collector.and_then(|started| {
+        let said = |error: &std::io::Error| {
+            messages::warn("metrics", &format!("no process for checks and GPUs: {error}"));
+        };
+        started.inspect_err(said).ok()
+    });
     let needs = Needs {
         accept: true,
         ..Needs::default()
@@ -99,6 +130,22 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     let (runtime, mut signals) = Signals::take(false)?;
     let interval = Duration::from_nanos(arguments.interval.0);
     let latest = Arc::new(Latest::new(COLLECTOR, interval));
+    let others = collector.as_mut().and_then(|collector| collector.stdout.take());
+    let all = Arc::new(All {
+        host: Arc::clone(&latest),
+        others: Others::new(arguments),
+    });
+    if let Some(pipe) = others {
+        let all = Arc::clone(&all);
+        std::thread::Builder::new()
+            .name("collector".to_owned())
+            .spawn(move || {
+                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                    all.take(&line);
+                }
+            })
+            .context("no thread for checks and GPUs")?;
+    }
     let reading = Arc::clone(&latest);
     let (first, has_read) = std::sync::mpsc::channel();
     std::thread::Builder::new()
@@ -118,18 +165,125 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
         let stop = async {
             signals.next().await;
         };
-        endpoint.serve(latest, Arc::new(Counts::default()), stop).await
+        endpoint.serve(all, Arc::new(Counts::default()), stop).await
     })?;
     // A password that is being compared, or a driver that hangs, does not hold up the end.
     runtime.shutdown_background();
+    // Its standard input closes with this process: that ends it.
+    drop(collector);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the process that runs checks and asks for GPUs, as the user that this one is now.
+fn start_collector(arguments: &Serve) -> std::io::Result<Child> {
+    let time = |time: Nanos| format!("{}ns", time.0);
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["metrics", "collect", "--interval", &time(arguments.interval)]);
+    command.args(["--doctor-every", &time(arguments.doctor_every)]);
+    let host = &arguments.host;
+    let mut option = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| {
+        let mut option = OsString::from(format!("--{name}="));
+        option.push(value.as_ref());
+        command.arg(option);
+    };
+    for interface in &host.interface {
+        option("interface", interface);
+    }
+    if let Some(folder) = &host.read {
+        option("read", folder);
+    }
+    if let Some(file) = &host.gpus {
+        option("gpus", file);
+    }
+    if host.no_gpus {
+        command.arg("--no-gpus");
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
+}
+
+/// Readings of the other process, by collector, once there is one.
+struct Others {
+    intervals: [Duration; 2],
+    latest: Mutex<BTreeMap<&'static str, Arc<Latest>>>,
+}
+
+impl Others {
+    fn new(arguments: &Serve) -> Self {
+        let time = |time: Nanos| Duration::from_nanos(time.0);
+        Self {
+            // Of checks, and of GPUs, which are not read more often than once in a second.
+            intervals: [
+                time(arguments.doctor_every),
+                time(arguments.interval).max(Duration::from_secs(1)),
+            ],
+            latest: Mutex::default(),
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Latest>> {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.values().cloned().collect()
+    }
+}
+
+/// All readings together.
+struct All {
+    host: Arc<Latest>,
+    others: Others,
+}
+
+impl All {
+    /// Takes a reading of the other process; `None`: it is not understood.
+    fn take(&self, line: &str) -> Option<()> {
+        let reading: serde_json::Value = serde_json::from_str(line).ok()?;
+        let [checks_every, gpus_every] = self.others.intervals;
+        let (name, label, interval) = match reading["collector"].as_str()? {
+            "doctor" => ("doctor", checks::COLLECTOR, checks_every),
+            "gpu" => ("gpu", gpus::COLLECTOR, gpus_every),
+            _ => return None,
+        };
+        let text = |key: &str| Some(reading[key].as_str()?.to_owned());
+        let texts = Texts {
+            prometheus: text("prometheus")?,
+            open_metrics: text("open_metrics")?,
+            left_out: usize::try_from(reading["left_out"].as_u64()?).ok()?,
+        };
+        let took = Duration::try_from_secs_f64(reading["seconds"].as_f64()?).ok();
+        let mut others = self.others.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = others
+            .entry(name)
+            .or_insert_with(|| Arc::new(Latest::new(label, interval)));
+        latest.take(texts, took);
+        Some(())
+    }
+}
+
+impl Source for All {
+    fn part(&self, format: Format) -> String {
+        let mut text = self.host.part(format);
+        for latest in self.others.all() {
+            text.push_str(&latest.part(format));
+        }
+        text
+    }
+
+    fn add(&self, into: &mut Exposition) {
+        self.host.add(into);
+        let others = self.others.all();
+        for latest in &others {
+            latest.add_collector(into);
+        }
+        let left_out = self.host.left_out() + others.iter().map(|latest| latest.left_out()).sum::<usize>();
+        into.own(SERIES_LEFT_OUT, &[], value_of(left_out as u64));
+    }
 }
 
 /// Reads for ever. `done` is called behind each reading.
 fn read_on(mut host: HostMetrics, latest: &Latest, interval: Duration, done: impl Fn()) {
     loop {
         let begun = Instant::now();
-        latest.take(&host.read());
+        let reading = host.read();
+        latest.take(Texts::from(&reading), Some(begun.elapsed()));
         done();
         std::thread::sleep(interval.saturating_sub(begun.elapsed()));
     }

@@ -39,6 +39,7 @@ pub(super) fn help(shown: &Shown<'_>) -> Vec<String> {
             "filter flows by an expression as in --flow: 10.0.0.1 <-> 10.0.0.2, qpn 0x11, service ud, dscp 26 (once a flow's is known)",
         ),
         ("f", "findings and episodes up to now"),
+        ("g", "GPUs: load, memory, power, heat, clocks, traffic of links"),
         ("letters", &sorts),
         ("q ctrl-C", "end the run: its whole result follows"),
     ];

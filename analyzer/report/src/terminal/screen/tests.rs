@@ -175,6 +175,7 @@ fn snapshot() -> Snapshot {
             concerns_shown: None,
         }],
         too_many: false,
+        ..Snapshot::default()
     }
 }
 
@@ -338,6 +339,11 @@ fn gpus_have_a_line() {
         gpu("gpu9", Counter::GpuPower, None, 300.4),
         // It says nothing of its load.
         gpu("gpu1", Counter::GpuPower, None, 20.0),
+        gpu("gpu0", Counter::GpuMemoryUsed, None, 75_822_530_560.0),
+        gpu("gpu0", Counter::GpuClock, Some("sm"), 1.755e9),
+        gpu("gpu0", Counter::GpuPcieRate, Some("received"), 2e9),
+        gpu("gpu0", Counter::GpuPcieRate, Some("sent"), 1e9),
+        gpu("gpu0", Counter::GpuPcieRate, Some("sent"), 4e9),
     ] {
         rows.push(&row);
     }
@@ -356,6 +362,18 @@ fn gpus_have_a_line() {
         !seen.contains("counters:"),
         "gauges of GPUs are no counters: {seen}"
     );
+    press(&screen, "g");
+    let page = drawn(&screen, &live(), 100, 24);
+    let words = |text: &str| -> Vec<String> {
+        let line = line(&page, text).trim_matches('"');
+        line.split_whitespace().map(str::to_owned).collect()
+    };
+    // 75,822,530,560 bytes are 70.6 GiB; 3 GB/s of PCIe are 24 Gbit/s.
+    assert_eq!(words("gpu0")[..6], ["gpu0", "98", "71", "681", "-", "1755"]);
+    assert!(line(&page, "gpu0").contains("24.0 Gbit/s"), "{page}");
+    assert!(line(&page, "gpu9").contains("held down"), "{page}");
+    press(&screen, "g");
+    assert!(!drawn(&screen, &live(), 100, 24).contains("LOAD %"));
 }
 
 /// The line that holds `text`.

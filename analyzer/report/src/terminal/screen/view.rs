@@ -90,6 +90,7 @@ pub(super) enum Page {
     Flows,
     Flow(FlowId),
     Findings,
+    Gpus,
     Help,
 }
 
@@ -154,6 +155,7 @@ impl View {
             Key::Escape | Key::Backspace => self.leave(),
             Key::Char('?' | 'h') => self.open(Page::Help),
             Key::Char('f') => self.open(Page::Findings),
+            Key::Char('g') => self.open(Page::Gpus),
             Key::Char('/') => {
                 let text = self.filter.as_ref().map(ToString::to_string);
                 self.typing = Some(Typing {

@@ -1,26 +1,24 @@
 //! The sink that turns a live run's rows into metrics. It keeps counts by tap and by pair of hosts, all bounded, and publishes a whole
 //! text at each interval: a scrape never waits for the analysis, nor the analysis for a scrape.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use roce_capture::Interface;
 use roce_capture::live::Counters;
-use roce_metrics::{self as metric, Exposition, Label, Own};
+use roce_metrics::{self as metric, Buckets, Exposition, Label, Own};
 use roce_model::{
-    EpisodeKind, EventColumns, EventKind, FlowId, FlowKey, FlowRow, Nanos, Progress, RunSummary, Sink,
-    SinkError, Snapshot, TimelineColumns, value_of,
+    EpisodeKind, EventColumns, EventKind, FlowId, FlowKey, FlowRow, JobSteps, Nanos, Progress, RunSummary,
+    Sink, SinkError, Snapshot, TapMeasures, TimeBuckets, TimelineColumns, value_of,
 };
 use roce_pipeline::time_of_day;
-use roce_wire::Address;
 
+use super::hosts::FlowHosts;
 use super::pairs::{PairCounts, Pairs};
-use crate::endpoint::Latest;
+use crate::endpoint::{Latest, Texts};
 
 /// Taps with counts of their own; those of mirror sessions beyond them are one.
 const MAX_TAPS: u32 = 64;
-/// Flows whose hosts are known: some 20 MB. Traffic of others counts to no pair of its own.
-const MAX_FLOWS: usize = 1 << 18;
 
 /// Counts at one tap.
 #[derive(Default)]
@@ -33,6 +31,9 @@ struct TapCounts {
     /// By priority.
     pfc: [u64; 8],
     pauses: u64,
+    measures: TapMeasures,
+    /// Steps that have ended, the start of the last of them, and its length.
+    steps: Option<(u64, Nanos, Nanos)>,
 }
 
 /// Metrics that are a column of the timeline, in the order of [`TapCounts::plain`].
@@ -67,9 +68,7 @@ pub(super) struct LiveMetrics {
     latest: Arc<Latest>,
     taps: BTreeMap<u32, TapCounts>,
     pairs: Pairs,
-    hosts: HashMap<FlowId, (Address, Address)>,
-    /// Flows that closed in this interval, and in the one before; the latter are forgotten at its end, because late rows may follow.
-    closed: [HashSet<FlowId>; 2],
+    hosts: FlowHosts,
     live_flows: Option<usize>,
     episodes: BTreeMap<&'static str, u64>,
     findings: BTreeSet<(&'static str, &'static str)>,
@@ -98,8 +97,7 @@ impl LiveMetrics {
             latest,
             taps: BTreeMap::new(),
             pairs: Pairs::new(pairs),
-            hosts: HashMap::default(),
-            closed: Default::default(),
+            hosts: FlowHosts::default(),
             live_flows: None,
             episodes: EpisodeKind::ALL.iter().map(|kind| (kind.name(), 0)).collect(),
             findings: BTreeSet::new(),
@@ -153,7 +151,7 @@ impl LiveMetrics {
             self.publish_tap(*tap, counts, &mut metrics);
         }
         self.publish_pairs(&mut metrics);
-        self.latest.take(&metrics);
+        self.latest.take(Texts::from(&metrics), None);
     }
 
     fn name(&self, tap: u32) -> String {
@@ -195,6 +193,22 @@ impl LiveMetrics {
                 metric::LIVE_PFC_FRAMES,
                 &[tap.clone(), ("priority", priority.into())],
                 value_of(count),
+            );
+        }
+        let wasted = value_of(counts.measures.wasted_bytes);
+        into.own(metric::LIVE_WASTED_BYTES, std::slice::from_ref(&tap), wasted);
+        for (metric, times) in [
+            (metric::LIVE_ACK_RTT, &counts.measures.ack_rtt),
+            (metric::LIVE_MESSAGE, &counts.measures.message),
+        ] {
+            into.histogram(metric, std::slice::from_ref(&tap), buckets(times));
+        }
+        if let Some((steps, _, length)) = counts.steps {
+            into.own(metric::LIVE_STEPS, std::slice::from_ref(&tap), value_of(steps));
+            into.own(
+                metric::LIVE_STEP,
+                std::slice::from_ref(&tap),
+                value_of(length.0) / 1e9,
             );
         }
         into.own(metric::LIVE_PAUSE_FRAMES, &[tap], value_of(counts.pauses));
@@ -243,6 +257,12 @@ impl LiveMetrics {
             let count = self.episodes.entry(kind.name()).or_default();
             *count = now.max(*count);
         }
+        for (tap, measures) in &snapshot.measures {
+            self.tap(tap.0).measures.clone_from(measures);
+        }
+        for job in &snapshot.jobs {
+            count_steps(self.tap(job.tap.0), job);
+        }
         let findings = snapshot.findings.iter();
         self.findings = findings
             .map(|finding| (finding.id, finding.severity.name()))
@@ -259,12 +279,7 @@ impl Sink for LiveMetrics {
     fn flows_opened(&mut self, keys: &[FlowKey]) -> Result<(), SinkError> {
         for key in keys {
             let id = key.id();
-            for closed in &mut self.closed {
-                closed.remove(&id);
-            }
-            if self.hosts.len() < MAX_FLOWS {
-                self.hosts.insert(id, (key.source, key.destination));
-            }
+            self.hosts.opened(id, (key.source, key.destination));
         }
         Ok(())
     }
@@ -274,11 +289,7 @@ impl Sink for LiveMetrics {
         if let Some(snapshot) = progress.snapshot {
             self.conclude(snapshot);
             self.pairs.interval();
-            let [now, before] = &mut self.closed;
-            for id in before.drain() {
-                self.hosts.remove(&id);
-            }
-            std::mem::swap(now, before);
+            self.hosts.interval();
             self.publish();
         }
         Ok(())
@@ -310,7 +321,8 @@ impl Sink for LiveMetrics {
             for (sum, more) in counts.ecn.iter_mut().zip(ecn) {
                 *sum += more;
             }
-            let hosts = self.hosts.get(&FlowId(*flow));
+            let time = rows.time.at(row).copied().unwrap_or_default();
+            let hosts = self.hosts.of(FlowId(*flow), Nanos(time));
             let pair = PairCounts {
                 wire_bytes: long(&rows.wire_bytes),
                 data_packets: number(&rows.data_packets),
@@ -318,7 +330,7 @@ impl Sink for LiveMetrics {
                 cnps: number(&rows.cnp),
                 retransmitted: number(&rows.retransmitted_packets),
             };
-            let key = hosts.map(|(source, destination)| ((*tap).min(MAX_TAPS), *source, *destination));
+            let key = hosts.map(|(source, destination)| ((*tap).min(MAX_TAPS), source, destination));
             self.pairs.add(key, &pair);
         }
         Ok(())
@@ -347,11 +359,8 @@ impl Sink for LiveMetrics {
     }
 
     fn flows_closed(&mut self, rows: &[FlowRow]) -> Result<(), SinkError> {
-        let [now, _] = &mut self.closed;
         for row in rows {
-            if now.len() < MAX_FLOWS {
-                now.insert(row.flow_id);
-            }
+            self.hosts.closed(row.flow_id, row.last_time);
         }
         Ok(())
     }
@@ -359,6 +368,28 @@ impl Sink for LiveMetrics {
     fn finish(&mut self, _run: &RunSummary) -> Result<(), SinkError> {
         self.publish();
         Ok(())
+    }
+}
+
+/// Counts the steps of a job that have ended since the last look. No count falls, whatever a snapshot still knows.
+fn count_steps(counts: &mut TapCounts, job: &JobSteps) {
+    let (before, last, _) = counts.steps.unwrap_or_default();
+    let new = job.starts.iter().filter(|start| **start > last).count() as u64;
+    if let Some(latest) = job.starts.last().filter(|_| new > 0) {
+        counts.steps = Some((before + new, *latest, job.last));
+    }
+}
+
+/// Times as a histogram in seconds.
+fn buckets(times: &TimeBuckets) -> Buckets {
+    let (bounded, beyond) = times.counts().split_at(TimeBuckets::BOUNDS);
+    let bounded = bounded.iter().enumerate();
+    Buckets {
+        counts: bounded
+            .map(|(bucket, count)| (value_of(TimeBuckets::bound(bucket).0) / 1e9, *count))
+            .collect(),
+        beyond: beyond.iter().sum(),
+        sum: value_of(times.sum().0) / 1e9,
     }
 }
 
@@ -381,6 +412,33 @@ fn pause(counts: &mut TapCounts, detail: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_step_is_counted_once() {
+        let mut counts = TapCounts::default();
+        let job = |starts: &[u64], last| JobSteps {
+            starts: starts.iter().copied().map(Nanos).collect(),
+            last: Nanos(last),
+            ..JobSteps::default()
+        };
+        count_steps(&mut counts, &job(&[10, 20, 30], 4));
+        // A snapshot that has forgotten the first steps, and knows one more.
+        count_steps(&mut counts, &job(&[30, 40], 5));
+        count_steps(&mut counts, &job(&[30, 40], 5));
+        count_steps(&mut counts, &job(&[], 0));
+        assert_eq!(counts.steps, Some((4, Nanos(40), Nanos(5))));
+    }
+
+    #[test]
+    fn bounds_are_seconds() {
+        let mut times = TimeBuckets::default();
+        times.add(Nanos(1_000));
+        times.add(Nanos(70_000_000));
+        let buckets = buckets(&times);
+        assert_eq!((buckets.counts[0], buckets.beyond), ((0.000_001, 1), 1));
+        assert_eq!(buckets.counts.last(), Some(&(0.065_536, 0)));
+        assert!((buckets.sum - 0.070_001).abs() < 1e-12);
+    }
 
     #[test]
     fn pauses_of_the_two_kinds_are_counted_apart() {
