@@ -107,9 +107,9 @@ pub struct Snapshot {
     pub findings: Vec<FindingRow>,
     /// More flows are live than a snapshot takes: it has none of them.
     pub too_many: bool,
-    /// Measurements at each tap since the start; only where the analysis was asked for them.
+    /// Measurements at each tap since the start; only where the run has metrics.
     pub measures: Vec<(TapId, TapMeasures)>,
-    /// Steps of training jobs; only where the verdicts were asked for them.
+    /// Steps of training jobs; only where the run has metrics.
     pub jobs: Vec<JobSteps>,
 }
 

@@ -135,7 +135,7 @@ fn counts(case: &Case, score: &mut Score, tap: &Tap) {
 
 /// PSNs of READ responses that a tap recorded and that were requested again: READs that were
 /// retransmitted from there on.
-fn asked_again<'a>(case: &'a Case, tap: &'a Tap) -> impl Iterator<Item = (String, u32, bool)> + 'a {
+fn requested_again<'a>(case: &'a Case, tap: &'a Tap) -> impl Iterator<Item = (String, u32, bool)> + 'a {
     let runs = case.truth.retransmission_runs.iter();
     let runs = runs.filter(|run| run.trigger == TriggerKind::ImpliedNak);
     runs.filter_map(|run| {
@@ -179,7 +179,7 @@ pub(crate) fn downstream(case: &Case, score: &mut Score) {
                 Asked::lost(lost.observable)
             });
         }
-        for (flow, psn, shown) in asked_again(case, tap) {
+        for (flow, psn, shown) in requested_again(case, tap) {
             places.entry((flow, psn)).or_default().0.push(Asked::lost(shown));
         }
         for event in case.events_at(tap, "lost_downstream") {

@@ -207,7 +207,7 @@ impl Analysis {
         }
         self.settle(at);
         match verdict {
-            Verdict::Retransmission { .. } if is_read => self.read_asked_again(at, &request, packet),
+            Verdict::Retransmission { .. } if is_read => self.read_sent_again(at, &request, packet),
             Verdict::Undecided {
                 captured_before: true,
             }

@@ -237,7 +237,7 @@ impl Analysis {
     }
 
     /// A READ was sent again, as `request`.
-    pub(super) fn read_asked_again(&mut self, at: FlowSlot, request: &Request, packet: &Packet) {
+    pub(super) fn read_sent_again(&mut self, at: FlowSlot, request: &Request, packet: &Packet) {
         let (psn, again) = (request.psn, request.again);
         let hot = &self.table.hot[at];
         let Some(position) = Tracker::position(&hot.requests, psn) else {

@@ -132,7 +132,7 @@ impl Answers {
         self.longest_answer
     }
 
-    /// For how long, at `time`, something has been acknowledged.
+    /// The time from the first acknowledgement to `time`.
     pub(super) fn acknowledges_for(&self, time: Nanos) -> Nanos {
         time.since(self.begin)
     }
@@ -311,7 +311,7 @@ impl Answers {
         self.naks.iter().rev().find(may).copied()
     }
 
-    /// For how long, at `time`, the NAK has been there that may make the sender fall back to `at`.
+    /// The time from the NAK that may make the sender fall back to `at`, to `time`.
     pub(super) fn waited_since_nak(&self, at: u64, time: Nanos) -> Option<Nanos> {
         self.nak_for(at, time).map(|nak| time.since(nak.time))
     }

@@ -7,6 +7,15 @@ use super::ink::{Ink, shorten};
 use super::number::{bytes, count, percent, plural, rate};
 use super::view::View;
 
+/// Why there is nothing to count.
+pub(super) fn no_packet(totals: &Totals) -> String {
+    if totals.filtered > 0 {
+        "the filter left out all RoCE packets".to_owned()
+    } else {
+        "no RoCE packet".to_owned()
+    }
+}
+
 /// The counts.
 pub(super) fn totals(view: &View<'_>) -> Vec<String> {
     let View {
@@ -14,7 +23,7 @@ pub(super) fn totals(view: &View<'_>) -> Vec<String> {
     } = view;
     let length = run.span.map(roce_model::Span::length).unwrap_or_default();
     if totals.roce_packets == 0 {
-        return field("data", &["no RoCE packet".to_owned()], style);
+        return field("data", &[no_packet(totals)], style);
     }
     let mut lines = Vec::new();
     let mut data = vec![format!("{} payload", bytes(totals.payload_bytes))];

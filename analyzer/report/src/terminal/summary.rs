@@ -195,7 +195,7 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
     let mut left_out = Vec::new();
     if totals.filtered > 0 {
         left_out.push(format!(
-            "{} by --only-flow",
+            "{} by --only-flow or the choice of processes",
             plural(totals.filtered, "RoCE packet", "RoCE packets")
         ));
     }

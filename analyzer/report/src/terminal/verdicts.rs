@@ -4,6 +4,7 @@
 use roce_model::cast::{float, whole};
 use roce_model::{Confidence, EpisodeKind, Fact, FindingRow, Nanos, Severity, Span, Vantage};
 
+use super::counts::no_packet;
 use super::field::{field, wrapped};
 use super::ink::{Ink, clean};
 use super::number::{bytes, count, percent, plural, rate_of};
@@ -147,7 +148,7 @@ fn counts(view: &View<'_>) -> Vec<String> {
     let run = view.run;
     if run.findings.is_empty() {
         return vec![if run.totals.roce_packets == 0 {
-            "nothing to judge: no RoCE packet".to_owned()
+            format!("nothing to judge: {}", no_packet(view.totals))
         } else {
             Ink::Bold.paint("no finding")
         }];

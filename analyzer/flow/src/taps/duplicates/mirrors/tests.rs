@@ -194,7 +194,7 @@ fn what_comes_more_than_twice_was_sent_again() {
 }
 
 #[test]
-fn reads_asked_again_are_no_copies() {
+fn reads_sent_again_are_no_copies() {
     // One of 3 READs is sent once more 10 us later, and answered once more; nobody sends a NAK.
     for (every, is_known) in [(3, false), (1, true)] {
         let mut tapped = Tapped::default();
