@@ -21,14 +21,14 @@ use crate::live::Net;
 struct Serving {
     child: Child,
     /// Where it serves.
-    at: Asked,
+    at: Address,
     /// Lines of its standard error.
     said: Arc<Mutex<Vec<String>>>,
 }
 
 /// An endpoint under test: `127.0.0.1:PORT`.
 #[derive(Clone)]
-struct Asked(String);
+struct Address(String);
 
 impl Serving {
     /// Waits until it says where it serves.
@@ -54,7 +54,7 @@ impl Serving {
         });
         Self {
             child,
-            at: Asked(address),
+            at: Address(address),
             said,
         }
     }
@@ -86,7 +86,7 @@ impl Drop for Serving {
     }
 }
 
-impl Asked {
+impl Address {
     /// Asks once and returns the whole answer.
     fn ask(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.0).unwrap();
@@ -324,7 +324,7 @@ fn bcrypt_of_secret() -> &'static str {
 }
 
 /// The text of a scrape over TLS by one who trusts this certificate alone; `None`: another one is served.
-fn by_tls(at: &Asked, trusted: &rcgen::Certificate) -> Option<String> {
+fn by_tls(at: &Address, trusted: &rcgen::Certificate) -> Option<String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(trusted.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

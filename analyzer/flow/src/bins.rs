@@ -33,7 +33,7 @@ pub(crate) struct Bin {
     /// Where a flow's row is; made when first needed.
     places: Option<HashMap<(FlowId, TapId, u32), u32, foldhash::fast::RandomState>>,
     late_pairs: LatePairs,
-    /// Flows with packets in this bin that are neither late nor sent again yet.
+    /// Flows with packets in this bin that are neither late nor retransmitted yet.
     undecided: Vec<FlowSlot>,
     /// Receivers of congestion notifications in this bin, by their places.
     notified: Vec<usize>,

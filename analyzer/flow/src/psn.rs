@@ -1,4 +1,4 @@
-//! The PSNs of one flow: which packets are missing, late or sent again, what the receiver acknowledged, and when a new
+//! The PSNs of one flow: which packets are missing, late or retransmitted, what the receiver acknowledged, and when a new
 //! epoch starts. Each flow is looked at alone here: no file of this folder knows the table of flows.
 
 pub(crate) mod acks;

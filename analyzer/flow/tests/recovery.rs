@@ -17,12 +17,12 @@ const STEP: u64 = 1_000;
 /// Packets that a sender has in flight.
 const WINDOW: u32 = 32;
 /// Every so many packets, and the last one, ask for an acknowledgement.
-const ASKS: u32 = 4;
+const ACK_INTERVAL: u32 = 4;
 /// Steps without progress after which the sender falls back.
 const TIMEOUT: u64 = 400;
 
 /// Nothing is lost of so many packets: their acknowledgement pairs the two directions.
-const KNOWN: u32 = ASKS;
+const KNOWN: u32 = ACK_INTERVAL;
 
 /// Numbers from a seed (xorshift64*, Vigna 2014).
 struct Random(u64);
@@ -146,7 +146,7 @@ fn exchange(shape: &Shape) -> (Vec<Packet>, Truth) {
             } else {
                 truth.captured.insert(psn);
                 let mut packet = packet(true, now, Opcode(0x0a), shape.first_psn.wrapping_add(psn), ip_id);
-                if psn % ASKS == ASKS - 1 || psn + 1 == shape.packets {
+                if psn % ACK_INTERVAL == ACK_INTERVAL - 1 || psn + 1 == shape.packets {
                     packet.roce.bth.0[8] = 0x80;
                 }
                 captured.push(packet);
@@ -158,12 +158,12 @@ fn exchange(shape: &Shape) -> (Vec<Packet>, Truth) {
             }
         }
         while let Some((_, psn, _)) = requests[1].pop_front_if(|(at, ..)| *at <= now) {
-            let asks = psn % ASKS == ASKS - 1 || psn + 1 == shape.packets;
+            let ack_requested = psn % ACK_INTERVAL == ACK_INTERVAL - 1 || psn + 1 == shape.packets;
             if psn == expected {
                 (expected, nak_sent) = (psn + 1, false);
                 truth.received.insert(psn);
             }
-            if psn < expected && asks {
+            if psn < expected && ack_requested {
                 answers[0].push_back((now + to_end, Answer::Ack(expected - 1)));
             } else if psn > expected && !nak_sent {
                 nak_sent = true;

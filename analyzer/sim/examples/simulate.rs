@@ -55,7 +55,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let data: u64 = truth.flows.iter().map(|flow| flow.data_packets).sum();
     eprintln!("{}: {took:.2?}", truth.title);
     eprintln!(
-        "packets {sent}, data {data}, CE {}, CNPs {}, lost {}, NAKs {}, resend runs {}, pauses {}, stalls and other episodes {}",
+        "packets {sent}, data {data}, CE {}, CNPs {}, lost {}, NAKs {}, retransmission runs {}, pauses {}, stalls and other episodes {}",
         truth.ce_marks.len(),
         truth.cnps.len(),
         truth.losses.len(),

@@ -241,9 +241,9 @@ pub struct Flow {
     /// Application data sent for the first time.
     pub payload_bytes_first: u64,
     /// Retransmitted bytes of application data.
-    pub payload_bytes_resent: u64,
+    pub payload_bytes_retransmitted: u64,
     /// Retransmitted packets.
-    pub packets_resent: u64,
+    pub packets_retransmitted: u64,
     /// Data packets sent Not-ECT.
     pub not_ect: u64,
     /// Data packets marked by a queue.
@@ -265,9 +265,9 @@ pub struct Flow {
     /// READ responses lost, each transmission.
     #[serde(default)]
     pub read_responses_lost: u64,
-    /// `packets_resent` by cause.
+    /// `packets_retransmitted` by cause.
     #[serde(default)]
-    pub resent_by: ByCause,
+    pub retransmitted_by: ByCause,
     /// Limits that made the sender wait.
     #[serde(default)]
     pub limits: Limits,

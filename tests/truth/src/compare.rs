@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::scores::Scores;
-use crate::{clocks, cnps, counts, episodes, findings, holes, hops, pairing, reads, resends};
+use crate::{clocks, cnps, counts, episodes, findings, holes, hops, pairing, reads, retransmissions};
 
 /// All scores of a case.
 pub(crate) fn compare(case: &Case) -> Scores {
@@ -13,7 +13,7 @@ pub(crate) fn compare(case: &Case) -> Scores {
     reads::compare(case, &mut scores);
     hops::compare(case, &mut scores);
     counts::compare(case, &mut scores);
-    resends::compare(case, &mut scores);
+    retransmissions::compare(case, &mut scores);
     cnps::compare(case, scores.of_class("CNP attribution"));
     episodes::compare(case, scores.of_class("episodes"));
     clocks::compare(case, scores.of_class("clocks"));

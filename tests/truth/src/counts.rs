@@ -1,8 +1,8 @@
-//! Packets that are counted by flow: sent again, come late, doubled by the network, doubled by a mirror.
+//! Packets that are counted by flow: retransmitted, come late, doubled by the network, doubled by a mirror.
 //!
-//! *Resent packets*: an item is a request sent again that a tap recorded behind the highest PSN that it had recorded before.
+//! *Retransmitted packets*: an item is a request retransmitted that a tap recorded behind the highest PSN that it had recorded before.
 //! Where only one direction was recorded, nothing tells it from a late packet: it counts neither way. Said:
-//! `retransmitted_packets`; right up to the number of all packets sent again that were recorded.
+//! `retransmitted_packets`; right up to the number of all packets retransmitted that were recorded.
 //!
 //! *Late packets*: an item is a first transmission that filled a hole, and whose hole says so for sure; a READ request is one
 //! packet. Said: `late`.
@@ -54,7 +54,11 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     for tap in &case.truth.taps {
         for flow in &tap.flows {
             let paired = case.is_paired_at(tap, &flow.flow_id);
-            for count in [resent(flow, paired), late(tap, flow), duplicates(tap, flow)] {
+            for count in [
+                retransmitted(flow, paired),
+                late(tap, flow),
+                duplicates(tap, flow),
+            ] {
                 one(case, scores, tap, flow, &count);
             }
         }
@@ -62,12 +66,16 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
     }
 }
 
-fn resent(flow: &TapFlow, paired: bool) -> Count {
+fn retransmitted(flow: &TapFlow, paired: bool) -> Count {
     Count {
-        class: "resent packets",
+        class: "retransmitted packets",
         column: "retransmitted_packets",
-        sure: if paired { flow.resent_behind_packets } else { 0 },
-        all: flow.resent_packets,
+        sure: if paired {
+            flow.retransmitted_behind_packets
+        } else {
+            0
+        },
+        all: flow.retransmitted_packets,
     }
 }
 
@@ -88,7 +96,7 @@ fn late(tap: &Tap, flow: &TapFlow) -> Count {
         class: "late packets",
         column: "late",
         sure: sure.count() as u64,
-        // Packets that are neither lost nor missed came, after what was sent again in its place.
+        // Packets that are neither lost nor missed came, after what was retransmitted in its place.
         all: (flow.reordered + unresolved).max(late_requests),
     }
 }

@@ -1,7 +1,7 @@
 //! Missing packets.
 //!
 //! *Network lost*, *reordered*, *capture lost*: an item is a request PSN of that class that a tap jumped over. Observable:
-//! as the truth says (the NAK, the resend, the ACK that tells its class was recorded); others, such as further losses in a
+//! as the truth says (the NAK, the retransmission, the ACK that tells its class was recorded); others, such as further losses in a
 //! go-back-N window, count neither for nor against recall. Said: a PSN of an event `hole`, with one of these classes; it is
 //! right when that is the PSN's class, or what became of its first transmission. `ambiguous` and `unresolved` claim nothing.
 //!
@@ -153,7 +153,7 @@ fn requested_again<'a>(case: &'a Case, tap: &'a Tap) -> impl Iterator<Item = (St
 
 /// Fate of a PSN that was requested again.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum NamedByNak {
     /// It was lost, and the records show that it was requested again.
     Shown,
     /// It was lost.
@@ -162,7 +162,7 @@ enum Asked {
     Overtaken,
 }
 
-impl Asked {
+impl NamedByNak {
     fn lost(shown: bool) -> Self {
         if shown { Self::Shown } else { Self::Lost }
     }
@@ -170,17 +170,21 @@ impl Asked {
 
 pub(crate) fn downstream(case: &Case, score: &mut Score) {
     for tap in &case.truth.taps {
-        let mut places: BTreeMap<(String, u32), (Vec<Asked>, usize)> = BTreeMap::new();
+        let mut places: BTreeMap<(String, u32), (Vec<NamedByNak>, usize)> = BTreeMap::new();
         for lost in &tap.lost_downstream {
             let place = places.entry((lost.flow_id.clone(), lost.psn)).or_default();
             place.0.push(if lost.reordered {
-                Asked::Overtaken
+                NamedByNak::Overtaken
             } else {
-                Asked::lost(lost.observable)
+                NamedByNak::lost(lost.observable)
             });
         }
         for (flow, psn, shown) in requested_again(case, tap) {
-            places.entry((flow, psn)).or_default().0.push(Asked::lost(shown));
+            places
+                .entry((flow, psn))
+                .or_default()
+                .0
+                .push(NamedByNak::lost(shown));
         }
         for event in case.events_at(tap, "lost_downstream") {
             places.entry((event.flow.clone(), event.psn)).or_default().1 += 1;
@@ -198,12 +202,12 @@ pub(crate) fn downstream(case: &Case, score: &mut Score) {
                     )
                 };
                 match happened {
-                    Some(Asked::Shown) => score.expect(is_said, text),
-                    Some(Asked::Lost | Asked::Overtaken) => score.hidden(),
+                    Some(NamedByNak::Shown) => score.expect(is_said, text),
+                    Some(NamedByNak::Lost | NamedByNak::Overtaken) => score.hidden(),
                     None => {}
                 }
                 // Nothing tells at this tap what was overtaken from what was lost.
-                if is_said && happened != Some(Asked::Overtaken) {
+                if is_said && happened != Some(NamedByNak::Overtaken) {
                     score.tell(happened.is_some(), text);
                 }
             }

@@ -25,7 +25,7 @@ mod plan;
 mod reach;
 mod reactions;
 mod reads;
-mod resends;
+mod retransmissions;
 mod runs;
 mod score;
 mod scores;

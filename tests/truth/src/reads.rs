@@ -2,8 +2,8 @@
 //!
 //! *READ responses lost*: an item is a READ response that the network lost before a tap. Observable: the flow is paired
 //! there, and the tap recorded the run that sent the READ again from that response on; or it lies right behind such a
-//! one. What is lost behind it would have been sent again anyway: it counts neither way. Where a timer sent the READ again, or it was sent
-//! again before, and no response of it was recorded, its request may have been lost as well: that counts neither way, too.
+//! one. What is lost behind it would have been retransmitted anyway: it counts neither way. Where a timer sent the READ again, or it was retransmitted
+//!  before, and no response of it was recorded, its request may have been lost as well: that counts neither way, too.
 //! Said: `response_network_lost`, by flow; right up to all that were lost.
 //!
 //! *READ requests lost*: an item is a READ request that was lost behind a tap that had recorded it. Observable: the tap
@@ -63,7 +63,7 @@ fn responses(case: &Case, score: &mut Score, tap: &Tap, flow: &str) {
 /// True if the tap's records alone prove a loss, and nothing before it made the sender send it again anyway.
 fn is_decidable(tap: &Tap, loss: &Loss) -> bool {
     let mut here = loss.at_taps.iter();
-    here.any(|here| here.tap == tap.name && here.decidable && !here.in_resend_window)
+    here.any(|here| here.tap == tap.name && here.decidable && !here.in_retransmission_window)
 }
 
 /// Number of the responses for which a READ was retransmitted, and that the tap's records show.
@@ -84,7 +84,7 @@ fn first_losses(case: &Case, tap: &Tap, flow: &str, lost: &[&Loss]) -> u64 {
         let Some(run) = run.filter(|run| run.taps.iter().any(|here| here.tap == tap.name)) else {
             continue;
         };
-        // After a silence, and of READs that were sent again, records do not always tell the loss of a response from that of its request.
+        // After a silence, and of READs that were retransmitted, records do not always tell the loss of a response from that of its request.
         let is_sure = run.trigger != TriggerKind::Timeout && loss.attempt == 0;
         let is_shown = is_sure || is_decidable(tap, loss);
         let before = (loss.psn.wrapping_sub(1) % PSNS, run.time);

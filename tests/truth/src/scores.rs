@@ -19,7 +19,7 @@ pub const CLASSES: &[&str] = &[
     "READ responses missing",
     "hops lost",
     "hops not captured",
-    "resent packets",
+    "retransmitted packets",
     "late packets",
     "network duplicates",
     "mirror copies",

@@ -65,7 +65,7 @@ impl Analysis {
             return hot.messages.add(roce.payload_bytes);
         }
         self.count_request(at, packet, verdict);
-        self.asks(at, packet);
+        self.note_outstanding_request(at, packet);
     }
 
     fn response(&mut self, at: FlowSlot, packet: &Packet) {

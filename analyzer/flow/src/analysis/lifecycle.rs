@@ -121,7 +121,7 @@ impl Analysis {
     }
 }
 
-/// Adds what a closed flow's row says of losses and resends to the run.
+/// Adds what a closed flow's row says of losses and retransmissions to the run.
 fn add_verdicts(row: &FlowRow, totals: &mut Totals) {
     totals.reordered += row.reordered;
     totals.network_lost += row.network_lost;

@@ -78,7 +78,7 @@ impl Analysis {
 
     /// A request of a flow. Of an unpaired one it is remembered when it requests an answer.
     #[inline]
-    pub(super) fn asks(&mut self, at: FlowSlot, packet: &Packet) {
+    pub(super) fn note_outstanding_request(&mut self, at: FlowSlot, packet: &Packet) {
         let hot = &self.table.hot[at];
         let bth = &packet.roce.bth;
         if hot.is_paired() || !(bth.ack_request() || bth.opcode().is_last()) {

@@ -132,7 +132,7 @@ impl Analysis {
             silence,
             bin,
             payload_bytes: packet.roce.payload_bytes,
-            asks: packet.roce.bth.ack_request(),
+            ack_requested: packet.roce.bth.ack_request(),
             is_naked: nak_match != NakMatch::None,
             refused: !cold.tracker.is_paired()
                 && self.recent_naks.is_refused(hot.tap, &cold.key, packet.time),
@@ -320,7 +320,7 @@ impl Analysis {
                     ..EventRow::default()
                 });
             }
-            Judged::Resent if decision.captured_before => {
+            Judged::Retransmitted if decision.captured_before => {
                 let bytes: u64 = decision.parts.iter().map(|(.., bytes)| bytes).sum();
                 cold.trouble.get_or_insert_default().wasted_bytes += bytes;
                 if let Some(measures) = &mut self.measures {
@@ -337,11 +337,11 @@ impl Analysis {
                     self.lost_downstream(peer, decision.psn, decision.time);
                 }
             }
-            Judged::Resent => {}
+            Judged::Retransmitted => {}
         }
         for (bin, packets, bytes) in decision.parts.iter().copied() {
             let counts = Counts::from(match decision.judged {
-                Judged::Resent => Rare {
+                Judged::Retransmitted => Rare {
                     retransmitted_packets: packets,
                     retransmitted_bytes: bytes,
                     ..Rare::default()

@@ -236,7 +236,7 @@ impl Analysis {
         }
     }
 
-    /// A READ was sent again, as `request`.
+    /// A READ was retransmitted, as `request`.
     pub(super) fn read_sent_again(&mut self, at: FlowSlot, request: &Request, packet: &Packet) {
         let (psn, again) = (request.psn, request.again);
         let hot = &self.table.hot[at];
@@ -335,7 +335,7 @@ impl Analysis {
             is_first: opcode.is_first(),
             is_last: opcode.is_last(),
             after_gap: verdict != Verdict::InOrder,
-            asks: bth.ack_request(),
+            ack_requested: bth.ack_request(),
             bytes: hot.sent_bytes,
         };
         if cold.times.get_or_insert_default().sent(&sent) {
@@ -410,7 +410,7 @@ impl Analysis {
                 (Silent::InAMessage, "ended by the next packet")
             }
             Verdict::InOrder | Verdict::Gap { .. } => (Silent::BetweenMessages, "ended by the next message"),
-            _ => (Silent::InAMessage, "ended by a resend"),
+            _ => (Silent::InAMessage, "ended by a retransmission"),
         };
         if silence >= MIN_STALL && self.is_stall(at, silence, silent) {
             self.stall(

@@ -68,7 +68,7 @@ pub(crate) struct Answers {
     expects: u64,
     /// One past the highest PSN when a packet last came late without a NAK; 0: none has since.
     late_before: u64,
-    /// A PSN that was sent again after a NAK, captured, and then sent once more by a timeout, and how often: lost behind the
+    /// A PSN that was retransmitted after a NAK, captured, and then sent once more by a timeout, and how often: lost behind the
     /// tap each time, unless the receiver turns out to have had it.
     pub(super) lost_again: Option<(NonZeroU64, u32)>,
     /// The latest RNR NAK that is not acknowledged. Of its cache line an ACK needs the first byte alone.
@@ -80,9 +80,9 @@ pub(crate) struct Answers {
     naks: VecDeque<NakRecord>,
     /// The latest PSNs that came late: a NAK that was sent before does not mean that they were lost.
     late: core::ops::Range<u64>,
-    /// The PSN last counted as lost downstream, until it is sent again.
+    /// The PSN last counted as lost downstream, until it is retransmitted.
     downstream: u64,
-    /// The receiver has such a PSN although it was not sent again.
+    /// The receiver has such a PSN although it was not retransmitted.
     has_overtaken: bool,
     /// The latest run: its PSNs so far, and its begin.
     pub(super) run: core::ops::Range<u64>,
@@ -105,7 +105,7 @@ pub(crate) struct Answers {
     /// The latest run answered a NAK, or repeated one that did.
     run_by_nak: bool,
     /// The latest run showed all up to a packet that requests an ACK.
-    pub(super) run_asks: bool,
+    pub(super) run_requests_ack: bool,
 }
 
 // An ACK that says something new touches the first line alone.
@@ -205,7 +205,7 @@ impl Answers {
         if self.naks.len() == MAX_NAKS {
             self.naks.pop_front();
         }
-        // Sent before the resend could reach the receiver: only the sender may make something of it.
+        // Sent before the retransmission could reach the receiver: only the sender may make something of it.
         let overtaken = self.run.contains(&psn) && time.since(self.run_begin) < rtt;
         self.naks.push_back(NakRecord {
             at: psn,
@@ -239,7 +239,7 @@ impl Answers {
         }
     }
 
-    /// True, once, if the receiver has a PSN that it had named in a NAK, that was captured before, and that was not sent again since: other
+    /// True, once, if the receiver has a PSN that it had named in a NAK, that was captured before, and that was not retransmitted since: other
     /// packets had overtaken it behind the tap.
     pub(super) fn take_overtaken(&mut self) -> bool {
         core::mem::take(&mut self.has_overtaken)
@@ -252,7 +252,7 @@ impl Answers {
         }
     }
 
-    /// A packet was captured and named by a NAK: it counts once, until it is sent again.
+    /// A packet was captured and named by a NAK: it counts once, until it is retransmitted.
     pub(super) fn count_downstream(&mut self, psn: u64) {
         self.downstream = psn;
     }
@@ -288,8 +288,8 @@ impl Answers {
 
     /// The PSN that a NAK named last, when it is not acknowledged and no run answered yet.
     pub(super) fn named(&self) -> Option<u64> {
-        let asks = |nak: &&NakRecord| !nak.overtaken && nak.at >= self.acked;
-        self.naks.back().filter(asks).map(|nak| nak.at)
+        let is_open = |nak: &&NakRecord| !nak.overtaken && nak.at >= self.acked;
+        self.naks.back().filter(is_open).map(|nak| nak.at)
     }
 
     /// True if a NAK after `time` may make the sender fall back to `at`.

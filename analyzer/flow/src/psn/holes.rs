@@ -14,7 +14,7 @@ pub(crate) enum LossClass {
     NetworkLost,
     /// It was acknowledged, so the capture lost it.
     CaptureLost,
-    /// It was sent again in a run that began before it: the receiver would not have taken it, so nothing tells who lost
+    /// It was retransmitted in a run that began before it: the receiver would not have taken it, so nothing tells who lost
     /// it.
     Ambiguous,
     /// Nothing more is known.
@@ -246,7 +246,7 @@ impl Holes {
             .extend([before, after].into_iter().filter(|hole| hole.first < hole.end));
     }
 
-    /// A part of a hole was sent again: so it is `class`, unless it had been acknowledged before.
+    /// A part of a hole was retransmitted: so it is `class`, unless it had been acknowledged before.
     pub(crate) fn was_sent_again(&mut self, part: &Hole, class: LossClass) {
         match part.stage {
             Stage::Open => self.decide(part, class),
@@ -256,7 +256,7 @@ impl Holes {
         }
     }
 
-    /// A part of a hole was filled, and nothing tells whether the packet was late or sent again.
+    /// A part of a hole was filled, and nothing tells whether the packet was late or retransmitted.
     pub(crate) fn stays_unresolved(&mut self, part: &Hole) {
         self.decide(part, LossClass::Unresolved);
     }

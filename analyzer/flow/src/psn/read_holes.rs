@@ -42,7 +42,7 @@ pub(crate) struct Reads {
     rests_begin_messages: bool,
     /// Responses before this one may have been missing in a hole that was forgotten.
     forgotten_to: u64,
-    /// The latest READs that were sent again: what they requested, and when.
+    /// The latest READs that were retransmitted: what they requested, and when.
     requested_again: core::ops::Range<u64>,
     requested_again_at: Nanos,
     /// Some responses came late.
@@ -51,14 +51,14 @@ pub(crate) struct Reads {
     is_shuffled: bool,
     /// The latest response.
     latest: u64,
-    /// Responses that came behind a later one, and READs that were sent again. A responder answers each READ in the order of PSNs (IBTA
+    /// Responses that came behind a later one, and READs that were retransmitted. A responder answers each READ in the order of PSNs (IBTA
     /// 9.7.5.1.9), so that responses step back once for each READ at the most, unless they overtake each other.
     steps_back: u32,
     sent_again: u32,
     decided: Vec<DecidedHole>,
 }
 
-/// The evidence of a READ that is sent again after a silence.
+/// The evidence of a READ that is retransmitted after a silence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Silence {
     /// Nothing: its responses are not due, or came.
@@ -442,7 +442,7 @@ impl Reads {
         }
         let is_recent = time.since(self.requested_again_at) < LONGEST_ANSWER;
         for (first, end) in &missing {
-            // Responses to a READ that was sent again before they were seen to be missing are still in flight.
+            // Responses to a READ that was retransmitted before they were seen to be missing are still in flight.
             let was_asked = is_recent && self.requested_again.contains(first);
             let requested = Requested {
                 from: u64::MAX,

@@ -8,7 +8,7 @@ use roce_model::Nanos;
 
 use crate::psn::holes::{DecidedHole, LossClass};
 
-/// Responses to READs that were sent again.
+/// Responses to READs that were retransmitted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replay {
     /// Where the latest of these READs begin; 0: there are none, or their responses came in another order.

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_in_the_middle_and_a_resend_miss_nothing() {
+    fn a_start_in_the_middle_and_a_retransmission_miss_nothing() {
         assert_eq!(missing(&[(MIDDLE, 7), (LAST, 8)]), 0);
         assert_eq!(
             missing(&[(FIRST, 1), (MIDDLE, 2), (FIRST, 1), (MIDDLE, 2), (LAST, 3)]),

@@ -12,7 +12,7 @@ const MAX_NAKS: usize = 8;
 const MAX_HOST_PAIRS: usize = 256;
 /// A sender answers a NAK within its timeouts: within a second.
 const MAX_AGE: Nanos = Nanos(Nanos::SECOND);
-/// Go-back-N sends everything from the PSN of the NAK on; so far beyond it a resent packet is looked for.
+/// Go-back-N sends everything from the PSN of the NAK on; so far beyond it a retransmitted packet is looked for.
 const MAX_OFFSET: i32 = 1024;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,7 +11,7 @@ pub(crate) const LARGEST_GAP: i32 = 1 << 16;
 pub(crate) const STALE: i32 = 1 << 22;
 /// PSNs from 0 on that flows which began there have. Others begin there by chance in one of 64 cases.
 const NEAR_ZERO: u64 = 1 << 18;
-/// The shortest silence after which a sender may send again without a NAK. Adaptive timers start at tens of microseconds.
+/// The shortest silence after which a sender may retransmit without a NAK. Adaptive timers start at tens of microseconds.
 /// A silence alone proves nothing: see [`crate::psn::acks::Answers::cause`].
 pub(super) const SILENCE: Nanos = Nanos(50_000);
 
@@ -63,13 +63,13 @@ pub(crate) enum Verdict {
     InOrder,
     /// Beyond: so many PSNs were jumped over.
     Gap { first: Psn, missing: u32 },
-    /// Sent again.
+    /// Retransmitted.
     Retransmission { captured_before: bool },
     /// Sent before packets that were captured already, and overtaken by them.
     Late { captured_before: bool },
     /// The network delivered it once more: nobody sent it again.
     Duplicate,
-    /// Behind the highest; nothing tells whether it is late or sent again.
+    /// Behind the highest; nothing tells whether it is late or retransmitted.
     Unknown,
     /// Behind the highest: the next packets decide what it is.
     Undecided { captured_before: bool },
@@ -91,7 +91,7 @@ pub(crate) struct Request {
     pub(crate) bin: u64,
     pub(crate) payload_bytes: u32,
     /// It requests an ACK.
-    pub(crate) asks: bool,
+    pub(crate) ack_requested: bool,
     /// While the other direction is not known: some receiver between the same hosts requested a moment ago for this PSN,
     /// or one shortly before, ...
     pub(crate) is_naked: bool,
@@ -120,8 +120,8 @@ pub(crate) struct Request {
     pub(crate) ids: Option<Ids>,
     /// It is the first packet of a message, comes after a rest, and by another UDP source port than all packets before it.
     pub(crate) has_other_port: bool,
-    /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was sent
-    /// again, and is no copy that the network made.
+    /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was retransmitted
+    /// , and is no copy that the network made.
     pub(crate) has_new_id: bool,
     /// Its IP identification is one that it was seen with, and the sender gives each packet another one: as in a copy that the
     /// network made.
@@ -142,7 +142,7 @@ pub(crate) enum Again {
     Missing,
     /// The first of them was captured.
     Captured,
-    /// It begins in the middle of a READ, so that it was sent again; nothing is known of the first of them.
+    /// It begins in the middle of a READ, so that it was retransmitted; nothing is known of the first of them.
     Rest,
     /// The first of them was captured, and the READ begins where one did before: the network may have delivered it twice.
     Whole,

@@ -1,4 +1,4 @@
-//! One run of packets sent again, and the way to recover that runs show.
+//! One run of packets retransmitted, and the way to recover that runs show.
 
 use roce_model::Nanos;
 use roce_wire::Psn;
@@ -28,7 +28,7 @@ impl Recovery {
     }
 }
 
-/// A run of packets sent again.
+/// A run of packets retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     /// The PSN that the sender fell back to.
@@ -50,7 +50,7 @@ pub(crate) struct Run {
     /// It did not show these PSNs, from the first up to the second, although it repeats what follows: the first of such.
     pub(super) skipped: (u64, u64),
     /// It showed, without a break, all up to a packet that requests an ACK.
-    pub(super) asks: bool,
+    pub(super) ack_requested: bool,
 }
 
 impl Run {
@@ -67,7 +67,7 @@ impl Run {
             repeats: false,
             fills: false,
             skipped: (0, 0),
-            asks: false,
+            ack_requested: false,
         }
     }
 }

@@ -63,7 +63,7 @@ pub(crate) struct Tracker {
     /// The first PSN of the epoch, and when it came.
     begin: u64,
     begin_time: Nanos,
-    /// The latest missing PSNs that were sent again: captured once.
+    /// The latest missing PSNs that were retransmitted: captured once.
     refilled: Range<u64>,
     refilled_at: Nanos,
     /// A new connection was made of the queue pair: its first request begins an epoch.
@@ -79,7 +79,7 @@ pub(crate) struct Tracker {
     new_lost_again: (u64, u64),
     /// PSNs that filled holes as retransmissions, the latest ones, and the identification that showed the gap: a packet that was
     /// sent before comes late.
-    resent: VecDeque<(u64, u64)>,
+    retransmitted: VecDeque<(u64, u64)>,
     /// Losses that the packets prove: see [`Tracker::proven_losses`].
     proven: u64,
     /// The latest ones of these, in [`crate::psn::holes::MAY_STILL_ARRIVE`] from this time on.
@@ -140,7 +140,7 @@ impl Tracker {
         verdict
     }
 
-    /// The same for UC, which neither acknowledges nor sends again: holes and what fills them, no more.
+    /// The same for UC, which neither acknowledges nor retransmits: holes and what fills them, no more.
     pub(crate) fn observe_unreliable(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         let verdict = self.judge_unreliable(requests, request);
         requests.disturbed = self.capture_lost || self.connected.is_some() || self.stale_run > 0;
@@ -179,7 +179,7 @@ impl Tracker {
 
     fn judge(&mut self, requests: &mut Requests, request: &Request) -> Verdict {
         let span = u64::from(request.span.unwrap_or(1));
-        // A READ that is sent again may be the rest of one.
+        // A READ that is retransmitted may be the rest of one.
         let is_whole = requests.next == 0 || request.psn.offset_from(requests.expected()) >= 0;
         if request.is_read && (is_whole || self.read_span == 0) {
             self.read_span = request.span.unwrap_or(self.read_span);

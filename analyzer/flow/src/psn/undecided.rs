@@ -1,4 +1,4 @@
-//! Packets behind the highest one, until later packets decide whether they were late, sent again, or delivered twice.
+//! Packets behind the highest one, until later packets decide whether they were late, retransmitted, or delivered twice.
 
 use roce_model::Nanos;
 use roce_wire::Psn;
@@ -86,8 +86,8 @@ impl Pending {
 /// The verdict on packets behind the highest one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judged {
-    /// Sent again.
-    Resent,
+    /// Retransmitted.
+    Retransmitted,
     /// Overtaken on their way.
     Late,
     /// Delivered twice by the network.

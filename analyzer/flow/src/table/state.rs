@@ -169,15 +169,15 @@ struct PauseSums {
 pub(crate) struct Trouble {
     /// NAKs by code, RNR NAKs left out: sequence, invalid request, remote access, remote operational, other.
     pub(crate) naks: [u64; 5],
-    /// Resend runs by [`crate::psn::cause::Trigger`].
+    /// Retransmission runs by [`crate::psn::cause::Trigger`].
     pub(crate) runs: [u64; 5],
     pub(crate) wasted_bytes: u64,
     pub(crate) stale: u64,
     /// Packets that the network delivered more than once.
     pub(crate) duplicates_network: u64,
-    /// Packets behind the highest PSN of which nothing tells whether they were late or sent again.
+    /// Packets behind the highest PSN of which nothing tells whether they were late or retransmitted.
     pub(crate) unknown_packets: u64,
-    /// READs that were sent again because no response came.
+    /// READs that were retransmitted because no response came.
     pub(crate) reads_unanswered: u64,
     pub(crate) response_missing: u64,
     /// Captured packets that the receiver requested again and took without a retransmission.

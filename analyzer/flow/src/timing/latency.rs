@@ -39,7 +39,7 @@ pub(crate) struct Sent {
     /// PSNs before it are missing.
     pub(crate) after_gap: bool,
     /// It is ack-requested (AckReq).
-    pub(crate) asks: bool,
+    pub(crate) ack_requested: bool,
     /// Bytes that the flow sent for the first time, its own included, modulo 2^32.
     pub(crate) bytes: u32,
 }
@@ -69,7 +69,7 @@ struct Mark {
     begin: Nanos,
     bytes: u32,
     what: What,
-    asks: bool,
+    ack_requested: bool,
 }
 
 /// The times of one flow's requests: seven cache lines, of which most requests need the first alone, and ACKs
@@ -142,7 +142,7 @@ impl Times {
         } else if sent.after_gap {
             self.begin = Nanos(0);
         }
-        if !(sent.asks || sent.is_last) {
+        if !(sent.ack_requested || sent.is_last) {
             return false;
         }
         let begin = if sent.is_last {
@@ -161,14 +161,14 @@ impl Times {
                 begin,
                 bytes: sent.bytes,
                 what: sent.what,
-                asks: sent.asks,
+                ack_requested: sent.ack_requested,
             });
         } else if self.unmarked.is_empty() {
             self.unmarked = sent.first..sent.end;
         } else {
             self.unmarked.end = sent.end;
         }
-        sent.asks && self.in_flight(sent.bytes)
+        sent.ack_requested && self.in_flight(sent.bytes)
     }
 
     /// So many bytes have been sent, modulo 2^32; what is in flight is less. Says whether anything is.
@@ -184,7 +184,7 @@ impl Times {
         bytes > Some(0)
     }
 
-    /// Requests from `first` on are sent again; all before `next` have been sent.
+    /// Requests from `first` on are retransmitted; all before `next` have been sent.
     pub(crate) fn sent_again(&mut self, first: u64, next: u64) {
         let from = if self.ambiguous.is_empty() {
             first
@@ -231,7 +231,7 @@ impl Times {
         }
         if let Some(mark) = newest.filter(|mark| {
             let once = !self.ambiguous.contains(&(mark.end - 1));
-            answer == Answer::Ack && mark.asks && mark.what == What::Message && once
+            answer == Answer::Ack && mark.ack_requested && mark.what == What::Message && once
         }) {
             let took = time.since(mark.time);
             self.stamps.note(mark.time, time);

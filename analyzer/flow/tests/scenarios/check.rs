@@ -73,7 +73,7 @@ fn put_together(timeline: &[Row]) -> Vec<Row> {
     sums.into_values().collect()
 }
 
-/// Columns of flows that add up to totals: what became of missing PSNs, resend runs by trigger, and others.
+/// Columns of flows that add up to totals: what became of missing PSNs, retransmission runs by trigger, and others.
 const VERDICTS: [&str; 18] = [
     "reordered",
     "network_lost",

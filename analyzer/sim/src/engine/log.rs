@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 pub(crate) use facts::{
     Delayed, Duplicate, Effect, FlowCount, Loss, Mark, Notification, Paused, RankStep, Reason, Refusal,
-    Resent, Run, Silence,
+    Retransmitted, Run, Silence,
 };
 
 use crate::engine::events::PortId;
@@ -27,7 +27,7 @@ pub(crate) struct Log {
     pub refusals: Vec<Refusal>,
     pub notifications: Vec<Notification>,
     pub runs: Vec<Run>,
-    pub resent: Vec<Resent>,
+    pub retransmitted: Vec<Retransmitted>,
     pub pauses: Vec<Paused>,
     pub silences: Vec<Silence>,
     pub steps: Vec<RankStep>,
@@ -64,8 +64,8 @@ impl Log {
             }
         }
         if packet.attempt > 0 {
-            flow.resent_packets += 1;
-            flow.resent_bytes += u64::from(packet.payload);
+            flow.retransmitted_packets += 1;
+            flow.retransmitted_bytes += u64::from(packet.payload);
         } else {
             flow.first_bytes += u64::from(packet.payload);
         }
@@ -251,8 +251,8 @@ impl Log {
     }
 
     /// Notes a retransmitted request or READ response. Returns its place.
-    pub(crate) fn resent(&mut self, packet: &Packet, run: u32, now: Time) -> u32 {
-        self.resent.push(Resent {
+    pub(crate) fn retransmitted(&mut self, packet: &Packet, run: u32, now: Time) -> u32 {
+        self.retransmitted.push(Retransmitted {
             time: now,
             flow: packet.flow,
             kind: packet.kind,
@@ -263,7 +263,7 @@ impl Log {
             run,
             recorded: 0,
         });
-        place(self.resent.len() - 1)
+        place(self.retransmitted.len() - 1)
     }
 
     /// A queue has grown.

@@ -282,7 +282,7 @@ impl Simulation<'_> {
             first: packet.first,
             last: packet.last,
             receives: packet.receives,
-            asks: packet.ack_request,
+            ack_requested: packet.ack_request,
         };
         let own = &mut self.ends[end.index()];
         // Data proves that the peer is ready, also when the RTU was lost.

@@ -37,9 +37,11 @@ impl ImpairmentState {
     fn loses(&mut self, table: &Impairment, packet: &Packet) -> bool {
         let number = self.seen;
         self.seen += 1;
-        let by_chance = match (table.times, table.lose_resends) {
-            (Some(times), resends) if packet.kind.is_request() || packet.kind == Kind::ReadResponse => {
-                self.loses_repeatedly(table, times, resends, packet)
+        let by_chance = match (table.times, table.lose_retransmissions) {
+            (Some(times), retransmissions)
+                if packet.kind.is_request() || packet.kind == Kind::ReadResponse =>
+            {
+                self.loses_repeatedly(table, times, retransmissions, packet)
             }
             (_, Some(share)) if packet.attempt > 0 => self.more.happens(share),
             _ => self.stream.happens(table.loss),
@@ -52,7 +54,7 @@ impl ImpairmentState {
         &mut self,
         table: &Impairment,
         times: u32,
-        resends: Option<f64>,
+        retransmissions: Option<f64>,
         packet: &Packet,
     ) -> bool {
         let key = (packet.flow, packet.kind.is_request(), packet.seq);
@@ -64,7 +66,7 @@ impl ImpairmentState {
                 *left -= 1;
                 true
             }
-            _ => packet.attempt > 0 && self.more.happens(resends.unwrap_or(0.0)),
+            _ => packet.attempt > 0 && self.more.happens(retransmissions.unwrap_or(0.0)),
         }
     }
 }
@@ -150,6 +152,6 @@ fn applies(table: &Impairment, packet: &Packet, now: Time) -> bool {
         Only::ReadRequest => packet.kind == Kind::ReadRequest,
         Only::ReadResponse => packet.kind == Kind::ReadResponse,
         Only::ReadTail => packet.kind == Kind::ReadResponse && packet.follow < table.tail,
-        Only::Resend => packet.attempt > 0,
+        Only::Retransmission => packet.attempt > 0,
     }
 }

@@ -106,7 +106,10 @@ impl Scenario {
                 ("impairment.corrupt", table.corrupt),
                 ("impairment.reorder", table.reorder),
                 ("impairment.duplicate", table.duplicate),
-                ("impairment.lose_resends", table.lose_resends.unwrap_or(0.0)),
+                (
+                    "impairment.lose_retransmissions",
+                    table.lose_retransmissions.unwrap_or(0.0),
+                ),
             ]);
         }
         shares.extend(

@@ -190,7 +190,7 @@ pub enum Only {
     /// The last `tail` packets of each READ response message.
     ReadTail,
     /// Retransmitted requests and READ responses.
-    Resend,
+    Retransmission,
 }
 
 /// A link that loses, corrupts or reorders packets.
@@ -214,7 +214,7 @@ pub struct Impairment {
     #[serde(default = "delay")]
     pub reorder_delay: Time,
     /// Probability that a retransmission is lost; `loss` without it.
-    pub lose_resends: Option<f64>,
+    pub lose_retransmissions: Option<f64>,
     /// Each PSN of a request or READ response is chosen with the probability `loss`. The first `times` transmissions of
     /// a chosen PSN are lost, and `loss` does nothing else to requests and READ responses.
     pub times: Option<u32>,

@@ -41,7 +41,7 @@ pub enum IpId {
 pub enum DuplicateAck {
     /// Those that request an ACK.
     #[default]
-    Asked,
+    Requested,
     /// All of them (IBTA C9-105; `duplicate_request` of Linux drivers/infiniband/sw/rxe/rxe_resp.c).
     Always,
 }
@@ -114,7 +114,7 @@ impl Default for Nic {
             ooo_nak_after: None,
             ooo_nak_packets: None,
             ip_id: IpId::CountFlow,
-            duplicate_ack: DuplicateAck::Asked,
+            duplicate_ack: DuplicateAck::Requested,
         }
     }
 }

@@ -117,14 +117,14 @@ pub struct TapFlow {
     /// Data packets Not-ECT.
     pub not_ect: u64,
     /// Retransmitted requests.
-    pub resent_packets: u64,
+    pub retransmitted_packets: u64,
     /// Application data in them.
-    pub resent_bytes: u64,
+    pub retransmitted_bytes: u64,
     /// Of these, behind the highest request PSN recorded before: the others look like first
     /// transmissions.
-    pub resent_behind_packets: u64,
+    pub retransmitted_behind_packets: u64,
     /// Application data in them.
-    pub resent_behind_bytes: u64,
+    pub retransmitted_behind_bytes: u64,
     /// NAKs that the flow carries, RNR NAKs not counted.
     pub naks: u64,
     /// RNR NAKs that the flow carries.
@@ -164,7 +164,7 @@ pub struct TapFlow {
     pub duplicates: u64,
     /// Recorded retransmissions of requests and READ responses, by cause.
     #[serde(default)]
-    pub resent_by: ByCause,
+    pub retransmitted_by: ByCause,
     /// Times of at least 0.5 ms between two recorded requests, the first of which did not end its
     /// message: start and end.
     pub silences: Vec<[u64; 2]>,

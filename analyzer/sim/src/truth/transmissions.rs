@@ -113,12 +113,12 @@ pub struct LossAtTap {
     /// Recorded evidence.
     pub evidence: Evidence,
     /// It was retransmitted in a run that had begun at an earlier PSN, and would have been in any case.
-    pub in_resend_window: bool,
+    pub in_retransmission_window: bool,
     /// True if the tap's records alone prove the loss of this transmission. A NAK and an implied NAK do, if both directions
     /// can be paired, unless the packet had passed and the paths behind the tap may only have delayed it. A timeout does
     /// where the first transmission left a hole at the tap; behind the tap it may be the ACK that was lost. Of READ responses it
     /// does where one before in the same answer arrived: otherwise the request may have been lost. So may that of a READ which had been
-    /// sent again, whatever shows it.
+    /// retransmitted, whatever shows it.
     pub decidable: bool,
 }
 

@@ -200,7 +200,7 @@ impl Simulation<'_> {
             packet.note = self
                 .log
                 .sent_again(packet, out.begins_run, self.now, silent_since);
-            packet.again = self.log.resent(packet, packet.note, self.now);
+            packet.again = self.log.retransmitted(packet, packet.note, self.now);
         }
         self.note_silence(end, out.begins_run);
         let own = &mut self.ends[end.index()];
@@ -233,7 +233,7 @@ impl Simulation<'_> {
         own.last_sent = self.now;
         self.log.sent(&packet, self.now);
         if packet.attempt > 0 {
-            packet.again = self.log.resent(&packet, run, self.now);
+            packet.again = self.log.retransmitted(&packet, run, self.now);
         }
         packet
     }
@@ -338,8 +338,8 @@ impl Simulation<'_> {
         if let Some(duplicate) = self.log.duplicates.get_mut(copy) {
             duplicate.recorded |= recorded;
         }
-        if let Some(resent) = self.log.resent.get_mut(again) {
-            resent.recorded |= recorded;
+        if let Some(retransmitted) = self.log.retransmitted.get_mut(again) {
+            retransmitted.recorded |= recorded;
         }
         match kind {
             Kind::Cnp => {

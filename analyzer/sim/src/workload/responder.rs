@@ -21,7 +21,7 @@ pub(crate) struct Request {
     pub last: bool,
     /// SEND: needs a receive buffer.
     pub receives: bool,
-    pub asks: bool,
+    pub ack_requested: bool,
 }
 
 /// An answer that is sent at once, or behind unfinished READ responses.
@@ -192,7 +192,7 @@ impl Responder {
             self.completed = self.completed.wrapping_add(1) & 0x00ff_ffff;
             outcome.messages += u32::from(!request.is_read);
         }
-        if request.asks {
+        if request.ack_requested {
             self.held += 1;
             if self.held >= self.coalesce {
                 self.held = 0;
@@ -209,7 +209,7 @@ impl Responder {
     fn again(&mut self, request: &Request, outcome: &mut Outcome) {
         if request.is_read {
             outcome.reads.push(read(request));
-        } else if request.asks || self.acknowledges_all {
+        } else if request.ack_requested || self.acknowledges_all {
             self.held = 0;
             outcome.reply = Some(Reply::Ack(self.expected));
         }

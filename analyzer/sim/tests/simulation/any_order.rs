@@ -70,7 +70,7 @@ fn a_loss_is_named_after_its_time() {
         assert!(truth.losses.iter().any(|loss| loss.psn == nak.psn));
     }
     // Each lost packet is retransmitted, once, and nothing else.
-    assert_eq!(truth.flows[0].packets_resent, 3);
+    assert_eq!(truth.flows[0].packets_retransmitted, 3);
     assert_eq!(truth.flows[0].messages, 1);
 }
 
@@ -82,12 +82,12 @@ fn or_when_later_packets_are_far_enough() {
         "",
         &format!("{DROP}drop = [20]"),
     ));
-    assert_eq!((truth.naks.len(), truth.flows[0].packets_resent), (1, 1));
+    assert_eq!((truth.naks.len(), truth.flows[0].packets_retransmitted), (1, 1));
     assert_eq!(truth.naks[0].psn, truth.losses[0].psn);
     // Three, as TCP without reordering has it, take late packets for lost ones, and they are sent twice.
     let truth = truth_of(&spread("ooo_nak_packets = 3", "", ""));
     assert!(truth.losses.is_empty() && !truth.naks.is_empty());
-    assert!(truth.flows[0].packets_resent > 0);
+    assert!(truth.flows[0].packets_retransmitted > 0);
     assert_eq!(truth.flows[0].messages, 1);
 }
 
@@ -112,7 +112,10 @@ fn a_read_is_requested_again_for_what_is_missing() {
     assert_eq!(truth.losses.len(), 4);
     // Retransmitted responses: the lost ones, and no others.
     let responses = truth.flows.iter().find(|flow| flow.data_packets > 0).unwrap();
-    assert_eq!((responses.packets_resent, responses.data_packets), (4, 404));
+    assert_eq!(
+        (responses.packets_retransmitted, responses.data_packets),
+        (4, 404)
+    );
     assert_eq!(truth.flows.iter().map(|flow| flow.messages).sum::<u64>(), 1);
     assert!(
         truth
@@ -146,7 +149,7 @@ fn a_lost_read_request_is_sent_again() {
 }
 
 #[test]
-fn selective_recovery_survives_lost_resends() {
+fn selective_recovery_survives_lost_retransmissions() {
     // 2 % of 4,000 packets are some 80. A quarter of the retransmissions is lost too, and that needs the
     // timer.
     for nic in [
@@ -154,10 +157,14 @@ fn selective_recovery_survives_lost_resends() {
         "ooo_nak_after = \"30us\"",
         "ooo_nak_packets = 200",
     ] {
-        let toml = spread(nic, "", &format!("{DROP}loss = 0.02\nlose_resends = 0.25"))
-            .replace("duration = \"20ms\"", "duration = \"1s\"")
-            .replace("count = 1", "count = 10")
-            .replace("timeout = \"1ms\"", "timeout = \"1ms\"\nack_every = 1");
+        let toml = spread(
+            nic,
+            "",
+            &format!("{DROP}loss = 0.02\nlose_retransmissions = 0.25"),
+        )
+        .replace("duration = \"20ms\"", "duration = \"1s\"")
+        .replace("count = 1", "count = 10")
+        .replace("timeout = \"1ms\"", "timeout = \"1ms\"\nack_every = 1");
         let toml = if nic.contains("false") {
             toml.replace("out_of_order = true\n", "")
                 .replace("spray = { paths = 4, skew = \"12us\" }", "")
@@ -165,7 +172,7 @@ fn selective_recovery_survives_lost_resends() {
             toml
         };
         let truth = truth_of(&toml);
-        let sent_again = truth.flows[0].packets_resent;
+        let sent_again = truth.flows[0].packets_retransmitted;
         assert_eq!(truth.flows[0].messages, 10, "{nic}");
         assert!(truth.losses.iter().any(|loss| loss.attempt > 0), "{nic}");
         // Each loss is repaired once, and a timer that expires while the ACK is on its way adds little.

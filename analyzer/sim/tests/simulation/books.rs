@@ -82,7 +82,7 @@ fn trouble(seed: u64, network: &str, leaf: &str, nic: &str) -> String {
         from = "{leaf}"
         to = "h1"
         loss = 0.01
-        lose_resends = 0.2
+        lose_retransmissions = 0.2
         duplicate = 0.02
         duplicate_after = "0us..300us"
         corrupt = 0.005
@@ -125,7 +125,7 @@ fn the_books_balance_in_all_trouble() {
             // their causes.
             let messages: u64 = flows().map(|flow| flow.messages).sum();
             assert!(messages > 5, "{network} {nic}: {messages}");
-            let again: u64 = flows().map(|flow| flow.packets_resent).sum();
+            let again: u64 = flows().map(|flow| flow.packets_retransmitted).sum();
             assert_eq!(truth.retransmissions.len() as u64, again, "{network} {nic}");
             for tap in &truth.taps {
                 let late: u64 = tap.flows.iter().map(|flow| flow.late).sum();
@@ -135,7 +135,7 @@ fn the_books_balance_in_all_trouble() {
                     .iter()
                     .filter(|sent| sent.recorded_by.contains(&tap.name));
                 let counted = tap.flows.iter().map(|flow| {
-                    let by = flow.resent_by;
+                    let by = flow.retransmitted_by;
                     by.nak + by.implied_nak + by.rnr + by.timeout + by.duplicate
                 });
                 assert_eq!(recorded.count() as u64, counted.sum::<u64>(), "{network} {nic}");

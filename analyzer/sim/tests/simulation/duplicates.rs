@@ -102,7 +102,7 @@ fn a_duplicate_read_is_executed_again() {
     );
     let responses = truth.flows.iter().find(|flow| flow.data_packets > 0).unwrap();
     assert_eq!(
-        (responses.data_packets, responses.packets_resent),
+        (responses.data_packets, responses.packets_retransmitted),
         (42 * 32, 2 * 32)
     );
     assert_eq!(truth.flows.iter().map(|flow| flow.messages).sum::<u64>(), 40);

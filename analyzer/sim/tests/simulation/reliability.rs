@@ -93,8 +93,8 @@ fn selective_recovery_sends_only_what_was_lost() {
         &format!("{DROP}drop = [10, 12]"),
     );
     let truth = truth_of(&toml.replace("[nic]", "[nic]\nrecovery = \"selective\""));
-    let resent: u64 = truth.retransmission_runs.iter().map(|run| run.packets).sum();
-    assert_eq!((truth.naks.len(), resent), (2, 2));
+    let retransmitted: u64 = truth.retransmission_runs.iter().map(|run| run.packets).sum();
+    assert_eq!((truth.naks.len(), retransmitted), (2, 2));
     assert!(
         truth.taps[1]
             .holes

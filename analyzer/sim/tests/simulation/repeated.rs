@@ -58,7 +58,7 @@ fn the_first_transmissions_of_a_psn_are_lost() {
 }
 
 #[test]
-fn a_lost_resend_needs_the_timer() {
+fn a_lost_retransmission_needs_the_timer() {
     let truth = truth_of(&lossy(
         "",
         &format!("{TO_H2}drop = [50, 151]\nonly = \"request\""),
@@ -87,18 +87,18 @@ fn a_lost_resend_needs_the_timer() {
 }
 
 #[test]
-fn resends_have_a_probability_of_their_own() {
+fn retransmissions_have_a_probability_of_their_own() {
     let truth = truth_of(&lossy(
         "",
-        &format!("{TO_H2}loss = 0.01\nlose_resends = 0.5\nonly = \"request\""),
+        &format!("{TO_H2}loss = 0.01\nlose_retransmissions = 0.5\nonly = \"request\""),
     ));
     let again = truth.losses.iter().filter(|loss| loss.attempt > 0).count() as f64;
-    let resent = truth.flows[0].packets_resent as f64;
-    assert!(resent > 100.0);
+    let retransmitted = truth.flows[0].packets_retransmitted as f64;
+    assert!(retransmitted > 100.0);
     // Half of them, +- 5 sigma.
     assert!(
-        (again - resent / 2.0).abs() < 2.5 * resent.sqrt(),
-        "{again} of {resent}"
+        (again - retransmitted / 2.0).abs() < 2.5 * retransmitted.sqrt(),
+        "{again} of {retransmitted}"
     );
 }
 
@@ -107,7 +107,7 @@ fn a_lost_nak_leaves_the_timer() {
     let toml = lossy(
         "",
         &format!(
-            "{TO_H1}loss = 1.0\nonly = \"nak\"\n[[impairment]]\n{TO_H2}loss = 0.005\nonly = \"request\"\nlose_resends = 0.0"
+            "{TO_H1}loss = 1.0\nonly = \"nak\"\n[[impairment]]\n{TO_H2}loss = 0.005\nonly = \"request\"\nlose_retransmissions = 0.0"
         ),
     );
     let truth = truth_of(&toml);

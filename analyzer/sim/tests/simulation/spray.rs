@@ -224,5 +224,5 @@ fn cnps_and_read_responses_take_paths_too() {
         .filter(|frame| frame.qpn == qpn)
         .map(|frame| frame.psn);
     assert!(!psns.is_sorted(), "responses are overtaken");
-    assert!(truth.flows.iter().all(|flow| flow.packets_resent == 0));
+    assert!(truth.flows.iter().all(|flow| flow.packets_retransmitted == 0));
 }

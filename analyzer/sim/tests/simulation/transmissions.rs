@@ -133,7 +133,7 @@ fn a_loss_is_decidable_where_its_nak_is_seen() {
                 tap.tap.clone(),
                 tap.side,
                 tap.evidence,
-                tap.in_resend_window,
+                tap.in_retransmission_window,
                 tap.decidable,
             )
         })
@@ -219,8 +219,11 @@ fn lost_read_responses_are_requested_again() {
     );
     let responses = truth.flows.iter().find(|flow| flow.data_packets > 0).unwrap();
     assert_eq!(
-        (responses.read_responses_lost, responses.resent_by.implied_nak),
-        (1, responses.packets_resent)
+        (
+            responses.read_responses_lost,
+            responses.retransmitted_by.implied_nak
+        ),
+        (1, responses.packets_retransmitted)
     );
     // The request once, and the responses 5 to 19, one of which had not arrived.
     assert_eq!(truth.retransmissions.len(), 1 + 15);
@@ -228,31 +231,33 @@ fn lost_read_responses_are_requested_again() {
         truth
             .retransmissions
             .iter()
-            .all(|resent| resent.cause == Some(TriggerKind::ImpliedNak))
+            .all(|retransmitted| retransmitted.cause == Some(TriggerKind::ImpliedNak))
     );
 }
 
 #[test]
-fn each_resend_has_its_cause() {
+fn each_retransmission_has_its_cause() {
     let toml = two_hosts(
         "",
         "ack_every = 8",
         "message = \"100KiB\"",
-        &format!("{TO_H2}loss = 0.01\nlose_resends = 0.1"),
+        &format!("{TO_H2}loss = 0.01\nlose_retransmissions = 0.1"),
     );
     let truth = truth_of(&toml);
     let flow = data_flows(&truth)[0];
-    let by = flow.resent_by;
+    let by = flow.retransmitted_by;
     assert_eq!(
         by.nak + by.implied_nak + by.rnr + by.timeout + by.duplicate,
-        flow.packets_resent
+        flow.packets_retransmitted
     );
-    assert_eq!(truth.retransmissions.len() as u64, flow.packets_resent);
+    assert_eq!(truth.retransmissions.len() as u64, flow.packets_retransmitted);
     assert!(by.nak > 0 && by.timeout > 0);
-    for resent in &truth.retransmissions {
-        let run = &truth.retransmission_runs[resent.run.unwrap() as usize];
-        assert!(Some(run.trigger) == resent.cause && (run.time..=run.end).contains(&resent.time));
-        assert!(resent.recorded_by.contains(&"h1".to_owned()));
+    for retransmitted in &truth.retransmissions {
+        let run = &truth.retransmission_runs[retransmitted.run.unwrap() as usize];
+        assert!(
+            Some(run.trigger) == retransmitted.cause && (run.time..=run.end).contains(&retransmitted.time)
+        );
+        assert!(retransmitted.recorded_by.contains(&"h1".to_owned()));
     }
     assert!(
         truth

@@ -11,7 +11,11 @@ pub(super) fn plan(draw: &mut Draw) -> Plan {
     let mut plan = Plan::draw(draw, &Ranges::default());
     let timeout = draw.scaled(1_000, 4_000);
     acknowledgements(&mut plan, draw, timeout);
-    let _ = writeln!(plan.nic, "duplicate_ack = \"{}\"", draw.of(&["asked", "always"]));
+    let _ = writeln!(
+        plan.nic,
+        "duplicate_ack = \"{}\"",
+        draw.of(&["requested", "always"])
+    );
     if draw.one_in(3) {
         plan.nic.push_str("recovery = \"selective\"\n");
     }

@@ -132,7 +132,10 @@ pub(super) fn repeated(draw: &mut Draw) -> Plan {
     let (from, to) = link(&plan, draw);
     let what = if draw.one_in(2) {
         let again = draw.share(50_000, 600_000);
-        format!("loss = {}\nlose_resends = {again}", draw.share(200, 5_000))
+        format!(
+            "loss = {}\nlose_retransmissions = {again}",
+            draw.share(200, 5_000)
+        )
     } else {
         let times = draw.between(2, 4);
         format!("loss = {}\ntimes = {times}", draw.share(200, 3_000))

@@ -247,7 +247,7 @@ impl Find {
             && self.dscp.is_none_or(|dscp| dscp == packet.dscp())
             && self
                 .ack_request
-                .is_none_or(|asks| asks == packet.bth.ack_request())
+                .is_none_or(|wanted| wanted == packet.bth.ack_request())
             && self
                 .request
                 .is_none_or(|request| request != packet.bth.opcode().is_response())
@@ -291,13 +291,13 @@ impl Kind {
         let packet = match what {
             What::Packet(packet) => packet,
             What::Pause(pause) => {
-                let asks = match pause.kind {
+                let pauses = match pause.kind {
                     PauseKind::Link => pause.quanta_of(0).unwrap_or(0) > 0,
                     PauseKind::Priority => (0..8).any(|class| pause.quanta_of(class).unwrap_or(0) > 0),
                 };
                 return match self {
-                    Self::Pause => asks,
-                    Self::Resume => !asks,
+                    Self::Pause => pauses,
+                    Self::Resume => !pauses,
                     _ => false,
                 };
             }

@@ -101,7 +101,7 @@ fn what_frames_say_of_their_flow_is_what_happened() {
             .iter()
             .filter(|frame| frame.history == History::Again)
             .count();
-        let retransmitted: u64 = flows().map(|flow| flow.resent_behind_packets).sum();
+        let retransmitted: u64 = flows().map(|flow| flow.retransmitted_behind_packets).sum();
         let late = || {
             let all = taps.iter().flat_map(|tap| &tap.late);
             all.filter(|late| late.kind == PacketKind::Request)

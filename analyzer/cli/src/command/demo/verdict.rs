@@ -108,7 +108,7 @@ const COUNTS: [Counted; 10] = [
     ("RNR NAKs", |t| t.rnr_naks, |v| v.rnr_naks),
     (
         RETRANSMITTED,
-        |t| t.resent_behind_packets,
+        |t| t.retransmitted_behind_packets,
         |v| v.retransmitted_packets,
     ),
     ("PSNs missing in the capture", |t| t.missing, |v| v.missing),
@@ -263,7 +263,7 @@ fn runs(truth: &Truth, concluded: &Concluded) -> Vec<Line> {
         .taps
         .iter()
         .flat_map(|tap| &tap.flows)
-        .filter(|flow| flow.resent_packets > 0)
+        .filter(|flow| flow.retransmitted_packets > 0)
         .map(|flow| flow.flow_id.as_str())
         .collect();
     let lines = RUNS.iter().map(|(about, trigger, of_verdict)| {

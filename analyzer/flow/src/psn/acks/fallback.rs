@@ -70,12 +70,12 @@ impl Answers {
             return of(Trigger::Unknown, false);
         }
         if request.is_slowed && self.answered == self.acked && self.is_behind_answered(at, is_reordered) {
-            // The receiver waits for what it named before. Queues may have held back a part of the answer; a timer sends again from the
+            // The receiver waits for what it named before. Queues may have held back a part of the answer; a timer retransmits from the
             // begin.
             return of(Trigger::Unknown, false);
         }
         if self.named_before_it_came(at, request.time) {
-            // Queues may have held back the NAK or its answer; a timer sends again from the oldest packet that is not acknowledged.
+            // Queues may have held back the NAK or its answer; a timer retransmits from the oldest packet that is not acknowledged.
             return of(Trigger::Unknown, false);
         }
         let silence = Cause::by_silence(waited, self.timer, reordering);
@@ -144,7 +144,7 @@ impl Answers {
             return Trigger::Nak;
         }
         if is_reordered && !fits_timer && !is_long {
-            // A resend takes its time on the way like any packet.
+            // A retransmission takes its time on the way like any packet.
             return Trigger::Nak;
         }
         if fits_timer || is_long || usual != 0 && waited.0 >= usual * MUCH_LONGER {
@@ -156,7 +156,7 @@ impl Answers {
         }
     }
 
-    /// For how long nothing had come when `request` was sent again: since the last progress, since the oldest request
+    /// For how long nothing had come when `request` was retransmitted: since the last progress, since the oldest request
     /// was sent, or since the last run began.
     fn waited(&self, request: &Request) -> Nanos {
         let since = self.progress.max(request.waiting_since).max(self.run_begin);
@@ -169,7 +169,7 @@ impl Answers {
 
     /// True if the sender repeated `at` alone, for a NAK, so long before `time` that no copy of it still arrives, and the receiver has not
     /// acknowledged it since. Such a sender goes on sending what follows while its timer runs (IBTA 9.7.6.1.3).
-    pub(in crate::psn) fn waits_since_its_resend(
+    pub(in crate::psn) fn waits_since_its_retransmission(
         &self,
         at: u64,
         time: Nanos,
@@ -217,7 +217,7 @@ impl Answers {
                 }
             }
             Trigger::Timeout => {
-                if self.run_by_nak && self.run_asks && self.run.start == at && self.acked == at {
+                if self.run_by_nak && self.run_requests_ack && self.run.start == at && self.acked == at {
                     let before = self.lost_again.filter(|(psn, _)| psn.get() == at);
                     let times = before.map_or(0, |(_, times)| times) + 1;
                     self.lost_again = NonZeroU64::new(at).map(|psn| (psn, times));
@@ -239,12 +239,12 @@ impl Answers {
         let is_early = |nak: &NakRecord| !is_sure && is_much_shorter(time.since(nak.time), shortest);
         self.naks.retain(|nak| !nak.explains(at) || is_early(nak));
         self.rnr = self.rnr.filter(|rnr| !rnr.explains(at));
-        self.run_asks = false;
+        self.run_requests_ack = false;
         self.run = at..at;
         self.run_begin = request.time;
     }
 
-    /// At `time` the sender has gone on after a run that a NAK made it begin. Another NAK for what the run sent again would have
+    /// At `time` the sender has gone on after a run that a NAK made it begin. Another NAK for what the run retransmitted would have
     /// made it fall back by then, if it came after that.
     pub(in crate::psn) fn forget_answered_naks(&mut self, time: Nanos) {
         let (run, answer) = (&self.run, self.latest_answer);

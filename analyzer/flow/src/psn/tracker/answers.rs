@@ -15,7 +15,7 @@ pub(crate) struct Answered {
     pub(crate) is_new: bool,
     /// A packet that was captured did not reach the receiver: its PSN, and how often.
     pub(crate) lost_downstream: Option<(Psn, u32)>,
-    /// The receiver has a packet that it had named in a NAK and that was not sent again: it was overtaken behind the tap.
+    /// The receiver has a packet that it had named in a NAK and that was not retransmitted: it was overtaken behind the tap.
     pub(crate) was_overtaken: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Packets behind the highest PSN: sent again, late, or delivered twice.
+//! Packets behind the highest PSN: retransmitted, late, or delivered twice.
 //!
-//! A sender sends again for a cause: a NAK for the PSN or an earlier one, an RNR NAK, missing READ responses, or a silence of its
+//! A sender retransmits for a cause: a NAK for the PSN or an earlier one, an RNR NAK, missing READ responses, or a silence of its
 //! timer's length (IBTA 9.7.5.1). A packet without a cause is late when it was missing, and a copy that the network made when it
 //! was not. Where the sender counts IP identifications up, these tell directly when a packet was sent. Where neither decides, the
 //! packets that follow may: a sender that falls back repeats what was captured, in order.
@@ -98,9 +98,9 @@ impl Tracker {
         )
     }
 
-    /// The packet was sent again.
+    /// The packet was retransmitted.
     fn again(&mut self, at: u64, span: u64, next: u64, request: &Request, sighting: Sighting) -> Verdict {
-        self.resend(at, span, next, request, sighting == Sighting::Missing);
+        self.retransmission(at, span, next, request, sighting == Sighting::Missing);
         Verdict::Retransmission {
             captured_before: sighting == Sighting::Captured,
         }
@@ -118,7 +118,7 @@ impl Tracker {
         match sighting {
             Sighting::Missing => self.late_at_once(at, span, next, request),
             // It was missing, and its retransmission came first.
-            Sighting::Captured if self.was_resent(at) => {
+            Sighting::Captured if self.was_retransmitted(at) => {
                 if let Some(holes) = &mut self.holes {
                     holes.came_after_all(at);
                 }
@@ -137,28 +137,28 @@ impl Tracker {
         }
     }
 
-    /// True if `at` was missing and sent again, and its first transmission has not come since.
-    fn was_resent(&mut self, at: u64) -> bool {
+    /// True if `at` was missing and retransmitted, and its first transmission has not come since.
+    fn was_retransmitted(&mut self, at: u64) -> bool {
         let Some(place) = self
-            .resent
+            .retransmitted
             .iter()
             .position(|(first, end)| (*first..*end).contains(&at))
         else {
             return false;
         };
-        let (first, end) = self.resent[place];
-        self.resent[place] = (at + 1, end);
+        let (first, end) = self.retransmitted[place];
+        self.retransmitted[place] = (at + 1, end);
         if first < at {
-            self.resent.insert(place, (first, at));
+            self.retransmitted.insert(place, (first, at));
         }
         true
     }
 
-    /// True if `at` was missing and sent again, not longer before `time` than packets of the flow are late, and its first transmission has
+    /// True if `at` was missing and retransmitted, not longer before `time` than packets of the flow are late, and its first transmission has
     /// not come since.
-    pub(super) fn was_just_resent(&mut self, at: u64, time: Nanos) -> bool {
+    pub(super) fn was_just_retransmitted(&mut self, at: u64, time: Nanos) -> bool {
         let latest = SILENCE.0.max(self.reordering.bound().0.saturating_mul(2));
-        time.since(self.refilled_at).0 < latest && self.was_resent(at)
+        time.since(self.refilled_at).0 < latest && self.was_retransmitted(at)
     }
 
     fn late_at_once(&mut self, at: u64, span: u64, next: u64, request: &Request) -> Verdict {
@@ -200,12 +200,12 @@ impl Tracker {
         if self.goes_on_from_pending(at)
             && let Some(pending) = self.pending.take()
         {
-            self.apply(*pending, Judged::Resent, false);
+            self.apply(*pending, Judged::Retransmitted, false);
             return self.again(at, span, next, request, Sighting::Missing);
         }
         if self.is_named_by_run(at) {
             self.settle_pending(next, request.time);
-            self.resend_overtaken(at, span, next, request);
+            self.retransmission_overtaken(at, span, next, request);
             return Verdict::Retransmission {
                 captured_before: false,
             };
@@ -257,7 +257,7 @@ impl Tracker {
             self.settle_pending(next, request.time);
             return self.again(at, span, next, request, Sighting::Captured);
         }
-        if self.comes_after_its_resend(at, request) {
+        if self.comes_after_its_retransmission(at, request) {
             self.settle_pending(next, request.time);
             self.reordering.note(next - 1 - at, &[], request.time);
             if let Some(holes) = &mut self.holes {
@@ -283,7 +283,7 @@ impl Tracker {
                 let mut pending = pending;
                 pending.add(at, at + span, request, Vec::new());
                 if pending.packets() >= FALLBACK || at + span >= next {
-                    self.apply(*pending, Judged::Resent, false);
+                    self.apply(*pending, Judged::Retransmitted, false);
                 } else {
                     self.pending = Some(pending);
                 }
@@ -324,12 +324,16 @@ impl Tracker {
             Trigger::Nak => cause.exact,
             // A copy may come as late.
             Trigger::Timeout if request.has_old_id => false,
-            // A timer sends again from the oldest packet that is not acknowledged.
+            // A timer retransmits from the oldest packet that is not acknowledged.
             Trigger::Timeout if request.is_read => true,
             Trigger::Timeout => {
                 let is_repeated = |answers: &Answers| {
-                    answers.waits_since_its_resend(at, request.time, request.rtt, self.reordering.bound())
-                        && !self.may_be_reordered()
+                    answers.waits_since_its_retransmission(
+                        at,
+                        request.time,
+                        request.rtt,
+                        self.reordering.bound(),
+                    ) && !self.may_be_reordered()
                 };
                 self.answers()
                     .is_some_and(|answers| answers.acked() == at && (is_long || is_repeated(answers)))
@@ -349,10 +353,12 @@ impl Tracker {
         Verdict::Unknown
     }
 
-    /// True if a packet that was missing, named by a NAK and sent again turns out to be late: the sender has no cause to send it
+    /// True if a packet that was missing, named by a NAK and retransmitted turns out to be late: the sender has no cause to send it
     /// once more.
-    fn comes_after_its_resend(&mut self, at: u64, request: &Request) -> bool {
-        self.answers.is_some() && self.cause(at, request).is_none() && self.was_just_resent(at, request.time)
+    fn comes_after_its_retransmission(&mut self, at: u64, request: &Request) -> bool {
+        self.answers.is_some()
+            && self.cause(at, request).is_none()
+            && self.was_just_retransmitted(at, request.time)
     }
 
     /// Why the sender would send `at` again; `None`: nothing shows a cause.

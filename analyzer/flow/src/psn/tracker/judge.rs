@@ -46,8 +46,9 @@ impl Tracker {
     pub(super) fn judge_fills(&self, pending: &Pending) -> Option<Judged> {
         let Some(cause) = pending.cause else {
             // Where nothing else ever came late, and the sender does go back, a cause may have gone unseen.
-            let may_be_resent = self.answers.is_some() && !self.may_be_reordered() && self.go_back_n > 0;
-            return Some(if may_be_resent {
+            let may_be_retransmitted =
+                self.answers.is_some() && !self.may_be_reordered() && self.go_back_n > 0;
+            return Some(if may_be_retransmitted {
                 Judged::Unknown
             } else {
                 Judged::Late
@@ -60,10 +61,10 @@ impl Tracker {
             }
             // Without what was captured between: a sender that falls back would have repeated that.
             Trigger::Nak if self.may_be_reordered() => Some(Judged::Late),
-            Trigger::Rnr | Trigger::ImpliedNak | Trigger::Nak => Some(Judged::Resent),
+            Trigger::Rnr | Trigger::ImpliedNak | Trigger::Nak => Some(Judged::Retransmitted),
             // A sender that was seen to go back does so, and nothing else ever came late.
             Trigger::Timeout if cause.certain || self.go_back_n > 0 && !self.may_be_reordered() => {
-                Some(Judged::Resent)
+                Some(Judged::Retransmitted)
             }
             _ if pending.begin.silence.0 <= self.reordering.bound().0.saturating_mul(2) => Some(Judged::Late),
             _ => Some(Judged::Unknown),
@@ -78,25 +79,30 @@ impl Tracker {
             .is_some_and(|cause| matches!(cause.trigger, Trigger::Nak | Trigger::Rnr | Trigger::ImpliedNak));
         if self.answers.is_none() {
             // Without the other direction, no cause can be seen, and senders repeat packets more often than networks.
-            return Judged::Resent;
+            return Judged::Retransmitted;
         }
         let may_be_alone = pending.cause.is_some_and(|cause| cause.certain) && reaches_the_end;
         let is_shuffled = self.may_be_reordered() && self.recovery() == Some(Recovery::GoBackN);
         if has_nak && (may_be_alone || pending.packets() > 1 || is_shuffled) {
-            return Judged::Resent;
+            return Judged::Retransmitted;
         }
         let silent = pending.begin.silence >= SILENCE;
         // The network's copy has the identification of its original.
         let is_new = pending.begin.has_new_id;
         match pending.packets() {
-            1 if is_new && pending.cause.is_none() && self.was_just_resent(pending.first, pending.time) => {
+            1 if is_new
+                && pending.cause.is_none()
+                && self.was_just_retransmitted(pending.first, pending.time) =>
+            {
                 Judged::Late
             }
-            _ if is_new => Judged::Resent,
-            2 if silent && reaches_the_end => Judged::Resent,
-            packets if packets >= FALLBACK => Judged::Resent,
-            // Missing, sent again, and here once more: the first transmission, late.
-            1 if pending.cause.is_none() && self.was_just_resent(pending.first, pending.time) => Judged::Late,
+            _ if is_new => Judged::Retransmitted,
+            2 if silent && reaches_the_end => Judged::Retransmitted,
+            packets if packets >= FALLBACK => Judged::Retransmitted,
+            // Missing, retransmitted, and here once more: the first transmission, late.
+            1 if pending.cause.is_none() && self.was_just_retransmitted(pending.first, pending.time) => {
+                Judged::Late
+            }
             // The last packet once more, after a silence: its ACK was lost, or the network had a copy.
             1 if silent && !pending.begin.has_old_id => Judged::Unknown,
             _ => Judged::Duplicate,
@@ -183,7 +189,7 @@ impl Tracker {
     /// Settles what pending packets were. `passed`: new packets have followed since.
     pub(super) fn apply(&mut self, pending: Pending, judged: Judged, passed: bool) {
         match judged {
-            Judged::Resent => self.apply_resent(&pending, passed),
+            Judged::Retransmitted => self.apply_retransmitted(&pending, passed),
             Judged::Late if pending.repeats => {
                 self.reordering.note(pending.depth, &[], pending.time);
                 if let Some(holes) = &mut self.holes {
@@ -214,7 +220,7 @@ impl Tracker {
         });
     }
 
-    fn apply_resent(&mut self, pending: &Pending, passed: bool) {
+    fn apply_retransmitted(&mut self, pending: &Pending, passed: bool) {
         let fate_at_the_begin = if pending.waits_before {
             self.fate_within_a_run()
         } else {
@@ -242,7 +248,7 @@ impl Tracker {
         if !pending.repeats {
             self.refilled = pending.first..pending.next;
             self.refilled_at = pending.begin.time;
-            self.note_resent(pending.first, pending.next);
+            self.note_retransmitted(pending.first, pending.next);
         }
         for part in &pending.filled {
             let begins = part.first <= pending.first && pending.first < part.end;
@@ -265,7 +271,7 @@ impl Tracker {
         }
     }
 
-    /// Missing packets were sent again for `cause`. The NAK proves the loss if no packet of the flow was ever late.
+    /// Missing packets were retransmitted for `cause`. The NAK proves the loss if no packet of the flow was ever late.
     /// They came at `time`.
     pub(super) fn prove(&mut self, cause: Option<Cause>, psns: u64, time: Nanos) {
         let is_named = cause.is_some_and(|cause| cause.trigger == Trigger::Nak && cause.exact);

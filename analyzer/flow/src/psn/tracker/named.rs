@@ -1,4 +1,4 @@
-//! Packets that a NAK names, on ways where packets come late: sent again for the NAK, or overtaken before it was sent.
+//! Packets that a NAK names, on ways where packets come late: retransmitted for the NAK, or overtaken before it was sent.
 //!
 //! A receiver that goes back N names a late packet as it does a lost one. The sender answers each NAK (IBTA 9.7.5.1.1), which
 //! takes it at least the way to it and back: what comes much sooner is late, and so is what comes again with the answer. Where neither
@@ -20,15 +20,15 @@ impl Tracker {
         let answers = self.answers();
         let by_nak = answers.is_some_and(|answers| answers.named_since(at, seeming.begin.time));
         if !by_nak && !self.may_be_reordered() {
-            return Judged::Resent;
+            return Judged::Retransmitted;
         }
         let follows = at == seeming.next && request.time.since(seeming.time) < SILENCE;
         if follows && !by_nak {
             // The run goes on.
-            return Judged::Resent;
+            return Judged::Retransmitted;
         }
         match self.judge_by_times(seeming, at, request) {
-            Judged::Unknown if !self.may_be_reordered() => Judged::Resent,
+            Judged::Unknown if !self.may_be_reordered() => Judged::Retransmitted,
             judged => judged,
         }
     }
@@ -61,7 +61,7 @@ impl Tracker {
         // A receiver that takes any order and names what it waits for too long does not name late packets.
         let names_losses = self.recovery() == Some(Recovery::OutOfOrder) && !self.named_late;
         if !self.may_be_reordered() || names_losses {
-            return Judged::Resent;
+            return Judged::Retransmitted;
         }
         if self.comes_before_answers(pending) {
             return Judged::Late;
@@ -71,7 +71,7 @@ impl Tracker {
             .first()
             .map_or(Nanos(0), |hole| pending.begin.time.since(hole.time));
         if self.reordering.is_usual() && missed.0 > self.reordering.bound().0.saturating_mul(2) {
-            Judged::Resent
+            Judged::Retransmitted
         } else {
             Judged::Unknown
         }

@@ -36,7 +36,7 @@ impl Tracker {
     pub(super) fn begins_once_more(&self, next: u64, ahead: i32, request: &Request) -> bool {
         let is_settled = self.answers().is_some_and(|answers| answers.acked() >= next);
         let at = next - u64::from(ahead.unsigned_abs());
-        // As long as answers come, the connection is the one before: a READ that was sent again after an answer that came late.
+        // As long as answers come, the connection is the one before: a READ that was retransmitted after an answer that came late.
         let last_answer = self.answers().map_or(Nanos(0), Answers::last);
         let silence = request.silence.min(request.time.since(last_answer));
         if at != self.begin {
@@ -50,7 +50,7 @@ impl Tracker {
         }
         let Some(answers) = self.answers() else {
             // Many libraries begin every connection with PSN 0; another first PSN is hardly given twice. Where nothing was
-            // missing, nothing is sent again either.
+            // missing, nothing is retransmitted either.
             let is_begin = psn_of(self.begin) == Psn::new(0) && self.begin + DONE <= next;
             return is_begin && self.holes.is_none() && request.silence >= SILENCE;
         };

@@ -1,4 +1,4 @@
-//! Runs of packets sent again: where they begin and why, how far they come, what they say of the holes that they fill
+//! Runs of packets retransmitted: where they begin and why, how far they come, what they say of the holes that they fill
 //! and of the sender's way to recover.
 
 use roce_model::Nanos;
@@ -13,12 +13,12 @@ use crate::psn::tracker::{MAX_WAITING_RUNS, Tracker};
 /// any order: one such sighting may be a NAK that the capture lost.
 const MIN_OUT_OF_ORDER: u32 = 3;
 
-/// Ranges of PSNs that were sent again and are remembered: more than a network can hold up at once.
-const MAX_RESENT: usize = 64;
+/// Ranges of PSNs that were retransmitted and are remembered: more than a network can hold up at once.
+const MAX_RETRANSMITTED: usize = 64;
 
 impl Tracker {
     /// Adds a packet to the run, or begins one.
-    pub(super) fn resend(&mut self, at: u64, span: u64, next: u64, request: &Request, fills: bool) {
+    pub(super) fn retransmission(&mut self, at: u64, span: u64, next: u64, request: &Request, fills: bool) {
         let continues = self.run.is_some_and(|run| at >= run.next);
         if !continues {
             self.end_run();
@@ -42,7 +42,7 @@ impl Tracker {
             if at > run.next && run.skipped.1 == 0 {
                 run.skipped = (run.next, at);
             }
-            run.asks |= request.asks && run.skipped.1 == 0;
+            run.ack_requested |= request.ack_requested && run.skipped.1 == 0;
             run.packets += 1;
             run.next = at + span;
             self.run_time = request.time;
@@ -58,7 +58,7 @@ impl Tracker {
             };
             self.refilled = begin..at + span;
             self.refilled_at = request.time;
-            self.note_resent(at, at + span);
+            self.note_retransmitted(at, at + span);
         }
         let class = self.fate_within_a_run();
         if let Some(holes) = &mut self.holes {
@@ -68,7 +68,7 @@ impl Tracker {
         if let Some(answers) = &mut self.answers {
             answers.behind(at, at + span, next);
             answers.extend_run(at + span);
-            answers.run_asks = self.run.is_some_and(|run| run.asks);
+            answers.run_requests_ack = self.run.is_some_and(|run| run.ack_requested);
         }
     }
 
@@ -119,21 +119,21 @@ impl Tracker {
         }
     }
 
-    /// Remembers missing PSNs that were sent again.
-    pub(super) fn note_resent(&mut self, first: u64, end: u64) {
-        match self.resent.back_mut() {
+    /// Remembers missing PSNs that were retransmitted.
+    pub(super) fn note_retransmitted(&mut self, first: u64, end: u64) {
+        match self.retransmitted.back_mut() {
             Some(last) if last.1 == first => last.1 = end,
             _ => {
-                if self.resent.len() == MAX_RESENT {
-                    self.resent.pop_front();
+                if self.retransmitted.len() == MAX_RETRANSMITTED {
+                    self.retransmitted.pop_front();
                 }
-                self.resent.push_back((first, end));
+                self.retransmitted.push_back((first, end));
             }
         }
     }
 
     /// Adds a packet to the run behind those that overtook it.
-    pub(super) fn resend_overtaken(&mut self, at: u64, span: u64, next: u64, request: &Request) {
+    pub(super) fn retransmission_overtaken(&mut self, at: u64, span: u64, next: u64, request: &Request) {
         if let Some(run) = &mut self.run {
             run.packets += 1;
             run.start = run.start.min(at);
@@ -141,7 +141,7 @@ impl Tracker {
         }
         self.refilled = at..at + span;
         self.refilled_at = request.time;
-        self.note_resent(at, at + span);
+        self.note_retransmitted(at, at + span);
         let class = self.fate_at_the_begin(at);
         if let Some(holes) = &mut self.holes {
             holes.decide_at(at, class);
@@ -175,7 +175,7 @@ impl Tracker {
         self.ended.push(run);
     }
 
-    /// The sender goes on after a run, at `time`: it has no cause any more to answer older NAKs for what the run sent again.
+    /// The sender goes on after a run, at `time`: it has no cause any more to answer older NAKs for what the run retransmitted.
     pub(super) fn forget_answered_naks(&mut self, time: Nanos) {
         let is_answer = self.run.is_some_and(|run| run.trigger == Trigger::Nak);
         if let Some(answers) = self.answers.as_mut().filter(|_| is_answer) {

@@ -28,7 +28,7 @@ impl Flow {
             silence: Nanos(silence),
             bin: self.now / 1_000_000,
             payload_bytes: 1024,
-            asks: false,
+            ack_requested: false,
             is_naked: false,
             refused: false,
             is_naked_exactly: false,
@@ -103,7 +103,7 @@ fn a_run_ends_when_it_passes_the_highest() {
     assert_eq!(flow.see(101), FILLS);
     assert_eq!(flow.see(102), AGAIN);
     let decision = flow.tracker.take_decision().unwrap();
-    assert_eq!(decision.judged, Judged::Resent);
+    assert_eq!(decision.judged, Judged::Retransmitted);
     assert_eq!(
         (decision.psn, decision.parts),
         (Psn::new(101), vec![(0, 1, 1024)])
@@ -126,17 +126,23 @@ fn what_a_nak_names_is_sent_again() {
     };
     assert_eq!(flow.take(&is_naked), FILLS);
     assert_eq!(flow.see(102), AGAIN, "the sender goes on to repeat");
-    assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Resent);
+    assert_eq!(
+        flow.tracker.take_decision().unwrap().judged,
+        Judged::Retransmitted
+    );
 }
 
 #[test]
-fn a_silence_decides_for_a_resend() {
+fn a_silence_decides_for_a_retransmission() {
     let mut flow = Flow::default();
     flow.see(100);
     flow.see(103);
     assert_eq!(flow.see_after_silence(101), FILLS);
     assert_eq!(flow.see(104), Verdict::InOrder);
-    assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Resent);
+    assert_eq!(
+        flow.tracker.take_decision().unwrap().judged,
+        Judged::Retransmitted
+    );
     // Without one, the other hole's packet is late.
     assert_eq!(flow.see(102), FILLS);
     assert_eq!(flow.see(105), Verdict::InOrder);
@@ -301,7 +307,7 @@ struct Tally {
     missing: u64,
     stale: u64,
     epochs: u64,
-    resent: u64,
+    retransmitted: u64,
     late: u64,
     duplicates: u64,
     unknown: u64,
@@ -316,7 +322,7 @@ impl Tally {
         match verdict {
             Verdict::Gap { missing, .. } => self.missing += u64::from(missing),
             Verdict::Stale => self.stale += 1,
-            Verdict::Retransmission { .. } => self.resent += 1,
+            Verdict::Retransmission { .. } => self.retransmitted += 1,
             Verdict::Undecided { .. } => self.undecided += 1,
             Verdict::NewEpoch(_) => self.epochs += 1,
             Verdict::Unknown => self.unknown += 1,
@@ -335,7 +341,7 @@ impl Tally {
                 .sum();
             self.undecided -= packets;
             match decision.judged {
-                Judged::Resent => self.resent += packets,
+                Judged::Retransmitted => self.retransmitted += packets,
                 Judged::Late => self.late += packets,
                 Judged::Duplicate => self.duplicates += packets,
                 Judged::Unknown => self.unknown += packets,
@@ -422,8 +428,8 @@ proptest! {
         prop_assert_eq!(tally.epochs, model.epochs);
         prop_assert_eq!(tally.stale, model.stale_packets);
         prop_assert_eq!(tally.undecided, 0, "every packet is judged in the end");
-        prop_assert_eq!(tally.resent + tally.late + tally.duplicates + tally.unknown, model.behind, "a packet behind is one of the four");
-        prop_assert_eq!(tally.runs + tally.stragglers, tally.resent, "every packet sent again is in one run, or late for it");
+        prop_assert_eq!(tally.retransmitted + tally.late + tally.duplicates + tally.unknown, model.behind, "a packet behind is one of the four");
+        prop_assert_eq!(tally.runs + tally.stragglers, tally.retransmitted, "every packet retransmitted is in one run, or late for it");
     }
 }
 

@@ -267,7 +267,7 @@ fn a_few_wrong_matches_do_no_harm() {
         jitter: 200_000,
     };
     let mut packets = taps.packets(500);
-    // 3 of 1,000: the first transmission at one tap, a resend 4 ms later at the other.
+    // 3 of 1,000: the first transmission at one tap, a retransmission 4 ms later at the other.
     for at in [100, 400, 700] {
         packets[at].reference.0 += 4 * MS;
     }

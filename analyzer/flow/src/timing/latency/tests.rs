@@ -5,7 +5,7 @@ use super::*;
 const US: u64 = 1_000;
 
 /// A message of one packet at `psn`, sent `at` so many microseconds.
-fn message(psn: u32, at: u64, asks: bool) -> Sent {
+fn message(psn: u32, at: u64, ack_requested: bool) -> Sent {
     Sent {
         first: u64::from(psn),
         end: u64::from(psn) + 1,
@@ -14,7 +14,7 @@ fn message(psn: u32, at: u64, asks: bool) -> Sent {
         is_first: true,
         is_last: true,
         after_gap: false,
-        asks,
+        ack_requested,
         bytes: (psn + 1) * 1_024,
     }
 }

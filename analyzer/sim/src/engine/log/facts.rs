@@ -114,7 +114,7 @@ pub(crate) struct Effect {
 
 /// A retransmitted request or READ response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Resent {
+pub(crate) struct Retransmitted {
     pub time: Time,
     pub flow: u32,
     pub kind: Kind,
@@ -180,8 +180,8 @@ pub(crate) struct FlowCount {
     pub lost: u64,
     pub data: u64,
     pub first_bytes: u64,
-    pub resent_packets: u64,
-    pub resent_bytes: u64,
+    pub retransmitted_packets: u64,
+    pub retransmitted_bytes: u64,
     pub ce: u64,
     /// Marked data packets that brought no CNP because of the pacing interval.
     pub ce_paced: u64,

@@ -82,8 +82,8 @@ pub(crate) struct Seen {
     pub payload: u64,
     pub ce: u64,
     pub not_ect: u64,
-    pub resent: u64,
-    pub resent_bytes: u64,
+    pub retransmitted: u64,
+    pub retransmitted_bytes: u64,
     /// Of these, behind the highest PSN recorded before.
     pub behind: u64,
     pub behind_bytes: u64,
@@ -165,14 +165,14 @@ impl Seen {
         match packet.kind {
             Kind::Request | Kind::ReadRequest => {
                 if packet.attempt > 0 {
-                    self.resent += 1;
-                    self.resent_bytes += u64::from(packet.payload);
+                    self.retransmitted += 1;
+                    self.retransmitted_bytes += u64::from(packet.payload);
                     let behind = self.highest.is_some_and(|highest| packet.seq < highest);
                     if behind {
                         self.behind += 1;
                         self.behind_bytes += u64::from(packet.payload);
                     }
-                    self.resent_in_run(packet, now, behind, since);
+                    self.retransmitted_in_run(packet, now, behind, since);
                 }
                 self.request(packet, now, acked);
             }
@@ -242,7 +242,7 @@ impl Seen {
         !is_new && holes.all(|(_, hole)| hole.filled.is_some())
     }
 
-    fn resent_in_run(&mut self, packet: &Packet, now: Time, behind: bool, since: Time) {
+    fn retransmitted_in_run(&mut self, packet: &Packet, now: Time, behind: bool, since: Time) {
         let sent = self.waiting.iter().find(|(next, _)| *next > packet.seq);
         let run = self.runs.last().map(|run| run.time);
         let begin = [Some(since), sent.map(|(_, sent)| *sent), run];

@@ -204,10 +204,10 @@ fn loss(truth: &Truth, findings: &mut Vec<Finding>) {
 }
 
 /// True if the tap recorded retransmitted requests of one of the flows.
-fn resends(tap: &Tap, flows: &BTreeSet<String>) -> bool {
+fn retransmissions(tap: &Tap, flows: &BTreeSet<String>) -> bool {
     tap.flows
         .iter()
-        .any(|flow| flows.contains(&flow.flow_id) && flow.resent_packets > 0)
+        .any(|flow| flows.contains(&flow.flow_id) && flow.retransmitted_packets > 0)
 }
 
 fn responses(truth: &Truth, findings: &mut Vec<Finding>) {
@@ -215,7 +215,7 @@ fn responses(truth: &Truth, findings: &mut Vec<Finding>) {
     let late = runs.filter(|run| run.trigger == TriggerKind::Timeout);
     let flows = set(late.map(|run| &run.flow_id));
     if !flows.is_empty() {
-        let seen = taps(truth, |tap| resends(tap, &flows));
+        let seen = taps(truth, |tap| retransmissions(tap, &flows));
         let why = "requests are retransmitted after silence".to_owned();
         add(findings, "retransmit.timeout", why, flows, seen);
     }

@@ -37,10 +37,10 @@ pub(super) fn at_tap(
         total.payload_bytes += seen.payload;
         total.ce += seen.ce;
         total.not_ect += seen.not_ect;
-        total.resent_packets += seen.resent;
-        total.resent_bytes += seen.resent_bytes;
-        total.resent_behind_packets += seen.behind;
-        total.resent_behind_bytes += seen.behind_bytes;
+        total.retransmitted_packets += seen.retransmitted;
+        total.retransmitted_bytes += seen.retransmitted_bytes;
+        total.retransmitted_behind_packets += seen.behind;
+        total.retransmitted_behind_bytes += seen.behind_bytes;
         total.naks += seen.naks;
         total.rnr_naks += seen.rnr_naks;
         total.last_record = seen.last_record;
@@ -55,13 +55,13 @@ pub(super) fn at_tap(
             .silences
             .extend(silences.map(|(begin, end)| [begin.nanos(), end.nanos()]));
     }
-    for resent in &simulation.log.resent {
-        if resent.recorded >> tap & 1 != 0
-            && let Some(place) = places.get(names.flows[resent.flow as usize].as_str())
+    for retransmitted in &simulation.log.retransmitted {
+        if retransmitted.recorded >> tap & 1 != 0
+            && let Some(place) = places.get(names.flows[retransmitted.flow as usize].as_str())
         {
             flows[*place]
-                .resent_by
-                .count(transmissions::cause(simulation, resent));
+                .retransmitted_by
+                .count(transmissions::cause(simulation, retransmitted));
         }
     }
     for total in &mut flows {
@@ -102,11 +102,11 @@ pub(super) fn flows(simulation: &Simulation<'_>, names: &Names) -> Vec<Flow> {
         let own = simulation.ends.get(index);
         flows[place].reacts = own.is_some_and(|own| own.reaction.is_some());
     }
-    for resent in &simulation.log.resent {
-        if let Some(place) = places.get(names.flows[resent.flow as usize].as_str()) {
+    for retransmitted in &simulation.log.retransmitted {
+        if let Some(place) = places.get(names.flows[retransmitted.flow as usize].as_str()) {
             flows[*place]
-                .resent_by
-                .count(transmissions::cause(simulation, resent));
+                .retransmitted_by
+                .count(transmissions::cause(simulation, retransmitted));
         }
     }
     for loss in &simulation.log.losses {
@@ -139,8 +139,8 @@ fn add(flow: &mut Flow, count: &FlowCount) {
     flow.packets_lost += count.lost;
     flow.data_packets += count.data;
     flow.payload_bytes_first += count.first_bytes;
-    flow.payload_bytes_resent += count.resent_bytes;
-    flow.packets_resent += count.resent_packets;
+    flow.payload_bytes_retransmitted += count.retransmitted_bytes;
+    flow.packets_retransmitted += count.retransmitted_packets;
     flow.not_ect += count.not_ect;
     flow.ce += count.ce;
     flow.ce_paced += count.ce_paced;
@@ -162,7 +162,7 @@ fn add(flow: &mut Flow, count: &FlowCount) {
     }
     if let Some(first) = count.first_data {
         let time = count.last_data.since(first).nanos();
-        let bits = u128::from(count.first_bytes + count.resent_bytes) * 8_000_000_000;
+        let bits = u128::from(count.first_bytes + count.retransmitted_bytes) * 8_000_000_000;
         let rate = bits.checked_div(u128::from(time)).unwrap_or(0);
         flow.mean_rate_bps = u64::try_from(rate).unwrap_or(u64::MAX);
     }

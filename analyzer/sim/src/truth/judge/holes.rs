@@ -231,12 +231,12 @@ impl<'a> Facts<'a> {
                 .filter(|(first, _)| *first <= seq)
                 .any(|(_, seen)| (seen.time..=seen.last).contains(&filled.time));
             // Behind a NAK that names it, a packet of several paths looks like its retransmission.
-            let may_be_resend =
+            let may_be_retransmission =
                 self.simulation.spray.is_some() && self.named(flow, jump, seq, hole).is_some();
             return (
                 HoleClass::Reordered,
                 HoleClass::Reordered,
-                !in_run && !may_be_resend,
+                !in_run && !may_be_retransmission,
             );
         }
         let cause = self.cause(&key);

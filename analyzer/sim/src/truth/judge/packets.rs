@@ -53,7 +53,7 @@ pub(super) fn trigger(trigger: Trigger) -> TriggerKind {
 
 pub(super) fn losses(simulation: &Simulation<'_>, names: &Names) -> Vec<Loss> {
     let log = &simulation.log;
-    let resends = transmissions::Resends::new(simulation);
+    let retransmissions = transmissions::Retransmissions::new(simulation);
     let losses = log.losses.iter().map(|loss| Loss {
         time: loss.time.nanos(),
         flow_id: names.flow(loss.flow),
@@ -67,7 +67,7 @@ pub(super) fn losses(simulation: &Simulation<'_>, names: &Names) -> Vec<Loss> {
             .nak
             .and_then(|nak| log.refusals.get(nak as usize))
             .map(|nak| nak.time.nanos()),
-        at_taps: transmissions::at_taps(simulation, names, &resends, loss),
+        at_taps: transmissions::at_taps(simulation, names, &retransmissions, loss),
     });
     losses.collect()
 }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Names, packets};
-use crate::engine::log::{Loss, Resent, Run};
+use crate::engine::log::{Loss, Retransmitted, Run};
 use crate::engine::run::Simulation;
 use crate::network::packet::Kind;
 use crate::truth::{
@@ -53,28 +53,28 @@ pub(super) fn duplicates(simulation: &Simulation<'_>, names: &Names, tap: usize)
 }
 
 /// The run of a retransmitted packet.
-fn run<'a>(simulation: &'a Simulation<'_>, resent: &Resent) -> Option<&'a Run> {
-    simulation.log.runs.get(resent.run as usize)
+fn run<'a>(simulation: &'a Simulation<'_>, retransmitted: &Retransmitted) -> Option<&'a Run> {
+    simulation.log.runs.get(retransmitted.run as usize)
 }
 
 /// Cause of a retransmission.
-pub(super) fn cause(simulation: &Simulation<'_>, resent: &Resent) -> Option<TriggerKind> {
-    run(simulation, resent).map(|run| packets::trigger(run.trigger))
+pub(super) fn cause(simulation: &Simulation<'_>, retransmitted: &Retransmitted) -> Option<TriggerKind> {
+    run(simulation, retransmitted).map(|run| packets::trigger(run.trigger))
 }
 
 pub(super) fn retransmissions(simulation: &Simulation<'_>, names: &Names) -> Vec<Retransmission> {
-    let resent = simulation.log.resent.iter();
-    let resent = resent.map(|resent| Retransmission {
-        time: resent.time.nanos(),
-        flow_id: names.flow(resent.flow),
-        psn: resent.psn,
-        kind: packets::kind(resent.kind),
-        attempt: resent.attempt,
-        cause: cause(simulation, resent),
-        run: run(simulation, resent).map(|_| resent.run),
-        recorded_by: names.taps(resent.recorded),
+    let retransmitted = simulation.log.retransmitted.iter();
+    let retransmitted = retransmitted.map(|retransmitted| Retransmission {
+        time: retransmitted.time.nanos(),
+        flow_id: names.flow(retransmitted.flow),
+        psn: retransmitted.psn,
+        kind: packets::kind(retransmitted.kind),
+        attempt: retransmitted.attempt,
+        cause: cause(simulation, retransmitted),
+        run: run(simulation, retransmitted).map(|_| retransmitted.run),
+        recorded_by: names.taps(retransmitted.recorded),
     });
-    resent.collect()
+    retransmitted.collect()
 }
 
 /// The flow and PSN of the request that makes up for a loss: a READ response is requested again.
@@ -87,24 +87,27 @@ fn request_of(loss: &Loss) -> Option<(u32, u64)> {
 }
 
 /// Retransmitted requests, by flow and PSN, where something was lost.
-pub(super) struct Resends<'a> {
-    by_psn: HashMap<(u32, u64), Vec<&'a Resent>>,
+pub(super) struct Retransmissions<'a> {
+    by_psn: HashMap<(u32, u64), Vec<&'a Retransmitted>>,
 }
 
-impl<'a> Resends<'a> {
+impl<'a> Retransmissions<'a> {
     pub(super) fn new(simulation: &'a Simulation<'_>) -> Self {
         let wanted: HashSet<_> = simulation.log.losses.iter().filter_map(request_of).collect();
         let mut by_psn: HashMap<_, Vec<_>> = HashMap::new();
         if !wanted.is_empty() {
             let requests = simulation
                 .log
-                .resent
+                .retransmitted
                 .iter()
-                .filter(|resent| resent.kind.is_request());
-            for resent in requests {
-                for seq in resent.seq..resent.seq + u64::from(resent.span) {
-                    if wanted.contains(&(resent.flow, seq)) {
-                        by_psn.entry((resent.flow, seq)).or_default().push(resent);
+                .filter(|retransmitted| retransmitted.kind.is_request());
+            for retransmitted in requests {
+                for seq in retransmitted.seq..retransmitted.seq + u64::from(retransmitted.span) {
+                    if wanted.contains(&(retransmitted.flow, seq)) {
+                        by_psn
+                            .entry((retransmitted.flow, seq))
+                            .or_default()
+                            .push(retransmitted);
                     }
                 }
             }
@@ -113,9 +116,12 @@ impl<'a> Resends<'a> {
     }
 
     /// The request that was sent next for what was lost.
-    fn after(&self, loss: &Loss) -> Option<&'a Resent> {
-        let resends = self.by_psn.get(&request_of(loss)?)?;
-        resends.iter().copied().find(|resent| resent.time > loss.time)
+    fn after(&self, loss: &Loss) -> Option<&'a Retransmitted> {
+        let retransmissions = self.by_psn.get(&request_of(loss)?)?;
+        retransmissions
+            .iter()
+            .copied()
+            .find(|retransmitted| retransmitted.time > loss.time)
     }
 }
 
@@ -134,14 +140,14 @@ fn naks_what_is_late(simulation: &Simulation<'_>) -> bool {
 pub(super) fn at_taps(
     simulation: &Simulation<'_>,
     names: &Names,
-    resends: &Resends<'_>,
+    retransmissions: &Retransmissions<'_>,
     loss: &Loss,
 ) -> Vec<LossAtTap> {
     let mut found = Vec::new();
     if request_of(loss).is_none() {
         return found;
     }
-    let again = resends.after(loss);
+    let again = retransmissions.after(loss);
     // The run begins with what was lost.
     let begins = again.and_then(|again| {
         let run = run(simulation, again)?;
@@ -187,7 +193,7 @@ pub(super) fn at_taps(
                 LossSide::Before
             },
             evidence,
-            in_resend_window: again.is_some() && begins.is_none(),
+            in_retransmission_window: again.is_some() && begins.is_none(),
             decidable: shows && super::is_paired(simulation, tap, loss.flow, Time::NEVER),
         });
     }

@@ -10,7 +10,7 @@ fn request(seq: u64) -> Request {
         first: true,
         last: true,
         receives: false,
-        asks: true,
+        ack_requested: true,
     }
 }
 

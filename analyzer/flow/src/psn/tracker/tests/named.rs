@@ -83,7 +83,7 @@ fn what_a_nak_names_is_unclear_alone_only_where_packets_come_late() {
         let judged = if reordered {
             Judged::Unknown
         } else {
-            Judged::Resent
+            Judged::Retransmitted
         };
         assert_eq!(flow.decisions(), [(judged, 6)]);
         flow.tracker.close(Nanos(flow.now));
@@ -157,7 +157,7 @@ fn a_packet_of_a_run_may_be_overtaken_by_those_behind_it() {
 
 #[test]
 fn a_new_identification_is_a_new_transmission() {
-    for (has_new_id, judged) in [(true, Judged::Resent), (false, Judged::Duplicate)] {
+    for (has_new_id, judged) in [(true, Judged::Retransmitted), (false, Judged::Duplicate)] {
         let mut flow = paired(false);
         flow.see(6);
         flow.now += 1_000;

@@ -23,8 +23,8 @@ impl Flow {
         self.tracker.acknowledge(&self.requests, at, now);
     }
 
-    fn resent(&mut self) -> (u64, u64) {
-        let (mut resent, mut duplicates) = (0, 0);
+    fn retransmitted(&mut self) -> (u64, u64) {
+        let (mut retransmitted, mut duplicates) = (0, 0);
         while let Some(decision) = self.tracker.take_decision() {
             let packets: u64 = decision
                 .parts
@@ -32,12 +32,12 @@ impl Flow {
                 .map(|(_, packets, _)| u64::from(*packets))
                 .sum();
             match decision.judged {
-                Judged::Resent => resent += packets,
+                Judged::Retransmitted => retransmitted += packets,
                 Judged::Duplicate => duplicates += packets,
                 _ => {}
             }
         }
-        (resent, duplicates)
+        (retransmitted, duplicates)
     }
 }
 
@@ -56,8 +56,8 @@ fn shuffled(is_reordered: bool) -> (u64, u64) {
         again += u64::from(matches!(verdict, Verdict::Retransmission { .. }));
     }
     flow.tracker.close(Nanos(flow.now));
-    let (resent, duplicates) = flow.resent();
-    (again + resent, duplicates)
+    let (retransmitted, duplicates) = flow.retransmitted();
+    (again + retransmitted, duplicates)
 }
 
 #[test]
@@ -75,13 +75,13 @@ fn copies_without_a_nak_are_the_networks() {
         flow.see(flow.requests.expected().value());
     }
     flow.tracker.close(Nanos(flow.now));
-    assert_eq!(flow.resent(), (0, 3));
+    assert_eq!(flow.retransmitted(), (0, 3));
 }
 
 #[test]
 fn a_run_that_loses_packets_again_answers_its_own_nak() {
     let mut flow = paired();
-    // 120 is lost, named and sent again; 121 is lost from the run, 122 and 123 come again.
+    // 120 is lost, named and retransmitted; 121 is lost from the run, 122 and 123 come again.
     for psn in [121, 122, 123] {
         flow.see(psn);
     }
@@ -136,7 +136,7 @@ fn a_late_first_packet_after_a_rest_is_no_timeout() {
     assert_eq!(flow.take(&late), FILLS);
     flow.see(122);
     assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Late);
-    assert_eq!(flow.tracker.take_ended(true), None, "nothing was sent again");
+    assert_eq!(flow.tracker.take_ended(true), None, "nothing was retransmitted");
 }
 
 #[test]
@@ -145,10 +145,13 @@ fn a_missing_packet_long_after_its_gap_is_a_timeouts() {
     flow.acknowledge(120);
     flow.see(121);
     flow.now += 1_400_000;
-    let resent = flow.request(120, 1_400_000);
-    assert_eq!(flow.take(&resent), FILLS);
+    let retransmitted = flow.request(120, 1_400_000);
+    assert_eq!(flow.take(&retransmitted), FILLS);
     flow.see(122);
-    assert_eq!(flow.tracker.take_decision().unwrap().judged, Judged::Resent);
+    assert_eq!(
+        flow.tracker.take_decision().unwrap().judged,
+        Judged::Retransmitted
+    );
     flow.tracker.close(Nanos(flow.now));
     assert_eq!(flow.tracker.take_ended(true).unwrap().trigger, Trigger::Timeout);
 }

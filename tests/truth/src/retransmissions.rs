@@ -1,4 +1,4 @@
-//! Triggers of resend runs. An item: a run of which a tap recorded packets. Observable: as the truth says (both directions
+//! Triggers of retransmission runs. An item: a run of which a tap recorded packets. Observable: as the truth says (both directions
 //! recorded, the run from its first packet on, that one behind the highest PSN, and the NAK if there was one), and no packets of
 //! an earlier run of the flow come after its first one: of two runs that repeat the same PSNs at once, nobody can tell where the
 //! second begins. Said: an event `retransmission_run` with its trigger; right when a run of the flow began then for that reason. `unknown`
