@@ -7,14 +7,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::options::arguments::Format;
+use crate::options::arguments::DocumentFormat;
 use crate::output::style::style;
 
 #[derive(Args, Debug)]
 pub(crate) struct Devices {
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: DocumentFormat,
 
     /// Where the system describes its devices
     #[arg(long, value_name = "DIR", default_value = SYSFS, hide = true)]
@@ -39,10 +39,8 @@ pub(crate) fn devices(arguments: &Devices) -> anyhow::Result<ExitCode> {
     #[cfg(feature = "live")]
     let devices = complete(devices, arguments.sysfs == Path::new(SYSFS));
     match arguments.format {
-        Format::Text => roce_report::devices::text(&devices, &style(0), &mut anstream::stdout())?,
-        Format::Json => roce_report::devices::json(&devices, &mut std::io::stdout())?,
-        Format::Html => anyhow::bail!("there is no page about devices\nhint: --format text or json"),
-        Format::None => {}
+        DocumentFormat::Text => roce_report::devices::text(&devices, &style(0), &mut anstream::stdout())?,
+        DocumentFormat::Json => roce_report::devices::json(&devices, &mut std::io::stdout())?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -19,7 +19,7 @@ use roce_fabric::doctor::{self, Host, Judgement, Plan, Status};
 use roce_model::Nanos;
 use roce_probe::{SnapshotOptions, add_second_reading, recorded_snapshot, running_snapshot};
 
-use crate::options::arguments::Format;
+use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
 use crate::options::nearest::nearest;
 use crate::output::messages;
@@ -119,7 +119,7 @@ pub(crate) struct Doctor {
 
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: DocumentFormat,
 }
 
 impl Doctor {
@@ -205,10 +205,8 @@ pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
         text::fix_commands(&examined, &fleet)?;
     } else {
         match arguments.format {
-            Format::Text => text::print(&examined, &fleet, arguments.all)?,
-            Format::Json => json::print(&examined, &fleet)?,
-            Format::Html => bail!("there is no page about checks\nhint: --format text or json"),
-            Format::None => {}
+            DocumentFormat::Text => text::print(&examined, &fleet, arguments.all)?,
+            DocumentFormat::Json => json::print(&examined, &fleet)?,
         }
     }
     let failed = failed(&examined, &fleet, &arguments.fail_on);

@@ -31,6 +31,15 @@ pub(crate) enum Format {
     None,
 }
 
+/// The format of standard output of a command that writes no page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum DocumentFormat {
+    /// A table for people
+    Text,
+    /// One JSON document
+    Json,
+}
+
 /// Headings of the groups of options in the help.
 pub(crate) const RESULTS: &str = "Results";
 const SELECTION: &str = "Selection";

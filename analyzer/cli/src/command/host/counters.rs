@@ -13,7 +13,7 @@ use roce_probe::{HostReader, interface_of};
 use roce_report::samples::{self, SampleSummary};
 
 use super::series::{About, Destination, Kept, LOOK, Pace, paced};
-use crate::options::arguments::Format;
+use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
 use crate::output::messages;
 use crate::output::style::style;
@@ -57,7 +57,7 @@ pub(crate) struct Counters {
 
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: DocumentFormat,
 
     /// Run this command between the two readings; its exit code becomes that of roce-analyze
     #[arg(last = true, value_name = "COMMAND")]
@@ -80,18 +80,16 @@ pub(crate) fn counters(arguments: &Counters) -> anyhow::Result<ExitCode> {
     };
     let all = arguments.all || arguments.read.len() == 1;
     match arguments.format {
-        Format::Text => {
+        DocumentFormat::Text => {
             samples::text(&readings.summary, all, &style(0), &mut anstream::stdout())?;
             for note in &readings.notes {
                 messages::note("counters", note);
             }
         }
-        Format::Json => {
+        DocumentFormat::Json => {
             let notes: Vec<&str> = readings.notes.iter().map(String::as_str).collect();
             samples::json(&readings.summary, &notes, &mut std::io::stdout())?;
         }
-        Format::Html => bail!("there is no page about counters\nhint: --format text or json"),
-        Format::None => {}
     }
     if let Some(kept) = readings.kept {
         kept.finish()?;

@@ -20,7 +20,7 @@ use series::Plan;
 
 use crate::command::gpu_tool::{INPUT, MAX_TEXT_BYTES, ask};
 use crate::command::host::series::Destination;
-use crate::options::arguments::Format;
+use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
 use crate::output::messages;
 
@@ -47,7 +47,7 @@ pub(crate) struct GpusArguments {
 
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: DocumentFormat,
 
     /// Run this command, and read repeatedly until it ends; its exit code becomes that of roce-analyze
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "read")]
@@ -83,34 +83,26 @@ pub(crate) fn gpus(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
         );
     }
     match arguments.format {
-        Format::Text => std::io::stdout().write_all(table(&found).as_bytes())?,
-        Format::Json => writeln!(
+        DocumentFormat::Text => std::io::stdout().write_all(table(&found).as_bytes())?,
+        DocumentFormat::Json => writeln!(
             std::io::stdout(),
             "{}",
             escape_json(&format!("{:#}", document(&found)))
         )?,
-        Format::Html => bail!("there is no page about GPUs\nhint: --format text or json"),
-        Format::None => {}
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Reads the GPUs until a time is over or a command ends, and shows what there was.
 fn over_time(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
-    let is_json = match arguments.format {
-        Format::Html => bail!("there is no page about GPUs alone\nhint: -o DIR writes one with their tracks"),
-        format => format == Format::Json,
-    };
     let shown = series::series(&Plan {
         duration: arguments.duration,
         interval: arguments.interval,
         destination: &arguments.destination,
         run: &arguments.run,
-        is_json,
+        is_json: arguments.format == DocumentFormat::Json,
     })?;
-    if arguments.format != Format::None {
-        std::io::stdout().write_all(shown.text.as_bytes())?;
-    }
+    std::io::stdout().write_all(shown.text.as_bytes())?;
     if let Some(kept) = shown.kept {
         kept.finish()?;
     }
