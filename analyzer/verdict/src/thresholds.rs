@@ -239,6 +239,9 @@ thresholds! {
     PAUSE_SHARE_CRITICAL, pause_share_critical: f64 = 0.5, "",
         "A priority that was paused for more than this share of the capture is critical.",
         "It stands still more than it sends.";
+    PAUSE_LEAST, pause_least: Nanos = Nanos(100_000), "ns",
+        "A priority that was paused for less than this in all is no warning, whatever its share of a short capture.",
+        "PFC is there to absorb bursts: 1 MB of a switch's buffer drains at 100 Gbit/s in 80 us.";
     PAUSE_LONG, pause_long: Nanos = Nanos(100_000_000), "ns",
         "One unbroken pause of this length is critical.",
         "PFC watchdogs of switches are set to hundreds of ms to call it a storm: no burst lasts that long.";

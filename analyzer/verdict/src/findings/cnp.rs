@@ -28,9 +28,9 @@ pub(super) const IGNORED: Rule = Rule {
              and of increasing (paper, ns-3, NVIDIA), alpha 0 at first, from the speed of the sender's port; the way that allows most counts. That speed is --link-rate, or \
              the speed of Ethernet at which runs of 8 of the flow's packets follow each other, where no other flow of the sender \
              was captured that may share its port; else 800 Gbit/s. With --dcqcn only that set, with its own alpha. In windows of 200 us and 64 packets at \
-             least the flow's rate is compared with it. Fires for flows that in at least ignored_windows windows sent \
-             1.5 times the bound or more, and did so in more than half of the windows in which that was so, or 1.5 times the \
-             bound was no more than the flow's mean rate. A rate that stays below the bound shows nothing: a share of the port or the application may set \
+             least the flow's rate is compared with it. A flow counts if it sent 1.5 times the bound or more in more than \
+             a quarter of the windows that tell. A window tells if the flow did so in it, or if 1.5 times the bound was no more than \
+             the flow's mean rate. Fires for the flows of senders that have ignored_windows such windows or more. A rate that stays below the bound shows nothing: a share of the port or the application may set \
              it. Judged where the tap stands at the sender's side, or is the first of several on the flow's way, \
              and where stamps are not coarser than 10 us.",
     source: "DCQCN (SIGCOMM 2015, section 3.1): each CNP cuts the rate by alpha/2. NVIDIA's documented byte reset makes up for \
@@ -87,6 +87,7 @@ struct Over {
     tap: TapId,
     flow: FlowId,
     epoch: u32,
+    source: Address,
     name: String,
     cnp: u64,
     windows: u64,
@@ -96,9 +97,15 @@ struct Over {
     at_sender: bool,
     /// Nothing was taken for granted: neither the speed of the port nor the set of parameters.
     sure: bool,
-    /// The sender, when the speed of its port was taken from this flow.
-    alone: Option<Address>,
+    /// The speed of the sender's port was taken from this flow.
+    needs_own_port: bool,
     first: Nanos,
+}
+
+/// True if a flow was over the bound in more than a quarter of the windows that tell. An application that sends bursts leaves the rest
+/// below it; a sender that obeys is over it in none.
+pub(super) fn is_often_over(row: &FlowRow) -> bool {
+    row.cnp_windows_over.saturating_mul(4) > row.cnp_windows
 }
 
 #[derive(Debug, Default)]
@@ -130,7 +137,7 @@ impl CnpTally {
     }
 
     pub(super) fn flow(&mut self, row: &FlowRow, thresholds: &Thresholds) {
-        self.reaction(row, thresholds);
+        self.reaction(row);
         let sender = (row.tap, row.source);
         if row.data_packets > 0 && (self.senders.len() < MAX_KEPT || self.senders.contains_key(&sender)) {
             let (flow, others) = self.senders.entry(sender).or_insert((row.flow_id, false));
@@ -169,9 +176,8 @@ impl CnpTally {
         }
     }
 
-    fn reaction(&mut self, row: &FlowRow, thresholds: &Thresholds) {
-        let exceeds = row.cnp_windows_over >= thresholds.ignored_windows.max(1)
-            && row.cnp_windows_over.saturating_mul(2) > row.cnp_windows;
+    fn reaction(&mut self, row: &FlowRow) {
+        let exceeds = row.cnp_windows_over > 0 && is_often_over(row);
         let at_sender = row.vantage == Some(Vantage::Sender);
         // Behind a congested place a queue goes on sending for a while.
         let undisturbed = row.ce == 0 && row.network_lost == 0 && row.vantage != Some(Vantage::Receiver);
@@ -182,6 +188,7 @@ impl CnpTally {
             tap: row.tap,
             flow: row.flow_id,
             epoch: row.epoch,
+            source: row.source,
             name: name_of(row),
             cnp: row.cnp.unwrap_or_default(),
             windows: row.cnp_windows,
@@ -193,7 +200,7 @@ impl CnpTally {
             at_sender,
             sure: (self.stated || row.cnp_port_bps.is_none())
                 && row.cnp_interval_min_ns.is_some_and(|least| least < WIDE),
-            alone: (!self.stated && row.cnp_port_bps.is_some()).then_some(row.source),
+            needs_own_port: !self.stated && row.cnp_port_bps.is_some(),
             first: row.first_time,
         });
     }
@@ -201,7 +208,7 @@ impl CnpTally {
     pub(super) fn ignored(&self, context: &Context<'_>) -> Option<FindingRow> {
         let upstream = |over: &&Over| over.at_sender || context.is_first_on_way(over.tap, over.flow);
         let fine = |over: &&Over| context.quantum(over.tap) <= COARSEST_STAMPS;
-        let has_port = |over: &&Over| over.alone.is_none_or(|sender| self.is_alone(over.tap, sender));
+        let has_port = |over: &&Over| !over.needs_own_port || self.is_alone(over.tap, over.source);
         let mut flows: Vec<&Over> = self
             .over
             .iter()
@@ -219,6 +226,14 @@ impl CnpTally {
             )
         });
         flows.dedup_by_key(|over| (over.flow, over.epoch));
+        // One adapter paces all flows of a sender: their windows count together.
+        let mut by_sender: Map<Address, u64> = Map::default();
+        for over in &flows {
+            let windows = by_sender.entry(over.source).or_default();
+            *windows = windows.saturating_add(over.exceeded);
+        }
+        let least = context.thresholds.ignored_windows.max(1);
+        flows.retain(|over| by_sender[&over.source] >= least);
         let first = flows.iter().map(|over| over.first).min()?;
         let mut worst = Worst::default();
         let (mut cnp, mut windows, mut windows_over, mut most) = (0u64, 0u64, 0u64, 0.0f64);
@@ -229,10 +244,9 @@ impl CnpTally {
             windows = windows.saturating_add(over.exceeded);
             windows_over = windows_over.saturating_add(over.windows);
             most = most.max(over.excess);
-            let least = context.thresholds.ignored_windows.max(1).saturating_mul(4);
             sure |= over.sure
                 && over.at_sender
-                && over.exceeded >= least
+                && over.exceeded >= least.saturating_mul(4)
                 && reaches(over.exceeded, over.windows, 0.9);
         }
         let mut evidence = Evidence::default();

@@ -11,6 +11,7 @@ use super::super::arrivals::Fell;
 use super::super::directory::name_of;
 use super::super::numbers::{counted, percent, reaches};
 use super::super::thresholds::Thresholds;
+use super::cnp::is_often_over;
 use super::rule::{Context, Rule};
 use super::worst::Worst;
 
@@ -162,7 +163,7 @@ impl EcnTally {
         signal.cnp = signal
             .cnp
             .max(cnp.saturating_sub(row.cnp_after_nak.unwrap_or_default()));
-        let over = row.cnp_windows_over.saturating_mul(2) > row.cnp_windows;
+        let over = is_often_over(row);
         signal.ignores |= over && row.vantage != Some(Vantage::Receiver);
         if row.vantage == Some(Vantage::Sender) && row.cnp_trains > 0 {
             signal.reaction = row

@@ -22,10 +22,11 @@ pub(super) const STORM: Rule = Rule {
              pauses, the speed hardly matters. The share at 800 Gbit/s is the least that is possible, and is what the \
              severity goes by. Frames of 802.3x pause are reported whatever their share.",
     source: "IEEE 802.1Q clause 36 (PFC), IEEE 802.3 annex 31B (pause); storms: Guo et al., SIGCOMM 2016, section 4.3.",
-    thresholds: &["pause_share", "pause_share_critical", "pause_long"],
+    thresholds: &["pause_share", "pause_share_critical", "pause_least", "pause_long"],
     severity: Severity::Warning,
     otherwise: "critical over pause_share_critical of the time or with one pause of pause_long; info, with any frame that \
-                pauses, when the link's speed is not known and the share that is proven is below pause_share",
+                pauses, when the link's speed is not known and the share that is proven is below pause_share, or the pauses that \
+                are proven are shorter than pause_least in all",
     confidence: "high where the frames prove the share: the link's speed is given, or the share holds even at 800 Gbit/s; medium \
                  where it reaches pause_share at a slower speed only; low where it does at no speed",
 };
@@ -164,7 +165,7 @@ impl PauseTally {
         let mut paused: Vec<(Key, AtSpeeds)> = self.paused.iter().map(|(key, at)| (*key, *at)).collect();
         paused.sort_by_key(|(key, at)| (core::cmp::Reverse(at.total), *key));
         // The one that is paused longest at the highest speed is reported.
-        let mut longest: Option<(Key, [f64; SPEEDS.len()], usize)> = None;
+        let mut longest: Option<(Key, [f64; SPEEDS.len()], u64)> = None;
         for ((tap, priority, source), mut at) in paused {
             let end = context.run.taps.iter().filter(|row| row.tap == tap);
             let end = end.filter_map(|row| row.last_time).max();
@@ -175,12 +176,25 @@ impl PauseTally {
                 .map(|total| share(total, watched).unwrap_or_default().min(1.0));
             let fastest = longest.map_or(-1.0, |(_, shares, _)| shares[SPEEDS.len() - 1]);
             if shares[SPEEDS.len() - 1] > fastest {
-                longest = Some(((tap, priority, source), shares, self.slowest(tap)));
+                longest = Some(((tap, priority, source), shares, at.total[SPEEDS.len() - 1]));
             }
         }
-        let ((tap, priority, source), shares, slowest) = longest?;
+        let ((tap, priority, source), shares, proven) = longest?;
+        let slowest = self.slowest(tap);
         let (least, most) = (shares[SPEEDS.len() - 1], shares[slowest]);
+        let is_short = proven < thresholds.pause_least.0;
         let (severity, confidence) = match () {
+            () if is_short && self.link_frames == 0 => {
+                let is_large = most >= thresholds.pause_share;
+                (
+                    Severity::Info,
+                    if is_large {
+                        Confidence::Medium
+                    } else {
+                        Confidence::Low
+                    },
+                )
+            }
             () if least >= thresholds.pause_share_critical => (Severity::Critical, Confidence::High),
             () if least >= thresholds.pause_share || self.link_frames > 0 => {
                 (Severity::Warning, Confidence::High)
@@ -293,7 +307,8 @@ impl PauseTally {
         let (mut most, mut longest) = (0.0f64, 0);
         for ((tap, priority, source), of) in sorted {
             let share = share(of.total, context.watched(tap)).unwrap_or_default().min(1.0);
-            if share >= thresholds.pause_share || of.longest >= thresholds.pause_long.0 {
+            let is_long = of.total >= thresholds.pause_least.0;
+            if is_long && share >= thresholds.pause_share || of.longest >= thresholds.pause_long.0 {
                 most = most.max(share);
                 longest = longest.max(of.longest);
                 let what = if priority == 8 {

@@ -220,8 +220,10 @@ fn senders_that_ignore_cnps() {
     );
     assert!((number(&row, "rate_over_bound") - 4.0).abs() < 1e-12);
     assert!(finding(&run_of(&[&data]), "ecn.working").is_none());
-    // Half of the windows are not more than half.
-    data.cnp_windows = 16;
+    // A quarter of the windows is not more than a quarter.
+    data.cnp_windows = 31;
+    assert!(verdict(&data).is_some());
+    data.cnp_windows = 32;
     assert_eq!(verdict(&data), None);
     (data.cnp_windows, data.cnp_windows_over) = (7, 7);
     assert_eq!(verdict(&data), None, "too few windows");
