@@ -7,6 +7,9 @@
 //! *Hops not captured*: an item is a packet that the first tap recorded, and that passed the second without a record.
 //! Observable where the second tap loses records silently and the flow is paired there.
 //!
+//! Of a connection of which nothing came to the second tap the truth says no side there: what was lost of it is right if it is said, and
+//! not observable.
+//!
 //! Said: `hops.lost` and `hops.not_captured`, by flow.
 
 use std::collections::BTreeSet;
@@ -59,12 +62,13 @@ fn one(case: &Case, scores: &mut Scores, from: &Tap, to: &Tap, flow: &str) {
         .iter()
         .filter(|loss| loss.flow_id == flow && is_data(loss.kind))
         .filter(|loss| loss.recorded_by.contains(&from.name))
-        .filter(|loss| Case::side(to, loss) == Some(LossSide::Before))
+        .filter(|loss| Case::side(to, loss) != Some(LossSide::Behind))
         .filter(|loss| case.is_recording(to, loss.time))
         .collect();
     let wait = longest_wait(case);
     let sure = lost
         .iter()
+        .filter(|loss| Case::side(to, loss) == Some(LossSide::Before))
         .filter(|loss| is_sent_later(case, loss, &[from, to]) && !is_blind(case, to, loss.time))
         .filter(|loss| case.is_recording(to, loss.time + wait))
         .filter(|loss| loss.time + wait < case.truth.duration_ns)

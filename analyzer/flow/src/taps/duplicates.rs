@@ -206,6 +206,7 @@ impl Recent {
         let mut ahead = Self::default();
         core::mem::swap(&mut ahead.mirrors, &mut self.mirrors);
         ahead.mirrors.sample_all();
+        ahead.grow();
         for packet in packets {
             ahead.look(fingerprint(packet), packet);
         }

@@ -80,8 +80,9 @@ struct Crossing {
     /// The place of its flow at that tap.
     flow: FlowSlot,
     tap: TapId,
-    /// Time of the sighting; `None` when the packet was retransmitted and could be either.
-    time: Option<Nanos>,
+    time: Nanos,
+    /// The packet was sent several times, and no header tells which of them this is.
+    is_ambiguous: bool,
     hop_limit: u8,
     marked: bool,
     /// That tap's sighting was not counted as matched yet.
@@ -107,7 +108,8 @@ impl Recent {
 
     /// Notes a packet of the flow at `at`, and returns the sighting at another tap that it follows.
     /// `is_same`: true if the flow at a place is this packet's, at that tap. `begins`: true if a
-    /// retransmitted packet is the first of its run. `begun`: when the flow's epoch began.
+    /// retransmitted packet is the first of its run. `begun`: when the flow's epoch began. `usual`: the time on the way of
+    /// the latest packet between these taps that was sent once.
     fn sight(
         &mut self,
         packet: &Packet,
@@ -115,6 +117,7 @@ impl Recent {
         begun: Nanos,
         is_same: impl Fn(FlowSlot, TapId) -> bool,
         begins: bool,
+        usual: Option<Nanos>,
     ) -> Noted {
         let (identity, number) = identities(&packet.roce);
         let tag = tag(identity);
@@ -124,6 +127,8 @@ impl Recent {
         let new = Entry::new(tag, at, generation, packet);
         let mut noted = Noted::default();
         let (mut known, mut alike) = (None, 0);
+        // Of several transmissions that are alike it is the one whose delay is the usual one; the latest if none is known.
+        let unlike = |apart: u64| usual.map_or(0, |usual| usual.0.abs_diff(apart));
         let mut is_back = false;
         for (place, entry) in set.iter_mut().enumerate() {
             let apart = packet.time.0.abs_diff(entry.time.0);
@@ -140,16 +145,15 @@ impl Recent {
             noted.is_again |= was_here;
             let is_alike = entry.tag == tag;
             alike += u32::from(is_alike && !was_here);
-            if is_alike && !was_here && known.is_none() {
-                // Of several transmissions that are alike the latest: that an earlier one arrives now makes the same counts.
-                known = Some(place);
+            if is_alike && !was_here && known.is_none_or(|(_, best)| unlike(apart) < best) {
+                known = Some((place, unlike(apart)));
                 continue;
             }
             is_back |= is_alike && was_here && entry.tap != packet.tap && apart <= CLOCKS_DIFFER.0;
             entry.flags.set(Flags::SENT_AGAIN);
             entry.flags.set_if(Flags::BEGINS, begins);
         }
-        let Some(entry) = known.and_then(|known| set.get_mut(known)) else {
+        let Some(entry) = known.and_then(|(known, _)| set.get_mut(known)) else {
             noted.gone = Some(set[3]).filter(|entry| entry.is_used);
             // Where the other tap's stamps are early, it may have seen this one first, and that was
             // counted as an earlier one.
@@ -163,7 +167,8 @@ impl Recent {
         noted.crossing = Some(Crossing {
             flow: entry.flow,
             tap: entry.tap,
-            time: (alike == 1).then_some(entry.time),
+            time: entry.time,
+            is_ambiguous: alike != 1,
             hop_limit: entry.hop_limit,
             marked: entry.flags.has(Flags::MARKED),
             is_first: !entry.flags.has(Flags::COUNTED),
@@ -241,7 +246,11 @@ impl TapMatcher {
         let begins = self.sent.begins(at, number);
         let flow = (at, self.sent.generation(at));
         let begun = self.sent.begun(at);
-        let noted = self.recent.sight(packet, flow, begun, is_same, begins);
+        let usual = self
+            .last
+            .get(at.index())
+            .and_then(|hop| self.hops.latest(hop.place(), packet.tap));
+        let noted = self.recent.sight(packet, flow, begun, is_same, begins, usual);
         self.sent
             .sight(at, (number, packet.time), noted.is_again, begins, &mut self.hops);
         if let Some(gone) = &noted.gone {
@@ -257,12 +266,14 @@ impl TapMatcher {
             before: Sighted {
                 tap: crossing.tap,
                 time: crossing.time,
+                is_ambiguous: crossing.is_ambiguous,
                 hop_limit: crossing.hop_limit,
                 marked: crossing.marked,
             },
             now: Sighted {
                 tap: packet.tap,
-                time: Some(packet.time),
+                time: packet.time,
+                is_ambiguous: false,
                 hop_limit: packet.roce.hop_limit,
                 marked: packet.roce.ecn() == Ecn::Ce,
             },

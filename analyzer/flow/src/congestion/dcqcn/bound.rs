@@ -312,9 +312,10 @@ impl Judged {
         self.begin = now;
     }
 
-    /// True if most of the windows that tell are over the bound.
+    /// True if more than a quarter of the windows that tell are over the bound. An application that sends bursts leaves the rest below:
+    /// such a window has the end of a burst and the gap behind it.
     fn tells(&self) -> bool {
-        self.over.saturating_mul(2) > self.limited
+        self.over.saturating_mul(4) > self.limited
     }
 }
 

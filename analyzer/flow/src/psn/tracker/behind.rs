@@ -335,8 +335,11 @@ impl Tracker {
                         self.reordering.bound(),
                     ) && !self.may_be_reordered()
                 };
-                self.answers()
-                    .is_some_and(|answers| answers.acked() == at && (is_long || is_repeated(answers)))
+                // The receiver waits for it all the while, whatever else the sender sends: no copy of an old packet is that by chance.
+                let is_stalled = cause.certain;
+                self.answers().is_some_and(|answers| {
+                    answers.acked() == at && (is_long || is_stalled || is_repeated(answers))
+                })
             }
             Trigger::Unknown => false,
         }

@@ -121,6 +121,14 @@ impl Counts {
         self.is_twice() && (is_even || is_one)
     }
 
+    /// Of packets that a requester may ask for again at any time. Independent repetitions of a share of the packets repeat that share of
+    /// the repetitions once more; a mirror that shows a part of them twice shows none a third time. `is_constant`: all come after the same
+    /// time, which a mirror takes, and a requester does not.
+    fn reads_are_copies(&self, is_constant: bool) -> bool {
+        let is_part = self.thirds * 32 <= self.seconds() && self.is_even(MIN_COPIES[1], 2);
+        self.plain_are_copies(80) || is_part && self.reaches(if is_constant { 4 } else { 50 })
+    }
+
     fn halve(&mut self) {
         let half = |counts: [u32; 2]| counts.map(|count| count / 2);
         (self.firsts, self.seconds) = (half(self.firsts), half(self.seconds));
@@ -159,6 +167,8 @@ struct Tap {
     distances: [u16; SCALES],
     /// Second sightings up to this distance are copies; 0: the tap is not known to show packets twice.
     limit: u64,
+    /// The same where nothing gives a sender a reason to repeat a packet.
+    limit_without_cause: u64,
 }
 
 impl Default for Tap {
@@ -168,6 +178,7 @@ impl Default for Tap {
             samples: 0,
             distances: [0; SCALES],
             limit: 0,
+            limit_without_cause: 0,
         }
     }
 }
@@ -188,7 +199,19 @@ impl Tap {
 
     fn shows_twice(&self) -> bool {
         let [numbered, plain, read] = &self.counts;
-        numbered.numbered_are_copies() || plain.plain_are_copies(10) || read.plain_are_copies(80)
+        numbered.numbered_are_copies()
+            || plain.plain_are_copies(10)
+            || read.reads_are_copies(self.is_constant())
+    }
+
+    /// True if nearly all second sightings come after the same time: within two neighbouring classes, which are a quarter wide at most.
+    fn is_constant(&self) -> bool {
+        let all: u32 = self.distances.iter().map(|count| u32::from(*count)).sum();
+        let pairs = self.distances.windows(2);
+        let most = pairs
+            .map(|pair| pair.iter().map(|count| u32::from(*count)).sum())
+            .max();
+        most.unwrap_or(0) * 16 >= all * 15
     }
 
     /// True if everything came exactly twice.
@@ -209,7 +232,7 @@ impl Tap {
                 .iter()
                 .any(|counts| counts.reaches(1) && counts.seconds() > 0)
         {
-            self.limit = 0;
+            (self.limit, self.limit_without_cause) = (0, 0);
         }
         if self.samples >= HALVE_AT {
             self.counts.iter_mut().for_each(Counts::halve);
@@ -227,6 +250,10 @@ impl Tap {
         });
         let limit = furthest.map_or(0, |scale| end_of(scale) + end_of(scale) / 4);
         self.limit = self.limit.max(limit.min(MAX_DISTANCE));
+        // The slowest copies may not have been seen yet. A tap that sees both sides sees the NAKs as well.
+        let [numbered, plain, _] = &self.counts;
+        let sees_both = [numbered, plain].iter().any(|counts| counts.is_even(3, 3));
+        self.limit_without_cause = if sees_both { MAX_DISTANCE } else { self.limit };
     }
 }
 
@@ -276,6 +303,13 @@ fn is_alike_by_nature(packet: &Packet) -> bool {
     packet.roce.payload_bytes == 0 && packet.roce.bth.opcode().is_cnp()
 }
 
+/// A READ request or a response to one: what a requester may ask for again without a NAK.
+#[inline]
+fn is_read(packet: &Packet) -> bool {
+    let opcode = packet.roce.bth.opcode();
+    opcode.is_read_response() || opcode.operation() == Operation::ReadRequest
+}
+
 /// A NAK or an RNR NAK, by the syndrome of its AETH (IBTA 9.7.5.2.1): bits 6 and 5.
 #[inline]
 fn is_refusal(packet: &Packet) -> bool {
@@ -319,17 +353,13 @@ impl Mirrors {
         }
         let roce = &packet.roce;
         let id = core::mem::replace(&mut self.ids[queue_pair(packet)], roce.ip_id);
-        let is_read = || {
-            let opcode = roce.bth.opcode();
-            opcode.is_read_response() || opcode.operation() == Operation::ReadRequest
-        };
         self.samples[place] = Sample {
             time: packet.time.0,
             tag,
             tap: packet.tap.0,
             class: if id != 0 && roce.ip_id != 0 && id != roce.ip_id {
                 Class::Numbered
-            } else if is_read() {
+            } else if is_read(packet) {
                 Class::Read
             } else {
                 Class::Plain
@@ -361,9 +391,17 @@ impl Mirrors {
     /// Handles a packet that was seen `distance` before on the same path; true if it is a copy as the
     /// tap makes them.
     pub(super) fn second(&mut self, tag: u32, packet: &Packet, distance: u64) -> bool {
-        self.again(tag, packet, distance);
-        let limit = self.taps.get(packet.tap.0 as usize).map_or(0, |tap| tap.limit);
-        limit > 0 && distance <= limit
+        let is_refused = self.again(tag, packet, distance);
+        let Some(tap) = self.taps.get(packet.tap.0 as usize).filter(|tap| tap.limit > 0) else {
+            return false;
+        };
+        let has_cause = is_refused || is_read(packet);
+        distance
+            <= if has_cause {
+                tap.limit
+            } else {
+                tap.limit_without_cause
+            }
     }
 
     /// A packet that was seen twice before.
@@ -371,22 +409,25 @@ impl Mirrors {
         self.again(tag, packet, MAX_DISTANCE);
     }
 
-    fn again(&mut self, tag: u32, packet: &Packet, distance: u64) {
+    /// Counts a packet that was seen before; true if there was a NAK between its hosts a short time ago.
+    fn again(&mut self, tag: u32, packet: &Packet, distance: u64) -> bool {
         let time = packet.time;
         let since_refusal = time.since(Nanos(self.refused[hosts(packet)])).0;
         if is_refusal(packet) {
             self.refused[hosts(packet)] = time.0;
         }
         let sample = &mut self.samples[tag as usize % MAX_SAMPLES];
+        let is_refused = since_refusal < REFUSED;
         let is_it = sample.is_live && sample.tag == tag && sample.tap == packet.tap.0;
         if !is_it || is_alike_by_nature(packet) || time.since(Nanos(sample.time)).0 >= MAX_WAIT {
-            return;
+            return is_refused;
         }
         if sample.again == 0 {
             sample.distance = u16::try_from(distance).unwrap_or(u16::MAX);
         }
         sample.again = sample.again.saturating_add(1);
-        sample.is_explained |= sample.class != Class::Numbered && since_refusal < REFUSED;
+        sample.is_explained |= sample.class != Class::Numbered && is_refused;
+        is_refused
     }
 
     /// All packets there are for now have been looked at, the last one at `time`: what few packets show counts, too.
@@ -408,6 +449,7 @@ impl Mirrors {
             }
             *tap = Tap {
                 limit: tap.limit,
+                limit_without_cause: tap.limit_without_cause,
                 ..Tap::default()
             };
         }

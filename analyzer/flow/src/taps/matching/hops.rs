@@ -22,8 +22,9 @@ pub(crate) struct Ends {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sighted {
     pub(crate) tap: TapId,
-    /// `None`: one of several transmissions.
-    pub(crate) time: Option<Nanos>,
+    pub(crate) time: Nanos,
+    /// It is one of several transmissions that are alike: the time is that of the most likely one.
+    pub(crate) is_ambiguous: bool,
     pub(crate) hop_limit: u8,
     pub(crate) marked: bool,
 }
@@ -43,6 +44,10 @@ pub(crate) struct Hops {
     list: Vec<Hop>,
     /// Places in the list.
     by_ends: HashMap<Between, u32, foldhash::fast::RandomState>,
+    /// The pairs of taps that hops lie between.
+    pairs: Vec<Pair>,
+    /// Places in that list, by the lower and the higher tap.
+    by_taps: HashMap<(TapId, TapId), u32, foldhash::fast::RandomState>,
     /// Taps that lost records.
     incomplete: Vec<TapId>,
 }
@@ -91,6 +96,24 @@ struct Unseen {
     not_captured: u64,
 }
 
+/// All flows between two taps. They share queues, so the delay of one flow is a delay that others can have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Pair {
+    /// The time on the way of the latest packet whose transmission is known: of those that the lower tap saw first, and of the others.
+    latest: [Nanos; 2],
+    /// The longest time between both taps.
+    longest: Nanos,
+    /// Flows with [`MIN_MATCHED`] packets or more.
+    flows: u32,
+}
+
+/// Tolerance of stamps at two taps, where little is known: half of the least time that clocks are compared to.
+const MAX_SLACK: u64 = 10_000;
+/// Tolerance where several flows show the delays.
+const MIN_SLACK: u64 = 1_000;
+/// Flows of a pair of taps from which on its longest delay is close to the longest of the queues between them.
+const MIN_FLOWS: u32 = 4;
+
 /// One flow between two taps, as seen going from the lower tap to the higher one.
 #[derive(Clone, Debug, Default)]
 struct Hop {
@@ -108,6 +131,8 @@ struct Hop {
     timed: i64,
     /// The longest time between both taps, whichever came first.
     longest: Nanos,
+    /// In the list of pairs.
+    pair: u32,
     /// First and last time at the lower tap of packets that both taps saw; at the higher one.
     spans: [Span; 2],
     /// Packets that the lower tap alone saw; that the higher one alone saw.
@@ -161,6 +186,8 @@ impl Hops {
             most,
             list: Vec::new(),
             by_ends: HashMap::default(),
+            pairs: Vec::new(),
+            by_taps: HashMap::default(),
             incomplete: Vec::new(),
         }
     }
@@ -196,19 +223,28 @@ impl Hops {
         // Marks stay and hop limits fall.
         hop.shown += i64::from(high.marked) - i64::from(low.marked);
         hop.shown += i64::from(low.hop_limit > high.hop_limit) - i64::from(high.hop_limit > low.hop_limit);
-        if let (Some(low), Some(high)) = (low.time, high.time) {
-            hop.timed += i64::from(high > low) - i64::from(low > high);
-            hop.spans[0].add(low);
-            hop.spans[1].add(high);
-            let distance = high.0.abs_diff(low.0);
-            if distance <= USUAL.0.max(hop.longest.0.saturating_mul(2)) {
-                hop.longest = hop.longest.max(Nanos(distance));
-            }
-            if high >= low {
-                hop.delays.above.add(high.since(low).0);
-            } else {
-                hop.delays.below.add(low.since(high).0);
-            }
+        let is_ambiguous = low.is_ambiguous || high.is_ambiguous;
+        let (low, high) = (low.time, high.time);
+        hop.spans[0].add(low);
+        hop.spans[1].add(high);
+        if is_ambiguous {
+            return;
+        }
+        hop.timed += i64::from(high > low) - i64::from(low > high);
+        let distance = high.0.abs_diff(low.0);
+        let is_usual = distance <= USUAL.0.max(hop.longest.0.saturating_mul(2));
+        if is_usual {
+            hop.longest = hop.longest.max(Nanos(distance));
+        }
+        if let Some(pair) = self.pairs.get_mut(hop.pair as usize) {
+            pair.latest[usize::from(!upwards)] = Nanos(distance);
+            pair.longest = pair.longest.max(hop.longest);
+            pair.flows += u32::from(hop.matched == MIN_MATCHED);
+        }
+        if high >= low {
+            hop.delays.above.add(high.since(low).0);
+        } else {
+            hop.delays.below.add(low.since(high).0);
         }
     }
 
@@ -226,11 +262,18 @@ impl Hops {
         if self.list.len() >= self.most {
             return None;
         }
+        // There are no more pairs than hops: their places fit, too.
+        let next = u32::try_from(self.pairs.len()).ok()?;
+        let pair = *self.by_taps.entry((between.low, between.high)).or_insert(next);
+        if pair == next {
+            self.pairs.push(Pair::default());
+        }
         self.by_ends.insert(between, place);
         self.list.push(Hop {
             low: between.low,
             high: between.high,
             name,
+            pair,
             ..Hop::default()
         });
         Some(place)
@@ -274,17 +317,47 @@ impl Hops {
         Some(if hop.low == tap { hop.high } else { hop.low })
     }
 
-    /// Time that no packet takes from one end of a hop to the other: a quarter more than the longest of some, twice that of a few.
+    /// Time on the way to `tap` of the latest packet between the taps of a hop whose transmission is known, of any flow.
+    #[inline]
+    pub(super) fn latest(&self, hop: u32, tap: TapId) -> Option<Nanos> {
+        let hop = self.list.get(hop as usize)?;
+        let pair = self.pairs.get(hop.pair as usize)?;
+        Some(pair.latest[usize::from(hop.low == tap)])
+    }
+
+    /// Time that no packet takes from one end of a hop to the other: the longest of all flows there, and more. Queues keep the order, so
+    /// no packet waits for longer than the latest one that left its queue: where several flows have passed, little is added.
     pub(super) fn margin(&self, hop: u32) -> Nanos {
-        self.list.get(hop as usize).map_or(Nanos(0), |hop| {
-            let longest = hop.longest.0;
-            let more = if hop.matched < MIN_MATCHED {
-                longest
-            } else {
-                longest / 4
-            };
-            Nanos(longest.saturating_add(more))
-        })
+        let Some(hop) = self.list.get(hop as usize) else {
+            return Nanos(0);
+        };
+        let pair = self.pairs.get(hop.pair as usize).copied().unwrap_or_default();
+        let longest = pair.longest.max(hop.longest).0;
+        let more = if hop.matched < MIN_MATCHED {
+            longest
+        } else if pair.flows < MIN_FLOWS {
+            longest / 4
+        } else {
+            longest / 64
+        };
+        Nanos(longest.saturating_add(more).saturating_add(self.slack(hop)))
+    }
+
+    /// Tolerance of stamps at the two taps of a hop. The delays of several flows show how far their clocks are apart.
+    fn slack(&self, hop: &Hop) -> u64 {
+        let flows = self.pairs.get(hop.pair as usize).map_or(0, |pair| pair.flows);
+        if flows < MIN_FLOWS { MAX_SLACK } else { MIN_SLACK }
+    }
+
+    /// A packet that is at `from` now comes to the other end no earlier than this time before: directions may be unknown, and clocks
+    /// are not exact.
+    pub(super) fn margin_before(&self, hop: u32, from: TapId) -> Nanos {
+        match self.list.get(hop as usize) {
+            Some(of) if of.matched >= MIN_MATCHED && of.is_upwards() == (of.low == from) => {
+                Nanos(self.slack(of))
+            }
+            _ => self.margin(hop),
+        }
     }
 
     /// True if packets of the flow that were at `from` before `time`, and others after that, were seen at the other end.

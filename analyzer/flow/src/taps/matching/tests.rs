@@ -187,7 +187,8 @@ fn memory_is_bounded() {
     let flow = |number: u64| roce_model::FlowId(number);
     let tap = |number: u32| Sighted {
         tap: TapId(number),
-        time: Some(Nanos(5)),
+        time: Nanos(5),
+        is_ambiguous: false,
         hop_limit: 1,
         marked: false,
     };

@@ -22,9 +22,6 @@ const MAX_WAITING: usize = 1 << 16;
 const MAX_BLIND: usize = 1 << 12;
 /// Pairs of taps that one flow is followed between: three other taps and more are no usual capture.
 const MAX_HOPS_OF_FLOW: usize = 4;
-/// Tolerance of stamps at two taps beyond the longest delay seen: half of the least time that clocks are
-/// compared to.
-const SLACK: u64 = 10_000;
 
 /// No hop.
 const NONE: u32 = u32::MAX;
@@ -234,13 +231,7 @@ impl Sent {
         let Some(hop) = hops.next(&flow.hops, entry.tap, entry.taps) else {
             return;
         };
-        let is_between = hops.is_between_seen(hop, entry.tap, entry.time);
-        if !self.could_be_seen(
-            hops.other(hop, entry.tap),
-            entry.time,
-            hops.margin(hop),
-            is_between,
-        ) {
+        if !self.could_be_seen(hop, entry, hops) {
             return;
         }
         let begins = entry.flags.has(Flags::BEGINS);
@@ -258,16 +249,18 @@ impl Sent {
         }
     }
 
-    /// True if a tap was looking when a packet should have come by that another one saw at `time`. It was if it saw packets of the
-    /// flow that passed the other one before and after that (`is_between`); otherwise its own times tell.
-    /// `margin`: a packet takes no longer from one tap to the other.
-    fn could_be_seen(&self, tap: Option<TapId>, time: Nanos, margin: Nanos, is_between: bool) -> bool {
-        let Some((tap, watch)) = tap.and_then(|tap| Some((tap, self.watches.get(tap.0 as usize)?))) else {
+    /// True if the tap at the other end of a hop was looking when a packet should have come by. It was if it saw packets of the flow that
+    /// were at the first tap before and after this one; otherwise its own times tell.
+    fn could_be_seen(&self, hop: u32, entry: &Entry, hops: &Hops) -> bool {
+        let other = hops.other(hop, entry.tap);
+        let Some((tap, watch)) = other.and_then(|tap| Some((tap, self.watches.get(tap.0 as usize)?))) else {
             return false;
         };
-        let margin = margin.0.saturating_add(SLACK);
-        let (early, late) = (time.0.saturating_sub(margin), time.0.saturating_add(margin));
+        let (before, after) = (hops.margin_before(hop, entry.tap).0, hops.margin(hop).0);
+        let time = entry.time.0;
+        let (early, late) = (time.saturating_sub(before), time.saturating_add(after));
         let is_blind = |(of, from, to): &(TapId, Nanos, Nanos)| *of == tap && early <= to.0 && from.0 <= late;
+        let is_between = hops.is_between_seen(hop, entry.tap, entry.time);
         let is_looking = is_between || watch.first.0 <= early && late <= watch.last.0;
         is_looking && !self.blind.iter().any(is_blind)
     }

@@ -97,10 +97,16 @@ fn a_tap_that_doubles_both_directions_is_known() {
             "{numbered}: {}",
             tapped.copies
         );
-        let data = packet(DATA, 2_100, 9);
-        for (us, is_copy) in [(1, true), (3, true), (5, false), (100, false)] {
+        for (n, (us, is_copy)) in (1..).zip([(1, true), (3, true), (5, false), (100, false)]) {
+            // Without a NAK in the last millisecond no sender repeats a packet: a copy that comes later than the others is still one.
+            let data = packet(DATA, n * 2_100, 9);
+            let mut refusal = packet(ACK, n * 2_100, 9);
             let tag = tapped.first(&data);
-            assert_eq!(tapped.second(tag, &data, us), is_copy, "{us}");
+            assert!(tapped.second(tag, &data, us), "{us}");
+            refusal.roce.aeth.0[0] = 0x60;
+            tapped.first(&refusal);
+            let tag = tapped.first(&data);
+            assert_eq!(tapped.second(tag, &data, us), is_copy, "{us}, after a NAK");
         }
     }
 }
@@ -195,17 +201,18 @@ fn what_comes_more_than_twice_was_sent_again() {
 
 #[test]
 fn reads_sent_again_are_no_copies() {
-    // One of 3 READs is sent once more 10 us later, and answered once more; nobody sends a NAK.
-    for (every, is_known) in [(3, false), (1, true)] {
+    // One of `every` READs is seen once more `us` later, or up to 40 us after that, and so is its answer; nobody sends a NAK. All of them:
+    // a mirror. One of 3 after different times: a requester that asks again. One of 10 after the same time: a mirror that shows a part.
+    for (every, varies, is_known) in [(3, 40, false), (1, 1, true), (10, 1, true), (40, 1, false)] {
         let mut tapped = Tapped::default();
-        for n in 0..2_000 {
+        for n in 0..4_000 {
             for packet in [
                 packet(READ_REQUEST, n * 4, 0),
                 packet(READ_RESPONSE, n * 4 + 2, 0),
             ] {
                 let tag = tapped.first(&packet);
                 if n % every == 0 {
-                    tapped.second(tag, &packet, 10);
+                    tapped.second(tag, &packet, 10 + n % varies);
                 }
             }
         }
