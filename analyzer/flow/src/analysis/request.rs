@@ -161,6 +161,7 @@ impl Analysis {
                 .as_ref()
                 .is_some_and(|congestion| congestion.was_congested(packet.time, SLOWED)),
             ids: hot.evidence.ids(packet.roce.ip_id),
+            in_message: hot.messages.is_open(),
             has_new_id: is_behind
                 && !seen.sighting.is_repeated()
                 && hot.evidence.ids_vary(packet.roce.ip_id)

@@ -120,8 +120,10 @@ pub(crate) struct Request {
     pub(crate) ids: Option<Ids>,
     /// It is the first packet of a message, comes after a rest, and by another UDP source port than all packets before it.
     pub(crate) has_other_port: bool,
-    /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was retransmitted
-    /// , and is no copy that the network made.
+    /// The message of the highest PSN had not ended.
+    pub(crate) in_message: bool,
+    /// Its IP identification was not seen with this packet before, and the sender gives each packet another one: it was
+    /// retransmitted, and is no copy that the network made.
     pub(crate) has_new_id: bool,
     /// Its IP identification is one that it was seen with, and the sender gives each packet another one: as in a copy that the
     /// network made.

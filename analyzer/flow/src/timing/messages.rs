@@ -69,9 +69,9 @@ impl Messages {
                 Operation::Send | Operation::Other => Open::Summed(payload),
                 Operation::Atomic | Operation::AtomicWrite => Open::Stated(8),
                 _ if packet.seen.has(roce_wire::Extended::RETH) => Open::Stated(u64::from(packet.dma_length)),
-                // The RETH was cut: an Only packet is its own message, a First is not.
-                _ if opcode.is_last() => Open::Summed(payload),
-                _ => Open::Unknown,
+                // The RETH was cut: the length of a READ is not known, that of a WRITE is the sum of its payloads.
+                Operation::ReadRequest => Open::Unknown,
+                _ => Open::Summed(payload),
             };
         } else if let Open::Summed(sum) = &mut self.open {
             *sum += payload;

@@ -127,7 +127,10 @@ impl Tracker {
                     captured_before: true,
                 }
             }
-            Sighting::Captured => Verdict::Duplicate,
+            // A copy that the network made has the identification of its original.
+            Sighting::Captured if request.has_old_id => Verdict::Duplicate,
+            // It was retransmitted, and one of its transmissions overtook another.
+            Sighting::Captured => Verdict::Unknown,
             Sighting::NotKnown => {
                 self.reordering.note(next - 1 - at, &[], request.time);
                 Verdict::Late {

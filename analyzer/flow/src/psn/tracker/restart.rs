@@ -50,9 +50,9 @@ impl Tracker {
         }
         let Some(answers) = self.answers() else {
             // Many libraries begin every connection with PSN 0; another first PSN is hardly given twice. Where nothing was
-            // missing, nothing is retransmitted either.
+            // missing, and the last message had ended, nothing is retransmitted either.
             let is_begin = psn_of(self.begin) == Psn::new(0) && self.begin + DONE <= next;
-            return is_begin && self.holes.is_none() && request.silence >= SILENCE;
+            return is_begin && self.holes.is_none() && !request.in_message && request.silence >= SILENCE;
         };
         if answers.named().is_some() {
             // The receiver waits for a packet. Its answers may be stuck in queues for milliseconds, and the sender falls back this far.

@@ -43,6 +43,7 @@ impl Flow {
             is_slowed: false,
             ids: None,
             has_other_port: false,
+            in_message: false,
             has_new_id: false,
             has_old_id: false,
             others_late: false,
