@@ -61,4 +61,5 @@ mod statistics;
 mod stored;
 mod taps;
 mod terminal;
+mod traffic;
 mod variants;

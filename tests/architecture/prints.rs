@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 23] = [
+const WRITERS: [(&str, &str); 24] = [
     (
         "analyzer/cli/src/lib.rs",
         "the manual page and completions: our own text",
@@ -58,6 +58,7 @@ const WRITERS: [(&str, &str); 23] = [
         "analyzer/cli/src/command/host/gpus.rs",
         "names are cleaned, JSON is escaped",
     ),
+    ("analyzer/cli/src/command/traffic.rs", "the table or the document"),
     ("analyzer/cli/src/command/explain.rs", "our own text"),
     (
         "analyzer/cli/src/command/live.rs",

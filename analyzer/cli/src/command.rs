@@ -30,5 +30,6 @@ pub(crate) mod replay;
 pub(crate) mod report;
 #[cfg(feature = "sim")]
 pub(crate) mod simulate;
+pub(crate) mod traffic;
 #[cfg(feature = "live")]
 mod watch;

@@ -37,6 +37,7 @@ use command::replay::Replay;
 use command::report::Report;
 #[cfg(feature = "sim")]
 use command::simulate::Simulate;
+use command::traffic::Traffic;
 use options::arguments::Analyse;
 use options::nearest::near;
 use output::{messages, overview};
@@ -125,6 +126,8 @@ enum Command {
     /// Export this host's counters to Prometheus
     #[cfg(feature = "probe")]
     Metrics(Metrics),
+    /// Read the results of traffic tools: perftest, iperf3, nccl-tests, PyTorch, NCCL's log
+    Traffic(Traffic),
     /// Simulate a scenario: write its capture, and the truth about it
     #[cfg(feature = "sim")]
     Simulate(Simulate),
@@ -193,6 +196,7 @@ pub fn main() -> ExitCode {
         Some(Command::Host(arguments)) => command::host::host(arguments),
         #[cfg(feature = "probe")]
         Some(Command::Metrics(arguments)) => command::metrics::metrics(arguments),
+        Some(Command::Traffic(arguments)) => command::traffic::traffic(arguments),
         #[cfg(feature = "sim")]
         Some(Command::Simulate(arguments)) => command::simulate::simulate(arguments),
         Some(Command::Completions { shell }) => completions(*shell),

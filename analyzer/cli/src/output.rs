@@ -10,3 +10,4 @@ pub(crate) mod progress;
 #[cfg(feature = "live")]
 pub(crate) mod screen;
 pub(crate) mod style;
+pub(crate) mod table;

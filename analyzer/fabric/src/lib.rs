@@ -7,6 +7,7 @@ mod drivers;
 pub mod gpu;
 pub mod hca;
 mod host;
+pub mod results;
 
 pub use drivers::{Mapped, Place, mapped};
 pub use host::{Link, Statistic, ethtool_statistics, port_rate_bps, rdma_statistics};

@@ -15,7 +15,7 @@ use roce_model::text::escape_json;
 use roce_model::{Counter, Nanos};
 use serde_json::{Value, json};
 
-use form::{GIB, SCHEMA_VERSION, labels, laid};
+use form::{GIB, SCHEMA_VERSION, labels};
 use series::Plan;
 
 use crate::command::gpu_tool::{INPUT, MAX_TEXT_BYTES, ask};
@@ -23,6 +23,7 @@ use crate::command::host::series::Destination;
 use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
 use crate::output::messages;
+use crate::output::table::laid;
 
 /// Show load, memory, power, clocks and throttling of this host's GPUs, or of a recorded text
 ///

@@ -12,10 +12,11 @@ use roce_model::{Columns, Counter, Nanos, Sample, SampleColumns, SampleKind, Sam
 use roce_pipeline::time_of_day;
 use serde_json::{Value, json};
 
-use super::form::{GIB, SCHEMA_VERSION, labels, laid};
+use super::form::{GIB, SCHEMA_VERSION, labels};
 use crate::command::gpu_tool::{GpuStream, INPUT, Tool, ask, ask_amd};
 use crate::command::host::series::{About, Destination, Kept, LOOK, Pace, paced};
 use crate::output::messages;
+use crate::output::table::laid;
 
 /// Series that are summed up; of more, readings are left out and counted.
 const MAX_SERIES: usize = 1 << 16;

@@ -1,0 +1,135 @@
+//! `traffic`: what traffic tools measured.
+
+mod form;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use roce_fabric::results::{Expectation, Outcome, results as parsed};
+use roce_model::text::escape_json;
+
+use crate::options::arguments::DocumentFormat;
+use crate::options::rate::Rate;
+use crate::output::messages;
+
+/// The longest text that is read: a job's log of NCCL has tens of megabytes.
+const MAX_TEXT_BYTES: u64 = 256 << 20;
+
+/// The task, and examples.
+const AFTER_HELP: &str = "\
+Examples:
+  roce-analyze traffic results bw.txt lat.txt tcp.json --link-rate 100G   one table, and RDMA against TCP
+  roce-analyze traffic results nccl.log --expect 'nccl.busbw>=80GiB/s'    exit code 1 if it is slower
+  roce-analyze traffic results before.txt after.txt --stages              what each change brought";
+
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Traffic {
+    #[command(subcommand)]
+    command: TrafficCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum TrafficCommand {
+    // Its description stands with its options.
+    Results(ResultsArguments),
+}
+
+/// Show the results of traffic tools in one table
+///
+/// Reads the output of perftest, iperf3 (JSON or text), iperf 2, nccl-tests, PyTorch benchmarks and NCCL's log, recognized by their content.
+/// Rates are in bit/s whatever the tool prints. A value that a tool did not print is -, never 0.
+#[derive(Args, Debug)]
+pub(crate) struct ResultsArguments {
+    /// Outputs of the tools
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Speed of the link, such as 100G: shows the share of it that was reached
+    #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
+    link_rate: Option<Rate>,
+
+    /// Ranks of a collective operation, where the text does not say them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    world: Option<u32>,
+
+    /// Compare the files in their order: each is one stage of tuning
+    #[arg(long)]
+    stages: bool,
+
+    /// Fail if a result does not reach a value, such as 'nccl.busbw>=80GiB/s' or 'perftest.latency@2<=5us' (can be repeated)
+    ///
+    /// Tools: perftest, iperf, nccl, pytorch, or a program such as ib_write_bw. Quantities: goodput, algbw, busbw, latency, retransmits, lost, wrong.
+    /// @BYTES takes only the results of this size. Of rates the highest one counts, of latencies the lowest.
+    #[arg(long, value_name = "CONDITION")]
+    expect: Vec<Expectation>,
+
+    /// Format of standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: DocumentFormat,
+}
+
+/// Runs a subcommand.
+pub(crate) fn traffic(arguments: &Traffic) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        TrafficCommand::Results(arguments) => results(arguments),
+    }
+}
+
+fn results(arguments: &ResultsArguments) -> anyhow::Result<ExitCode> {
+    let mut inputs = Vec::new();
+    let mut has_failed = false;
+    for path in &arguments.files {
+        let text = match roce_files::read_text(path, MAX_TEXT_BYTES) {
+            Ok(text) => text,
+            Err(error) => {
+                messages::report(&error.into());
+                has_failed = true;
+                continue;
+            }
+        };
+        let results = parsed(&text, arguments.world);
+        if results.tool.is_empty() {
+            messages::error(&format!(
+                "{}: no results of a traffic tool in it\nhint: the output of perftest, iperf3, nccl-tests or a PyTorch benchmark, or NCCL's log",
+                path.display()
+            ));
+            has_failed = true;
+            continue;
+        }
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        inputs.push(form::Input {
+            name: name.to_string_lossy().into_owned(),
+            results,
+        });
+    }
+    let rate = arguments.link_rate.map(|rate| rate.0);
+    match arguments.format {
+        DocumentFormat::Text => {
+            let text = form::text(&inputs, rate, arguments.stages);
+            std::io::stdout().write_all(text.as_bytes())?;
+        }
+        DocumentFormat::Json => {
+            let document = form::document(&inputs, rate);
+            writeln!(std::io::stdout(), "{}", escape_json(&format!("{document:#}")))?;
+        }
+    }
+    let mut is_met = true;
+    for expectation in &arguments.expect {
+        let all = inputs.iter().flat_map(|input| &input.results.measurements);
+        let reason = match expectation.outcome(all) {
+            Outcome::Holds(_) => continue,
+            Outcome::Fails(value) => format!("{expectation}: it was {}", form::expected(expectation, value)),
+            Outcome::NotMeasured => format!("{expectation}: nothing of this kind was measured"),
+        };
+        messages::failed("--expect", &reason);
+        is_met = false;
+    }
+    Ok(ExitCode::from(match (has_failed, is_met) {
+        (true, _) => 2,
+        (false, false) => 1,
+        (false, true) => 0,
+    }))
+}

@@ -1,0 +1,45 @@
+//! Results of traffic tools: perftest, iperf3, iperf 2, nccl-tests, PyTorch's benchmarks, and NCCL's log. Each becomes [`Results`].
+//!
+//! Rates are in bit/s and times in microseconds, whatever the tool prints: perftest's `MB/sec` are 2^20 bytes, iperf's `Gbits/sec` are 10^9
+//! bits, those of nccl-tests 10^9 bytes. A value that a tool did not print is absent.
+
+mod expectation;
+mod iperf;
+mod log;
+mod measured;
+mod nccl;
+mod perftest;
+mod pytorch;
+mod text;
+
+pub use expectation::{Expectation, Outcome};
+pub use measured::{Edge, Latency, LatencyKind, Measurement, NcclLog, Remark, Results, Weight, bus_factor};
+
+/// The results in a text, by its content. `world`: the ranks, where the text does not say them.
+pub fn results(text: &str, world: Option<u32>) -> Results {
+    let text = text.trim_start_matches('\u{feff}');
+    let start = text.trim_start();
+    if start.starts_with('{') && start.contains("\"test_start\"") || iperf::is_failure(start) {
+        iperf::documents(text)
+    } else if start.starts_with(['{', '[']) && start.contains("\"bus_bw\"") {
+        nccl::document(text)
+    } else if perftest::is_one(text) {
+        perftest::parse(text)
+    } else if pytorch::is_one(text) {
+        pytorch::parse(text, world)
+    } else if nccl::is_one(text) || log::is_one(text) {
+        // nccl-tests prints NCCL's log between its lines.
+        let mut found = nccl::parse(text, world);
+        if log::is_one(text) {
+            log::parse(text, &mut found);
+        }
+        found
+    } else if iperf::is_text(text) {
+        iperf::parse(text)
+    } else {
+        Results::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

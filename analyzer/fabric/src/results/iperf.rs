@@ -1,0 +1,255 @@
+//! iperf3's JSON documents and text, and iperf 2's text.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Deserializer, Value};
+
+use super::measured::{Latency, LatencyKind, Measurement, Results, Weight};
+use super::text::{number, numbered};
+
+/// Headers of IPv4 and TCP, with TCP's time stamps.
+const IPV4_HEADERS: u64 = 52;
+/// Headers of IPv6 and TCP, with TCP's time stamps.
+const IPV6_HEADERS: u64 = 72;
+/// Connections of a text.
+const MAX_STREAMS: usize = 1_024;
+
+/// True for iperf3's document of a test that did not begin.
+pub(super) fn is_failure(start: &str) -> bool {
+    start.starts_with('{') && start.contains("\"intervals\"") && start.contains("\"error\"")
+}
+
+/// True if a text has results of iperf.
+pub(super) fn is_text(text: &str) -> bool {
+    text.lines().any(|line| line.contains("] Interval"))
+        || text.lines().any(|line| line.starts_with("iperf3: error"))
+}
+
+/// The tests of iperf3's JSON: one document or several, one behind the other.
+pub(super) fn documents(text: &str) -> Results {
+    let mut found = Results {
+        tool: "iperf3",
+        ..Results::default()
+    };
+    let mut documents = Deserializer::from_str(text).into_iter::<Value>();
+    while let Some(document) = documents.next() {
+        match document {
+            Ok(document) => test(&mut found, &document),
+            Err(error) => {
+                let line = error.line();
+                let text = format!("byte {}: {error}: the document was cut", documents.byte_offset());
+                found.remark(Weight::Critical, "results.cut", line, text);
+                break;
+            }
+        }
+    }
+    found
+}
+
+fn real(value: &Value) -> Option<f64> {
+    value
+        .as_f64()
+        .filter(|number| number.is_finite() && *number >= 0.0)
+}
+
+fn test(found: &mut Results, document: &Value) {
+    if let Some(error) = document["error"].as_str() {
+        let text = format!("iperf3 says: {error}");
+        found.remark(Weight::Critical, "iperf3.failed", 0, text);
+    }
+    let (start, end) = (&document["start"], &document["end"]);
+    let about = &start["test_start"];
+    let what = about["protocol"].as_str().unwrap_or("TCP").to_owned();
+    let is_datagrams = what == "UDP";
+    let (received, sent) = (&end["sum_received"], &end["sum_sent"]);
+    let sum = if is_datagrams { &end["sum"] } else { received };
+    let goodput = real(&received["bits_per_second"])
+        .filter(|rate| *rate > 0.0)
+        .or_else(|| real(&sum["bits_per_second"]))
+        .or_else(|| real(&sent["bits_per_second"]));
+    let Some(goodput_bps) = goodput else {
+        if document["error"].is_null() {
+            let text = "the document has no sum at its end: the test did not end".to_owned();
+            found.remark(Weight::Critical, "results.cut", 0, text);
+        }
+        return;
+    };
+    let latencies: Vec<&Value> = end["streams"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|stream| &stream["sender"])
+        .collect();
+    // In microseconds: the mean of the streams' means, the least and the greatest of all.
+    let all = |key: &'static str| {
+        latencies
+            .iter()
+            .filter_map(move |sender| real(&sender[key]))
+            .filter(|time| *time > 0.0)
+    };
+    #[expect(clippy::cast_precision_loss, reason = "streams")]
+    let average =
+        (all("mean_rtt").count() > 0).then(|| all("mean_rtt").sum::<f64>() / all("mean_rtt").count() as f64);
+    let headers = if start["connected"][0]["remote_host"]
+        .as_str()
+        .is_some_and(|host| host.contains(':') && !host.starts_with("::ffff:"))
+    {
+        IPV6_HEADERS
+    } else {
+        IPV4_HEADERS
+    };
+    let mss = start["tcp_mss_default"].as_u64().filter(|mss| *mss > 0);
+    let count = |value: &Value| value.as_u64().and_then(|count| u32::try_from(count).ok());
+    found.measured(Measurement {
+        tool: "iperf3".to_owned(),
+        size_bytes: about["blksize"].as_u64(),
+        streams: count(&about["num_streams"]),
+        mtu: mss
+            .filter(|_| !is_datagrams)
+            .and_then(|mss| u32::try_from(mss.saturating_add(headers)).ok()),
+        is_bidirectional: false,
+        goodput_bps: Some(goodput_bps),
+        latency: average.map(|average| Latency {
+            kind: LatencyKind::TcpRoundTrip,
+            average: Some(average),
+            min: all("min_rtt").reduce(f64::min),
+            max: all("max_rtt").reduce(f64::max),
+            ..Latency::default()
+        }),
+        retransmits: sent["retransmits"].as_u64().filter(|_| !is_datagrams),
+        lost_ratio: real(&sum["lost_percent"])
+            .filter(|_| is_datagrams)
+            .map(|percent| percent / 100.0),
+        jitter_us: real(&sum["jitter_ms"])
+            .filter(|_| is_datagrams)
+            .map(|milliseconds| milliseconds * 1e3),
+        cpu_ratio: real(&end["cpu_utilization_percent"]["host_total"]).map(|percent| percent / 100.0),
+        what,
+        ..Measurement::default()
+    });
+}
+
+/// The longest interval of a connection, or of their sum.
+#[derive(Default)]
+struct Longest {
+    line: usize,
+    seconds: f64,
+    bps: f64,
+    retransmits: Option<u64>,
+    jitter_us: Option<f64>,
+    lost_ratio: Option<f64>,
+}
+
+/// The results of iperf's text: the sum's line, else those of the connections together.
+pub(super) fn parse(text: &str) -> Results {
+    let is_third = text.contains("sender")
+        || text.contains("receiver")
+        || text.contains("iperf3")
+        || text.contains("Retr");
+    let tool = if is_third { "iperf3" } else { "iperf" };
+    let mut found = Results {
+        tool,
+        ..Results::default()
+    };
+    // By role and connection.
+    let mut longest: BTreeMap<(&str, &str), Longest> = BTreeMap::new();
+    for (at, line) in numbered(text) {
+        if line.contains("error - ") {
+            let text = format!("iperf says: {}", line.trim());
+            found.remark(Weight::Critical, "iperf3.failed", at, text);
+        }
+        let Some((role, name, interval)) = interval(at, line) else {
+            continue;
+        };
+        if longest.len() < MAX_STREAMS || longest.contains_key(&(role, name)) {
+            let known = longest.entry((role, name)).or_default();
+            if interval.seconds >= known.seconds {
+                *known = interval;
+            }
+        }
+    }
+    let roles = ["receiver", "", "sender"];
+    let has = |role: &str| longest.keys().any(|(of, _)| *of == role);
+    let Some(role) = roles.into_iter().find(|role| has(role)) else {
+        return found;
+    };
+    // A text with final lines has intervals without a role, too.
+    let role = if role.is_empty() && has("sender") {
+        "sender"
+    } else {
+        role
+    };
+    let of_role = || longest.iter().filter(|((of, _), _)| *of == role);
+    let streams = of_role().filter(|((_, name), _)| *name != "SUM").count();
+    let sum = longest.get(&(role, "SUM"));
+    let first = sum.or_else(|| of_role().next().map(|(_, one)| one));
+    let is_datagrams = text.contains("Lost/Total Datagrams");
+    let sent = longest.get(&("sender", "SUM")).or_else(|| {
+        longest
+            .iter()
+            .find(|((of, _), _)| *of == "sender")
+            .map(|(_, one)| one)
+    });
+    found.measured(Measurement {
+        line: first.map_or(0, |first| first.line),
+        tool: tool.to_owned(),
+        what: if is_datagrams { "UDP" } else { "TCP" }.to_owned(),
+        streams: u32::try_from(streams).ok(),
+        goodput_bps: sum
+            .map(|sum| sum.bps)
+            .or_else(|| Some(of_role().map(|(_, one)| one.bps).sum())),
+        retransmits: sent.and_then(|sent| sent.retransmits),
+        jitter_us: first.and_then(|first| first.jitter_us),
+        lost_ratio: first.and_then(|first| first.lost_ratio),
+        ..Measurement::default()
+    });
+    found
+}
+
+/// A line such as `[  5]   0.00-6.00   sec  3.27 GBytes  4.67 Gbits/sec    3             sender`: role, connection and values.
+fn interval(at: usize, line: &str) -> Option<(&'static str, &str, Longest)> {
+    let rest = line.trim_start().strip_prefix('[')?;
+    let (name, rest) = rest.split_once(']')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let second = fields.iter().position(|field| *field == "sec")?;
+    let (begin, end) = fields.get(second.checked_sub(1)?)?.split_once('-')?;
+    let rate = fields
+        .iter()
+        .position(|field| field.ends_with("bits/sec"))
+        .filter(|rate| *rate > second)?;
+    let unit = match *fields.get(rate)? {
+        "bits/sec" => 1.0,
+        "Kbits/sec" => 1e3,
+        "Mbits/sec" => 1e6,
+        "Gbits/sec" => 1e9,
+        "Tbits/sec" => 1e12,
+        _ => return None,
+    };
+    let role = match *fields.last()? {
+        "sender" => "sender",
+        "receiver" => "receiver",
+        _ => "",
+    };
+    let behind = fields.get(rate + 1..).unwrap_or_default();
+    let jitter = behind.iter().position(|field| *field == "ms");
+    let percent = behind
+        .iter()
+        .find_map(|field| field.strip_prefix('(')?.strip_suffix("%)"));
+    Some((
+        role,
+        name.trim(),
+        Longest {
+            line: at,
+            seconds: number(end)? - number(begin)?,
+            bps: number(fields.get(rate.checked_sub(1)?)?)? * unit,
+            retransmits: behind
+                .first()
+                .filter(|_| jitter.is_none())
+                .and_then(|text| text.parse().ok()),
+            jitter_us: jitter
+                .and_then(|jitter| number(behind.get(jitter.checked_sub(1)?)?))
+                .map(|milliseconds| milliseconds * 1e3),
+            lost_ratio: percent.and_then(number).map(|percent| percent / 100.0),
+        },
+    ))
+}

@@ -1,0 +1,192 @@
+//! perftest: `ib_write_bw`, `ib_read_lat` and the others (github.com/linux-rdma/perftest, src/perftest_resources.c and .h).
+
+use super::measured::{Latency, LatencyKind, Measurement, ROUNDING, Results, Weight};
+use super::text::{agree, number, numbered, setting};
+
+/// perftest's `MB` and `MiB`: 2^20 bytes.
+const MIB_BITS: f64 = 1_048_576.0 * 8.0;
+
+/// Titles of columns that have spaces within them.
+const TITLES: [(&str, &str); 5] = [
+    ("BW peak", "BW_peak"),
+    ("BW average", "BW_average"),
+    ("99% percentile", "99%"),
+    ("99.9% percentile", "99.9%"),
+    ("tps average", "tps_average"),
+];
+
+/// True if a text has a table of perftest.
+pub(super) fn is_one(text: &str) -> bool {
+    text.lines().any(is_head)
+}
+
+fn is_head(line: &str) -> bool {
+    line.trim_start().starts_with("#bytes") && line.contains("#iterations")
+}
+
+/// What the lines above a table say.
+#[derive(Default)]
+struct Setting {
+    what: String,
+    tool: String,
+    kind: LatencyKind,
+    is_bidirectional: bool,
+    is_server: bool,
+    streams: Option<u32>,
+    mtu: Option<u32>,
+}
+
+impl Setting {
+    fn note(&mut self, line: &str) {
+        let title = line.trim();
+        if let Some((title, is_latency)) = title
+            .strip_suffix(" BW Test")
+            .map(|title| (title, false))
+            .or_else(|| title.strip_suffix(" Latency Test").map(|title| (title, true)))
+        {
+            let (title, is_bidirectional) = title
+                .strip_suffix(" Bidirectional")
+                .map_or((title, false), |title| (title, true));
+            let (what, program) = match title.split_whitespace().next().unwrap_or_default() {
+                "RDMA_Write" => ("RDMA WRITE", "ib_write"),
+                "RDMA_Read" => ("RDMA READ", "ib_read"),
+                "Send" => ("SEND", "ib_send"),
+                "Atomic" => ("ATOMIC", "ib_atomic"),
+                other => (other, "perftest"),
+            };
+            // A test on the other side of the connection keeps what the banner said.
+            *self = Self {
+                what: what.to_owned(),
+                tool: format!("{program}_{}", if is_latency { "lat" } else { "bw" }),
+                kind: if matches!(program, "ib_read" | "ib_atomic") {
+                    LatencyKind::RoundTrip
+                } else {
+                    LatencyKind::OneWay
+                },
+                is_bidirectional,
+                is_server: self.is_server,
+                ..Self::default()
+            };
+        } else if line.contains("Waiting for client to connect") {
+            self.is_server = true;
+        } else if let Some(streams) = setting(line, "Number of qps").and_then(|text| text.parse().ok()) {
+            self.streams = Some(streams);
+        } else if let Some(mtu) = setting(line, "Mtu") {
+            self.mtu = mtu.trim_end_matches("[B]").parse().ok();
+        }
+    }
+}
+
+/// The columns of a table, and the bits of its unit.
+fn columns(head: &str) -> (Vec<String>, f64) {
+    let mut head = head.to_owned();
+    for (title, name) in TITLES {
+        head = head.replace(title, name);
+    }
+    let unit = if head.contains("Gb/sec]") { 1e9 } else { MIB_BITS };
+    let name = |title: &str| title.split('[').next().unwrap_or_default().to_owned();
+    (head.split_whitespace().map(name).collect(), unit)
+}
+
+/// The tables of a text.
+pub(super) fn parse(text: &str) -> Results {
+    let mut found = Results {
+        tool: "perftest",
+        ..Results::default()
+    };
+    let mut setting = Setting {
+        tool: "perftest".to_owned(),
+        what: "RDMA".to_owned(),
+        ..Setting::default()
+    };
+    let mut table: Option<(Vec<String>, f64)> = None;
+    for (at, line) in numbered(text) {
+        if is_head(line) {
+            table = Some(columns(line));
+            continue;
+        }
+        let is_row = line
+            .trim_start()
+            .starts_with(|first: char| first.is_ascii_digit());
+        match &table {
+            Some((columns, unit)) if is_row => row(&mut found, at, line, &setting, columns, *unit),
+            _ => setting.note(line),
+        }
+        if line.contains("Failed") || line.contains("Couldn't") || line.contains("Unable to") {
+            let text = format!("perftest says: {}", line.trim());
+            found.remark(Weight::Critical, "perftest.failed", at, text);
+        }
+    }
+    if setting.is_server && !found.measurements.is_empty() {
+        let text = "the server's output: the client's is the one that counts".to_owned();
+        found.remark(Weight::Info, "perftest.server", 0, text);
+    }
+    found
+}
+
+fn row(found: &mut Results, at: usize, line: &str, setting: &Setting, columns: &[String], unit: f64) {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let value = |name: &str| {
+        let column = columns.iter().position(|column| column == name)?;
+        number(fields.get(column)?)
+    };
+    let is_bandwidth = columns.iter().any(|column| column == "BW_average");
+    let least = if is_bandwidth { "BW_average" } else { "t_avg" };
+    if value(least).is_none() {
+        let text = format!(
+            "the line has {} of {} fields: it was cut",
+            fields.len(),
+            columns.len()
+        );
+        return found.remark(Weight::Warning, "results.cut", at, text);
+    }
+    let size_bytes = fields.first().and_then(|size| size.parse().ok());
+    let messages_per_second = value("MsgRate")
+        .map(|rate| rate * 1e6)
+        .or_else(|| value("tps_average"));
+    let goodput_bps = value("BW_average").map(|rate| rate * unit);
+    if let (Some(size), Some(messages), Some(goodput)) = (size_bytes, messages_per_second, goodput_bps)
+        && is_bandwidth
+    {
+        #[expect(clippy::cast_precision_loss, reason = "sizes of messages")]
+        let bits = messages * size as f64 * 8.0;
+        // MsgRate has six digits behind the point, of millions.
+        #[expect(clippy::cast_precision_loss, reason = "sizes of messages")]
+        let digit = size as f64 * 8.0;
+        if !agree(bits, goodput, ROUNDING, digit) {
+            let text = format!(
+                "the message rate times the size is {:.2} Gbit/s, the average says {:.2}",
+                bits / 1e9,
+                goodput / 1e9
+            );
+            found.remark(Weight::Warning, "perftest.disagrees", at, text);
+        }
+    }
+    found.measured(Measurement {
+        line: at,
+        tool: setting.tool.clone(),
+        what: setting.what.clone(),
+        size_bytes,
+        streams: setting.streams,
+        mtu: setting.mtu,
+        is_bidirectional: setting.is_bidirectional,
+        is_server: setting.is_server,
+        goodput_bps,
+        peak_bps: value("BW_peak")
+            .filter(|peak| *peak > 0.0)
+            .map(|rate| rate * unit),
+        messages_per_second,
+        latency: (!is_bandwidth).then(|| Latency {
+            kind: setting.kind,
+            min: value("t_min"),
+            typical: value("t_typical"),
+            average: value("t_avg"),
+            max: value("t_max"),
+            stddev: value("t_stdev"),
+            p99: value("99%"),
+            p999: value("99.9%"),
+        }),
+        cpu_ratio: value("CPU_Util").map(|percent| percent / 100.0),
+        ..Measurement::default()
+    });
+}

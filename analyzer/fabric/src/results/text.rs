@@ -1,0 +1,30 @@
+//! Numbers and fields of lines.
+
+/// A finite number that is not negative.
+pub(super) fn number(text: &str) -> Option<f64> {
+    text.parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number >= 0.0)
+}
+
+/// The value behind `name`, up to the next white space.
+pub(super) fn after<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(name)?;
+    rest.split_whitespace().next()
+}
+
+/// The value of `name : value`, or `name: value`, where a line has several such pairs in columns.
+pub(super) fn setting<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(name)?;
+    rest.trim_start().strip_prefix(':')?.split_whitespace().next()
+}
+
+/// The lines of a text, from 1 on.
+pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(at, line)| (at + 1, line))
+}
+
+/// True if two numbers are the same but for rounding: to `share` of them, and to half of the last digit, `digit`.
+pub(super) fn agree(one: f64, other: f64, share: f64, digit: f64) -> bool {
+    (one - other).abs() <= one.abs().max(other.abs()) * share + digit
+}

@@ -1,0 +1,129 @@
+//! `traffic results`: the samples of `tests/data/results`, by the command.
+
+use std::fs;
+
+use crate::captures::root;
+use crate::command::run;
+
+fn samples() -> std::path::PathBuf {
+    root().join("tests/data/results")
+}
+
+#[test]
+fn results_of_several_tools_are_one_table() {
+    let ran = run(
+        &samples(),
+        [
+            "traffic",
+            "results",
+            "tcp.json",
+            "rdma_bw.txt",
+            "rdma_lat.txt",
+            "nccl.txt",
+            "--link-rate",
+            "40G",
+        ],
+    );
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let line = |tool: &str| {
+        let line = ran.stdout.lines().find(|line| line.contains(tool));
+        line.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    // 4,665 Mbit/s arrived; 4555.02 x 2^20 x 8 bits.
+    assert_eq!(
+        line("iperf3"),
+        "TCP iperf3 - 1 - 1500 4.67 Gb/s - 12 % - 212 us* - 17 % tcp.json"
+    );
+    assert_eq!(
+        line("ib_write_bw"),
+        "RDMA WRITE ib_write_bw 64 KiB 1 - 2048 38.2 Gb/s - 96 % - - - - rdma_bw.txt"
+    );
+    // 38.21 / 4.665.
+    assert!(
+        ran.stdout
+            .contains("goodput 8.19 : 1; not the same: MTU 2048 and 1500, size 64 KiB and unknown")
+    );
+}
+
+#[test]
+fn documents_have_base_units() {
+    let arguments = ["traffic", "results", "bench.txt", "nccl.log", "--format", "json"];
+    let found = run(&samples(), arguments).good().json();
+    let row = &found["files"][0]["results"][0];
+    assert_eq!(
+        (&row["ranks"], &row["size_bytes"]),
+        (&8.into(), &268_435_456.into())
+    );
+    let log = &found["files"][1];
+    assert_eq!(log["nccl"]["edges"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        (&log["remarks"][0]["id"], &log["remarks"][0]["severity"]),
+        (&"nccl.completion_error".into(), &"critical".into())
+    );
+}
+
+#[test]
+fn expectations_and_errors_have_exit_codes() {
+    let code = |arguments: &[&str]| run(&samples(), [&["traffic", "results"], arguments].concat()).code;
+    // 3.66 GB/s.
+    assert_eq!(code(&["nccl.txt", "--expect", "nccl.busbw>=3.5GB/s"]), Some(0));
+    assert_eq!(code(&["nccl.txt", "--expect", "nccl.busbw>=80GiB/s"]), Some(1));
+    assert_eq!(code(&["nccl.txt", "--expect", "nccl.latency<=5us"]), Some(1));
+    assert_eq!(code(&["nccl.txt", "--expect", "nccl.busbw>80"]), Some(2));
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(samples().join("nccl.txt"), folder.path().join("nccl.txt")).unwrap();
+    fs::write(folder.path().join("other.txt"), "hello\n").unwrap();
+    let ran = run(
+        folder.path(),
+        ["traffic", "results", "absent.txt", "other.txt", "nccl.txt"],
+    );
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("absent.txt"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("other.txt: no results of a traffic tool in it")
+    );
+    assert!(ran.stdout.contains("nccl-tests"), "the others are read");
+}
+
+#[test]
+fn stages_say_what_each_file_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = fs::read_to_string(samples().join("rdma_bw.txt")).unwrap();
+    fs::write(folder.path().join("a.txt"), &before).unwrap();
+    // A quarter more: 5693.775 MB/s, 91,100 messages.
+    let after = before
+        .replace("4555.02", "5693.78")
+        .replace("0.072880", "0.091100");
+    fs::write(folder.path().join("b.txt"), after).unwrap();
+    let ran = run(
+        folder.path(),
+        ["traffic", "results", "a.txt", "b.txt", "--stages"],
+    );
+    assert!(
+        ran.stdout
+            .lines()
+            .any(|line| line.starts_with(" b.txt") && line.ends_with("+25.0 %")),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn names_and_values_do_not_steer_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("a.log"),
+        "h:1:2 [0] NCCL INFO NCCL_X set to \u{1b}[2J\nh:1:2 [0] NCCL WARN \u{9b}31m\u{202e}x\n",
+    )
+    .unwrap();
+    for format in ["text", "json"] {
+        let ran = run(folder.path(), ["traffic", "results", "a.log", "--format", format]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(
+            !ran.stdout.contains(['\u{1b}', '\u{9b}', '\u{202e}']),
+            "{:?}",
+            ran.stdout
+        );
+    }
+}
