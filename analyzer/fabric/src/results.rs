@@ -15,11 +15,22 @@ mod text;
 pub use expectation::{Expectation, Outcome};
 pub use measured::{Edge, Latency, LatencyKind, Measurement, NcclLog, Remark, Results, Weight, bus_factor};
 
+/// Bytes of a JSON document: it takes up to 16 times as much memory. iperf3's grow by a kilobyte a second.
+const MAX_DOCUMENT_BYTES: usize = 32 << 20;
+
 /// The results in a text, by its content. `world`: the ranks, where the text does not say them.
 pub fn results(text: &str, world: Option<u32>) -> Results {
     let text = text.trim_start_matches('\u{feff}');
     let start = text.trim_start();
-    if start.starts_with('{') && start.contains("\"test_start\"") || iperf::is_failure(start) {
+    if start.starts_with(['{', '[']) && text.len() > MAX_DOCUMENT_BYTES {
+        let mut found = Results {
+            tool: "JSON",
+            ..Results::default()
+        };
+        let reason = "the document has more than 32 MiB, and is not read".to_owned();
+        found.remark(Weight::Critical, "results.too_large", 0, reason);
+        found
+    } else if start.starts_with('{') && start.contains("\"test_start\"") || iperf::is_failure(start) {
         iperf::documents(text)
     } else if start.starts_with(['{', '[']) && start.contains("\"bus_bw\"") {
         nccl::document(text)

@@ -4,7 +4,10 @@
 use super::measured::{Edge, NcclLog, Results, Weight};
 use super::text::{after, numbered};
 
-/// Settings, devices, edges and ranks that are kept of each.
+/// RDMA devices that are kept: NCCL takes 32 of a host.
+const MAX_DEVICES: usize = 64;
+
+/// Settings, edges and ranks that are kept of each.
 const MAX_KEPT: usize = 65_536;
 
 /// True if a text has lines of NCCL's log.
@@ -70,7 +73,7 @@ fn information(log: &mut NcclLog, line: &str) {
                 log.is_relaxed = true;
             } else if let Some((_, device)) = field.split_once(']')
                 && !device.is_empty()
-                && log.devices.len() < MAX_KEPT
+                && log.devices.len() < MAX_DEVICES
                 && !log.devices.iter().any(|known| known == device)
             {
                 log.devices.push(device.to_owned());

@@ -8,6 +8,9 @@ const MAX_KEPT: usize = 10_000;
 /// A quantity compared with what follows from others of the same line may differ by this share: tools round.
 pub(super) const ROUNDING: f64 = 0.01;
 
+/// Columns of a table that are read: the widest, of nccl-tests, has 13.
+pub(super) const MAX_COLUMNS: usize = 64;
+
 /// What a text has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {

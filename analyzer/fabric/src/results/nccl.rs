@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::measured::{Measurement, ROUNDING, Results, Weight, bus_factor};
+use super::measured::{MAX_COLUMNS, Measurement, ROUNDING, Results, Weight, bus_factor};
 use super::text::{after, agree, number, numbered};
 
 /// Bits of nccl-tests' GB: 10^9 bytes.
@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str, world: Option<u32>) -> Results {
         } else if let Some(rank) = rank(line) {
             run.ranks = Some(run.ranks.unwrap_or(0).max(rank.saturating_add(1)));
         } else if is_head(line) {
-            columns = line.split_whitespace().skip(1).collect();
+            columns = line.split_whitespace().skip(1).take(MAX_COLUMNS).collect();
         } else if let Some(count) =
             after(line, "# Out of bounds values :").and_then(|text| text.parse::<u64>().ok())
             && count > 0

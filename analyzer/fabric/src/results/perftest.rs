@@ -1,6 +1,6 @@
 //! perftest: `ib_write_bw`, `ib_read_lat` and the others (github.com/linux-rdma/perftest, src/perftest_resources.c and .h).
 
-use super::measured::{Latency, LatencyKind, Measurement, ROUNDING, Results, Weight};
+use super::measured::{Latency, LatencyKind, MAX_COLUMNS, Measurement, ROUNDING, Results, Weight};
 use super::text::{agree, number, numbered, setting};
 
 /// perftest's `MB` and `MiB`: 2^20 bytes.
@@ -85,7 +85,8 @@ fn columns(head: &str) -> (Vec<String>, f64) {
     }
     let unit = if head.contains("Gb/sec]") { 1e9 } else { MIB_BITS };
     let name = |title: &str| title.split('[').next().unwrap_or_default().to_owned();
-    (head.split_whitespace().map(name).collect(), unit)
+    let names = head.split_whitespace().take(MAX_COLUMNS);
+    (names.map(name).collect(), unit)
 }
 
 /// The tables of a text.

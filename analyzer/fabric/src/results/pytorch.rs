@@ -1,6 +1,6 @@
 //! Benchmarks of collective operations in PyTorch: lines with `[bench]`, and a table of sizes.
 
-use super::measured::{Measurement, ROUNDING, Results, Weight, bus_factor};
+use super::measured::{MAX_COLUMNS, Measurement, ROUNDING, Results, Weight, bus_factor};
 use super::text::{agree, number, numbered};
 
 const GIB_BITS: f64 = 1_073_741_824.0 * 8.0;
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str, world: Option<u32>) -> Results {
         {
             run = format!(" run {name}");
         } else if is_head(line) {
-            columns = line.split_whitespace().collect();
+            columns = line.split_whitespace().take(MAX_COLUMNS).collect();
         } else if trimmed.starts_with(|first: char| first.is_ascii_digit()) && !columns.is_empty() {
             row(&mut found, at, line, &columns, &run, world);
         }

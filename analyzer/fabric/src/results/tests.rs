@@ -306,6 +306,22 @@ fn expectations() {
 }
 
 #[test]
+fn what_is_too_much_is_not_kept() {
+    let devices: Vec<String> = (0..1_000)
+        .map(|device| format!("[{device}]mlx5_{device}:1/RoCE"))
+        .collect();
+    let devices = devices.join(" ");
+    let found = results(&format!("h:1:2 [0] NCCL INFO NET/IB : Using {devices}"), None);
+    assert_eq!(found.log.unwrap().devices.len(), 64);
+    let document = format!("{{\"test_start\":\"{}\"}}", "x".repeat(MAX_DOCUMENT_BYTES));
+    assert_eq!(rules(&results(&document, None)), ["results.too_large"]);
+    // Each column once, in a head of 100,000, and 100,000 lines.
+    let head = "# size time algbw busbw ".to_owned() + &"time ".repeat(100_000);
+    let text = format!("{head}\n{}", "8 1.0 1.0 1.0\n".repeat(100_000));
+    assert_eq!(results(&text, None).measurements.len(), 10_000);
+}
+
+#[test]
 fn other_texts_are_none() {
     for text in ["", "hello\n", "{}", "[1,2]", "# size\n", "[ ID\n"] {
         assert_eq!(results(text, None).measurements, [], "{text}");
