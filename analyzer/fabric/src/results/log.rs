@@ -29,7 +29,7 @@ pub(super) fn parse(text: &str, found: &mut Results) {
             let text = line.split_once("NCCL WARN").map_or(line, |(_, rest)| rest).trim();
             found.remark(Weight::Warning, "nccl.warning", at, format!("NCCL says: {text}"));
         } else if line.contains("NCCL INFO") {
-            information(&mut log, line);
+            found.left_out += u64::from(!information(&mut log, line));
         }
         if line.contains("via NET/Socket") || line.contains("Using network Socket") {
             sockets.get_or_insert(at);
@@ -58,9 +58,10 @@ pub(super) fn parse(text: &str, found: &mut Results) {
     found.log = Some(log);
 }
 
-fn information(log: &mut NcclLog, line: &str) {
+/// Reads a line; false: it has an edge beyond those that are kept.
+fn information(log: &mut NcclLog, line: &str) -> bool {
     let Some((_, rest)) = line.split_once("NCCL INFO ") else {
-        return;
+        return true;
     };
     if let Some((name, value)) = setting(rest) {
         if log.settings.len() < MAX_KEPT {
@@ -91,9 +92,10 @@ fn information(log: &mut NcclLog, line: &str) {
     } else if rest.starts_with("Channel ")
         && let Some(edge) = edge(rest)
     {
-        if log.edges.len() < MAX_KEPT || log.edges.contains_key(&edge) {
-            *log.edges.entry(edge).or_default() += 1;
+        if log.edges.len() >= MAX_KEPT && !log.edges.contains_key(&edge) {
+            return false;
         }
+        *log.edges.entry(edge).or_default() += 1;
     } else if rest.contains("Init COMPLETE") {
         let rank = after(rest, " rank ").and_then(|text| text.parse::<u32>().ok());
         let world = after(rest, " nranks ").and_then(|text| text.parse::<u32>().ok());
@@ -104,6 +106,7 @@ fn information(log: &mut NcclLog, line: &str) {
             log.ranks.insert(rank, bus.to_owned());
         }
     }
+    true
 }
 
 /// A setting: `NCCL_IB_HCA set to =mlx5_7:1`, or `NCCL_IB_TC set by environment to 106.`

@@ -22,12 +22,16 @@ pub struct Results {
     pub remarks: Vec<Remark>,
     /// What NCCL's log says, where there is one.
     pub log: Option<NcclLog>,
+    /// Measurements, remarks and edges beyond what is kept.
+    pub left_out: u64,
 }
 
 impl Results {
     pub(super) fn measured(&mut self, measurement: Measurement) {
         if self.measurements.len() < MAX_KEPT {
             self.measurements.push(measurement);
+        } else {
+            self.left_out += 1;
         }
     }
 
@@ -39,6 +43,8 @@ impl Results {
                 line,
                 text,
             });
+        } else {
+            self.left_out += 1;
         }
     }
 }

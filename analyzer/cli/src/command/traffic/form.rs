@@ -128,6 +128,14 @@ pub(super) fn text(inputs: &[Input], link: Option<u64>, stages: bool) -> String 
         if let Some(log) = &input.results.log {
             text.push_str(&log_lines(&input.name, log));
         }
+        if input.results.left_out > 0 {
+            let _ = writeln!(
+                text,
+                " • info     results.left_out: {} results, remarks and edges are not listed ({})",
+                input.results.left_out,
+                clean(&input.name)
+            );
+        }
         for remark in &input.results.remarks {
             let sign = match remark.weight {
                 Weight::Critical => "✗ critical",
@@ -358,6 +366,7 @@ pub(super) fn document(inputs: &[Input], link: Option<u64>) -> Value {
                     "text": remark.text,
                 })).collect::<Vec<_>>(),
                 "nccl": results.log.as_ref().map(log_value),
+                "left_out": results.left_out,
             })
         })
         .collect();
