@@ -12,7 +12,7 @@ use crate::captures::root;
 use modules::Modules;
 
 /// Each crate of the workspace, and those of the others that it may import.
-pub(crate) const ARROWS: [(&str, &[&str]); 17] = [
+pub(crate) const ARROWS: [(&str, &[&str]); 18] = [
     ("roce-files", &[]),
     ("roce-wire", &[]),
     ("roce-model", &["roce-wire"]),
@@ -23,6 +23,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 17] = [
     ("roce-fabric", &["roce-model"]),
     ("roce-metrics", &["roce-model"]),
     ("roce-probe", &["roce-model", "roce-fabric", "roce-abi"]),
+    ("roce-remote", &["roce-files", "roce-model", "roce-fabric"]),
     (
         "roce-sim",
         &["roce-files", "roce-wire", "roce-model", "roce-capture"],
@@ -54,6 +55,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 17] = [
             "roce-fabric",
             "roce-metrics",
             "roce-probe",
+            "roce-remote",
             "roce-sim",
             "roce-report",
             "roce-parquet",

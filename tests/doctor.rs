@@ -536,11 +536,12 @@ fn hosts_over_ssh_are_read_by_their_recordings() {
     let folder = tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_roce-analyze");
     // The last argument is the command, the one before it the host.
+    fs::create_dir_all(folder.path().join("bin")).unwrap();
+    std::os::unix::fs::symlink(program, folder.path().join("bin/roce-analyze")).unwrap();
     let ran = with_ssh(
         folder.path(),
-        &format!(
-            "for last; do :; done\ncase \"$last\" in 'roce-analyze doctor --record -') exec {program} doctor --record - ;; esac\nexit 9"
-        ),
+        "for last; do :; done\n\
+         case \"$last\" in \"sh -c 'roce-analyze doctor --record -'\") eval \"$last\" ;; *) exit 9 ;; esac",
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains(" fleet "), "{}", ran.stdout);

@@ -20,8 +20,6 @@ pub(crate) mod live;
 pub(crate) mod metrics;
 #[cfg_attr(not(feature = "live"), path = "command/without_player.rs")]
 mod player;
-#[cfg(feature = "probe")]
-mod program;
 #[cfg(feature = "live")]
 mod recorded;
 #[cfg(feature = "live")]

@@ -2,12 +2,16 @@
 //!
 //! Everything here is a pure function of what somebody else read: no files, no sockets, no clocks.
 
+pub mod device;
 pub mod doctor;
 mod drivers;
 pub mod gpu;
 pub mod hca;
 mod host;
+pub mod hypervisor;
+pub mod inventory;
 pub mod results;
+pub mod switch;
 
 pub use drivers::{Mapped, Place, mapped};
 pub use host::{Link, Statistic, ethtool_statistics, port_rate_bps, rdma_statistics};

@@ -73,11 +73,16 @@ impl Exposition {
             }
             SampleSource::Switch => {
                 labels.push(("switch", sample.node.as_ref().into()));
-                labels.push(("interface", sample.object.as_ref().into()));
+                // Values of the whole switch, of a slice or of a buffer belong to no interface.
+                if !sample.object.is_empty() {
+                    labels.push(("interface", sample.object.as_ref().into()));
+                }
             }
             SampleSource::Hypervisor => {
                 labels.push(("hypervisor", sample.node.as_ref().into()));
-                labels.push(("vmnic", sample.object.as_ref().into()));
+                if !sample.object.is_empty() {
+                    labels.push(("vmnic", sample.object.as_ref().into()));
+                }
             }
             SampleSource::Tool => labels.push(("tool", sample.object.as_ref().into())),
         }

@@ -77,6 +77,14 @@ own! {
 }
 
 own! {
+    FABRIC, "All metrics that describe switches and hypervisors.",
+    SWITCH_INFO, "roce_switch_info", Gauge, "1, with the model, version and serial number of a switch, and how it is read.";
+    SWITCH_NEIGHBOR, "roce_switch_neighbor_info", Gauge, "1, with what LLDP shows at the other end of an interface.";
+    HYPERVISOR_INFO, "roce_hypervisor_info", Gauge, "1, with the version and build of a hypervisor.";
+    HYPERVISOR_NIC_INFO, "roce_hypervisor_nic_info", Gauge, "1, with the driver, firmware and address of a vmnic.";
+}
+
+own! {
     LIVE, "All metrics of a live run.",
     LIVE_INFO, "roce_live_info", Gauge, "1, with the version, the width of a bin and the devices of the live run.";
     LIVE_FRAMES, "roce_live_frames_total", Counter, "Frames captured, of all kinds.";
@@ -114,7 +122,7 @@ own! {
 
 /// All metrics that no counter stands for.
 fn own() -> impl Iterator<Item = &'static Own> {
-    [OWN, PORTS, CHECKS, GPUS, LIVE].into_iter().flatten()
+    [OWN, PORTS, CHECKS, GPUS, FABRIC, LIVE].into_iter().flatten()
 }
 
 /// True if a metric of that name is exported by this version.

@@ -11,7 +11,6 @@ mod exposition;
 mod families;
 mod family;
 mod files;
-mod later;
 #[cfg(test)]
 mod names;
 mod rules;
@@ -21,5 +20,4 @@ pub use exposition::{Buckets, Exposition, Format, Label, end};
 pub use families::*;
 pub use family::{Family, MetricKind};
 pub use files::{ALERTMANAGER, EXAMPLE_TARGETS, SYSTEMD, scrape_config};
-pub use later::LATER;
 pub use rules::{compatible, rules};

@@ -9,8 +9,8 @@ use anyhow::Context;
 use roce_fabric::gpu::{Gpus, QUERY, csv_columns, gpus, gpus_of_columns};
 use roce_model::{Nanos, Sample};
 
-use crate::command::program::{self, Failure, Limits};
 use crate::output::messages;
+use roce_remote::program::{self, Failure, Limits};
 
 /// Name of messages about GPUs.
 pub(super) const INPUT: &str = "gpus";

@@ -47,12 +47,17 @@ impl Counter {
     /// The event that a rise of it is, if it is one.
     pub fn event(self) -> Option<CounterChange> {
         match self {
-            Self::PauseStormEvents => Some(CounterChange::Storm),
+            Self::PauseStormEvents | Self::HypervisorPauseStormEvents | Self::SwitchWatchdogShutdowns => {
+                Some(CounterChange::Storm)
+            }
             Self::PhyLinkDowns => Some(CounterChange::LinkDown),
             Self::PortOutOfBufferDrops
             | Self::PriorityDiscards
             | Self::NetdevDiscards
-            | Self::NetdevOutOfBuffer => Some(CounterChange::FirstDrop),
+            | Self::NetdevOutOfBuffer
+            | Self::SwitchQueueDroppedPackets
+            | Self::SwitchMmuDroppedPackets
+            | Self::SwitchPriorityGroupDroppedPackets => Some(CounterChange::FirstDrop),
             _ => None,
         }
     }
@@ -183,6 +188,75 @@ counters! {
     GpuPcieReplays, "gpu_pcie_replays", Cumulative, "events", [], "PCIe packets that were retransmitted.";
     GpuEccUncorrectedErrors, "gpu_ecc_uncorrected_errors", Cumulative, "errors", [], "Errors of memory that were not corrected, since the driver was loaded.";
     GpuXidLast, "gpu_xid_last", Gauge, "", [], "The last XID error; 0: none. A code, not a count.";
+    SwitchUp, "switch_up", Gauge, "", [], "1 if the switch answered the last reading, 0 if not.";
+    SwitchUptime, "switch_uptime_seconds", Gauge, "s", [], "Time since the switch started.";
+    SwitchInterfaceUp, "switch_interface_up", Gauge, "", ["kind"], "1 if the interface is up.";
+    SwitchInterfaceRate, "switch_interface_rate_bytes_per_second", Gauge, "bytes/s", ["kind"], "Rate of the interface now.";
+    SwitchInterfaceMtu, "switch_interface_mtu_bytes", Gauge, "bytes", ["kind"], "MTU of the interface.";
+    SwitchInterfaceReceivedBytes, "switch_interface_received_bytes", Cumulative, "bytes", ["kind"], "Bytes that the switch's interface received.";
+    SwitchInterfaceTransmittedBytes, "switch_interface_transmitted_bytes", Cumulative, "bytes", ["kind"], "Bytes that the switch's interface sent.";
+    SwitchInterfaceReceivedPackets, "switch_interface_received_packets", Cumulative, "packets", ["kind", "cast"], "Packets that the switch's interface received.";
+    SwitchInterfaceTransmittedPackets, "switch_interface_transmitted_packets", Cumulative, "packets", ["kind", "cast"], "Packets that the switch's interface sent.";
+    SwitchInterfaceErrors, "switch_interface_errors", Cumulative, "packets", ["kind", "direction"], "Packets with errors at the switch's interface.";
+    SwitchInterfaceDiscards, "switch_interface_discards", Cumulative, "packets", ["kind", "direction"], "Packets that the switch's interface discarded, for any reason.";
+    SwitchPfcReceivedFrames, "switch_pfc_received_frames", Cumulative, "frames", ["kind"], "PFC frames that the switch's interface received, of all priorities: the neighbour pauses the switch.";
+    SwitchPfcTransmittedFrames, "switch_pfc_transmitted_frames", Cumulative, "frames", ["kind"], "PFC frames that the switch's interface sent, of all priorities: the switch pauses the neighbour.";
+    SwitchPriorityPfcReceivedFrames, "switch_priority_pfc_received_frames", Cumulative, "frames", ["kind"], "PFC frames that the switch's interface received, by priority.";
+    SwitchPriorityPfcTransmittedFrames, "switch_priority_pfc_transmitted_frames", Cumulative, "frames", ["kind"], "PFC frames that the switch's interface sent, by priority.";
+    SwitchPriorityPfcReceivePausedSeconds, "switch_priority_pfc_receive_paused_seconds", Cumulative, "s", ["kind"], "Time in which received PFC frames kept the switch's interface from sending.";
+    SwitchPriorityPfcTransitions, "switch_priority_pfc_transitions", Cumulative, "events", ["kind"], "Changes from XON to XOFF by PFC frames that the switch's interface received.";
+    SwitchPfcEnabled, "switch_pfc_enabled", Gauge, "", ["kind"], "1 if PFC is enabled on this priority of the switch's interface.";
+    SwitchPauseReceivedFrames, "switch_pause_received_frames", Cumulative, "frames", ["kind"], "802.3x pause frames that the switch's interface received.";
+    SwitchPauseTransmittedFrames, "switch_pause_transmitted_frames", Cumulative, "frames", ["kind"], "802.3x pause frames that the switch's interface sent.";
+    SwitchPauseEnabled, "switch_pause_enabled", Gauge, "", ["kind", "direction"], "1 if 802.3x pause is in operation on the switch's interface.";
+    SwitchQueueTransmittedPackets, "switch_queue_transmitted_packets", Cumulative, "packets", ["kind", "cast"], "Packets that left the egress queue.";
+    SwitchQueueTransmittedBytes, "switch_queue_transmitted_bytes", Cumulative, "bytes", ["kind", "cast"], "Bytes that left the egress queue.";
+    SwitchQueueDroppedPackets, "switch_queue_dropped_packets", Cumulative, "packets", ["kind", "cast"], "Packets that the egress queue dropped.";
+    SwitchQueueDroppedBytes, "switch_queue_dropped_bytes", Cumulative, "bytes", ["kind", "cast"], "Bytes that the egress queue dropped.";
+    SwitchQueueEcnMarkedPackets, "switch_queue_ecn_marked_packets", Cumulative, "packets", ["kind"], "Packets that the egress queue marked (CE).";
+    SwitchQueueEcnMarkedBytes, "switch_queue_ecn_marked_bytes", Cumulative, "bytes", ["kind"], "Bytes of packets that the egress queue marked (CE).";
+    SwitchQueueWredDroppedPackets, "switch_queue_wred_dropped_packets", Cumulative, "packets", ["kind", "ecn"], "Packets that WRED dropped instead of marking; the queue `port` is the sum of a port whose queues are not counted apart.";
+    SwitchQueueDepth, "switch_queue_depth_bytes", Gauge, "bytes", ["kind"], "Bytes in the egress queue now.";
+    SwitchQueuePeak, "switch_queue_peak_bytes", Gauge, "bytes", ["kind"], "Highest number of bytes in the egress queue since the switch last reset its watermark.";
+    SwitchQueueNoDrop, "switch_queue_no_drop", Gauge, "", ["kind"], "1 if the queue is lossless: the switch pauses its senders before it is full.";
+    SwitchQueuePauseThreshold, "switch_queue_pause_threshold_bytes", Gauge, "bytes", ["kind"], "Ingress buffer use at which the switch pauses the sender.";
+    SwitchQueueResumeThreshold, "switch_queue_resume_threshold_bytes", Gauge, "bytes", ["kind"], "Ingress buffer use at which the switch lets the sender go on.";
+    SwitchEcnThreshold, "switch_ecn_threshold_bytes", Gauge, "bytes", ["kind", "bound"], "Queue length from which packets are marked with a rising probability (min), and from which all are (max).";
+    SwitchMmuDroppedPackets, "switch_mmu_dropped_packets", Cumulative, "packets", ["kind"], "Packets dropped on ingress because the shared buffer was full.";
+    SwitchMmuDroppedBytes, "switch_mmu_dropped_bytes", Cumulative, "bytes", ["kind"], "Bytes dropped on ingress because the shared buffer was full.";
+    SwitchSliceDroppedPackets, "switch_slice_dropped_packets", Cumulative, "packets", ["slice"], "Packets dropped on ingress by one slice of the switch's chip; not a sum over its interfaces.";
+    SwitchBufferCells, "switch_buffer_cells", Gauge, "cells", ["instance_id", "pool"], "Cells of the shared buffer in use now.";
+    SwitchBufferPeakCells, "switch_buffer_peak_cells", Gauge, "cells", ["instance_id", "pool"], "Highest number of cells of the shared buffer in use.";
+    SwitchPriorityGroupDroppedPackets, "switch_priority_group_dropped_packets", Cumulative, "packets", ["kind"], "Packets dropped on ingress because their priority group was full; the group's number is the queue.";
+    SwitchPriorityGroupHeadroomPeak, "switch_priority_group_headroom_peak_bytes", Gauge, "bytes", ["kind"], "Highest use of the headroom behind the pause threshold since the switch last reset its watermark.";
+    SwitchWatchdogShutdowns, "switch_pfc_watchdog_shutdowns", Cumulative, "events", ["kind"], "Times that the PFC watchdog found a stuck queue and shut it down.";
+    SwitchWatchdogRestores, "switch_pfc_watchdog_restores", Cumulative, "events", ["kind"], "Times that the PFC watchdog opened the queue again.";
+    SwitchWatchdogDroppedPackets, "switch_pfc_watchdog_dropped_packets", Cumulative, "packets", ["kind"], "Packets that the PFC watchdog dropped.";
+    HypervisorUp, "hypervisor_up", Gauge, "", [], "1 if the hypervisor answered the last reading, 0 if not.";
+    HypervisorNicUp, "hypervisor_nic_up", Gauge, "", [], "1 if the link of the vmnic is up.";
+    HypervisorNicRate, "hypervisor_nic_rate_bytes_per_second", Gauge, "bytes/s", [], "Rate of the vmnic's link now.";
+    HypervisorNicMtu, "hypervisor_nic_mtu_bytes", Gauge, "bytes", [], "MTU of the vmnic.";
+    HypervisorReceivedBytes, "hypervisor_received_bytes", Cumulative, "bytes", [], "Bytes that the vmnic received.";
+    HypervisorTransmittedBytes, "hypervisor_transmitted_bytes", Cumulative, "bytes", [], "Bytes that the vmnic sent.";
+    HypervisorReceivedPackets, "hypervisor_received_packets", Cumulative, "packets", [], "Packets that the vmnic received.";
+    HypervisorTransmittedPackets, "hypervisor_transmitted_packets", Cumulative, "packets", [], "Packets that the vmnic sent.";
+    HypervisorDroppedPackets, "hypervisor_dropped_packets", Cumulative, "packets", ["direction"], "Packets that the vmnic dropped.";
+    HypervisorErrors, "hypervisor_errors", Cumulative, "packets", ["direction", "reason"], "Packets with errors at the vmnic.";
+    HypervisorPauseReceivedFrames, "hypervisor_pause_received_frames", Cumulative, "frames", [], "802.3x pause frames that the vmnic received; PFC frames are not among them.";
+    HypervisorPauseTransmittedFrames, "hypervisor_pause_transmitted_frames", Cumulative, "frames", [], "802.3x pause frames that the vmnic sent; PFC frames are not among them.";
+    HypervisorPauseReceivePausedSeconds, "hypervisor_pause_receive_paused_seconds", Cumulative, "s", [], "Time in which received 802.3x pause frames kept the vmnic from sending.";
+    HypervisorPauseTransmitPausedSeconds, "hypervisor_pause_transmit_paused_seconds", Cumulative, "s", [], "Time in which sent 802.3x pause frames kept the neighbour from sending.";
+    HypervisorPauseTransitions, "hypervisor_pause_transitions", Cumulative, "events", [], "Changes from XON to XOFF by 802.3x pause frames that the vmnic received.";
+    HypervisorPauseControlReceivedFrames, "hypervisor_pause_control_received_frames", Cumulative, "frames", [], "Pause frames of both kinds that the vmnic received: 802.3x and PFC together.";
+    HypervisorPauseControlTransmittedFrames, "hypervisor_pause_control_transmitted_frames", Cumulative, "frames", [], "Pause frames of both kinds that the vmnic sent: 802.3x and PFC together.";
+    HypervisorPfcReceivedFrames, "hypervisor_pfc_received_frames", Cumulative, "frames", [], "PFC frames that the vmnic received, by priority.";
+    HypervisorPfcTransmittedFrames, "hypervisor_pfc_transmitted_frames", Cumulative, "frames", [], "PFC frames that the vmnic sent, by priority.";
+    HypervisorPfcReceivePausedSeconds, "hypervisor_pfc_receive_paused_seconds", Cumulative, "s", [], "Time in which received PFC frames kept the vmnic from sending.";
+    HypervisorPauseStormEvents, "hypervisor_pause_storm_events", Cumulative, "events", ["severity"], "Pause storms that the vmnic's driver noticed.";
+    HypervisorPfcEnabled, "hypervisor_pfc_enabled", Gauge, "", [], "1 if PFC is enabled on this priority of the vmnic.";
+    HypervisorPauseEnabled, "hypervisor_pause_enabled", Gauge, "", ["direction"], "1 if 802.3x pause is enabled on the vmnic.";
+    HypervisorDcbMode, "hypervisor_dcb_mode", Gauge, "", ["mode"], "1 for the DCB mode of the vmnic: ieee, cee or unknown.";
+    HypervisorNicStatistic, "hypervisor_nic_statistic", Cumulative, "", ["name"], "A statistic of the vmnic that has no common name, by the driver's name.";
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use roce_fabric::doctor::Host;
 use serde_json::json;
 
-use crate::command::program::{self, Limits};
+use roce_remote::program::{self, Limits};
 
 /// Limits of ping, mstconfig and mlxconfig.
 const LIMITS: Limits = Limits {

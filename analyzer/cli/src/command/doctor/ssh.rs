@@ -2,36 +2,23 @@
 //!
 //! ssh_config, agents and jump hosts are the user's own. ssh asks for no password and accepts no new host key.
 
-use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use roce_fabric::doctor::Host;
+use roce_fabric::inventory::SshSettings;
+use roce_remote::{Machine, RemoteError};
 
 use super::archive;
-use crate::command::program::{self, Ended, Failure, Limits};
 use crate::sandbox;
 
 /// Hosts that are read at once.
 const MAX_AT_ONCE: usize = 16;
 /// Bytes of a compressed recording.
 const MAX_BYTES: u64 = 64 << 20;
-/// Bytes of what ssh says.
-const MAX_MESSAGE_BYTES: u64 = 64 << 10;
 /// The longest that a host may take, beside the time for which counters are watched.
 const PATIENCE: Duration = Duration::from_mins(1);
-
-/// Options of ssh: no questions, and a connection that is dead ends.
-const OPTIONS: [&str; 8] = [
-    "-o",
-    "BatchMode=yes",
-    "-o",
-    "ConnectTimeout=5",
-    "-o",
-    "ServerAliveInterval=5",
-    "-o",
-    "ServerAliveCountMax=2",
-];
 
 /// Reads hosts, some at once, in the order of their names. What they sent is decoded when all have answered: behind it nothing is
 /// started any more, and a hostile recording finds no right to start anything.
@@ -69,40 +56,16 @@ pub(super) fn read_all(
 fn read(name: &str, seconds: Option<u64>) -> anyhow::Result<Vec<u8>> {
     let duration = seconds.map_or_else(String::new, |seconds| format!(" --duration {seconds}s"));
     let patience = PATIENCE + Duration::from_secs(seconds.unwrap_or(0));
-    let mut ssh = Command::new("ssh");
-    ssh.args(OPTIONS)
-        .args(["-T", "--", name])
-        .arg(format!("roce-analyze doctor --record -{duration}"));
-    let limits = Limits {
-        patience,
-        output: MAX_BYTES,
-        errors: MAX_MESSAGE_BYTES,
-    };
-    let Ended {
-        status,
-        output,
-        errors,
-    } = match program::run(&mut ssh, limits) {
-        Ok(ended) => ended,
-        Err(Failure::System(error)) => {
-            return Err(error).context("ssh cannot be started\nhint: the package openssh-client has it");
-        }
-        Err(Failure::NoAnswer) => bail!("it did not answer within {} s", patience.as_secs()),
-    };
-    let said = String::from_utf8_lossy(&errors);
-    let last = said
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default();
-    match status.code() {
-        Some(0) => Ok(output),
-        Some(255) => bail!("ssh cannot connect: {last}"),
-        // The shell's code of a command that it does not find.
-        Some(127) => bail!(
-            "roce-analyze is not installed there\nhint: copy it there, or run `roce-analyze doctor --record host.tar.zst` on the host \
+    let machine = Machine::new(name, name, None, &Arc::new(SshSettings::default()));
+    let script = format!("roce-analyze doctor --record -{duration}");
+    machine
+        .run_within(&script, patience, MAX_BYTES)
+        .map_err(|error| match error {
+            RemoteError::NotFound(_) => anyhow!(
+                "roce-analyze is not installed there\nhint: copy it there, or run `roce-analyze doctor --record host.tar.zst` on the host \
              and `roce-analyze doctor --root host.tar.zst` here"
-        ),
-        _ => bail!("roce-analyze failed there: {last}"),
-    }
+            ),
+            RemoteError::Failed { text, .. } => anyhow!("roce-analyze failed there: {text}"),
+            error => error.into(),
+        })
 }

@@ -10,28 +10,29 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Limits of one run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub struct Limits {
     /// Time until it ends, and then until its output is closed.
-    pub(super) patience: Duration,
+    pub patience: Duration,
     /// Bytes of standard output; what follows is cut off.
-    pub(super) output: u64,
+    pub output: u64,
     /// Bytes of standard error; 0: it goes nowhere.
-    pub(super) errors: u64,
+    pub errors: u64,
 }
 
 /// A program that has ended.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) status: ExitStatus,
+pub struct Ended {
+    /// How it ended.
+    pub status: ExitStatus,
     /// Standard output.
-    pub(super) output: Vec<u8>,
+    pub output: Vec<u8>,
     /// Standard error.
-    pub(super) errors: Vec<u8>,
+    pub errors: Vec<u8>,
 }
 
 /// Why a program has not ended by itself.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub enum Failure {
     /// The system could not start it, or not wait for it.
     System(io::Error),
     /// It took too long, and was ended.
@@ -39,7 +40,10 @@ pub(super) enum Failure {
 }
 
 /// Runs `command`, which reads nothing, to its end.
-pub(super) fn run(command: &mut Command, limits: Limits) -> Result<Ended, Failure> {
+///
+/// # Errors
+/// If it cannot be started, or takes longer than allowed: then it is ended.
+pub fn run(command: &mut Command, limits: Limits) -> Result<Ended, Failure> {
     let errors = if limits.errors == 0 {
         Stdio::null()
     } else {

@@ -1,0 +1,11 @@
+//! ESXi.
+
+use crate::device::{Answers, Question, Reading};
+
+/// Commands.
+pub(super) fn questions(_vmnics: &[String]) -> Vec<Question> {
+    Vec::new()
+}
+
+/// Adds what the answers say.
+pub(super) fn read(_answers: &Answers, _reading: &mut Reading) {}

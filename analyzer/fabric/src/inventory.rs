@@ -1,0 +1,639 @@
+//! The inventory `fabric.toml`: hosts, switches and hypervisors, and how they are reached. All commands about more than one host share it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+use toml::Spanned;
+
+/// Hosts, switches and hypervisors of one inventory, each.
+const MAX_TARGETS: usize = 4_096;
+
+/// A mistake in an inventory: where it is, and what was expected.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{line}: {text}")]
+pub struct InventoryError {
+    /// The line, from 1 on.
+    pub line: usize,
+    /// The mistake, in one line.
+    pub text: String,
+}
+
+/// A whole inventory.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Inventory {
+    /// What holds for the whole cluster.
+    pub cluster: Cluster,
+    /// Defaults of all connections by ssh.
+    pub ssh: SshSettings,
+    /// Hosts.
+    #[serde(rename = "host")]
+    pub hosts: Vec<HostTarget>,
+    /// Switches.
+    #[serde(rename = "switch")]
+    pub switches: Vec<SwitchTarget>,
+    /// Hypervisors.
+    #[serde(rename = "hypervisor")]
+    pub hypervisors: Vec<HypervisorTarget>,
+}
+
+/// What holds for the whole cluster.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// The lossless priority of RoCE data, 0 to 7.
+    pub priority: u8,
+    /// DSCP of RoCE data, 0 to 63.
+    pub dscp: u8,
+    /// DSCP of CNPs, 0 to 63.
+    pub cnp_dscp: u8,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            priority: 3,
+            dscp: 26,
+            cnp_dscp: 48,
+        }
+    }
+}
+
+/// Settings of ssh beyond those of ssh_config.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SshSettings {
+    /// Time in which a connection has to be made.
+    #[serde(deserialize_with = "time")]
+    pub connect_timeout: Duration,
+    /// Time that a shared connection stays open behind the last command.
+    #[serde(deserialize_with = "time")]
+    pub control_persist: Duration,
+    /// Longest time of one reading's command.
+    #[serde(deserialize_with = "time")]
+    pub timeout: Duration,
+    /// The configuration file of ssh, in place of the user's own.
+    pub config: Option<String>,
+    /// The program, in place of `ssh`.
+    pub command: Option<String>,
+}
+
+impl Default for SshSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            control_persist: Duration::from_mins(1),
+            timeout: Duration::from_secs(10),
+            config: None,
+            command: None,
+        }
+    }
+}
+
+/// A host.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostTarget {
+    /// Its name in results.
+    pub name: String,
+    /// Its address for ssh; `local` is this machine. Default: the name.
+    pub address: Option<String>,
+    /// The user for ssh.
+    pub user: Option<String>,
+    /// The hypervisor that it runs on.
+    pub hypervisor: Option<String>,
+    /// Its network interfaces; empty: those of its RDMA devices.
+    #[serde(default)]
+    pub interfaces: Vec<String>,
+    /// The switch and its interface (`leaf1:Ethernet1/1/1`) that each network interface is connected to.
+    #[serde(default)]
+    pub switch_ports: BTreeMap<String, String>,
+    /// Words before each command there, such as `sudo -n` or `ip netns exec h1`.
+    pub prefix: Option<String>,
+}
+
+/// A switch.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchTarget {
+    /// Its name in results.
+    pub name: String,
+    /// Its operating system.
+    pub kind: SwitchKind,
+    /// Its address. Default: the name.
+    pub address: Option<String>,
+    /// How it is read.
+    #[serde(default)]
+    pub transport: Transport,
+    /// The user.
+    pub user: Option<String>,
+    /// Time between two readings.
+    #[serde(default = "every", deserialize_with = "time")]
+    pub every: Duration,
+    /// NX-API: the address of the endpoint, `https://192.0.2.29/ins`.
+    pub url: Option<String>,
+    /// NX-API: the file that has the password; only its owner may read it.
+    pub password_file: Option<String>,
+    /// NX-API: the environment variable that has the password.
+    pub password_env: Option<String>,
+    /// NX-API: a file with the certificate of the authority that signed the switch's.
+    pub ca: Option<String>,
+    /// NX-API: SHA-256 of the switch's certificate, `sha256:` and hexadecimal digits.
+    pub fingerprint: Option<String>,
+    /// Transport `files`: the folder with recorded answers.
+    pub files: Option<String>,
+}
+
+/// A hypervisor.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HypervisorTarget {
+    /// Its name in results.
+    pub name: String,
+    /// Its kind.
+    #[serde(default)]
+    pub kind: HypervisorKind,
+    /// Its address. Default: the name.
+    pub address: Option<String>,
+    /// How it is read: `ssh` or `files`.
+    #[serde(default)]
+    pub transport: Transport,
+    /// The user.
+    pub user: Option<String>,
+    /// Time between two readings.
+    #[serde(default = "every", deserialize_with = "time")]
+    pub every: Duration,
+    /// Its adapters; empty: all whose link is up.
+    #[serde(default)]
+    pub vmnics: Vec<String>,
+    /// The switch and its interface that each adapter is connected to.
+    #[serde(default)]
+    pub switch_ports: BTreeMap<String, String>,
+    /// Transport `files`: the folder with recorded answers.
+    pub files: Option<String>,
+}
+
+/// Operating systems of switches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SwitchKind {
+    /// Cisco NX-OS.
+    Nexus,
+    /// SONiC.
+    Sonic,
+    /// Arista EOS.
+    Eos,
+    /// NVIDIA Cumulus Linux.
+    Cumulus,
+}
+
+impl SwitchKind {
+    /// Its name in an inventory.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nexus => "nexus",
+            Self::Sonic => "sonic",
+            Self::Eos => "eos",
+            Self::Cumulus => "cumulus",
+        }
+    }
+}
+
+/// Kinds of hypervisors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HypervisorKind {
+    /// VMware ESXi.
+    #[default]
+    Esxi,
+}
+
+/// How a device is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// The system's ssh.
+    #[default]
+    Ssh,
+    /// NX-API over HTTPS.
+    Nxapi,
+    /// A folder with recorded answers.
+    Files,
+}
+
+impl Transport {
+    /// Its name in an inventory.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ssh => "ssh",
+            Self::Nxapi => "nxapi",
+            Self::Files => "files",
+        }
+    }
+}
+
+fn every() -> Duration {
+    Duration::from_secs(15)
+}
+
+/// A time such as `500ms`, `5s` or `1h`; from 1 ms to a day.
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_time(&text).ok_or_else(|| {
+        de::Error::custom(format!(
+            "'{text}' is not a time such as \"500ms\", \"5s\" or \"1h\", from 1ms to 24h"
+        ))
+    })
+}
+
+/// A time such as `500ms`, `5s`, `10m` or `1h`; from 1 ms to a day.
+pub fn parse_time(text: &str) -> Option<Duration> {
+    let end = text.find(|character: char| !character.is_ascii_digit())?;
+    let (number, unit) = text.split_at(end);
+    let number: u64 = number.parse().ok()?;
+    let unit_ms: u64 = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    let ms = number.checked_mul(unit_ms)?;
+    (1..=86_400_000).contains(&ms).then(|| Duration::from_millis(ms))
+}
+
+/// The parts of an inventory whose places are needed for errors.
+#[derive(Deserialize)]
+struct Places {
+    #[serde(default)]
+    host: Vec<Spanned<toml::Table>>,
+    #[serde(default)]
+    switch: Vec<Spanned<toml::Table>>,
+    #[serde(default)]
+    hypervisor: Vec<Spanned<toml::Table>>,
+    cluster: Option<Spanned<toml::Table>>,
+}
+
+impl Inventory {
+    /// The inventory in a text.
+    ///
+    /// # Errors
+    /// If the text is not TOML, a key is unknown, a value has another form, two targets have one name, or a target names another that
+    /// there is not.
+    pub fn parse(text: &str) -> Result<Self, InventoryError> {
+        let line_of = |offset: usize| {
+            let before = text.get(..offset).unwrap_or(text);
+            before.matches('\n').count() + 1
+        };
+        let wrong = |error: &toml::de::Error| InventoryError {
+            line: error.span().map_or(1, |span| line_of(span.start)),
+            text: error.message().replace('\n', " "),
+        };
+        let inventory: Self = toml::from_str(text).map_err(|error| wrong(&error))?;
+        let places: Places = toml::from_str(text).map_err(|error| wrong(&error))?;
+        let place = |all: &[Spanned<toml::Table>], at: usize| {
+            all.get(at).map_or(1, |table| line_of(table.span().start))
+        };
+        let at_host = |at: usize| place(&places.host, at);
+        let at_switch = |at: usize| place(&places.switch, at);
+        let at_hypervisor = |at: usize| place(&places.hypervisor, at);
+        let at_cluster = places
+            .cluster
+            .as_ref()
+            .map_or(1, |table| line_of(table.span().start));
+        inventory.check_cluster().map_err(|text| InventoryError {
+            line: at_cluster,
+            text,
+        })?;
+        let mut names = BTreeSet::new();
+        for (at, host) in inventory.hosts.iter().enumerate() {
+            let fail = |text| InventoryError {
+                line: at_host(at),
+                text,
+            };
+            check_name(&host.name, &mut names).map_err(fail)?;
+            check_address(host.address.as_deref(), host.user.as_deref()).map_err(fail)?;
+            inventory.check_ports(&host.switch_ports).map_err(fail)?;
+            if let Some(name) = &host.hypervisor
+                && !inventory.hypervisors.iter().any(|known| known.name == *name)
+            {
+                return Err(fail(format!(
+                    "host '{}': there is no [[hypervisor]] '{name}'",
+                    host.name
+                )));
+            }
+        }
+        for (at, switch) in inventory.switches.iter().enumerate() {
+            let fail = |text| InventoryError {
+                line: at_switch(at),
+                text,
+            };
+            check_name(&switch.name, &mut names).map_err(fail)?;
+            check_address(switch.address.as_deref(), switch.user.as_deref()).map_err(fail)?;
+            switch.check().map_err(fail)?;
+        }
+        for (at, hypervisor) in inventory.hypervisors.iter().enumerate() {
+            let fail = |text| InventoryError {
+                line: at_hypervisor(at),
+                text,
+            };
+            check_name(&hypervisor.name, &mut names).map_err(fail)?;
+            check_address(hypervisor.address.as_deref(), hypervisor.user.as_deref()).map_err(fail)?;
+            inventory.check_ports(&hypervisor.switch_ports).map_err(fail)?;
+            match hypervisor.transport {
+                Transport::Ssh => {}
+                Transport::Files if hypervisor.files.is_some() => {}
+                Transport::Files => {
+                    return Err(fail(format!(
+                        "hypervisor '{}': transport \"files\" needs files = \"DIR\"",
+                        hypervisor.name
+                    )));
+                }
+                Transport::Nxapi => {
+                    return Err(fail(format!(
+                        "hypervisor '{}': its transport is \"ssh\" or \"files\"",
+                        hypervisor.name
+                    )));
+                }
+            }
+        }
+        Ok(inventory)
+    }
+
+    fn check_cluster(&self) -> Result<(), String> {
+        let cluster = &self.cluster;
+        if cluster.priority > 7 {
+            return Err(format!(
+                "cluster: priority {} is not from 0 to 7",
+                cluster.priority
+            ));
+        }
+        for (name, dscp) in [("dscp", cluster.dscp), ("cnp_dscp", cluster.cnp_dscp)] {
+            if dscp > 63 {
+                return Err(format!("cluster: {name} {dscp} is not from 0 to 63"));
+            }
+        }
+        let count = self.hosts.len() + self.switches.len() + self.hypervisors.len();
+        if count > MAX_TARGETS {
+            return Err(format!("{count} targets are more than {MAX_TARGETS}"));
+        }
+        Ok(())
+    }
+
+    fn check_ports(&self, ports: &BTreeMap<String, String>) -> Result<(), String> {
+        for (interface, port) in ports {
+            let Some((switch, _)) = port.split_once(':').filter(|(_, port)| !port.is_empty()) else {
+                return Err(format!(
+                    "{interface}: '{port}' is not a switch and its interface such as \"leaf1:Ethernet1/1/1\""
+                ));
+            };
+            if !self.switches.iter().any(|known| known.name == switch) {
+                return Err(format!("{interface}: there is no [[switch]] '{switch}'"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The switch of this name.
+    pub fn switch(&self, name: &str) -> Option<&SwitchTarget> {
+        self.switches.iter().find(|switch| switch.name == name)
+    }
+
+    /// The hypervisor of this name.
+    pub fn hypervisor(&self, name: &str) -> Option<&HypervisorTarget> {
+        self.hypervisors.iter().find(|hypervisor| hypervisor.name == name)
+    }
+
+    /// The host of this name.
+    pub fn host(&self, name: &str) -> Option<&HostTarget> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+}
+
+impl HostTarget {
+    /// The address for ssh; `local` is this machine.
+    pub fn address(&self) -> &str {
+        self.address.as_deref().unwrap_or(&self.name)
+    }
+
+    /// A host that only has a name, which is its address.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            address: None,
+            user: None,
+            hypervisor: None,
+            interfaces: Vec::new(),
+            switch_ports: BTreeMap::new(),
+            prefix: None,
+        }
+    }
+}
+
+impl SwitchTarget {
+    /// The address.
+    pub fn address(&self) -> &str {
+        self.address.as_deref().unwrap_or(&self.name)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let name = &self.name;
+        match self.transport {
+            Transport::Ssh => Ok(()),
+            Transport::Files if self.files.is_some() => Ok(()),
+            Transport::Files => Err(format!(
+                "switch '{name}': transport \"files\" needs files = \"DIR\""
+            )),
+            Transport::Nxapi if self.kind != SwitchKind::Nexus => {
+                Err(format!("switch '{name}': NX-API is for kind = \"nexus\""))
+            }
+            Transport::Nxapi => {
+                if !self.url.as_deref().is_some_and(|url| url.starts_with("https://")) {
+                    return Err(format!(
+                        "switch '{name}': transport \"nxapi\" needs url = \"https://.../ins\""
+                    ));
+                }
+                if self.user.is_none() {
+                    return Err(format!("switch '{name}': transport \"nxapi\" needs user"));
+                }
+                if self.password_file.is_some() == self.password_env.is_some() {
+                    return Err(format!(
+                        "switch '{name}': transport \"nxapi\" needs password_file or password_env, one of them"
+                    ));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl HypervisorTarget {
+    /// The address.
+    pub fn address(&self) -> &str {
+        self.address.as_deref().unwrap_or(&self.name)
+    }
+}
+
+impl fmt::Display for SwitchKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Checks a name: it names files, labels and folders on other hosts.
+fn check_name<'a>(name: &'a str, names: &mut BTreeSet<&'a str>) -> Result<(), String> {
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) || name.starts_with(['-', '.']) {
+        return Err(format!(
+            "'{name}' is no name: letters, digits, '.', '-' and '_', at most 64, the first a letter or digit"
+        ));
+    }
+    if names.insert(name) {
+        Ok(())
+    } else {
+        Err(format!("two targets are called '{name}'"))
+    }
+}
+
+/// Checks what becomes an argument of ssh.
+fn check_address(address: Option<&str>, user: Option<&str>) -> Result<(), String> {
+    for text in address.into_iter().chain(user) {
+        let is_odd = |character: char| character.is_whitespace() || character.is_control();
+        if text.is_empty() || text.starts_with('-') || text.contains(is_odd) {
+            return Err(format!("'{text}' is no address or user"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+[cluster]
+name = "rdma"
+priority = 3
+dscp = 26
+cnp_dscp = 48
+
+[ssh]
+connect_timeout = "5s"
+control_persist = "60s"
+
+[[host]]
+name = "gpu1"
+address = "gpu1.example"
+hypervisor = "esxi1"
+interfaces = ["ens1f0np0"]
+switch_ports = { ens1f0np0 = "leaf1:Ethernet1/1/1" }
+
+[[switch]]
+name = "leaf1"
+kind = "nexus"
+address = "192.0.2.29"
+transport = "ssh"
+user = "monitor"
+every = "15s"
+
+[[hypervisor]]
+name = "esxi1"
+kind = "esxi"
+address = "192.0.2.32"
+user = "root"
+vmnics = ["vmnic5", "vmnic6"]
+"#;
+
+    #[test]
+    fn a_whole_inventory() {
+        let inventory = Inventory::parse(WHOLE).unwrap();
+        assert_eq!(inventory.cluster.name, "rdma");
+        assert_eq!(inventory.host("gpu1").unwrap().address(), "gpu1.example");
+        let leaf = inventory.switch("leaf1").unwrap();
+        assert_eq!((leaf.kind, leaf.transport), (SwitchKind::Nexus, Transport::Ssh));
+        assert_eq!(leaf.every, Duration::from_secs(15));
+        assert_eq!(inventory.hypervisor("esxi1").unwrap().vmnics.len(), 2);
+        assert_eq!(Inventory::parse("").unwrap(), Inventory::default());
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        let cases = [
+            ("[cluster]\npriority = 9\n", 1, "from 0 to 7"),
+            ("\n[[host]]\nname = \"a\"\nadress = \"b\"\n", 4, "adress"),
+            (
+                "[[host]]\nname = \"a\"\n[[host]]\nname = \"a\"\n",
+                3,
+                "two targets",
+            ),
+            (
+                "[[host]]\nname = \"a\"\nhypervisor = \"e\"\n",
+                1,
+                "no [[hypervisor]] 'e'",
+            ),
+            (
+                "[[host]]\nname = \"a\"\nswitch_ports = { e = \"leaf9:1\" }\n",
+                1,
+                "no [[switch]] 'leaf9'",
+            ),
+            (
+                "[[host]]\nname = \"a\"\naddress = \"-oProxyCommand=x\"\n",
+                1,
+                "no address",
+            ),
+            ("[[host]]\nname = \"../a\"\n", 1, "is no name"),
+            (
+                "[[switch]]\nname = \"s\"\nkind = \"nexus\"\nevery = \"15\"\n",
+                4,
+                "'15' is not a time",
+            ),
+            ("[[switch]]\nname = \"s\"\nkind = \"junos\"\n", 3, "junos"),
+            (
+                "[[switch]]\nname = \"s\"\nkind = \"sonic\"\ntransport = \"nxapi\"\n",
+                1,
+                "NX-API is for",
+            ),
+            (
+                "[[switch]]\nname = \"s\"\nkind = \"nexus\"\ntransport = \"nxapi\"\nurl = \"http://s/ins\"\n",
+                1,
+                "https://",
+            ),
+            (
+                "[[switch]]\nname = \"s\"\nkind = \"nexus\"\npassword = \"secret\"\n",
+                4,
+                "password",
+            ),
+        ];
+        for (text, line, expected) in cases {
+            let error = Inventory::parse(text).unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.text.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn times_have_bounds() {
+        assert_eq!(parse_time("500ms"), Some(Duration::from_millis(500)));
+        assert_eq!(parse_time("24h"), Some(Duration::from_hours(24)));
+        for wrong in [
+            "",
+            "5",
+            "s",
+            "0s",
+            "25h",
+            "99999999999999999999s",
+            "-1s",
+            "1 s",
+            "18446744073709551615h",
+        ] {
+            assert_eq!(parse_time(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Switches: the commands that they are given, and the readings that their answers become.
+
+mod cumulus;
+mod eos;
+mod nexus;
+mod sonic;
+
+use roce_model::{Nanos, SampleSource};
+
+use crate::device::{Answers, Question, Reading};
+use crate::inventory::SwitchKind;
+
+/// Commands for a switch of this kind. Those of a later reading can depend on what an earlier one answered.
+pub fn questions(kind: SwitchKind, known: &Answers) -> Vec<Question> {
+    match kind {
+        SwitchKind::Nexus => nexus::questions(known),
+        SwitchKind::Sonic => sonic::questions(known),
+        SwitchKind::Eos => eos::questions(known),
+        SwitchKind::Cumulus => cumulus::questions(known),
+    }
+}
+
+/// The reading that the answers of a switch become. `time` is that of the reading on the clock of the host that analyses.
+pub fn read(kind: SwitchKind, node: &str, time: Nanos, answers: &Answers) -> Reading {
+    let mut reading = Reading::new(SampleSource::Switch, node, time);
+    match kind {
+        SwitchKind::Nexus => nexus::read(answers, &mut reading),
+        SwitchKind::Sonic => sonic::read(answers, &mut reading),
+        SwitchKind::Eos => eos::read(answers, &mut reading),
+        SwitchKind::Cumulus => cumulus::read(answers, &mut reading),
+    }
+    reading
+}
