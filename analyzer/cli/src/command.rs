@@ -1,6 +1,7 @@
 //! The subcommands, one file or folder each. Without a subcommand, captures are analysed (`analyse`).
 
 pub(crate) mod analyse;
+pub(crate) mod annotate;
 pub(crate) mod compare;
 #[cfg(feature = "live")]
 mod confinement;

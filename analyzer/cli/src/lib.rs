@@ -19,6 +19,7 @@ use roce_files::{Access, Directory, Place};
 use roce_model::text::{clean, shell_word};
 use roce_model::{Sink, SinkError};
 
+use command::annotate::Annotate;
 use command::compare::{Compare, is_recording};
 #[cfg(feature = "sim")]
 use command::demo::Demo;
@@ -93,7 +94,7 @@ impl Arguments {
             Some(Command::Report(_)) => true,
             #[cfg(feature = "probe")]
             Some(Command::Doctor(arguments)) => arguments.is_offline(),
-            Some(Command::Compare(_)) | None => true,
+            Some(Command::Annotate(_) | Command::Compare(_)) | None => true,
             Some(_) => false,
         }
     }
@@ -113,6 +114,8 @@ enum Command {
     /// Make the HTML page of results that -o wrote
     #[cfg(feature = "parquet")]
     Report(Report),
+    // As above.
+    Annotate(Box<Annotate>),
     // Its options have the description.
     Compare(Box<Compare>),
     /// List interfaces and RDMA devices, and what can be captured there
@@ -188,6 +191,7 @@ pub fn main() -> ExitCode {
         Some(Command::Replay(arguments)) => command::replay::replay(arguments),
         #[cfg(feature = "parquet")]
         Some(Command::Report(arguments)) => command::report::report(arguments),
+        Some(Command::Annotate(arguments)) => command::annotate::annotate(arguments),
         Some(Command::Compare(arguments)) => command::compare::compare(arguments),
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
         #[cfg(feature = "probe")]

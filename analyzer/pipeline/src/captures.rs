@@ -14,6 +14,7 @@ use crate::feed::Source;
 use crate::inputs;
 use crate::run::{Done, Plan, run};
 use crate::summary::Read;
+use crate::taps::Apart;
 
 /// Open captures, in the order of time.
 pub struct Captures {
@@ -88,6 +89,11 @@ impl Captures {
             sink.finish(&summary)?;
         }
         Ok(summary)
+    }
+
+    /// The frames in the order of time, and which inputs have the same packets.
+    pub(crate) fn into_frames(self) -> (Merge, Arc<Apart>) {
+        (self.merge, Arc::new(self.alignment.apart))
     }
 
     /// Moves all frames to the sinks by `through`: [`run`], or a function that paces or shows it. The

@@ -34,6 +34,7 @@
 //! There is no command line in it and no terminal: those are `roce-analyze`'s.
 
 mod align;
+mod annotate;
 mod captures;
 mod clock;
 mod decode;
@@ -59,6 +60,7 @@ pub mod stored;
 mod summary;
 mod taps;
 
+pub use annotate::{Known, Selection, Written};
 pub use captures::{Analysed, Captures};
 pub use clock::{RunStart, time_of_day};
 pub use error::Error;

@@ -256,7 +256,10 @@ fn sinks(
 }
 
 /// The frames to look at, as nanoseconds since the epoch.
-fn time_range(arguments: &Analyse, captures: &mut Captures) -> anyhow::Result<std::ops::Range<u64>> {
+pub(crate) fn time_range(
+    arguments: &Analyse,
+    captures: &mut Captures,
+) -> anyhow::Result<std::ops::Range<u64>> {
     let relative = [arguments.from, arguments.to]
         .into_iter()
         .flatten()

@@ -1,0 +1,175 @@
+//! `annotate`: captures with comments, for Wireshark. The profile of Wireshark is in `annotate/profile.rs`.
+
+mod profile;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use roce_files::{Access, Place};
+use roce_model::{Filter, Sink};
+use roce_pipeline::{Captures, Known, Selection};
+
+use crate::command::analyse;
+use crate::options::arguments::{Analyse, Format, Shape};
+use crate::options::duration::Moment;
+use crate::options::names::Names;
+use crate::options::settings::RunSettings;
+use crate::output::messages;
+
+/// Write captures with comments on their packets, for Wireshark
+///
+/// The file has the frames of all captures in the order of time, with a comment on each packet that the analysis has something to say
+/// about: marks and their episode, CNPs and the flow that they slow, what is missing and why, retransmissions with their original and
+/// cause, NAKs, RNR NAKs, stalls, pauses. The comments of its section are the verdicts.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  roce-analyze annotate rack7.pcap -o rack7-comments.pcapng
+  roce-analyze annotate a.pcap -o b.pcapng --flow '10.0.0.5 > 10.0.0.7 QP 0x11' --commented
+  roce-analyze annotate a.pcap -o b.pcapng --profile ~/.config/wireshark/profiles/RoCE
+
+In Wireshark, the filter pkt_comment shows the packets with comments; with the profile, so do its buttons.")]
+pub(crate) struct Annotate {
+    /// Captures: pcap or pcapng, plain, gzip or zstd
+    #[arg(value_name = "CAPTURE", required_unless_present = "profile")]
+    captures: Vec<PathBuf>,
+
+    /// Write the frames with comments to FILE (pcapng)
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        required_unless_present = "profile",
+        requires = "captures"
+    )]
+    output: Option<PathBuf>,
+
+    /// Replace FILE
+    #[arg(long, requires = "output")]
+    overwrite: bool,
+
+    /// Write only frames that have a comment
+    #[arg(long, conflicts_with = "all")]
+    commented: bool,
+
+    /// Comment on each RoCE packet: at least its operation, flow and PSN
+    #[arg(long)]
+    all: bool,
+
+    /// Write only packets of flows that match EXPR, and the answers to them; all traffic is analysed
+    #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
+    flow: Option<Filter>,
+
+    /// Write only frames from this time on: RFC 3339, or +DURATION after the first frame
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    from: Option<Moment>,
+
+    /// Write only frames before this time: RFC 3339, or +DURATION after the first frame
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    to: Option<Moment>,
+
+    /// Write a profile of Wireshark to DIR: columns, colours, filter buttons, and a dissector that names CNPs and makes fields of comments
+    #[arg(long, value_name = "DIR")]
+    profile: Option<PathBuf>,
+
+    /// Leave times unchanged, even where packets in several captures show that their clocks differ
+    #[arg(long)]
+    no_align: bool,
+
+    /// Read defaults of options, and thresholds of the findings, from a TOML file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Analyses captures, and writes them with comments.
+pub(crate) fn annotate(arguments: &Annotate) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = &arguments.profile {
+        for path in profile::write(folder, arguments.overwrite)? {
+            messages::wrote(&path.display().to_string());
+        }
+    }
+    let Some(output) = &arguments.output else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    if arguments
+        .captures
+        .iter()
+        .any(|capture| capture.as_os_str() == "-")
+    {
+        bail!("standard input is read twice, which it cannot be\nhint: write it to a file first");
+    }
+    let is_output = |capture: &PathBuf| {
+        let same = |path: &PathBuf| path.canonicalize().ok();
+        same(capture).is_some() && same(capture) == same(output)
+    };
+    if arguments.captures.iter().any(is_output) {
+        bail!(
+            "{}: a capture cannot be replaced by its own copy while it is read\nhint: give another name to -o",
+            output.display()
+        );
+    }
+    // The whole is analysed: what is cut away explains the rest.
+    let analyse = Analyse {
+        captures: arguments.captures.clone(),
+        output: None,
+        overwrite: false,
+        format: Format::None,
+        explain: None,
+        shape: Shape {
+            config: arguments.config.clone(),
+            quiet: true,
+            ..Shape::default()
+        },
+        from: None,
+        to: None,
+        no_align: arguments.no_align,
+        max_input: None,
+        samples: Vec::new(),
+        capture: None,
+        names: Names::default(),
+        hash: false,
+    };
+    // A name that is taken is refused before the captures are read.
+    let place = Place::named(output)?;
+    if place.path().symlink_metadata().is_ok_and(|about| about.is_file()) && !arguments.overwrite {
+        bail!(
+            "{}: it exists already\nhint: --overwrite replaces it",
+            output.display()
+        );
+    }
+    let mut file = place.begin(Access::Umask)?;
+    let mut known = Known::default();
+    let code = analyse::run_beside(&analyse, Some(&mut known as &mut dyn Sink))?;
+    let settings = RunSettings::from_captures(&analyse, true)?;
+    let mut captures = Captures::open(&arguments.captures, settings.threads, !arguments.no_align, None);
+    let mut plan = settings.plan();
+    plan.range = analyse::time_range(
+        &Analyse {
+            from: arguments.from,
+            to: arguments.to,
+            ..analyse
+        },
+        &mut captures,
+    )?;
+    let selection = Selection {
+        flow: arguments.flow.clone(),
+        commented_only: arguments.commented,
+        all: arguments.all,
+    };
+    let written = captures
+        .annotate(&plan, known, &selection, &mut file)
+        .with_context(|| format!("{}: cannot be written", output.display()))?;
+    file.finish()?;
+    messages::wrote(&format!(
+        "{}: {} frames, {} with comments ({} retransmissions, {} marks, {} CNPs)",
+        output.display(),
+        written.frames,
+        written.commented,
+        written.retransmissions,
+        written.marks,
+        written.cnps
+    ));
+    Ok(code)
+}
