@@ -2,8 +2,10 @@
 
 mod cumulus;
 mod eos;
+pub mod interface;
 mod nexus;
 mod sonic;
+mod text;
 
 use roce_model::{Nanos, SampleSource};
 
