@@ -7,6 +7,8 @@ mod nexus;
 mod sonic;
 mod text;
 
+pub use nexus::{Bodies, nxapi_bodies, nxapi_request};
+
 use roce_model::{Nanos, SampleSource};
 
 use crate::device::{Answers, Question, Reading};

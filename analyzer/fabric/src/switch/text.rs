@@ -43,6 +43,15 @@ pub(crate) fn answer_of(text: &str, command: &str) -> String {
     answer
 }
 
+/// The text up to the end of its last whole line: `None` where that is all of it. A last line without an end may be cut inside of a
+/// number; a prompt or blanks are none.
+pub(crate) fn up_to_last_end(text: &str) -> Option<&str> {
+    let start = text.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    let last = without_terminal(&text[start..]);
+    let last = last.trim();
+    (!last.is_empty() && typed_behind_prompt(last).is_none()).then_some(&text[..start])
+}
+
 /// Longest line that is compared with the command, in bytes.
 const MAX_COMMAND: usize = 512;
 
@@ -95,6 +104,15 @@ mod tests {
             answer_of("admin@leaf1:~$ show pfc counters\n 5\n", "show pfc counters"),
             " 5\n"
         );
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_cut() {
+        assert_eq!(up_to_last_end("a 5\nb 12"), Some("a 5\n"));
+        assert_eq!(up_to_last_end("b 12"), Some(""));
+        for whole in ["", "a 5\n", "a 5\r\nleaf1# ", "a 5\n  ", "a\rleaf1# exit"] {
+            assert_eq!(up_to_last_end(whole), None, "{whole:?}");
+        }
     }
 
     #[test]
