@@ -253,6 +253,8 @@ pub struct Reading {
     pub queue_of_dscp: BTreeMap<u8, String>,
     /// True if PFC's watchdog runs; `None`: not known.
     pub has_watchdog: Option<bool>,
+    /// Settings by name, as far as findings need them: `nmlx5_core.pfctx` is a parameter of a hypervisor's module. Empty value: not set.
+    pub settings: BTreeMap<String, String>,
     /// What is absent, and why.
     pub problems: Vec<Problem>,
 }
@@ -271,6 +273,7 @@ impl Reading {
             classes: Vec::new(),
             queue_of_dscp: BTreeMap::new(),
             has_watchdog: None,
+            settings: BTreeMap::new(),
             problems: Vec::new(),
         }
     }

@@ -22,7 +22,7 @@ pub struct Link {
 
 /// The text without what a terminal adds: a byte order mark, control sequences (ECMA-48, 5.4: ESC [, parameters, a final byte),
 /// lines of a pager that are overwritten.
-fn without_terminal(text: &str) -> String {
+pub(crate) fn without_terminal(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut parts = text.trim_start_matches('\u{feff}').split("\u{1b}[");
     plain.push_str(parts.next().unwrap_or_default());
