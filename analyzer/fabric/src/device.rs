@@ -95,9 +95,11 @@ impl Answers {
         }
     }
 
-    /// The answer to a command.
+    /// The answer to a command. An answer of a recorded folder may have the name of its file instead of the command.
     pub fn get(&self, command: &str) -> Option<&str> {
-        self.texts.get(command).map(String::as_str)
+        let text = self.texts.get(command);
+        text.or_else(|| self.texts.get(&file_name(command)))
+            .map(String::as_str)
     }
 
     /// All answers, in the order of their commands.
@@ -332,6 +334,8 @@ mod tests {
         let all: Vec<_> = answers.iter().collect();
         assert_eq!(all, [("a", "1\n2\n"), ("b c", "")]);
         assert_eq!(answers.starting("b ").collect::<Vec<_>>(), [("c", "")]);
+        answers.insert("show_queuing_interface___json", "{}");
+        assert_eq!(answers.get("show queuing interface | json"), Some("{}"));
     }
 
     #[test]

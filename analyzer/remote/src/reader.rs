@@ -159,11 +159,9 @@ impl DeviceReader {
         }
     }
 
-    /// Writes every answer, too.
-    #[must_use]
-    pub fn recorded_by(mut self, recorder: Recorder) -> Self {
+    /// Writes every answer from here on, too.
+    pub fn record_to(&mut self, recorder: Recorder) {
         self.recorder = Some(recorder);
-        self
     }
 
     /// Its name in the inventory.
@@ -210,9 +208,9 @@ impl DeviceReader {
         }
         let remembered = self.unknown.iter().filter(|(_, (at, _))| *at != now);
         let remembered = remembered.map(|(command, (_, unanswered))| problem(command, unanswered));
-        reading
-            .problems
-            .splice(0..0, asked.problems.into_iter().chain(remembered));
+        let mut unanswered: Vec<Problem> = asked.problems.into_iter().chain(remembered).collect();
+        unanswered.retain(|problem| !self.has_answer_as_text(&problem.command));
+        reading.problems.splice(0..0, unanswered);
         let up = match reading.source {
             SampleSource::Hypervisor => Counter::HypervisorUp,
             _ => Counter::SwitchUp,
@@ -252,6 +250,12 @@ impl DeviceReader {
         asked
     }
 
+    /// True if the command wants a document, and the device has a text instead.
+    fn has_answer_as_text(&self, command: &str) -> bool {
+        let plain = command.strip_suffix("| json").map(str::trim_end);
+        plain.is_some_and(|plain| !self.unknown.contains_key(plain) && self.known.get(plain).is_some())
+    }
+
     /// Takes the outcome of one question.
     fn take(&mut self, question: &Question, outcome: Outcome, now: Instant, asked: &mut Asked) {
         let text = match &outcome {
@@ -259,7 +263,7 @@ impl DeviceReader {
             Err(unanswered) => unanswered.answer.as_ref(),
         };
         if let (Some(recorder), Some(text)) = (&mut self.recorder, text)
-            && let Err(error) = recorder.write(&question.command, text)
+            && let Err(error) = recorder.write(question, text)
         {
             self.record_error.get_or_insert(error);
         }
@@ -283,6 +287,10 @@ impl DeviceReader {
                 }
             }
             Err(unanswered) => {
+                // The next question may be for the same thing in another form.
+                if let Some(text) = &unanswered.answer {
+                    self.known.insert(&question.command, text);
+                }
                 asked.problems.push(problem(&question.command, &unanswered));
                 match unanswered.reason {
                     Reason::Unreachable => asked.is_unreachable = true,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
-use roce_fabric::device::file_name;
+use roce_fabric::device::{Answers, Question, file_name};
 use roce_files::{Access, Directory, Error, Place};
 
 use super::secrets::without_secrets;
@@ -43,8 +43,16 @@ impl Recorder {
         })
     }
 
+    /// Writes the answer to a question, or those to all commands of a script.
+    pub(crate) fn write(&mut self, question: &Question, text: &str) -> Result<(), Error> {
+        let mut answers = Answers::default();
+        answers.add(question, text);
+        let mut all = answers.iter();
+        all.try_for_each(|(command, text)| self.write_one(command, text))
+    }
+
     /// Writes an answer in place of an earlier one to the same command.
-    pub(crate) fn write(&mut self, command: &str, text: &str) -> Result<(), Error> {
+    fn write_one(&mut self, command: &str, text: &str) -> Result<(), Error> {
         let name = self.name(command);
         let is_json = text.trim_start().starts_with(['{', '[']);
         let (ending, other) = if is_json { ("json", "txt") } else { ("txt", "json") };
@@ -60,7 +68,7 @@ impl Recorder {
         self.folder.remove(&format!("{name}.{other}"))
     }
 
-    /// The name of a command's file. Two scripts with one beginning get two names.
+    /// The name of a command's file. Two long commands with one beginning get two names.
     fn name(&mut self, command: &str) -> String {
         let short = file_name(command);
         let mut name = short.clone();

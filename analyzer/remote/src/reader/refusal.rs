@@ -38,7 +38,8 @@ pub(crate) fn refusal(text: &str) -> Option<Unanswered> {
         return None;
     }
     // A document may contain any words.
-    if text.trim_start().starts_with(['{', '[']) || text.starts_with("== ") {
+    let begin = text.trim_start();
+    if begin.starts_with(['{', '[']) || begin.starts_with("== ") {
         return None;
     }
     text.lines().map(str::trim).find_map(|line| {

@@ -183,7 +183,7 @@ fn values_have_the_time_in_the_middle_of_the_asking() {
 fn a_recorded_folder_answers_as_the_device_did() {
     let folder = tempfile::tempdir().unwrap();
     let recorder = Recorder::below(&folder.path().join("raw"), false).unwrap();
-    let (reader, _) = fake(|command| match command {
+    let (mut reader, _) = fake(|command| match command {
         "show interfaces" => Ok("Ethernet1/1\nEthernet1/2\nusername a password canary\n".to_owned()),
         "show policy Ethernet1/1" => Ok("lossless\n".to_owned()),
         "show drops" => Ok("7".to_owned()),
@@ -192,7 +192,7 @@ fn a_recorded_folder_answers_as_the_device_did() {
             ..Unanswered::new(Reason::Unsupported, "% Invalid command")
         }),
     });
-    let mut reader = reader.recorded_by(recorder.of("leaf1").unwrap());
+    reader.record_to(recorder.of("leaf1").unwrap());
     let live = reader.read_at(Instant::now(), || Nanos(5));
     assert!(reader.take_record_error().is_none());
     let node = folder.path().join("raw/leaf1");
@@ -220,28 +220,61 @@ fn a_recorded_folder_answers_as_the_device_did() {
 }
 
 #[test]
-fn a_script_is_answered_by_files_with_sections() {
+fn a_script_is_answered_by_files_of_its_commands() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    write("a.txt", "== one\n1\n== two\n2");
-    write("b.txt", "== three\n3\n");
-    write("c.txt", "no section\n");
-    let script = Question::script("echo '== one'; one; echo '== two'; two");
+    write("dump_-k__A___.json", "{}");
+    write("dump_-k__A___.txt", "replaced");
+    write("b.txt", "\n== three\n3\n== four\n4");
+    write("other_file.txt", "5");
+    write("c.log", "no answer\n");
+    let script = Question::script("echo; echo \"== dump -k 'A|*'\"; dump -k 'A|*' 2>&1\nq two\n");
     let mut files = Files::new(folder.path().to_path_buf());
     let outcomes = files.ask(std::slice::from_ref(&script));
     let mut answers = Answers::default();
     answers.add(&script, outcomes[0].as_ref().unwrap());
     let all: Vec<_> = answers.iter().collect();
-    assert_eq!(all, [("one", "1\n"), ("three", "3\n"), ("two", "2\n")]);
-    let long = format!("{}a", "x".repeat(200));
-    let other = format!("{}b", "x".repeat(200));
+    assert_eq!(
+        all,
+        [
+            ("dump -k 'A|*'", "{}\n"),
+            ("four", "4\n"),
+            ("other_file", "5\n"),
+            ("three", "3\n")
+        ]
+    );
+    assert_eq!(answers.get("other file"), Some("5\n"));
+}
+
+#[test]
+fn a_script_is_recorded_by_its_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(200);
     let mut recorder = Recorder::below(folder.path(), false).unwrap();
-    recorder.write(&long, "== one\n").unwrap();
-    recorder.write(&other, "== two\n").unwrap();
-    let first = folder.path().join(format!("{}.txt", file_name(&long)));
-    assert_eq!(std::fs::read_to_string(first).unwrap(), "== one\n");
-    let second = folder.path().join(format!("{}-2.txt", file_name(&long)));
-    assert_eq!(std::fs::read_to_string(second).unwrap(), "== two\n");
+    let text = format!("== show a\n1\n== {long}1\n{{}}\n== {long}2\n2\n");
+    recorder.write(&Question::script("q"), &text).unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(read("show_a.txt"), "1\n");
+    let short = file_name(&long);
+    assert_eq!(read(&format!("{short}.json")), "{}\n");
+    assert_eq!(
+        read(&format!("{short}-2.txt")),
+        "2\n",
+        "the end of a long command is not in its name"
+    );
+}
+
+#[test]
+fn texts_answer_where_there_is_no_document() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("show_version.txt"), "NXOS: version 9.3(9)\n").unwrap();
+    let mut files = Files::new(folder.path().to_path_buf());
+    let outcomes = files.ask(&[
+        Question::each("show version | json"),
+        Question::each("show clock | json"),
+    ]);
+    assert_eq!(outcomes[0].as_deref(), Ok("NXOS: version 9.3(9)\n"));
+    assert_eq!(outcomes[1].as_ref().unwrap_err().reason, Reason::Unsupported);
 }
 
 #[test]

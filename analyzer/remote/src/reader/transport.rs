@@ -1,5 +1,6 @@
 //! Ways to ask a device: over ssh, and from a folder with recorded answers.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use roce_fabric::device::{Form, Question, Reason, file_name};
@@ -79,7 +80,8 @@ fn failed(error: &RemoteError) -> Unanswered {
 
 /// A folder with recorded answers: for each command a file that [`file_name`] names, with the ending `.json` or `.txt`.
 ///
-/// The output of a script is in any files of the folder that begin with `== `: the sections in them say what they answer.
+/// A script is answered by all of them: its commands are found by the names of their files. A file that begins with `== ` has the
+/// output of a whole script.
 #[derive(Debug)]
 pub(crate) struct Files {
     folder: PathBuf,
@@ -90,10 +92,15 @@ impl Files {
         Self { folder }
     }
 
-    fn whole(&self, question: &Question) -> Outcome {
-        let name = file_name(&question.command);
-        for ending in ["json", "txt"] {
-            let path = self.folder.join(format!("{name}.{ending}"));
+    fn whole(&self, command: &str) -> Outcome {
+        // A recording of texts alone answers a question for a document, too.
+        let plain = command.strip_suffix("| json").unwrap_or(command).trim_end();
+        let names = [file_name(command), file_name(plain)];
+        let files = names
+            .iter()
+            .flat_map(|name| ["json", "txt"].map(|ending| format!("{name}.{ending}")));
+        for file in files {
+            let path = self.folder.join(file);
             if path.symlink_metadata().is_err() {
                 continue;
             }
@@ -101,34 +108,48 @@ impl Files {
                 .map_err(|error| Unanswered::new(Reason::Parse, error.to_string()))?;
             return refusal(&text).map_or(Ok(text), Err);
         }
-        let text = format!("there is no recorded answer {name}.json or {name}.txt");
+        let text = format!("there is no recorded answer {}.json or .txt", names[0]);
         Err(Unanswered::new(Reason::Unsupported, text))
     }
 
-    fn sections(&self) -> Outcome {
-        let names = std::fs::read_dir(&self.folder)
+    fn sections(&self, script: &str) -> Outcome {
+        let entries = std::fs::read_dir(&self.folder)
             .map_err(|error| Unanswered::new(Reason::Unreachable, error.to_string()))?;
-        let mut paths: Vec<PathBuf> = names
+        let mut paths: Vec<PathBuf> = entries
             .take(MAX_FILES)
             .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|ending| ending == "txt"))
             .collect();
-        paths.sort();
+        // Of two files of one name the last one counts: `.json` goes behind `.txt`.
+        paths.sort_by_key(|path| (path.extension().map(|ending| ending == "json"), path.clone()));
+        // Commands of the script by the names of their files.
+        let commands: BTreeMap<String, &str> = script
+            .split(['"', '\n'])
+            .map(|part| part.trim().trim_start_matches("== "))
+            .map(|command| (file_name(command), command))
+            .collect();
         let mut all = String::new();
         for path in paths {
-            let left = MAX_ANSWER_BYTES.saturating_sub(all.len() as u64);
-            let Ok(text) = roce_files::read_text(&path, left) else {
+            let is_answer = |ending: &std::ffi::OsStr| ending == "json" || ending == "txt";
+            let Some(name) = path.file_stem().and_then(|name| name.to_str()) else {
                 continue;
             };
-            if text.starts_with("== ") {
-                all.push_str(&text);
-                if !text.ends_with('\n') {
-                    all.push('\n');
-                }
+            let left = MAX_ANSWER_BYTES.saturating_sub(all.len() as u64);
+            let text = match roce_files::read_text(&path, left) {
+                Ok(text) if path.extension().is_some_and(is_answer) => text,
+                _ => continue,
+            };
+            if !text.trim_start().starts_with("== ") {
+                all.push_str("== ");
+                all.push_str(commands.get(name).copied().unwrap_or(name));
+                all.push('\n');
+            }
+            all.push_str(&text);
+            if !text.ends_with('\n') {
+                all.push('\n');
             }
         }
         if all.is_empty() {
-            let text = "there is no recorded output of a script: a file that begins with '== '";
+            let text = "the folder has no recorded answers: files NAME.txt or NAME.json";
             return Err(Unanswered::new(Reason::Unsupported, text));
         }
         Ok(all)
@@ -142,8 +163,8 @@ impl Transport for Files {
             return vec![Err(Unanswered::new(Reason::Unreachable, text))];
         }
         let outcome = |question: &Question| match question.form {
-            Form::Whole => self.whole(question),
-            Form::Sections => self.sections(),
+            Form::Whole => self.whole(&question.command),
+            Form::Sections => self.sections(&question.command),
         };
         questions.iter().map(outcome).collect()
     }
