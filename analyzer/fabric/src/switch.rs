@@ -2,8 +2,12 @@
 
 mod cumulus;
 mod eos;
+pub mod interface;
 mod nexus;
 mod sonic;
+mod text;
+
+pub use nexus::{Bodies, nxapi_bodies, nxapi_request};
 
 use roce_model::{Nanos, SampleSource};
 

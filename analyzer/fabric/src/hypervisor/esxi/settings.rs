@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::nic::{MAX_NICS, Nic};
 use super::text::{count, key, pairs, refusal, table, truth};
 use crate::device::{Adapter, Reading, Reason};
-use crate::host::without_terminal;
 use crate::inventory::is_adapter_name;
+use crate::terminal::without_terminal;
 
 /// Beginnings of a list that are tried in a JSON document with other text before it.
 const MAX_STARTS: usize = 16;

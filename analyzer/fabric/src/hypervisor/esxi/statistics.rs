@@ -8,7 +8,7 @@ use super::nic::Nic;
 use super::text::{count, key, refusal};
 use crate::device::Reason;
 use crate::drivers::mapped_loosely;
-use crate::host::without_terminal;
+use crate::terminal::without_terminal;
 
 /// Statistics of one adapter's driver that are kept; more are left out.
 const MAX_STATISTICS: usize = 2_048;
