@@ -1,8 +1,13 @@
 //! Switches: the commands that they are given, and the readings that their answers become.
 
+mod answer;
 mod cumulus;
 mod eos;
+mod kind;
 mod nexus;
+mod port;
+#[cfg(test)]
+mod recorded;
 mod sonic;
 
 use roce_model::{Nanos, SampleSource};
