@@ -10,6 +10,7 @@ pub mod hca;
 mod host;
 pub mod hypervisor;
 pub mod inventory;
+pub mod pauses;
 pub mod results;
 pub mod switch;
 mod terminal;
