@@ -1,6 +1,6 @@
 //! The result: rows, pairs of ends, pattern, order, chains.
 
-use roce_model::Nanos;
+use roce_model::{Nanos, Severity};
 
 use super::row::{Kind, Level, PauseFamily};
 
@@ -243,4 +243,32 @@ pub struct Pauses {
     pub resets: Vec<Reset>,
     /// Rows beyond the largest number that is kept.
     pub left_out: u64,
+}
+
+impl Pauses {
+    /// The worst of what it shows, for exit codes: packets lost in a switch are critical; ends that differ, pauses before or without
+    /// marks, and 802.3x pauses are a warning.
+    pub fn severity(&self) -> Severity {
+        let in_time = |row: &&Row| row.during.is_some_and(|change| change > 0.0);
+        let mut rows = self.rows.iter().filter(in_time).peekable();
+        if rows.peek().is_none() {
+            return self.of_pairs(Severity::Ok);
+        }
+        let (mut has_losses, mut has_global) = (false, false);
+        for row in rows {
+            has_losses |= row.kind == Kind::Drops && row.level == Level::Buffer;
+            has_global |= row.kind.family() == Some(PauseFamily::Global);
+        }
+        let is_odd = matches!(self.pattern, Pattern::PausesThenEcn | Pattern::PausesWithoutEcn);
+        match () {
+            () if has_losses => Severity::Critical,
+            () if has_global || is_odd => Severity::Warning,
+            () => self.of_pairs(Severity::Info),
+        }
+    }
+
+    fn of_pairs(&self, other: Severity) -> Severity {
+        let is_different = self.pairs.iter().any(|pair| pair.state == PairState::Differ);
+        if is_different { Severity::Warning } else { other }
+    }
 }

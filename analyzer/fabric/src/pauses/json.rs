@@ -22,6 +22,7 @@ pub fn pause_json(pauses: &Pauses) -> Value {
             "every_s": pauses.times.every.seconds(),
             "has_command": pauses.times.has_command,
         },
+        "severity": pauses.severity().name(),
         "pattern": pauses.pattern.name(),
         "pattern_text": pauses.pattern_text,
         "is_inside_only": pauses.is_inside_only,

@@ -8,8 +8,8 @@ use super::document::{Pair, PairState, PauseTimes, Pauses, Reset, Row, Sign};
 use super::links::{Links, Place, Places, links};
 use super::order::{order, since_start};
 use super::row::{Kind, Level, PauseFamily, RowKey};
-use super::text::number;
 use crate::inventory::Inventory;
+use crate::numbers::{counted, number};
 
 /// The result of a collector.
 pub(super) fn pauses(of: &PauseCollector, inventory: &Inventory) -> Pauses {
@@ -270,7 +270,7 @@ impl<'a> Verdicts<'a> {
     fn drops(row: &Row, texts: &mut Vec<String>) -> bool {
         match row.total() {
             Some(lost) if lost > 0.0 => {
-                texts.push(format!("{} packets lost", number(lost)));
+                texts.push(format!("{} lost", counted(lost, "packet")));
                 true
             }
             _ => {

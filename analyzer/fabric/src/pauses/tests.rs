@@ -4,7 +4,7 @@ mod ends;
 mod shown;
 mod story;
 
-use roce_model::{Counter, Nanos, SampleSource};
+use roce_model::{Counter, Nanos, SampleSource, Severity};
 
 use super::*;
 use story::*;
@@ -68,6 +68,7 @@ fn an_incast_is_ecn_then_pfc() {
          moved first is unclear (readings every 0.2 s); the pauses come from leaf1 Ethernet1/1/2"
     );
     assert_eq!(pauses.resets, []);
+    assert_eq!(pauses.severity(), Severity::Info);
 }
 
 #[test]
@@ -160,6 +161,7 @@ fn global_pauses_are_no_pfc() {
         (pauses.pattern, pauses.pattern_text.as_str()),
         (Pattern::PausesWithoutEcn, "802.3x pauses without ECN")
     );
+    assert_eq!(pauses.severity(), Severity::Warning);
     assert!(pauses.pairs.iter().all(|pair| pair.state == PairState::Agree));
     assert_eq!(
         pauses
@@ -248,6 +250,7 @@ fn what_was_not_read_is_not_zero() {
         switch(LEAF, Counter::SwitchPfcTransmittedFrames, &[STILL]),
     ];
     assert_eq!(finish(&both, LONG).pattern, Pattern::Nothing);
+    assert_eq!(finish(&both, LONG).severity(), Severity::Ok);
     let mut both = both.to_vec();
     both[0].rates = vec![rate(0, 10, 1_000, 2_000)];
     let alone = finish(&both, LONG);
@@ -304,4 +307,20 @@ fn frames_by_priority_count_where_there_is_no_sum() {
             Some(150.0)
         );
     }
+}
+
+#[test]
+fn losses_are_critical() {
+    let story = [switch(
+        LEAF,
+        Counter::SwitchMmuDroppedPackets,
+        &[rate(9, 1, 1_000, 3_000)],
+    )];
+    let pauses = finish(&story, LONG);
+    let lost = row(&pauses, "leaf1 Ethernet1/1/2", Kind::Drops);
+    assert_eq!(
+        (lost.during, lost.verdict.as_str(), lost.sign),
+        (Some(2.0), "2 packets lost", Sign::Notice)
+    );
+    assert_eq!(pauses.severity(), Severity::Critical);
 }

@@ -8,6 +8,7 @@ use roce_model::text::clean;
 use super::document::{PairState, PauseTimes, Pauses, Reset, Row, Sign};
 use super::order::since_start;
 use super::row::{Kind, Level, PauseFamily};
+use crate::numbers::number;
 
 /// Width from which a row is one line.
 const WIDE: usize = 120;
@@ -17,19 +18,6 @@ const MIN_WIDTH: usize = 80;
 const MAX_PLACE: usize = 36;
 /// Width of a column of numbers.
 const NUMBER: usize = 11;
-
-/// A number with commas, without decimals.
-pub(super) fn number(value: f64) -> String {
-    let digits = format!("{:.0}", value.clamp(0.0, 1e18));
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 fn cell(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), number)
