@@ -31,7 +31,8 @@ pub enum InterfaceKind {
     Aggregate,
     /// The switch's own port for its management. Its numbers are left out.
     Management,
-    /// An interface without a port: `Vlan10`, `loopback0`. Its numbers are left out.
+    /// An interface without a port (`Vlan10`, `loopback0`), or a part of one (`Ethernet1/1.100`), whose traffic the port counts. Its
+    /// numbers are left out.
     Virtual,
 }
 
@@ -87,7 +88,11 @@ impl Interface {
                 break;
             }
             if is_number(rest) {
-                let kind = kind_of(long);
+                let kind = if rest.contains('.') {
+                    InterfaceKind::Virtual
+                } else {
+                    kind_of(long)
+                };
                 return Some(Self::new(format!("{long}{rest}"), kind));
             }
         }
@@ -137,7 +142,7 @@ fn other_kind(lower: &str) -> InterfaceKind {
         InterfaceKind::Aggregate
     } else if starts(&["eth", "usb"]) {
         InterfaceKind::Management
-    } else if starts(&["nve", "vxlan", "tunnel", "br", "vni", "bdi", "peerlink"]) {
+    } else if lower.contains('.') || starts(&["nve", "vxlan", "tunnel", "br", "vni", "bdi", "peerlink"]) {
         InterfaceKind::Virtual
     } else {
         InterfaceKind::Port
@@ -192,6 +197,8 @@ mod tests {
         check(&["swp1s0"], "swp1s0", Port);
         check(&["bond1"], "bond1", Aggregate);
         check(&["Vlan10", "vlan10"], "Vlan10", Virtual);
+        check(&["Eth1/1.100"], "Ethernet1/1.100", Virtual);
+        check(&["swp1.100"], "swp1.100", Virtual);
         check(&["Lo0", "loopback0"], "loopback0", Virtual);
     }
 

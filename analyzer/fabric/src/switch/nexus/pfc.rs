@@ -66,9 +66,20 @@ fn rows(body: &Body) -> (Vec<Row>, bool) {
 fn row_of_json(row: &Object) -> Option<Row> {
     Some(Row {
         interface: text(row, &["if_name_str", "interface"])?,
-        enabled: text(row, &["oper"]).and_then(|oper| priorities(&oper)),
+        enabled: enabled_of_json(row),
         received: count(row, &["rx-stats", "rx-ppp"]),
         transmitted: count(row, &["tx-stats", "tx-ppp"]),
+    })
+}
+
+/// The state in operation has the bitmap (`On (8)`), or it has a key of its own.
+fn enabled_of_json(row: &Object) -> Option<u8> {
+    let oper = text(row, &["oper"])?;
+    priorities(&oper).or_else(|| {
+        let bitmap = text(row, &["vl-bmap", "vl-bitmap"])?;
+        let bitmap = bitmap.trim_matches(['(', ')']);
+        oper.eq_ignore_ascii_case("on")
+            .then(|| priorities(&format!("On ({bitmap})")))?
     })
 }
 
@@ -196,7 +207,7 @@ fn detail_json(documents: &[serde_json::Value], command: &str, sink: &mut Sink<'
         else {
             continue;
         };
-        let enabled = text(row, &["oper"]).and_then(|oper| priorities(&oper));
+        let enabled = enabled_of_json(row);
         enabled_priorities(&interface, enabled, sink);
         let mut frames = Frames {
             received: count(row, &["rx-stats", "total-rx-pfc-frames"]),
@@ -366,6 +377,20 @@ fn pauses(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bitmap_may_have_a_key_of_its_own() {
+        for (oper, bitmap, bits) in [
+            ("On", "20", Some(1 << 5)),
+            ("On", "(8)", Some(1 << 3)),
+            ("On (8)", "20", Some(1 << 3)),
+            ("Off", "20", Some(0)),
+            ("--", "20", None),
+        ] {
+            let row = serde_json::json!({"oper": oper, "vl-bmap": bitmap});
+            assert_eq!(row.as_object().and_then(enabled_of_json), bits, "{oper} {bitmap}");
+        }
+    }
 
     // F.2, trap 5: the bitmap is hexadecimal.
     #[test]

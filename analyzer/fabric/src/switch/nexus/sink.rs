@@ -11,6 +11,8 @@ use crate::switch::interface::{Interface, InterfaceKind};
 
 /// Samples of one reading.
 const MAX_SAMPLES: usize = 1_000_000;
+/// Ports to which a policy of the whole switch is applied. A chassis has some hundreds.
+const MAX_PORTS: usize = 4096;
 /// Problems of one reading.
 const MAX_PROBLEMS: usize = 100;
 
@@ -123,7 +125,7 @@ impl<'a> Sink<'a> {
     /// The interface of this name, if its numbers are part of a reading.
     pub(super) fn interface(&mut self, name: &str) -> Option<Interface> {
         let interface = counted(name)?;
-        if interface.kind == InterfaceKind::Port && self.ports.len() < MAX_SAMPLES {
+        if interface.kind == InterfaceKind::Port && self.ports.len() < MAX_PORTS {
             self.ports
                 .entry(interface.name.clone())
                 .or_insert_with(|| interface.clone());

@@ -246,6 +246,28 @@ fn a_total_that_is_not_the_sum_is_said() {
 }
 
 #[test]
+fn of_several_policies_none_is_taken() {
+    let policy = |name: &str, group: u8| {
+        format!(
+            "policy-map type network-qos {name}\n  class type network-qos c-8q-nq{group}\n    pause pfc-cos {group}\n"
+        )
+    };
+    let command = "show policy-map type network-qos";
+    let lossless = |text: &str| -> Vec<String> {
+        let mut answers = Answers::default();
+        answers.insert(PFC, "Ethernet1/1 On On (8) 0 0\n");
+        answers.insert(command, text);
+        let reading = read_all(&answers);
+        let all = reading.of(Counter::SwitchQueueNoDrop);
+        all.filter_map(|sample| sample.queue.as_deref().map(str::to_owned))
+            .collect()
+    };
+    assert_eq!(lossless(&policy("a", 3)), ["3"]);
+    let both = format!("{}{}", policy("a", 3), policy("b", 5));
+    assert!(lossless(&both).is_empty());
+}
+
+#[test]
 fn what_is_no_answer_is_said() {
     for (answer, reason) in [
         (

@@ -78,7 +78,7 @@ fn a_cut_text_has_no_number_that_the_whole_has_not() {
             };
             let all = by_key(&read_one(command, &text));
             // Every cut of a short text; of a long one, cuts at all places of its lines.
-            let step = if text.len() > 2500 { 7 } else { 1 };
+            let step = if text.len() > 1000 { 11 } else { 1 };
             for end in (0..text.len()).step_by(step) {
                 for (key, value) in by_key(&read_one(command, &text[..end])) {
                     // A sum over two lines of the watchdog lacks the second.
