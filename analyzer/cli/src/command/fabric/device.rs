@@ -1,6 +1,5 @@
 //! Readings of switches and hypervisors, one or several over a time, and what is shown of them.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use roce_fabric::device::Reading;
+use roce_fabric::findings::judge;
 use roce_fabric::inventory::Cluster;
 use roce_model::text::escape_json;
 use roce_model::{Columns as _, Nanos, SampleColumns};
@@ -16,6 +16,7 @@ use roce_remote::{DeviceReader, Recorder};
 
 use super::changes::Changes;
 use super::fail::DeviceFailOn;
+use super::print::print;
 use super::{document, text};
 use crate::command::host::series::{About, Destination, Kept, LOOK, Pace, paced};
 use crate::options::arguments::DocumentFormat;
@@ -269,21 +270,20 @@ fn add(device: &mut Device, reading: Reading) {
 fn shown(devices: &[Device], options: &DeviceArguments, cluster: &Cluster) -> anyhow::Result<ExitCode> {
     let findings: Vec<_> = devices
         .iter()
-        .map(|device| super::fail::judged(device.first.as_ref(), &device.last, cluster))
+        .map(|device| judge(device.first.as_ref(), &device.last, cluster))
         .collect();
-    match options.format {
+    let text = match options.format {
         DocumentFormat::Text => {
-            let mut out = anstream::stdout();
-            for (device, findings) in devices.iter().zip(&findings) {
-                out.write_all(text::device(device, findings, options.all, &style(0)).as_bytes())?;
-            }
-            out.flush()?;
+            let all = devices.iter().zip(&findings);
+            all.map(|(device, findings)| text::device(device, findings, options.all, &style(0)))
+                .collect()
         }
         DocumentFormat::Json => {
             let document = document::document(devices, &findings);
-            writeln!(std::io::stdout(), "{}", escape_json(&format!("{document:#}")))?;
+            format!("{}\n", escape_json(&format!("{document:#}")))
         }
-    }
+    };
+    print(&text)?;
     let all: Vec<_> = findings.iter().flatten().collect();
     let failed = options.fail_on.failed(&all);
     if !failed.is_empty() {

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use roce_fabric::device::Reading;
+use roce_fabric::findings::DeviceFinding;
 use roce_model::{Sample, SampleKind};
 use serde_json::{Map, Value, json};
 
 use super::changes::Changes;
 use super::device::Device;
-use super::fail::Finding;
 
 /// Version of the document's form.
 const SCHEMA_VERSION: u32 = 1;
 
 /// The document.
-pub(super) fn document(devices: &[Device], findings: &[Vec<Finding>]) -> Value {
+pub(super) fn document(devices: &[Device], findings: &[Vec<DeviceFinding>]) -> Value {
     let devices: Vec<Value> = devices
         .iter()
         .zip(findings)
@@ -23,7 +23,7 @@ pub(super) fn document(devices: &[Device], findings: &[Vec<Finding>]) -> Value {
     json!({"schema_version": SCHEMA_VERSION, "devices": devices})
 }
 
-fn device(device: &Device, findings: &[Finding]) -> Value {
+fn device(device: &Device, findings: &[DeviceFinding]) -> Value {
     let reading = &device.last;
     let changes = &device.changes;
     json!({
@@ -59,8 +59,11 @@ fn device(device: &Device, findings: &[Finding]) -> Value {
         "findings": findings.iter().map(|finding| json!({
             "id": finding.id,
             "severity": finding.severity.name(),
-            "summary": finding.summary,
-            "next_step": finding.next_step,
+            "object": known(&finding.object),
+            "summary": finding.text,
+            "evidence": serde_json::from_str::<Value>(&finding.evidence.to_string()).unwrap_or_default(),
+            "confidence": finding.confidence,
+            "next_step": finding.next,
         })).collect::<Vec<_>>(),
     })
 }

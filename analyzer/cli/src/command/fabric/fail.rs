@@ -1,28 +1,15 @@
-//! Findings about devices, and the exit code that they make.
+//! `--fail-on` of commands about devices: which findings make a run exit with 1.
 
-use roce_fabric::device::Reading;
-use roce_fabric::inventory::Cluster;
+use roce_fabric::findings::{DeviceFinding, rule_of, rules};
 use roce_model::Severity;
 
-/// A verdict over the readings of a device.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Finding {
-    pub(super) id: &'static str,
-    pub(super) severity: Severity,
-    pub(super) summary: String,
-    pub(super) next_step: String,
-}
-
-/// Findings from one reading, or from two.
-pub(super) fn judged(_before: Option<&Reading>, _now: &Reading, _cluster: &Cluster) -> Vec<Finding> {
-    Vec::new()
-}
+use crate::options::nearest::nearest;
 
 /// The findings that fail a run: of a severity or worse, or by their id whatever their severity is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct DeviceFailOn {
     severity: Option<Severity>,
-    ids: Vec<String>,
+    ids: Vec<&'static str>,
 }
 
 impl DeviceFailOn {
@@ -36,26 +23,38 @@ impl DeviceFailOn {
                 Some(severity) => {
                     found.severity = Some(found.severity.map_or(severity, |known| known.min(severity)));
                 }
-                None if name.contains('.') => found.ids.push(name.to_owned()),
-                None => {
-                    return Err(format!(
-                        "'{name}' is neither info, warning, critical nor a finding such as switch.mmu_drops"
-                    ));
-                }
+                None => match rule_of(name) {
+                    Some(rule) => found.ids.push(rule.id),
+                    None => {
+                        let hint = nearest(name, rules().map(|rule| rule.id))
+                            .map_or_else(String::new, |name| format!("; hint: did you mean '{name}'?"));
+                        return Err(format!(
+                            "'{name}' is neither info, warning, critical nor a finding{hint}"
+                        ));
+                    }
+                },
             }
         }
         Ok(found)
     }
 
     /// Names of the findings that fail the run.
-    pub(super) fn failed(&self, findings: &[&Finding]) -> Vec<String> {
-        let fails = |finding: &&&Finding| {
+    pub(super) fn failed(&self, findings: &[&DeviceFinding]) -> Vec<String> {
+        let fails = |finding: &&&DeviceFinding| {
             self.severity.is_some_and(|severity| finding.severity >= severity)
-                || self.ids.iter().any(|id| id == finding.id)
+                || self.ids.contains(&finding.id)
         };
         let failed = findings.iter().filter(fails);
         failed
-            .map(|finding| format!("{} ({})", finding.id, finding.severity.name()))
+            .map(|finding| {
+                let place = [finding.node.as_str(), &finding.object].join(" ");
+                format!(
+                    "{} ({}) {}",
+                    finding.id,
+                    finding.severity.name(),
+                    place.trim_end()
+                )
+            })
             .collect()
     }
 }

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use roce_fabric::device::{Reading, Reason};
+use roce_fabric::findings::DeviceFinding;
 use roce_model::text::clean;
 use roce_model::{Counter, SampleSource};
 use roce_report::{Style, samples};
 
 use super::changes::Changes;
 use super::device::Device;
-use super::fail::Finding;
 use columns::{Column, lay};
 
 /// Commands that the device does not know and that are named; of more, the rest is counted.
@@ -21,7 +21,7 @@ const MAX_NAMED: usize = 8;
 const MAX_COMMAND: usize = 60;
 
 /// Everything about a device.
-pub(super) fn device(device: &Device, findings: &[Finding], all: bool, style: &Style) -> String {
+pub(super) fn device(device: &Device, findings: &[DeviceFinding], all: bool, style: &Style) -> String {
     let (reading, changes) = (&device.last, &device.changes);
     let mut out = String::new();
     head(device, &mut out);
@@ -316,7 +316,12 @@ fn queues(changes: &Changes, all: bool, style: &Style, out: &mut String) {
     if known.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\n queues that moved");
+    let moved_title = if changes.readings() > 1 {
+        "queues that moved"
+    } else {
+        "queues"
+    };
+    let _ = writeln!(out, "\n {moved_title}");
     if rows.is_empty() {
         let _ = writeln!(out, " none of {}; --all shows them", known.len());
         return;
@@ -485,15 +490,21 @@ fn problems(reading: &Reading, out: &mut String) {
     }
 }
 
-fn findings(findings: &[Finding], style: &Style, out: &mut String) {
+fn findings(findings: &[DeviceFinding], style: &Style, out: &mut String) {
     if findings.is_empty() {
         return;
     }
     let _ = writeln!(out, "\n findings");
     let width = style.width.saturating_sub(4).max(20);
     for finding in findings {
-        let _ = writeln!(out, " {} {}", finding.severity.name(), finding.id);
-        for text in [&finding.summary, &finding.next_step] {
+        let _ = writeln!(
+            out,
+            " {}",
+            [finding.severity.name(), finding.id, &clean(&finding.object)]
+                .join(" ")
+                .trim_end()
+        );
+        for text in [finding.text.as_str(), finding.next] {
             for line in textwrap::wrap(&clean(text), width) {
                 let _ = writeln!(out, "   {line}");
             }

@@ -129,16 +129,9 @@ pub(in crate::command) struct End {
 }
 
 impl End {
-    /// The exit code of the command; of one that a signal ended, 128 and the signal's number, as shells have it.
+    /// The exit code of the command.
     pub(in crate::command) fn code(&self) -> ExitCode {
-        use std::os::unix::process::ExitStatusExt;
-        let Some(status) = self.status else {
-            return ExitCode::SUCCESS;
-        };
-        let code = status
-            .code()
-            .or_else(|| status.signal().map(|signal| 128 + signal));
-        ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
+        code_of(self.status)
     }
 
     /// A remark on a command that goes on.
@@ -146,6 +139,18 @@ impl End {
         (self.has_command && self.status.is_none())
             .then_some("the command still runs: --duration ended before it")
     }
+}
+
+/// The exit code of a command; of one that a signal ended, 128 and the signal's number, as shells have it.
+pub(in crate::command) fn code_of(status: Option<ExitStatus>) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let Some(status) = status else {
+        return ExitCode::SUCCESS;
+    };
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
 }
 
 /// Calls `look` at the start, each `pace.look`, and at the end; with true where a reading is due.
@@ -195,7 +200,7 @@ pub(in crate::command) fn paced(
 }
 
 /// The command, started; `None` when there is none.
-fn begun(command: &[OsString]) -> anyhow::Result<Option<Child>> {
+pub(in crate::command) fn begun(command: &[OsString]) -> anyhow::Result<Option<Child>> {
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };

@@ -68,7 +68,7 @@ pub(super) fn lay(mut columns: Vec<Column>, width: usize) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    for (what, mut titles) in [("all 0", zero), ("no room for", hidden)] {
+    for (what, mut titles) in [("all 0 or not known", zero), ("no room for", hidden)] {
         if !titles.is_empty() {
             titles.reverse();
             let _ = writeln!(text, " {what}: {}", titles.join(", "));
@@ -98,7 +98,7 @@ mod tests {
         let narrow = lay(columns(), 22);
         assert_eq!(
             narrow,
-            " interface     PFC in\n Ethernet1/1    1,000\n all 0: errors\n"
+            " interface     PFC in\n Ethernet1/1    1,000\n all 0 or not known: errors\n"
         );
     }
 }
