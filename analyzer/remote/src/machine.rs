@@ -157,7 +157,8 @@ impl Machine {
             command.args(["-o", &format!("ControlPersist={persist}")]);
             command.arg("-o");
             let mut path = std::ffi::OsString::from("ControlPath=");
-            path.push(folder.join("%C"));
+            // ssh's %C has the address, port and user. Two names of one address may have keys of their own.
+            path.push(folder.join(format!("{:08x}%C", short_hash(destination))));
             command.arg(path);
         }
         command.args(["-T", "--", destination, line]);
@@ -277,6 +278,13 @@ fn control_folder() -> Option<PathBuf> {
     is_private(&folder, own).then_some(folder)
 }
 
+/// A short hash of a text (FNV-1a, 32 bits), the same in all processes: they share connections by it.
+fn short_hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
 /// True if a folder is this user's own, and nobody else's to enter.
 fn is_private(folder: &Path, own: u32) -> bool {
     folder.symlink_metadata().is_ok_and(|about| {
@@ -295,6 +303,12 @@ mod tests {
         host.address = Some(LOCAL.to_owned());
         host.prefix = prefix.map(str::to_owned);
         Machine::host(&host, &Arc::new(SshSettings::default()))
+    }
+
+    #[test]
+    fn the_hash_is_fnv_1a() {
+        // draft-eastlake-fnv, appendix C: "" and "a".
+        assert_eq!((short_hash(""), short_hash("a")), (0x811c_9dc5, 0xe40c_292c));
     }
 
     #[test]

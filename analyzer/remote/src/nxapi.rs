@@ -19,8 +19,8 @@ use ureq::Agent;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector as _, TcpConnector};
 
-use crate::reader::ReaderError;
 use crate::reader::answer::{MAX_ANSWER_BYTES, Outcome, Unanswered};
+use crate::reader::error::ReaderError;
 use crate::reader::refusal::refusal;
 use crate::reader::transport::{MAX_TIMEOUTS, Transport};
 use secret::{Password, basic};

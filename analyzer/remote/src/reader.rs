@@ -4,6 +4,7 @@
 //! A device that cannot be read has the value 0 for "up" and nothing else. Values have the time of this host's clock.
 
 pub(crate) mod answer;
+pub(crate) mod error;
 mod recorder;
 pub(crate) mod refusal;
 mod secrets;
@@ -25,6 +26,7 @@ use roce_model::{Counter, Nanos, SampleSource};
 
 use crate::machine::Machine;
 use answer::{Outcome, Unanswered};
+pub use error::ReaderError;
 pub use recorder::Recorder;
 use transport::{Files, Transport};
 
@@ -36,18 +38,6 @@ const MAX_QUESTIONS: usize = 1_024;
 const MAX_ROUNDS: usize = 3;
 /// Bytes of all answers of one reading.
 const MAX_READING_BYTES: usize = 256 << 20;
-
-/// Why a device cannot be read at all: a mistake of the inventory or of this host.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReaderError {
-    /// The transport `files` without a folder.
-    #[error("transport \"files\" needs files = \"DIR\"")]
-    NoFolder,
-    /// NX-API cannot be used as the inventory has it.
-    #[error("NX-API: {0}")]
-    Nxapi(String),
-}
 
 /// Number of commands without an answer, and of parts that were not understood, since the start.
 pub type Count = (Reason, u64);

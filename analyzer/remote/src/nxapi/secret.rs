@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use roce_fabric::inventory::SwitchTarget;
 
-use crate::reader::ReaderError;
+use crate::reader::error::ReaderError;
 
 /// Bytes of a file with a password.
 const MAX_FILE_BYTES: u64 = 4 << 10;

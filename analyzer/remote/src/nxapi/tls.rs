@@ -22,7 +22,7 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
-use crate::reader::ReaderError;
+use crate::reader::error::ReaderError;
 
 /// Bytes of a file with certificates.
 const MAX_PEM_BYTES: u64 = 1 << 20;

@@ -34,6 +34,15 @@ pub(super) struct Value {
     is_unknown: bool,
 }
 
+/// Everything read of one device.
+pub(super) struct Device {
+    pub(super) kind: &'static str,
+    pub(super) transport: &'static str,
+    pub(super) first: Option<Reading>,
+    pub(super) last: Reading,
+    pub(super) changes: Changes,
+}
+
 /// Everything that a device counted.
 #[derive(Default)]
 pub(super) struct Changes {

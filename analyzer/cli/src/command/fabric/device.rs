@@ -14,7 +14,7 @@ use roce_model::{Columns as _, Nanos, SampleColumns};
 use roce_pipeline::time_of_day;
 use roce_remote::{DeviceReader, Recorder};
 
-use super::changes::Changes;
+use super::changes::{Changes, Device};
 use super::fail::DeviceFailOn;
 use super::print::print;
 use super::{document, text};
@@ -77,15 +77,6 @@ pub(super) struct Target {
     pub(super) kind: &'static str,
     pub(super) transport: &'static str,
     pub(super) reader: DeviceReader,
-}
-
-/// Everything read of one device.
-pub(super) struct Device {
-    pub(super) kind: &'static str,
-    pub(super) transport: &'static str,
-    pub(super) first: Option<Reading>,
-    pub(super) last: Reading,
-    pub(super) changes: Changes,
 }
 
 /// The names that are wanted, all of which the inventory has; all of its own where none is wanted.
@@ -209,17 +200,16 @@ pub(super) fn running(
         kept.as_mut()
             .map_or(Ok(()), |kept: &mut Kept| kept.add(time, &rows))
     };
-    match options.duration {
-        None => read()?,
-        Some(_) => {
-            let pace = Pace {
-                duration: options.duration,
-                interval: Duration::from_nanos(options.interval.0).max(LOOK),
-                look: Duration::MAX,
-                run: &[],
-            };
-            paced(&pace, |is_due| if is_due { read() } else { Ok(()) })?;
-        }
+    if options.duration.is_some() {
+        let pace = Pace {
+            duration: options.duration,
+            interval: Duration::from_nanos(options.interval.0).max(LOOK),
+            look: Duration::MAX,
+            run: &[],
+        };
+        paced(&pace, |is_due| if is_due { read() } else { Ok(()) })?;
+    } else {
+        read()?;
     }
     let code = shown(&devices, options, cluster)?;
     if let Some(kept) = kept {

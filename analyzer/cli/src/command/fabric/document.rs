@@ -7,8 +7,7 @@ use roce_fabric::findings::DeviceFinding;
 use roce_model::{Sample, SampleKind};
 use serde_json::{Map, Value, json};
 
-use super::changes::Changes;
-use super::device::Device;
+use super::changes::{Changes, Device};
 
 /// Version of the document's form.
 const SCHEMA_VERSION: u32 = 1;

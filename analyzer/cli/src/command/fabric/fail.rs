@@ -23,16 +23,19 @@ impl DeviceFailOn {
                 Some(severity) => {
                     found.severity = Some(found.severity.map_or(severity, |known| known.min(severity)));
                 }
-                None => match rule_of(name) {
-                    Some(rule) => found.ids.push(rule.id),
-                    None => {
-                        let hint = nearest(name, rules().map(|rule| rule.id))
-                            .map_or_else(String::new, |name| format!("; hint: did you mean '{name}'?"));
-                        return Err(format!(
-                            "'{name}' is neither info, warning, critical nor a finding{hint}"
-                        ));
-                    }
-                },
+                None => {
+                    let hint = || {
+                        let near = nearest(name, rules().map(|rule| rule.id));
+                        near.map_or_else(String::new, |name| format!("; hint: did you mean '{name}'?"))
+                    };
+                    let rule = rule_of(name).ok_or_else(|| {
+                        format!(
+                            "'{name}' is neither info, warning, critical nor a finding{}",
+                            hint()
+                        )
+                    })?;
+                    found.ids.push(rule.id);
+                }
             }
         }
         Ok(found)

@@ -1,6 +1,6 @@
 //! `fabric hypervisor`: readings of hypervisors.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ fn target(hypervisor: &HypervisorTarget, inventory: &Inventory) -> anyhow::Resul
 }
 
 /// A folder with recorded answers.
-fn recorded(folder: &PathBuf, inventory: &Inventory) -> anyhow::Result<Target> {
+fn recorded(folder: &Path, inventory: &Inventory) -> anyhow::Result<Target> {
     let hypervisor = HypervisorTarget {
         name: node_of(folder),
         kind: HypervisorKind::Esxi,

@@ -1,6 +1,6 @@
 //! `fabric switch`: readings of switches.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,7 @@ fn target(switch: &SwitchTarget, inventory: &Inventory) -> anyhow::Result<Target
 }
 
 /// A folder with recorded answers.
-fn recorded(folder: &PathBuf, kind: SwitchKind, inventory: &Inventory) -> anyhow::Result<Target> {
+fn recorded(folder: &Path, kind: SwitchKind, inventory: &Inventory) -> anyhow::Result<Target> {
     let switch = SwitchTarget {
         name: node_of(folder),
         kind,

@@ -11,8 +11,7 @@ use roce_model::text::clean;
 use roce_model::{Counter, SampleSource};
 use roce_report::{Style, samples};
 
-use super::changes::Changes;
-use super::device::Device;
+use super::changes::{Changes, Device};
 use columns::{Column, lay};
 
 /// Commands that the device does not know and that are named; of more, the rest is counted.
@@ -24,7 +23,7 @@ const MAX_COMMAND: usize = 60;
 pub(super) fn device(device: &Device, findings: &[DeviceFinding], all: bool, style: &Style) -> String {
     let (reading, changes) = (&device.last, &device.changes);
     let mut out = String::new();
-    head(device, &mut out);
+    head(device, style, &mut out);
     if changes.is_up() {
         if changes.readings() > 1 {
             let seconds = changes.time().seconds();
@@ -34,16 +33,15 @@ pub(super) fn device(device: &Device, findings: &[DeviceFinding], all: bool, sty
                 writeln!(out, " changes between two recordings")
             };
         }
-        match reading.source {
-            SampleSource::Hypervisor => adapters(reading, changes, all, style, &mut out),
-            _ => {
-                interfaces(reading, changes, all, style, &mut out);
-                queues(changes, all, style, &mut out);
-            }
+        if reading.source == SampleSource::Hypervisor {
+            adapters(reading, changes, all, style, &mut out);
+        } else {
+            interfaces(reading, changes, all, style, &mut out);
+            queues(changes, all, style, &mut out);
         }
         neighbors(reading, style, &mut out);
     }
-    problems(reading, &mut out);
+    problems(reading, style, &mut out);
     self::findings(findings, style, &mut out);
     if changes.is_up() && (all || changes.readings() > 1) {
         let mut lines = Vec::new();
@@ -56,8 +54,18 @@ pub(super) fn device(device: &Device, findings: &[DeviceFinding], all: bool, sty
     out
 }
 
+/// A text in lines of the screen's width; its later lines are indented.
+fn wrapped(text: &str, style: &Style, out: &mut String) {
+    let options = textwrap::Options::new(style.width.max(20))
+        .initial_indent(" ")
+        .subsequent_indent("   ");
+    for line in textwrap::wrap(text, options) {
+        let _ = writeln!(out, "{line}");
+    }
+}
+
 /// Who it is.
-fn head(device: &Device, out: &mut String) {
+fn head(device: &Device, style: &Style, out: &mut String) {
     let reading = &device.last;
     let about = &reading.description;
     let mut parts = vec![reading.node.to_string()];
@@ -75,7 +83,7 @@ fn head(device: &Device, out: &mut String) {
     if !device.changes.is_up() {
         parts.push("cannot be read".to_owned());
     }
-    let _ = writeln!(out, " {}", parts.join(", "));
+    wrapped(&parts.join(", "), style, out);
 }
 
 fn days(seconds: f64) -> String {
@@ -442,7 +450,7 @@ fn neighbors(reading: &Reading, style: &Style, out: &mut String) {
 }
 
 /// What is absent, and why. Commands that the device does not know are one line.
-fn problems(reading: &Reading, out: &mut String) {
+fn problems(reading: &Reading, style: &Style, out: &mut String) {
     if reading.problems.is_empty() {
         return;
     }
@@ -476,7 +484,7 @@ fn problems(reading: &Reading, out: &mut String) {
         } else {
             String::new()
         };
-        let _ = writeln!(out, " {}: {first}{others}: {text}", reason.name());
+        wrapped(&format!("{}: {first}{others}: {text}", reason.name()), style, out);
     }
     if !unsupported.is_empty() {
         let more = unsupported.len().saturating_sub(MAX_NAMED);
@@ -486,7 +494,11 @@ fn problems(reading: &Reading, out: &mut String) {
         } else {
             String::new()
         };
-        let _ = writeln!(out, " unsupported: {}{others}", unsupported.join(", "));
+        wrapped(
+            &format!("unsupported: {}{others}", unsupported.join(", ")),
+            style,
+            out,
+        );
     }
 }
 

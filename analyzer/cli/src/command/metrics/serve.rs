@@ -104,10 +104,6 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     // Keys may be root's alone, and a port may be a low one.
     let endpoint = Endpoint::open(&arguments.listen, &arguments.endpoint)?;
     let host = HostMetrics::open(&arguments.host)?;
-    let inventory = fabric::inventory(arguments.fabric.as_ref())?;
-    // A password that cannot be read is an error now, and not a line in a log later.
-    drop(fabric::Target::all(&inventory)?);
-    let targets = fabric::named(&inventory);
     let outputs = Outputs {
         dir: None,
         file: None,
@@ -124,6 +120,11 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
             folder.display()
         );
     }
+    // Read as the user whom the collecting process has, too.
+    let inventory = fabric::inventory(arguments.fabric.as_ref())?;
+    // A password that cannot be read is an error now, and not a line in a log later.
+    drop(fabric::Target::all(&inventory)?);
+    let targets = fabric::named(&inventory);
     let collector = (!arguments.counters_only).then(|| start_collector(arguments));
     let mut collector = collector.and_then(|started| {
         let said = |error: &std::io::Error| {
