@@ -1,5 +1,6 @@
 //! Pairs of ends, chains, and how connections are found.
 
+use proptest::prelude::*;
 use roce_model::{Counter, Nanos, SampleSource};
 
 use super::super::*;
@@ -192,5 +193,49 @@ fn ends_are_found_by_lldp_and_by_addresses() {
         let pauses = collector.finish(&Inventory::default());
         assert_eq!(pauses.pairs.len(), 1, "{node}");
         assert_eq!(pauses.pairs[0].receiver, "esxi1 vmnic5");
+    }
+}
+
+proptest! {
+    /// Whatever is read in whatever order of times, changes are not negative, and both outputs are made.
+    #[test]
+    fn any_readings_give_sums_that_are_not_negative(
+        values in proptest::collection::vec((0u8..6, 0u64..20, 0u32..1_000), 0..60),
+        start in 0u64..20,
+        length in 0u64..20,
+    ) {
+        let kinds = [
+            (SampleSource::Switch, Counter::SwitchPfcTransmittedFrames, PORT),
+            (SampleSource::Switch, Counter::SwitchPriorityPfcReceivedFrames, PORT),
+            (SampleSource::Hypervisor, Counter::HypervisorPfcReceivedFrames, "vmnic5"),
+            (SampleSource::Host, Counter::PortEcnMarkedPacketsReceived, "mlx5_0:1"),
+            (SampleSource::Host, Counter::NetdevDiscards, "ens1"),
+            (SampleSource::Switch, Counter::SwitchMmuDroppedPackets, PORT),
+        ];
+        let mut collector = PauseCollector::with_command(Nanos(1));
+        for (at, (kind, second, value)) in values.iter().enumerate() {
+            if at == 20 {
+                collector.mark_start(Nanos(start * 1_000_000_000));
+            }
+            if at == 40 {
+                collector.mark_end(Nanos((start + length) * 1_000_000_000));
+            }
+            let (source, counter, object) = kinds[usize::from(*kind)];
+            let node = if source == SampleSource::Switch { "leaf1" } else { "esxi1" };
+            let mut reading = Reading::new(source, node, Nanos(second * 1_000_000_000));
+            reading.push(counter, object, f64::from(*value));
+            collector.add_reading(&reading);
+        }
+        let pauses = collector.finish(&inventory());
+        for row in &pauses.rows {
+            for change in [row.before, row.during, row.after, row.per_second].into_iter().flatten() {
+                prop_assert!(change.is_finite() && change >= 0.0, "{:?}", row);
+            }
+        }
+        for width in [0, 80, 160] {
+            let text = pause_text(&pauses, width);
+            prop_assert!(text.lines().all(|line| line.chars().count() <= width.max(80)), "{}", text);
+        }
+        prop_assert_eq!(pause_json(&pauses)["rows"].as_array().map(Vec::len), Some(pauses.rows.len()));
     }
 }
