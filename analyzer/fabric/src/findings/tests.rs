@@ -142,7 +142,7 @@ fn pairs_of_xoff_and_xon_are_evidence_of_global_pause() {
     }
     let findings = judge(None, &now, &Cluster::default());
     assert_eq!(ids(&findings), ["hypervisor.global_pause_instead_of_pfc"]);
-    // Whether 802.3x is on was not read, and the count has an unknown start.
+    // The setting of 802.3x was not read, and the count has an unknown start.
     assert_eq!(findings[0].severity, Severity::Info);
     assert!(
         findings[0]

@@ -40,7 +40,7 @@ struct Interval {
     change: f64,
 }
 
-/// What is known of a row.
+/// Sums of a row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RowSums {
     pub(super) phases: [Sum; 3],
@@ -176,7 +176,8 @@ impl PauseCollector {
         self.marks.start = Some(time);
     }
 
-    /// The command ended. To be called before readings of a later time are added.
+    /// The command ended at `time`, which is not that of a reading behind it: the interval from that reading on is behind the command.
+    /// To be called before readings of a later time are added.
     pub fn mark_end(&mut self, time: Nanos) {
         self.close();
         self.marks.end = Some(time);
