@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use roce_model::{Nanos, Sample, SampleSeries};
+use roce_model::{Counter, Nanos, Sample, SampleSeries};
 
 use super::document::Moved;
 use super::links::{self, Cable};
@@ -213,6 +213,10 @@ impl PauseCollector {
         let rows = reading.samples.iter().filter_map(row_of);
         let paused = rows.filter(|(key, _)| key.kind.family().is_some());
         let paused: BTreeSet<Arc<str>> = paused.map(|(key, _)| key.object).collect();
+        let links = reading
+            .of(Counter::HypervisorNicUp)
+            .filter(|sample| sample.value < 0.5);
+        let down: BTreeSet<&str> = links.map(|sample| &*sample.object).collect();
         for adapter in &reading.adapters {
             self.add_address(&reading.node, &adapter.name, &adapter.mac);
             if paused.contains(adapter.name.as_str()) {
@@ -228,7 +232,11 @@ impl PauseCollector {
                 node: reading.node.to_string(),
                 object: adapter.name.clone(),
                 kind: Kind::PfcReceived,
-                why: said.next().unwrap_or("its driver counts no pauses").to_owned(),
+                why: if down.contains(adapter.name.as_str()) {
+                    "its link is down".to_owned()
+                } else {
+                    said.next().unwrap_or("its driver counts no pauses").to_owned()
+                },
             });
         }
     }

@@ -363,6 +363,20 @@ fn key_of(sample: &Sample) -> (String, Counter, Option<u8>, Vec<String>) {
 }
 
 #[test]
+fn an_adapter_that_is_down_is_shown_where_all_that_are_up_were_read() {
+    let mut answers = answers("esxi-global-pause");
+    let recorded = file_name("esxcli --formatter=json network nic list");
+    let list = "[{\"Name\": \"vmnic5\", \"LinkStatus\": \"Up\"}, {\"Name\": \"vmnic6\", \"LinkStatus\": \"Down\", \"Speed\": 0}]";
+    answers.insert(&recorded, list);
+    let reading = reading_of(&answers);
+    let up: Vec<(&str, f64)> = reading
+        .of(Counter::HypervisorNicUp)
+        .map(|sample| (&*sample.object, sample.value))
+        .collect();
+    assert_eq!(up, [("vmnic5", 1.0), ("vmnic6", 0.0)]);
+}
+
+#[test]
 fn scripts_name_the_adapters_that_are_wanted() {
     let each = &questions(&["vmnic5".into(), "vmnic6".into()])[0];
     assert_eq!((each.form, each.is_slow), (Form::Sections, false));

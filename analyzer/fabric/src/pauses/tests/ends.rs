@@ -5,7 +5,7 @@ use roce_model::{Counter, Nanos, SampleSource};
 
 use super::super::*;
 use super::story::*;
-use crate::device::{Adapter, Neighbor, Reading};
+use crate::device::{Adapter, Neighbor, Reading, Reason};
 
 #[test]
 fn ends_differ_beyond_one_percent_and_a_polling_gap() {
@@ -194,6 +194,48 @@ fn ends_are_found_by_lldp_and_by_addresses() {
         assert_eq!(pauses.pairs.len(), 1, "{node}");
         assert_eq!(pauses.pairs[0].receiver, "esxi1 vmnic5");
     }
+}
+
+#[test]
+fn a_hypervisor_says_why_it_has_no_pauses() {
+    let why = |fill: fn(&mut Reading)| {
+        let mut reading = Reading::new(SampleSource::Hypervisor, "esxi1", time(0));
+        reading.adapters.push(Adapter {
+            name: "vmnic1".into(),
+            ..Adapter::default()
+        });
+        fill(&mut reading);
+        let mut collector = PauseCollector::new(Nanos(1));
+        collector.add_reading(&reading);
+        let pauses = collector.finish(&Inventory::default());
+        pauses
+            .rows
+            .iter()
+            .map(|row| (row.place(), row.why.clone()))
+            .collect::<Vec<_>>()
+    };
+    let of = |text: &str| vec![("esxi1 vmnic1".to_owned(), text.to_owned())];
+    assert_eq!(why(|_| {}), of("its driver counts no pauses"));
+    // The problem of vmnic11 is another's.
+    let problem = |reading: &mut Reading| {
+        for name in ["vmnic11", "vmnic1"] {
+            let command = format!("vsish -e get /net/pNics/{name}/stats");
+            reading.problem(
+                Reason::Unsupported,
+                &command,
+                format!("{name}: sh: vsish: not found in {name}"),
+            );
+        }
+    };
+    assert_eq!(why(problem), of("sh: vsish: not found in vmnic1"));
+    let down = |reading: &mut Reading| {
+        reading.push(Counter::HypervisorNicUp, "vmnic1", 0.0);
+    };
+    assert_eq!(why(down), of("its link is down"));
+    let counts = |reading: &mut Reading| {
+        reading.push(Counter::HypervisorPauseReceivedFrames, "vmnic1", 0.0);
+    };
+    assert_eq!(why(counts), of("read once: there is no change yet"));
 }
 
 proptest! {
