@@ -42,7 +42,7 @@ pub(super) const RULES: &[DeviceRule] = &[
     DeviceRule {
         id: "hypervisor.pause_storm",
         title: "the adapter noticed a storm of pauses",
-        meaning: "The adapter paused its neighbour for so long that its driver counts an event; at an error it stops sending pauses.",
+        meaning: "The adapter paused its neighbour longer than its driver allows. At an error it stops sending pauses.",
         rule: "events of severity error between two readings: critical; of severity warning: warning",
         source: "mlx5 counters tx_pause_storm_warning_events and tx_pause_storm_error_events",
         next: "Look for a virtual machine or a PCIe slot that does not take its packets.",

@@ -18,7 +18,7 @@ pub enum Needs {
 pub struct DeviceRule {
     /// Its name: `switch.mmu_drops`.
     pub id: &'static str,
-    /// What it finds, in a few words.
+    /// The finding, in a few words.
     pub title: &'static str,
     /// Why it matters.
     pub meaning: &'static str,
@@ -26,7 +26,7 @@ pub struct DeviceRule {
     pub rule: &'static str,
     /// Where the rule comes from.
     pub source: &'static str,
-    /// What to look at or change next.
+    /// The next thing to look at or to change.
     pub next: &'static str,
     /// Readings that it needs.
     pub needs: Needs,
@@ -99,7 +99,7 @@ pub struct DeviceFinding {
     pub text: String,
     /// The numbers that it was concluded from.
     pub evidence: Evidence,
-    /// What to look at or change next.
+    /// The next thing to look at or to change.
     pub next: &'static str,
     /// How sure it is: `certain` or `likely`.
     pub confidence: &'static str,

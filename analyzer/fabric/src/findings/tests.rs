@@ -142,7 +142,7 @@ fn pairs_of_xoff_and_xon_are_evidence_of_global_pause() {
     }
     let findings = judge(None, &now, &Cluster::default());
     assert_eq!(ids(&findings), ["hypervisor.global_pause_instead_of_pfc"]);
-    // Whether 802.3x is on was not read, and the count has an unknown start.
+    // The setting of 802.3x was not read, and the count has an unknown start.
     assert_eq!(findings[0].severity, Severity::Info);
     assert!(
         findings[0]
@@ -259,4 +259,84 @@ fn recorded_hosts_have_the_findings_that_belong_to_them() {
         ]
     );
     assert_eq!(of("esxi-no-pauses"), []);
+}
+
+#[test]
+fn counts_below_a_threshold_are_of_a_lower_severity() {
+    // 999 frames in 10 s are fewer than 100 a second.
+    let few = Device::new("switch.pfc_edge", |device| {
+        device.count(
+            Counter::SwitchPfcReceivedFrames,
+            "Ethernet1/1",
+            None,
+            &["port"],
+            1.0,
+            1_000.0,
+        );
+    });
+    let findings = found(&few, false);
+    assert_eq!(
+        (findings[0].id, findings[0].severity),
+        ("switch.pfc_edge", Severity::Info)
+    );
+    let warned = Device::new("hypervisor.pause_storm", |device| {
+        device.count(
+            Counter::HypervisorPauseStormEvents,
+            "vmnic5",
+            None,
+            &["warning"],
+            0.0,
+            2.0,
+        );
+    });
+    let findings = found(&warned, false);
+    assert_eq!(
+        (findings[0].id, findings[0].severity),
+        ("hypervisor.pause_storm", Severity::Warning)
+    );
+    assert_eq!(findings[0].text, "2 pause storms of severity warning in 10.0 s");
+}
+
+#[test]
+fn frames_by_priority_count_where_a_port_has_no_sum() {
+    let mut device = Device::new("switch.pfc_edge", |_| {});
+    let by_priority = Counter::SwitchPriorityPfcReceivedFrames;
+    device.count(by_priority, "Ethernet1/1", None, &["port"], 0.0, 5.0);
+    device.count(by_priority, "Ethernet1/2", None, &["port"], 0.0, 5.0);
+    device.count(
+        Counter::SwitchPfcReceivedFrames,
+        "Ethernet1/2",
+        None,
+        &["port"],
+        0.0,
+        5.0,
+    );
+    let texts: Vec<String> = found(&device, false)
+        .into_iter()
+        .map(|finding| finding.text)
+        .collect();
+    assert_eq!(texts, ["5 PFC frames received and 0 sent in 10.0 s"; 2]);
+}
+
+#[test]
+fn the_queue_of_roce_is_that_of_its_dscp_or_the_lossless_one() {
+    let lossless = |queues: &[&str]| {
+        let mut device = Device::new("switch.ecn_off", |_| {});
+        for queue in queues {
+            device
+                .state(Counter::SwitchQueueNoDrop, "Ethernet1/1", &["port"], 1.0)
+                .queue = Some((*queue).into());
+        }
+        device
+    };
+    let queue =
+        |device: &Device| facts::Facts::new(None, &device.now, &Cluster::default()).data_queue("Ethernet1/1");
+    assert_eq!(queue(&lossless(&[])), None);
+    assert_eq!(queue(&lossless(&["5"])).as_deref(), Some("5"));
+    // Of several that of the cluster's priority; without it none is known.
+    assert_eq!(queue(&lossless(&["5", "3"])).as_deref(), Some("3"));
+    assert_eq!(queue(&lossless(&["5", "4"])), None);
+    let mut mapped = lossless(&["5", "3"]);
+    mapped.now.queue_of_dscp.insert(26, "5".into());
+    assert_eq!(queue(&mapped).as_deref(), Some("5"));
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use roce_model::{Nanos, Sample, SampleSeries};
+use roce_model::{Counter, Nanos, Sample, SampleSeries};
 
 use super::document::Moved;
 use super::links::{self, Cable};
@@ -40,7 +40,7 @@ struct Interval {
     change: f64,
 }
 
-/// What is known of a row.
+/// Sums of a row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RowSums {
     pub(super) phases: [Sum; 3],
@@ -176,7 +176,8 @@ impl PauseCollector {
         self.marks.start = Some(time);
     }
 
-    /// The command ended. To be called before readings of a later time are added.
+    /// The command ended at `time`, which is not that of a reading behind it: the interval from that reading on is behind the command.
+    /// To be called before readings of a later time are added.
     pub fn mark_end(&mut self, time: Nanos) {
         self.close();
         self.marks.end = Some(time);
@@ -212,6 +213,10 @@ impl PauseCollector {
         let rows = reading.samples.iter().filter_map(row_of);
         let paused = rows.filter(|(key, _)| key.kind.family().is_some());
         let paused: BTreeSet<Arc<str>> = paused.map(|(key, _)| key.object).collect();
+        let links = reading
+            .of(Counter::HypervisorNicUp)
+            .filter(|sample| sample.value < 0.5);
+        let down: BTreeSet<&str> = links.map(|sample| &*sample.object).collect();
         for adapter in &reading.adapters {
             self.add_address(&reading.node, &adapter.name, &adapter.mac);
             if paused.contains(adapter.name.as_str()) {
@@ -227,7 +232,11 @@ impl PauseCollector {
                 node: reading.node.to_string(),
                 object: adapter.name.clone(),
                 kind: Kind::PfcReceived,
-                why: said.next().unwrap_or("its driver counts no pauses").to_owned(),
+                why: if down.contains(adapter.name.as_str()) {
+                    "its link is down".to_owned()
+                } else {
+                    said.next().unwrap_or("its driver counts no pauses").to_owned()
+                },
             });
         }
     }

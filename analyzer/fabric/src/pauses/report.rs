@@ -7,7 +7,7 @@ use super::collect::{Marks, PauseCollector, Phase, RowSums};
 use super::document::{Pair, PairState, PauseTimes, Pauses, Reset, Row, Sign};
 use super::links::{Links, Place, Places, links};
 use super::order::{order, since_start};
-use super::row::{Kind, Level, PauseFamily, RowKey};
+use super::row::{Kind, Level, PauseFamily, RowKey, Unseen};
 use crate::inventory::Inventory;
 use crate::numbers::{counted, number};
 
@@ -112,21 +112,42 @@ fn rows(of: &PauseCollector) -> (Vec<Row>, Vec<Reset>) {
         .iter()
         .map(|row| (row.level, row.node.clone(), row.object.clone(), row.kind))
         .collect();
-    for unseen in &of.unseen {
-        let key = (
-            unseen.level,
-            unseen.node.clone(),
-            unseen.object.clone(),
-            unseen.kind,
-        );
+    for unseen in of.unseen.iter().cloned().chain(without_pauses(&rows, &of.unseen)) {
+        let key = (unseen.level, unseen.node, unseen.object, unseen.kind);
         if !known.contains(&key) {
             rows.push(Row {
-                why: unseen.why.clone(),
-                ..empty(unseen.level, &unseen.node, &unseen.object, unseen.kind)
+                why: unseen.why,
+                ..empty(key.0, &key.1, &key.2, key.3)
             });
         }
     }
     (rows, resets)
+}
+
+/// Servers with marks or CNPs whose pauses were not read, and for which nobody gave a reason.
+fn without_pauses(rows: &[Row], known: &BTreeSet<Unseen>) -> Vec<Unseen> {
+    let mut has_reason: BTreeSet<&str> = known.iter().map(|unseen| unseen.node.as_str()).collect();
+    let servers: Vec<&Row> = rows.iter().filter(|row| row.level == Level::Server).collect();
+    has_reason.extend(
+        servers
+            .iter()
+            .filter(|row| row.kind.family().is_some())
+            .map(|row| row.node.as_str()),
+    );
+    let mut unseen = Vec::new();
+    for row in servers {
+        let is_ecn = matches!(row.kind, Kind::Marked | Kind::CnpsSent | Kind::CnpsHandled);
+        if is_ecn && has_reason.insert(&row.node) {
+            unseen.push(Unseen {
+                level: Level::Server,
+                node: row.node.clone(),
+                object: row.object.clone(),
+                kind: Kind::PfcReceived,
+                why: "its driver counts no pauses: usual for a virtual function".to_owned(),
+            });
+        }
+    }
+    unseen
 }
 
 fn empty(level: Level, node: &str, object: &str, kind: Kind) -> Row {
@@ -178,7 +199,7 @@ fn row(key: &RowKey, sums: &RowSums) -> Row {
     row
 }
 
-/// What the verdict of a row needs beyond the row.
+/// Facts beyond the row that its verdict needs.
 struct Verdicts<'a> {
     times: &'a PauseTimes,
     /// Pairs by the place that received.

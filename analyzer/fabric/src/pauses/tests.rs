@@ -310,6 +310,36 @@ fn frames_by_priority_count_where_there_is_no_sum() {
 }
 
 #[test]
+fn a_server_without_counters_of_pauses_says_so() {
+    let pauses = finish(&incast(), SHORT);
+    for place in ["gpu1 rocep19s0:1", "gpu5 rocep11s0:1"] {
+        let unseen = row(&pauses, place, Kind::PfcReceived);
+        assert_eq!(changes(unseen), [None; 3]);
+        assert_eq!(
+            unseen.verdict,
+            "its driver counts no pauses: usual for a virtual function"
+        );
+    }
+    // Where a reason is known, it is the one that is shown.
+    let known = incast_with_a_virtual_function();
+    let of_gpu5 = known
+        .rows
+        .iter()
+        .filter(|row| row.node == "gpu5" && !row.why.is_empty());
+    assert_eq!(of_gpu5.count(), 1);
+    // A server that counts pauses has none of it.
+    let mut story = incast();
+    story.push(host("gpu5", "ens192", Counter::PfcReceivedFrames, &[STILL]));
+    let counted = finish(&story, SHORT);
+    assert!(
+        counted
+            .rows
+            .iter()
+            .all(|row| row.node != "gpu5" || row.why.is_empty())
+    );
+}
+
+#[test]
 fn losses_are_critical() {
     let story = [switch(
         LEAF,

@@ -129,6 +129,8 @@ fn head(times: &PauseTimes) -> String {
 struct Shown {
     /// Places where anything moved, on any level.
     places: BTreeSet<String>,
+    /// Hosts, hypervisors and switches where anything moved.
+    nodes: BTreeSet<String>,
     /// Places and levels where anything moved.
     levels: BTreeSet<(String, Level)>,
     /// Kinds of pauses that moved in any direction.
@@ -154,6 +156,7 @@ impl Shown {
             if row.has_moved() || row.sign == Sign::Notice {
                 shown.levels.insert((place.clone(), row.level));
                 shown.places.insert(place);
+                shown.nodes.insert(row.node.clone());
             }
         }
         shown
@@ -183,7 +186,7 @@ fn lines(rows: &[Row]) -> (Vec<Line>, usize) {
     for row in rows {
         let place = row.place();
         let is_shown = match row.level {
-            _ if !row.why.is_empty() => true,
+            _ if !row.why.is_empty() => shown.nodes.contains(&row.node),
             Level::Buffer => shown.places.contains(&place),
             level => shown.levels.contains(&(place, level)),
         };

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use proptest::prelude::*;
 use roce_model::{Counter, Nanos, Sample, SampleSource};
 
 use super::*;
@@ -362,6 +363,20 @@ fn key_of(sample: &Sample) -> (String, Counter, Option<u8>, Vec<String>) {
 }
 
 #[test]
+fn an_adapter_that_is_down_is_shown_where_all_that_are_up_were_read() {
+    let mut answers = answers("esxi-global-pause");
+    let recorded = file_name("esxcli --formatter=json network nic list");
+    let list = "[{\"Name\": \"vmnic5\", \"LinkStatus\": \"Up\"}, {\"Name\": \"vmnic6\", \"LinkStatus\": \"Down\", \"Speed\": 0}]";
+    answers.insert(&recorded, list);
+    let reading = reading_of(&answers);
+    let up: Vec<(&str, f64)> = reading
+        .of(Counter::HypervisorNicUp)
+        .map(|sample| (&*sample.object, sample.value))
+        .collect();
+    assert_eq!(up, [("vmnic5", 1.0), ("vmnic6", 0.0)]);
+}
+
+#[test]
 fn scripts_name_the_adapters_that_are_wanted() {
     let each = &questions(&["vmnic5".into(), "vmnic6".into()])[0];
     assert_eq!((each.form, each.is_slow), (Form::Sections, false));
@@ -410,4 +425,35 @@ fn a_shell_gives_one_section_for_each_command() {
     // This machine has no vsish: the shell's own message is the answer.
     let (reason, _) = text::refusal(answers.get("vsish -e get /net/pNics/vmnic5/stats").unwrap());
     assert_eq!(reason, Reason::Unsupported);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any text as the answer to any command gives numbers that are finite and not negative, each with all its details, and once.
+    #[test]
+    fn foreign_texts_do_no_harm(texts in proptest::collection::vec(r"(\PC|[\n\r:{}\[\]-]|true|name|Mode|0x|-- --|[0-9]{1,24}){0,60}", 9)) {
+        let commands = [
+            "esxcli --formatter=json network nic list",
+            "esxcli network nic list",
+            "esxcli network nic stats get -n vmnic5",
+            "vsish -e get /net/pNics/vmnic5/stats",
+            "esxcli network nic dcb status get -n vmnic5",
+            "esxcli network nic get -n vmnic5",
+            "esxcli network nic pauseParams list",
+            "esxcli system version get",
+            "esxcli system module parameters list -m nmlx5_core",
+        ];
+        let mut answers = Answers::default();
+        for (command, text) in commands.iter().zip(&texts) {
+            answers.insert(command, text);
+        }
+        let reading = reading_of(&answers);
+        let mut series = std::collections::BTreeSet::new();
+        for sample in &reading.samples {
+            prop_assert!(sample.value.is_finite() && sample.value >= 0.0);
+            prop_assert_eq!(sample.details.len(), sample.counter.labels().len());
+            prop_assert!(series.insert(key_of(sample)), "{:?} twice", sample);
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! Pairs of ends, chains, and how connections are found.
 
+use proptest::prelude::*;
 use roce_model::{Counter, Nanos, SampleSource};
 
 use super::super::*;
 use super::story::*;
-use crate::device::{Adapter, Neighbor, Reading};
+use crate::device::{Adapter, Neighbor, Reading, Reason};
 
 #[test]
 fn ends_differ_beyond_one_percent_and_a_polling_gap() {
@@ -192,5 +193,91 @@ fn ends_are_found_by_lldp_and_by_addresses() {
         let pauses = collector.finish(&Inventory::default());
         assert_eq!(pauses.pairs.len(), 1, "{node}");
         assert_eq!(pauses.pairs[0].receiver, "esxi1 vmnic5");
+    }
+}
+
+#[test]
+fn a_hypervisor_says_why_it_has_no_pauses() {
+    let why = |fill: fn(&mut Reading)| {
+        let mut reading = Reading::new(SampleSource::Hypervisor, "esxi1", time(0));
+        reading.adapters.push(Adapter {
+            name: "vmnic1".into(),
+            ..Adapter::default()
+        });
+        fill(&mut reading);
+        let mut collector = PauseCollector::new(Nanos(1));
+        collector.add_reading(&reading);
+        let pauses = collector.finish(&Inventory::default());
+        pauses
+            .rows
+            .iter()
+            .map(|row| (row.place(), row.why.clone()))
+            .collect::<Vec<_>>()
+    };
+    let of = |text: &str| vec![("esxi1 vmnic1".to_owned(), text.to_owned())];
+    assert_eq!(why(|_| {}), of("its driver counts no pauses"));
+    // The problem of vmnic11 is another's.
+    let problem = |reading: &mut Reading| {
+        for name in ["vmnic11", "vmnic1"] {
+            let command = format!("vsish -e get /net/pNics/{name}/stats");
+            reading.problem(
+                Reason::Unsupported,
+                &command,
+                format!("{name}: sh: vsish: not found in {name}"),
+            );
+        }
+    };
+    assert_eq!(why(problem), of("sh: vsish: not found in vmnic1"));
+    let down = |reading: &mut Reading| {
+        reading.push(Counter::HypervisorNicUp, "vmnic1", 0.0);
+    };
+    assert_eq!(why(down), of("its link is down"));
+    let counts = |reading: &mut Reading| {
+        reading.push(Counter::HypervisorPauseReceivedFrames, "vmnic1", 0.0);
+    };
+    assert_eq!(why(counts), of("read once: there is no change yet"));
+}
+
+proptest! {
+    /// Whatever is read in whatever order of times, changes are not negative, and both outputs are made.
+    #[test]
+    fn any_readings_give_sums_that_are_not_negative(
+        values in proptest::collection::vec((0u8..6, 0u64..20, 0u32..1_000), 0..60),
+        start in 0u64..20,
+        length in 0u64..20,
+    ) {
+        let kinds = [
+            (SampleSource::Switch, Counter::SwitchPfcTransmittedFrames, PORT),
+            (SampleSource::Switch, Counter::SwitchPriorityPfcReceivedFrames, PORT),
+            (SampleSource::Hypervisor, Counter::HypervisorPfcReceivedFrames, "vmnic5"),
+            (SampleSource::Host, Counter::PortEcnMarkedPacketsReceived, "mlx5_0:1"),
+            (SampleSource::Host, Counter::NetdevDiscards, "ens1"),
+            (SampleSource::Switch, Counter::SwitchMmuDroppedPackets, PORT),
+        ];
+        let mut collector = PauseCollector::with_command(Nanos(1));
+        for (at, (kind, second, value)) in values.iter().enumerate() {
+            if at == 20 {
+                collector.mark_start(Nanos(start * 1_000_000_000));
+            }
+            if at == 40 {
+                collector.mark_end(Nanos((start + length) * 1_000_000_000));
+            }
+            let (source, counter, object) = kinds[usize::from(*kind)];
+            let node = if source == SampleSource::Switch { "leaf1" } else { "esxi1" };
+            let mut reading = Reading::new(source, node, Nanos(second * 1_000_000_000));
+            reading.push(counter, object, f64::from(*value));
+            collector.add_reading(&reading);
+        }
+        let pauses = collector.finish(&inventory());
+        for row in &pauses.rows {
+            for change in [row.before, row.during, row.after, row.per_second].into_iter().flatten() {
+                prop_assert!(change.is_finite() && change >= 0.0, "{:?}", row);
+            }
+        }
+        for width in [0, 80, 160] {
+            let text = pause_text(&pauses, width);
+            prop_assert!(text.lines().all(|line| line.chars().count() <= width.max(80)), "{}", text);
+        }
+        prop_assert_eq!(pause_json(&pauses)["rows"].as_array().map(Vec::len), Some(pauses.rows.len()));
     }
 }
