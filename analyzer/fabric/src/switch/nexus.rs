@@ -12,6 +12,7 @@ mod nxapi;
 mod pfc;
 mod policy;
 mod queuing;
+mod refusal;
 mod sink;
 mod watchdog;
 
@@ -126,7 +127,7 @@ pub(super) fn questions(known: &Answers) -> Vec<Question> {
 }
 
 fn question(part: &Part, known: &Answers) -> Question {
-    let is_refused = |command: &str| known.get(command).and_then(answer::refusal).is_some();
+    let is_refused = |command: &str| known.get(command).and_then(refusal::refusal).is_some();
     let mut command = part.command.to_owned();
     if part.wanted == Wanted::Json {
         let json = answer::as_json(part.command);

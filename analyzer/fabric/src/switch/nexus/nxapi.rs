@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::answer::reason_of;
 use super::json::{Object, field, objects, text};
+use super::refusal::reason_of;
 use crate::device::{Problem, Reason};
 
 /// Longest answer that is read, in bytes.

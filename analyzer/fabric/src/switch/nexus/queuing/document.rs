@@ -5,7 +5,9 @@ use serde_json::Value;
 use super::super::json::{Object, count, field, modules, table, text};
 use super::super::pfc::Frames;
 use super::super::sink::{Sink, queue_of};
-use super::{Casts, egress_statistic, ingress_queue, ingress_statistic, queue_statistic, unit_of};
+use super::statistic::{
+    Casts, Unit, egress_statistic, ingress_queue, ingress_statistic, queue_statistic, unit_of,
+};
 use crate::switch::interface::Interface;
 
 pub(super) fn read(documents: &[Value], command: &str, sink: &mut Sink<'_>) -> bool {
@@ -84,7 +86,7 @@ fn casts(entry: &Object) -> Casts {
 }
 
 /// The entries of a table of statistics whose keys start with `prefix`.
-fn statistics(row: &Object, name: &str, prefix: &str) -> Vec<(String, super::Unit, Option<u64>)> {
+fn statistics(row: &Object, name: &str, prefix: &str) -> Vec<(String, Unit, Option<u64>)> {
     let entries = table(row, name).into_iter().filter_map(|entry| {
         let kind = text(entry, &[&format!("{prefix}-stat-type")])?;
         let unit = unit_of(&text(entry, &[&format!("{prefix}-stat-units")])?)?;

@@ -8,7 +8,7 @@ use roce_model::Counter;
 use super::super::json::number;
 use super::super::pfc::Frames;
 use super::super::sink::{Place, Sink, queue_of};
-use super::{
+use super::statistic::{
     Casts, egress_statistic, ingress_queue, ingress_statistic, queue_statistic, slice_statistic, split_unit,
 };
 use crate::switch::interface::Interface;
