@@ -2,6 +2,7 @@
 //!
 //! Everything here is a pure function of what somebody else read: no files, no sockets, no clocks.
 
+pub mod configure;
 pub mod device;
 pub mod doctor;
 mod drivers;

@@ -13,6 +13,8 @@ use crate::device::{QueueClass, Reading};
 const MEGABIT: f64 = 125_000.0;
 /// Queues of one key such as `Ethernet0|0-7`.
 const MAX_QUEUES: usize = 64;
+/// Pairs of maps of DSCPs and traffic classes that are followed.
+const MAX_MAPS: usize = 64;
 /// Classes of queues in a reading.
 const MAX_CLASSES: usize = 65_536;
 
@@ -110,7 +112,7 @@ fn pfc(config: &Database, name: &str, hash: Hash<'_>, reading: &mut Reading) {
 /// The queue of each DSCP. A DSCP that reaches different queues of different ports has none.
 fn queue_of_dscp(config: &Database, maps: &BTreeSet<(&str, Option<&str>)>) -> BTreeMap<u8, String> {
     let mut queues: BTreeMap<u8, BTreeSet<&str>> = BTreeMap::new();
-    for (dscps, classes) in maps {
+    for (dscps, classes) in maps.iter().take(MAX_MAPS) {
         let Some(dscps) = config.hash(&format!("DSCP_TO_TC_MAP|{dscps}")) else {
             continue;
         };
