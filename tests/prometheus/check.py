@@ -138,14 +138,32 @@ class Host:
         write(self.root / f"commands/ethtool_-S_{name}.txt", f"NIC statistics:\n{lines}")
 
 
-def inventory(path):
-    """An inventory of recorded switches and hypervisors. Their counters stand still: rates of them are 0, and are there."""
-    tables = [
-        f'[[{table}]]\nname = "{name}"\nkind = "{kind}"\ntransport = "files"\nfiles = "{HERE.parent / "fabric" / files}"\nevery = "1s"\n'
-        for table, name, kind, files in DEVICES
-    ]
-    path.write_text("".join(tables))
-    return path
+class Fabric:
+    """An inventory of recorded switches and hypervisors. One queue of one switch sends packets and marks some of them; all other
+    counters stand still: their rates are 0, and are there."""
+
+    FILE = "show_queuing_interface.json"
+    # Packets sent and marked by a queue of the recording, and what is added at each turn.
+    MOVING = {"2800112233": 100_000, "40812001": 1_000}
+
+    def __init__(self, folder):
+        self.folder, self.turn = folder, 0
+        for _, name, _, files in DEVICES:
+            shutil.copytree(HERE.parent / "fabric" / files, folder / name)
+        self.recorded = (folder / "leaf1" / self.FILE).read_text()
+        tables = [
+            f'[[{table}]]\nname = "{name}"\nkind = "{kind}"\ntransport = "files"\nfiles = "{name}"\nevery = "1s"\n'
+            for table, name, kind, _ in DEVICES
+        ]
+        self.inventory = folder / "fabric.toml"
+        self.inventory.write_text("".join(tables))
+
+    def move(self):
+        self.turn += 1
+        text = self.recorded
+        for value, more in self.MOVING.items():
+            text = text.replace(f'"{value}"', f'"{int(value) + more * self.turn}"')
+        write(self.folder / "leaf1" / self.FILE, text)
 
 
 class Children:
@@ -353,6 +371,8 @@ def main():
     children = Children()
     no_live = veth()
     try:
+        (folder / "fabric").mkdir()
+        fabric = Fabric(folder / "fabric")
         hosts = {name: Host(folder / name, name == "incast") for name in ["incast", "healthy"]}
         addresses = {}
         for name in hosts:
@@ -361,7 +381,7 @@ def main():
             command = [program, "metrics", "serve", "--listen", "127.0.0.1:0", "--interval", "500ms"]
             command += ["--doctor-every", "1s", "--read", folder / name]
             if name == "healthy":
-                command += ["--fabric", inventory(folder / "fabric.toml")]
+                command += ["--fabric", fabric.inventory]
             child = children.start(*command, "--no-sandbox", log=log)
             addresses[name] = served(log, child)
         if no_live:
@@ -398,7 +418,7 @@ def main():
 
         def moves():
             """Time goes on: counters rise, packets are sent."""
-            for host in hosts.values():
+            for host in [*hosts.values(), fabric]:
                 host.move()
             if packets:
                 with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
