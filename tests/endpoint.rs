@@ -583,3 +583,59 @@ fn a_scrape_of_eight_ports_is_cheap() {
             == 64
     );
 }
+
+#[test]
+fn switches_are_served_together_and_one_by_one() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("fabric.toml"), crate::fabric::inventory()).unwrap();
+    let serving = Serving::new(
+        folder.path(),
+        &[
+            "--fabric",
+            "fabric.toml",
+            "--no-gpus",
+            "--no-sandbox",
+            "--interval",
+            "200ms",
+        ],
+    );
+    for collector in ["hypervisor:esxi1", "switch:leaf1", "switch:leaf2"] {
+        let series = format!("roce_collector_success{{collector=\"{collector}\"}}");
+        serving.at.until(&series, |value| value > 0.0);
+    }
+    serving
+        .at
+        .until("roce_switch_up{switch=\"leaf3\"}", |value| value < 1.0);
+    let all = serving.at.get("/metrics");
+    let has = |text: &str, line: &str| text.lines().any(|found| found.trim_end() == line);
+    for line in [
+        "roce_switch_up{switch=\"leaf1\"} 1",
+        "roce_switch_up{switch=\"leaf2\"} 1",
+        "roce_switch_up{switch=\"leaf3\"} 0",
+        "roce_collector_success{collector=\"switch:leaf3\"} 0",
+        "roce_collector_interval_seconds{collector=\"switch:leaf1\"} 0.2",
+        "roce_hypervisor_pause_received_frames_total{hypervisor=\"esxi1\",vmnic=\"vmnic5\"} 133704872",
+    ] {
+        assert!(has(&all, line), "{line}\n{all}");
+    }
+    // The formats demand that a family is in one place, in any number of switches.
+    assert_eq!(all.matches("# TYPE roce_switch_up gauge").count(), 1, "{all}");
+    let one = serving.at.get("/probe?target=leaf1&module=nexus");
+    assert!(one.starts_with("HTTP/1.1 200"), "{one}");
+    assert!(has(&one, "roce_switch_up{switch=\"leaf1\"} 1"), "{one}");
+    assert!(!one.contains("leaf2") && !one.contains("process_"), "{one}");
+    for path in [
+        "/probe?target=leaf9",
+        "/probe",
+        "/probe?target=leaf1&module=sonic",
+    ] {
+        assert!(serving.at.get(path).starts_with("HTTP/1.1 400"), "{path}");
+    }
+    // A target that cannot be read gets older; one that is read does not.
+    std::thread::sleep(Duration::from_millis(700));
+    let age = |name: &str| {
+        let series = format!("roce_collector_age_seconds{{collector=\"switch:{name}\"}}");
+        serving.at.value(&series).unwrap()
+    };
+    assert!(age("leaf3") > 0.7, "{}", age("leaf3"));
+}

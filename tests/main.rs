@@ -21,6 +21,10 @@ mod doctor;
 mod documents;
 #[cfg(feature = "http")]
 mod endpoint;
+#[cfg(feature = "probe")]
+mod fabric;
+#[cfg(feature = "probe")]
+mod fabric_ssh;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;

@@ -48,14 +48,14 @@ pub(crate) fn parse(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// A folder to run the commands of one page in.
+/// A folder to run the commands of one page in. Captures and recorded devices of the project are in it.
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(
-        root().join("captures").canonicalize().unwrap(),
-        folder.path().join("captures"),
-    )
-    .unwrap();
+    std::fs::create_dir(folder.path().join("tests")).unwrap();
+    for name in ["captures", "tests/fabric"] {
+        let there = root().join(name).canonicalize().unwrap();
+        std::os::unix::fs::symlink(there, folder.path().join(name)).unwrap();
+    }
     folder
 }
 

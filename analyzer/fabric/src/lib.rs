@@ -2,14 +2,18 @@
 //!
 //! Everything here is a pure function of what somebody else read: no files, no sockets, no clocks.
 
+pub mod configure;
 pub mod device;
 pub mod doctor;
 mod drivers;
+pub mod findings;
 pub mod gpu;
 pub mod hca;
 mod host;
 pub mod hypervisor;
 pub mod inventory;
+mod numbers;
+pub mod pauses;
 pub mod results;
 pub mod switch;
 mod terminal;

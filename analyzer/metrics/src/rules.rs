@@ -262,7 +262,7 @@ const ALERTS: &[Rule] = &[
         "RoceLosslessQueueDrops",
         "0s",
         "critical",
-        "increase(roce_switch_queue_dropped_packets_total[5m])\n  * on (switch, queue) group_left () (roce_switch_queue_no_drop == 1) > 0",
+        "increase(roce_switch_queue_dropped_packets_total[5m]) > 0\nand on (switch, interface, queue) (roce_switch_queue_no_drop == 1)",
         "{{ $labels.switch }} {{ $labels.interface }} queue {{ $labels.queue }} dropped {{ $value | humanize }} packets, and is configured to lose none",
         "PFC is not in effect on this port, or its neighbour ignores it.",
     ),
