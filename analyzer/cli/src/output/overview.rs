@@ -63,6 +63,11 @@ const GROUPS: &[Group] = &[
                 "counters, devices and GPUs; the same for Prometheus",
             ),
             (
+                &["fabric"],
+                "fabric configure",
+                "commands that set hosts and switches up, and what is missing",
+            ),
+            (
                 &["traffic"],
                 "traffic results FILE",
                 "results of perftest, iperf3, nccl-tests, PyTorch",
