@@ -65,7 +65,7 @@ const GROUPS: &[Group] = &[
             (
                 &["fabric"],
                 "fabric configure",
-                "commands that set hosts and switches up, and what is missing",
+                "how hosts and switches are set up, and what is missing",
             ),
             (
                 &["traffic"],

@@ -25,11 +25,10 @@ const SCHEMA_VERSION: u32 = 1;
 
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze fabric configure host --dev ens1f0np0 --tool mlnx_qos      with MLNX_OFED's own tool
-  roce-analyze fabric configure host --dev ens1f0np0 --print systemd      a unit that keeps it over restarts
-  roce-analyze fabric configure switch --kind nexus --generation first    a template for a Nexus 9000
-  roce-analyze fabric configure switch --kind nexus --check --read leaf1.txt
-                                                                          what its running configuration lacks";
+  roce-analyze fabric configure host --dev ens1f0np0 --tool mlnx_qos    MLNX_OFED's own tool
+  roce-analyze fabric configure host --dev ens1f0np0 --print systemd    kept over restarts
+  roce-analyze fabric configure switch --kind nexus --generation first  a template
+  roce-analyze fabric configure switch --kind nexus --check --read FILE what it lacks";
 
 /// Print the configuration of a host, hypervisor or switch for RoCE, or only what has to change
 ///
