@@ -10,6 +10,8 @@ mod captures;
 mod cli;
 mod command;
 mod compare;
+#[cfg(feature = "probe")]
+mod configure;
 mod copies;
 #[cfg(feature = "parquet")]
 mod dataset;
