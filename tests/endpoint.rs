@@ -181,7 +181,7 @@ fn a_recorded_host_is_served_and_read_again() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(serving.at.get("/-/healthy").starts_with("HTTP/1.1 200 "));
-    assert!(serving.at.get("/probe").starts_with("HTTP/1.1 404 "));
+    assert!(serving.at.get("/probe").starts_with("HTTP/1.1 400 "));
 }
 
 /// nvidia-smi that prints lines until a file is there; it writes down who has started it.

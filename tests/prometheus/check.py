@@ -478,7 +478,7 @@ def main():
                 if 35 <= second < 65 or not packets:
                     moves()
                 else:
-                    for host in hosts.values():
+                    for host in [*hosts.values(), fabric]:
                         host.move()
                 time.sleep(max(0.0, begin - 5 + second + 1 - time.time()))
             names = {addresses["incast"]: "gpu1:9902", addresses["healthy"]: "gpu2:9902"}

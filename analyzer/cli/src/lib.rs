@@ -125,7 +125,7 @@ enum Command {
     // Its options have the description.
     #[cfg(feature = "probe")]
     Doctor(Box<Doctor>),
-    /// Read switches and hypervisors: PFC, 802.3x pauses, drops, marks
+    /// Read switches and hypervisors: PFC, pauses, drops, marks; print their configuration
     #[cfg(feature = "probe")]
     Fabric(Fabric),
     /// Show what this host's devices count: counters before and after

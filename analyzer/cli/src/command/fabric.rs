@@ -1,6 +1,7 @@
-//! `fabric`: switches and hypervisors, as an inventory lists them.
+//! `fabric`: switches, hypervisors and hosts together, as an inventory lists them.
 
 mod changes;
+mod configure;
 mod device;
 mod document;
 mod fail;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use configure::Configure;
 use hypervisor::HypervisorArguments;
 use pauses::PausesArguments;
 use switch::SwitchArguments;
@@ -23,11 +25,12 @@ use switch::SwitchArguments;
 /// The task, and examples.
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze fabric switch leaf1                      PFC, 802.3x pauses, drops and marks of a switch
-  roce-analyze fabric switch --duration 30s             what changed in 30 s on all switches, and how fast
-  roce-analyze fabric hypervisor esxi1                  the same for the adapters of a hypervisor
-  roce-analyze fabric switch leaf1 --fail-on critical   exit code 1 if packets are dropped
-  roce-analyze fabric pauses -- ib_write_bw gpu2        where pauses begin while a command runs
+  roce-analyze fabric switch leaf1                          PFC, 802.3x pauses, drops and marks of a switch
+  roce-analyze fabric switch --duration 30s                 what changed in 30 s on all switches, and how fast
+  roce-analyze fabric hypervisor esxi1                      the same for the adapters of a hypervisor
+  roce-analyze fabric pauses -- ib_write_bw gpu2            where pauses begin while a command runs
+  roce-analyze fabric configure host --dev ens1f0np0        the commands for a host, with reasons
+  roce-analyze fabric configure switch --kind sonic         the configuration of a switch
 
 fabric.toml lists switches, hypervisors and hosts, and how they are reached (docs/switches.md).";
 
@@ -46,6 +49,8 @@ enum FabricCommand {
     Hypervisor(HypervisorArguments),
     // As above.
     Pauses(Box<PausesArguments>),
+    // As above.
+    Configure(Box<Configure>),
 }
 
 /// Runs a command about the fabric.
@@ -54,5 +59,6 @@ pub(crate) fn fabric(arguments: &Fabric) -> anyhow::Result<ExitCode> {
         FabricCommand::Switch(arguments) => switch::switch(arguments),
         FabricCommand::Hypervisor(arguments) => hypervisor::hypervisor(arguments),
         FabricCommand::Pauses(arguments) => pauses::pauses(arguments),
+        FabricCommand::Configure(arguments) => configure::configure(arguments),
     }
 }

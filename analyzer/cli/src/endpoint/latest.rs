@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_reading_that_failed_is_served_and_its_age_goes_on() {
-        let latest = Latest::new(COLLECTOR, Duration::from_secs(60));
+        let latest = Latest::new(COLLECTOR, Duration::from_mins(1));
         latest.take(texts(1.0), None);
         std::thread::sleep(Duration::from_millis(20));
         latest.take_outcome(texts(0.0), None, false);

@@ -63,6 +63,11 @@ const GROUPS: &[Group] = &[
                 "counters, devices and GPUs; the same for Prometheus",
             ),
             (
+                &["fabric"],
+                "fabric",
+                "switches and hypervisors: counters, pauses, configuration",
+            ),
+            (
                 &["traffic"],
                 "traffic results FILE",
                 "results of perftest, iperf3, nccl-tests, PyTorch",

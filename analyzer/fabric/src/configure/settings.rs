@@ -3,7 +3,7 @@
 use crate::inventory::Cluster;
 
 /// Keys of `--set`, and what they set.
-pub const KEYS: [(&str, &str); 8] = [
+pub const KEYS: [(&str, &str); 7] = [
     (
         "ecn_min",
         "queue length from which packets are marked: bytes, 150k or 2m",
@@ -23,7 +23,6 @@ pub const KEYS: [(&str, &str); 8] = [
     ("bandwidth", "share of the RoCE queue, 1 to 99 percent"),
     ("dev", "RDMA device of the host's interface, such as mlx5_0"),
     ("port", "port of the RDMA device, 1 or 2"),
-    ("cable", "length of cables in metres, 1 to 10000"),
 ];
 
 /// Longest name of an interface or device.
@@ -46,8 +45,6 @@ pub struct Settings {
     pub dev: Option<String>,
     /// Port of the RDMA device.
     pub port: u64,
-    /// Length of cables in metres.
-    pub cable: Option<u64>,
     /// True if a threshold was set: a check compares with it.
     pub has_thresholds: bool,
 }
@@ -63,18 +60,32 @@ impl Default for Settings {
             bandwidth: 60,
             dev: None,
             port: 1,
-            cable: None,
             has_thresholds: false,
         }
     }
 }
 
 impl Settings {
-    /// Takes a `KEY=VALUE`.
+    /// The settings of these `KEY=VALUE`s.
     ///
     /// # Errors
-    /// If the key is not known or the value has another form.
-    pub fn set(&mut self, text: &str) -> Result<(), String> {
+    /// If a key is not known, a value has another form, or the thresholds are not in order.
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let mut settings = Self::default();
+        for pair in pairs {
+            settings.set(pair)?;
+        }
+        if settings.ecn_min >= settings.ecn_max {
+            return Err(format!(
+                "ecn_max: {} bytes are not more than ecn_min, {} bytes",
+                settings.ecn_max, settings.ecn_min
+            ));
+        }
+        Ok(settings)
+    }
+
+    /// Takes a `KEY=VALUE`.
+    fn set(&mut self, text: &str) -> Result<(), String> {
         let (key, value) = text
             .split_once('=')
             .ok_or_else(|| format!("'{text}' is not KEY=VALUE"))?;
@@ -99,24 +110,11 @@ impl Settings {
             "mtu" => self.mtu = Some(number(1_500..=9_216)?),
             "bandwidth" => self.bandwidth = number(1..=99)?,
             "port" => self.port = number(1..=2)?,
-            "cable" => self.cable = Some(number(1..=10_000)?),
             "dev" => {
                 check_name(value).map_err(|error| format!("dev: {error}"))?;
                 self.dev = Some(value.to_owned());
             }
-            _ => {
-                let known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
-                return Err(format!(
-                    "there is no setting '{key}'; the settings are {}",
-                    known.join(", ")
-                ));
-            }
-        }
-        if self.has_thresholds && self.ecn_min >= self.ecn_max && key == "ecn_max" {
-            return Err(format!(
-                "ecn_max: {} bytes are not more than ecn_min, {} bytes",
-                self.ecn_max, self.ecn_min
-            ));
+            _ => return Err(format!("there is no setting '{key}'")),
         }
         Ok(())
     }

@@ -456,3 +456,31 @@ fn one_command_that_breaks_the_switch_leaves_the_others() {
         ]
     );
 }
+
+#[test]
+fn a_switch_with_old_tls_is_one_for_ssh() {
+    // It answers a ClientHello with the alert protocol_version (70), fatal (2), as a server of TLS 1.1 does (RFC 5246, 7.2).
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            let _ = stream.write_all(&[21, 3, 2, 0, 2, 2, 70]);
+        }
+    });
+    let mut server = Server::start(|seen| http("200 OK", &switch(seen)));
+    server.port = port;
+    let outcomes = server
+        .client("fingerprint = \"PINNED\"")
+        .ask(&questions(&["show a | json"]));
+    let [Err(unanswered)] = &outcomes[..] else {
+        panic!("{outcomes:?}")
+    };
+    assert_eq!(unanswered.reason, Reason::Unreachable);
+    assert!(
+        unanswered.text.contains("transport = \"ssh\""),
+        "{}",
+        unanswered.text
+    );
+}

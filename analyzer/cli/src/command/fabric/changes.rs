@@ -1,4 +1,4 @@
-//! What a device's counters rose by from the first reading to the last, and what its gauges show.
+//! Changes of a device's counters from the first reading to the last, and the values of its gauges.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -143,7 +143,7 @@ impl Changes {
         self.values.get(&key)
     }
 
-    /// What is shown of an object's counter, all its priorities, queues and details together: the change of a counter where there are
+    /// The shown value of an object's counter, all its priorities, queues and details together: the change of a counter where there are
     /// two readings, else the value. `None`: it is not known.
     pub(super) fn sum(&self, object: &str, counter: Counter) -> Option<f64> {
         self.added(object, counter, |_| true)

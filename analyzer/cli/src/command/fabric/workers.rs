@@ -20,7 +20,7 @@ pub(super) enum Source {
     Device(Box<DeviceReader>),
 }
 
-/// What came of one reading.
+/// The result of one reading.
 pub(super) enum Read {
     /// Samples of a host.
     Samples(Vec<Sample>),

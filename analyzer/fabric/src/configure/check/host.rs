@@ -32,7 +32,7 @@ pub struct HostState {
 /// Compares a snapshot of a host, for an interface.
 ///
 /// # Errors
-/// If the snapshot has no such interface.
+/// If the snapshot has no such interface, or no check concerns it.
 pub fn check_host(
     cluster: &Cluster,
     settings: &Settings,
@@ -66,9 +66,11 @@ pub fn check_host(
     judgements.sort_by_key(|judgement| place(judgement.id));
     let mut state = HostState::default();
     let mut commands = BTreeSet::new();
+    let mut is_checked = false;
     for judgement in judgements {
         let outcome = judgement.outcome;
         let is_own = objects.contains(&outcome.object);
+        is_checked |= is_own;
         match outcome.status {
             Status::Warning | Status::Critical if is_own => {
                 // Two checks can have one command.
@@ -96,6 +98,11 @@ pub fn check_host(
             }
             _ => {}
         }
+    }
+    if !is_checked {
+        return Err(format!(
+            "{interface} is no port of an RDMA adapter that owns it: there is nothing to compare"
+        ));
     }
     let known: Option<u64> = host.number(&mtu_file).ok();
     if let (Some(wanted), Some(known)) = (settings.mtu, known)
