@@ -70,7 +70,7 @@ pub(crate) const ARROWS: [(&str, &[&str]); 18] = [
 ];
 
 /// Crates from outside that only some of ours may know.
-const ONLY: [(&str, &[&str]); 11] = [
+const ONLY: [(&str, &[&str]); 12] = [
     ("polars", &["roce-parquet"]),
     // The records are readable from bytes by a trait of aya's, which the kernel programs do without.
     ("aya", &["roce-probe", "roce-abi"]),
@@ -81,7 +81,8 @@ const ONLY: [(&str, &[&str]); 11] = [
     ("pcap", &["roce-capture"]),
     ("tokio", &["roce-analyze"]),
     ("hyper", &["roce-analyze"]),
-    ("rustls", &["roce-analyze"]),
+    ("rustls", &["roce-analyze", "roce-remote"]),
+    ("ureq", &["roce-remote"]),
     ("ratatui-core", &["roce-report", "roce-analyze"]),
     ("ratatui-crossterm", &["roce-analyze"]),
     ("anyhow", &["roce-analyze", "xtask"]),

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 24] = [
+const WRITERS: [(&str, &str); 25] = [
     (
         "analyzer/cli/src/lib.rs",
         "the manual page and completions: our own text",
@@ -35,6 +35,10 @@ const WRITERS: [(&str, &str); 24] = [
     (
         "analyzer/cli/src/command/metrics/files.rs",
         "our own text; targets are escaped",
+    ),
+    (
+        "analyzer/cli/src/command/fabric/print.rs",
+        "tables clean names, JSON is escaped",
     ),
     (
         "analyzer/cli/src/command/host/counters.rs",

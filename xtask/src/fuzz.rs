@@ -14,7 +14,7 @@ pub(crate) const ABOUT: &str = "fuzz one target or all, 60 s each by default";
 pub(crate) const ARGUMENTS: &str = "[TARGET] [--seconds N] [--jobs N]";
 
 /// Each reader of untrusted bytes.
-const TARGETS: [&str; 12] = [
+const TARGETS: [&str; 13] = [
     "pcap",
     "pcapng",
     "decode",
@@ -27,6 +27,7 @@ const TARGETS: [&str; 12] = [
     "training",
     "filter",
     "host",
+    "device",
 ];
 
 /// Targets whose seeds are cut from the captures.

@@ -95,9 +95,11 @@ impl Answers {
         }
     }
 
-    /// The answer to a command.
+    /// The answer to a command. An answer of a recorded folder may have the name of its file instead of the command.
     pub fn get(&self, command: &str) -> Option<&str> {
-        self.texts.get(command).map(String::as_str)
+        let text = self.texts.get(command);
+        text.or_else(|| self.texts.get(&file_name(command)))
+            .map(String::as_str)
     }
 
     /// All answers, in the order of their commands.
@@ -253,6 +255,8 @@ pub struct Reading {
     pub queue_of_dscp: BTreeMap<u8, String>,
     /// True if PFC's watchdog runs; `None`: not known.
     pub has_watchdog: Option<bool>,
+    /// Settings by name, as far as findings need them: `nmlx5_core.pfctx` is a parameter of a hypervisor's module. Empty value: not set.
+    pub settings: BTreeMap<String, String>,
     /// What is absent, and why.
     pub problems: Vec<Problem>,
 }
@@ -271,6 +275,7 @@ impl Reading {
             classes: Vec::new(),
             queue_of_dscp: BTreeMap::new(),
             has_watchdog: None,
+            settings: BTreeMap::new(),
             problems: Vec::new(),
         }
     }
@@ -329,6 +334,8 @@ mod tests {
         let all: Vec<_> = answers.iter().collect();
         assert_eq!(all, [("a", "1\n2\n"), ("b c", "")]);
         assert_eq!(answers.starting("b ").collect::<Vec<_>>(), [("c", "")]);
+        answers.insert("show_queuing_interface___json", "{}");
+        assert_eq!(answers.get("show queuing interface | json"), Some("{}"));
     }
 
     #[test]

@@ -308,6 +308,34 @@ pub fn mapped(place: Place, name: &str) -> Option<Mapped> {
     })
 }
 
+/// The quantity that a name of an interface's statistic stands for, if the map has it; case, `_` and blanks do not count.
+///
+/// ESXi's drivers write the names of the table in several ways: `rxPauseCtrlPhy` is `rx_pause_ctrl_phy`.
+pub(crate) fn mapped_loosely(name: &str) -> Option<Mapped> {
+    let plain = |name: &str| -> String {
+        let kept = name
+            .chars()
+            .filter(|glyph| *glyph != '_' && !glyph.is_whitespace());
+        kept.map(|glyph| glyph.to_ascii_lowercase()).collect()
+    };
+    let name = plain(name);
+    let rules = RULES.iter().filter(|rule| rule.place == Place::Netdev);
+    rules.into_iter().find_map(|rule| {
+        let priority = match fit(&plain(rule.name), &name) {
+            Fit::No => return None,
+            Fit::Whole => None,
+            Fit::Priority(priority) => Some(priority),
+        };
+        Some(Mapped {
+            counter: rule.counter,
+            priority,
+            details: rule.details.iter().map(|detail| Cow::Borrowed(*detail)).collect(),
+            factor: rule.factor,
+            bits: rule.bits,
+        })
+    })
+}
+
 /// How a driver's name fits a rule's.
 #[derive(PartialEq, Eq)]
 enum Fit {
@@ -366,6 +394,29 @@ mod tests {
             netdev("rx_pause_duration_prio_3"),
             (Counter::PfcReceivePausedSeconds, Some(3), 1e-6)
         );
+    }
+
+    #[test]
+    fn spellings_of_esxi_find_the_rule_and_mean_one_quantity() {
+        let loose = |name: &str| mapped_loosely(name).map(|all| (all.counter, all.priority));
+        assert_eq!(
+            loose("rxPauseCtrlPhy"),
+            Some((Counter::PauseControlReceivedFrames, None))
+        );
+        assert_eq!(
+            loose("Rx_Prio3_Pause "),
+            Some((Counter::PfcReceivedFrames, Some(3)))
+        );
+        assert_eq!(
+            loose("rxprio3pauseduration"),
+            Some((Counter::PfcReceivePausedSeconds, Some(3)))
+        );
+        assert_eq!(loose("rx_prio9_pause"), None);
+        // Two rules that are spelled alike have to agree.
+        for rule in RULES.iter().filter(|rule| rule.place == Place::Netdev) {
+            let name = rule.name.replace('#', "3");
+            assert_eq!(loose(&name).unwrap().0, rule.counter, "{name}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Texts that describe a host's counters: `ethtool -S` and `rdma statistic show`.
 
+use crate::terminal::without_terminal;
+
 /// A statistic by the driver's name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statistic {
@@ -18,19 +20,6 @@ pub struct Link {
     pub counters: Vec<Statistic>,
     /// Counters of the optional set.
     pub optional: Vec<Statistic>,
-}
-
-/// The text without what a terminal adds: a byte order mark, control sequences (ECMA-48, 5.4: ESC [, parameters, a final byte),
-/// lines of a pager that are overwritten.
-fn without_terminal(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut parts = text.trim_start_matches('\u{feff}').split("\u{1b}[");
-    plain.push_str(parts.next().unwrap_or_default());
-    for part in parts {
-        let end = part.find(|character: char| ('@'..='~').contains(&character));
-        plain.push_str(end.map_or("", |end| &part[end + 1..]));
-    }
-    plain.replace("--More--", " ").replace('\r', "\n")
 }
 
 /// The statistics in the text of `ethtool -S`. Lines that are none (the heading, a prompt, a blank line) are left out.

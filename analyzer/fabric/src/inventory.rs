@@ -10,6 +10,8 @@ use toml::Spanned;
 
 /// Hosts, switches and hypervisors of one inventory, each.
 const MAX_TARGETS: usize = 4_096;
+/// Characters of the name of a hypervisor's adapter.
+const MAX_ADAPTER_NAME: usize = 32;
 
 /// A mistake in an inventory: where it is, and what was expected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -367,6 +369,7 @@ impl Inventory {
             check_name(&hypervisor.name, &mut names).map_err(fail)?;
             check_address(hypervisor.address.as_deref(), hypervisor.user.as_deref()).map_err(fail)?;
             inventory.check_ports(&hypervisor.switch_ports).map_err(fail)?;
+            hypervisor.check_vmnics().map_err(fail)?;
             match hypervisor.transport {
                 Transport::Ssh => {}
                 Transport::Files if hypervisor.files.is_some() => {}
@@ -496,6 +499,17 @@ impl SwitchTarget {
 }
 
 impl HypervisorTarget {
+    /// Checks the adapters: their names become words of a shell script.
+    fn check_vmnics(&self) -> Result<(), String> {
+        let is_odd = |name: &&String| !is_adapter_name(name);
+        self.vmnics.iter().find(is_odd).map_or(Ok(()), |name| {
+            Err(format!(
+                "hypervisor '{}': '{name}' is no adapter such as \"vmnic5\"",
+                self.name
+            ))
+        })
+    }
+
     /// The address.
     pub fn address(&self) -> &str {
         self.address.as_deref().unwrap_or(&self.name)
@@ -522,6 +536,14 @@ fn check_name<'a>(name: &'a str, names: &mut BTreeSet<&'a str>) -> Result<(), St
     } else {
         Err(format!("two targets are called '{name}'"))
     }
+}
+
+/// True for names of adapters such as `vmnic5`: letters, digits, `.`, `-` and `_`, the first a letter. Others are no word of a script.
+pub(crate) fn is_adapter_name(name: &str) -> bool {
+    let kept = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    name.len() <= MAX_ADAPTER_NAME
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(kept)
 }
 
 /// Checks what becomes an argument of ssh.
@@ -611,6 +633,11 @@ vmnics = ["vmnic5", "vmnic6"]
                 "no address",
             ),
             ("[[host]]\nname = \"../a\"\n", 1, "is no name"),
+            (
+                "[[hypervisor]]\nname = \"e\"\nvmnics = [\"$(reboot)\"]\n",
+                1,
+                "'$(reboot)' is no adapter",
+            ),
             (
                 "[[switch]]\nname = \"s\"\nkind = \"nexus\"\nevery = \"15\"\n",
                 4,

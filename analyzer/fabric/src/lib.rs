@@ -5,13 +5,17 @@
 pub mod device;
 pub mod doctor;
 mod drivers;
+pub mod findings;
 pub mod gpu;
 pub mod hca;
 mod host;
 pub mod hypervisor;
 pub mod inventory;
+mod numbers;
+pub mod pauses;
 pub mod results;
 pub mod switch;
+mod terminal;
 mod wiring;
 
 pub use drivers::{Mapped, Place, mapped};

@@ -1,9 +1,18 @@
 //! Switches: the commands that they are given, and the readings that their answers become.
 
+mod answer;
 mod cumulus;
 mod eos;
+pub mod interface;
+mod kind;
 mod nexus;
+mod port;
+#[cfg(test)]
+mod recorded;
 mod sonic;
+mod text;
+
+pub use nexus::{Bodies, nxapi_bodies, nxapi_request};
 
 use roce_model::{Nanos, SampleSource};
 

@@ -136,6 +136,24 @@ impl Exposition {
         }
     }
 
+    /// Takes the values of another one, histograms excepted. Its values replace those of the same series.
+    pub fn merge(&mut self, other: Self) {
+        self.left_out += other.left_out;
+        for (family, series) in other.families.into_values() {
+            let (_, all) = self
+                .families
+                .entry(family.name.clone())
+                .or_insert_with(|| (family, BTreeMap::new()));
+            for (labels, value) in series {
+                if self.count >= MAX_SERIES && !all.contains_key(&labels) {
+                    self.left_out += 1;
+                } else if all.insert(labels, value).is_none() {
+                    self.count += 1;
+                }
+            }
+        }
+    }
+
     /// Number of series that found no room.
     pub fn left_out(&self) -> usize {
         self.left_out
@@ -179,6 +197,36 @@ impl Exposition {
         text
     }
 }
+
+/// Parts of the text of a scrape as one part: the series of a family that several parts have are together, as the formats demand.
+pub fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut families: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut length = 0;
+    for part in parts {
+        length += part.len();
+        let mut rest = part;
+        while !rest.is_empty() {
+            // A family begins with its HELP.
+            let end = rest.get(1..).and_then(|text| text.find(FAMILY)).map(|at| at + 2);
+            let (family, behind) = rest.split_at(end.unwrap_or(rest.len()));
+            let name = family.split(' ').nth(2).unwrap_or_default();
+            let all = families.entry(name).or_default();
+            let is_first = all.is_empty();
+            let skipped = family
+                .lines()
+                .take_while(|line| !is_first && line.starts_with("# "));
+            let skipped: usize = skipped.map(|line| line.len() + 1).sum();
+            all.extend(family.get(skipped..));
+            rest = behind;
+        }
+    }
+    let mut text = String::with_capacity(length);
+    text.extend(families.into_values().flatten());
+    text
+}
+
+/// Beginning of a family behind another one.
+const FAMILY: &str = "\n# HELP ";
 
 /// Completes the text of a scrape.
 pub fn end(text: &mut String, format: Format) {
@@ -309,6 +357,31 @@ mod tests {
             ..sample("mlx5_0:1", Counter::PortObjects, 49.0)
         });
         exposition
+    }
+
+    #[test]
+    fn parts_of_several_devices_have_each_family_once() {
+        let part = |switch: &'static str, format| {
+            let mut exposition = Exposition::default();
+            let labels: [Label<'_>; 1] = [("switch", switch.into())];
+            exposition.own(crate::SWITCH_INFO, &labels, 1.0);
+            if switch == "b" {
+                exposition.own(crate::SWITCH_NEIGHBOR, &labels, 1.0);
+            }
+            exposition.part(format)
+        };
+        for format in [Format::Prometheus, Format::OpenMetrics] {
+            let mut whole = Exposition::default();
+            for switch in ["a", "b", "c"] {
+                whole.own(crate::SWITCH_INFO, &[("switch", switch.into())], 1.0);
+            }
+            whole.own(crate::SWITCH_NEIGHBOR, &[("switch", "b".into())], 1.0);
+            let parts = ["a", "b", "c"].map(|switch| part(switch, format));
+            let text = joined(parts.iter().map(String::as_str));
+            assert_eq!(text, whole.part(format));
+        }
+        assert_eq!(joined([]), "");
+        assert_eq!(joined(["", ""]), "");
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod names;
 mod rules;
 
 pub use dashboards::{DASHBOARDS, Dashboard, Kind, PROVISIONING, Panel, Section};
-pub use exposition::{Buckets, Exposition, Format, Label, end};
+pub use exposition::{Buckets, Exposition, Format, Label, end, joined};
 pub use families::*;
 pub use family::{Family, MetricKind};
 pub use files::{ALERTMANAGER, EXAMPLE_TARGETS, SYSTEMD, scrape_config};

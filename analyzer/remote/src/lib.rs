@@ -5,6 +5,10 @@
 //! of them reads all of ssh_config.
 
 mod machine;
+#[cfg(feature = "nxapi")]
+mod nxapi;
 pub mod program;
+mod reader;
 
-pub use machine::{Machine, RemoteError, quoted};
+pub use machine::{Machine, RemoteError, Said, quoted};
+pub use reader::{Count, DeviceReader, ReaderError, Recorder};

@@ -54,6 +54,15 @@ pub enum RemoteError {
     Argument(String),
 }
 
+/// Output of a command that ended by itself.
+#[derive(Debug)]
+pub struct Said {
+    /// Standard output.
+    pub output: Vec<u8>,
+    /// Why it failed; `None`: it succeeded.
+    pub failure: Option<RemoteError>,
+}
+
 /// A machine on which commands are run.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -184,12 +193,29 @@ impl Machine {
         self.ended(self.line(line), self.ssh.timeout, max_bytes)
     }
 
-    fn ended(
-        &self,
-        mut command: Command,
-        patience: Duration,
-        max_bytes: u64,
-    ) -> Result<Vec<u8>, RemoteError> {
+    /// Gives a line to the machine's own command interpreter, within the inventory's `timeout`. A command that failed has an output,
+    /// too: CLIs print their errors there.
+    ///
+    /// # Errors
+    /// If the machine cannot be reached, or takes too long.
+    pub fn said(&self, line: &str, max_bytes: u64) -> Result<Said, RemoteError> {
+        self.heard(self.line(line), self.ssh.timeout, max_bytes)
+    }
+
+    /// Runs a shell script there, within the inventory's `timeout`. One that failed has an output, too: that of its first commands.
+    ///
+    /// # Errors
+    /// As those of [`said`](Self::said).
+    pub fn said_by(&self, script: &str, max_bytes: u64) -> Result<Said, RemoteError> {
+        self.heard(self.shell(script)?, self.ssh.timeout, max_bytes)
+    }
+
+    fn ended(&self, command: Command, patience: Duration, max_bytes: u64) -> Result<Vec<u8>, RemoteError> {
+        let said = self.heard(command, patience, max_bytes)?;
+        said.failure.map_or(Ok(said.output), Err)
+    }
+
+    fn heard(&self, mut command: Command, patience: Duration, max_bytes: u64) -> Result<Said, RemoteError> {
         let limits = Limits {
             patience,
             output: max_bytes,
@@ -203,17 +229,21 @@ impl Machine {
         }
     }
 
-    /// The output of a command that succeeded.
-    fn judged(&self, ended: Ended) -> Result<Vec<u8>, RemoteError> {
+    /// The output of a command, and why it failed.
+    fn judged(&self, ended: Ended) -> Result<Said, RemoteError> {
         use std::os::unix::process::ExitStatusExt as _;
         let text = || last_line(&ended.errors);
         let signal = ended.status.signal().map_or(-1, |signal| 128 + signal);
-        match ended.status.code().unwrap_or(signal) {
-            0 => Ok(ended.output),
-            SSH_FAILED if !self.is_local() => Err(RemoteError::Unreachable(text())),
-            NOT_FOUND => Err(RemoteError::NotFound(text())),
-            code => Err(RemoteError::Failed { code, text: text() }),
-        }
+        let failure = match ended.status.code().unwrap_or(signal) {
+            0 => None,
+            SSH_FAILED if !self.is_local() => return Err(RemoteError::Unreachable(text())),
+            NOT_FOUND => Some(RemoteError::NotFound(text())),
+            code => Some(RemoteError::Failed { code, text: text() }),
+        };
+        Ok(Said {
+            output: ended.output,
+            failure,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 mod counters;
 mod gpus;
 mod hca;
-mod series;
+pub(super) mod series;
 
 use std::process::ExitCode;
 

@@ -3,6 +3,7 @@
 mod checks;
 #[cfg(feature = "http")]
 mod collect;
+mod fabric;
 mod files;
 mod gpus;
 mod host;
@@ -26,6 +27,7 @@ use host::{COLLECTOR, HostArguments, HostMetrics};
 const AFTER_HELP: &str = "\
 Examples:
   roce-analyze metrics serve                      the endpoint that Prometheus scrapes, on port 9902
+  roce-analyze metrics serve --fabric fabric.toml with switches and hypervisors, each in its own interval
   roce-analyze metrics once                       the metrics of this host, as text
   roce-analyze metrics once --textfile roce.prom  a file for node_exporter's textfile collector
   roce-analyze metrics dashboards -o dashboards   five dashboards for Grafana";
@@ -62,6 +64,10 @@ enum MetricsCommand {
 struct Once {
     #[command(flatten)]
     host: HostArguments,
+
+    /// Read the switches and hypervisors of this inventory, too
+    #[arg(long, value_name = "FILE")]
+    fabric: Option<PathBuf>,
 
     /// Text format
     #[arg(long, value_enum, default_value = "prometheus")]
@@ -115,6 +121,8 @@ fn once(arguments: &Once) -> anyhow::Result<ExitCode> {
     {
         collected(&mut exposition, gpus::COLLECTOR, begun);
     }
+    let mut targets = fabric::Target::all(&fabric::inventory(arguments.fabric.as_ref())?)?;
+    fabric::add_all(&mut targets, &mut exposition);
     exposition.own(BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION").into())], 1.0);
     let text = exposition.text(match arguments.format {
         TextFormat::Prometheus => Format::Prometheus,

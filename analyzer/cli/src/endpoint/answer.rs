@@ -4,7 +4,7 @@ use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, VARY,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, Response, StatusCode, Uri};
 use roce_metrics::Format;
 
 /// Shorter answers are not compressed.
@@ -17,14 +17,22 @@ const PAGE: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><title>roce-analyze
 /// The body of an answer, before it is compressed.
 pub(super) type Answer = Response<Vec<u8>>;
 
-/// Answers a request of a user who may read. `metrics` makes the text.
-pub(super) fn answer(
-    method: &Method,
-    path: &str,
-    headers: &HeaderMap,
-    metrics: impl FnOnce(Format) -> String,
-) -> Answer {
-    if !matches!(path, "/metrics" | "/-/healthy" | "/healthz" | "/") {
+/// Texts that a request can ask for.
+pub(super) struct Asked<M, P> {
+    /// Makes the text of all metrics.
+    pub(super) metrics: M,
+    /// Makes the text of one target, by its name and kind; `None`: there is no such target.
+    pub(super) target: P,
+}
+
+/// Answers a request of a user who may read.
+pub(super) fn answer<M, P>(method: &Method, uri: &Uri, headers: &HeaderMap, asked: Asked<M, P>) -> Answer
+where
+    M: FnOnce(Format) -> String,
+    P: FnOnce(&str, Option<&str>, Format) -> Option<String>,
+{
+    let path = uri.path();
+    if !matches!(path, "/metrics" | "/probe" | "/-/healthy" | "/healthz" | "/") {
         return plain(StatusCode::NOT_FOUND, "not found\n");
     }
     if !matches!(*method, Method::GET | Method::HEAD) {
@@ -35,7 +43,24 @@ pub(super) fn answer(
         return refused;
     }
     match path {
-        "/metrics" => scrape(headers, metrics),
+        "/metrics" => scrape(headers, asked.metrics),
+        "/probe" => {
+            // Names of targets have no character that is escaped in a query.
+            let value = |key: &str| {
+                let pairs = uri.query().unwrap_or_default().split('&');
+                let mut pairs = pairs.filter_map(|pair| pair.split_once('='));
+                pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
+            };
+            let target =
+                value("target").and_then(|name| (asked.target)(name, value("module"), format_of(headers)));
+            match target {
+                Some(text) => scrape(headers, |_| text),
+                None => plain(
+                    StatusCode::BAD_REQUEST,
+                    "no such target: /probe?target=NAME with a switch or hypervisor of the inventory\n",
+                ),
+            }
+        }
         "/" => with(StatusCode::OK, "text/html; charset=utf-8", PAGE.into()),
         _ => plain(StatusCode::OK, "healthy\n"),
     }
@@ -49,12 +74,16 @@ pub(super) fn unauthorized() -> Answer {
     answer
 }
 
-fn scrape(headers: &HeaderMap, metrics: impl FnOnce(Format) -> String) -> Answer {
-    let format = if wants_openmetrics(headers) {
+fn format_of(headers: &HeaderMap) -> Format {
+    if wants_openmetrics(headers) {
         Format::OpenMetrics
     } else {
         Format::Prometheus
-    };
+    }
+}
+
+fn scrape(headers: &HeaderMap, metrics: impl FnOnce(Format) -> String) -> Answer {
+    let format = format_of(headers);
     let text = metrics(format).into_bytes();
     let (body, is_compressed) = if takes_gzip(headers) && text.len() >= MIN_COMPRESSED {
         match compress(&text) {
@@ -151,6 +180,18 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
 
+    /// The answer of a server that has one target: the Nexus switch leaf1.
+    fn asked(method: &Method, uri: &str, headers: &HeaderMap, text: &str) -> Answer {
+        let asked = Asked {
+            metrics: |_| text.to_owned(),
+            target: |name: &str, module: Option<&str>, _| {
+                let is_it = name == "leaf1" && module.is_none_or(|module| module == "nexus");
+                is_it.then(|| text.to_owned())
+            },
+        };
+        answer(method, &uri.parse().unwrap(), headers, asked)
+    }
+
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let pairs = pairs.iter().map(|(name, value)| {
             let name = hyper::header::HeaderName::from_static(name);
@@ -207,13 +248,8 @@ mod tests {
             let found = takes_gzip(&headers(&[("accept-encoding", encodings)]));
             assert_eq!(found, expected, "{encodings}");
         }
-        let long = |_| "a 1\n".repeat(1000);
-        let answer = answer(
-            &Method::GET,
-            "/metrics",
-            &headers(&[("accept-encoding", "gzip")]),
-            long,
-        );
+        let headers = headers(&[("accept-encoding", "gzip")]);
+        let answer = asked(&Method::GET, "/metrics", &headers, &"a 1\n".repeat(1000));
         assert_eq!(answer.headers()[CONTENT_ENCODING], "gzip");
         let mut text = String::new();
         std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&answer.body()[..]), &mut text)
@@ -234,11 +270,18 @@ mod tests {
             (Method::GET, "/metrics/", 404),
             (Method::GET, "/../etc/passwd", 404),
             (Method::POST, "/other", 404),
+            (Method::GET, "/probe?target=leaf1", 200),
+            (Method::GET, "/probe?module=nexus&target=leaf1", 200),
+            (Method::GET, "/probe?target=leaf1&module=sonic", 400),
+            (Method::GET, "/probe?target=leaf2", 400),
+            (Method::GET, "/probe?target=", 400),
+            (Method::GET, "/probe", 400),
+            (Method::POST, "/probe?target=leaf1", 405),
         ] {
-            let answer = answer(&method, path, &HeaderMap::new(), |_| String::new());
+            let answer = asked(&method, path, &HeaderMap::new(), "");
             assert_eq!(answer.status(), status, "{method} {path}");
         }
-        let answer = answer(&Method::DELETE, "/metrics", &HeaderMap::new(), |_| String::new());
+        let answer = asked(&Method::DELETE, "/metrics", &HeaderMap::new(), "");
         assert_eq!(answer.headers()[ALLOW], "GET, HEAD");
     }
 }

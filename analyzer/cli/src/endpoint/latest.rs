@@ -20,6 +20,8 @@ struct Reading {
     texts: Texts,
     /// How long it took, where that is known.
     took: Option<Duration>,
+    /// False: it has nothing but the failure.
+    is_success: bool,
     at: Instant,
 }
 
@@ -46,6 +48,8 @@ impl From<&Exposition> for Texts {
 pub(crate) struct Latest {
     collector: Label<'static>,
     last: Mutex<Option<Arc<Reading>>>,
+    /// When the last reading that succeeded came.
+    succeeded: Mutex<Option<Instant>>,
     interval: Duration,
     started: Instant,
     process: Process,
@@ -57,6 +61,7 @@ impl Latest {
         Self {
             collector,
             last: Mutex::default(),
+            succeeded: Mutex::default(),
             interval,
             started: Instant::now(),
             process: Process::new(),
@@ -65,11 +70,21 @@ impl Latest {
 
     /// Takes a whole reading, and how long it took; scrapes in progress keep the one before.
     pub(crate) fn take(&self, texts: Texts, took: Option<Duration>) {
+        self.take_outcome(texts, took, true);
+    }
+
+    /// Takes a reading that may have failed: its text says so, and its age goes on.
+    pub(crate) fn take_outcome(&self, texts: Texts, took: Option<Duration>, is_success: bool) {
+        let at = Instant::now();
         let reading = Reading {
             texts,
             took,
-            at: Instant::now(),
+            is_success,
+            at,
         };
+        if is_success {
+            *self.succeeded.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+        }
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(reading));
     }
 
@@ -108,15 +123,15 @@ impl Latest {
     /// Adds what there is to know about the collector at this moment.
     pub(crate) fn add_collector(&self, into: &mut Exposition) {
         let collector = [self.collector.clone()];
-        let last = self.last();
-        let since = last.as_ref().map_or(self.started, |reading| reading.at);
+        let succeeded = *self.succeeded.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = succeeded.unwrap_or(self.started);
         into.own(COLLECTOR_AGE, &collector, since.elapsed().as_secs_f64());
         into.own(COLLECTOR_INTERVAL, &collector, self.interval.as_secs_f64());
         let fresh = self.fresh();
         into.own(
             COLLECTOR_SUCCESS,
             &collector,
-            if fresh.is_some() { 1.0 } else { 0.0 },
+            f64::from(u8::from(fresh.as_ref().is_some_and(|reading| reading.is_success))),
         );
         if let Some(took) = fresh.and_then(|reading| reading.took) {
             into.own(COLLECTOR_DURATION, &collector, took.as_secs_f64());
@@ -166,5 +181,24 @@ mod tests {
             .lines()
             .find_map(|line| line.strip_prefix("roce_collector_age_seconds{collector=\"host\"} "));
         assert!(age.unwrap().parse::<f64>().unwrap() > 0.3, "{now}");
+    }
+
+    #[test]
+    fn a_reading_that_failed_is_served_and_its_age_goes_on() {
+        let latest = Latest::new(COLLECTOR, Duration::from_secs(60));
+        latest.take(texts(1.0), None);
+        std::thread::sleep(Duration::from_millis(20));
+        latest.take_outcome(texts(0.0), None, false);
+        let part = latest.part(Format::Prometheus);
+        assert!(part.ends_with("\nroce_port_up{device=\"mlx5_0\"} 0\n"), "{part}");
+        let now = now(&latest);
+        assert!(
+            now.contains("roce_collector_success{collector=\"host\"} 0\n"),
+            "{now}"
+        );
+        let age = now
+            .lines()
+            .find_map(|line| line.strip_prefix("roce_collector_age_seconds{collector=\"host\"} "));
+        assert!(age.unwrap().parse::<f64>().unwrap() > 0.019, "{now}");
     }
 }

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::answer::{answer, unauthorized};
+use super::answer::{Asked, answer, unauthorized};
 use super::source::Source;
 use super::tls::Certificates;
 use super::users::Users;
@@ -181,9 +181,15 @@ async fn connection<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: &Share
 async fn respond(request: Request<Incoming>, shared: &Shared) -> Result<Response<Full<Bytes>>, Infallible> {
     let headers = request.headers();
     let answer = if shared.users.admits(headers.get(AUTHORIZATION)).await {
-        answer(request.method(), request.uri().path(), headers, |format| {
-            text(shared, format)
-        })
+        let asked = Asked {
+            metrics: |format| text(shared, format),
+            target: |name: &str, module: Option<&str>, format| {
+                let mut text = shared.source.target(name, module, format)?;
+                end(&mut text, format);
+                Some(text)
+            },
+        };
+        answer(request.method(), request.uri(), headers, asked)
     } else {
         unauthorized()
     };

@@ -1,11 +1,93 @@
-//! NVIDIA Cumulus Linux.
+//! NVIDIA Cumulus Linux: NVUE's JSON, `ethtool -S` of switchd's ports, the kernel's files of the ports, and lldpd.
+//!
+//! `nv show interface PORT counters qos -o json` has `egress-queue-stats`, `pfc-stats` and `ingress-buffer-stats` by number: the columns
+//! are those of NVIDIA's documentation, the form is that of public programs that read it. Where NVUE puts them below (`operational`,
+//! the interface) differs, so they are looked for. The table of the same command prints frames with a unit of bytes: it is not read.
+//! Names of `ethtool -S` are those of NVIDIA's NetQ (`HwIfInPfc3Pkt`); `HwIfInPfc3PauseFrames` of other releases is unverified.
 
+mod ethtool;
+mod nvue;
+mod ports;
+
+use roce_model::Counter;
+
+use super::answer::{self, object_of};
 use crate::device::{Answers, Question, Reading};
 
-/// Commands.
+const UPTIME: &str = "cat /proc/uptime";
+const RELEASE: &str = "cat /etc/lsb-release";
+const SYSTEM: &str = "nv show platform -o json";
+const LLDP: &str = "lldpcli show neighbors -f json";
+/// The kernel's files of all ports, each line with its path.
+const PORTS: &str = "grep -s . /sys/class/net/*/carrier /sys/class/net/*/speed /sys/class/net/*/mtu /sys/class/net/*/statistics/rx_bytes /sys/class/net/*/statistics/tx_bytes";
+/// Start and end of the command for the counters of one port.
+const QOS: (&str, &str) = ("nv show interface ", " counters qos -o json");
+/// Start of the command for the statistics of one port.
+const ETHTOOL: &str = "ethtool -S ";
+
+/// Loop over the ports whose link is up: one section for each command and port. NVUE takes about a second for each.
+const LOOP: &str = "for dir in /sys/class/net/swp*; do port=${dir##*/}; [ \"$(cat $dir/carrier 2>/dev/null)\" = 1 ] || continue; \
+    echo; echo \"== nv show interface $port counters qos -o json\"; nv show interface $port counters qos -o json 2>&1; \
+    echo; echo \"== ethtool -S $port\"; ethtool -S $port 2>&1; done";
+
+/// Commands: one script at the start and once an hour, one at each reading.
 pub(super) fn questions(_known: &Answers) -> Vec<Question> {
-    Vec::new()
+    let slow = answer::script(&[RELEASE, SYSTEM, LLDP]);
+    let each = answer::script(&[UPTIME, PORTS]);
+    vec![
+        Question {
+            is_slow: true,
+            ..Question::script(&slow)
+        },
+        Question::script(&format!("{each}; {LOOP}")),
+    ]
 }
 
-/// Adds what the answers say.
-pub(super) fn read(_answers: &Answers, _reading: &mut Reading) {}
+/// Adds what the answers say. Statistics of `ethtool` are read for the counters of a port that NVUE did not give.
+pub(super) fn read(answers: &Answers, reading: &mut Reading) {
+    if let Some(text) = answers.get(RELEASE) {
+        ports::release(text, reading);
+    }
+    if let Some(text) = answers.get(SYSTEM)
+        && let Some(platform) = object_of(text, SYSTEM, reading)
+    {
+        nvue::platform(&platform, reading);
+    }
+    if let Some(seconds) = answers.get(UPTIME).and_then(answer::uptime) {
+        reading.push(Counter::SwitchUptime, "", seconds);
+    }
+    if let Some(text) = answers.get(LLDP)
+        && let Some(neighbors) = object_of(text, LLDP, reading)
+    {
+        ports::neighbors(&neighbors, reading);
+    }
+    if let Some(text) = answers.get(PORTS) {
+        ports::files(text, reading);
+    }
+    for (rest, text) in answers.starting(QOS.0) {
+        let Some(name) = rest.strip_suffix(QOS.1) else {
+            continue;
+        };
+        let command = format!("{}{rest}", QOS.0);
+        if let Some(document) = object_of(text, &command, reading) {
+            nvue::qos(name, &document, reading);
+        }
+    }
+    let known: std::collections::BTreeSet<_> = reading
+        .samples
+        .iter()
+        .map(|sample| (sample.counter, sample.object.clone()))
+        .collect();
+    for (name, text) in answers.starting(ETHTOOL) {
+        let mut fresh = Reading::new(reading.source, &reading.node, reading.time);
+        if !ethtool::read(name, text, &mut fresh) {
+            let (reason, text) = answer::refusal(text);
+            reading.problem(reason, &format!("{ETHTOOL}{name}"), text);
+        }
+        let is_new = |sample: &roce_model::Sample| !known.contains(&(sample.counter, sample.object.clone()));
+        reading.samples.extend(fresh.samples.into_iter().filter(is_new));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,211 @@
-//! Cisco NX-OS.
+//! Cisco NX-OS: the commands, and the reading that their answers become. Each answer may be text or JSON.
+//!
+//! Keys and tables of the JSON are those of the NX-OS command reference for the Nexus 9000, release 9.3. Where a release answers in
+//! another form, the part is absent, with a problem.
 
-use crate::device::{Answers, Question, Reading};
+mod about;
+mod answer;
+mod buffer;
+mod counters;
+mod json;
+mod nxapi;
+mod pfc;
+mod policy;
+mod queuing;
+mod sink;
+mod watchdog;
 
-/// Commands.
-pub(super) fn questions(_known: &Answers) -> Vec<Question> {
-    Vec::new()
+pub use nxapi::{Bodies, nxapi_bodies, nxapi_request};
+
+use crate::device::{Answers, Question, Reading, Reason};
+use crate::switch::interface::{Interface, InterfaceKind};
+use answer::Body;
+use sink::Sink;
+
+/// Interfaces whose own policy is read. The policies of others are those of the system.
+const MAX_POLICY_INTERFACES: usize = 64;
+
+const PFC: &str = "show interface priority-flow-control";
+
+/// Form of the answer that a command is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Json,
+    Text,
 }
 
-/// Adds what the answers say.
-pub(super) fn read(_answers: &Answers, _reading: &mut Reading) {}
+/// A command, and who reads its answer. The reader says whether it found the form that it knows.
+struct Part {
+    command: &'static str,
+    wanted: Wanted,
+    is_slow: bool,
+    read: fn(&Body, &str, &mut Sink<'_>) -> bool,
+}
+
+impl Part {
+    const fn new(
+        command: &'static str,
+        wanted: Wanted,
+        read: fn(&Body, &str, &mut Sink<'_>) -> bool,
+    ) -> Self {
+        Self {
+            command,
+            wanted,
+            is_slow: false,
+            read,
+        }
+    }
+
+    const fn slow(self) -> Self {
+        Self {
+            is_slow: true,
+            ..self
+        }
+    }
+}
+
+/// In the order of questions and of reading: where two commands have one number, that of the first one counts. Policies are last: they
+/// apply to the ports that the others have.
+const PARTS: [Part; 13] = [
+    Part::new("show version", Wanted::Json, about::version).slow(),
+    Part::new("show interface status", Wanted::Json, about::status).slow(),
+    Part::new("show lldp neighbors detail", Wanted::Json, about::neighbors).slow(),
+    Part::new(PFC, Wanted::Json, pfc::interfaces),
+    Part::new(
+        "show interface priority-flow-control detail",
+        Wanted::Text,
+        pfc::priorities_of,
+    ),
+    Part::new("show interface flowcontrol", Wanted::Text, pfc::flowcontrol),
+    Part::new("show queuing interface", Wanted::Json, queuing::read),
+    Part::new("show interface counters", Wanted::Json, counters::read),
+    Part::new("show interface counters errors", Wanted::Json, counters::read),
+    Part::new("show queuing pfc-queue detail", Wanted::Json, watchdog::read),
+    Part::new(
+        "show hardware internal buffer info pkt-stats",
+        Wanted::Json,
+        buffer::read,
+    ),
+    Part::new(
+        "show policy-map system type network-qos",
+        Wanted::Text,
+        policy::network_qos,
+    )
+    .slow(),
+    Part::new(
+        "show policy-map type network-qos",
+        Wanted::Text,
+        policy::network_qos,
+    )
+    .slow(),
+];
+
+/// The system's own queuing policy. It applies to the ports without one of their own.
+const SYSTEM_QUEUING: Part = Part::new(
+    "show policy-map system type queuing",
+    Wanted::Text,
+    policy::system_queuing,
+)
+.slow();
+
+/// The command for the queuing policy of an interface, around the interface's name.
+const INTERFACE_POLICY: (&str, &str) = ("show policy-map interface ", " type queuing");
+
+/// Commands. A command whose JSON the switch refused is given without it; one that it refused as text, too, is given once an hour.
+pub(super) fn questions(known: &Answers) -> Vec<Question> {
+    let mut questions: Vec<Question> = PARTS
+        .iter()
+        .chain([&SYSTEM_QUEUING])
+        .map(|part| question(part, known))
+        .collect();
+    let (before, behind) = INTERFACE_POLICY;
+    for name in pfc_ports(known) {
+        questions.push(Question::slow(&format!("{before}{name}{behind}")));
+    }
+    questions
+}
+
+fn question(part: &Part, known: &Answers) -> Question {
+    let is_refused = |command: &str| known.get(command).and_then(answer::refusal).is_some();
+    let mut command = part.command.to_owned();
+    if part.wanted == Wanted::Json {
+        let json = answer::as_json(part.command);
+        if !is_refused(&json) {
+            command = json;
+        }
+    }
+    if part.is_slow || is_refused(&command) {
+        Question::slow(&command)
+    } else {
+        Question::each(&command)
+    }
+}
+
+/// Ports with PFC in operation, by an earlier answer.
+fn pfc_ports(known: &Answers) -> Vec<String> {
+    let Some(Ok(found)) = answer::find(known, PFC) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = pfc::enabled(&found.body)
+        .into_iter()
+        .filter(|interface| interface.kind == InterfaceKind::Port)
+        .map(|interface| interface.name)
+        .collect();
+    names.sort();
+    names.dedup();
+    names.truncate(MAX_POLICY_INTERFACES);
+    names
+}
+
+/// Adds what the answers say. An answer is found under its command, with or without ` | json`, and may be text or JSON.
+pub(super) fn read(answers: &Answers, reading: &mut Reading) {
+    let mut sink = Sink::new(reading);
+    for part in &PARTS {
+        read_part(part, answers, &mut sink);
+    }
+    let (before, behind) = INTERFACE_POLICY;
+    let mut last: Option<Interface> = None;
+    for (rest, _) in answers.starting(before) {
+        let rest = rest.strip_suffix(answer::JSON).unwrap_or(rest);
+        let Some(interface) = rest.strip_suffix(behind).and_then(Interface::parse) else {
+            continue;
+        };
+        // The answers with and without ` | json` are beside each other.
+        if last.as_ref() == Some(&interface) {
+            continue;
+        }
+        if let Some(found) = answer::find(answers, &format!("{before}{rest}")) {
+            match found {
+                Ok(found) => {
+                    policy::interface_queuing(&found.body, &interface, &mut sink);
+                }
+                Err(problem) => sink.problem(problem),
+            }
+        }
+        last = Some(interface);
+    }
+    read_part(&SYSTEM_QUEUING, answers, &mut sink);
+    sink.finish();
+}
+
+fn read_part(part: &Part, answers: &Answers, sink: &mut Sink<'_>) {
+    match answer::find(answers, part.command) {
+        None => {}
+        Some(Err(problem)) => sink.problem(problem),
+        Some(Ok(found)) => {
+            if let Some(problem) = found.problem {
+                sink.problem(problem);
+            }
+            if !found.body.is_empty() && !(part.read)(&found.body, &found.command, sink) {
+                sink.note(
+                    Reason::Parse,
+                    &found.command,
+                    "the answer has no table that is known",
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

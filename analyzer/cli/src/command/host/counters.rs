@@ -49,7 +49,7 @@ pub(crate) struct Counters {
 
     /// Read a recorded host below DIR (its /sys in DIR/sys, statistics in DIR/commands/ethtool_-S_IF.txt), or a text of
     /// `rdma statistic show` or `ethtool -S`; given twice: before and after
-    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["duration", "interface", "run"])]
+    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["duration", "interface", "run", "output"])]
     read: Vec<PathBuf>,
 
     #[command(flatten)]

@@ -32,7 +32,7 @@ use crate::output::table::laid;
 #[derive(Args, Debug)]
 pub(crate) struct GpusArguments {
     /// Read a recorded text: nvidia-smi as CSV or XML (-q -x), dcgm-exporter's metrics, or amd-smi metric --json
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
     read: Option<PathBuf>,
 
     /// Read repeatedly for this time

@@ -17,26 +17,26 @@ use crate::output::dataset::{dataset, written};
 use crate::output::messages::{self, sink_error};
 
 /// How often the end of the command is looked for.
-pub(super) const LOOK: Duration = Duration::from_millis(20);
+pub(in crate::command) const LOOK: Duration = Duration::from_millis(20);
 
 /// Where readings are written, too.
 #[derive(Args, Debug)]
-pub(super) struct Destination {
+pub(in crate::command) struct Destination {
     /// Write every reading to DIR, too: a Parquet dataset with the table `samples`, run.json and report.html
-    #[arg(short, long, value_name = "DIR", conflicts_with = "read")]
-    pub(super) output: Option<PathBuf>,
+    #[arg(short, long, value_name = "DIR")]
+    pub(in crate::command) output: Option<PathBuf>,
 
     /// Replace the dataset in DIR
     #[arg(long, requires = "output")]
     overwrite: bool,
 
     #[command(flatten)]
-    pub(super) names: Names,
+    pub(in crate::command) names: Names,
 }
 
 impl Destination {
     /// Begins the dataset, if one is wanted.
-    pub(super) fn begin(&self, about: About) -> anyhow::Result<Option<Kept>> {
+    pub(in crate::command) fn begin(&self, about: About) -> anyhow::Result<Option<Kept>> {
         let dir = self.output.as_deref();
         dir.map(|dir| Kept::begin(dir, about, self)).transpose()
     }
@@ -44,17 +44,17 @@ impl Destination {
 
 /// Facts of a dataset of readings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct About {
+pub(in crate::command) struct About {
     /// Name of the readings among the inputs of a run.
-    pub(super) input: &'static str,
+    pub(in crate::command) input: &'static str,
     /// Kind of the readings.
-    pub(super) format: &'static str,
+    pub(in crate::command) format: &'static str,
     /// Time between two readings.
-    pub(super) interval: Nanos,
+    pub(in crate::command) interval: Nanos,
 }
 
 /// The dataset of `-o`.
-pub(super) struct Kept {
+pub(in crate::command) struct Kept {
     dir: PathBuf,
     sink: Box<dyn Sink>,
     run: RunSummary,
@@ -91,7 +91,7 @@ impl Kept {
     }
 
     /// Adds the rows of one reading.
-    pub(super) fn add(&mut self, time: Nanos, rows: &SampleColumns) -> anyhow::Result<()> {
+    pub(in crate::command) fn add(&mut self, time: Nanos, rows: &SampleColumns) -> anyhow::Result<()> {
         for input in &mut self.run.inputs {
             input.first_time = input.first_time.or(Some(time));
             input.last_time = Some(time);
@@ -100,7 +100,7 @@ impl Kept {
     }
 
     /// Ends the dataset, and says where it is.
-    pub(super) fn finish(mut self) -> anyhow::Result<()> {
+    pub(in crate::command) fn finish(mut self) -> anyhow::Result<()> {
         self.run.elapsed = self.begun.elapsed();
         self.sink.finish(&self.run).map_err(sink_error)?;
         messages::wrote(&written(&self.dir));
@@ -110,46 +110,51 @@ impl Kept {
 
 /// When readings are made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace<'a> {
+pub(in crate::command) struct Pace<'a> {
     /// From the first reading to the last; `None`: until the command ends, without one a second.
-    pub(super) duration: Option<Nanos>,
+    pub(in crate::command) duration: Option<Nanos>,
     /// Time between two readings.
-    pub(super) interval: Duration,
+    pub(in crate::command) interval: Duration,
     /// Time between two looks at what came by itself.
-    pub(super) look: Duration,
+    pub(in crate::command) look: Duration,
     /// The command that runs meanwhile; empty: none.
-    pub(super) run: &'a [OsString],
+    pub(in crate::command) run: &'a [OsString],
 }
 
 /// How a series of readings ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
+pub(in crate::command) struct End {
     status: Option<ExitStatus>,
     has_command: bool,
 }
 
 impl End {
-    /// The exit code of the command; of one that a signal ended, 128 and the signal's number, as shells have it.
-    pub(super) fn code(&self) -> ExitCode {
-        use std::os::unix::process::ExitStatusExt;
-        let Some(status) = self.status else {
-            return ExitCode::SUCCESS;
-        };
-        let code = status
-            .code()
-            .or_else(|| status.signal().map(|signal| 128 + signal));
-        ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
+    /// The exit code of the command.
+    pub(in crate::command) fn code(&self) -> ExitCode {
+        code_of(self.status)
     }
 
     /// A remark on a command that goes on.
-    pub(super) fn note(&self) -> Option<&'static str> {
+    pub(in crate::command) fn note(&self) -> Option<&'static str> {
         (self.has_command && self.status.is_none())
             .then_some("the command still runs: --duration ended before it")
     }
 }
 
+/// The exit code of a command; of one that a signal ended, 128 and the signal's number, as shells have it.
+pub(in crate::command) fn code_of(status: Option<ExitStatus>) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let Some(status) = status else {
+        return ExitCode::SUCCESS;
+    };
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
+}
+
 /// Calls `look` at the start, each `pace.look`, and at the end; with true where a reading is due.
-pub(super) fn paced(
+pub(in crate::command) fn paced(
     pace: &Pace<'_>,
     mut look: impl FnMut(bool) -> anyhow::Result<()>,
 ) -> anyhow::Result<End> {
@@ -195,7 +200,7 @@ pub(super) fn paced(
 }
 
 /// The command, started; `None` when there is none.
-fn begun(command: &[OsString]) -> anyhow::Result<Option<Child>> {
+pub(in crate::command) fn begun(command: &[OsString]) -> anyhow::Result<Option<Child>> {
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };

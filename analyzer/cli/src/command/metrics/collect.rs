@@ -1,9 +1,10 @@
-//! Readings that start programs or open sockets, for `metrics serve`: checks of `doctor`, and GPUs.
+//! Readings that start programs or open sockets, for `metrics serve`: checks of `doctor`, GPUs, switches and hypervisors.
 //!
 //! The server talks to the network, so it may do neither. It starts this process before it gives that up, and reads a line of JSON for each
 //! reading from its standard output. This process ends when the server's end of its standard input is closed.
 
 use std::io::{self, Read as _, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -12,8 +13,9 @@ use roce_metrics::{Exposition, Format};
 use roce_model::Nanos;
 use serde_json::json;
 
+use super::fabric::Target;
 use super::host::HostArguments;
-use super::{checks, gpus};
+use super::{checks, fabric, gpus};
 use crate::options::duration::parse_duration;
 
 /// Shortest time between two readings of GPUs.
@@ -32,6 +34,10 @@ pub(super) struct Collect {
     /// Time between two runs of all checks
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     doctor_every: Nanos,
+
+    /// The inventory of switches and hypervisors
+    #[arg(long, value_name = "FILE")]
+    fabric: Option<PathBuf>,
 }
 
 /// Reads until the server has gone.
@@ -42,6 +48,12 @@ pub(super) fn collect(arguments: &Collect) -> anyhow::Result<ExitCode> {
         // Nothing is written by halves: the server has gone.
         std::process::exit(0);
     })?;
+    for target in Target::all(&fabric::inventory(arguments.fabric.as_ref())?)? {
+        let name = target.about.collector.clone();
+        std::thread::Builder::new()
+            .name(name)
+            .spawn(move || read_on(target))?;
+    }
     let interval = Duration::from_nanos(arguments.interval.0).max(MIN_INTERVAL);
     let every = Duration::from_nanos(arguments.doctor_every.0);
     let checks = checks::Source::new(&arguments.host);
@@ -53,7 +65,7 @@ pub(super) fn collect(arguments: &Collect) -> anyhow::Result<ExitCode> {
             checked = Some(begun);
             let mut exposition = Exposition::default();
             if checks.add(&mut exposition) {
-                print("doctor", &exposition, begun)?;
+                print("doctor", &exposition, begun, true)?;
             }
             // A driver may have been loaded since.
             gpus = gpus.or_else(|| gpus::Source::new(&arguments.host, Some(interval)));
@@ -63,17 +75,31 @@ pub(super) fn collect(arguments: &Collect) -> anyhow::Result<ExitCode> {
             let mut exposition = Exposition::default();
             source.refresh(interval);
             if source.add(&mut exposition) {
-                print("gpu", &exposition, begun)?;
+                print("gpu", &exposition, begun, true)?;
             }
         }
         std::thread::sleep(interval.saturating_sub(begun.elapsed()));
     }
 }
 
+/// Reads a switch or hypervisor for ever, in a thread of its own: a slow one holds up no other.
+fn read_on(mut target: Target) {
+    loop {
+        let begun = Instant::now();
+        let mut exposition = Exposition::default();
+        let is_up = target.add(&mut exposition);
+        if print(&target.about.collector, &exposition, begun, is_up).is_err() {
+            return;
+        }
+        std::thread::sleep(target.about.every.saturating_sub(begun.elapsed()));
+    }
+}
+
 /// One reading as a line.
-fn print(collector: &str, exposition: &Exposition, begun: Instant) -> io::Result<()> {
+fn print(collector: &str, exposition: &Exposition, begun: Instant, is_success: bool) -> io::Result<()> {
     let line = json!({
         "collector": collector,
+        "success": is_success,
         "seconds": begun.elapsed().as_secs_f64(),
         "prometheus": exposition.part(Format::Prometheus),
         "open_metrics": exposition.part(Format::OpenMetrics),

@@ -7,18 +7,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use roce_metrics::{Exposition, Format, SERIES_LEFT_OUT};
+use roce_metrics::{Exposition, Format, SERIES_LEFT_OUT, joined};
 use roce_model::{Nanos, value_of};
 use rustix::thread::CapabilitySet;
 
+use super::fabric::Named;
 use super::host::{COLLECTOR, HostArguments, HostMetrics};
-use super::{checks, gpus};
+use super::{checks, fabric, gpus};
 use crate::command::confinement::Confinement;
 use crate::command::watch::Signals;
 use crate::endpoint::{
@@ -35,7 +37,8 @@ const FIRST_READING: Duration = Duration::from_secs(2);
 ///
 /// Answers /metrics in the text format of Prometheus, or in OpenMetrics if the scraper prefers it, and /-/healthy. The host is read at an
 /// interval, and a scrape gets the last whole reading: it never waits for hardware. Needs no rights; started as root, it continues as
-/// another user, which opens only files about devices and starts no program. Another process runs the checks of `doctor` and asks for GPUs.
+/// another user, which opens only files about devices and starts no program. Another process runs the checks of `doctor` and asks GPUs, switches and
+/// hypervisors; /probe?target=NAME has one of those.
 #[derive(Args, Debug)]
 #[command(
     after_help = "SIGINT or SIGTERM ends it cleanly. `roce-analyze metrics systemd`, `rules` and `dashboards` print what Prometheus and Grafana need besides (docs/metrics.md)."
@@ -56,8 +59,12 @@ pub(super) struct Serve {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_doctor_every)]
     doctor_every: Nanos,
 
+    /// Read the switches and hypervisors of this inventory, too, each in its own interval
+    #[arg(long, value_name = "FILE")]
+    fabric: Option<PathBuf>,
+
     /// Run no checks of doctor, and read no GPUs: no other process is started
-    #[arg(long)]
+    #[arg(long, conflicts_with = "fabric")]
     counters_only: bool,
 
     #[command(flatten)]
@@ -97,6 +104,10 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     // Keys may be root's alone, and a port may be a low one.
     let endpoint = Endpoint::open(&arguments.listen, &arguments.endpoint)?;
     let host = HostMetrics::open(&arguments.host)?;
+    let inventory = fabric::inventory(arguments.fabric.as_ref())?;
+    // A password that cannot be read is an error now, and not a line in a log later.
+    drop(fabric::Target::all(&inventory)?);
+    let targets = fabric::named(&inventory);
     let outputs = Outputs {
         dir: None,
         file: None,
@@ -116,7 +127,10 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     let collector = (!arguments.counters_only).then(|| start_collector(arguments));
     let mut collector = collector.and_then(|started| {
         let said = |error: &std::io::Error| {
-            messages::warn("metrics", &format!("no process for checks and GPUs: {error}"));
+            messages::warn(
+                "metrics",
+                &format!("no process for checks, GPUs and switches: {error}"),
+            );
         };
         started.inspect_err(said).ok()
     });
@@ -134,6 +148,13 @@ pub(super) fn serve(arguments: &Serve) -> anyhow::Result<ExitCode> {
     let all = Arc::new(All {
         host: Arc::clone(&latest),
         others: Others::new(arguments),
+        targets: targets
+            .into_iter()
+            .map(|about| {
+                let latest = Latest::new(about.label(), about.every);
+                (about, latest)
+            })
+            .collect(),
     });
     if let Some(pipe) = others {
         let all = Arc::clone(&all);
@@ -195,6 +216,9 @@ fn start_collector(arguments: &Serve) -> std::io::Result<Child> {
     if let Some(file) = &host.gpus {
         option("gpus", file);
     }
+    if let Some(file) = &arguments.fabric {
+        option("fabric", file);
+    }
     if host.no_gpus {
         command.arg("--no-gpus");
     }
@@ -230,18 +254,14 @@ impl Others {
 struct All {
     host: Arc<Latest>,
     others: Others,
+    /// Switches and hypervisors, each with its last reading.
+    targets: Vec<(Named, Latest)>,
 }
 
 impl All {
     /// Takes a reading of the other process; `None`: it is not understood.
     fn take(&self, line: &str) -> Option<()> {
         let reading: serde_json::Value = serde_json::from_str(line).ok()?;
-        let [checks_every, gpus_every] = self.others.intervals;
-        let (name, label, interval) = match reading["collector"].as_str()? {
-            "doctor" => ("doctor", checks::COLLECTOR, checks_every),
-            "gpu" => ("gpu", gpus::COLLECTOR, gpus_every),
-            _ => return None,
-        };
         let text = |key: &str| Some(reading[key].as_str()?.to_owned());
         let texts = Texts {
             prometheus: text("prometheus")?,
@@ -249,6 +269,21 @@ impl All {
             left_out: usize::try_from(reading["left_out"].as_u64()?).ok()?,
         };
         let took = Duration::try_from_secs_f64(reading["seconds"].as_f64()?).ok();
+        let collector = reading["collector"].as_str()?;
+        if let Some((_, latest)) = self
+            .targets
+            .iter()
+            .find(|(about, _)| about.collector == collector)
+        {
+            latest.take_outcome(texts, took, reading["success"].as_bool()?);
+            return Some(());
+        }
+        let [checks_every, gpus_every] = self.others.intervals;
+        let (name, label, interval) = match collector {
+            "doctor" => ("doctor", checks::COLLECTOR, checks_every),
+            "gpu" => ("gpu", gpus::COLLECTOR, gpus_every),
+            _ => return None,
+        };
         let mut others = self.others.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let latest = others
             .entry(name)
@@ -260,21 +295,32 @@ impl All {
 
 impl Source for All {
     fn part(&self, format: Format) -> String {
-        let mut text = self.host.part(format);
-        for latest in self.others.all() {
-            text.push_str(&latest.part(format));
-        }
-        text
+        let mut parts = vec![self.host.part(format)];
+        parts.extend(self.others.all().iter().map(|latest| latest.part(format)));
+        parts.extend(self.targets.iter().map(|(_, latest)| latest.part(format)));
+        joined(parts.iter().map(String::as_str))
     }
 
     fn add(&self, into: &mut Exposition) {
         self.host.add(into);
         let others = self.others.all();
-        for latest in &others {
+        let mut left_out = self.host.left_out();
+        let targets = self.targets.iter().map(|(_, latest)| latest);
+        for latest in others.iter().map(Arc::as_ref).chain(targets) {
             latest.add_collector(into);
+            left_out += latest.left_out();
         }
-        let left_out = self.host.left_out() + others.iter().map(|latest| latest.left_out()).sum::<usize>();
         into.own(SERIES_LEFT_OUT, &[], value_of(left_out as u64));
+    }
+
+    fn target(&self, name: &str, module: Option<&str>, format: Format) -> Option<String> {
+        let (_, latest) = self
+            .targets
+            .iter()
+            .find(|(about, _)| about.name == name && module.is_none_or(|module| module == about.kind))?;
+        let mut now = Exposition::default();
+        latest.add_collector(&mut now);
+        Some(latest.part(format) + &now.part(format))
     }
 }
 

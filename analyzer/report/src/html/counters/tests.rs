@@ -232,7 +232,10 @@ fn tracks_layers_and_series_are_bounded() {
         ..row("", Counter::PortCnpSent, 2, 1.0)
     };
     let known = gathered(&[long]);
-    assert_eq!(known.series.keys().next().map(|key| key.0.1.len()), Some(MAX_NAME));
+    assert_eq!(
+        known.series.keys().next().map(|key| key.0.1.len()),
+        Some(MAX_NAME)
+    );
     let drawn = gathered(&rows).drawn(Nanos(0));
     assert_eq!(
         (drawn.tracks.len(), drawn.tracks[0].layers.len()),

@@ -1,0 +1,300 @@
+//! Readings of switches and hypervisors, one or several over a time, and what is shown of them.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use roce_fabric::device::Reading;
+use roce_fabric::findings::judge;
+use roce_fabric::inventory::Cluster;
+use roce_model::text::escape_json;
+use roce_model::{Columns as _, Nanos, SampleColumns};
+use roce_pipeline::time_of_day;
+use roce_remote::{DeviceReader, Recorder};
+
+use super::changes::Changes;
+use super::fail::DeviceFailOn;
+use super::print::print;
+use super::{document, text};
+use crate::command::host::series::{About, Destination, Kept, LOOK, Pace, paced};
+use crate::options::arguments::DocumentFormat;
+use crate::options::duration::parse_duration;
+use crate::options::fabric::FabricFile;
+use crate::options::nearest::near;
+use crate::output::messages;
+use crate::output::style::style;
+
+/// Devices that are read at once.
+const MAX_AT_ONCE: usize = 32;
+
+// Options of whoever reads devices. (A comment for the compiler would become the help's first line.)
+#[derive(Args, Debug)]
+pub(super) struct DeviceArguments {
+    #[command(flatten)]
+    pub(super) fabric: FabricFile,
+
+    /// Read recorded answers from DIR, one file for each command, instead of a device; given twice: before and after
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["duration", "raw", "output"])]
+    pub(super) read: Vec<PathBuf>,
+
+    /// Write every answer below DIR, in a folder for each device, for --read and for reports of errors; lines with passwords are left out
+    #[arg(long, value_name = "DIR")]
+    raw: Option<PathBuf>,
+
+    /// Leave serial numbers out of what --raw writes, too
+    #[arg(long, requires = "raw")]
+    no_serials: bool,
+
+    /// Time between the first reading and the last [default: one reading]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Nanos>,
+
+    /// Time between readings in between
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    interval: Nanos,
+
+    /// Show all interfaces, queues and counters, also those that are down or did not move
+    #[arg(long)]
+    all: bool,
+
+    /// Exit with 1 if there is a finding of this severity or worse (info, warning, critical), or with this id (commas between several)
+    #[arg(long, value_name = "FINDINGS", value_parser = DeviceFailOn::parse, default_value = "")]
+    fail_on: DeviceFailOn,
+
+    /// Format of standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: DocumentFormat,
+
+    #[command(flatten)]
+    destination: Destination,
+}
+
+/// A device, and how it is read.
+pub(super) struct Target {
+    /// Its operating system.
+    pub(super) kind: &'static str,
+    pub(super) transport: &'static str,
+    pub(super) reader: DeviceReader,
+}
+
+/// Everything read of one device.
+pub(super) struct Device {
+    pub(super) kind: &'static str,
+    pub(super) transport: &'static str,
+    pub(super) first: Option<Reading>,
+    pub(super) last: Reading,
+    pub(super) changes: Changes,
+}
+
+/// The names that are wanted, all of which the inventory has; all of its own where none is wanted.
+pub(super) fn chosen<'a>(
+    wanted: &'a [String],
+    known: impl Iterator<Item = &'a str>,
+    what: &str,
+) -> anyhow::Result<Vec<&'a str>> {
+    let known: Vec<&str> = known.collect();
+    if known.is_empty() {
+        bail!("the inventory has no [[{what}]]");
+    }
+    if wanted.is_empty() {
+        return Ok(known);
+    }
+    for name in wanted {
+        if !known.contains(&name.as_str()) {
+            let hint = near(name, known.iter().copied())
+                .map_or_else(|| known.join(", "), |name| format!("did you mean '{name}'?"));
+            bail!("the inventory has no [[{what}]] '{name}'\nhint: {hint}");
+        }
+    }
+    Ok(wanted.iter().map(String::as_str).collect())
+}
+
+/// The name of a device whose answers are in a folder.
+pub(super) fn node_of(folder: &Path) -> String {
+    let path = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    path.file_name()
+        .map_or_else(|| "device".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// A folder's path as an inventory has it.
+pub(super) fn folder_text(folder: &Path) -> anyhow::Result<String> {
+    if let Err(error) = std::fs::read_dir(folder) {
+        bail!(
+            "{}: {error}\nhint: a folder with one file for each command, as --raw writes it",
+            folder.display()
+        );
+    }
+    let text = folder.to_str().map(str::to_owned);
+    text.with_context(|| format!("{}: its name is not UTF-8", folder.display()))
+}
+
+/// One recorded device, or two recordings of one.
+pub(super) fn recorded(
+    targets: Vec<Target>,
+    options: &DeviceArguments,
+    cluster: &Cluster,
+) -> anyhow::Result<ExitCode> {
+    if targets.len() > 2 {
+        bail!(
+            "--read is given {} times\nhint: once for one reading, twice for before and after",
+            targets.len()
+        );
+    }
+    let mut devices: Vec<Device> = Vec::new();
+    for mut target in targets {
+        // Nobody says when the recordings were made: there are changes, and no rates.
+        let mut reading = target.reader.read(|| Nanos(0));
+        match devices.first_mut() {
+            None => devices.push(begun(&target, reading)),
+            Some(device) => {
+                rename(&mut reading, device);
+                add(device, reading);
+            }
+        }
+    }
+    shown(&devices, options, cluster)
+}
+
+/// Gives the second recording the name of the first: both are of one device.
+fn rename(reading: &mut Reading, device: &Device) {
+    reading.node = std::sync::Arc::clone(&device.last.node);
+    for sample in &mut reading.samples {
+        sample.node = std::sync::Arc::clone(&device.last.node);
+    }
+}
+
+/// Devices of an inventory: once, or at the start, each interval, and at the end of a time.
+pub(super) fn running(
+    mut targets: Vec<Target>,
+    options: &DeviceArguments,
+    cluster: &Cluster,
+) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = &options.raw {
+        let recorder = Recorder::below(folder, options.no_serials)?;
+        for target in &mut targets {
+            let recorder = recorder.of(target.reader.node())?;
+            target.reader.record_to(recorder);
+        }
+    }
+    let mut kept = options.destination.begin(About {
+        input: "fabric",
+        format: "counters",
+        interval: options.interval,
+    })?;
+    let mut devices: Vec<Device> = Vec::new();
+    let mut read = || -> anyhow::Result<()> {
+        let readings = read_all(&mut targets);
+        let mut rows = SampleColumns::default();
+        let time = time_of_day();
+        for (place, reading) in readings.into_iter().enumerate() {
+            match devices.get_mut(place) {
+                Some(device) => add(device, reading),
+                None => devices.extend(targets.get(place).map(|target| begun(target, reading))),
+            }
+            for row in devices
+                .get(place)
+                .into_iter()
+                .flat_map(|device| device.changes.last_rows())
+            {
+                rows.push(row);
+            }
+        }
+        for target in &mut targets {
+            if let Some(error) = target.reader.take_record_error() {
+                return Err(error.into());
+            }
+        }
+        kept.as_mut()
+            .map_or(Ok(()), |kept: &mut Kept| kept.add(time, &rows))
+    };
+    match options.duration {
+        None => read()?,
+        Some(_) => {
+            let pace = Pace {
+                duration: options.duration,
+                interval: Duration::from_nanos(options.interval.0).max(LOOK),
+                look: Duration::MAX,
+                run: &[],
+            };
+            paced(&pace, |is_due| if is_due { read() } else { Ok(()) })?;
+        }
+    }
+    let code = shown(&devices, options, cluster)?;
+    if let Some(kept) = kept {
+        kept.finish()?;
+    }
+    Ok(code)
+}
+
+/// One reading of each device, some at once. The readings are in the order of the targets.
+fn read_all(targets: &mut [Target]) -> Vec<Reading> {
+    let mut readings = Vec::new();
+    for chunk in targets.chunks_mut(MAX_AT_ONCE) {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = chunk
+                .iter_mut()
+                .map(|target| scope.spawn(|| target.reader.read(time_of_day)))
+                .collect();
+            for thread in threads {
+                match thread.join() {
+                    Ok(reading) => readings.push(reading),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        });
+    }
+    readings
+}
+
+fn begun(target: &Target, reading: Reading) -> Device {
+    let mut changes = Changes::default();
+    changes.add(&reading);
+    Device {
+        kind: target.kind,
+        transport: target.transport,
+        first: None,
+        last: reading,
+        changes,
+    }
+}
+
+fn add(device: &mut Device, reading: Reading) {
+    device.changes.add(&reading);
+    let before = std::mem::replace(&mut device.last, reading);
+    device.first.get_or_insert(before);
+}
+
+/// Shows everything, and judges it.
+fn shown(devices: &[Device], options: &DeviceArguments, cluster: &Cluster) -> anyhow::Result<ExitCode> {
+    let findings: Vec<_> = devices
+        .iter()
+        .map(|device| judge(device.first.as_ref(), &device.last, cluster))
+        .collect();
+    let text = match options.format {
+        DocumentFormat::Text => {
+            let all = devices.iter().zip(&findings);
+            all.map(|(device, findings)| text::device(device, findings, options.all, &style(0)))
+                .collect()
+        }
+        DocumentFormat::Json => {
+            let document = document::document(devices, &findings);
+            format!("{}\n", escape_json(&format!("{document:#}")))
+        }
+    };
+    print(&text)?;
+    let all: Vec<_> = findings.iter().flatten().collect();
+    let failed = options.fail_on.failed(&all);
+    if !failed.is_empty() {
+        messages::failed("--fail-on", &failed.join(", "));
+    }
+    if devices.iter().any(|device| !device.changes.is_up()) {
+        return Ok(ExitCode::from(2));
+    }
+    Ok(if failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}

@@ -1,0 +1,321 @@
+//! `fabric pauses`: pauses, marks and drops at every level at once, before, during and after a command.
+
+use std::ffi::OsString;
+use std::process::{Child, ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use roce_fabric::inventory::{HostTarget, Inventory};
+use roce_fabric::pauses::{PauseCollector, pause_json, pause_text};
+use roce_model::text::escape_json;
+use roce_model::{Columns as _, Nanos, Sample, SampleColumns, SampleSeries};
+use roce_pipeline::time_of_day;
+use roce_remote::DeviceReader;
+
+use super::host::HostSource;
+use super::print::print;
+use super::workers::{Read, Source, Ticks, Workers};
+use crate::command::host::series::{About, Destination, Kept, LOOK, begun, code_of};
+use crate::command::watch::Signals;
+use crate::options::arguments::DocumentFormat;
+use crate::options::duration::parse_duration;
+use crate::options::fabric::FabricFile;
+use crate::output::messages;
+use crate::output::style::width;
+
+/// The longest that a reading at a boundary (start and end of the command) is waited for.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Shortest time between two readings.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Show pauses, marks and drops at every level at once: servers, hypervisors, switches
+///
+/// Reads all targets of the inventory at the same moments, before, during and after a command, and says where pauses began: inside the
+/// switch, at a port, at a hypervisor or at a server, and whether ECN acted before PFC. Both ends of a link are compared. Without an
+/// inventory it reads this host alone.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  roce-analyze fabric pauses --duration 30s         all targets of fabric.toml, for 30 s
+  roce-analyze fabric pauses -- ib_write_bw gpu2    before, during and after a command
+
+Other hosts are read by their own roce-analyze, of the same version, over ssh.")]
+pub(super) struct PausesArguments {
+    #[command(flatten)]
+    fabric: FabricFile,
+
+    /// From the first reading to the last [default: 10s; with a command, until it ends]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Nanos>,
+
+    /// Time between two readings
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    interval: Nanos,
+
+    /// Time for which is read before the command starts
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    before: Nanos,
+
+    /// Time for which is read behind the command's end
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    after: Nanos,
+
+    /// Format of standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: DocumentFormat,
+
+    #[command(flatten)]
+    destination: Destination,
+
+    /// Run this command meanwhile; its exit code becomes that of roce-analyze
+    #[arg(last = true, value_name = "COMMAND")]
+    run: Vec<OsString>,
+}
+
+/// Reads all targets, and shows what they counted.
+pub(super) fn pauses(arguments: &PausesArguments) -> anyhow::Result<ExitCode> {
+    let inventory = match arguments.fabric.found()? {
+        Some(inventory) => inventory,
+        None => alone(&arguments.destination.names.node()),
+    };
+    let (names, sources) = targets(&inventory)?;
+    let interval = Duration::from_nanos(arguments.interval.0).max(MIN_INTERVAL);
+    let every = Nanos(u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX));
+    let kept = arguments.destination.begin(About {
+        input: "fabric pauses",
+        format: "counters",
+        interval: every,
+    })?;
+    let collector = if arguments.run.is_empty() {
+        PauseCollector::new(every)
+    } else {
+        PauseCollector::with_command(every)
+    };
+    let mut run = Run {
+        workers: Workers::start(sources)?,
+        ticks: Ticks::new(interval),
+        collector,
+        series: SampleSeries::default(),
+        kept,
+        has_answered: vec![false; names.len()],
+        failures: vec![None; names.len()],
+    };
+    let (runtime, mut signals) = Signals::take(false)?;
+    let status = runtime.block_on(run.all(arguments, &mut signals))?;
+    let pauses = run.collector.finish(&inventory);
+    // Rows go to standard output as a whole: a slow terminal holds up no reading.
+    let text = match arguments.format {
+        DocumentFormat::Text => pause_text(&pauses, width()),
+        DocumentFormat::Json => format!("{}\n", escape_json(&format!("{:#}", pause_json(&pauses)))),
+    };
+    print(&text)?;
+    let mut is_whole = true;
+    for ((name, has_answered), failure) in names.iter().zip(&run.has_answered).zip(&run.failures) {
+        if let Some(text) = failure {
+            messages::warn(name, text);
+        }
+        is_whole &= *has_answered;
+    }
+    if let Some(kept) = run.kept {
+        kept.finish()?;
+    }
+    Ok(if status.is_none() && !is_whole {
+        ExitCode::from(2)
+    } else {
+        code_of(status)
+    })
+}
+
+/// An inventory of this host alone.
+fn alone(node: &str) -> Inventory {
+    let mut host = HostTarget::named(node);
+    host.address = Some("local".to_owned());
+    Inventory {
+        hosts: vec![host],
+        ..Inventory::default()
+    }
+}
+
+/// All targets, and their names.
+fn targets(inventory: &Inventory) -> anyhow::Result<(Vec<String>, Vec<Source>)> {
+    let ssh = Arc::new(inventory.ssh.clone());
+    let (mut names, mut sources) = (Vec::new(), Vec::new());
+    for host in &inventory.hosts {
+        let source = HostSource::new(host, &ssh).with_context(|| format!("host '{}'", host.name))?;
+        names.push(host.name.clone());
+        sources.push(Source::Host(Box::new(source)));
+    }
+    for switch in &inventory.switches {
+        let reader =
+            DeviceReader::switch(switch, &ssh).with_context(|| format!("switch '{}'", switch.name))?;
+        names.push(switch.name.clone());
+        sources.push(Source::Device(Box::new(reader)));
+    }
+    for hypervisor in &inventory.hypervisors {
+        let reader = DeviceReader::hypervisor(hypervisor, &ssh)
+            .with_context(|| format!("hypervisor '{}'", hypervisor.name))?;
+        names.push(hypervisor.name.clone());
+        sources.push(Source::Device(Box::new(reader)));
+    }
+    Ok((names, sources))
+}
+
+/// A run in progress.
+struct Run {
+    workers: Workers,
+    ticks: Ticks,
+    collector: PauseCollector,
+    series: SampleSeries,
+    kept: Option<Kept>,
+    has_answered: Vec<bool>,
+    /// The last reason of each target that did not answer.
+    failures: Vec<Option<String>>,
+}
+
+/// The end of a part of a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Its time is over, or the command has ended.
+    Done,
+    /// A signal came.
+    Signalled,
+}
+
+impl Run {
+    async fn all(
+        &mut self,
+        arguments: &PausesArguments,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Option<ExitStatus>> {
+        let time = |time: Nanos| Duration::from_nanos(time.0);
+        self.boundary().await?;
+        if arguments.run.is_empty() {
+            let duration = arguments.duration.map_or(Duration::from_secs(10), time);
+            self.read_on(duration, None, signals).await?;
+            self.boundary().await?;
+            return Ok(None);
+        }
+        let mut ended = self.read_on(time(arguments.before), None, signals).await?;
+        self.boundary().await?;
+        let mut status = None;
+        if ended == Ended::Done {
+            self.collector.mark_start(time_of_day());
+            let mut child = begun(&arguments.run)?;
+            let duration = arguments.duration.map_or(Duration::MAX, time);
+            ended = self.read_on(duration, child.as_mut(), signals).await?;
+            self.boundary().await?;
+            self.collector.mark_end(time_of_day());
+            status = match &mut child {
+                Some(child) => child.try_wait().context("the command cannot be waited for")?,
+                None => None,
+            };
+            if status.is_none() {
+                messages::note("pauses", "the command still runs");
+            }
+        }
+        if ended == Ended::Done && arguments.after.0 > 0 {
+            self.read_on(time(arguments.after), None, signals).await?;
+            self.boundary().await?;
+        }
+        Ok(status)
+    }
+
+    /// Reads at each tick until a time is over or a command has ended.
+    async fn read_on(
+        &mut self,
+        duration: Duration,
+        mut child: Option<&mut Child>,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Ended> {
+        let start = Instant::now();
+        loop {
+            if let Some(child) = &mut child
+                && child
+                    .try_wait()
+                    .context("the command cannot be waited for")?
+                    .is_some()
+            {
+                return Ok(Ended::Done);
+            }
+            let left = duration.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(Ended::Done);
+            }
+            if self.ticks.is_due() {
+                self.workers.tick();
+            }
+            let step = left.min(self.ticks.left());
+            let step = if child.is_some() { step.min(LOOK) } else { step };
+            tokio::select! {
+                // A signal from the terminal reaches the command, too: it decides when to end.
+                _ = signals.next() => if child.is_none() {
+                    return Ok(Ended::Signalled);
+                },
+                result = self.workers.next() => self.take(result)?,
+                () = tokio::time::sleep(step) => {}
+            }
+        }
+    }
+
+    /// Reads all targets once more, and waits for them: what they counted until now belongs to the part before.
+    async fn boundary(&mut self) -> anyhow::Result<()> {
+        let start = Instant::now();
+        // Readings that began earlier come first.
+        for is_again in [false, true] {
+            if is_again {
+                self.workers.tick();
+            }
+            while !self.workers.are_idle() {
+                let left = PATIENCE.saturating_sub(start.elapsed());
+                match tokio::time::timeout(left, self.workers.next()).await {
+                    Ok(result) => self.take(result)?,
+                    Err(_) => return Ok(()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, result: Option<(usize, Read)>) -> anyhow::Result<()> {
+        let Some((place, read)) = result else {
+            return Ok(());
+        };
+        let failure = match &read {
+            Read::Samples(samples) => {
+                self.collector.add_samples(samples);
+                None
+            }
+            Read::Reading(reading) => {
+                self.collector.add_reading(reading);
+                let is_down = reading.samples.len() <= 1;
+                let why = reading.problems.first().map(|problem| problem.text.clone());
+                is_down.then(|| why.unwrap_or_else(|| "it has no values".to_owned()))
+            }
+            Read::Failed(text) => Some(text.clone()),
+        };
+        if let Some(has_answered) = self.has_answered.get_mut(place) {
+            *has_answered |= failure.is_none();
+        }
+        if let (Some(last), Some(_)) = (self.failures.get_mut(place), &failure) {
+            *last = failure;
+        }
+        match &read {
+            Read::Samples(samples) => self.keep(samples),
+            Read::Reading(reading) => self.keep(&reading.samples),
+            Read::Failed(_) => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, samples: &[Sample]) -> anyhow::Result<()> {
+        let (Some(kept), Some(first)) = (&mut self.kept, samples.first()) else {
+            return Ok(());
+        };
+        let mut rows = SampleColumns::default();
+        for sample in samples {
+            rows.push(&self.series.row(sample, None));
+        }
+        kept.add(first.time, &rows)
+    }
+}

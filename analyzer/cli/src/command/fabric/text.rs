@@ -1,0 +1,513 @@
+//! Readings of devices as tables for people: interfaces, queues, neighbours, problems, findings.
+
+mod columns;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use roce_fabric::device::{Reading, Reason};
+use roce_fabric::findings::DeviceFinding;
+use roce_model::text::clean;
+use roce_model::{Counter, SampleSource};
+use roce_report::{Style, samples};
+
+use super::changes::Changes;
+use super::device::Device;
+use columns::{Column, lay};
+
+/// Commands that the device does not know and that are named; of more, the rest is counted.
+const MAX_NAMED: usize = 8;
+/// Characters of a command in a line about it: scripts are long.
+const MAX_COMMAND: usize = 60;
+
+/// Everything about a device.
+pub(super) fn device(device: &Device, findings: &[DeviceFinding], all: bool, style: &Style) -> String {
+    let (reading, changes) = (&device.last, &device.changes);
+    let mut out = String::new();
+    head(device, &mut out);
+    if changes.is_up() {
+        if changes.readings() > 1 {
+            let seconds = changes.time().seconds();
+            let _ = if seconds > 0.0 {
+                writeln!(out, " changes in {seconds:.1} s")
+            } else {
+                writeln!(out, " changes between two recordings")
+            };
+        }
+        match reading.source {
+            SampleSource::Hypervisor => adapters(reading, changes, all, style, &mut out),
+            _ => {
+                interfaces(reading, changes, all, style, &mut out);
+                queues(changes, all, style, &mut out);
+            }
+        }
+        neighbors(reading, style, &mut out);
+    }
+    problems(reading, &mut out);
+    self::findings(findings, style, &mut out);
+    if changes.is_up() && (all || changes.readings() > 1) {
+        let mut lines = Vec::new();
+        // Writing to memory cannot fail.
+        let _ = samples::text(changes.summary(), all, style, &mut lines);
+        out.push('\n');
+        out.push_str(&String::from_utf8_lossy(&lines));
+    }
+    out.push('\n');
+    out
+}
+
+/// Who it is.
+fn head(device: &Device, out: &mut String) {
+    let reading = &device.last;
+    let about = &reading.description;
+    let mut parts = vec![reading.node.to_string()];
+    parts.extend([&about.model, &about.version].map(|text| clean(text).into_owned()));
+    for (name, text) in [("build", &about.build), ("serial", &about.serial)] {
+        if !text.is_empty() {
+            parts.push(format!("{name} {}", clean(text)));
+        }
+    }
+    if let Some(up) = device.changes.sum("", Counter::SwitchUptime) {
+        parts.push(format!("up {}", days(up)));
+    }
+    parts.push(format!("{} by {}", device.kind, device.transport));
+    parts.retain(|part| !part.is_empty());
+    if !device.changes.is_up() {
+        parts.push("cannot be read".to_owned());
+    }
+    let _ = writeln!(out, " {}", parts.join(", "));
+}
+
+fn days(seconds: f64) -> String {
+    let hours = seconds / 3600.0;
+    if hours < 1.0 {
+        format!("{:.0} min", seconds / 60.0)
+    } else if hours < 48.0 {
+        format!("{hours:.0} h")
+    } else {
+        format!("{:.0} days", hours / 24.0)
+    }
+}
+
+/// A count with all its digits, in groups of three; what is not known is `-`.
+fn count(value: Option<f64>) -> String {
+    let Some(value) = value else { return "-".to_owned() };
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) && text != "-" {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A rate in bit/s.
+fn rate(bytes_per_second: Option<f64>) -> String {
+    let Some(bytes) = bytes_per_second else {
+        return "-".to_owned();
+    };
+    let bits = bytes * 8.0;
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    for (size, unit) in units {
+        if bits >= size {
+            let value = format!("{:.1}", bits / size);
+            return format!("{}{unit}", value.strip_suffix(".0").unwrap_or(&value));
+        }
+    }
+    format!("{bits:.0}")
+}
+
+/// The first of some counters that is known: counts by priority make up for a device that has no sum.
+fn either(changes: &Changes, object: &str, counters: &[Counter]) -> Option<f64> {
+    counters.iter().find_map(|counter| changes.sum(object, *counter))
+}
+
+/// Sums of what is known.
+fn together(changes: &Changes, object: &str, counters: &[Counter]) -> Option<f64> {
+    let known = counters
+        .iter()
+        .filter_map(|counter| changes.sum(object, *counter));
+    known.reduce(|sum, value| sum + value)
+}
+
+fn state(value: Option<f64>) -> String {
+    value
+        .map_or("-", |up| if up > 0.0 { "up" } else { "down" })
+        .to_owned()
+}
+
+/// Priorities with PFC: `3`, `3,4`; `off`: none; `-`: not known.
+fn enabled(reading: &Reading, object: &str, counter: Counter) -> String {
+    let of = || {
+        reading
+            .of(counter)
+            .filter(|sample| sample.object.as_ref() == object)
+    };
+    if of().next().is_none() {
+        return "-".to_owned();
+    }
+    let on: Vec<String> = of()
+        .filter(|sample| sample.value > 0.0)
+        .filter_map(|sample| Some(sample.priority?.to_string()))
+        .collect();
+    if on.is_empty() {
+        "off".to_owned()
+    } else {
+        on.join(",")
+    }
+}
+
+/// A column of a table: its title, room (columns of a lower rank get it first), and values by object.
+type Counts<'a> = (&'static str, u8, &'a dyn Fn(&str) -> Option<f64>);
+
+/// A table of counts by object: those for which something was counted, or all.
+fn counted(
+    title: &str,
+    rows: &[&str],
+    mut first: Vec<Column>,
+    counts: &[Counts<'_>],
+    style: &Style,
+    out: &mut String,
+) {
+    for (title, rank, value) in counts {
+        let values: Vec<Option<f64>> = rows.iter().map(|row| value(row)).collect();
+        // Counts that nobody has say nothing.
+        if values.iter().all(Option::is_none) {
+            continue;
+        }
+        let is_zero = values.iter().all(|value| value.is_none_or(|value| value == 0.0));
+        let rank = if is_zero { rank + 20 } else { *rank };
+        let cells = values.into_iter().map(count).collect();
+        first.push(Column::new(title, true, rank, cells));
+    }
+    if rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n {title}");
+    out.push_str(&lay(first, style.width));
+}
+
+fn interfaces(reading: &Reading, changes: &Changes, all: bool, style: &Style, out: &mut String) {
+    use Counter as C;
+    let pfc_in = |object: &str| {
+        either(
+            changes,
+            object,
+            &[C::SwitchPfcReceivedFrames, C::SwitchPriorityPfcReceivedFrames],
+        )
+    };
+    let pfc_out = |object: &str| {
+        either(
+            changes,
+            object,
+            &[
+                C::SwitchPfcTransmittedFrames,
+                C::SwitchPriorityPfcTransmittedFrames,
+            ],
+        )
+    };
+    let pause_in = |object: &str| changes.sum(object, C::SwitchPauseReceivedFrames);
+    let pause_out = |object: &str| changes.sum(object, C::SwitchPauseTransmittedFrames);
+    let ingress = |object: &str| {
+        together(
+            changes,
+            object,
+            &[C::SwitchMmuDroppedPackets, C::SwitchPriorityGroupDroppedPackets],
+        )
+    };
+    let egress = |object: &str| {
+        together(
+            changes,
+            object,
+            &[C::SwitchQueueDroppedPackets, C::SwitchQueueWredDroppedPackets],
+        )
+    };
+    let marked = |object: &str| changes.sum(object, C::SwitchQueueEcnMarkedPackets);
+    let errors = |object: &str| changes.sum(object, C::SwitchInterfaceErrors);
+    let stuck = |object: &str| changes.sum(object, C::SwitchWatchdogShutdowns);
+    let counts: [Counts<'_>; 9] = [
+        ("PFC in", 1, &pfc_in),
+        ("PFC out", 1, &pfc_out),
+        ("802.3x in", 2, &pause_in),
+        ("802.3x out", 2, &pause_out),
+        ("ingress drops", 1, &ingress),
+        ("queue drops", 1, &egress),
+        ("marked", 2, &marked),
+        ("errors", 4, &errors),
+        ("watchdog", 4, &stuck),
+    ];
+    let known: Vec<&str> = changes.objects();
+    let moves = |object: &str| {
+        counts
+            .iter()
+            .any(|(_, _, value)| value(object).is_some_and(|value| value > 0.0))
+    };
+    let is_up = |object: &str| {
+        changes
+            .sum(object, C::SwitchInterfaceUp)
+            .is_some_and(|up| up > 0.0)
+    };
+    let rows: Vec<&str> = known
+        .iter()
+        .copied()
+        .filter(|object| all || is_up(object) || moves(object))
+        .collect();
+    let column = |title, rank, cell: &dyn Fn(&str) -> String| {
+        Column::new(title, false, rank, rows.iter().map(|row| cell(row)).collect())
+    };
+    let mut first = vec![column("interface", 0, &|row| clean(row).into_owned())];
+    first.push(column("link", 3, &|row| {
+        state(changes.sum(row, C::SwitchInterfaceUp))
+    }));
+    first.push(column("bit/s", 5, &|row| {
+        rate(changes.sum(row, C::SwitchInterfaceRate))
+    }));
+    first.push(column("PFC on", 3, &|row| {
+        enabled(reading, row, C::SwitchPfcEnabled)
+    }));
+    let seconds = changes.time().seconds();
+    if changes.readings() > 1 && seconds > 0.0 {
+        for (title, counter) in [
+            ("in bit/s", C::SwitchInterfaceReceivedBytes),
+            ("out bit/s", C::SwitchInterfaceTransmittedBytes),
+        ] {
+            first.push(column(title, 3, &|row| {
+                rate(changes.sum(row, counter).map(|bytes| bytes / seconds))
+            }));
+        }
+    }
+    counted("interfaces", &rows, first, &counts, style, out);
+    let hidden = known.len() - rows.len();
+    if hidden > 0 {
+        let _ = writeln!(
+            out,
+            " {hidden} more are down and counted nothing; --all shows them"
+        );
+    }
+}
+
+fn queues(changes: &Changes, all: bool, style: &Style, out: &mut String) {
+    use Counter as C;
+    let known = changes.queues();
+    let columns: [(&'static str, u8, Counter); 8] = [
+        ("packets", 1, C::SwitchQueueTransmittedPackets),
+        ("bytes", 5, C::SwitchQueueTransmittedBytes),
+        ("dropped", 1, C::SwitchQueueDroppedPackets),
+        ("marked", 1, C::SwitchQueueEcnMarkedPackets),
+        ("WRED drops", 3, C::SwitchQueueWredDroppedPackets),
+        ("depth bytes", 2, C::SwitchQueueDepth),
+        ("peak bytes", 4, C::SwitchQueuePeak),
+        ("pauses at bytes", 5, C::SwitchQueuePauseThreshold),
+    ];
+    // Thresholds and watermarks are no movement.
+    let moved = &columns[..6];
+    let value = |(object, queue): (&str, &str), counter| changes.of_queue(object, queue, counter);
+    let rows: Vec<(&str, &str)> = known
+        .iter()
+        .copied()
+        .filter(|row| {
+            all || moved
+                .iter()
+                .any(|(_, _, counter)| value(*row, *counter).is_some_and(|value| value > 0.0))
+        })
+        .collect();
+    if known.is_empty() {
+        return;
+    }
+    let moved_title = if changes.readings() > 1 {
+        "queues that moved"
+    } else {
+        "queues"
+    };
+    let _ = writeln!(out, "\n {moved_title}");
+    if rows.is_empty() {
+        let _ = writeln!(out, " none of {}; --all shows them", known.len());
+        return;
+    }
+    let lossless = |(object, queue): (&str, &str)| match changes.of_queue(object, queue, C::SwitchQueueNoDrop)
+    {
+        Some(value) if value > 0.0 => "yes".to_owned(),
+        Some(_) => "no".to_owned(),
+        None => "-".to_owned(),
+    };
+    let mut laid = vec![
+        Column::new(
+            "interface",
+            false,
+            0,
+            rows.iter().map(|row| clean(row.0).into_owned()).collect(),
+        ),
+        Column::new(
+            "queue",
+            false,
+            0,
+            rows.iter().map(|row| clean(row.1).into_owned()).collect(),
+        ),
+        Column::new(
+            "lossless",
+            false,
+            4,
+            rows.iter().map(|row| lossless(*row)).collect(),
+        ),
+    ];
+    for (title, rank, counter) in columns {
+        let values: Vec<Option<f64>> = rows.iter().map(|row| value(*row, counter)).collect();
+        if values.iter().any(Option::is_some) {
+            laid.push(Column::new(
+                title,
+                true,
+                rank,
+                values.into_iter().map(count).collect(),
+            ));
+        }
+    }
+    out.push_str(&lay(laid, style.width));
+}
+
+fn adapters(reading: &Reading, changes: &Changes, all: bool, style: &Style, out: &mut String) {
+    use Counter as C;
+    let of = |counter| move |object: &str| changes.sum(object, counter);
+    let (pfc_in, pfc_out) = (
+        of(C::HypervisorPfcReceivedFrames),
+        of(C::HypervisorPfcTransmittedFrames),
+    );
+    let (pause_in, pause_out) = (
+        of(C::HypervisorPauseReceivedFrames),
+        of(C::HypervisorPauseTransmittedFrames),
+    );
+    let both_in = of(C::HypervisorPauseControlReceivedFrames);
+    let both_out = of(C::HypervisorPauseControlTransmittedFrames);
+    let (dropped, errors) = (of(C::HypervisorDroppedPackets), of(C::HypervisorErrors));
+    let storms = of(C::HypervisorPauseStormEvents);
+    let counts: [Counts<'_>; 9] = [
+        ("PFC in", 1, &pfc_in),
+        ("PFC out", 1, &pfc_out),
+        ("802.3x in", 1, &pause_in),
+        ("802.3x out", 1, &pause_out),
+        ("both in", 4, &both_in),
+        ("both out", 4, &both_out),
+        ("dropped", 2, &dropped),
+        ("errors", 3, &errors),
+        ("storms", 3, &storms),
+    ];
+    let known = changes.objects();
+    let is_up = |object: &str| changes.sum(object, C::HypervisorNicUp).is_none_or(|up| up > 0.0);
+    let rows: Vec<&str> = known
+        .iter()
+        .copied()
+        .filter(|object| all || is_up(object))
+        .collect();
+    let driver = |row: &str| {
+        let adapter = reading.adapters.iter().find(|adapter| adapter.name == row);
+        let driver = adapter.map_or_else(String::new, |adapter| clean(&adapter.driver).into_owned());
+        if driver.is_empty() { "-".to_owned() } else { driver }
+    };
+    let column = |title, rank, cell: &dyn Fn(&str) -> String| {
+        Column::new(title, false, rank, rows.iter().map(|row| cell(row)).collect())
+    };
+    let first = vec![
+        column("vmnic", 0, &|row| clean(row).into_owned()),
+        column("link", 3, &|row| state(changes.sum(row, C::HypervisorNicUp))),
+        column("bit/s", 5, &|row| rate(changes.sum(row, C::HypervisorNicRate))),
+        column("driver", 6, &driver),
+        column("PFC on", 2, &|row| enabled(reading, row, C::HypervisorPfcEnabled)),
+    ];
+    counted("adapters", &rows, first, &counts, style, out);
+    let hidden = known.len() - rows.len();
+    if hidden > 0 {
+        let _ = writeln!(out, " {hidden} more are down; --all shows them");
+    }
+}
+
+fn neighbors(reading: &Reading, style: &Style, out: &mut String) {
+    if reading.neighbors.is_empty() {
+        return;
+    }
+    let column = |title, cell: &dyn Fn(&roce_fabric::device::Neighbor) -> &str| {
+        let cells = reading
+            .neighbors
+            .iter()
+            .map(|neighbor| clean(cell(neighbor)).into_owned());
+        Column::new(title, false, 0, cells.collect())
+    };
+    let _ = writeln!(out, "\n neighbours");
+    let columns = vec![
+        column("interface", &|neighbor| &neighbor.interface),
+        column("neighbour", &|neighbor| &neighbor.node),
+        column("its interface", &|neighbor| &neighbor.port),
+    ];
+    out.push_str(&lay(columns, style.width));
+}
+
+/// What is absent, and why. Commands that the device does not know are one line.
+fn problems(reading: &Reading, out: &mut String) {
+    if reading.problems.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n problems");
+    let short = |command: &str| {
+        let line = command.lines().next().unwrap_or_default();
+        let kept: String = clean(line).chars().take(MAX_COMMAND).collect();
+        if kept.len() < command.len() {
+            format!("{kept}...")
+        } else {
+            kept
+        }
+    };
+    let mut unsupported = Vec::new();
+    let mut others: BTreeMap<(Reason, String), Vec<String>> = BTreeMap::new();
+    for problem in &reading.problems {
+        if problem.reason == Reason::Unsupported {
+            unsupported.push(short(&problem.command));
+        } else {
+            let commands = others
+                .entry((problem.reason, clean(&problem.text).into_owned()))
+                .or_default();
+            commands.push(short(&problem.command));
+        }
+    }
+    for ((reason, text), commands) in others {
+        let more = commands.len().saturating_sub(1);
+        let first = commands.first().map_or("", String::as_str);
+        let others = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let _ = writeln!(out, " {}: {first}{others}: {text}", reason.name());
+    }
+    if !unsupported.is_empty() {
+        let more = unsupported.len().saturating_sub(MAX_NAMED);
+        unsupported.truncate(MAX_NAMED);
+        let others = if more > 0 {
+            format!(", and {more} more")
+        } else {
+            String::new()
+        };
+        let _ = writeln!(out, " unsupported: {}{others}", unsupported.join(", "));
+    }
+}
+
+fn findings(findings: &[DeviceFinding], style: &Style, out: &mut String) {
+    if findings.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n findings");
+    let width = style.width.saturating_sub(4).max(20);
+    for finding in findings {
+        let _ = writeln!(
+            out,
+            " {}",
+            [finding.severity.name(), finding.id, &clean(&finding.object)]
+                .join(" ")
+                .trim_end()
+        );
+        for text in [finding.text.as_str(), finding.next] {
+            for line in textwrap::wrap(&clean(text), width) {
+                let _ = writeln!(out, "   {line}");
+            }
+        }
+    }
+}

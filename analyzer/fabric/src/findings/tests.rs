@@ -1,0 +1,262 @@
+//! Rules that fire, and rules near their threshold that do not.
+
+mod cases;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use roce_model::{Counter, Fact, Nanos, SampleSource, Severity};
+
+use super::*;
+use crate::device::Answers;
+use crate::hypervisor;
+use crate::inventory::HypervisorKind;
+use cases::{CASES, Device};
+
+fn found(device: &Device, is_alone: bool) -> Vec<DeviceFinding> {
+    let before = Some(&device.before).filter(|_| !is_alone);
+    judge(before, &device.now, &Cluster::default())
+}
+
+fn ids(findings: &[DeviceFinding]) -> Vec<&str> {
+    findings.iter().map(|finding| finding.id).collect()
+}
+
+#[test]
+fn every_rule_has_texts_and_a_case() {
+    let mut names = BTreeSet::new();
+    for rule in rules() {
+        assert!(names.insert(rule.id), "{} twice", rule.id);
+        for text in [rule.title, rule.meaning, rule.rule, rule.source, rule.next] {
+            assert!(!text.is_empty(), "{}", rule.id);
+        }
+        assert!(["certain", "likely"].contains(&rule.confidence), "{}", rule.id);
+        assert!(rule.severity > Severity::Ok, "{}", rule.id);
+        assert_eq!(rule_of(rule.id).map(|rule| rule.id), Some(rule.id));
+    }
+    let cases: BTreeSet<&str> = CASES.iter().map(|case| case.id).collect();
+    assert_eq!((cases.len(), &cases), (CASES.len(), &names));
+    assert!(rule_of("switch.none").is_none());
+}
+
+#[test]
+fn every_rule_fires_where_it_has_to() {
+    for case in CASES {
+        let device = Device::new(case.id, case.fires);
+        let findings = found(&device, false);
+        // It fires alone.
+        assert_eq!(ids(&findings), [case.id], "{findings:#?}");
+        let rule = rule_of(case.id).unwrap();
+        assert_eq!(findings[0].severity, rule.severity, "{}", case.id);
+        assert_eq!(
+            (findings[0].next, findings[0].confidence),
+            (rule.next, rule.confidence)
+        );
+        assert_eq!(findings[0].object, case.object, "{}", case.id);
+        assert!(!findings[0].evidence.0.is_empty(), "{}", case.id);
+        assert!(
+            findings[0].text.contains(case.text),
+            "{}: {}",
+            case.id,
+            findings[0].text
+        );
+    }
+}
+
+#[test]
+fn no_rule_fires_near_its_threshold() {
+    for case in CASES {
+        let device = Device::new(case.id, case.rests);
+        let findings = found(&device, false);
+        assert!(!ids(&findings).contains(&case.id), "{findings:#?}");
+    }
+}
+
+#[test]
+fn totals_of_one_reading_are_info_at_most() {
+    for case in CASES {
+        let device = Device::new(case.id, case.fires);
+        let rule = rule_of(case.id).unwrap();
+        let alone = found(&device, true);
+        let own = alone.iter().find(|finding| finding.id == case.id);
+        let own = own.unwrap_or_else(|| panic!("{} is silent with one reading", case.id));
+        let is_setting = rule.needs == Needs::One || case.id == "hypervisor.global_pause_instead_of_pfc";
+        if is_setting {
+            assert_eq!(own.severity, rule.severity, "{}", case.id);
+        } else {
+            assert_eq!(own.severity, Severity::Info, "{}", case.id);
+            assert!(
+                own.text.contains("since the counters were cleared"),
+                "{}",
+                own.text
+            );
+        }
+    }
+}
+
+#[test]
+fn a_reset_is_no_growth() {
+    for case in CASES {
+        if rule_of(case.id).unwrap().needs == Needs::One {
+            continue;
+        }
+        let device = Device::new(case.id, case.fires);
+        let mut before = device.before.clone();
+        // Every count was higher before.
+        for sample in &mut before.samples {
+            if sample.counter.kind() == roce_model::SampleKind::Cumulative {
+                sample.value += 1e12;
+            }
+        }
+        let findings = judge(Some(&before), &device.now, &Cluster::default());
+        let grown = findings
+            .iter()
+            .filter(|finding| finding.severity > Severity::Info);
+        // A setting is known from one reading.
+        let grown = grown.filter(|finding| finding.id != "hypervisor.global_pause_instead_of_pfc");
+        assert_eq!(grown.count(), 0, "{}: {findings:#?}", case.id);
+    }
+}
+
+#[test]
+fn an_empty_reading_is_neither_good_nor_bad() {
+    for source in [SampleSource::Switch, SampleSource::Hypervisor, SampleSource::Host] {
+        let reading = Reading::new(source, "a", Nanos(5));
+        assert_eq!(judge(None, &reading, &Cluster::default()), []);
+        assert_eq!(judge(Some(&reading), &reading, &Cluster::default()), []);
+    }
+}
+
+#[test]
+fn pairs_of_xoff_and_xon_are_evidence_of_global_pause() {
+    let mut now = Reading::new(SampleSource::Hypervisor, "esxi1", Nanos(5));
+    for (counter, value) in [
+        (Counter::HypervisorPauseReceivedFrames, 133_704_872.0),
+        (Counter::HypervisorPauseTransitions, 66_852_436.0),
+    ] {
+        now.push(counter, "vmnic5", value);
+    }
+    for priority in 0..8 {
+        now.push(Counter::HypervisorPfcEnabled, "vmnic5", 0.0).priority = Some(priority);
+    }
+    let findings = judge(None, &now, &Cluster::default());
+    assert_eq!(ids(&findings), ["hypervisor.global_pause_instead_of_pfc"]);
+    // Whether 802.3x is on was not read, and the count has an unknown start.
+    assert_eq!(findings[0].severity, Severity::Info);
+    assert!(
+        findings[0]
+            .text
+            .contains("twice the transitions are the frames received"),
+        "{}",
+        findings[0].text
+    );
+    let evidence: BTreeMap<_, _> = findings[0].evidence.0.iter().cloned().collect();
+    assert_eq!(
+        evidence.get("transitions_in_total"),
+        Some(&Fact::Number(66_852_436.0))
+    );
+    // PFC that was not read decides nothing.
+    now.samples
+        .retain(|sample| sample.counter != Counter::HypervisorPfcEnabled);
+    assert_eq!(judge(None, &now, &Cluster::default()), []);
+}
+
+#[test]
+fn many_places_are_counted() {
+    let mut now = Reading::new(SampleSource::Switch, "leaf1", Nanos(5));
+    for port in 0..100 {
+        let object = format!("Ethernet1/{port}");
+        now.push(Counter::SwitchMmuDroppedPackets, &object, 1.0).details = vec!["port".into()];
+    }
+    let findings = judge(None, &now, &Cluster::default());
+    assert_eq!(findings.len(), MAX_FINDINGS_OF_RULE);
+    assert!(
+        findings[MAX_FINDINGS_OF_RULE - 1]
+            .text
+            .ends_with("(36 more places have this finding)")
+    );
+}
+
+#[test]
+fn findings_are_sorted_by_severity() {
+    let mut device = Device::new("switch.no_watchdog", |_| {});
+    for (counter, value) in [
+        (Counter::SwitchMmuDroppedPackets, 5.0),
+        (Counter::SwitchPfcReceivedFrames, 5.0),
+    ] {
+        device.count(counter, "Ethernet1/1", None, &["port"], 0.0, value);
+    }
+    device.now.has_watchdog = Some(false);
+    device
+        .state(Counter::SwitchPfcEnabled, "Ethernet1/1", &["port"], 1.0)
+        .priority = Some(3);
+    let findings = found(&device, false);
+    assert_eq!(
+        ids(&findings),
+        ["switch.mmu_drops", "switch.no_watchdog", "switch.pfc_edge"]
+    );
+    assert_eq!(worst_of(&findings), Some(Severity::Critical));
+}
+
+/// The findings of a folder with recorded answers of ESXi.
+fn of_folder(folder: &str) -> Vec<DeviceFinding> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/fabric")
+        .join(folder);
+    let mut answers = Answers::default();
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        answers.insert(
+            path.file_stem().unwrap().to_str().unwrap(),
+            &fs::read_to_string(&path).unwrap(),
+        );
+    }
+    judge(
+        None,
+        &hypervisor::read(HypervisorKind::Esxi, "esxi1", Nanos(5), &answers),
+        &Cluster::default(),
+    )
+}
+
+#[test]
+fn recorded_hosts_have_the_findings_that_belong_to_them() {
+    let of = |folder| -> Vec<(&str, Severity)> {
+        of_folder(folder)
+            .into_iter()
+            .map(|finding| (finding.id, finding.severity))
+            .collect()
+    };
+    assert_eq!(
+        of("esxi-global-pause"),
+        [
+            ("hypervisor.global_pause_instead_of_pfc", Severity::Warning),
+            ("hypervisor.pfc_not_negotiated", Severity::Warning),
+            ("hypervisor.module_parameters", Severity::Warning),
+            // 12 packets since an unknown start.
+            ("hypervisor.drops", Severity::Info),
+        ]
+    );
+    let global = &of_folder("esxi-global-pause")[0];
+    assert!(
+        global
+            .text
+            .contains("133,704,872 802.3x pause frames since the counters were cleared"),
+        "{}",
+        global.text
+    );
+    assert!(
+        global
+            .text
+            .ends_with("twice the transitions are the frames received: XOFF and XON in pairs")
+    );
+    // PFC is on: no finding is about settings. Its driver counted three storms of severity warning at an unknown time.
+    assert_eq!(
+        of("esxi-pfc"),
+        [
+            ("hypervisor.pause_storm", Severity::Info),
+            ("hypervisor.drops", Severity::Info)
+        ]
+    );
+    assert_eq!(of("esxi-no-pauses"), []);
+}

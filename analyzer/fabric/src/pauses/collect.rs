@@ -1,0 +1,283 @@
+//! The collector: sums of each row's changes before, during and after the command.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use roce_model::{Nanos, Sample, SampleSeries};
+
+use super::document::Moved;
+use super::links::{self, Cable};
+use super::row::{Kind, Level, RowKey, Unseen, row_of};
+use crate::device::Reading;
+
+/// Rows that are kept; more are counted.
+const MAX_ROWS: usize = 16_384;
+/// Neighbours and rows without numbers that are kept, each; more are left out.
+const MAX_NOTES: usize = 16_384;
+/// A quantity begins to move where its rate is more than this often its rate before the command.
+const MOVED_FACTOR: f64 = 2.0;
+
+/// Time relative to the command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    Before,
+    During,
+    After,
+}
+
+/// Changes of one phase.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) change: f64,
+    pub(super) seconds: f64,
+    pub(super) intervals: u64,
+}
+
+/// Changes of all series of a row between two readings.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    moved: Moved,
+    change: f64,
+}
+
+/// What is known of a row.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RowSums {
+    pub(super) phases: [Sum; 3],
+    pub(super) moved: Option<Moved>,
+    pub(super) first: Option<f64>,
+    pub(super) last: f64,
+    pub(super) resets: u64,
+    pub(super) last_reset: Option<Nanos>,
+    open: Option<Interval>,
+}
+
+impl RowSums {
+    /// Adds the change of one series.
+    fn add(&mut self, moved: Moved, change: f64, marks: &Marks) {
+        match &mut self.open {
+            Some(open) if open.moved.to == moved.to => {
+                open.moved.from = open.moved.from.min(moved.from);
+                open.change += change;
+            }
+            _ => {
+                self.close(marks);
+                self.open = Some(Interval { moved, change });
+            }
+        }
+    }
+
+    /// Adds the open interval to its phase.
+    fn close(&mut self, marks: &Marks) {
+        let Some(Interval { moved, change }) = self.open.take() else {
+            return;
+        };
+        let phase = marks.phase(moved);
+        let seconds = moved.to.since(moved.from).seconds();
+        let before = self.phases[Phase::Before as usize];
+        let usual = if before.seconds > 0.0 {
+            before.change / before.seconds
+        } else {
+            0.0
+        };
+        if phase == Phase::During
+            && self.moved.is_none()
+            && change > 0.0
+            && change > usual * seconds * MOVED_FACTOR
+        {
+            self.moved = Some(moved);
+        }
+        let sum = &mut self.phases[phase as usize];
+        sum.change += change;
+        sum.seconds += seconds;
+        sum.intervals += 1;
+        self.first.get_or_insert(change);
+        self.last = change;
+    }
+
+    /// The sums with the open interval.
+    pub(super) fn closed(&self, marks: &Marks) -> Self {
+        let mut sums = self.clone();
+        sums.close(marks);
+        sums
+    }
+}
+
+/// Start and end of the command.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    pub(super) has_command: bool,
+    pub(super) start: Option<Nanos>,
+    pub(super) end: Option<Nanos>,
+}
+
+impl Marks {
+    /// An interval that has a part of the command's time belongs to it.
+    pub(super) fn phase(&self, moved: Moved) -> Phase {
+        if !self.has_command {
+            return Phase::During;
+        }
+        if self.start.is_none_or(|start| moved.to <= start) {
+            Phase::Before
+        } else if self.end.is_some_and(|end| moved.from >= end) {
+            Phase::After
+        } else {
+            Phase::During
+        }
+    }
+}
+
+/// Takes readings in the order of their times, and keeps sums.
+#[derive(Debug)]
+pub struct PauseCollector {
+    pub(super) every: Nanos,
+    pub(super) marks: Marks,
+    pub(super) first: Option<Nanos>,
+    pub(super) last: Option<Nanos>,
+    pub(super) rows: BTreeMap<RowKey, RowSums>,
+    /// Rows by priority, which count where there is no row of the sum.
+    pub(super) by_priority: BTreeMap<RowKey, RowSums>,
+    pub(super) unseen: BTreeSet<Unseen>,
+    pub(super) cables: BTreeSet<Cable>,
+    /// Node and adapter by the digits of their MAC addresses.
+    pub(super) addresses: BTreeMap<String, (String, String)>,
+    pub(super) left_out: BTreeSet<RowKey>,
+    series: SampleSeries,
+}
+
+impl PauseCollector {
+    /// A collector for a time without a command. `every` is the wanted time between two readings.
+    pub fn new(every: Nanos) -> Self {
+        Self {
+            every,
+            marks: Marks::default(),
+            first: None,
+            last: None,
+            rows: BTreeMap::new(),
+            by_priority: BTreeMap::new(),
+            unseen: BTreeSet::new(),
+            cables: BTreeSet::new(),
+            addresses: BTreeMap::new(),
+            left_out: BTreeSet::new(),
+            series: SampleSeries::default(),
+        }
+    }
+
+    /// A collector for a time with a command: what is read up to [`mark_start`](Self::mark_start) is before it.
+    pub fn with_command(every: Nanos) -> Self {
+        let mut new = Self::new(every);
+        new.marks.has_command = true;
+        new
+    }
+
+    /// The command starts. To be called before readings of a later time are added.
+    pub fn mark_start(&mut self, time: Nanos) {
+        self.close();
+        self.marks.start = Some(time);
+    }
+
+    /// The command ended. To be called before readings of a later time are added.
+    pub fn mark_end(&mut self, time: Nanos) {
+        self.close();
+        self.marks.end = Some(time);
+    }
+
+    /// Adds open intervals to their phases.
+    fn close(&mut self) {
+        for sums in self.rows.values_mut().chain(self.by_priority.values_mut()) {
+            sums.close(&self.marks);
+        }
+    }
+
+    /// Adds a reading of a host. Samples of other quantities are left out.
+    pub fn add_samples(&mut self, samples: &[Sample]) {
+        for sample in samples {
+            self.add(sample);
+        }
+    }
+
+    /// Adds a reading of a switch or hypervisor, with its neighbours, and with adapters whose driver counts no pauses.
+    pub fn add_reading(&mut self, reading: &Reading) {
+        self.add_samples(&reading.samples);
+        for neighbor in &reading.neighbors {
+            if self.cables.len() < MAX_NOTES {
+                self.cables.insert(Cable {
+                    node: reading.node.to_string(),
+                    interface: neighbor.interface.clone(),
+                    neighbor: neighbor.node.clone(),
+                    port: neighbor.port.clone(),
+                });
+            }
+        }
+        let rows = reading.samples.iter().filter_map(row_of);
+        let paused = rows.filter(|(key, _)| key.kind.family().is_some());
+        let paused: BTreeSet<Arc<str>> = paused.map(|(key, _)| key.object).collect();
+        for adapter in &reading.adapters {
+            self.add_address(&reading.node, &adapter.name, &adapter.mac);
+            if paused.contains(adapter.name.as_str()) {
+                continue;
+            }
+            let name = format!("{}: ", adapter.name);
+            let mut said = reading
+                .problems
+                .iter()
+                .filter_map(|problem| problem.text.strip_prefix(&name));
+            self.unseen(Unseen {
+                level: Level::Hypervisor,
+                node: reading.node.to_string(),
+                object: adapter.name.clone(),
+                kind: Kind::PfcReceived,
+                why: said.next().unwrap_or("its driver counts no pauses").to_owned(),
+            });
+        }
+    }
+
+    /// Notes the MAC address of an adapter: a switch may know its neighbour by it.
+    pub fn add_address(&mut self, node: &str, object: &str, mac: &str) {
+        if let Some(mac) = links::digits_of(mac).filter(|_| self.addresses.len() < MAX_NOTES) {
+            self.addresses.insert(mac, (node.to_owned(), object.to_owned()));
+        }
+    }
+
+    /// Notes a row that a level cannot fill, such as PFC of a virtual function. It is shown where no reading has it.
+    pub fn unseen(&mut self, unseen: Unseen) {
+        if self.unseen.len() < MAX_NOTES {
+            self.unseen.insert(unseen);
+        }
+    }
+
+    fn add(&mut self, sample: &Sample) {
+        self.first = Some(self.first.map_or(sample.time, |first| first.min(sample.time)));
+        self.last = self.last.max(Some(sample.time));
+        let Some((key, is_by_priority)) = row_of(sample) else {
+            return;
+        };
+        let rows = if is_by_priority {
+            &mut self.by_priority
+        } else {
+            &mut self.rows
+        };
+        if !rows.contains_key(&key) && rows.len() >= MAX_ROWS {
+            if self.left_out.len() < MAX_NOTES {
+                self.left_out.insert(key);
+            }
+            return;
+        }
+        let sums = rows.entry(key).or_default();
+        let row = self.series.row(sample, None);
+        let Some(interval) = row.interval_ns else {
+            return;
+        };
+        let moved = Moved {
+            from: Nanos(sample.time.0.saturating_sub(interval)),
+            to: sample.time,
+        };
+        if row.reset {
+            sums.resets += 1;
+            sums.last_reset = Some(sample.time);
+            sums.add(moved, 0.0, &self.marks);
+        } else if let Some(change) = row.change {
+            sums.add(moved, change, &self.marks);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The result as a JSON document. A number that is not known is null.
+
+use roce_model::Nanos;
+use serde_json::{Value, json};
+
+use super::document::{Chain, Moved, Pair, Pauses, Reset, Row};
+
+/// Version of the document's form.
+const SCHEMA_VERSION: u64 = 1;
+
+/// The result as a document. Times are in seconds since the start of the command, or of the first reading where there is none.
+pub fn pause_json(pauses: &Pauses) -> Value {
+    let start = pauses.times.start;
+    let pairs: Vec<Value> = pauses.pairs.iter().map(pair).collect();
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "start_ns": start.0,
+        "time": {
+            "before_s": pauses.times.before.seconds(),
+            "during_s": pauses.times.during.seconds(),
+            "after_s": pauses.times.after.seconds(),
+            "every_s": pauses.times.every.seconds(),
+            "has_command": pauses.times.has_command,
+        },
+        "severity": pauses.severity().name(),
+        "pattern": pauses.pattern.name(),
+        "pattern_text": pauses.pattern_text,
+        "is_inside_only": pauses.is_inside_only,
+        "first_marks": pauses.first_marks.map(|at| moved(at, start)),
+        "first_pauses": pauses.first_pauses.map(|at| moved(at, start)),
+        "order": pauses.order,
+        "rows": pauses.rows.iter().map(|of| row(of, start)).collect::<Vec<_>>(),
+        "pairs": pairs,
+        "chains": pauses.chains.iter().map(chain).collect::<Vec<_>>(),
+        "resets": pauses.resets.iter().map(|of| reset(of, start)).collect::<Vec<_>>(),
+        "rows_left_out": pauses.left_out,
+    })
+}
+
+/// Seconds from `start` to `time`, negative before it.
+fn seconds(time: Nanos, start: Nanos) -> f64 {
+    if time < start {
+        -start.since(time).seconds()
+    } else {
+        time.since(start).seconds()
+    }
+}
+
+fn moved(at: Moved, start: Nanos) -> Value {
+    json!({ "after_s": seconds(at.from, start), "seen_s": seconds(at.to, start) })
+}
+
+fn row(of: &Row, start: Nanos) -> Value {
+    json!({
+        "level": of.level.name(),
+        "node": of.node,
+        "object": of.object,
+        "kind": of.kind.name(),
+        "before": of.before,
+        "during": of.during,
+        "after": of.after,
+        "per_second": of.per_second,
+        "per_second_before": of.per_second_before,
+        "moved": of.moved.map(|at| moved(at, start)),
+        "resets": of.resets,
+        "not_known": (!of.why.is_empty()).then_some(&of.why),
+        "verdict": of.verdict,
+        "sign": of.sign.name(),
+    })
+}
+
+fn pair(of: &Pair) -> Value {
+    json!({
+        "id": (of.state.name() == "differ").then_some("pauses.ends_differ"),
+        "kind": of.family.name(),
+        "sender": of.sender,
+        "receiver": of.receiver,
+        "sent": of.sent,
+        "received": of.received,
+        "allowed": of.allowed,
+        "state": of.state.name(),
+    })
+}
+
+fn chain(of: &Chain) -> Value {
+    json!({ "places": of.places, "first": of.first, "senders": of.senders, "text": of.text })
+}
+
+fn reset(of: &Reset, start: Nanos) -> Value {
+    json!({ "place": of.place, "kind": of.kind.name(), "seen_s": seconds(of.time, start), "count": of.count })
+}

@@ -1,0 +1,184 @@
+//! The numbers are those of the fixtures in `tests/fabric/cumulus-leaf`, written by hand.
+
+use proptest::prelude::*;
+use roce_model::Counter;
+
+use super::super::recorded::{check, fixture, read_all, reading_of, samples};
+use super::*;
+use crate::device::Reason;
+use crate::inventory::SwitchKind;
+
+const FOLDER: &str = "cumulus-leaf";
+const NVUE: &str = "nv show interface swp1 counters qos -o json";
+const OLDER: &str = "ethtool -S swp1";
+
+#[test]
+fn nvue_gives_queues_and_pfc() {
+    let reading = read_all(SwitchKind::Cumulus, FOLDER, &[NVUE]);
+    assert_eq!(reading.problems, []);
+    check(
+        &reading,
+        Counter::SwitchQueueTransmittedPackets,
+        &["swp1 q0 port all 100", "swp1 q3 port all 2900000000"],
+    );
+    check(
+        &reading,
+        Counter::SwitchQueueDroppedPackets,
+        &["swp1 q0 port unicast 0", "swp1 q3 port unicast 76993"],
+    );
+    check(
+        &reading,
+        Counter::SwitchQueueEcnMarkedPackets,
+        &["swp1 q3 port 40812001"],
+    );
+    check(
+        &reading,
+        Counter::SwitchQueueWredDroppedPackets,
+        &["swp1 q0 port any 0", "swp1 q3 port any 5"],
+    );
+    check(
+        &reading,
+        Counter::SwitchPriorityGroupDroppedPackets,
+        &["swp1 q3 port 17"],
+    );
+    check(
+        &reading,
+        Counter::SwitchPriorityPfcReceivedFrames,
+        &["swp1 p3 port 1200", "swp1 p4 port 7"],
+    );
+    check(&reading, Counter::SwitchPfcReceivedFrames, &["swp1 port 1207"]);
+    check(&reading, Counter::SwitchPfcTransmittedFrames, &["swp1 port 45"]);
+    // Its unit is not documented.
+    check(&reading, Counter::SwitchPriorityPfcReceivePausedSeconds, &[]);
+}
+
+#[test]
+fn ethtool_gives_ports_and_the_same_pfc() {
+    let (nvue, older) = (
+        read_all(SwitchKind::Cumulus, FOLDER, &[NVUE]),
+        read_all(SwitchKind::Cumulus, FOLDER, &[OLDER]),
+    );
+    assert_eq!(older.problems, []);
+    for counter in [
+        Counter::SwitchPfcReceivedFrames,
+        Counter::SwitchPfcTransmittedFrames,
+        Counter::SwitchPriorityPfcReceivedFrames,
+        Counter::SwitchPriorityPfcTransmittedFrames,
+    ] {
+        assert_eq!(
+            samples(&older, counter),
+            samples(&nvue, counter),
+            "{}",
+            counter.name()
+        );
+    }
+    check(
+        &older,
+        Counter::SwitchInterfaceReceivedPackets,
+        &[
+            "swp1 port unicast 2800112233",
+            "swp1 port multicast 10",
+            "swp1 port broadcast 2",
+        ],
+    );
+    check(
+        &older,
+        Counter::SwitchInterfaceDiscards,
+        &["swp1 port received 17", "swp1 port transmitted 0"],
+    );
+    check(&older, Counter::SwitchPauseReceivedFrames, &["swp1 port 510"]);
+    check(
+        &older,
+        Counter::SwitchQueueWredDroppedPackets,
+        &["swp1 q3 port any 5"],
+    );
+    // No number is there twice.
+    let both = read_all(SwitchKind::Cumulus, FOLDER, &[NVUE, OLDER, PORTS]);
+    for counter in Counter::ALL {
+        assert!(samples(&both, *counter).len() <= 8);
+    }
+    check(
+        &both,
+        Counter::SwitchInterfaceReceivedBytes,
+        &["swp1 port 9007199254740994"],
+    );
+}
+
+#[test]
+fn the_kernel_says_states_of_ports() {
+    let reading = read_all(
+        SwitchKind::Cumulus,
+        FOLDER,
+        &[PORTS, UPTIME, RELEASE, SYSTEM, LLDP],
+    );
+    assert_eq!(reading.problems, []);
+    check(
+        &reading,
+        Counter::SwitchInterfaceUp,
+        &["bond1 aggregate 1", "swp1 port 1", "swp2s0 port 0"],
+    );
+    // 200,000 and 100,000 Mbit/s; -1 is no rate.
+    check(
+        &reading,
+        Counter::SwitchInterfaceRate,
+        &["bond1 aggregate 25000000000", "swp1 port 12500000000"],
+    );
+    check(&reading, Counter::SwitchUptime, &[" 350735.47"]);
+    assert_eq!(reading.description.version, "5.9.1");
+    assert_eq!(reading.description.model, "SN4700");
+    let neighbors: Vec<_> = reading
+        .neighbors
+        .iter()
+        .map(|known| (known.interface.as_str(), known.node.as_str(), known.port.as_str()))
+        .collect();
+    assert_eq!(
+        neighbors,
+        [
+            ("swp1", "gpu5", "0c:42:a1:88:0a:1c"),
+            ("swp2s0", "aa:bb:cc:00:00:01", "eth1"),
+        ]
+    );
+}
+
+#[test]
+fn a_refusal_is_a_problem() {
+    let mut answers = Answers::default();
+    answers.insert(NVUE, "bash: nv: command not found\n");
+    answers.insert(
+        OLDER,
+        "Cannot get stats strings information: Operation not supported\n",
+    );
+    let reading = reading_of(SwitchKind::Cumulus, &answers);
+    let reasons: Vec<Reason> = reading.problems.iter().map(|problem| problem.reason).collect();
+    assert_eq!(reasons, [Reason::Unsupported, Reason::Parse]);
+    assert_eq!(reading.samples, []);
+}
+
+#[test]
+fn the_script_asks_all_ports() {
+    let questions = questions(&Answers::default());
+    assert!(questions[0].is_slow && !questions[1].is_slow);
+    assert!(
+        questions[1]
+            .command
+            .contains("== nv show interface $port counters qos -o json")
+    );
+}
+
+proptest! {
+    /// A document that is cut anywhere is a problem and gives no samples of its own; so is a text of statistics never a panic.
+    #[test]
+    fn any_cut_is_read(at in 0_usize..1_000) {
+        let mut answers = Answers::default();
+        let text = fixture(FOLDER, NVUE);
+        answers.insert(NVUE, &text[..at.min(text.trim_end().len() - 1)]);
+        let reading = reading_of(SwitchKind::Cumulus, &answers);
+        prop_assert_eq!((reading.samples.len(), reading.problems.len()), (0, 1));
+        let whole = read_all(SwitchKind::Cumulus, FOLDER, &[OLDER, PORTS]).samples.len();
+        let text = fixture(FOLDER, OLDER);
+        answers.insert(OLDER, &text[..at.min(text.len())]);
+        let text = fixture(FOLDER, PORTS);
+        answers.insert(PORTS, &text[..at.min(text.len())]);
+        prop_assert!(reading_of(SwitchKind::Cumulus, &answers).samples.len() <= whole);
+    }
+}

@@ -1,0 +1,238 @@
+//! The answer to a command as a body: documents of JSON, or a text; or why there is none.
+
+use serde_json::{Deserializer, Value};
+
+use super::json::{Object, field, objects, text};
+use super::nxapi;
+use crate::device::{Answers, Problem, Reason};
+use crate::switch::text::{answer_of, up_to_last_end};
+
+/// What makes NX-OS answer in JSON.
+pub(super) const JSON: &str = " | json";
+
+/// Longest answer in JSON that is read, in bytes: a document takes up to 16 times as much memory.
+const MAX_DOCUMENT_BYTES: usize = 32 << 20;
+/// Longest text, in bytes.
+const MAX_TEXT_BYTES: usize = 64 << 20;
+/// Lines at the start of a text in which NX-OS says that it refuses the command.
+const REFUSAL_LINES: usize = 8;
+
+/// An answer.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// Documents, one after the other.
+    Json(Vec<Value>),
+    /// Lines, without what a terminal adds.
+    Text(String),
+}
+
+impl Body {
+    /// True if it says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Json(documents) => documents.iter().all(|document| match document {
+                Value::Object(object) => object.is_empty(),
+                Value::Array(list) => list.is_empty(),
+                Value::Null => true,
+                Value::String(text) => text.trim().is_empty(),
+                _ => false,
+            }),
+            Self::Text(text) => text.is_empty(),
+        }
+    }
+}
+
+/// An answer that was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The command under which it was.
+    pub(super) command: String,
+    /// What it says.
+    pub(super) body: Body,
+    /// What is wrong with it, where only a part of it is.
+    pub(super) problem: Option<Problem>,
+}
+
+/// The command that makes NX-OS answer in JSON.
+pub(super) fn as_json(command: &str) -> String {
+    format!("{command}{JSON}")
+}
+
+/// The answer to a command, with or without ` | json`; that in JSON goes first. A refused or broken one counts only where the other is
+/// none or is refused or broken, too.
+pub(super) fn find(answers: &Answers, command: &str) -> Option<Result<Found, Problem>> {
+    let mut refused = None;
+    for command in [as_json(command), command.to_owned()] {
+        let Some(text) = answers.get(&command) else {
+            continue;
+        };
+        match read(&command, text) {
+            Ok(found) => return Some(Ok(found)),
+            Err(problem) => refused = Some(problem),
+        }
+    }
+    refused.map(Err)
+}
+
+/// Reads an answer.
+fn read(command: &str, answer: &str) -> Result<Found, Problem> {
+    let problem = |reason, text: String| Problem {
+        reason,
+        command: command.to_owned(),
+        text,
+    };
+    if let Some((reason, said)) = refusal(answer) {
+        return Err(problem(reason, said));
+    }
+    if answer.len() > MAX_TEXT_BYTES {
+        return Err(problem(
+            Reason::Parse,
+            "the answer has more than 64 MiB, and is not read".to_owned(),
+        ));
+    }
+    let mut text = answer_of(answer, command);
+    let start = text.trim_start();
+    if start.starts_with('<') {
+        let said = "the answer is a page of HTML or XML, where a text or JSON was expected";
+        return Err(problem(Reason::Parse, said.to_owned()));
+    }
+    if start.starts_with(['{', '[']) {
+        if text.len() > MAX_DOCUMENT_BYTES {
+            return Err(problem(
+                Reason::Parse,
+                "the JSON has more than 32 MiB, and is not read".to_owned(),
+            ));
+        }
+        return documents(command, start);
+    }
+    let mut cut = None;
+    if let Some(whole) = up_to_last_end(answer) {
+        text = answer_of(whole, command);
+        let said = "the last line has no end: the answer may be cut short, and the line is not read";
+        cut = Some(problem(Reason::Parse, said.to_owned()));
+    }
+    Ok(Found {
+        command: command.to_owned(),
+        body: Body::Text(text),
+        problem: cut,
+    })
+}
+
+/// Reads one JSON document after the other.
+fn documents(command: &str, text: &str) -> Result<Found, Problem> {
+    let mut documents = Vec::new();
+    let mut problem = None;
+    for document in Deserializer::from_str(text).into_iter::<Value>() {
+        match document {
+            Ok(document) => documents.push(document),
+            Err(error) => {
+                problem = Some(Problem {
+                    reason: Reason::Parse,
+                    command: command.to_owned(),
+                    text: format!("JSON was expected: {error}"),
+                });
+                break;
+            }
+        }
+    }
+    // An answer that was recorded with its envelope.
+    if let [document] = documents.as_slice()
+        && nxapi::is_envelope(document)
+    {
+        let base = command.strip_suffix(JSON).unwrap_or(command);
+        let mut bodies = nxapi::bodies(document)?;
+        let at = bodies
+            .iter()
+            .position(|(input, _)| input == base || input == command);
+        let at = at.or((bodies.len() == 1).then_some(0));
+        let Some(at) = at else {
+            return Err(Problem {
+                reason: Reason::Parse,
+                command: command.to_owned(),
+                text: "NX-API's answer has no output for this command".to_owned(),
+            });
+        };
+        let (_, body) = bodies.swap_remove(at);
+        let body = body.map_err(|problem| Problem {
+            command: command.to_owned(),
+            ..problem
+        })?;
+        return Ok(Found {
+            command: command.to_owned(),
+            body: match body {
+                Value::String(text) => Body::Text(answer_of(&text, command)),
+                body => Body::Json(vec![body]),
+            },
+            problem,
+        });
+    }
+    match problem {
+        Some(problem) if documents.is_empty() => Err(problem),
+        problem => Ok(Found {
+            command: command.to_owned(),
+            body: Body::Json(documents),
+            problem,
+        }),
+    }
+}
+
+/// Why the switch refused a command, by its answer, and its words; `None` of an answer.
+pub(super) fn refusal(answer: &str) -> Option<(Reason, String)> {
+    let start = answer.trim_start_matches('\u{feff}').trim_start();
+    if start.starts_with('{') {
+        // A refusal is short; large documents are not read twice.
+        if start.len() > 4096 || !start.contains("clierror") {
+            return None;
+        }
+        let document: Value = serde_json::from_str(start).ok()?;
+        return objects(&document).find_map(refused_object);
+    }
+    let lines = start.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .take(REFUSAL_LINES)
+        .find_map(|line| reason_of(line.trim()).map(|reason| (reason, line.trim().to_owned())))
+}
+
+/// The refusal in an object with `clierror`.
+pub(super) fn refused_object(object: &Object) -> Option<(Reason, String)> {
+    let said = text(object, &["clierror"])?;
+    if said.is_empty() {
+        return None;
+    }
+    let code = text(object, &["code"]).unwrap_or_default();
+    let reason = reason_of(&said).unwrap_or(if matches!(code.as_str(), "400" | "501") {
+        Reason::Unsupported
+    } else {
+        Reason::Parse
+    });
+    let is_body =
+        field(object, "body").is_some_and(|body| !matches!(body, Value::String(text) if text.is_empty()));
+    (!is_body).then_some((reason, said))
+}
+
+/// Why a command was refused, by NX-OS' words.
+pub(super) fn reason_of(said: &str) -> Option<Reason> {
+    let lower: String = said.chars().take(200).collect::<String>().to_ascii_lowercase();
+    let starts = |words: &[&str]| words.iter().any(|word| lower.starts_with(word));
+    if starts(&[
+        "% permission denied",
+        "permission denied",
+        "% not authorized",
+        "% authorization failed",
+    ]) {
+        Some(Reason::Permission)
+    } else if starts(&[
+        "% invalid",
+        "% incomplete",
+        "% ambiguous",
+        "invalid command",
+        "syntax error",
+        "cmd exec error",
+        "structured output unsupported",
+        "error: this command does not support json",
+    ]) {
+        Some(Reason::Unsupported)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,236 @@
+//! Tables of SONiC's command line, for recordings: their columns have headings and a line of hyphens below.
+//!
+//! The forms are the expected texts in sonic-utilities' tests (`tests/pfcstat_test.py`, `queue_counter_test.py`,
+//! `wred_queue_counter_test.py`, `pfcwd_input/pfcwd_test_vectors.py`, `lldp_test.py`). Numbers have commas; what the chip does not count
+//! is `N/A`. A counter that the database gave is not added a second time.
+
+use std::collections::BTreeSet;
+
+use roce_model::{Counter, value_of};
+
+use super::super::answer::count;
+use super::super::kind;
+use super::super::port::{Place, Port};
+use super::counters::{queue_name, storms as put_storms};
+use crate::device::{Neighbor, Reading};
+
+/// Neighbours of one switch.
+const MAX_NEIGHBORS: usize = 4_096;
+
+/// Columns of the tables of queues. Those whose last field is true have the label `cast`, the others none or `any`.
+const QUEUES: [(&str, Counter, bool); 7] = [
+    ("Counter/pkts", Counter::SwitchQueueTransmittedPackets, true),
+    ("Counter/bytes", Counter::SwitchQueueTransmittedBytes, true),
+    ("Drop/pkts", Counter::SwitchQueueDroppedPackets, true),
+    ("Drop/bytes", Counter::SwitchQueueDroppedBytes, true),
+    ("EcnMarked/pkts", Counter::SwitchQueueEcnMarkedPackets, false),
+    ("EcnMarked/bytes", Counter::SwitchQueueEcnMarkedBytes, false),
+    ("WredDrp/pkts", Counter::SwitchQueueWredDroppedPackets, false),
+];
+
+/// Adds `show pfc counters`: one table of received frames, one of sent ones. False if there is no such table.
+pub(super) fn pfc(text: &str, reading: &mut Reading) -> bool {
+    let mut direction = None;
+    let mut is_table = false;
+    let known = [
+        is_known(reading, Counter::SwitchPriorityPfcReceivedFrames),
+        is_known(reading, Counter::SwitchPriorityPfcTransmittedFrames),
+    ];
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split_whitespace().take(16).collect();
+        match cells.as_slice() {
+            ["Port", "Rx", "PFC0", ..] => (direction, is_table) = (Some(0), true),
+            ["Port", "Tx", "PFC0", ..] => (direction, is_table) = (Some(1), true),
+            // Another table, such as that of `show pfc counters --history`.
+            ["Port", ..] => direction = None,
+            [name, values @ ..] if values.len() == 8 => {
+                let Some(direction) = direction else {
+                    continue;
+                };
+                if known[direction] {
+                    continue;
+                }
+                let mut frames = [[None; 8]; 2];
+                for (frames, value) in frames[direction].iter_mut().zip(values) {
+                    *frames = count(value);
+                }
+                if let Some(mut port) = Port::new(reading, name) {
+                    let [received, transmitted] = &frames;
+                    port.put_pfc(received, transmitted);
+                }
+            }
+            _ => {}
+        }
+    }
+    is_table
+}
+
+/// Adds `show queue counters` or `show queue wredcounters`. False if there is no such table.
+pub(super) fn queues(text: &str, reading: &mut Reading) -> bool {
+    let mut columns: Vec<Option<(Counter, bool)>> = Vec::new();
+    let mut is_table = false;
+    let known: BTreeSet<Counter> = QUEUES
+        .iter()
+        .map(|(_, counter, _)| *counter)
+        .filter(|counter| is_known(reading, *counter))
+        .collect();
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split_whitespace().take(32).collect();
+        match cells.as_slice() {
+            ["Port", "TxQ", names @ ..] => {
+                is_table = true;
+                columns = names
+                    .iter()
+                    .map(|name| {
+                        let column = QUEUES.iter().find(|(known, ..)| known == name);
+                        column
+                            .map(|(_, counter, has_cast)| (*counter, *has_cast))
+                            .filter(|(counter, _)| !known.contains(counter))
+                    })
+                    .collect();
+            }
+            // Another table, such as that of `show queue counters --voq`.
+            ["Port", ..] => columns.clear(),
+            [name, queue, values @ ..] if !columns.is_empty() && values.len() == columns.len() => {
+                let Some((queue, cast)) = queue_of(queue) else {
+                    continue;
+                };
+                let Some(mut port) = Port::new(reading, name) else {
+                    continue;
+                };
+                for (column, value) in columns.iter().zip(values) {
+                    let Some((counter, has_cast)) = *column else {
+                        continue;
+                    };
+                    let mut place = Place::queue(&queue);
+                    if has_cast {
+                        place = place.with(cast);
+                    } else if counter == Counter::SwitchQueueWredDroppedPackets {
+                        place = place.with("any");
+                    }
+                    port.put(counter, place, count(value).map(value_of));
+                }
+            }
+            _ => {}
+        }
+    }
+    is_table
+}
+
+/// Adds `pfcwd show stats`: queues with `STORM DETECTED/RESTORED` and packets that passed and were dropped. False if there is no table.
+pub(super) fn storms(text: &str, reading: &mut Reading) -> bool {
+    let mut is_table = false;
+    let is_known = is_known(reading, Counter::SwitchWatchdogShutdowns);
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split_whitespace().take(16).collect();
+        match cells.as_slice() {
+            ["QUEUE", "STATUS", ..] => is_table = true,
+            [queue, _, storms, sent, received, _, _] if is_table && !is_known => {
+                let Some((name, queue)) = queue.rsplit_once(':') else {
+                    continue;
+                };
+                let pair = |cell: &str| {
+                    let (first, second) = cell.split_once('/').unwrap_or_default();
+                    [count(first), count(second)]
+                };
+                if let Some(mut port) = Port::new(reading, name) {
+                    let [_, sent] = pair(sent);
+                    let [_, received] = pair(received);
+                    put_storms(&mut port, queue, pair(storms), [sent, received]);
+                }
+            }
+            _ => {}
+        }
+    }
+    is_table
+}
+
+/// Adds `show lldp table`. Its columns begin where the hyphens below their headings do.
+pub(super) fn neighbors(text: &str, reading: &mut Reading) {
+    let mut starts: Vec<usize> = Vec::new();
+    let mut has_headings = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("LocalPort") {
+            has_headings = true;
+            continue;
+        }
+        if has_headings && line.starts_with("---") {
+            // A line of hyphens without gaps ends the table.
+            starts = column_starts(line);
+            has_headings = false;
+            continue;
+        }
+        let [first, second, third, ..] = starts.as_slice() else {
+            continue;
+        };
+        let end = starts.get(3).copied();
+        let cell = |from: usize, to: Option<usize>| {
+            let length = to.map_or(usize::MAX, |to| to.saturating_sub(from));
+            let cell: String = line.chars().skip(from).take(length).collect();
+            cell.trim().to_owned()
+        };
+        let node = cell(*second, Some(*third));
+        let port = cell(*third, end);
+        let Some((interface, _)) = kind::counted(&cell(*first, Some(*second))) else {
+            continue;
+        };
+        if !node.is_empty() && reading.neighbors.len() < MAX_NEIGHBORS {
+            reading.neighbors.push(Neighbor {
+                interface,
+                node,
+                port,
+            });
+        }
+    }
+}
+
+/// Adds `show version`: the version, the hardware SKU as model, and the serial number.
+pub(super) fn version(text: &str, reading: &mut Reading) {
+    for line in text.lines() {
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        let value = value.trim();
+        if value.is_empty() || value == "N/A" {
+            continue;
+        }
+        let field = match name.trim() {
+            "SONiC Software Version" => &mut reading.description.version,
+            "HwSKU" => &mut reading.description.model,
+            "Serial Number" => &mut reading.description.serial,
+            _ => continue,
+        };
+        value.clone_into(field);
+    }
+}
+
+fn is_known(reading: &Reading, counter: Counter) -> bool {
+    reading.of(counter).next().is_some()
+}
+
+/// The name of a queue in samples and its cast: `UC3`, `MC10`, `ALL20`.
+fn queue_of(text: &str) -> Option<(String, &'static str)> {
+    let digits = text.find(|glyph: char| glyph.is_ascii_digit())?;
+    let (kind, number) = text.split_at(digits);
+    let cast = match kind {
+        "UC" => "unicast",
+        "MC" => "multicast",
+        "ALL" => "all",
+        _ => return None,
+    };
+    let is_number = number.len() <= 5 && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| (queue_name(number, cast), cast))
+}
+
+/// Where groups of hyphens begin.
+fn column_starts(line: &str) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut was_hyphen = false;
+    for (at, glyph) in line.chars().enumerate() {
+        if glyph == '-' && !was_hyphen && starts.len() < 16 {
+            starts.push(at);
+        }
+        was_hyphen = glyph == '-';
+    }
+    starts
+}

@@ -1,0 +1,340 @@
+//! NX-API of Nexus switches: commands in one request of JSON over HTTPS, and the outcomes in its answer.
+//!
+//! The form is Cisco's `ins_api` (Cisco Nexus 9000 Series NX-OS Programmability Guide, "NX-API CLI"). The crates looked at: nxapi (0.9) asks
+//! for one command at a time; reqwest (0.12) brings an asynchronous runtime; ureq (3.5) blocks, as the thread of a device may.
+
+mod secret;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use roce_fabric::device::{Form, Question, Reason};
+use roce_fabric::inventory::{SshSettings, SwitchTarget};
+use serde_json::{Value, json};
+use ureq::Agent;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector as _, TcpConnector};
+
+use crate::reader::ReaderError;
+use crate::reader::answer::{MAX_ANSWER_BYTES, Outcome, Unanswered};
+use crate::reader::refusal::refusal;
+use crate::reader::transport::{MAX_TIMEOUTS, Transport};
+use secret::{Password, basic};
+use tls::Tls;
+
+/// Commands of one request. NX-OS limits them, and a longer answer is lost as a whole.
+const MAX_COMMANDS: usize = 10;
+/// Bytes of the head of an answer.
+const MAX_HEAD: usize = 64 << 10;
+/// The end of a command that wants a JSON document. NX-API has a field for it.
+const JSON: &str = "| json";
+
+/// A switch by its NX-API.
+pub(crate) struct Client {
+    agent: Agent,
+    url: String,
+    authorization: Password,
+    password: Password,
+    timeout: Duration,
+    /// Commands for which this switch has no JSON.
+    texts: BTreeSet<String>,
+}
+
+/// Form of the answers in one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// JSON documents.
+    Json,
+    /// Texts, as a terminal shows them.
+    Text,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Json => "cli_show",
+            Self::Text => "cli_show_ascii",
+        }
+    }
+}
+
+impl Client {
+    /// The switch of an inventory. The times are those of its connections by ssh.
+    ///
+    /// # Errors
+    /// If the password or the certificate cannot be read.
+    pub(crate) fn new(target: &SwitchTarget, times: &Arc<SshSettings>) -> Result<Self, ReaderError> {
+        let (Some(url), Some(user)) = (&target.url, &target.user) else {
+            return Err(ReaderError::Nxapi("it needs url and user".to_owned()));
+        };
+        let password = Password::of(target)?;
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .https_only(true)
+            // Another address may not see the password.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .max_response_header_size(MAX_HEAD)
+            .timeout_connect(Some(times.connect_timeout))
+            .timeout_global(Some(times.timeout))
+            .user_agent("roce-analyze")
+            .build();
+        let connector = TcpConnector::default().chain(Tls::of(target)?);
+        Ok(Self {
+            agent: Agent::with_parts(config, connector, DefaultResolver::default()),
+            url: url.clone(),
+            authorization: basic(user, &password),
+            password,
+            timeout: times.timeout,
+            texts: BTreeSet::new(),
+        })
+    }
+
+    /// Form of a command's answer, and the command as NX-API takes it.
+    fn form<'a>(&self, command: &'a str) -> (Kind, &'a str) {
+        match command.trim_end().strip_suffix(JSON) {
+            Some(bare) if !self.texts.contains(command) => (Kind::Json, bare.trim_end()),
+            Some(bare) => (Kind::Text, bare.trim_end()),
+            None => (Kind::Text, command),
+        }
+    }
+
+    /// The outcomes of some commands of one kind, from one request; `Err`: the request has none for any of them.
+    fn request(&self, kind: Kind, commands: &[&str]) -> Result<Vec<Outcome>, Unanswered> {
+        let body = json!({"ins_api": {
+            "version": "1.0",
+            "type": kind.name(),
+            "chunk": "0",
+            "sid": "1",
+            "input": commands.join(" ;"),
+            "output_format": "json",
+        }});
+        let sent = self
+            .agent
+            .post(&self.url)
+            .header("authorization", self.authorization.shown_to_device())
+            .header("content-type", "application/json")
+            .send(body.to_string());
+        let mut answer = sent.map_err(|error| self.failed(&error))?;
+        let status = answer.status().as_u16();
+        let bytes = answer
+            .body_mut()
+            .with_config()
+            .limit(MAX_ANSWER_BYTES)
+            .read_to_vec();
+        if status != 200 {
+            return Err(refused(status));
+        }
+        let bytes = bytes.map_err(|error| self.failed(&error))?;
+        outcomes(&bytes, commands.len())
+    }
+
+    /// A request that failed on its way.
+    fn failed(&self, error: &ureq::Error) -> Unanswered {
+        match error {
+            ureq::Error::Timeout(_) => Unanswered::new(
+                Reason::Timeout,
+                format!("no answer within {} s", self.timeout.as_secs_f64()),
+            ),
+            ureq::Error::BodyExceedsLimit(_) => Unanswered::too_long(),
+            ureq::Error::Rustls(error) => Unanswered::new(Reason::Unreachable, tls::explained(error)),
+            ureq::Error::Io(error) => {
+                let of_tls = error
+                    .get_ref()
+                    .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+                match of_tls {
+                    Some(error) => Unanswered::new(Reason::Unreachable, tls::explained(error)),
+                    None if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                        Unanswered::new(Reason::Parse, "the answer is cut short")
+                    }
+                    None => Unanswered::new(Reason::Unreachable, format!("cannot connect: {error}")),
+                }
+            }
+            error => Unanswered::new(Reason::Unreachable, error.to_string()),
+        }
+    }
+
+    /// Asks some commands of one kind: together, and one by one where the request with all of them fails in the switch.
+    fn ask_some(&self, kind: Kind, commands: &[&str], timeouts: &mut usize) -> Vec<Outcome> {
+        let whole = match self.request(kind, commands) {
+            Ok(outcomes) => return outcomes,
+            Err(unanswered) => unanswered,
+        };
+        *timeouts += usize::from(whole.reason == Reason::Timeout);
+        if commands.len() == 1 || whole.reason != Reason::Parse {
+            return vec![Err(whole)];
+        }
+        let mut outcomes = Vec::new();
+        for command in commands {
+            let outcome = match self.request(kind, &[command]) {
+                Ok(mut one) => one
+                    .pop()
+                    .unwrap_or_else(|| Err(Unanswered::new(Reason::Parse, "no output"))),
+                Err(unanswered) => Err(unanswered),
+            };
+            let reason = outcome.as_ref().err().map(|unanswered| unanswered.reason);
+            *timeouts += usize::from(reason == Some(Reason::Timeout));
+            outcomes.push(outcome);
+            if matches!(reason, Some(Reason::Unreachable)) || *timeouts >= MAX_TIMEOUTS {
+                break;
+            }
+        }
+        outcomes
+    }
+
+    /// The device's words without the password, which a page of an error may repeat.
+    fn clean(&self, mut unanswered: Unanswered) -> Unanswered {
+        for secret in [&self.password, &self.authorization] {
+            unanswered.text = secret.removed_from(&unanswered.text);
+            unanswered.answer = unanswered.answer.map(|text| secret.removed_from(&text));
+        }
+        unanswered
+    }
+}
+
+impl Transport for Client {
+    fn ask(&mut self, questions: &[Question]) -> Vec<Outcome> {
+        let mut all: Vec<Option<Outcome>> = questions.iter().map(|_| None).collect();
+        let mut timeouts = 0;
+        let mut is_at_end = false;
+        // Commands for which the switch has no JSON are asked again as text.
+        for kind in [Kind::Json, Kind::Text] {
+            let open: Vec<usize> = (0..questions.len())
+                .filter(|place| all[*place].is_none() && questions[*place].form == Form::Whole)
+                .filter(|place| self.form(&questions[*place].command).0 == kind)
+                .collect();
+            for places in open.chunks(MAX_COMMANDS) {
+                if is_at_end {
+                    break;
+                }
+                let commands: Vec<&str> = places
+                    .iter()
+                    .map(|place| self.form(&questions[*place].command).1)
+                    .collect();
+                let outcomes = self.ask_some(kind, &commands, &mut timeouts);
+                is_at_end = outcomes.len() < places.len() || timeouts >= MAX_TIMEOUTS;
+                for (place, outcome) in places.iter().zip(outcomes) {
+                    let is_text = matches!(&outcome, Err(unanswered) if unanswered.text == NO_JSON);
+                    if kind == Kind::Json && is_text {
+                        self.texts.insert(questions[*place].command.clone());
+                    } else {
+                        all[*place] = Some(outcome.map_err(|unanswered| self.clean(unanswered)));
+                    }
+                }
+            }
+        }
+        let unasked = || {
+            Unanswered::new(
+                Reason::Timeout,
+                "not asked: the switch did not answer other commands",
+            )
+        };
+        let is_script = || Unanswered::new(Reason::Unsupported, "NX-API runs no scripts");
+        let outcome = |(question, outcome): (&Question, Option<Outcome>)| match (outcome, question.form) {
+            (Some(outcome), _) => outcome,
+            (None, Form::Sections) => Err(is_script()),
+            (None, Form::Whole) => Err(unasked()),
+        };
+        // Where nothing was answered, one reason says why for all.
+        let first = all.iter().flatten().next();
+        if is_at_end
+            && all.iter().flatten().all(Result::is_err)
+            && let Some(Err(unanswered)) = first
+        {
+            return vec![Err(unanswered.clone())];
+        }
+        questions.iter().zip(all).map(outcome).collect()
+    }
+}
+
+/// Words of the error of a command that has no JSON (NX-API's code 501).
+const NO_JSON: &str = "it has no JSON for this command";
+
+/// An answer of HTTP that is not 200.
+fn refused(status: u16) -> Unanswered {
+    let (reason, text) = match status {
+        401 => (Reason::Permission, "401: the user or the password is wrong"),
+        403 => (
+            Reason::Permission,
+            "403: the role of this user may not use NX-API",
+        ),
+        404 => (
+            Reason::Unreachable,
+            "404: there is no NX-API: `feature nxapi` is off, or url does not end in /ins",
+        ),
+        300..=399 => (
+            Reason::Unreachable,
+            "it leads to another address, which is not followed",
+        ),
+        500 => (Reason::Parse, "500: an error inside of the switch"),
+        502..=504 => (
+            Reason::Unreachable,
+            "NX-API does not run behind the switch's web server",
+        ),
+        _ => {
+            let text = format!("{status}: an answer of HTTP that is not understood");
+            return Unanswered::new(Reason::Parse, text);
+        }
+    };
+    Unanswered::new(reason, text)
+}
+
+/// The outcomes in an answer to `count` commands.
+fn outcomes(bytes: &[u8], count: usize) -> Result<Vec<Outcome>, Unanswered> {
+    let wrong = |text: String| Unanswered::new(Reason::Parse, text);
+    if bytes.trim_ascii_start().starts_with(b"<") {
+        return Err(wrong(
+            "HTML instead of JSON: url does not lead to NX-API".to_owned(),
+        ));
+    }
+    let document: Value = serde_json::from_slice(bytes)
+        .map_err(|error| wrong(format!("no JSON document, or one that is cut short: {error}")))?;
+    let outputs = document
+        .pointer("/ins_api/outputs/output")
+        .ok_or_else(|| wrong("a document without ins_api.outputs.output".to_owned()))?;
+    // One command gives an object, several give a list.
+    let outputs: Vec<&Value> = match outputs {
+        Value::Array(outputs) => outputs.iter().collect(),
+        output => vec![output],
+    };
+    if outputs.len() != count {
+        return Err(wrong(format!("{} outputs for {count} commands", outputs.len())));
+    }
+    Ok(outputs.into_iter().map(outcome).collect())
+}
+
+/// The outcome of one command.
+fn outcome(output: &Value) -> Outcome {
+    let code = match &output["code"] {
+        Value::String(code) => code.trim().to_owned(),
+        code => code.to_string(),
+    };
+    if code == "200" {
+        return match &output["body"] {
+            Value::Null => Ok(String::new()),
+            Value::String(text) => refusal(text).map_or_else(|| Ok(text.clone()), Err),
+            body => Ok(body.to_string()),
+        };
+    }
+    let words = ["clierror", "msg"]
+        .into_iter()
+        .find_map(|key| output[key].as_str());
+    let words = words.unwrap_or_default().trim();
+    let reason = match code.as_str() {
+        "501" => return Err(Unanswered::new(Reason::Unsupported, NO_JSON)),
+        "400" => Reason::Unsupported,
+        "401" | "403" => Reason::Permission,
+        _ => Reason::Parse,
+    };
+    let line = words
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && *line != "^");
+    let refused = Unanswered::new(reason, format!("{code}: {}", line.unwrap_or("no reason")));
+    Err(refusal(words).map_or(refused, |refused| refused))
+}

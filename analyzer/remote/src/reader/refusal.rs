@@ -1,0 +1,94 @@
+//! Texts by which devices refuse a command.
+
+use roce_fabric::device::Reason;
+
+use super::answer::Unanswered;
+
+/// Longer texts are answers.
+const MAX_REFUSAL_BYTES: usize = 4 << 10;
+
+/// Beginnings of lines by which a CLI says that it does not know a command, in lower case: NX-OS ("% Invalid command at '^' marker.",
+/// "Syntax error while parsing", "% Incomplete command"), EOS ("% Invalid input", "% Ambiguous command"), click, which SONiC's CLI is made
+/// with ("Error: No such command"), ESXi ("Error: Unknown command or namespace"), and shells.
+const UNKNOWN: [&str; 10] = [
+    "% invalid",
+    "% incomplete command",
+    "% ambiguous command",
+    "%invalid",
+    "syntax error while parsing",
+    "invalid command",
+    "error: no such command",
+    "error: unknown command or namespace",
+    "error: got unexpected extra argument",
+    "cmd exec error",
+];
+/// Parts of lines by which a device says that the account may not do this, in lower case.
+const FORBIDDEN: [&str; 6] = [
+    "permission denied",
+    "% authorization denied",
+    "not authorized",
+    "a password is required",
+    "privileges are required",
+    "operation not permitted",
+];
+
+/// The reason of a text that refuses a command; `None`: it is an answer.
+pub(crate) fn refusal(text: &str) -> Option<Unanswered> {
+    if text.len() > MAX_REFUSAL_BYTES {
+        return None;
+    }
+    // A document may contain any words.
+    let begin = text.trim_start();
+    if begin.starts_with(['{', '[']) || begin.starts_with("== ") {
+        return None;
+    }
+    text.lines().map(str::trim).find_map(|line| {
+        let lower = line.to_lowercase();
+        let reason = if UNKNOWN.iter().any(|begin| lower.starts_with(begin)) {
+            Reason::Unsupported
+        } else if FORBIDDEN.iter().any(|part| lower.contains(part)) {
+            Reason::Permission
+        } else {
+            return None;
+        };
+        Some(Unanswered {
+            answer: Some(text.to_owned()),
+            ..Unanswered::new(reason, line)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_several_systems() {
+        let reason = |text: &str| refusal(text).map(|refused| refused.reason);
+        for text in [
+            "            ^\n% Invalid command at '^' marker.\n",
+            "Syntax error while parsing 'show foo'\n\nCmd exec error.\n",
+            "% Invalid input (at token 1: 'foo')\r\n",
+            "Usage: show [OPTIONS] COMMAND [ARGS]...\nTry \"show -h\" for help.\n\nError: No such command \"priority-group\".\n",
+            "Error: Unknown command or namespace network nic foo\n",
+        ] {
+            assert_eq!(reason(text), Some(Reason::Unsupported), "{text}");
+        }
+        for text in [
+            "% Permission denied for the role\n",
+            "sudo: a password is required\n",
+        ] {
+            assert_eq!(reason(text), Some(Reason::Permission), "{text}");
+        }
+        // An interface that somebody described so.
+        let described = format!("Ethernet1/1/1 invalid command\n{}", "x".repeat(MAX_REFUSAL_BYTES));
+        for text in [
+            "",
+            "{\"a\":\"% Invalid command\"}",
+            "Ethernet1/1/1 On On (8)\n",
+            &described,
+        ] {
+            assert_eq!(reason(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Ways to ask a device: over ssh, and from a folder with recorded answers.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use roce_fabric::device::{Form, Question, Reason, file_name};
+
+use super::answer::{MAX_ANSWER_BYTES, Outcome, Unanswered};
+use super::refusal::refusal;
+use crate::machine::{Machine, RemoteError, Said};
+
+/// Commands of one reading that may take too long; behind them the others are not given any more.
+pub(crate) const MAX_TIMEOUTS: usize = 2;
+/// Files of a folder with recorded answers that are looked at for the output of scripts.
+const MAX_FILES: usize = 4_096;
+
+/// A way to ask a device.
+pub(crate) trait Transport: Send {
+    /// Asks, and returns the outcomes in the order of the questions. There are fewer outcomes than questions where the device can be
+    /// asked no more: the last outcome says why.
+    fn ask(&mut self, questions: &[Question]) -> Vec<Outcome>;
+}
+
+impl Transport for Machine {
+    fn ask(&mut self, questions: &[Question]) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        let mut timeouts = 0;
+        for question in questions {
+            let said = match question.form {
+                Form::Whole => self.said(&question.command, MAX_ANSWER_BYTES),
+                Form::Sections => self.said_by(&question.command, MAX_ANSWER_BYTES),
+            };
+            let outcome = match said {
+                Ok(said) => answered(question, said),
+                Err(error) => Err(failed(&error)),
+            };
+            let reason = outcome.as_ref().err().map(|unanswered| unanswered.reason);
+            timeouts += usize::from(reason == Some(Reason::Timeout));
+            outcomes.push(outcome);
+            if reason == Some(Reason::Unreachable) || timeouts >= MAX_TIMEOUTS {
+                break;
+            }
+        }
+        outcomes
+    }
+}
+
+/// The outcome of a command that ended.
+fn answered(question: &Question, said: Said) -> Outcome {
+    if said.output.len() as u64 >= MAX_ANSWER_BYTES {
+        return Err(Unanswered::too_long());
+    }
+    let text = String::from_utf8_lossy(&said.output).into_owned();
+    if let Some(refused) = refusal(&text) {
+        return Err(refused);
+    }
+    match said.failure {
+        None => Ok(text),
+        // A script goes on behind a command that fails; the code is that of its last one.
+        Some(_) if question.form == Form::Sections && has_section(&text) => Ok(text),
+        Some(error) => Err(failed(&error)),
+    }
+}
+
+fn has_section(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("== "))
+}
+
+/// The reason of a command that failed.
+fn failed(error: &RemoteError) -> Unanswered {
+    let text = error.to_string().lines().next().unwrap_or_default().to_owned();
+    let reason = match error {
+        RemoteError::Start { .. } | RemoteError::Unreachable(_) => Reason::Unreachable,
+        RemoteError::NoAnswer(_) => Reason::Timeout,
+        RemoteError::NotFound(_) | RemoteError::Argument(_) => Reason::Unsupported,
+        RemoteError::Failed { text, .. } => refusal(text).map_or(Reason::Parse, |refused| refused.reason),
+    };
+    Unanswered::new(reason, text)
+}
+
+/// A folder with recorded answers: for each command a file that [`file_name`] names, with the ending `.json` or `.txt`.
+///
+/// A script is answered by all of them: its commands are found by the names of their files. A file that begins with `== ` has the
+/// output of a whole script.
+#[derive(Debug)]
+pub(crate) struct Files {
+    folder: PathBuf,
+}
+
+impl Files {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    fn whole(&self, command: &str) -> Outcome {
+        // A recording of texts alone answers a question for a document, too.
+        let plain = command.strip_suffix("| json").unwrap_or(command).trim_end();
+        let names = [file_name(command), file_name(plain)];
+        let files = names
+            .iter()
+            .flat_map(|name| ["json", "txt"].map(|ending| format!("{name}.{ending}")));
+        for file in files {
+            let path = self.folder.join(file);
+            if path.symlink_metadata().is_err() {
+                continue;
+            }
+            let text = roce_files::read_text(&path, MAX_ANSWER_BYTES)
+                .map_err(|error| Unanswered::new(Reason::Parse, error.to_string()))?;
+            return refusal(&text).map_or(Ok(text), Err);
+        }
+        let text = format!("there is no recorded answer {}.json or .txt", names[0]);
+        Err(Unanswered::new(Reason::Unsupported, text))
+    }
+
+    fn sections(&self, script: &str) -> Outcome {
+        let entries = std::fs::read_dir(&self.folder)
+            .map_err(|error| Unanswered::new(Reason::Unreachable, error.to_string()))?;
+        let mut paths: Vec<PathBuf> = entries
+            .take(MAX_FILES)
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect();
+        // Of two files of one name the last one counts: `.json` goes behind `.txt`.
+        paths.sort_by_key(|path| (path.extension().map(|ending| ending == "json"), path.clone()));
+        // Commands of the script by the names of their files.
+        let commands: BTreeMap<String, &str> = script
+            .split(['"', '\n'])
+            .map(|part| part.trim().trim_start_matches("== "))
+            .map(|command| (file_name(command), command))
+            .collect();
+        let mut all = String::new();
+        for path in paths {
+            let is_answer = |ending: &std::ffi::OsStr| ending == "json" || ending == "txt";
+            let Some(name) = path.file_stem().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            let left = MAX_ANSWER_BYTES.saturating_sub(all.len() as u64);
+            let text = match roce_files::read_text(&path, left) {
+                Ok(text) if path.extension().is_some_and(is_answer) => text,
+                _ => continue,
+            };
+            if !text.trim_start().starts_with("== ") {
+                all.push_str("== ");
+                all.push_str(commands.get(name).copied().unwrap_or(name));
+                all.push('\n');
+            }
+            all.push_str(&text);
+            if !text.ends_with('\n') {
+                all.push('\n');
+            }
+        }
+        if all.is_empty() {
+            let text = "the folder has no recorded answers: files NAME.txt or NAME.json";
+            return Err(Unanswered::new(Reason::Unsupported, text));
+        }
+        Ok(all)
+    }
+}
+
+impl Transport for Files {
+    fn ask(&mut self, questions: &[Question]) -> Vec<Outcome> {
+        if let Err(error) = std::fs::read_dir(&self.folder) {
+            let text = format!("{}: {error}", self.folder.display());
+            return vec![Err(Unanswered::new(Reason::Unreachable, text))];
+        }
+        let outcome = |question: &Question| match question.form {
+            Form::Whole => self.whole(&question.command),
+            Form::Sections => self.sections(&question.command),
+        };
+        questions.iter().map(outcome).collect()
+    }
+}
