@@ -5,6 +5,7 @@ mod contention;
 mod flows;
 mod graph;
 mod holds;
+mod known;
 mod link_ends;
 mod net;
 mod ports;
@@ -98,7 +99,7 @@ impl Fabric {
             ..Concluded::default()
         };
         if has_pauses || concluded.readings.has_pauses() {
-            let known = graph::Known {
+            let known = known::Known {
                 settings,
                 run,
                 directory,
@@ -110,7 +111,8 @@ impl Fabric {
                 net: &concluded.net,
                 series: concluded.readings.by_quantity(),
             };
-            let (waits, chains) = graph::conclude(&known);
+            let (graph, chains) = graph::conclude(&known);
+            let waits = rows::rows(&known, &graph);
             (concluded.waits, concluded.chains) = (waits, chains);
         }
         concluded

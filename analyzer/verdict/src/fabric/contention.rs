@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use roce_model::{Address, Confidence, EpisodeKind, RootKind, value_of};
 
-use super::graph::Known;
 use super::holds::{Hold, whole};
+use super::known::Known;
 use super::ports::PortNumber;
 use super::readings::{Key, Quantity};
 use super::series::{Series, Window, meet};

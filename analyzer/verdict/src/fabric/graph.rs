@@ -2,20 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use roce_model::{Confidence, RootKind, RunSummary, WaitRow};
+use roce_model::{Confidence, RootKind};
 
 use super::contention::{Contention, contention, link_rate, lower, mean_rate, of_host};
-use super::flows::Flows;
 use super::holds::{End, Hold, collect};
-use super::link_ends::LinkEnds;
-use super::net::{Net, Passes};
-use super::readings::{Key, Quantity, Readings};
-use super::receivers::Receivers;
-use super::rows;
-use super::series::{Series, meet};
-use crate::directory::Directory;
-use crate::episodes::Episode;
-use crate::settings::Settings;
+use super::known::Known;
+use super::net::Passes;
+use super::readings::Quantity;
+use super::series::meet;
 
 /// Flows kept of one paused cable.
 const MAX_OF_HOLD: usize = 1024;
@@ -23,27 +17,6 @@ const MAX_OF_HOLD: usize = 1024;
 const MAX_ROOTS: usize = 4;
 /// A port that sends less than this share of its rate stands still.
 const STILL: f64 = 0.001;
-
-/// Everything that roots are concluded from.
-pub(super) struct Known<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) run: &'a RunSummary,
-    pub(super) directory: &'a Directory,
-    pub(super) episodes: &'a [Episode],
-    pub(super) links: &'a LinkEnds,
-    pub(super) receivers: &'a Receivers,
-    pub(super) readings: &'a Readings,
-    pub(super) flows: &'a Flows,
-    pub(super) net: &'a Net,
-    /// All series by quantity, collected once.
-    pub(super) series: BTreeMap<Quantity, Vec<(Key, &'a Series)>>,
-}
-
-impl<'a> Known<'a> {
-    pub(super) fn by_quantity(&self, quantity: Quantity) -> &[(Key, &'a Series)] {
-        self.series.get(&quantity).map_or(&[], Vec::as_slice)
-    }
-}
 
 /// The root of pauses.
 #[derive(Clone, Debug)]
@@ -100,8 +73,8 @@ pub(super) struct Graph {
     pub(super) roots: Vec<Root>,
 }
 
-/// Rows of the table `waits`, and the roots with victims.
-pub(super) fn conclude(known: &Known<'_>) -> (Vec<WaitRow>, Vec<Chain>) {
+/// The graph, and its roots with all that waits for them.
+pub(super) fn conclude(known: &Known<'_>) -> (Graph, Vec<Chain>) {
     let (holds, left_out) = collect(known);
     let mut graph = Graph {
         flows: holds.iter().map(|hold| flows_of(known, hold)).collect(),
@@ -112,8 +85,8 @@ pub(super) fn conclude(known: &Known<'_>) -> (Vec<WaitRow>, Vec<Chain>) {
     graph.connect(known);
     graph.find_circles(known);
     graph.find_roots(known);
-    let waits = rows::rows(known, &graph);
-    (waits, graph.chains(known, left_out as u64))
+    let chains = graph.chains(known, left_out as u64);
+    (graph, chains)
 }
 
 fn flows_of(known: &Known<'_>, hold: &Hold) -> Vec<(usize, Passes)> {
@@ -433,7 +406,9 @@ impl Graph {
                     let is_root = goes_to.is_some_and(|to| self.is_place(known, &chain.root, to));
                     !is_root && !ends.contains(flow)
                 };
-                chain.elsewhere = victims.iter().filter(is_elsewhere).count() as u64;
+                if chain.root.kind != RootKind::Unclear {
+                    chain.elsewhere = victims.iter().filter(is_elsewhere).count() as u64;
+                }
                 chain.victims = victims.into_iter().collect();
                 chain
             })

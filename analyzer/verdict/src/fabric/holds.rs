@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use roce_model::{Address, Confidence, EpisodeKind, MacAddress, TapId};
 
 use super::flows::FlowFacts;
-use super::graph::Known;
+use super::known::Known;
 use super::link_ends::Pauser;
 use super::net::{Direction, Passes};
 use super::ports::PortNumber;
@@ -155,7 +155,9 @@ fn is_noticeable(known: &Known<'_>, hold: &Hold) -> bool {
     let thresholds = &known.settings.thresholds;
     match hold.paused_ns {
         Some(paused) => paused >= thresholds.pause_least.0,
-        None => hold.frames >= thresholds.wait_frames.max(1),
+        None => {
+            hold.surely_ns >= thresholds.pause_least.0.max(1) || hold.frames >= thresholds.wait_frames.max(1)
+        }
     }
 }
 

@@ -44,6 +44,8 @@ pub(in super::super) struct Net {
     peers: Map<PortNumber, PortNumber>,
     switches: HashSet<NodeNumber, foldhash::fast::RandomState>,
     attached: Map<Address, PortNumber>,
+    /// The lowest address of each port.
+    addresses: Map<PortNumber, Address>,
     /// Cables between switches: by switch, the neighbour and the own port.
     between: BTreeMap<NodeNumber, Vec<(NodeNumber, PortNumber)>>,
     /// Cabled ports by node.
@@ -95,7 +97,10 @@ impl Net {
                 continue;
             };
             let number = net.cabled_port(&readings.ports, number);
-            net.attached.entry(*address).or_insert(number);
+            if *net.attached.entry(*address).or_insert(number) == number {
+                let lowest = net.addresses.entry(number).or_insert(*address);
+                *lowest = (*lowest).min(*address);
+            }
         }
         for group in &wiring.groups {
             let ports = group
@@ -132,8 +137,7 @@ impl Net {
 
     /// The address of a port, if it is that of one.
     pub(super) fn address_of(&self, port: PortNumber) -> Option<Address> {
-        let of = self.attached.iter().filter(|(_, at)| **at == port);
-        of.map(|(address, _)| *address).min()
+        self.addresses.get(&port).copied()
     }
 
     pub(super) fn is_switch(&self, ports: &Ports, port: PortNumber) -> bool {

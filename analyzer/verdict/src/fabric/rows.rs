@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use roce_model::{Confidence, FlowId, Nanos, RootKind, WaitRow};
 
 use super::contention::lower;
-use super::graph::{Graph, Known};
+use super::graph::Graph;
 use super::holds::{End, Hold};
+use super::known::Known;
 use super::net::Passes;
 use super::readings::Quantity;
 use super::series::{Series, Window, meet};

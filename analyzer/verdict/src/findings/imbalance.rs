@@ -131,11 +131,11 @@ pub(super) fn imbalance(context: &Context<'_>) -> Option<FindingRow> {
             .number("lost_share", cost)
             .text("worst", names.list());
         parts.push(format!(
-            "{here} of {} share {}, {} use {}: each of them gets {} less than its fair share",
+            "{here} of {} share {}, {} has {}: each of them gets {} less than its fair share",
             counted(group.flows, "flow"),
             most.name,
-            least.flows.len(),
             least.name,
+            least.flows.len(),
             percent(cost)
         ));
         let source_ports: BTreeSet<u16> = most.flows.iter().filter_map(|flow| flow.source_port).collect();
