@@ -118,6 +118,8 @@ const NEVER: &[(&str, &str, &str)] = &[
     ("roce-flow", "timing", "taps"),
     // Episodes are found before findings are concluded from them.
     ("roce-verdict", "episodes", "findings"),
+    ("roce-verdict", "episodes", "fabric"),
+    ("roce-verdict", "fabric", "findings"),
     ("roce-verdict", "", "lib.rs"),
 ];
 

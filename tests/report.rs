@@ -104,6 +104,7 @@ fn the_numbers_are_those_of_the_document() {
         "taps",
         "vantages",
         "hops",
+        "waits",
         "episodes",
         "steps",
         "findings",

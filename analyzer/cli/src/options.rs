@@ -5,7 +5,6 @@ pub(crate) mod config;
 pub(crate) mod dcqcn;
 pub(crate) mod dscp;
 pub(crate) mod duration;
-#[cfg(feature = "probe")]
 pub(crate) mod fabric;
 pub(crate) mod fail_on;
 pub(crate) mod named;

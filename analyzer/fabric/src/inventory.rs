@@ -116,6 +116,9 @@ pub struct HostTarget {
     /// The switch and its interface (`leaf1:Ethernet1/1/1`) that each network interface is connected to.
     #[serde(default)]
     pub switch_ports: BTreeMap<String, String>,
+    /// The IP address in captures of each network interface.
+    #[serde(default)]
+    pub addresses: BTreeMap<String, String>,
     /// Words before each command there, such as `sudo -n` or `ip netns exec h1`.
     pub prefix: Option<String>,
 }
@@ -138,6 +141,12 @@ pub struct SwitchTarget {
     /// Time between two readings.
     #[serde(default = "every", deserialize_with = "time")]
     pub every: Duration,
+    /// The switch and its interface at the other end of each interface's cable, where it is a switch. LLDP shows it, too.
+    #[serde(default)]
+    pub switch_ports: BTreeMap<String, String>,
+    /// Groups of interfaces over which it spreads flows. Without them they follow from the cables.
+    #[serde(default)]
+    pub equal_cost: Vec<Vec<String>>,
     /// NX-API: the address of the endpoint, `https://192.0.2.29/ins`.
     pub url: Option<String>,
     /// NX-API: the file that has the password; only its owner may read it.
@@ -270,6 +279,16 @@ pub fn parse_time(text: &str) -> Option<Duration> {
     (1..=86_400_000).contains(&ms).then(|| Duration::from_millis(ms))
 }
 
+/// Checks that the addresses of interfaces are IP addresses.
+fn check_addresses(addresses: &BTreeMap<String, String>) -> Result<(), String> {
+    for (interface, address) in addresses {
+        if address.parse::<std::net::IpAddr>().is_err() {
+            return Err(format!("{interface}: '{address}' is not an IP address"));
+        }
+    }
+    Ok(())
+}
+
 /// The parts of an inventory whose places are needed for errors.
 #[derive(Deserialize)]
 struct Places {
@@ -322,6 +341,7 @@ impl Inventory {
             check_name(&host.name, &mut names).map_err(fail)?;
             check_address(host.address.as_deref(), host.user.as_deref()).map_err(fail)?;
             inventory.check_ports(&host.switch_ports).map_err(fail)?;
+            check_addresses(&host.addresses).map_err(fail)?;
             if let Some(name) = &host.hypervisor
                 && !inventory.hypervisors.iter().any(|known| known.name == *name)
             {
@@ -339,6 +359,7 @@ impl Inventory {
             check_name(&switch.name, &mut names).map_err(fail)?;
             check_address(switch.address.as_deref(), switch.user.as_deref()).map_err(fail)?;
             switch.check().map_err(fail)?;
+            inventory.check_ports(&switch.switch_ports).map_err(fail)?;
         }
         for (at, hypervisor) in inventory.hypervisors.iter().enumerate() {
             let fail = |text| InventoryError {
@@ -434,6 +455,7 @@ impl HostTarget {
             hypervisor: None,
             interfaces: Vec::new(),
             switch_ports: BTreeMap::new(),
+            addresses: BTreeMap::new(),
             prefix: None,
         }
     }

@@ -17,6 +17,7 @@ pub mod pauses;
 pub mod results;
 pub mod switch;
 mod terminal;
+mod wiring;
 
 pub use drivers::{Mapped, Place, mapped};
 pub use host::{Link, Statistic, ethtool_statistics, port_rate_bps, rdma_statistics};

@@ -290,6 +290,7 @@ impl Analysis {
                 // A bin does not change by what is learned after it.
                 self.advance_to(link.time);
                 self.pauses.link(link);
+                self.bins.links.push(*link);
             } else if let Some(lost) = lost.next_if(|lost| lost.before <= to) {
                 self.lost(lost);
             } else if let Some(report) = reports.next_if(|report| report.before <= to) {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use roce_model::{Active, EventRow, FlowId, Groups, Nanos, PauseFrame, TapId};
+use roce_model::{Active, EventRow, FlowId, Groups, LinkAddresses, Nanos, PauseFrame, TapId};
 use roce_verdict::{BinRows, PairTraffic};
 
 use crate::key::FlowSlot;
@@ -30,6 +30,8 @@ pub(crate) struct Bin {
     pub(crate) events: Vec<EventRow>,
     /// Pause frames of it.
     pub(crate) pauses: Vec<PauseFrame>,
+    /// Link addresses that became known in it.
+    pub(crate) links: Vec<LinkAddresses>,
     /// Where a flow's row is; made when first needed.
     places: Option<HashMap<(FlowId, TapId, u32), u32, foldhash::fast::RandomState>>,
     late_pairs: LatePairs,
@@ -124,6 +126,8 @@ pub(crate) struct Bins {
     pub(crate) events: Vec<EventRow>,
     /// Pause frames of the current bin.
     pub(crate) pauses: Vec<PauseFrame>,
+    /// Link addresses that became known in it.
+    pub(crate) links: Vec<LinkAddresses>,
     /// Flows that became undecided in the current bin.
     undecided: Vec<FlowSlot>,
     /// Receivers of congestion notifications in the current bin.
@@ -160,6 +164,7 @@ impl Bins {
             spare: Spare::default(),
             events: Vec::new(),
             pauses: Vec::new(),
+            links: Vec::new(),
             undecided: Vec::new(),
             notified: Vec::new(),
         }
@@ -263,6 +268,7 @@ impl Bins {
                 rows: core::mem::replace(&mut self.rows, room),
                 events: core::mem::take(&mut self.events),
                 pauses: core::mem::take(&mut self.pauses),
+                links: core::mem::take(&mut self.links),
                 undecided: core::mem::take(&mut self.undecided),
                 notified: core::mem::take(&mut self.notified),
                 ..Bin::new(self.current)
@@ -395,6 +401,7 @@ impl Bins {
         Bin {
             events: core::mem::take(&mut self.events),
             pauses: core::mem::take(&mut self.pauses),
+            links: core::mem::take(&mut self.links),
             ..Bin::new(self.watermark().saturating_sub(1))
         }
     }

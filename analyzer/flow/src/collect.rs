@@ -198,6 +198,9 @@ impl<'a> Collector<'a> {
             }
             self.events.extend(&events);
         }
+        for link in bins.iter().flat_map(|(_, bin)| &bin.links) {
+            self.verdicts.link(link);
+        }
         for frame in bins.iter().flat_map(|(_, bin)| &bin.pauses) {
             self.verdicts.pause(frame);
         }

@@ -4,6 +4,7 @@
 //! Parquet, JSON, the terminal and the schema page read that description, so they cannot drift apart.
 
 mod activity;
+mod cables;
 pub mod cast;
 mod devices;
 mod episodes;
@@ -29,8 +30,10 @@ mod time;
 mod timeline;
 mod totals;
 mod vantage;
+mod waits;
 
 pub use activity::Active;
+pub use cables::{Cable, Port, Wiring};
 pub use devices::{Attachment, Devices, Gid, NetworkInterface, Pcie, RdmaDevice, RdmaPort};
 pub use episodes::{Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, StepColumns, StepRow};
 pub use events::{EventColumns, EventKind, EventRow, EventSource};
@@ -59,6 +62,7 @@ pub use time::{Nanos, Span};
 pub use timeline::{TimelineColumns, TimelineRow};
 pub use totals::{OpcodeCounts, Totals};
 pub use vantage::{HostVantage, Vantage};
+pub use waits::{RootKind, WaitColumns, WaitRow};
 
 // Types of rows' fields, for users who see packets only through this crate.
 pub use roce_wire::{Address, Cut, Layer, MacAddress, Opcode, Pause, PauseKind, Psn, Qpn, RnrTimer, Service};

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     CnpReceiver, EpisodeRow, EventColumns, FindingRow, FlowKey, FlowRow, HopRow, InputSummary, JobSteps,
     Nanos, RunKey, SampleColumns, Span, StepRow, TapId, TapMeasures, TapRow, TimelineColumns, Totals,
-    VantageRow,
+    VantageRow, WaitRow,
 };
 
 /// Error of a sink; it names the file or stream.
@@ -42,6 +42,8 @@ pub struct RunSummary {
     pub hops: Vec<HopRow>,
     /// Episodes of congestion, in the order of time.
     pub episodes: Vec<EpisodeRow>,
+    /// Ports that waited for others because of pauses.
+    pub waits: Vec<WaitRow>,
     /// The steps of a training job, in the order of time.
     pub steps: Vec<StepRow>,
     /// The verdicts, the worst first.

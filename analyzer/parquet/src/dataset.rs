@@ -7,7 +7,7 @@ use roce_files::Directory;
 use roce_model::{
     Columns, EpisodeColumns, EventColumns, FindingColumns, FlowColumns, FlowRow, HopColumns, RunColumns,
     RunKey, RunRow, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns, TimelineColumns,
-    VantageColumns,
+    VantageColumns, WaitColumns,
 };
 
 use crate::error::Error;
@@ -28,6 +28,7 @@ struct Writers {
     taps: TableWriter,
     vantages: TableWriter,
     hops: TableWriter,
+    waits: TableWriter,
     samples: TableWriter,
     run: TableWriter,
 }
@@ -44,6 +45,7 @@ impl Writers {
             &mut self.taps,
             &mut self.vantages,
             &mut self.hops,
+            &mut self.waits,
             &mut self.samples,
             &mut self.run,
         ]
@@ -94,6 +96,7 @@ impl Dataset {
             taps: TableWriter::create(dir, &TapColumns::TABLE, key, options)?,
             vantages: TableWriter::create(dir, &VantageColumns::TABLE, key, options)?,
             hops: TableWriter::create(dir, &HopColumns::TABLE, key, options)?,
+            waits: TableWriter::create(dir, &WaitColumns::TABLE, key, options)?,
             samples: TableWriter::create(dir, &SampleColumns::TABLE, key, options)?,
             run: TableWriter::create(dir, &RunColumns::TABLE, key, options)?,
         };
@@ -139,6 +142,7 @@ impl Dataset {
         append::<TapColumns>(&mut writers.taps, &run.taps)?;
         append::<VantageColumns>(&mut writers.vantages, &run.vantages)?;
         append::<HopColumns>(&mut writers.hops, &run.hops)?;
+        append::<WaitColumns>(&mut writers.waits, &run.waits)?;
         append::<RunColumns>(&mut writers.run, &inputs)?;
         for table in writers.all() {
             table.complete()?;

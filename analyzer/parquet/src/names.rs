@@ -4,7 +4,7 @@
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The tables of a dataset, each a folder.
-pub const TABLES: [&str; 11] = [
-    "flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "samples",
-    "run",
+pub const TABLES: [&str; 12] = [
+    "flows", "timeline", "events", "episodes", "findings", "steps", "taps", "vantages", "hops", "waits",
+    "samples", "run",
 ];

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use roce_model::{
     Address, Cell, Columns, Confidence, EpisodeColumns, EpisodeKind, EpisodeRow, EventColumns, EventKind,
     EventRow, EventSource, Evidence, FindingColumns, FindingRow, FlowColumns, FlowId, FlowRow, HopColumns,
-    HopRow, HostVantage, InputSummary, Nanos, RunColumns, RunKey, RunSummary, Severity, Sink, StepColumns,
-    StepRow, TapColumns, TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns, VantageRow,
+    HopRow, HostVantage, InputSummary, Nanos, RootKind, RunColumns, RunKey, RunSummary, Severity, Sink,
+    StepColumns, StepRow, TapColumns, TapId, TapRow, TimelineColumns, TimelineRow, Totals, VantageColumns,
+    VantageRow, WaitColumns, WaitRow,
 };
 
 use crate::{ColumnValues, Dataset, Error, Options, Rows, TABLES, TableData, read_table};
@@ -140,6 +141,20 @@ fn concluded() -> RunSummary {
             delay_min_ns: Some(-3.25),
             ..HopRow::default()
         }],
+        waits: vec![
+            WaitRow {
+                victim_flow: Some(FlowId::MAX),
+                node: Some("leaf1".into()),
+                port: Some("Ethernet1/1/2".into()),
+                priority: Some(3),
+                paused_ns: Some(u64::MAX),
+                is_root: true,
+                root_kind: Some(RootKind::Contention),
+                share: Some(0.5),
+                ..WaitRow::default()
+            },
+            WaitRow::default(),
+        ],
         episodes: vec![
             EpisodeRow {
                 kind: EpisodeKind::Incast,
@@ -331,6 +346,7 @@ fn what_is_read_is_what_was_written() {
         compare::<TapColumns>(&read("taps"), &run().taps);
         compare::<VantageColumns>(&read("vantages"), &run().vantages);
         compare::<HopColumns>(&read("hops"), &run().hops);
+        compare::<WaitColumns>(&read("waits"), &run().waits);
         let runs: Vec<_> = crate::dataset::run_rows(&run()).collect();
         compare::<RunColumns>(&read_table(dir.path(), "run").unwrap(), &runs);
         assert_eq!(runs.len(), 2);

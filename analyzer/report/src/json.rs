@@ -21,7 +21,7 @@ use std::io::{self, Write};
 use roce_model::{
     Cell, CnpReceiver, Columns, Cut, EpisodeColumns, FindingColumns, FlowColumns, FlowRow, HopColumns,
     InputSummary, Layer, Nanos, RunKey, RunSummary, SampleColumns, Sink, SinkError, StepColumns, TapColumns,
-    TapRow, VantageColumns,
+    TapRow, VantageColumns, WaitColumns,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -283,6 +283,7 @@ impl Serialize for Document<'_> {
             "episodes",
             &List(|| run.episodes.iter().map(Row::<'_, EpisodeColumns>)),
         )?;
+        map.serialize_entry("waits", &List(|| run.waits.iter().map(Row::<'_, WaitColumns>)))?;
         map.serialize_entry("steps", &List(|| run.steps.iter().map(Row::<'_, StepColumns>)))?;
         map.serialize_entry(
             "findings",

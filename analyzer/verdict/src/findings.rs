@@ -12,8 +12,10 @@ mod class;
 mod cnp;
 mod ecn;
 mod gpu;
+mod imbalance;
 mod incast;
 mod loss;
+mod origin;
 mod path;
 mod pause;
 mod quality;
@@ -21,16 +23,20 @@ mod receiver;
 pub(crate) mod rule;
 mod stall;
 mod sure;
+mod switch;
 mod worst;
 
+use std::collections::HashSet;
+
 use roce_model::{
-    Confidence, EventRow, Evidence, FindingRow, FlowRow, Nanos, PauseFrame, RunSummary, SampleColumns,
-    SampleRow, Severity, TapId,
+    Confidence, EventRow, Evidence, FindingRow, FlowId, FlowRow, Nanos, PauseFrame, RunSummary,
+    SampleColumns, SampleRow, Severity, TapId,
 };
 
 use super::arrivals::Arrivals;
 use super::directory::Directory;
 use super::episodes::Episode;
+use super::fabric::Concluded;
 use crate::settings::Settings;
 use rule::{Context, Rule};
 
@@ -39,9 +45,11 @@ pub const RULES: &[Rule] = &[
     blind::BLIND,
     receiver::NAK_FATAL,
     loss::NETWORK,
+    switch::DROPS,
     loss::TIMEOUT,
     receiver::RNR,
     pause::STORM,
+    origin::ORIGIN,
     incast::INCAST,
     stall::STALL,
     incast::UNFAIR,
@@ -51,6 +59,8 @@ pub const RULES: &[Rule] = &[
     class::CNP_CLASS,
     class::DSCP_MISMATCH,
     ecn::NOT_CAPABLE,
+    switch::THRESHOLD,
+    imbalance::IMBALANCE,
     path::ENTROPY,
     path::SPREAD,
     path::MTU,
@@ -164,9 +174,12 @@ impl Findings {
         let context = Context {
             run,
             thresholds: &self.settings.thresholds,
+            link_rate: self.settings.link_rate,
             directory,
             episodes,
             dropped: 0,
+            fabric: None,
+            only: None,
         };
         let findings = [
             receiver.fatal(),
@@ -183,24 +196,31 @@ impl Findings {
     pub(super) fn conclude(
         self,
         run: &RunSummary,
-        (directory, arrivals): (&Directory, &Arrivals),
-        episodes: &[Episode],
-        dropped: u64,
+        (directory, arrivals, fabric): (&Directory, &Arrivals, &Concluded),
+        (episodes, dropped): (&[Episode], u64),
+        only: Option<&HashSet<FlowId>>,
     ) -> Vec<FindingRow> {
         let context = Context {
             run,
             thresholds: &self.settings.thresholds,
+            link_rate: self.settings.link_rate,
             directory,
             episodes,
             dropped,
+            fabric: Some(fabric),
+            only,
         };
+        let loss = self.loss.network(&context);
+        let drops = switch::drops(&context, loss.as_ref());
         worst_first([
             self.blind.blind(&context),
             self.receiver.fatal(),
-            self.loss.network(&context),
+            loss,
+            drops,
             self.loss.timeout(&context),
             self.receiver.rnr(&context),
             self.pause.storm(&context),
+            origin::origin(&context),
             incast::incast(&context),
             stall::stall(&context),
             incast::unfair(&context),
@@ -210,6 +230,8 @@ impl Findings {
             class::cnp_class(&context),
             self.class.mismatch(&context),
             self.ecn.not_capable(&context),
+            switch::threshold(&context),
+            imbalance::imbalance(&context),
             self.path.entropy(&context),
             self.path.spread(),
             self.path.mtu(),

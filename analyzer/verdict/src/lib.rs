@@ -5,6 +5,7 @@ mod arrivals;
 mod bin_rows;
 mod directory;
 mod episodes;
+mod fabric;
 mod findings;
 mod host_pairs;
 mod numbers;
@@ -18,8 +19,8 @@ mod thresholds;
 use std::collections::{BTreeMap, HashSet};
 
 use roce_model::{
-    EventKind, EventRow, Filter, FlowId, FlowRow, JobSteps, Nanos, PauseFrame, RunSummary, SampleColumns,
-    SampleRow, Snapshot, TapId, TapRow,
+    EventKind, EventRow, Filter, FlowId, FlowRow, JobSteps, LinkAddresses, Nanos, PauseFrame, RunSummary,
+    SampleColumns, SampleRow, Snapshot, TapId, TapRow,
 };
 
 pub use bin_rows::{BinRows, PairTraffic, Translated};
@@ -33,6 +34,7 @@ pub use thresholds::{Threshold, ThresholdError, ThresholdValue, Thresholds};
 use arrivals::Arrivals;
 use directory::Directory;
 use episodes::{Episode, Episodes};
+use fabric::Fabric;
 use findings::Findings;
 use steps::Steps;
 use tap_vantage::Vantages;
@@ -44,6 +46,8 @@ pub struct Verdicts {
     vantages: Vantages,
     episodes: Episodes,
     findings: Findings,
+    fabric: Fabric,
+    settings: Settings,
     /// Findings about the flows that are shown alone.
     of_shown: Option<Box<OfShown>>,
     steps: Steps,
@@ -106,7 +110,9 @@ impl Verdicts {
                     flows: HashSet::new(),
                 })
             }),
-            findings: Findings::new(settings),
+            findings: Findings::new(settings.clone()),
+            fabric: Fabric::default(),
+            settings,
             lost: BTreeMap::new(),
         }
     }
@@ -119,6 +125,7 @@ impl Verdicts {
 
     /// Takes the traffic of a shard in the bin, pair by pair.
     pub fn traffic(&mut self, time: Nanos, rows: &BinRows, pairs: &HostPairs) {
+        self.fabric.traffic(time.0, self.settings.bin.0, rows);
         for (at, traffic) in rows.traffic.iter().enumerate() {
             if let Some(later) = rows.traffic.get(at + 2 * bin_rows::PAIR_LAG) {
                 self.steps.prefetch_place(later.hosts);
@@ -158,15 +165,22 @@ impl Verdicts {
         }
         self.episodes.event(event);
         self.findings.event(event);
+        self.fabric.event(event);
     }
 
     /// A pause frame.
     pub fn pause(&mut self, frame: &PauseFrame) {
         self.episodes.pause(frame);
+        self.fabric.pause(frame);
         self.findings.pause(frame);
         if let Some(shown) = &mut self.of_shown {
             shown.findings.pause(frame);
         }
+    }
+
+    /// Link addresses between which two hosts talk, at a tap with pause frames. Giving them twice does no harm.
+    pub fn link(&mut self, link: &LinkAddresses) {
+        self.fabric.link(link);
     }
 
     /// All events of the bin were given, and all of its rows are here.
@@ -180,6 +194,7 @@ impl Verdicts {
     pub fn flow(&mut self, row: &FlowRow) {
         self.directory.note(row);
         self.vantages.flow(row);
+        self.fabric.flow(row);
         self.findings.flow(row);
         if let Some(shown) = &mut self.of_shown {
             shown.flow(row);
@@ -190,6 +205,7 @@ impl Verdicts {
     /// Readings of counters and gauges of all hosts, also of those that are joined; those of one series come in the order of time.
     pub fn samples(&mut self, rows: &SampleColumns) {
         self.findings.samples(rows);
+        self.fabric.samples(rows);
         if let Some(shown) = &mut self.of_shown {
             shown.findings.samples(rows);
         }
@@ -250,17 +266,21 @@ impl Verdicts {
         self.vantages.conclude(run);
         let (finished, dropped) = self.episodes.conclude(&self.directory);
         let episodes = episodes::tell(finished, &self.directory);
-        run.findings = self
-            .findings
-            .conclude(run, (&self.directory, &self.arrivals), &episodes, dropped);
+        let mut fabric = self
+            .fabric
+            .conclude(&self.settings, run, &self.directory, &episodes);
+        run.waits = std::mem::take(&mut fabric.waits);
+        let all = (&self.directory, &self.arrivals, &fabric);
+        run.findings = self.findings.conclude(run, all, (&episodes, dropped), None);
         if let Some(shown) = self.of_shown {
             let of_them: Vec<Episode> = episodes
                 .iter()
                 .filter(|episode| shown.concerns(episode))
                 .cloned()
                 .collect();
-            let all = (&self.directory, &self.arrivals);
-            let fired = shown.findings.conclude(run, all, &of_them, dropped);
+            let fired = shown
+                .findings
+                .conclude(run, all, (&of_them, dropped), Some(&shown.flows));
             for finding in &mut run.findings {
                 finding.concerns_shown = Some(fired.iter().any(|other| other.id == finding.id));
             }

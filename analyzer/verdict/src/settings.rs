@@ -1,6 +1,8 @@
 //! Settings of the verdicts, besides rows and events.
 
-use roce_model::{Filter, Nanos};
+use std::sync::Arc;
+
+use roce_model::{Filter, Nanos, Wiring};
 
 use crate::steps::LoggedStep;
 use crate::thresholds::Thresholds;
@@ -18,6 +20,8 @@ pub struct Settings {
     pub thresholds: Thresholds,
     /// Flows that are shown; verdicts are about all.
     pub shown: Option<Filter>,
+    /// Cables, switches and the ports of addresses, as far as somebody named them.
+    pub wiring: Arc<Wiring>,
     /// Snapshots have the steps of training jobs. They are searched for in the traffic each time.
     pub steps_in_snapshots: bool,
 }
@@ -30,6 +34,7 @@ impl Default for Settings {
             training_log: Vec::new(),
             thresholds: Thresholds::default(),
             shown: None,
+            wiring: Arc::default(),
             steps_in_snapshots: false,
         }
     }

@@ -245,6 +245,24 @@ thresholds! {
     PAUSE_LONG, pause_long: Nanos = Nanos(100_000_000), "ns",
         "One unbroken pause of this length is critical.",
         "PFC watchdogs of switches are set to hundreds of ms to call it a storm: no burst lasts that long.";
+    WAIT_FRAMES, wait_frames: u64 = 10, "frames",
+        "Fewer pause frames than this on a cable are no wait, where nothing shows how long they paused it.",
+        "One frame pauses a link of 100 Gbit/s for at most 336 us (65,535 quanta of 512 bits, IEEE 802.3 annex 31B); a burst that PFC absorbs takes a pair of them.";
+    STORM_RATE, storm_rate: f64 = 0.1, "",
+        "A host that pauses its switch, and to which less than this share of the link's rate comes, is no receiver that is merely slow.",
+        "A receiver that works on pauses no longer than its buffer is full; slow ones of practice take a quarter of the rate or more (Guo et al., SIGCOMM 2016, section 4.4).";
+    IMBALANCE_BUSY, imbalance_busy: f64 = 0.6, "",
+        "Links of equal cost of which none sends at this share of its rate cost nothing, however uneven they are.",
+        "Queues of random arrivals stay short below: at a load of 0.6 one and a half packets on average (M/M/1), at 0.9 nine.";
+    IMBALANCE_MOST, imbalance_most: f64 = 1.5, "",
+        "Links of equal cost are uneven when the busiest sends at least this many times the mean.",
+        "Of two links one then sends three times what the other does.";
+    DROPS_AGREE, drops_agree: f64 = 0.1, "",
+        "Drops that a switch counted and losses that the packets show agree when they differ by at most this share.",
+        "Retransmissions that are lost again count once in packets and twice at the switch.";
+    MARKS_AGREE, marks_agree: f64 = 0.1, "",
+        "Marks that a switch counted and marks that were captured agree when they differ by at most this share.",
+        "Readings begin and end some seconds before and behind the capture.";
     JAIN_LEAST, jain_least: f64 = 0.8, "",
         "Flows that share a destination with a Jain's index below this are treated unfairly.",
         "With n flows, one of which gets nothing and the others alike, the index is (n-1)/n: 0.8 lets one of five starve (Jain, Chiu, Hawe, DEC-TR-301, 1984).";

@@ -229,6 +229,7 @@ fn analysed(path: &Path, bin: Option<Nanos>, arguments: &Compare) -> anyhow::Res
         max_input: None,
         capture: None,
         names: Names::default(),
+        fabric: None,
         samples: Vec::new(),
         hash: false,
     };

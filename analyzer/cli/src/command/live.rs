@@ -167,6 +167,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         to: None,
         no_align: false,
         max_input: None,
+        fabric: None,
         samples: Vec::new(),
         capture: None,
         names: Names::default(),

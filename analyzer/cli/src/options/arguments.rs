@@ -97,7 +97,13 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = SELECTION)]
     pub(crate) max_input: Option<u64>,
 
-    /// Join the samples of another run: a folder that `live -o` or `host counters -o` wrote (can be repeated)
+    /// Cables between hosts, switches and hypervisors, and their addresses, from an inventory
+    ///
+    /// With them, samples of switches and hypervisors are related to the captured flows: origins of pauses, drops, uneven links.
+    #[arg(long, value_name = "FILE", help_heading = NETWORK)]
+    pub(crate) fabric: Option<PathBuf>,
+
+    /// Join the samples of another run: a folder that `live -o`, `host counters -o` or `fabric switch -o` wrote (can be repeated)
     ///
     /// They become rows of the table `samples` and tracks of the report. A capture that lies in the folder gives them its clock.
     #[arg(long, value_name = "DIR", help_heading = NETWORK)]

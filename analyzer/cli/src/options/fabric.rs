@@ -1,19 +1,27 @@
 //! The inventory of switches, hypervisors and hosts: where it is, and its mistakes by file and line.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(feature = "probe")]
+use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, bail};
+#[cfg(feature = "probe")]
+use anyhow::bail;
+use anyhow::{Context, anyhow};
+#[cfg(feature = "probe")]
 use clap::Args;
 use roce_fabric::inventory::Inventory;
 
 /// The inventory in the current folder.
+#[cfg(feature = "probe")]
 const HERE: &str = "fabric.toml";
 /// The inventory of a user, below the folder of configurations.
+#[cfg(feature = "probe")]
 const OF_USER: &str = "roce-analyze/fabric.toml";
 /// Bytes of an inventory.
 const MAX_BYTES: u64 = 4 << 20;
 
 // The inventory. (A comment for the compiler would become the help's first line.)
+#[cfg(feature = "probe")]
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FabricFile {
     /// The inventory of switches, hypervisors and hosts
@@ -22,6 +30,7 @@ pub(crate) struct FabricFile {
     pub(crate) fabric: Option<PathBuf>,
 }
 
+#[cfg(feature = "probe")]
 impl FabricFile {
     /// The inventory that is named or found; `None`: there is none.
     ///
@@ -50,6 +59,7 @@ impl FabricFile {
 }
 
 /// The place of a user's own inventory, by the XDG Base Directory Specification.
+#[cfg(feature = "probe")]
 fn of_user() -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)
@@ -61,7 +71,10 @@ fn of_user() -> Option<PathBuf> {
 }
 
 /// An inventory. Files that it names are beside it, unless their paths are absolute.
-fn read(path: &Path) -> anyhow::Result<Inventory> {
+///
+/// # Errors
+/// If it cannot be read, or has a mistake.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Inventory> {
     let text = roce_files::read_text(path, MAX_BYTES)
         .with_context(|| format!("{}: the inventory cannot be read", path.display()))?;
     let mut inventory = Inventory::parse(&text).map_err(|error| anyhow!("{}:{error}", path.display()))?;
@@ -85,7 +98,7 @@ fn read(path: &Path) -> anyhow::Result<Inventory> {
     Ok(inventory)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "probe"))]
 mod tests {
     use super::*;
 

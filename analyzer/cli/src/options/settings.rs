@@ -2,10 +2,11 @@
 //! the results.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use roce_flow::Options;
-use roce_model::{Filter, Nanos};
+use roce_model::{Filter, Nanos, Wiring};
 use roce_pipeline::{Plan, path_key, span};
 use roce_report::JsonFlows;
 use roce_verdict::{LoggedStep, ThresholdValue, Thresholds};
@@ -15,6 +16,7 @@ use crate::options::config::{Config, ThresholdSetting, Written};
 use crate::options::dcqcn::Reaction;
 use crate::options::dscp::DscpMap;
 use crate::options::duration::Moment;
+use crate::options::fabric;
 use crate::options::fail_on::FailOn;
 use crate::options::processes::ProcessOptions;
 use crate::options::rate::Rate;
@@ -47,6 +49,8 @@ pub(crate) struct RunSettings {
     pub(crate) threads: u32,
     pub(crate) thresholds: Thresholds,
     pub(crate) top: usize,
+    /// Cables and addresses of the inventory.
+    pub(crate) wiring: Arc<Wiring>,
     /// Everything on the screen, however long it gets.
     pub(crate) full: bool,
     /// Text of the configuration file, if there is one.
@@ -76,6 +80,10 @@ impl RunSettings {
             }
             None => Vec::new(),
         };
+        let wiring = match &arguments.fabric {
+            Some(path) => Arc::new(fabric::read(path)?.wiring()),
+            None => Arc::default(),
+        };
         let mut settings = Self {
             bin: shape.bin.unwrap_or(span::WIDEST),
             is_bin_free: shape.bin.is_none(),
@@ -93,6 +101,7 @@ impl RunSettings {
             threads: shape.threads.unwrap_or_else(default_threads),
             thresholds,
             top: shape.top.unwrap_or(10),
+            wiring,
             full: shape.full,
             config_text: has_file.then_some(config.text),
             echo: Vec::new(),
@@ -126,6 +135,7 @@ impl RunSettings {
         plan.settings.training_log = self.logged.iter().copied().map(LoggedStep::from).collect();
         plan.settings.thresholds = self.thresholds.clone();
         plan.settings.shown.clone_from(&self.flow);
+        plan.settings.wiring = Arc::clone(&self.wiring);
         plan.filter.clone_from(&self.only_flow);
         plan.processes = self.processes.processes();
         plan.lags.clone_from(&self.lag);
@@ -188,6 +198,7 @@ impl RunSettings {
             "training_log_pattern",
             pattern.map(|pattern| pattern.as_str().to_owned()),
         );
+        add("fabric", arguments.fabric.as_deref().map(path_key));
         add("config", arguments.shape.config.as_deref().map(path_key));
         for threshold in Thresholds::ALL {
             let value = threshold.get(&self.thresholds);

@@ -1,13 +1,17 @@
 //! Counters that hosts, switches and GPUs read while packets were captured, as tracks beside the timeline.
 //!
 //! Of each series the changes between readings are kept, merged in pairs where they are too many: sums stay exact. Only what
-//! moved is drawn, by tracks of one topic and one node, the most telling first.
+//! moved is drawn, by tracks of one topic and one node, the most telling first: of servers, hypervisors, ports of switches, and within switches.
+
+mod topics;
 
 use std::collections::BTreeMap;
 
 use roce_model::text::clean;
 use roce_model::{Columns, Nanos, SampleColumns};
 use serde::Serialize;
+
+use topics::TOPICS;
 
 /// Series that are known; rows of others are counted alone.
 const MAX_SERIES: usize = 1 << 12;
@@ -16,244 +20,44 @@ const MAX_CHANGES: usize = 512;
 /// Characters kept of a name. With all series at their longest that is 12 MB.
 const MAX_NAME: usize = 128;
 /// Tracks in the page, and series in one of them.
-const MAX_TRACKS: usize = 18;
+const MAX_TRACKS: usize = 30;
 const MAX_LAYERS: usize = 7;
 
-/// How the values of a track are written: what their rate is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Scale {
-    /// Things a second.
-    PerSecond,
-    /// Seconds a second: a share of the time.
-    Share,
-    /// Bytes, as bits a second.
-    Bits,
-    /// A share that is read as it is.
-    Ratio,
-    /// Bytes in use.
-    Memory,
-    /// Power.
-    Watts,
-    /// Clocks.
-    Hertz,
-    /// Bytes a second that are read as such, as bits a second.
-    Rate,
+/// Where a counter is: tracks are in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Level {
+    Server,
+    Hypervisor,
+    SwitchPort,
+    /// Ports between the parts of a switch.
+    SwitchInside,
 }
 
-impl Scale {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::PerSecond => "per_second",
-            Self::Share => "share",
-            Self::Bits => "bits",
-            Self::Ratio => "ratio",
-            Self::Memory => "memory",
-            Self::Watts => "watts",
-            Self::Hertz => "hertz",
-            Self::Rate => "rate",
+impl Level {
+    fn new(source: &str, detail: Option<&str>) -> Self {
+        let kind = detail.and_then(|detail| detail.split(',').next());
+        match source {
+            "switch" if kind == Some("internal") => Self::SwitchInside,
+            "switch" => Self::SwitchPort,
+            "hypervisor" => Self::Hypervisor,
+            _ => Self::Server,
         }
     }
-}
 
-/// A topic: counters that are drawn together.
-struct Topic {
-    id: &'static str,
-    name: &'static str,
-    about: &'static str,
-    scale: Scale,
-    /// The counters, and what each is called in the track.
-    counters: &'static [(&'static str, &'static str)],
-}
-
-impl Topic {
-    /// True if it draws the gauge of this name.
-    fn has_gauge(&self, name: &str) -> bool {
-        let is_of_gauges = matches!(
-            self.scale,
-            Scale::Ratio | Scale::Memory | Scale::Watts | Scale::Hertz | Scale::Rate
-        );
-        is_of_gauges && self.counters.iter().any(|(counter, _)| *counter == name)
+    /// Further details for people: of a switch's counter the first one is the kind of interface, which its track shows.
+    fn shown(self, detail: Option<&str>) -> Option<String> {
+        let detail = detail?;
+        let shown = match self {
+            Self::SwitchPort | Self::SwitchInside => detail.split_once(',').map_or("", |(_, rest)| rest),
+            Self::Server | Self::Hypervisor => detail,
+        };
+        (!shown.is_empty()).then(|| shown.to_owned())
     }
 }
 
-/// The topics, the most telling first. 802.3x pause and PFC are two mechanisms: no topic has counters of both, but that of
-/// adapters that count them together.
-const TOPICS: [Topic; 18] = [
-    Topic {
-        id: "pfc-time",
-        name: "Paused by PFC",
-        about: "Share of the time in which PFC frames stopped a priority",
-        scale: Scale::Share,
-        counters: &[
-            ("pfc_receive_paused_seconds", "own sending"),
-            ("pfc_transmit_paused_seconds", "the neighbour's sending"),
-        ],
-    },
-    Topic {
-        id: "pfc-frames",
-        name: "PFC frames",
-        about: "PFC frames a second, by priority",
-        scale: Scale::PerSecond,
-        counters: &[
-            ("pfc_received_frames", "received"),
-            ("pfc_transmitted_frames", "sent"),
-        ],
-    },
-    Topic {
-        id: "pause-time",
-        name: "Paused by 802.3x",
-        about: "Share of the time in which 802.3x pause frames stopped the whole link",
-        scale: Scale::Share,
-        counters: &[
-            ("pause_receive_paused_seconds", "own sending"),
-            ("pause_transmit_paused_seconds", "the neighbour's sending"),
-        ],
-    },
-    Topic {
-        id: "pause-frames",
-        name: "802.3x pause frames",
-        about: "Pause frames a second for the whole link, PFC frames not among them",
-        scale: Scale::PerSecond,
-        counters: &[
-            ("pause_received_frames", "received"),
-            ("pause_transmitted_frames", "sent"),
-        ],
-    },
-    Topic {
-        id: "storms",
-        name: "Pause storms",
-        about: "Storms of pauses that the adapter noticed",
-        scale: Scale::PerSecond,
-        counters: &[("pause_storm_events", "storms")],
-    },
-    Topic {
-        id: "ecn",
-        name: "ECN marks counted",
-        about: "Packets with ECN's mark (CE) a second, as adapters count them",
-        scale: Scale::PerSecond,
-        counters: &[
-            ("port_ecn_marked_packets_received", "received marked"),
-            ("priority_ecn_marked_packets", "marked by the adapter"),
-        ],
-    },
-    Topic {
-        id: "cnps",
-        name: "CNPs counted",
-        about: "Congestion notifications a second, as adapters count them",
-        scale: Scale::PerSecond,
-        counters: &[
-            ("port_cnp_sent", "sent"),
-            ("port_cnp_handled", "handled"),
-            ("port_cnp_ignored", "ignored"),
-        ],
-    },
-    Topic {
-        id: "drops",
-        name: "Drops counted",
-        about: "Packets that adapters and interfaces discarded, a second",
-        scale: Scale::PerSecond,
-        counters: &[
-            ("port_out_of_buffer_drops", "no receive buffer"),
-            ("netdev_out_of_buffer", "no receive buffer of the interface"),
-            ("netdev_discards", "discarded"),
-            ("priority_discards", "discarded"),
-        ],
-    },
-    Topic {
-        id: "recovery",
-        name: "Out of sequence, timeouts",
-        about: "What adapters count of losses, a second",
-        scale: Scale::PerSecond,
-        counters: &[
-            ("port_out_of_sequence_packets", "out of sequence"),
-            ("port_packet_sequence_errors", "sequence NAKs"),
-            ("port_ack_timeouts", "ACK timeouts"),
-            ("port_rnr_naks_received", "RNR NAKs"),
-            ("port_duplicate_requests", "duplicate requests"),
-            ("port_implied_nak_sequence_errors", "implied NAKs"),
-        ],
-    },
-    Topic {
-        id: "pause-control",
-        name: "Pause frames of both kinds",
-        about: "802.3x and PFC frames a second, which the adapter counts together",
-        scale: Scale::PerSecond,
-        counters: &[
-            ("pause_control_received_frames", "received"),
-            ("pause_control_transmitted_frames", "sent"),
-        ],
-    },
-    Topic {
-        id: "bytes",
-        name: "Bytes counted",
-        about: "Bits a second, as adapters count them",
-        scale: Scale::Bits,
-        counters: &[
-            ("port_received_bytes", "received"),
-            ("port_transmitted_bytes", "sent"),
-            ("rdma_received_bytes", "RDMA received"),
-            ("rdma_transmitted_bytes", "RDMA sent"),
-            ("priority_received_bytes", "received"),
-            ("priority_transmitted_bytes", "sent"),
-        ],
-    },
-    Topic {
-        id: "gpu-load",
-        name: "GPU load",
-        about: "Share of the time in which a kernel ran on the GPU; not how busy it was",
-        scale: Scale::Ratio,
-        counters: &[("gpu_utilization_ratio", "load")],
-    },
-    Topic {
-        id: "gpu-links",
-        name: "GPU links",
-        about: "Bits a second over the GPU's PCIe link and its NVLinks, as its driver measures them",
-        scale: Scale::Rate,
-        counters: &[
-            ("gpu_pcie_bytes_per_second", "PCIe"),
-            ("gpu_nvlink_bytes_per_second", "NVLink"),
-        ],
-    },
-    Topic {
-        id: "gpu-link-bytes",
-        name: "GPU links, counted",
-        about: "Bits a second over the GPU's PCIe link and its NVLinks, by counts of bytes",
-        scale: Scale::Bits,
-        counters: &[("gpu_pcie_bytes", "PCIe"), ("gpu_nvlink_bytes", "NVLink")],
-    },
-    Topic {
-        id: "gpu-throttled",
-        name: "GPU clocks held down",
-        about: "Share of the readings in which the clocks were held down, by reason",
-        scale: Scale::Ratio,
-        counters: &[("gpu_throttled", "held down")],
-    },
-    Topic {
-        id: "gpu-power",
-        name: "GPU power",
-        about: "Power that the GPU draws",
-        scale: Scale::Watts,
-        counters: &[("gpu_power_watts", "power")],
-    },
-    Topic {
-        id: "gpu-memory",
-        name: "GPU memory",
-        about: "Memory of the GPU in use",
-        scale: Scale::Memory,
-        counters: &[("gpu_memory_used_bytes", "memory")],
-    },
-    Topic {
-        id: "gpu-clocks",
-        name: "GPU clocks",
-        about: "Clocks of the GPU and of its memory",
-        scale: Scale::Hertz,
-        counters: &[("gpu_clock_hertz", "clock")],
-    },
-];
-
-/// Names a series: node, object, counter, priority, queue, detail. In this order they are sorted.
+/// Names a series: level and node, object, counter, priority, queue, detail. In this order they are sorted.
 type Key = (
-    String,
+    (Level, String),
     String,
     String,
     Option<u32>,
@@ -379,13 +183,18 @@ impl GatheredCounters {
                 let text = values.at(row)?;
                 Some(clean(text).chars().take(MAX_NAME).collect::<String>())
             };
+            let detail = text(&rows.detail);
+            let source = rows.source.at(row).map_or("", AsRef::as_ref);
             let key = (
-                text(&rows.node).unwrap_or_default(),
+                (
+                    Level::new(source, detail.as_deref()),
+                    text(&rows.node).unwrap_or_default(),
+                ),
                 text(&rows.object).unwrap_or_default(),
                 text(&rows.counter).unwrap_or_default(),
                 rows.priority.at(row).copied(),
                 text(&rows.queue),
-                text(&rows.detail),
+                detail,
             );
             if change.from >= change.to {
                 continue;
@@ -412,7 +221,7 @@ impl GatheredCounters {
             .iter()
             .filter(|(_, changes)| changes.sum > 0.0)
             .collect();
-        let mut nodes: Vec<&str> = self.series.keys().map(|key| key.0.as_str()).collect();
+        let mut nodes: Vec<&(Level, String)> = self.series.keys().map(|key| &key.0).collect();
         nodes.dedup();
         let mut tracks = Vec::new();
         let mut shown = 0;
@@ -420,7 +229,7 @@ impl GatheredCounters {
             for node in &nodes {
                 let mut layers: Vec<(usize, &Key, &Changes)> = moved
                     .iter()
-                    .filter(|(key, _)| key.0 == *node)
+                    .filter(|(key, _)| key.0 == **node)
                     .filter_map(|(key, changes)| {
                         let place = topic.counters.iter().position(|(name, _)| *name == key.2)?;
                         Some((place, *key, *changes))
@@ -434,7 +243,10 @@ impl GatheredCounters {
                 shown += layers.len();
                 let name = match nodes.as_slice() {
                     [_] => topic.name.to_owned(),
-                    _ => format!("{}, {node}", topic.name),
+                    _ => match node {
+                        (Level::SwitchInside, node) => format!("{}, inside {node}", topic.name),
+                        (_, node) => format!("{}, {node}", topic.name),
+                    },
                 };
                 tracks.push(Track {
                     id: format!("{}-{}", topic.id, tracks.len()),
@@ -459,12 +271,12 @@ impl GatheredCounters {
 
 /// A series of a track.
 fn layer(label: &str, key: &Key, changes: &Changes, base: Nanos) -> Layer {
-    let (_, object, counter, priority, queue, detail) = key;
+    let ((level, _), object, counter, priority, queue, detail) = key;
     let mut name = format!("{object} {label}");
     for more in [
         priority.map(|priority| format!("priority {priority}")),
         queue.as_ref().map(|queue| format!("queue {queue}")),
-        detail.clone(),
+        level.shown(detail.as_deref()),
     ]
     .into_iter()
     .flatten()

@@ -1,4 +1,4 @@
-// The tables: flows, episodes, events, steps, hops. Columns are those of the dataset, under their names there.
+// The tables: flows, episodes, events, waits, steps, hops. Columns are those of the dataset, under their names there.
 
 /** Columns of `flows` that are shown first; all are in the copy of a flow's page. */
 const FLOW_COLUMNS = [
@@ -280,11 +280,48 @@ function hopsGrid() {
   });
 }
 
+function waitsGrid() {
+  const rows = model.run.waits,
+    of = (name, label, more) => listed(rows, "waits", name, label, more);
+  const columns = [
+    of("start_time", "Begin"),
+    of("end_time", "End"),
+    of("node", "Node"),
+    of("port", "Port"),
+    of("priority", "Priority"),
+    of("waits_for_node", "Waits for"),
+    of("waits_for_port", "Port"),
+    of("root_kind", "Root"),
+    {
+      name: "flow",
+      label: "Flow",
+      wide: true,
+      about: model.about("waits", "victim_flow").meaning,
+      value: (row) => rows[row].victim_flow && (flowName(model.flowById.get(rows[row].victim_flow)) || rows[row].victim_flow),
+    },
+    of("share", "Share", { text: (value) => (value == null ? "–" : percent(value)) }),
+    of("paused_ns", "Paused"),
+    of("resolution_ns", "Resolution"),
+    of("confidence", "Confidence"),
+  ];
+  return new Grid({
+    id: "waits",
+    columns,
+    rows: rows.length,
+    search: true,
+    open: (row) => {
+      lookAtSpan(model.time(rows[row].start_time), model.time(rows[row].end_time));
+      $("timeline").scrollIntoView({ behavior: reduced() ? "auto" : "smooth" });
+    },
+  });
+}
+
 /** The tabs: those with rows. */
 const TABS = [
   ["flows", "Flows", () => model.flows.rows, flowsGrid],
   ["episodes", "Episodes", () => model.run.episodes.length, episodesGrid],
   ["events", "Events", () => model.events.rows, eventsGrid],
+  ["waits", "Waits", () => model.run.waits?.length ?? 0, waitsGrid],
   ["steps", "Training steps", () => model.run.steps.length, stepsGrid],
   ["hops", "Between taps", () => model.run.hops.length, hopsGrid],
 ];

@@ -176,6 +176,8 @@ const KINDS = {
   "loss.network": ["loss"],
   rnr: ["rnr"],
   "pause.storm": ["pause"],
+  "pause.origin": ["pause"],
+  "drops.switch": ["loss"],
   stall: ["stall"],
   "retransmit.timeout": ["loss", "stall"],
   unfair: ["incast", "ecn"],

@@ -8,6 +8,7 @@ use std::io::Read;
 use roce_model::{
     CnpReceiver, Columns, Cut, EpisodeColumns, FindingColumns, HopColumns, InputSummary, Layer, Nanos,
     Opcode, Qpn, RunKey, RunSummary, Span, StepColumns, TapColumns, TapRow, Totals, VantageColumns,
+    WaitColumns,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -49,6 +50,11 @@ pub fn read(from: impl Read) -> Result<RunSummary, Error> {
         vantages: rows::<VantageColumns>(&stored.vantages)?,
         hops: rows::<HopColumns>(&stored.hops)?,
         episodes: rows::<EpisodeColumns>(&stored.episodes)?,
+        // Documents of earlier versions have none.
+        waits: match &stored.waits {
+            Value::Null => Vec::new(),
+            waits => rows::<WaitColumns>(waits)?,
+        },
         steps: rows::<StepColumns>(&stored.steps)?,
         findings: rows::<FindingColumns>(&stored.findings)?,
     })
@@ -66,6 +72,7 @@ struct Stored {
     vantages: Value,
     hops: Value,
     episodes: Value,
+    waits: Value,
     steps: Value,
     findings: Value,
 }

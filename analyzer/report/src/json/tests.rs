@@ -2,7 +2,7 @@
 
 use roce_model::{
     Cell, Columns, EpisodeColumns, Fact, FindingColumns, FindingRow, FlowColumns, HopColumns, Sink,
-    StepColumns, VantageColumns,
+    StepColumns, VantageColumns, WaitColumns,
 };
 use serde_json::Value;
 
@@ -71,6 +71,7 @@ fn what_a_run_concludes_is_listed() {
         compare_all::<FindingColumns>(&run.findings, &parsed["findings"]);
         compare_all::<VantageColumns>(&run.vantages, &parsed["vantages"]);
         compare_all::<HopColumns>(&run.hops, &parsed["hops"]);
+        compare_all::<WaitColumns>(&run.waits, &parsed["waits"]);
     }
     // The incast: two episodes and three findings; of the ring: 8 steps of 4 pairs.
     let parsed: Value = serde_json::from_str(&text(&incast())).unwrap();
@@ -96,7 +97,7 @@ fn the_head_of_the_document() {
     let parsed: Value = serde_json::from_str(&text(&made)).unwrap();
     let keys: Vec<&String> = parsed.as_object().unwrap().keys().collect();
     // serde_json without preserve_order sorts; the order in the text is held by the snapshot.
-    assert_eq!(keys.len(), 11);
+    assert_eq!(keys.len(), 12);
     assert_eq!(parsed["schema_version"], 2);
     assert_eq!(parsed["run"]["version"], "0.1.0");
     assert_eq!(parsed["run"]["first_time"], START.to_string());

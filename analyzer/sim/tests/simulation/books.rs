@@ -182,7 +182,7 @@ fn each_demo_shows_what_it_is_for() {
         ("capture-loss", &["loss.capture"]),
         ("span-doubled", &[]),
         ("sprayed", &[]),
-        ("ecmp-collision", &["ecmp.entropy", "ecn.working"]),
+        ("ecmp-collision", &["ecmp.entropy"]),
         ("training", &[]),
     ] {
         let demo = demos::named(name).unwrap();

@@ -1,9 +1,12 @@
 //! A rule, and the context that all rules conclude from.
 
+use std::collections::HashSet;
+
 use roce_model::{EpisodeKind, FlowId, HopRow, Nanos, RunSummary, Severity, TapId};
 
 use crate::directory::Directory;
 use crate::episodes::Episode;
+use crate::fabric::Concluded;
 use crate::thresholds::Thresholds;
 
 /// One rule, with the texts that `--explain` shows.
@@ -34,10 +37,16 @@ pub struct Rule {
 pub(super) struct Context<'a> {
     pub(super) run: &'a RunSummary,
     pub(super) thresholds: &'a Thresholds,
+    /// Speed of the links, in bit/s, if given.
+    pub(super) link_rate: Option<u64>,
     pub(super) directory: &'a Directory,
     pub(super) episodes: &'a [Episode],
     /// Episodes that found no room.
     pub(super) dropped: u64,
+    /// What was counted at several levels; `None` in a snapshot.
+    pub(super) fabric: Option<&'a Concluded>,
+    /// The only flows that findings are about.
+    pub(super) only: Option<&'a HashSet<FlowId>>,
 }
 
 impl Context<'_> {

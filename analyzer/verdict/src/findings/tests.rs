@@ -7,8 +7,12 @@ mod classes;
 mod congestion;
 mod evidence;
 mod gpus;
+mod imbalance;
 mod losses;
 mod pauses;
+mod readings;
+mod switches;
+mod waits;
 
 use roce_model::{
     CnpReceiver, Confidence, EventKind, Fact, FindingRow, FlowRow, Nanos, Qpn, RunSummary, Severity, TapId,

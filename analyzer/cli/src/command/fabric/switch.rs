@@ -1,5 +1,6 @@
 //! `fabric switch`: readings of switches.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -89,6 +90,8 @@ fn recorded(folder: &Path, kind: SwitchKind, inventory: &Inventory) -> anyhow::R
         transport: Transport::Files,
         user: None,
         every: Duration::from_secs(15),
+        switch_ports: BTreeMap::new(),
+        equal_cost: Vec::new(),
         url: None,
         password_file: None,
         password_env: None,

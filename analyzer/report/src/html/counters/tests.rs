@@ -144,6 +144,55 @@ fn nodes_have_tracks_of_their_own() {
 }
 
 #[test]
+fn levels_stand_in_the_order_of_the_way() {
+    let at = |source: &'static str, node: &'static str, counter: Counter, detail: Option<&'static str>| {
+        SampleRow {
+            source,
+            node: node.into(),
+            detail: detail.map(Into::into),
+            ..row("x", counter, 2, 5.0)
+        }
+    };
+    let drawn = gathered(&[
+        at(
+            "switch",
+            "a-leaf",
+            Counter::SwitchPriorityPfcReceivedFrames,
+            Some("internal"),
+        ),
+        at(
+            "switch",
+            "a-leaf",
+            Counter::SwitchPriorityPfcReceivedFrames,
+            Some("port"),
+        ),
+        at("hypervisor", "esxi", Counter::HypervisorPfcReceivedFrames, None),
+        at("host", "server", Counter::PfcReceivedFrames, None),
+        at(
+            "switch",
+            "a-leaf",
+            Counter::SwitchInterfaceDiscards,
+            Some("port,transmit"),
+        ),
+    ])
+    .drawn(Nanos(0));
+    let names: Vec<&str> = drawn.tracks.iter().map(|track| track.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "PFC frames, server",
+            "PFC frames, esxi",
+            "PFC frames, a-leaf",
+            "PFC frames, inside a-leaf",
+            "Drops counted, a-leaf"
+        ]
+    );
+    // The kind of the interface is in the track's name.
+    assert_eq!(drawn.tracks[2].layers[0].name, "x received");
+    assert_eq!(drawn.tracks[4].layers[0].name, "x discarded, transmit");
+}
+
+#[test]
 fn long_series_are_merged_and_keep_their_sum() {
     let rows: Vec<SampleRow> = (1..=5_000)
         .map(|seconds| {
@@ -183,7 +232,10 @@ fn tracks_layers_and_series_are_bounded() {
         ..row("", Counter::PortCnpSent, 2, 1.0)
     };
     let known = gathered(&[long]);
-    assert_eq!(known.series.keys().next().map(|key| key.0.len()), Some(MAX_NAME));
+    assert_eq!(
+        known.series.keys().next().map(|key| key.0.1.len()),
+        Some(MAX_NAME)
+    );
     let drawn = gathered(&rows).drawn(Nanos(0));
     assert_eq!(
         (drawn.tracks.len(), drawn.tracks[0].layers.len()),

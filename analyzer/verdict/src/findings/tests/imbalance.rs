@@ -1,0 +1,191 @@
+//! Links of equal cost: by taps on them and by counters of their ports.
+
+use roce_model::{Counter, TapRow};
+
+use super::super::super::Settings;
+use super::super::super::rows::{at_tap, flow_to};
+use super::readings::{RATE, SECOND, leaf_spine, long, reads, run, shows, text};
+use super::*;
+
+/// Two taps on two uplinks from h1 to h3: so many flows on each, `ce` marked packets in each flow of the first.
+fn uplinks(one: u32, other: u32, ce: u64, link_rate: Option<u64>) -> RunSummary {
+    let mut run = TestRun::with(Settings {
+        link_rate,
+        ..Settings::default()
+    });
+    run.summary.taps = (0..2)
+        .map(|tap| TapRow {
+            tap: TapId(tap),
+            input: format!("uplink{}.pcap", tap + 1).into(),
+            first_time: Some(Nanos(0)),
+            last_time: Some(Nanos(10 * MS)),
+            ..TapRow::default()
+        })
+        .collect();
+    for number in 0..one + other {
+        let mut row = flow_to(1, 3, 0x100 + number);
+        if number < one {
+            (row.ce, row.ect0) = (ce, 1_000 - ce);
+        }
+        run.closed(&at_tap(row, u32::from(number >= one)));
+    }
+    run.conclude()
+}
+
+#[test]
+fn flows_share_a_link_while_another_idles() {
+    let found = uplinks(8, 1, 200, None);
+    let finding = fired(&found, "path.imbalance");
+    assert_eq!(
+        (finding.severity, finding.confidence),
+        (Severity::Warning, Confidence::Medium)
+    );
+    assert_eq!(
+        (
+            count(finding, "flows"),
+            count(finding, "flows_on_busiest"),
+            count(finding, "flows_on_idlest")
+        ),
+        (9, 8, 1)
+    );
+    assert_eq!(
+        (text(finding, "busiest"), text(finding, "idlest")),
+        ("uplink1", "uplink2")
+    );
+    // Spread, 4.5 would share a link: 1 - 4.5/8.
+    assert!((number(finding, "lost_share") - 0.4375).abs() < 1e-9);
+    // 8/9 of the bytes over a mean of 1/2.
+    assert!((number(finding, "bytes_over_mean") - 16.0 / 9.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_costs_nothing_is_no_finding() {
+    // No mark, and nobody knows how fast the links are.
+    assert!(finding(&uplinks(8, 1, 0, None), "path.imbalance").is_none());
+    // 8 flows of 1.082 MB in 10 ms are 6.92 Gbit/s: at 11.6 Gbit/s 59.7 %, at 11.5 Gbit/s 60.2 %.
+    assert!(finding(&uplinks(8, 1, 0, Some(11_600_000_000)), "path.imbalance").is_none());
+    let found = uplinks(8, 1, 0, Some(11_500_000_000));
+    assert!(fired(&found, "path.imbalance").summary.contains("60 %"));
+    // Three to one is 1.5 times the mean; five to two is less.
+    assert!(finding(&uplinks(6, 2, 200, None), "path.imbalance").is_some());
+    assert!(finding(&uplinks(5, 2, 200, None), "path.imbalance").is_none());
+}
+
+#[test]
+fn so_few_flows_cannot_be_spread() {
+    // One flow on each of two links, of which one sends much more.
+    let mut run = TestRun::new();
+    run.summary.taps = (0..2)
+        .map(|tap| TapRow {
+            tap: TapId(tap),
+            first_time: Some(Nanos(0)),
+            last_time: Some(Nanos(10 * MS)),
+            ..TapRow::default()
+        })
+        .collect();
+    let mut large = flow_to(1, 3, 0x100);
+    (large.wire_bytes, large.ce) = (100_000_000, 500);
+    run.closed(&at_tap(large, 0));
+    run.closed(&at_tap(flow_to(1, 3, 0x101), 1));
+    assert!(finding(&run.conclude(), "path.imbalance").is_none());
+}
+
+#[test]
+fn taps_along_one_way_are_no_alternatives() {
+    // Both taps see all flows.
+    let mut run = TestRun::new();
+    run.summary.taps = (0..2)
+        .map(|tap| TapRow {
+            tap: TapId(tap),
+            first_time: Some(Nanos(0)),
+            last_time: Some(Nanos(10 * MS)),
+            ..TapRow::default()
+        })
+        .collect();
+    for number in 0..9 {
+        let mut row = flow_to(1, 3, 0x100 + number);
+        row.ce = 200;
+        run.closed(&at_tap(row.clone(), 0));
+        if number < 2 {
+            run.closed(&at_tap(row, 1));
+        }
+    }
+    assert!(finding(&run.conclude(), "path.imbalance").is_none());
+    // Links of different hosts: no two hosts have flows on both.
+    let mut run = TestRun::new();
+    run.summary.taps = (0..2)
+        .map(|tap| TapRow {
+            tap: TapId(tap),
+            first_time: Some(Nanos(0)),
+            last_time: Some(Nanos(10 * MS)),
+            ..TapRow::default()
+        })
+        .collect();
+    for number in 0..9 {
+        let mut row = flow_to(if number < 8 { 1 } else { 2 }, 3, 0x100 + number);
+        row.ce = 200;
+        run.closed(&at_tap(row, u32::from(number >= 8)));
+    }
+    assert!(finding(&run.conclude(), "path.imbalance").is_none());
+}
+
+/// Uplinks of leaf1 that sent these shares of their rate for two seconds.
+fn ports(one: f64, other: f64, flows: &[FlowRow]) -> RunSummary {
+    let sent = |at: &str, share: f64| {
+        reads(
+            at,
+            Counter::SwitchInterfaceTransmittedBytes,
+            3,
+            &[share * RATE, share * RATE],
+        )
+    };
+    let readings = [
+        sent("leaf1:u1", one),
+        sent("leaf1:u2", other),
+        shows("leaf1:u1", Counter::SwitchInterfaceRate, RATE),
+        shows("leaf1:u2", Counter::SwitchInterfaceRate, RATE),
+    ];
+    run(&leaf_spine(2), flows, &readings)
+}
+
+#[test]
+fn ports_of_one_switch_by_their_counters() {
+    let flows = [long(1, 3), long(2, 3), long(1, 4), long(2, 4)];
+    let found = ports(0.95, 0.2, &flows);
+    let finding_of = fired(&found, "path.imbalance");
+    assert_eq!(
+        (finding_of.severity, finding_of.confidence),
+        (Severity::Warning, Confidence::Medium)
+    );
+    assert_eq!(
+        (text(finding_of, "busiest"), text(finding_of, "idlest")),
+        ("leaf1 u1", "leaf1 u2")
+    );
+    assert_eq!(finding_of.first_time, Some(Nanos(3 * SECOND)));
+    // Nobody knows the flows.
+    let found = ports(0.95, 0.2, &[]);
+    let unknown = fired(&found, "path.imbalance");
+    assert_eq!(
+        (unknown.severity, unknown.confidence),
+        (Severity::Info, Confidence::Low)
+    );
+    // One flow cannot use two links; the flow within leaf1 uses none of them.
+    assert!(finding(&ports(0.95, 0.2, &[long(1, 3), long(1, 2)]), "path.imbalance").is_none());
+    // Below 60 % of the rate it costs nothing; 0.6 and 0.21 are less than 1.5 times their mean.
+    assert!(finding(&ports(0.59, 0.0, &flows), "path.imbalance").is_none());
+    assert!(finding(&ports(0.6, 0.21, &flows), "path.imbalance").is_none());
+    assert!(finding(&ports(0.6, 0.19, &flows), "path.imbalance").is_some());
+}
+
+#[test]
+fn ports_down_from_a_spine_are_no_alternatives() {
+    let sent = |at: &str, share: f64| reads(at, Counter::SwitchInterfaceTransmittedBytes, 3, &[share * RATE]);
+    let readings = [
+        sent("spine1:d1", 0.95),
+        sent("spine1:d2", 0.0),
+        shows("spine1:d1", Counter::SwitchInterfaceRate, RATE),
+        shows("spine1:d2", Counter::SwitchInterfaceRate, RATE),
+    ];
+    let found = run(&leaf_spine(2), &[long(3, 1), long(4, 1)], &readings);
+    assert!(finding(&found, "path.imbalance").is_none());
+}
