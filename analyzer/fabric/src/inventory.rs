@@ -116,6 +116,8 @@ pub struct HostTarget {
     pub switch_ports: BTreeMap<String, String>,
     /// Words before each command there, such as `sudo -n` or `ip netns exec h1`.
     pub prefix: Option<String>,
+    /// The rack that it is in.
+    pub rack: Option<String>,
 }
 
 /// A switch.
@@ -432,6 +434,7 @@ impl HostTarget {
             interfaces: Vec::new(),
             switch_ports: BTreeMap::new(),
             prefix: None,
+            rack: None,
         }
     }
 }

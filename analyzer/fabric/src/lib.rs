@@ -12,6 +12,7 @@ pub mod hypervisor;
 pub mod inventory;
 pub mod results;
 pub mod switch;
+pub mod traffic;
 
 pub use drivers::{Mapped, Place, mapped};
 pub use host::{Link, Statistic, ethtool_statistics, port_rate_bps, rdma_statistics};
