@@ -6,5 +6,6 @@
 
 mod machine;
 pub mod program;
+pub mod traffic;
 
 pub use machine::{Machine, RemoteError, quoted};
