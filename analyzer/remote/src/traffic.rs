@@ -20,7 +20,7 @@ use roce_fabric::inventory::{HostTarget, SshSettings};
 
 use crate::Machine;
 
-pub use collect::{Log, clean, collect, counters};
+pub use collect::{Log, clean, collect, counters, discard};
 pub use facts::HostFacts;
 pub use record::{HostRecord, RunRecord, RunRecords, StreamRecord, is_run_id};
 pub use start::{Preflight, Refusal, Setup, Started, preflight, start};

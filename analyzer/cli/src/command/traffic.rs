@@ -1,6 +1,18 @@
-//! `traffic`: what traffic tools measured.
+//! `traffic`: streams between hosts are planned, started, watched and stopped, and what traffic tools measured is shown.
 
+#[cfg(feature = "probe")]
+mod actions;
 mod form;
+#[cfg(feature = "probe")]
+mod hosts;
+#[cfg(feature = "probe")]
+mod kept;
+#[cfg(feature = "probe")]
+mod plan;
+#[cfg(feature = "probe")]
+mod run;
+#[cfg(feature = "probe")]
+mod watched;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -18,6 +30,21 @@ use crate::output::messages;
 const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 /// The task, and examples.
+#[cfg(feature = "probe")]
+const AFTER_HELP: &str = "\
+A plan says which host sends to which, with which tool and for how long. `run` starts all streams at one time, waits for their end and
+shows the results. `start`, `status` and `stop` do the same in steps. Hosts are those of fabric.toml, over ssh.
+
+Examples:
+  roce-analyze traffic plan --pattern incast=7:1 --hosts gpu1,gpu2,gpu3,gpu4,gpu5,gpu6,gpu7,gpu8 --device mlx5_0 > incast.toml
+  roce-analyze traffic plan incast.toml --preflight                       what would run, and what is in its way
+  roce-analyze traffic run incast.toml -o incast                          streams, results, logs and counters
+  roce-analyze traffic start incast.toml && roce-analyze traffic status   a run that goes on by itself
+  roce-analyze traffic results bw.txt lat.txt tcp.json --link-rate 100G   one table, and RDMA against TCP
+  roce-analyze traffic results nccl.log --expect 'nccl.busbw>=80GiB/s'    exit code 1 if it is slower
+  roce-analyze traffic results before.txt after.txt --stages              what each change brought";
+/// The task, and examples.
+#[cfg(not(feature = "probe"))]
 const AFTER_HELP: &str = "\
 Examples:
   roce-analyze traffic results bw.txt lat.txt tcp.json --link-rate 100G   one table, and RDMA against TCP
@@ -33,7 +60,17 @@ pub(crate) struct Traffic {
 
 #[derive(Subcommand, Debug)]
 enum TrafficCommand {
-    // Its description stands with its options.
+    // Their descriptions are with their options.
+    #[cfg(feature = "probe")]
+    Plan(Box<plan::PlanArguments>),
+    #[cfg(feature = "probe")]
+    Start(Box<run::StartArguments>),
+    #[cfg(feature = "probe")]
+    Status(watched::StatusArguments),
+    #[cfg(feature = "probe")]
+    Stop(watched::StopArguments),
+    #[cfg(feature = "probe")]
+    Run(Box<run::RunArguments>),
     Results(ResultsArguments),
 }
 
@@ -74,6 +111,16 @@ pub(crate) struct ResultsArguments {
 /// Runs a subcommand.
 pub(crate) fn traffic(arguments: &Traffic) -> anyhow::Result<ExitCode> {
     match &arguments.command {
+        #[cfg(feature = "probe")]
+        TrafficCommand::Plan(arguments) => plan::plan(arguments),
+        #[cfg(feature = "probe")]
+        TrafficCommand::Start(arguments) => run::start(arguments),
+        #[cfg(feature = "probe")]
+        TrafficCommand::Status(arguments) => watched::status(arguments),
+        #[cfg(feature = "probe")]
+        TrafficCommand::Stop(arguments) => watched::stop(arguments),
+        #[cfg(feature = "probe")]
+        TrafficCommand::Run(arguments) => run::run(arguments),
         TrafficCommand::Results(arguments) => results(arguments),
     }
 }

@@ -1,7 +1,7 @@
 //! Patterns over hosts, which write plans.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use super::plan::{Endpoint, MAX_STREAMS, StreamSize, TrafficPlan};
@@ -19,6 +19,19 @@ pub enum Pattern {
     AllToAll,
     /// Each host to those in the same place of other racks.
     CrossRack,
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pairs => f.write_str("pairs"),
+            Self::Ring => f.write_str("ring"),
+            Self::Incast(None) => f.write_str("incast"),
+            Self::Incast(Some(senders)) => write!(f, "incast={senders}:1"),
+            Self::AllToAll => f.write_str("all-to-all"),
+            Self::CrossRack => f.write_str("cross-rack"),
+        }
+    }
 }
 
 impl FromStr for Pattern {

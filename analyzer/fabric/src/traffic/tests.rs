@@ -286,6 +286,16 @@ fn patterns() {
         Pattern::CrossRack.pairs(&ends(4), &racks).unwrap(),
         [(0, 2), (2, 0), (1, 3), (3, 1)]
     );
+    for name in [
+        "pairs",
+        "ring",
+        "incast",
+        "incast=3:1",
+        "all-to-all",
+        "cross-rack",
+    ] {
+        assert_eq!(name.parse::<Pattern>().unwrap().to_string(), name);
+    }
     for wrong in ["", "incast=0:1", "incast=2:2", "mesh"] {
         assert!(wrong.parse::<Pattern>().is_err(), "{wrong}");
     }

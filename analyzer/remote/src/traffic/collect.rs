@@ -5,7 +5,7 @@ use std::time::Duration;
 use roce_fabric::traffic::Role;
 
 use super::record::{HostRecord, RunRecord};
-use super::start::{COUNTERS, MAX_ANSWER_BYTES};
+use super::start::{COUNTERS, MAX_ANSWER_BYTES, Preflight};
 use super::{Machines, each, script};
 use crate::quoted;
 
@@ -91,6 +91,21 @@ pub fn counters(hosts: &[String], machines: &Machines, analyze: &str) -> Vec<(St
         Some((host.clone(), String::from_utf8_lossy(&bytes).into_owned()))
     });
     read.into_iter().flatten().collect()
+}
+
+/// Removes the folders of a run that was not started.
+pub fn discard(found: &Preflight, machines: &Machines) {
+    let folders: Vec<(&String, &str)> = found
+        .facts
+        .iter()
+        .map(|(host, facts)| (host, facts.folder.as_str()))
+        .collect();
+    each(&folders, |(host, folder)| {
+        if let (Some(machine), Ok(script)) = (machines.get(*host), script::clean(folder)) {
+            // A folder that stays holds up other runs for some seconds only.
+            let _ = machine.run(&script, MAX_ANSWER_BYTES);
+        }
+    });
 }
 
 /// Removes a run's folders on its hosts. Hosts where it failed, and why.

@@ -176,7 +176,7 @@ impl HostFacts {
             match line.split_once('=') {
                 Some(("now", value)) => {
                     if let Ok(now) = value.trim().parse::<i128>() {
-                        self.offset_ns = now.saturating_sub((before + after) / 2);
+                        self.offset_ns = now.saturating_sub(i128::midpoint(before, after));
                     }
                 }
                 Some((key, value)) => self.note(key, value.trim()),

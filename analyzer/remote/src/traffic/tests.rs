@@ -92,11 +92,17 @@ fn answers_about_processes_and_counters() {
     let client = &answer.sides["1c"];
     assert!(client.is_alive && client.code.is_none() && client.end_ns.is_none());
     assert_eq!(client.log, "first\nside=2c 1\n");
-    assert_eq!((answer.sides["1s"].is_alive, answer.sides["1s"].code), (false, Some(1)));
+    assert_eq!(
+        (answer.sides["1s"].is_alive, answer.sides["1s"].code),
+        (false, Some(1))
+    );
     let rates = answer.rates();
     // A counter that fell gives no rate.
     assert_eq!(rates.len(), 1);
-    assert!((rates[0].sent - 80e6).abs() < 1.0 && rates[0].is_bits, "{rates:?}");
+    assert!(
+        (rates[0].sent - 80e6).abs() < 1.0 && rates[0].is_bits,
+        "{rates:?}"
+    );
     assert!(rates[0].received.abs() < f64::EPSILON);
 }
 

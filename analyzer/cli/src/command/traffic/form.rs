@@ -244,6 +244,17 @@ fn ratio(inputs: &[Input]) -> String {
     format!(" RDMA : TCP  goodput {} : 1{differs}\n", digits(fast / slow))
 }
 
+/// The sum of the clients' rates, where there are several: `; together 182 Gb/s`.
+#[cfg(feature = "probe")]
+pub(super) fn together(inputs: &[Input]) -> String {
+    let rates = inputs.iter().flat_map(|input| &input.results.measurements);
+    let rates: Vec<f64> = rates.filter_map(|row| row.goodput_bps).collect();
+    match rates.len() {
+        0 | 1 => String::new(),
+        _ => format!("; together {}", rate(rates.iter().sum())),
+    }
+}
+
 /// Rates of a file's measurements.
 struct Stage {
     count: usize,
