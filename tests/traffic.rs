@@ -1,4 +1,9 @@
-//! `traffic results`: the samples of `tests/data/results`, by the command.
+//! `traffic`: runs between two hosts, and results of the samples in `tests/data/results`, by the command.
+
+#[cfg(feature = "probe")]
+mod lab;
+#[cfg(feature = "probe")]
+mod runs;
 
 use std::fs;
 

@@ -89,6 +89,46 @@ fn columns(head: &str) -> (Vec<String>, f64) {
     (names.map(name).collect(), unit)
 }
 
+/// A row of a table, and its columns.
+pub(super) struct Row<'a> {
+    columns: Vec<String>,
+    fields: Vec<&'a str>,
+    /// Its latency is half of the round trip.
+    pub(super) is_one_way: bool,
+}
+
+impl Row<'_> {
+    /// The text in a column.
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        let column = self.columns.iter().position(|column| column == name)?;
+        self.fields.get(column).copied()
+    }
+}
+
+/// The rows of all tables of a text.
+pub(super) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
+    let mut setting = Setting::default();
+    let mut table: Option<Vec<String>> = None;
+    text.lines().filter_map(move |line| {
+        if is_head(line) {
+            table = Some(columns(line).0);
+            return None;
+        }
+        if !line
+            .trim_start()
+            .starts_with(|first: char| first.is_ascii_digit())
+        {
+            setting.note(line);
+            return None;
+        }
+        Some(Row {
+            columns: table.clone()?,
+            fields: line.split_whitespace().take(MAX_COLUMNS).collect(),
+            is_one_way: setting.kind == LatencyKind::OneWay,
+        })
+    })
+}
+
 /// The tables of a text.
 pub(super) fn parse(text: &str) -> Results {
     let mut found = Results {

@@ -49,8 +49,16 @@ impl Stream {
     }
 }
 
-/// The streams of a plan. Each server takes one client, so that each has a port of its own on its host.
+/// The streams of a plan. Each server takes one client, so that each has a port of its own: in the plan where there are enough, because
+/// two hosts can share one network, else on its host.
 pub fn streams(plan: &TrafficPlan) -> Vec<Stream> {
+    let ways = |both: bool| if both { 2 } else { 1 };
+    let count: usize = plan
+        .pairs
+        .iter()
+        .map(|pair| pair.streams.len() * ways(pair.both))
+        .sum();
+    let is_shared = count <= plan.ports.count();
     let mut all = Vec::new();
     let mut used: BTreeMap<&str, usize> = BTreeMap::new();
     for pair in &plan.pairs {
@@ -60,7 +68,7 @@ pub fn streams(plan: &TrafficPlan) -> Vec<Stream> {
         }
         for (client, server) in directions {
             for stream in &pair.streams {
-                let place = used.entry(&server.host).or_default();
+                let place = used.entry(if is_shared { "" } else { &server.host }).or_default();
                 all.push(Stream {
                     number: all.len() + 1,
                     client: client.clone(),

@@ -29,7 +29,7 @@ fn a_whole_plan() {
     );
     let ends = (&plan.pairs[0].from, &plan.pairs[0].to);
     assert_eq!((ends.0.gid, ends.1.gid), (None, Some(3)));
-    // One pair in both directions, two streams each; ports by server.
+    // One pair in both directions, two streams each.
     let all: Vec<(String, String, Option<u16>, u64, u32)> = streams(&plan)
         .into_iter()
         .map(|stream| {
@@ -49,10 +49,14 @@ fn a_whole_plan() {
         [
             stream("gpu1:mlx5_0", "gpu5:mlx5_0", 18_515, 65_536, 1),
             stream("gpu1:mlx5_0", "gpu5:mlx5_0", 18_516, 16_384, 4),
-            stream("gpu5:mlx5_0", "gpu1:mlx5_0", 18_515, 65_536, 1),
-            stream("gpu5:mlx5_0", "gpu1:mlx5_0", 18_516, 16_384, 4),
+            stream("gpu5:mlx5_0", "gpu1:mlx5_0", 18_517, 65_536, 1),
+            stream("gpu5:mlx5_0", "gpu1:mlx5_0", 18_518, 16_384, 4),
         ]
     );
+    // With fewer ports than streams, each host has its own.
+    let few = TrafficPlan::parse(&CROSS.replace("18515-18600", "18515-18516")).unwrap();
+    let ports: Vec<_> = streams(&few).iter().map(|stream| stream.port).collect();
+    assert_eq!(ports, [Some(18_515), Some(18_516), Some(18_515), Some(18_516)]);
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn peer(setup: &Setup<'_>, found: &Preflight, stream: &Stream) -> Result<String,
     {
         Some(address) => Ok(address.to_owned()),
         None => Err(format!(
-            "the address of {server} is not known\nhint: to = {{ at = \"{server}\", address = \"...\" }} in the plan"
+            "the address of {server} is not known: {{ at = \"{server}\", address = \"...\" }} in the plan names it"
         )),
     }
 }
@@ -221,6 +221,7 @@ fn clock(
 fn judge(setup: &Setup<'_>, streams: &[Stream], found: &mut Preflight) {
     let tool = setup.plan.tool;
     let mut concerns: BTreeSet<(String, bool)> = BTreeSet::new();
+    let mut reasons: BTreeMap<usize, String> = BTreeMap::new();
     for stream in streams {
         for role in [Role::Server, Role::Client] {
             let end = stream.end(role);
@@ -252,7 +253,7 @@ fn judge(setup: &Setup<'_>, streams: &[Stream], found: &mut Preflight) {
                 _ => None,
             };
             if let Some(reason) = reason {
-                found.unable.entry(stream.number).or_insert(reason);
+                reasons.entry(stream.number).or_insert(reason);
                 continue;
             }
             if tool.is_rdma() && facts.gid(end).is_none() {
@@ -263,10 +264,10 @@ fn judge(setup: &Setup<'_>, streams: &[Stream], found: &mut Preflight) {
             }
             if facts.foreign > 0 && facts.others.is_empty() {
                 let text = format!(
-                    "{}: {} other processes of {} run there, and may share the link",
+                    "{}: other processes of {} run there, and may share the link: {}",
                     end.host,
-                    facts.foreign,
-                    tool.name()
+                    tool.name(),
+                    facts.foreign
                 );
                 concerns.insert((text, true));
             }
@@ -281,6 +282,8 @@ fn judge(setup: &Setup<'_>, streams: &[Stream], found: &mut Preflight) {
             }
         }
     }
+    // What a host lacks says more than an address that is not known because of it.
+    found.unable.extend(reasons);
     let weighed = concerns.into_iter().map(|(text, is_warning)| {
         let gravity = if is_warning {
             Gravity::Warning
