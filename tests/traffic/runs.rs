@@ -114,7 +114,8 @@ fn status_has_rates_and_stop_ends_the_runs_own_processes() {
     let ran = lab.ran(&["start", "long.toml", "--format", "json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
-        ran.stderr.contains("other processes of ib_write_bw run there, and may share the link: 1"),
+        ran.stderr
+            .contains("other processes of ib_write_bw run there, and may share the link: 1"),
         "{ran:?}"
     );
     let id = id(&ran);

@@ -45,6 +45,11 @@ live() {{
     echo "${{file%/environ}}"
   done
 }}
+now() {{
+  time=$(date +%s%N)
+  case $time in *[!0-9]*) time=$(date +%s)000000000 ;; esac
+  echo "$time"
+}}
 look() {{
   if command -v ss > /dev/null; then
     form=%d listening=$(ss -Hltn | tr -s ' ' | cut -d ' ' -f 4 | sed 's/.*://' | tr '\n' ' ')
@@ -165,6 +170,7 @@ true
 
 /// The host's clock, and by which interfaces these addresses are reached.
 pub(super) fn clock(peers: &[&str]) -> Result<String, RemoteError> {
+    // busybox has no nanoseconds: then the clock is not compared.
     let mut script = "echo \"now=$(date +%s%N)\"\n".to_owned();
     for peer in peers {
         let word = quoted([*peer])?;
@@ -215,23 +221,31 @@ go() {{
     shift 2
     trap "stopped=1" TERM INT HUP
     echo $$ > "$name.pid.tmp" && mv "$name.pid.tmp" "$name.pid"
-    now=$(date +%s%N)
-    case $now in
-      *[!0-9]*) ;;
-      *) left=$((at - now))
-        if [ "$left" -gt 0 ] && [ "$left" -lt 60000000000 ]; then
-          sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))"
-        fi ;;
-    esac
+    now() {{
+      time=$(date +%s%N)
+      case $time in *[!0-9]*) time=$(date +%s)000000000 ;; esac
+      echo "$time"
+    }}
+    left=$((at - $(now)))
+    if [ "$left" -gt 0 ] && [ "$left" -lt 60000000000 ]; then
+      sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))"
+    fi
     if [ -n "$stopped" ]; then
       echo 143 > "$name.rc"
       exit
     fi
     ulimit -f {MAX_LOG_BLOCKS}
-    date +%s%N > "$name.start"
+    begun=$(now)
+    echo "$begun" > "$name.start"
     timeout -k 3 "$limit" "$@" > "$name.log" 2>&1
-    echo $? > "$name.rc.tmp"
-    date +%s%N > "$name.end"
+    code=$?
+    ended=$(now)
+    # busybox does not say that the time was over.
+    if [ "$code" = 143 ] && [ -z "$stopped" ] && [ $((ended - begun)) -ge $((limit * 1000000000)) ]; then
+      code=124
+    fi
+    echo "$code" > "$name.rc.tmp"
+    echo "$ended" > "$name.end"
     mv "$name.rc.tmp" "$name.rc"
   ' sh "$@" < /dev/null > /dev/null 2>&1 &
 }}
@@ -313,11 +327,11 @@ count() {{
   for device in {}; do
     port=/sys/class/infiniband/${{device%:*}}/ports/${{device#*:}} net=/sys/class/net/${{device%:*}}/statistics
     if [ -e "$port/counters/port_xmit_data" ]; then
-      echo "count=$device words $(date +%s%N) $(cat "$port/counters/port_xmit_data") $(cat "$port/counters/port_rcv_data")"
+      echo "count=$device words $(cut -d ' ' -f 1 /proc/uptime) $(cat "$port/counters/port_xmit_data") $(cat "$port/counters/port_rcv_data")"
     elif [ -e "$port/hw_counters/sent_pkts" ]; then
-      echo "count=$device packets $(date +%s%N) $(cat "$port/hw_counters/sent_pkts") $(cat "$port/hw_counters/rcvd_pkts")"
+      echo "count=$device packets $(cut -d ' ' -f 1 /proc/uptime) $(cat "$port/hw_counters/sent_pkts") $(cat "$port/hw_counters/rcvd_pkts")"
     elif [ -e "$net/tx_bytes" ]; then
-      echo "count=$device bytes $(date +%s%N) $(cat "$net/tx_bytes") $(cat "$net/rx_bytes")"
+      echo "count=$device bytes $(cut -d ' ' -f 1 /proc/uptime) $(cat "$net/tx_bytes") $(cat "$net/rx_bytes")"
     fi
   done
 }}

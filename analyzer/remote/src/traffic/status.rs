@@ -131,7 +131,8 @@ pub(super) struct Answer {
 #[derive(Clone, PartialEq, Debug)]
 struct Count {
     unit: String,
-    time_ns: i128,
+    /// Seconds since the host's start.
+    seconds: f64,
     sent: u64,
     received: u64,
 }
@@ -189,11 +190,7 @@ impl Answer {
     pub(super) fn rates(&self) -> Vec<Rate> {
         let rates = self.counts.iter().filter_map(|(device, counts)| {
             let (first, last) = (counts.first()?, counts.last()?);
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "a second or so, and what a link carries in it"
-            )]
-            let seconds = (last.time_ns - first.time_ns) as f64 * 1e-9;
+            let seconds = last.seconds - first.seconds;
             let factor = match last.unit.as_str() {
                 "words" => WORD_BITS,
                 "bytes" => 8.0,
@@ -218,7 +215,11 @@ impl Answer {
 fn count<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<Count> {
     Some(Count {
         unit: words.next()?.to_owned(),
-        time_ns: words.next()?.parse().ok()?,
+        seconds: words
+            .next()?
+            .parse()
+            .ok()
+            .filter(|seconds: &f64| seconds.is_finite())?,
         sent: words.next()?.parse().ok()?,
         received: words.next()?.parse().ok()?,
     })

@@ -85,8 +85,8 @@ fn states_of_streams() {
 fn answers_about_processes_and_counters() {
     // 1,250,000 words of 32 bits in half a second: 80 Mb/s.
     let text = "folder=1\nside=1c 1 - 1700000000000000000 - 12\n|first\n|side=2c 1\n\nside=1s 0 1 - - 0\n\n\
-        count=mlx5_0:1 words 1000000000 100 18446744073709551615\ncount=mlx5_0:1 words 1500000000 1250100 18446744073709551615\n\
-        count=rxe0:1 packets 1000000000 5 9\ncount=rxe0:1 packets 2000000000 105 8\n";
+        count=mlx5_0:1 words 1.00 100 18446744073709551615\ncount=mlx5_0:1 words 1.50 1250100 18446744073709551615\n\
+        count=rxe0:1 packets 1.00 5 9\ncount=rxe0:1 packets 2.00 105 8\n";
     let answer = Answer::parse(text);
     assert_eq!(answer.sides.len(), 2, "a line of a log is no answer");
     let client = &answer.sides["1c"];

@@ -69,6 +69,29 @@ fn size(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
+/// Bytes, in decimal units with three digits.
+pub(super) fn bytes(bytes: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let number = bytes as f64;
+    match number {
+        number if number >= 1e9 => format!("{} GB", digits(number / 1e9)),
+        number if number >= 1e6 => format!("{} MB", digits(number / 1e6)),
+        number if number >= 1e3 => format!("{} kB", digits(number / 1e3)),
+        _ => format!("{bytes} B"),
+    }
+}
+
+/// The rate of bytes in a time.
+pub(super) fn bit_rate(bytes: u64, seconds: f64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let bits = bytes as f64 * 8.0;
+    if seconds > 0.0 {
+        rate(bits / seconds)
+    } else {
+        NONE.to_owned()
+    }
+}
+
 fn percent(ratio: f64) -> String {
     format!("{:.0} %", ratio * 100.0)
 }

@@ -18,8 +18,6 @@ use crate::output::messages;
 
 /// Version of the document's form.
 const SCHEMA_VERSION: u32 = 1;
-/// The document of a run's folder.
-pub(super) const DOCUMENT: &str = "run.json";
 
 /// A run's new folder.
 #[derive(Debug)]
@@ -72,7 +70,7 @@ impl Kept {
             return Err(error);
         }
         let document = document(record, status, &inputs, link);
-        self.write(DOCUMENT, &escape_json(&format!("{document:#}\n")))?;
+        self.write(super::RUN_DOCUMENT, &escape_json(&format!("{document:#}\n")))?;
         messages::wrote(&self.folder.path().display().to_string());
         self.folder.keep();
         Ok(inputs)
