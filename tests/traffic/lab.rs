@@ -182,11 +182,17 @@ impl Lab {
             fs::write(port.join(name), format!("{text}\n")).unwrap();
         }
         let script = format!(
-            "mount --bind {} /sys && PATH={}:$PATH exec \"$@\"\n",
+            "mount --bind {} /sys && export {} PATH={}:$PATH && exec \"$@\"\n",
             self.path(host).join("sys").display(),
+            self.mark(),
             self.path("bin").display()
         );
         fs::write(self.path(&format!("{host}.sh")), script).unwrap();
+    }
+
+    /// A variable that all processes on the lab's hosts have.
+    fn mark(&self) -> String {
+        format!("ROCE_LAB={}", self.folder.path().display())
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -245,7 +251,7 @@ impl Lab {
 
     /// Processes of runs of this lab, by their environment.
     pub(super) fn processes(&self) -> Vec<u32> {
-        let runtime = format!("XDG_RUNTIME_DIR={}", self.path("run").display());
+        let mark = self.mark();
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().flatten() {
             let Some(pid) = entry
@@ -263,7 +269,7 @@ impl Lab {
                     .split(|byte| *byte == 0)
                     .any(|one| one.starts_with(start.as_bytes()))
             };
-            if has("ROCE_ANALYZE_RUN=") && (has(&runtime) || has("SSH_CONNECTION=")) {
+            if has("ROCE_ANALYZE_RUN=") && has(&mark) {
                 found.push(pid);
             }
         }

@@ -136,8 +136,6 @@ pub(crate) fn traffic(arguments: &Traffic) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The document of a run's folder.
-const RUN_DOCUMENT: &str = "run.json";
 /// Logs that a run's folder may have.
 const MAX_LOGS: usize = 1_024;
 
@@ -185,14 +183,15 @@ impl Read {
 
     /// Reads the logs of clients that ended, in a folder of `traffic run`.
     fn folder(&mut self, path: &Path, world: Option<u32>) {
-        let text = roce_files::read_text(&path.join(RUN_DOCUMENT), MAX_TEXT_BYTES);
+        let text = roce_files::read_text(&path.join(form::RUN_DOCUMENT), MAX_TEXT_BYTES);
         let document = text
             .ok()
             .and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let Some(document) = document else {
             messages::error(&format!(
-                "{}: not a folder of a run: it has no {RUN_DOCUMENT}\nhint: roce-analyze traffic run PLAN -o DIR",
-                path.display()
+                "{}: not a folder of a run: it has no {}\nhint: roce-analyze traffic run PLAN -o DIR",
+                path.display(),
+                form::RUN_DOCUMENT
             ));
             self.has_failed = true;
             return;

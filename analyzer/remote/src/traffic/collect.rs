@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use roce_fabric::traffic::Role;
 
+use super::parallel::{Machines, each};
 use super::record::{HostRecord, RunRecord};
+use super::script;
 use super::start::{COUNTERS, MAX_ANSWER_BYTES, Preflight};
-use super::{Machines, each, script};
 use crate::quoted;
 
 /// Bytes of a log; iperf3's document grows by a kilobyte a second.

@@ -8,6 +8,8 @@ use roce_fabric::inventory::{HostTarget, SshSettings};
 use roce_files::{Access, Directory};
 use serde::{Deserialize, Serialize};
 
+use super::parallel::{Machines, machines};
+
 /// Version of the record's form.
 const SCHEMA_VERSION: u32 = 1;
 /// Bytes of a record.
@@ -135,7 +137,7 @@ impl RunRecord {
     pub const VERSION: u32 = SCHEMA_VERSION;
 
     /// The machines of its hosts.
-    pub fn machines(&self) -> super::Machines {
+    pub fn machines(&self) -> Machines {
         let hosts: Vec<HostTarget> = self
             .hosts
             .iter()
@@ -146,7 +148,7 @@ impl RunRecord {
                 ..HostTarget::named(&host.name)
             })
             .collect();
-        super::machines(&hosts, &self.ssh.settings())
+        machines(&hosts, &self.ssh.settings())
     }
 
     /// The host of a name.

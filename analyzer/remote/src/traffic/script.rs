@@ -32,15 +32,28 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Variables of all scripts, and what lists the run's processes here: only those whose environment has exactly our variable.
+    /// Variables of all scripts, and what lists the run's processes here: only those whose environment has exactly our variable. GNU grep
+    /// finds them in one call; that of busybox ends a line at its first NUL.
     fn head(&self) -> Result<String, RemoteError> {
         let (id, host) = (self.id, self.host);
         let words = quoted([id])?;
         Ok(format!(
             r#"id={words} host={host} at="{AT}=$id:$host:"
+holding() {{
+  if grep --version 2> /dev/null | grep -q GNU; then
+    grep -lsF "$1" /proc/[0-9]*/environ
+  else
+    for file in /proc/[0-9]*/environ; do
+      [ -O "$file" ] && variables "$file" | grep -qF "$1" && echo "$file"
+    done
+  fi
+}}
+variables() {{
+  {{ tr '\0' '\n' < "$1"; }} 2> /dev/null
+}}
 live() {{
-  for file in $(grep -lsF "$at" /proc/[0-9]*/environ); do
-    tr '\0' '\n' < "$file" 2> /dev/null | grep -qxF "$at" || continue
+  for file in $(holding "$at"); do
+    variables "$file" | grep -qxF "$at" || continue
     file=${{file#/proc/}}
     echo "${{file%/environ}}"
   done
@@ -134,7 +147,7 @@ for file in "$base"/traffic/*/*/prepared; do
   [ "$run" = "$id" ] && continue
   begun=$(cat "$file")
   case $begun in '' | *[!0-9]*) begun=0 ;; esac
-  if grep -qsF "ROCE_ANALYZE_RUN=$run" /proc/[0-9]*/environ; then
+  if holding "ROCE_ANALYZE_RUN=$run" | grep -q .; then
     echo "other=$run"
   elif [ $((now - begun)) -lt 20 ] && ! ls "$folder" | grep -q '\.pid$'; then
     echo "other=$run"

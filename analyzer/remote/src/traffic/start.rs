@@ -7,9 +7,9 @@ use roce_fabric::inventory::{HostTarget, SshSettings};
 use roce_fabric::traffic::{Concern, Facts, Gravity, Role, Speeds, Stream, TrafficPlan, streams, words};
 
 use super::facts::HostFacts;
+use super::parallel::{MAX_AT_ONCE, Machines, each};
 use super::record::{HostRecord, RunRecord, RunRecords, SshRecord, StreamRecord};
 use super::script::{self, Launch, Needs, Place};
-use super::{Machines, each};
 use crate::RemoteError;
 
 /// Bytes of a host's answer.
@@ -519,7 +519,7 @@ impl Steps<'_> {
         let hosts = self.by_host(Role::Client, failed);
         let most = hosts.iter().map(|(_, streams)| streams.len()).max().unwrap_or(0);
         // Until all commands are there: some hosts at once, and some milliseconds for each process.
-        let rounds = hosts.len().div_ceil(super::MAX_AT_ONCE);
+        let rounds = hosts.len().div_ceil(MAX_AT_ONCE);
         let lead = 500_000_000 * i128::try_from(rounds).unwrap_or(1)
             + 10_000_000 * i128::try_from(most).unwrap_or(0);
         let at = now_ns() + lead;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use roce_fabric::traffic::{LogState, Role, log_state};
 
+use super::parallel::{Machines, each};
 use super::record::{HostRecord, RunRecord, StreamRecord};
 use super::script::{self, Place};
 use super::start::MAX_ANSWER_BYTES;
-use super::{Machines, each};
 
 /// Exit code of a shell's command that TERM, or KILL, ended.
 const ENDED_BY_SIGNAL: [i32; 2] = [143, 137];

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::parallel::{Machines, each};
 use super::record::{HostRecord, RunRecord};
 use super::script::{self, Place};
 use super::start::MAX_ANSWER_BYTES;
-use super::{Machines, each};
 
 /// Time of a host beyond that of a connection: 3 s from TERM to KILL, on a busy host.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);

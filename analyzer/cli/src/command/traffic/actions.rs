@@ -1,5 +1,6 @@
 //! What the commands about runs share: ids, records, and the lines about streams.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -105,7 +106,7 @@ pub(super) fn failures(record: &RunRecord, status: &RunStatus) -> String {
     for (stream, status) in record.streams.iter().zip(&status.streams) {
         if let Some(reason) = status.state.reason() {
             let line = format!("stream {}, {}: {reason}", stream.number, name(stream));
-            text.push_str(&format!(" ✗ {}\n", clean(&line)));
+            let _ = writeln!(text, " ✗ {}", clean(&line));
         }
     }
     text

@@ -14,6 +14,9 @@ pub(super) struct Input {
     pub(super) results: Results,
 }
 
+/// The document of a run's folder.
+pub(super) const RUN_DOCUMENT: &str = "run.json";
+
 /// Version of the JSON document's form.
 const SCHEMA_VERSION: u32 = 1;
 

@@ -70,7 +70,7 @@ impl Kept {
             return Err(error);
         }
         let document = document(record, status, &inputs, link);
-        self.write(super::RUN_DOCUMENT, &escape_json(&format!("{document:#}\n")))?;
+        self.write(form::RUN_DOCUMENT, &escape_json(&format!("{document:#}\n")))?;
         messages::wrote(&self.folder.path().display().to_string());
         self.folder.keep();
         Ok(inputs)
