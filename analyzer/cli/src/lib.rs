@@ -128,7 +128,7 @@ enum Command {
     Metrics(Metrics),
     #[cfg_attr(
         feature = "probe",
-        doc = "Run traffic between hosts, and read the results of perftest, iperf3, nccl-tests, PyTorch, NCCL"
+        doc = "Run traffic between hosts, and read results of perftest, iperf3, nccl-tests, NCCL"
     )]
     #[cfg_attr(
         not(feature = "probe"),

@@ -34,18 +34,24 @@ const MAX_TEXT_BYTES: u64 = 256 << 20;
 /// The task, and examples.
 #[cfg(feature = "probe")]
 const AFTER_HELP: &str = "\
-A plan says which host sends to which, with which tool and for how long. `run` starts all streams at one time, waits for their end and
+A plan says which host sends to which, with which tool and for how long. `run` starts all streams at one time, waits for their end and \
 shows the results. `start`, `status` and `stop` do the same in steps. Hosts are those of fabric.toml, over ssh.
 
 Examples:
-  roce-analyze traffic plan --pattern incast=7:1 --hosts gpu1,gpu2,gpu3,gpu4,gpu5,gpu6,gpu7,gpu8 --device mlx5_0 > incast.toml
-  roce-analyze traffic plan incast.toml --preflight                       what would run, and what is in its way
-  roce-analyze traffic run incast.toml -o incast                          streams, results, logs and counters
-  roce-analyze traffic start incast.toml && roce-analyze traffic status   a run that goes on by itself
-  roce-analyze traffic results bw.txt lat.txt tcp.json --link-rate 100G   one table, and RDMA against TCP
-  roce-analyze traffic results nccl.log --expect 'nccl.busbw>=80GiB/s'    exit code 1 if it is slower
-  roce-analyze traffic results before.txt after.txt --stages              what each change brought
-  roce-analyze traffic results incast --beside results                    a run on the timeline of a capture";
+  roce-analyze traffic plan --pattern ring --device mlx5_0 > ring.toml
+      a plan over all hosts of fabric.toml
+  roce-analyze traffic plan ring.toml --preflight
+      what would run, and what is in its way
+  roce-analyze traffic run ring.toml -o ring
+      streams, results, logs and counters
+  roce-analyze traffic start ring.toml && roce-analyze traffic status
+      a run that goes on by itself
+  roce-analyze traffic results bw.txt lat.txt tcp.json --link-rate 100G
+      one table, and RDMA against TCP
+  roce-analyze traffic results nccl.log --expect 'nccl.busbw>=80GiB/s'
+      exit code 1 if it is slower
+  roce-analyze traffic results ring --beside results
+      a run on the timeline of a capture";
 /// The task, and examples.
 #[cfg(not(feature = "probe"))]
 const AFTER_HELP: &str = "\

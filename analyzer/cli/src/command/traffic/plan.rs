@@ -28,10 +28,14 @@ const SCHEMA_VERSION: u32 = 1;
 
 const AFTER_HELP: &str = "\
 Examples:
-  roce-analyze traffic plan --pattern ring --device mlx5_0 > ring.toml         over all hosts of fabric.toml
-  roce-analyze traffic plan --pattern incast=3:1 --hosts gpu1:mlx5_0,gpu2:mlx5_0,gpu3:mlx5_1,gpu4:mlx5_0 > incast.toml
-  roce-analyze traffic plan incast.toml                                        commands, loads and mistakes
-  roce-analyze traffic plan incast.toml --preflight                            what is in its way on the hosts";
+  roce-analyze traffic plan --pattern ring --device mlx5_0 > ring.toml
+      over all hosts of fabric.toml
+  roce-analyze traffic plan --pattern incast=2:1 --hosts gpu1:mlx5_0,gpu2:mlx5_0,gpu3:mlx5_1
+      two hosts to the first one
+  roce-analyze traffic plan ring.toml
+      commands, loads of links, and mistakes
+  roce-analyze traffic plan ring.toml --preflight
+      what is in its way on the hosts, too";
 
 /// Write a plan from a pattern, or show and check one
 ///

@@ -65,6 +65,13 @@ struct PlanToRun {
     format: DocumentFormat,
 }
 
+/// Examples of `run`.
+const AFTER_HELP: &str = "\
+Examples:
+  roce-analyze traffic run ring.toml                        results of all streams in one table
+  roce-analyze traffic run ring.toml -o ring --strict       logs and counters, too; one failure ends all
+  roce-analyze traffic run tcp.toml --hosts gpu1,gpu2       without an inventory: names for ssh";
+
 /// Start the streams of a plan, and leave them running
 ///
 /// Servers are started first. When they listen, all clients start at one time. Each process ends by itself after its time, even if this
@@ -80,6 +87,7 @@ pub(super) struct StartArguments {
 /// As `start`; then it waits, stops what is left, fetches the logs and shows what the tools measured. A signal (Ctrl-C) stops the streams on
 /// all hosts. Exit code 1: some streams failed.
 #[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct RunArguments {
     #[command(flatten)]
     plan: PlanToRun,
