@@ -18,14 +18,14 @@ def main():
     # Two sizes in each of two directions.
     states = [stream["state"] for stream in run["streams"]]
     checker.same("states of a run's streams", states, ["done"] * 4)
-    rates = [file["results"][0]["goodput_bps"] for file in run["results"]["files"]]
-    checker.same("streams with results", len(rates), 4)
-    checker.same("each stream has sent", all(rate > 0 for rate in rates), True)
+    checker.same("streams with results", len(run["results"]["files"]), 4)
     sizes = [file["results"][0]["size_bytes"] for file in run["results"]["files"]]
-    checker.same("sizes of messages", sizes, [4096, 16384, 4096, 16384])
+    checker.same("sizes of messages", sizes, [1024, 4096, 1024, 4096])
     for stream in run["streams"]:
+        # perftest finds no processor's frequency in an emulated machine and prints rates of 0: the messages are what counts.
         log = (folder / "run" / stream["log"]).read_text()
-        checker.same(f"log of stream {stream['number']}", "BW average[Gb/sec]" in log, True)
+        row = log.partition("BW average[Gb/sec]")[2].splitlines()[1].split()
+        checker.same(f"stream {stream['number']} has sent messages", int(row[1]) > 0, True)
 
     status = json.loads((folder / "status.json").read_text())
     checker.same("states while it runs", [stream["state"] for stream in status["streams"]], ["running"] * 4)

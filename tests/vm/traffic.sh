@@ -25,12 +25,14 @@ tool = "ib_write_bw"
 duration = "$2"
 grace = "60s"
 tclass = 106
+# Few messages under way: an emulated processor answers late.
+options = ["-t", "2", "-u", "19"]
 
 [[pair]]
 from = { at = "client:rxe0", address = "10.77.0.1" }
 to = { at = "server:rxe1", address = "10.77.0.2" }
 both = true
-streams = [ { size = 4096 }, { size = 16384 } ]
+streams = [ { size = 1024 }, { size = 4096 } ]
 END
 }
 plan short 6s

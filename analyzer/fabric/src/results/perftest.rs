@@ -182,10 +182,17 @@ fn row(found: &mut Results, at: usize, line: &str, setting: &Setting, columns: &
         return found.remark(Weight::Warning, "results.cut", at, text);
     }
     let size_bytes = fields.first().and_then(|size| size.parse().ok());
+    let is_zero = is_bandwidth && value("BW_average") == Some(0.0);
+    if is_zero && value("#iterations").is_some_and(|iterations| iterations > 0.0) {
+        let text =
+            "the average is 0 although messages were sent: perftest did not find the processor's frequency";
+        found.remark(Weight::Warning, "perftest.no_rate", at, text.to_owned());
+    }
     let messages_per_second = value("MsgRate")
+        .filter(|_| !is_zero)
         .map(|rate| rate * 1e6)
         .or_else(|| value("tps_average"));
-    let goodput_bps = value("BW_average").map(|rate| rate * unit);
+    let goodput_bps = value("BW_average").filter(|_| !is_zero).map(|rate| rate * unit);
     if let (Some(size), Some(messages), Some(goodput)) = (size_bytes, messages_per_second, goodput_bps)
         && is_bandwidth
     {

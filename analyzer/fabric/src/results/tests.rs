@@ -57,6 +57,25 @@ fn megabytes_of_perftest_are_powers_of_two() {
 }
 
 #[test]
+fn a_rate_of_zero_is_none() {
+    // What perftest 4.5 prints in an emulated machine.
+    let zero = BANDWIDTH
+        .replace("4555.75", "0.000000")
+        .replace("4555.02", "0.000000")
+        .replace("0.072880", "0.000000");
+    let found = results(&zero, None);
+    assert_eq!(rules(&found), ["perftest.no_rate"]);
+    assert_eq!(
+        (
+            found.measurements[0].goodput_bps,
+            found.measurements[0].messages_per_second
+        ),
+        (None, None)
+    );
+    assert_eq!(when(&zero), None);
+}
+
+#[test]
 fn when_a_tool_ran() {
     // 5,000 messages at 72,880 a second.
     let Some(When::Lasted(seconds)) = when(BANDWIDTH) else {

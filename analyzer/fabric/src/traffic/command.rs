@@ -51,6 +51,7 @@ fn perftest(plan: &TrafficPlan, stream: &Stream, role: Role, facts: Facts<'_>) -
     if let Some(tclass) = plan.tclass {
         words.push(format!("--tclass={tclass}"));
     }
+    words.extend(plan.options.iter().cloned());
     if role == Role::Client {
         words.push(facts.peer.to_owned());
     }
@@ -64,6 +65,7 @@ fn iperf3(plan: &TrafficPlan, stream: &Stream, role: Role, facts: Facts<'_>) -> 
         option("-p", port(stream));
         // One client, then it ends.
         words.extend(["-s", "-1", "-J"].map(str::to_owned));
+        // Options of iperf3 are the client's: it passes them on.
         return words;
     }
     option("-c", facts.peer.to_owned());
@@ -78,5 +80,6 @@ fn iperf3(plan: &TrafficPlan, stream: &Stream, role: Role, facts: Facts<'_>) -> 
         option("-B", address.clone());
     }
     words.push("-J".to_owned());
+    words.extend(plan.options.iter().cloned());
     words
 }

@@ -21,6 +21,8 @@ const MAX_IPERF_BYTES: u64 = 1 << 20;
 const MAX_QUEUE_PAIRS: u32 = 1_024;
 /// Connections of a stream of iperf3 (its iperf.h, `MAX_STREAMS`).
 const MAX_CONNECTIONS: u32 = 128;
+/// Further options of a plan.
+const MAX_OPTIONS: usize = 32;
 /// Bytes of a plan.
 const MAX_PLAN_BYTES: usize = 1 << 20;
 
@@ -57,6 +59,9 @@ pub struct TrafficPlan {
     /// The unit of perftest's rates.
     #[serde(default)]
     pub report: Report,
+    /// Further options of the tool: of both sides of perftest, of iperf3's client.
+    #[serde(default)]
+    pub options: Vec<String>,
     /// Pairs of hosts.
     #[serde(rename = "pair")]
     pub pairs: Vec<Pair>,
@@ -398,11 +403,48 @@ impl TrafficPlan {
         if count == 0 {
             return Err(whole("the plan has no [[pair]] with a stream"));
         }
+        plan.check_options().map_err(|text| whole(&text))?;
         if plan.name.len() > 64 || plan.name.contains(char::is_control) {
             return Err(whole("name: at most 64 characters, in one line"));
         }
         Ok(plan)
     }
+}
+
+impl TrafficPlan {
+    /// Checks that no option changes how long a stream runs, on which port, or that it ends. Programs take the beginning of a long
+    /// option's name for the option.
+    fn check_options(&self) -> Result<(), String> {
+        let own: &[&str] = match self.tool {
+            Tool::Iperf3 => &[
+                "-D", "--da", "-t", "--ti", "-p", "--po", "-s", "--se", "-c", "--cl",
+            ],
+            _ => &["--run", "-D", "--du", "-p", "--po"],
+        };
+        if self.options.len() > MAX_OPTIONS {
+            return Err(format!("options: at most {MAX_OPTIONS}"));
+        }
+        let is_short = |name: &str| !name.starts_with("--");
+        for option in &self.options {
+            let is_own =
+                |name: &&&str| option.starts_with(**name) || is_short(name) && is_bundle(option, name);
+            if let Some(name) = own.iter().find(is_own) {
+                return Err(format!(
+                    "options: '{option}' is not allowed: the plan itself sets {name}"
+                ));
+            }
+            if option.contains(char::is_control) || option.len() > 256 {
+                return Err("options: a word has at most 256 characters, in one line".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// True if several short options in one word have this one behind others: `-FD`.
+fn is_bundle(option: &str, name: &str) -> bool {
+    let letter = name.trim_start_matches('-');
+    option.starts_with('-') && !option.starts_with("--") && option.contains(letter)
 }
 
 impl Pair {

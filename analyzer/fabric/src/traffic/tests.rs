@@ -215,6 +215,23 @@ fn command_lines() {
         line(&iperf, 1, Role::Client, None),
         "iperf3 -c 192.0.2.5 -p 18516 -t 60 -l 16384 -P 4 -S 106 -J"
     );
+    let deep = format!("options = [\"-t\", \"4\"]\n{CROSS}");
+    assert!(line(&deep, 0, Role::Client, None).ends_with("--tclass=106 -t 4 192.0.2.5"));
+    assert!(line(&deep, 0, Role::Server, None).ends_with("--tclass=106 -t 4"));
+    // What sets the time or the end of a stream is the plan's, however it is written.
+    for option in [
+        "--run_infinitely",
+        "--run_i",
+        "-D",
+        "-D100",
+        "--duration=9",
+        "-FD",
+        "-p1",
+        "--port=3",
+    ] {
+        let error = TrafficPlan::parse(&format!("options = [\"{option}\"]\n{CROSS}")).unwrap_err();
+        assert!(error.text.contains("is not allowed"), "{option}: {error}");
+    }
     for tool in Tool::ALL {
         let text = CROSS.replace("ib_write_bw", tool.name()).replace(", qps = 4", "");
         for role in [Role::Server, Role::Client] {

@@ -253,6 +253,10 @@ go() {{
     timeout -k 3 "$limit" "$@" > "$name.log" 2>&1
     code=$?
     ended=$(now)
+    # Tools have exit codes of their own for TERM.
+    if [ "$code" != 0 ] && [ -n "$stopped" ]; then
+      code=143
+    fi
     # busybox does not say that the time was over.
     if [ "$code" = 143 ] && [ -z "$stopped" ] && [ $((ended - begun)) -ge $((limit * 1000000000)) ]; then
       code=124

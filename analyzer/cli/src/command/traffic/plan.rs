@@ -148,6 +148,7 @@ fn write(arguments: &PlanArguments, inventory: &Inventory, pattern: Pattern) -> 
         ports: PortRange::default(),
         tclass: Some(arguments.tclass.unwrap_or(inventory.cluster.dscp << 2 | 2)),
         report: Report::default(),
+        options: Vec::new(),
         pairs: vec![Pair {
             from: first.clone(),
             to: second.clone(),
