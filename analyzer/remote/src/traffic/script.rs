@@ -44,18 +44,21 @@ holding() {{
     grep -lsF "$1" /proc/[0-9]*/environ
   else
     for file in /proc/[0-9]*/environ; do
-      [ -O "$file" ] && variables "$file" | grep -qF "$1" && echo "$file"
+      # Threads of the kernel have no program.
+      [ -O "$file" ] && [ -e "${{file%/environ}}/exe" ] && variables "$file" | grep -qF "$1" && echo "$file"
     done
   fi
 }}
 variables() {{
   {{ tr '\0' '\n' < "$1"; }} 2> /dev/null
 }}
+holds() {{
+  variables "/proc/$1/environ" | grep -qxF "$at"
+}}
 live() {{
   for file in $(holding "$at"); do
-    variables "$file" | grep -qxF "$at" || continue
-    file=${{file#/proc/}}
-    echo "${{file%/environ}}"
+    pid=${{file#/proc/}} pid=${{pid%/environ}}
+    holds "$pid" && echo "$pid"
   done
 }}
 now() {{
@@ -369,20 +372,25 @@ pub(super) fn stop(place: Place<'_>) -> Result<String, RemoteError> {
     let _ = write!(
         script,
         r#"first=$(live)
+remaining() {{
+  for pid in $first; do
+    [ -d "/proc/$pid" ] && holds "$pid" && echo "$pid"
+  done
+}}
 for pid in $first; do
   kill -TERM "$pid" 2> /dev/null
 done
-turn=0 left=$first
-while [ -n "$left" ]; do
-  left=$(live)
-  [ -n "$left" ] && [ "$turn" -lt {STOP_TENTHS} ] || break
+turn=0
+while [ -n "$(remaining)" ] && [ "$turn" -lt {STOP_TENTHS} ]; do
   sleep 0.1 2> /dev/null || sleep 1
   turn=$((turn + 1))
 done
-killed=$left
+killed=
+[ -n "$first" ] && killed=$(live)
 for pid in $killed; do
   kill -KILL "$pid" 2> /dev/null
 done
+left=
 if [ -n "$killed" ]; then
   sleep 0.2 2> /dev/null || sleep 1
   left=$(live)

@@ -8,7 +8,7 @@ use super::script::{self, Place};
 use super::start::MAX_ANSWER_BYTES;
 
 /// Time of a host beyond that of a connection: 3 s from TERM to KILL, on a busy host.
-const STOP_PATIENCE: Duration = Duration::from_secs(30);
+const STOP_PATIENCE: Duration = Duration::from_mins(2);
 /// Processes that are named.
 const MAX_LEFT: usize = 100;
 
