@@ -1,7 +1,8 @@
 //! The streams of a plan: one client and one server each, and the server's port.
 
-use super::plan::{Endpoint, TrafficPlan};
 use std::collections::BTreeMap;
+
+use super::plan::{Endpoint, TrafficPlan};
 
 /// A side of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

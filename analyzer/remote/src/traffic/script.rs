@@ -57,14 +57,10 @@ holds() {{
 }}
 live() {{
   for file in $(holding "$at"); do
-    pid=${{file#/proc/}} pid=${{pid%/environ}}
+    pid=${{file#/proc/}}
+    pid=${{pid%/environ}}
     holds "$pid" && echo "$pid"
   done
-}}
-now() {{
-  time=$(date +%s%N)
-  case $time in *[!0-9]*) time=$(date +%s)000000000 ;; esac
-  echo "$time"
 }}
 look() {{
   if command -v ss > /dev/null; then
