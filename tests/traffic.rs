@@ -1,4 +1,9 @@
-//! `traffic results`: the samples of `tests/data/results`, by the command.
+//! `traffic`: runs between two hosts, and results of the samples in `tests/data/results`, by the command.
+
+#[cfg(feature = "probe")]
+mod lab;
+#[cfg(feature = "probe")]
+mod runs;
 
 use std::fs;
 
@@ -126,4 +131,72 @@ fn names_and_values_do_not_steer_the_terminal() {
             ran.stdout
         );
     }
+}
+
+#[test]
+fn folders_of_runs_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("kept");
+    fs::create_dir(&kept).unwrap();
+    fs::copy(samples().join("rdma_bw.txt"), kept.join("1.client.gpu1.log")).unwrap();
+    fs::write(folder.path().join("secret"), "hello\n").unwrap();
+    // Streams that failed have no results, and a log is a file of the folder.
+    let document = r#"{"streams":[
+        {"state":"done","log":"1.client.gpu1.log","began":"2026-11-24T09:00:01Z","ended":"2026-11-24T09:00:03Z"},
+        {"state":"failed","log":"2.client.gpu1.log"},
+        {"state":"done","log":"../secret"}]}"#;
+    fs::write(kept.join("run.json"), document).unwrap();
+    let ran = run(folder.path(), ["traffic", "results", "kept"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stdout.contains("38.2 Gb/s"), "{}", ran.stdout);
+    assert!(
+        ran.stderr.contains("kept/secret"),
+        "not the file above: {}",
+        ran.stderr
+    );
+    let ran = run(folder.path(), ["traffic", "results", "."]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("not a folder of a run"), "{}", ran.stderr);
+}
+
+/// A capture's dataset, and runs in its time and outside of it: the counts are those of the capture's own document.
+#[test]
+#[cfg(feature = "parquet")]
+fn runs_beside_a_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = root().join("captures/send_bw_ce_synthetic_cnp.pcap");
+    let capture = capture.to_str().unwrap();
+    let made = run(folder.path(), [capture, "-o", "dataset", "--format", "json"]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let totals = made.json()["totals"].clone();
+    for (name, end) in [("all", "2100-01-01T00:00:00Z"), ("early", "1971-01-02T00:00:00Z")] {
+        let kept = folder.path().join(name);
+        fs::create_dir(&kept).unwrap();
+        let stream = serde_json::json!({ "state": "stopped", "began": "1971-01-01T00:00:00Z", "ended": end });
+        let document = serde_json::json!({ "streams": [stream] });
+        fs::write(kept.join("run.json"), document.to_string()).unwrap();
+    }
+    let arguments = [
+        "traffic", "results", "all", "early", "--beside", "dataset", "--format", "json",
+    ];
+    let found = run(folder.path(), arguments).good().json();
+    let runs = &found["beside"]["runs"];
+    assert_eq!(runs[0]["run"], "all");
+    for (key, total) in [
+        ("payload_bytes", "payload_bytes"),
+        ("data_packets", "data_packets"),
+        ("cnps", "cnp"),
+    ] {
+        assert_eq!(runs[0][key], totals[total], "{key}");
+    }
+    // Each of its data packets can be marked.
+    let count = |name: &str| totals[name].as_f64().unwrap();
+    let share = runs[0]["ce_share"].as_f64().unwrap();
+    assert!(
+        (share - count("data_ce") / count("data_packets")).abs() < 1e-12,
+        "{share}"
+    );
+    assert_eq!(runs[1]["payload_bytes"], serde_json::Value::Null);
+    let refused = run(folder.path(), ["traffic", "results", "all", "--beside", "."]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
 }

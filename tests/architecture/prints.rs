@@ -66,7 +66,10 @@ const WRITERS: [(&str, &str); 26] = [
         "analyzer/cli/src/command/host/gpus.rs",
         "names are cleaned, JSON is escaped",
     ),
-    ("analyzer/cli/src/command/traffic.rs", "the table or the document"),
+    (
+        "analyzer/cli/src/command/traffic",
+        "tables are cleaned where they are laid out, documents are escaped",
+    ),
     ("analyzer/cli/src/command/explain.rs", "our own text"),
     (
         "analyzer/cli/src/command/live.rs",

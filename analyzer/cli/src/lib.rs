@@ -134,7 +134,14 @@ enum Command {
     /// Export this host's counters to Prometheus
     #[cfg(feature = "probe")]
     Metrics(Metrics),
-    /// Read the results of traffic tools: perftest, iperf3, nccl-tests, PyTorch, NCCL's log
+    #[cfg_attr(
+        feature = "probe",
+        doc = "Run traffic between hosts, and read results of perftest, iperf3, nccl-tests, NCCL"
+    )]
+    #[cfg_attr(
+        not(feature = "probe"),
+        doc = "Read the results of traffic tools: perftest, iperf3, nccl-tests, PyTorch, NCCL's log"
+    )]
     Traffic(Traffic),
     /// Simulate a scenario: write its capture, and the truth about it
     #[cfg(feature = "sim")]

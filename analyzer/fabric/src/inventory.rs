@@ -121,6 +121,8 @@ pub struct HostTarget {
     pub addresses: BTreeMap<String, String>,
     /// Words before each command there, such as `sudo -n` or `ip netns exec h1`.
     pub prefix: Option<String>,
+    /// The rack that it is in.
+    pub rack: Option<String>,
 }
 
 /// A switch.
@@ -457,6 +459,7 @@ impl HostTarget {
             switch_ports: BTreeMap::new(),
             addresses: BTreeMap::new(),
             prefix: None,
+            rack: None,
         }
     }
 }

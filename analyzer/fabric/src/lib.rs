@@ -17,6 +17,7 @@ pub mod pauses;
 pub mod results;
 pub mod switch;
 mod terminal;
+pub mod traffic;
 mod wiring;
 
 pub use drivers::{Mapped, Place, mapped};

@@ -10,10 +10,12 @@ mod measured;
 mod nccl;
 mod perftest;
 mod pytorch;
+mod span;
 mod text;
 
 pub use expectation::{Expectation, Outcome};
 pub use measured::{Edge, Latency, LatencyKind, Measurement, NcclLog, Remark, Results, Weight, bus_factor};
+pub use span::{When, when};
 
 /// Bytes of a JSON document: it takes up to 16 times as much memory. iperf3's grow by a kilobyte a second.
 const MAX_DOCUMENT_BYTES: usize = 32 << 20;

@@ -9,6 +9,7 @@ mod machine;
 mod nxapi;
 pub mod program;
 mod reader;
+pub mod traffic;
 
 pub use machine::{Machine, RemoteError, Said, quoted};
 pub use reader::{Count, DeviceReader, ReaderError, Recorder};

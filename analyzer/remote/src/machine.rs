@@ -72,6 +72,7 @@ pub struct Machine {
     ssh: Arc<SshSettings>,
     prefix: Option<String>,
     control: Option<PathBuf>,
+    has_own_group: bool,
 }
 
 impl Machine {
@@ -107,7 +108,15 @@ impl Machine {
             destination,
             ssh: Arc::clone(ssh),
             prefix: None,
+            has_own_group: false,
         }
+    }
+
+    /// The machine, whose commands are in process groups of their own: a signal of the terminal does not reach them.
+    #[must_use]
+    pub fn with_own_groups(mut self) -> Self {
+        self.has_own_group = true;
+        self
     }
 
     /// Its name in results.
@@ -137,6 +146,15 @@ impl Machine {
 
     /// A command that gives a line to the machine's own command interpreter: the CLI of a switch, or the login shell.
     pub fn line(&self, line: &str) -> Command {
+        use std::os::unix::process::CommandExt as _;
+        let mut command = self.plain_line(line);
+        if self.has_own_group {
+            command.process_group(0);
+        }
+        command
+    }
+
+    fn plain_line(&self, line: &str) -> Command {
         let Some(destination) = &self.destination else {
             let mut command = Command::new("sh");
             command.args(["-c", line]);

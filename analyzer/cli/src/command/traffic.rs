@@ -1,14 +1,28 @@
-//! `traffic`: what traffic tools measured.
+//! `traffic`: streams between hosts are planned, started, watched and stopped, and what traffic tools measured is shown.
 
+#[cfg(feature = "probe")]
+mod actions;
+mod beside;
 mod form;
+#[cfg(feature = "probe")]
+mod hosts;
+#[cfg(feature = "probe")]
+mod kept;
+#[cfg(feature = "probe")]
+mod plan;
+#[cfg(feature = "probe")]
+mod run;
+#[cfg(feature = "probe")]
+mod watched;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use roce_fabric::results::{Expectation, Outcome, results as parsed};
 use roce_model::text::escape_json;
+use serde_json::Value;
 
 use crate::options::arguments::DocumentFormat;
 use crate::options::rate::Rate;
@@ -18,11 +32,34 @@ use crate::output::messages;
 const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 /// The task, and examples.
+#[cfg(feature = "probe")]
+const AFTER_HELP: &str = "\
+A plan says which host sends to which, with which tool and for how long. `run` starts all streams at one time, waits for their end and \
+shows the results. `start`, `status` and `stop` do the same in steps. Hosts are those of fabric.toml, over ssh.
+
+Examples:
+  roce-analyze traffic plan --pattern ring --device mlx5_0 > ring.toml
+      a plan over all hosts of fabric.toml
+  roce-analyze traffic plan ring.toml --preflight
+      what would run, and what is in its way
+  roce-analyze traffic run ring.toml -o ring
+      streams, results, logs and counters
+  roce-analyze traffic start ring.toml && roce-analyze traffic status
+      a run that goes on by itself
+  roce-analyze traffic results bw.txt lat.txt tcp.json --link-rate 100G
+      one table, and RDMA against TCP
+  roce-analyze traffic results nccl.log --expect 'nccl.busbw>=80GiB/s'
+      exit code 1 if it is slower
+  roce-analyze traffic results ring --beside results
+      a run on the timeline of a capture";
+/// The task, and examples.
+#[cfg(not(feature = "probe"))]
 const AFTER_HELP: &str = "\
 Examples:
   roce-analyze traffic results bw.txt lat.txt tcp.json --link-rate 100G   one table, and RDMA against TCP
   roce-analyze traffic results nccl.log --expect 'nccl.busbw>=80GiB/s'    exit code 1 if it is slower
-  roce-analyze traffic results before.txt after.txt --stages              what each change brought";
+  roce-analyze traffic results before.txt after.txt --stages              what each change brought
+  roce-analyze traffic results incast --beside results                    a run on the timeline of a capture";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -33,7 +70,17 @@ pub(crate) struct Traffic {
 
 #[derive(Subcommand, Debug)]
 enum TrafficCommand {
-    // Its description stands with its options.
+    // Their descriptions are with their options.
+    #[cfg(feature = "probe")]
+    Plan(Box<plan::PlanArguments>),
+    #[cfg(feature = "probe")]
+    Start(Box<run::StartArguments>),
+    #[cfg(feature = "probe")]
+    Status(watched::StatusArguments),
+    #[cfg(feature = "probe")]
+    Stop(watched::StopArguments),
+    #[cfg(feature = "probe")]
+    Run(Box<run::RunArguments>),
     Results(ResultsArguments),
 }
 
@@ -43,7 +90,7 @@ enum TrafficCommand {
 /// Rates are in bit/s whatever the tool prints. A value that a tool did not print is -, never 0.
 #[derive(Args, Debug)]
 pub(crate) struct ResultsArguments {
-    /// Outputs of the tools
+    /// Outputs of the tools, or folders that `traffic run -o` wrote
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -66,6 +113,13 @@ pub(crate) struct ResultsArguments {
     #[arg(long, value_name = "CONDITION")]
     expect: Vec<Expectation>,
 
+    /// Show what the dataset in DIR, which -o wrote of a capture, has in the time of each run: payload, marks, CNPs, retransmissions, episodes
+    ///
+    /// Times are those in the outputs (iperf3's documents, folders of `traffic run`), else the file's own less the duration. The clock of
+    /// the host and that of the capture have to agree.
+    #[arg(long, value_name = "DIR")]
+    beside: Option<PathBuf>,
+
     /// Format of standard output
     #[arg(long, value_enum, default_value = "text")]
     format: DocumentFormat,
@@ -74,45 +128,128 @@ pub(crate) struct ResultsArguments {
 /// Runs a subcommand.
 pub(crate) fn traffic(arguments: &Traffic) -> anyhow::Result<ExitCode> {
     match &arguments.command {
+        #[cfg(feature = "probe")]
+        TrafficCommand::Plan(arguments) => plan::plan(arguments),
+        #[cfg(feature = "probe")]
+        TrafficCommand::Start(arguments) => run::start(arguments),
+        #[cfg(feature = "probe")]
+        TrafficCommand::Status(arguments) => watched::status(arguments),
+        #[cfg(feature = "probe")]
+        TrafficCommand::Stop(arguments) => watched::stop(arguments),
+        #[cfg(feature = "probe")]
+        TrafficCommand::Run(arguments) => run::run(arguments),
         TrafficCommand::Results(arguments) => results(arguments),
     }
 }
 
-fn results(arguments: &ResultsArguments) -> anyhow::Result<ExitCode> {
-    let mut inputs = Vec::new();
-    let mut has_failed = false;
-    for path in &arguments.files {
+/// Logs that a run's folder may have.
+const MAX_LOGS: usize = 1_024;
+
+/// What is read of the files: results, and the times of the runs.
+#[derive(Default)]
+struct Read {
+    inputs: Vec<form::Input>,
+    windows: Vec<beside::Window>,
+    has_failed: bool,
+}
+
+impl Read {
+    fn file(&mut self, path: &Path, world: Option<u32>) {
+        if path.is_dir() {
+            self.folder(path, world);
+        } else if let Some(text) = self.output(path, world) {
+            let name = name_of(path);
+            self.windows.push(beside::Window::from_output(name, path, &text));
+        }
+    }
+
+    /// Reads the output of a tool; returns its text.
+    fn output(&mut self, path: &Path, world: Option<u32>) -> Option<String> {
         let text = match roce_files::read_text(path, MAX_TEXT_BYTES) {
             Ok(text) => text,
             Err(error) => {
                 messages::report(&error.into());
-                has_failed = true;
-                continue;
+                self.has_failed = true;
+                return None;
             }
         };
-        let results = parsed(&text, arguments.world);
+        let results = parsed(&text, world);
         if results.tool.is_empty() {
             messages::error(&format!(
                 "{}: no results of a traffic tool in it\nhint: the output of perftest, iperf3, nccl-tests or a PyTorch benchmark, or NCCL's log",
                 path.display()
             ));
-            has_failed = true;
-            continue;
+            self.has_failed = true;
+            return None;
         }
-        let name = path.file_name().unwrap_or(path.as_os_str());
-        inputs.push(form::Input {
-            name: name.to_string_lossy().into_owned(),
-            results,
-        });
+        let name = name_of(path);
+        self.inputs.push(form::Input { name, results });
+        Some(text)
     }
+
+    /// Reads the logs of clients that ended, in a folder of `traffic run`.
+    fn folder(&mut self, path: &Path, world: Option<u32>) {
+        let text = roce_files::read_text(&path.join(form::RUN_DOCUMENT), MAX_TEXT_BYTES);
+        let document = text
+            .ok()
+            .and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        let Some(document) = document else {
+            messages::error(&format!(
+                "{}: not a folder of a run: it has no {}\nhint: roce-analyze traffic run PLAN -o DIR",
+                path.display(),
+                form::RUN_DOCUMENT
+            ));
+            self.has_failed = true;
+            return;
+        };
+        self.windows
+            .push(beside::Window::from_run(name_of(path), &document));
+        let streams = document["streams"].as_array().into_iter().flatten();
+        for stream in streams.filter(|stream| stream["state"] == "done").take(MAX_LOGS) {
+            // The name of a file in the folder, and nothing else.
+            let log = stream["log"].as_str().and_then(|log| Path::new(log).file_name());
+            if let Some(log) = log {
+                self.output(&path.join(log), world);
+            }
+        }
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn results(arguments: &ResultsArguments) -> anyhow::Result<ExitCode> {
+    let mut read = Read::default();
+    for path in &arguments.files {
+        read.file(path, arguments.world);
+    }
+    let Read {
+        inputs,
+        windows,
+        has_failed,
+    } = read;
+    let beside = match &arguments.beside {
+        Some(dataset) => Some((dataset, beside::read(dataset, windows)?)),
+        None => None,
+    };
     let rate = arguments.link_rate.map(|rate| rate.0);
     match arguments.format {
         DocumentFormat::Text => {
-            let text = form::text(&inputs, rate, arguments.stages);
+            let mut text = form::text(&inputs, rate, arguments.stages);
+            if let Some((dataset, beside)) = &beside {
+                text.push_str(&beside.text(dataset));
+            }
             std::io::stdout().write_all(text.as_bytes())?;
         }
         DocumentFormat::Json => {
-            let document = form::document(&inputs, rate);
+            let mut document = form::document(&inputs, rate);
+            if let Some((dataset, beside)) = &beside {
+                document["beside"] = beside.document(dataset);
+            }
             writeln!(std::io::stdout(), "{}", escape_json(&format!("{document:#}")))?;
         }
     }

@@ -89,6 +89,46 @@ fn columns(head: &str) -> (Vec<String>, f64) {
     (names.map(name).collect(), unit)
 }
 
+/// A row of a table, and its columns.
+pub(super) struct Row<'a> {
+    columns: Vec<String>,
+    fields: Vec<&'a str>,
+    /// Its latency is half of the round trip.
+    pub(super) is_one_way: bool,
+}
+
+impl Row<'_> {
+    /// The text in a column.
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        let column = self.columns.iter().position(|column| column == name)?;
+        self.fields.get(column).copied()
+    }
+}
+
+/// The rows of all tables of a text.
+pub(super) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
+    let mut setting = Setting::default();
+    let mut table: Option<Vec<String>> = None;
+    text.lines().filter_map(move |line| {
+        if is_head(line) {
+            table = Some(columns(line).0);
+            return None;
+        }
+        if !line
+            .trim_start()
+            .starts_with(|first: char| first.is_ascii_digit())
+        {
+            setting.note(line);
+            return None;
+        }
+        Some(Row {
+            columns: table.clone()?,
+            fields: line.split_whitespace().take(MAX_COLUMNS).collect(),
+            is_one_way: setting.kind == LatencyKind::OneWay,
+        })
+    })
+}
+
 /// The tables of a text.
 pub(super) fn parse(text: &str) -> Results {
     let mut found = Results {
@@ -142,10 +182,17 @@ fn row(found: &mut Results, at: usize, line: &str, setting: &Setting, columns: &
         return found.remark(Weight::Warning, "results.cut", at, text);
     }
     let size_bytes = fields.first().and_then(|size| size.parse().ok());
+    let is_zero = is_bandwidth && value("BW_average") == Some(0.0);
+    if is_zero && value("#iterations").is_some_and(|iterations| iterations > 0.0) {
+        let text =
+            "the average is 0 although messages were sent: perftest did not find the processor's frequency";
+        found.remark(Weight::Warning, "perftest.no_rate", at, text.to_owned());
+    }
     let messages_per_second = value("MsgRate")
+        .filter(|_| !is_zero)
         .map(|rate| rate * 1e6)
         .or_else(|| value("tps_average"));
-    let goodput_bps = value("BW_average").map(|rate| rate * unit);
+    let goodput_bps = value("BW_average").filter(|_| !is_zero).map(|rate| rate * unit);
     if let (Some(size), Some(messages), Some(goodput)) = (size_bytes, messages_per_second, goodput_bps)
         && is_bandwidth
     {

@@ -57,6 +57,54 @@ fn megabytes_of_perftest_are_powers_of_two() {
 }
 
 #[test]
+fn a_rate_of_zero_is_none() {
+    // What perftest 4.5 prints in an emulated machine.
+    let zero = BANDWIDTH
+        .replace("4555.75", "0.000000")
+        .replace("4555.02", "0.000000")
+        .replace("0.072880", "0.000000");
+    let found = results(&zero, None);
+    assert_eq!(rules(&found), ["perftest.no_rate"]);
+    assert_eq!(
+        (
+            found.measurements[0].goodput_bps,
+            found.measurements[0].messages_per_second
+        ),
+        (None, None)
+    );
+    assert_eq!(when(&zero), None);
+}
+
+#[test]
+fn when_a_tool_ran() {
+    // 5,000 messages at 72,880 a second.
+    let Some(When::Lasted(seconds)) = when(BANDWIDTH) else {
+        panic!("{:?}", when(BANDWIDTH));
+    };
+    assert!((seconds - 5_000.0 / 72_880.0).abs() < 1e-9, "{seconds}");
+    // 1,000 round trips of twice 14.37 us.
+    let titled = format!("                    RDMA_Write Latency Test\n{LATENCY}");
+    let Some(When::Lasted(seconds)) = when(&titled) else {
+        panic!("{:?}", when(&titled));
+    };
+    assert!((seconds - 0.02874).abs() < 1e-9, "{seconds}");
+    let timed = TCP.replace(
+        "\"version\"",
+        "\"timestamp\":{\"timesecs\":1700000000},\"version\"",
+    );
+    assert_eq!(
+        when(&timed),
+        Some(When::At {
+            begin: 1_700_000_000.0,
+            end: 1_700_000_006.01
+        })
+    );
+    for text in ["", NCCL, TCP, "{", "hello"] {
+        assert_eq!(when(text), None);
+    }
+}
+
+#[test]
 fn latencies_say_which_way() {
     let titled = |title: &str| format!("                    {title} Latency Test\n{LATENCY}");
     let row = one(&titled("RDMA_Write"));

@@ -14,6 +14,9 @@ pub(super) struct Input {
     pub(super) results: Results,
 }
 
+/// The document of a run's folder.
+pub(super) const RUN_DOCUMENT: &str = "run.json";
+
 /// Version of the JSON document's form.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -67,6 +70,29 @@ fn size(bytes: u64) -> String {
         }
     }
     format!("{bytes} B")
+}
+
+/// Bytes, in decimal units with three digits.
+pub(super) fn bytes(bytes: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let number = bytes as f64;
+    match number {
+        number if number >= 1e9 => format!("{} GB", digits(number / 1e9)),
+        number if number >= 1e6 => format!("{} MB", digits(number / 1e6)),
+        number if number >= 1e3 => format!("{} kB", digits(number / 1e3)),
+        _ => format!("{bytes} B"),
+    }
+}
+
+/// The rate of bytes in a time.
+pub(super) fn bit_rate(bytes: u64, seconds: f64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let bits = bytes as f64 * 8.0;
+    if seconds > 0.0 {
+        rate(bits / seconds)
+    } else {
+        NONE.to_owned()
+    }
 }
 
 fn percent(ratio: f64) -> String {
@@ -242,6 +268,17 @@ fn ratio(inputs: &[Input]) -> String {
         format!("; not the same: {}", differs.join(", "))
     };
     format!(" RDMA : TCP  goodput {} : 1{differs}\n", digits(fast / slow))
+}
+
+/// The sum of the clients' rates, where there are several: `; together 182 Gb/s`.
+#[cfg(feature = "probe")]
+pub(super) fn together(inputs: &[Input]) -> String {
+    let rates = inputs.iter().flat_map(|input| &input.results.measurements);
+    let rates: Vec<f64> = rates.filter_map(|row| row.goodput_bps).collect();
+    match rates.len() {
+        0 | 1 => String::new(),
+        _ => format!("; together {}", rate(rates.iter().sum())),
+    }
 }
 
 /// Rates of a file's measurements.

@@ -1,0 +1,87 @@
+//! The hosts of a plan: those of the inventory, or those that `--hosts` names.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use roce_fabric::inventory::{HostTarget, Inventory};
+use roce_fabric::traffic::{Concern, Endpoint, Gravity, TrafficPlan};
+
+use crate::output::messages;
+
+/// The inventory that is read where none is named.
+const INVENTORY: &str = "fabric.toml";
+/// Bytes of an inventory, and of a plan.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// Which hosts a plan may name.
+#[derive(Args, Debug)]
+pub(super) struct HostArguments {
+    /// The inventory that has the hosts [default: fabric.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    fabric: Option<PathBuf>,
+
+    /// Hosts that may be used, separated by commas: names of the inventory, or addresses for ssh [default: all of the inventory]
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    hosts: Vec<String>,
+}
+
+impl HostArguments {
+    /// The inventory, without hosts where there is none.
+    pub(super) fn inventory(&self) -> anyhow::Result<Inventory> {
+        let path = match &self.fabric {
+            Some(path) => path.as_path(),
+            None if Path::new(INVENTORY).is_file() => Path::new(INVENTORY),
+            None => return Ok(Inventory::default()),
+        };
+        let text = roce_files::read_text(path, MAX_BYTES)?;
+        Inventory::parse(&text).map_err(|error| anyhow!("{}:{error}", path.display()))
+    }
+
+    /// The ends that `--hosts` names, `host` or `host:device`.
+    pub(super) fn ends(&self) -> anyhow::Result<Vec<Endpoint>> {
+        let mut ends: Vec<Endpoint> = Vec::new();
+        for text in &self.hosts {
+            let end = Endpoint::parse(text.trim()).map_err(|error| anyhow!("--hosts: {error}"))?;
+            if ends.contains(&end) {
+                bail!("--hosts: '{end}' is named twice");
+            }
+            ends.push(end);
+        }
+        Ok(ends)
+    }
+
+    /// The hosts that may be used.
+    pub(super) fn hosts(&self, inventory: &Inventory) -> anyhow::Result<Vec<HostTarget>> {
+        if self.hosts.is_empty() {
+            return Ok(inventory.hosts.clone());
+        }
+        let mut hosts: Vec<HostTarget> = Vec::new();
+        for end in self.ends()? {
+            if !hosts.iter().any(|host| host.name == end.host) {
+                let known = inventory.host(&end.host).cloned();
+                hosts.push(known.unwrap_or_else(|| HostTarget::named(&end.host)));
+            }
+        }
+        Ok(hosts)
+    }
+}
+
+/// The plan in a file.
+pub(super) fn read_plan(path: &Path) -> anyhow::Result<(TrafficPlan, String)> {
+    let text = roce_files::read_text(path, MAX_BYTES)?;
+    let plan = TrafficPlan::parse(&text).map_err(|error| anyhow!("{}:{error}", path.display()))?;
+    Ok((plan, text))
+}
+
+/// Says concerns on standard error; true if one of them is an error.
+pub(super) fn say(concerns: &[Concern]) -> bool {
+    for concern in concerns {
+        match concern.gravity {
+            Gravity::Error => messages::error(&concern.text),
+            Gravity::Warning => messages::warn("plan", &concern.text),
+            Gravity::Note => messages::note("plan", &concern.text),
+        }
+    }
+    concerns.iter().any(|concern| concern.gravity == Gravity::Error)
+}

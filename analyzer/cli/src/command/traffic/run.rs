@@ -1,0 +1,445 @@
+//! `traffic start` and `traffic run`: streams between hosts, from the look at the hosts to the results.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use roce_fabric::inventory::{HostTarget, Inventory};
+use roce_fabric::traffic::{Concern, Gravity, Speeds, TrafficPlan, concerns, streams};
+use roce_model::text::escape_json;
+use roce_remote::traffic::{
+    Machines, Preflight, RunRecord, RunRecords, RunStatus, Setup, Started, StreamState, clean as remove,
+    counters, discard, machines, preflight, start as started, status as asked, stop as ended,
+};
+use serde_json::json;
+
+use super::actions::{code, counted, failures, program, records, run_id};
+use super::form;
+use super::hosts::{HostArguments, read_plan, say};
+use super::kept::{Kept, document, fetched};
+use super::watched::{Outcome, lines, outcome};
+use crate::command::watch::Signals;
+use crate::options::arguments::DocumentFormat;
+use crate::options::rate::Rate;
+use crate::output::messages;
+
+/// Version of the JSON document's form.
+const SCHEMA_VERSION: u32 = 1;
+/// How often a signal is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+/// The shortest and the longest time between two questions to the hosts.
+const MIN_POLL: Duration = Duration::from_millis(500);
+const MAX_POLL: Duration = Duration::from_secs(5);
+/// Time beyond that of the streams after which a run is not waited for any more.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// A plan, and how it is run.
+#[derive(Args, Debug)]
+struct PlanToRun {
+    /// The plan
+    #[arg(value_name = "PLAN")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    hosts: HostArguments,
+
+    /// Stop all streams when one fails
+    #[arg(long)]
+    strict: bool,
+
+    /// Run although another run of this tool goes on at one of the hosts
+    #[arg(long)]
+    beside_others: bool,
+
+    /// Allow more than an hour
+    #[arg(long)]
+    long: bool,
+
+    /// Format of standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: DocumentFormat,
+}
+
+/// Examples of `run`.
+const AFTER_HELP: &str = "\
+Examples:
+  roce-analyze traffic run ring.toml                        results of all streams in one table
+  roce-analyze traffic run ring.toml -o ring --strict       logs and counters, too; one failure ends all
+  roce-analyze traffic run tcp.toml --hosts gpu1,gpu2       without an inventory: names for ssh";
+
+/// Start the streams of a plan, and leave them running
+///
+/// Servers are started first. When they listen, all clients start at one time. Each process ends by itself after its time, even if this
+/// machine is gone. `traffic status` and `traffic stop` take the id that is printed. Exit code 1: some streams did not start.
+#[derive(Args, Debug)]
+pub(super) struct StartArguments {
+    #[command(flatten)]
+    plan: PlanToRun,
+}
+
+/// Run the streams of a plan to their end, and show their results
+///
+/// As `start`; then it waits, stops what is left, fetches the logs and shows what the tools measured. A signal (Ctrl-C) stops the streams on
+/// all hosts. Exit code 1: some streams failed.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct RunArguments {
+    #[command(flatten)]
+    plan: PlanToRun,
+
+    /// Keep the plan, all logs, the results as JSON, and counters of hosts that have roce-analyze, in the new folder DIR
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Speed of the link, such as 100G: shows the share of it that was reached
+    #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
+    link_rate: Option<Rate>,
+}
+
+/// A plan with its hosts, ready to be started.
+struct Ready {
+    plan: TrafficPlan,
+    text: String,
+    inventory: Inventory,
+    hosts: Vec<HostTarget>,
+    id: String,
+    program: String,
+}
+
+impl Ready {
+    fn new(arguments: &PlanToRun) -> anyhow::Result<Self> {
+        let (plan, text) = read_plan(&arguments.file)?;
+        let inventory = arguments.hosts.inventory()?;
+        let hosts = arguments.hosts.hosts(&inventory)?;
+        Ok(Self {
+            plan,
+            text,
+            inventory,
+            hosts,
+            id: run_id(),
+            program: program(),
+        })
+    }
+
+    fn setup<'a>(&'a self, arguments: &PlanToRun, reads_counters: bool) -> Setup<'a> {
+        Setup {
+            id: &self.id,
+            plan: &self.plan,
+            hosts: &self.hosts,
+            ssh: &self.inventory.ssh,
+            analyze: &self.program,
+            is_strict: arguments.strict,
+            reads_counters,
+        }
+    }
+}
+
+/// Checks a plan, looks at its hosts, and says what will run.
+fn looked(
+    ready: &Ready,
+    arguments: &PlanToRun,
+    setup: &Setup<'_>,
+    all: &Machines,
+) -> anyhow::Result<Preflight> {
+    let before = concerns(&ready.plan, &ready.hosts, &Speeds::new(), arguments.long);
+    let errors: Vec<Concern> = before
+        .into_iter()
+        .filter(|concern| concern.gravity == Gravity::Error)
+        .collect();
+    if say(&errors) {
+        bail!("{}: the plan cannot run", arguments.file.display());
+    }
+    let found = preflight(setup, all, true);
+    let others: Vec<String> = found
+        .others()
+        .map(|(host, run)| format!("{run} at {host}"))
+        .collect();
+    if !others.is_empty() && !arguments.beside_others {
+        discard(&found, all);
+        bail!(
+            "another run goes on: {}\nhint: roce-analyze traffic stop {}, or --beside-others",
+            others.join(", "),
+            found.others().next().map_or("", |(_, run)| run)
+        );
+    }
+    let mut known = concerns(&ready.plan, &ready.hosts, &found.speeds, arguments.long);
+    known.extend(found.concerns.iter().cloned());
+    say(&known);
+    for (host, reason) in &found.failures {
+        messages::warn(host, reason);
+    }
+    let count = streams(&ready.plan).len() - found.unable.len();
+    let names: Vec<&str> = found.facts.keys().map(String::as_str).collect();
+    messages::plain(&format!(
+        "run {}: {count} streams of {} on {} hosts ({}) for {} s",
+        ready.id,
+        ready.plan.tool.name(),
+        names.len(),
+        listed(&names),
+        ready.plan.duration.as_secs()
+    ));
+    Ok(found)
+}
+
+/// The first names of a list.
+fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        format!("{shown} and {} more", names.len() - SHOWN)
+    } else {
+        shown
+    }
+}
+
+/// Starts streams, and leaves them running.
+pub(super) fn start(arguments: &StartArguments) -> anyhow::Result<ExitCode> {
+    let arguments = &arguments.plan;
+    let ready = Ready::new(arguments)?;
+    let records = records()?;
+    let setup = ready.setup(arguments, false);
+    let all = machines(&ready.hosts, &ready.inventory.ssh);
+    let interrupted = AtomicBool::new(false);
+    let begun = interruptible(&interrupted, || {
+        let found = looked(&ready, arguments, &setup, &all)?;
+        Ok(started(&setup, &all, &found, &records, &|| {
+            interrupted.load(Ordering::Relaxed)
+        })?)
+    })?;
+    let Started { record, is_aborted } = begun;
+    if is_aborted {
+        let stopped = ended(&record, &all);
+        messages::plain(lines(&record, &stopped).trim_end());
+    }
+    let failed = record
+        .streams
+        .iter()
+        .filter(|stream| stream.failure.is_some())
+        .count();
+    let text = match arguments.format {
+        DocumentFormat::Text => {
+            let mut text = String::new();
+            for stream in &record.streams {
+                if let Some(reason) = &stream.failure {
+                    let line = format!(
+                        "stream {}, {} > {}: {reason}",
+                        stream.number, stream.client, stream.server
+                    );
+                    let _ = writeln!(text, " ✗ {}", roce_model::text::clean(&line));
+                }
+            }
+            let what = if is_aborted { "was stopped" } else { "goes on" };
+            let count = record.streams.len() - failed;
+            let _ = writeln!(
+                text,
+                " run {} {what}: {count} of {} streams",
+                record.id,
+                record.streams.len()
+            );
+            text
+        }
+        DocumentFormat::Json => {
+            let failures: Vec<_> = record
+                .streams
+                .iter()
+                .filter_map(|stream| {
+                    Some(json!({ "number": stream.number, "reason": stream.failure.as_ref()? }))
+                })
+                .collect();
+            let document = json!({
+                "schema_version": SCHEMA_VERSION,
+                "id": record.id,
+                "streams": record.streams.len(),
+                "stopped": is_aborted,
+                "failed": failures,
+            });
+            escape_json(&format!("{document:#}\n")).into_owned()
+        }
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::from(u8::from(is_aborted || failed > 0)))
+}
+
+/// Does `work` while signals are looked for. The first sets `interrupted`, the second ends the program.
+fn interruptible<T: Send>(
+    interrupted: &AtomicBool,
+    work: impl FnOnce() -> anyhow::Result<T> + Send,
+) -> anyhow::Result<T> {
+    let (runtime, mut signals) = Signals::take(false)?;
+    std::thread::scope(|scope| {
+        let work = scope.spawn(work);
+        while !work.is_finished() {
+            let signal = runtime.block_on(async {
+                tokio::select! {
+                    code = signals.next() => Some(code),
+                    () = tokio::time::sleep(LOOK) => None,
+                }
+            });
+            let Some(code) = signal else {
+                continue;
+            };
+            if interrupted.swap(true, Ordering::Relaxed) {
+                messages::plain("streams that are left end by themselves, or by `roce-analyze traffic stop`");
+                std::process::exit(code);
+            }
+            messages::plain(
+                "stopping the streams on all hosts; a second signal leaves them to end by themselves",
+            );
+        }
+        work.join()
+            .map_err(|_| anyhow!("the thread of the run panicked"))?
+    })
+}
+
+/// Runs streams to their end.
+pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
+    let ready = Ready::new(&arguments.plan)?;
+    let records = records()?;
+    let kept = arguments.output.as_deref().map(Kept::new).transpose()?;
+    let setup = ready.setup(&arguments.plan, kept.is_some());
+    let all = machines(&ready.hosts, &ready.inventory.ssh);
+    let interrupted = AtomicBool::new(false);
+    let is_interrupted = || interrupted.load(Ordering::Relaxed);
+    let whole = Whole {
+        ready: &ready,
+        arguments,
+        setup: &setup,
+        all: &all,
+        records: &records,
+        is_interrupted: &is_interrupted,
+    };
+    interruptible(&interrupted, || whole.run(kept))
+}
+
+/// A run from its start to its results.
+struct Whole<'a> {
+    ready: &'a Ready,
+    arguments: &'a RunArguments,
+    setup: &'a Setup<'a>,
+    all: &'a Machines,
+    records: &'a RunRecords,
+    is_interrupted: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Whole<'_> {
+    fn run(&self, kept: Option<Kept>) -> anyhow::Result<ExitCode> {
+        let found = looked(self.ready, &self.arguments.plan, self.setup, self.all)?;
+        self.count(kept.as_ref(), &found, "before")?;
+        let Started { record, is_aborted } =
+            started(self.setup, self.all, &found, self.records, self.is_interrupted)?;
+        if !is_aborted {
+            self.wait(&record);
+        }
+        // A stream is judged before what is left of it is ended.
+        let status = asked(&record, self.all, false);
+        let stopped = ended(&record, self.all);
+        let outcome = outcome(&stopped);
+        if outcome != Outcome::Clean {
+            messages::plain(lines(&record, &stopped).trim_end());
+        }
+        let status = if status.streams.iter().all(|stream| stream.state.is_over()) {
+            status
+        } else {
+            asked(&record, self.all, false)
+        };
+        self.count(kept.as_ref(), &found, "after")?;
+        let link = self.arguments.link_rate.map(|rate| rate.0);
+        let inputs = match kept {
+            Some(kept) => {
+                kept.write("plan.toml", &self.ready.text)?;
+                kept.collect(&record, self.all, &status, link)?
+            }
+            None => fetched(&record, self.all, false, &|_, _| ()),
+        };
+        self.forget(&record, outcome)?;
+        self.show(&record, &status, &inputs, link)?;
+        Ok(if outcome == Outcome::Unknown {
+            ExitCode::from(2)
+        } else {
+            code(&status.streams)
+        })
+    }
+
+    /// Reads the counters of hosts that have roce-analyze, where they are kept.
+    fn count(&self, kept: Option<&Kept>, found: &Preflight, phase: &str) -> anyhow::Result<()> {
+        let Some(kept) = kept else {
+            return Ok(());
+        };
+        let hosts = found.facts.iter().filter(|(_, facts)| facts.has_analyze);
+        let hosts: Vec<String> = hosts.map(|(host, _)| host.clone()).collect();
+        for (host, text) in counters(&hosts, self.all, &self.ready.program) {
+            kept.write(&format!("{host}.counters.{phase}.json"), &text)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all streams are over.
+    fn wait(&self, record: &RunRecord) {
+        let plan = &self.ready.plan;
+        let end = Instant::now() + plan.duration + plan.grace + MAX_WAIT;
+        let poll = (plan.duration / 20).clamp(MIN_POLL, MAX_POLL);
+        loop {
+            let next = Instant::now() + poll;
+            while Instant::now() < next {
+                if (self.is_interrupted)() {
+                    return;
+                }
+                std::thread::sleep(LOOK);
+            }
+            let status = asked(record, self.all, false);
+            let has_failed = || {
+                let failed =
+                    |state: &StreamState| matches!(state, StreamState::Failed(_) | StreamState::Missing(_));
+                status.streams.iter().any(|stream| failed(&stream.state))
+            };
+            let is_over = status.streams.iter().all(|stream| stream.state.is_over());
+            if is_over || Instant::now() >= end || self.setup.is_strict && has_failed() {
+                return;
+            }
+        }
+    }
+
+    /// Removes the run from its hosts and from here, if nothing of it is left.
+    fn forget(&self, record: &RunRecord, outcome: Outcome) -> anyhow::Result<()> {
+        if outcome != Outcome::Clean {
+            messages::plain(&format!("hint: roce-analyze traffic stop {}", record.id));
+            return Ok(());
+        }
+        for (host, error) in remove(record, self.all) {
+            messages::warn(&host, &format!("the run's files are still there: {error}"));
+        }
+        Ok(self.records.remove(&record.id)?)
+    }
+
+    fn show(
+        &self,
+        record: &RunRecord,
+        status: &RunStatus,
+        inputs: &[form::Input],
+        link: Option<u64>,
+    ) -> anyhow::Result<()> {
+        let text = match self.arguments.plan.format {
+            DocumentFormat::Text => {
+                let mut text = form::text(inputs, link, false);
+                text.push_str(&failures(record, status));
+                let _ = writeln!(
+                    text,
+                    " {} streams: {}{}",
+                    record.streams.len(),
+                    counted(&status.streams),
+                    form::together(inputs)
+                );
+                text
+            }
+            DocumentFormat::Json => {
+                escape_json(&format!("{:#}\n", document(record, status, inputs, link))).into_owned()
+            }
+        };
+        Ok(std::io::stdout().write_all(text.as_bytes())?)
+    }
+}

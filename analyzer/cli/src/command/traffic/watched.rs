@@ -1,0 +1,233 @@
+//! `traffic status` and `traffic stop`: runs that were started before.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use roce_model::text::{clean, escape_json};
+use roce_remote::traffic::{RunRecord, RunStatus, Stopped, clean as remove, status as asked, stop as ended};
+use serde_json::{Value, json};
+
+use super::actions::{code, counted, recorded, records, stream_values, table, time};
+use super::kept::Kept;
+use crate::options::arguments::DocumentFormat;
+use crate::output::messages;
+
+/// Version of the JSON documents' form.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Show a run of traffic: its streams, and the rates of its devices
+///
+/// Asks the hosts which of the run's processes live, what their logs say, and what the devices' counters moved by in one second. Exit code 1:
+/// a stream failed, was stopped, or is missing.
+#[derive(Args, Debug)]
+pub(super) struct StatusArguments {
+    /// The run's id [default: the latest]
+    id: Option<String>,
+
+    /// Format of standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: DocumentFormat,
+}
+
+/// End a run of traffic: its own processes on all hosts, and no others
+///
+/// A process is ended if it has the run's id in its environment: TERM first, KILL after 3 seconds. A run that has ended can be stopped
+/// again. Exit code 1: something is left.
+#[derive(Args, Debug)]
+pub(super) struct StopArguments {
+    /// The run's id [default: the latest]
+    id: Option<String>,
+
+    /// Fetch logs and results to the new folder DIR, and remove the run from its hosts
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Format of standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: DocumentFormat,
+}
+
+/// Shows a run.
+pub(super) fn status(arguments: &StatusArguments) -> anyhow::Result<ExitCode> {
+    let record = recorded(&records()?, arguments.id.as_deref())?;
+    let found = asked(&record, &record.machines(), true);
+    let text = match arguments.format {
+        DocumentFormat::Text => text(&record, &found),
+        DocumentFormat::Json => escape_json(&format!("{:#}\n", document(&record, &found))).into_owned(),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    let is_unknown = found.hosts.iter().any(|host| host.error.is_some());
+    Ok(if is_unknown {
+        ExitCode::from(2)
+    } else {
+        code(&found.streams)
+    })
+}
+
+/// A rate with three digits.
+fn rate(rate: f64, is_bits: bool) -> String {
+    let (number, unit) = match rate {
+        rate if rate >= 1e9 => (rate / 1e9, "G"),
+        rate if rate >= 1e6 => (rate / 1e6, "M"),
+        rate if rate >= 1e3 => (rate / 1e3, "k"),
+        rate => (rate, ""),
+    };
+    let digits = match number {
+        number if number >= 99.95 || unit.is_empty() => format!("{number:.0}"),
+        number if number >= 9.995 => format!("{number:.1}"),
+        number => format!("{number:.2}"),
+    };
+    format!("{digits} {unit}{}", if is_bits { "b/s" } else { "packets/s" })
+}
+
+fn text(record: &RunRecord, found: &RunStatus) -> String {
+    let mut text = format!(
+        " run {} ({}): {} for {} s, started {}: {}\n",
+        record.id,
+        clean(&record.name),
+        record.tool,
+        record.duration_s,
+        time(record.started_ns).unwrap_or_default(),
+        counted(&found.streams)
+    );
+    text.push_str(&table(record, found));
+    for host in &found.hosts {
+        if let Some(error) = &host.error {
+            let _ = writeln!(text, " ✗ {}: {}", host.name, clean(error));
+        }
+        for seen in &host.rates {
+            let _ = writeln!(
+                text,
+                " {} {}: sends {}, receives {}",
+                host.name,
+                clean(&seen.device),
+                rate(seen.sent, seen.is_bits),
+                rate(seen.received, seen.is_bits)
+            );
+        }
+    }
+    text
+}
+
+fn document(record: &RunRecord, found: &RunStatus) -> Value {
+    let hosts: Vec<Value> = found
+        .hosts
+        .iter()
+        .map(|host| {
+            json!({
+                "host": host.name,
+                "error": host.error,
+                "processes": host.living,
+                "rates": host.rates.iter().map(|rate| json!({
+                    "device": rate.device,
+                    "unit": if rate.is_bits { "bit/s" } else { "packets/s" },
+                    "sent": rate.sent,
+                    "received": rate.received,
+                })).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "id": record.id,
+        "name": record.name,
+        "tool": record.tool,
+        "duration_s": record.duration_s,
+        "started": time(record.started_ns),
+        "streams": stream_values(record, found),
+        "hosts": hosts,
+    })
+}
+
+/// Ends a run.
+pub(super) fn stop(arguments: &StopArguments) -> anyhow::Result<ExitCode> {
+    let records = records()?;
+    let record = recorded(&records, arguments.id.as_deref())?;
+    let kept = arguments.output.as_deref().map(Kept::new).transpose()?;
+    let machines = record.machines();
+    let all = ended(&record, &machines);
+    let outcome = outcome(&all);
+    if let Some(kept) = kept {
+        let found = asked(&record, &machines, false);
+        kept.collect(&record, &machines, &found, None)?;
+        if outcome == Outcome::Clean {
+            for (host, error) in remove(&record, &machines) {
+                messages::warn(&host, &format!("the run's files are still there: {error}"));
+            }
+            records.remove(&record.id)?;
+        }
+    }
+    let text = match arguments.format {
+        DocumentFormat::Text => lines(&record, &all),
+        DocumentFormat::Json => {
+            let hosts: Vec<Value> = all
+                .iter()
+                .map(|host| {
+                    json!({
+                        "host": host.host,
+                        "error": host.error,
+                        "ended": host.found,
+                        "killed": host.killed,
+                        "left": host.left,
+                    })
+                })
+                .collect();
+            let document = json!({ "schema_version": SCHEMA_VERSION, "id": record.id, "hosts": hosts });
+            escape_json(&format!("{document:#}\n")).into_owned()
+        }
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::from(match outcome {
+        Outcome::Clean => 0,
+        Outcome::Left => 1,
+        Outcome::Unknown => 2,
+    }))
+}
+
+/// What is left of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    /// Nothing.
+    Clean,
+    /// Processes.
+    Left,
+    /// A host did not answer.
+    Unknown,
+}
+
+/// The outcome over all hosts.
+pub(super) fn outcome(all: &[Stopped]) -> Outcome {
+    if all.iter().any(|host| host.error.is_some()) {
+        Outcome::Unknown
+    } else if all.iter().any(|host| !host.left.is_empty()) {
+        Outcome::Left
+    } else {
+        Outcome::Clean
+    }
+}
+
+/// What was ended, and what is left, by host.
+pub(super) fn lines(record: &RunRecord, all: &[Stopped]) -> String {
+    let mut text = format!(" run {}\n", record.id);
+    for host in all {
+        let _ = match &host.error {
+            Some(error) => writeln!(text, " ✗ {}: not stopped: {}", host.host, clean(error)),
+            None if host.found == 0 => writeln!(text, " {}: nothing of it runs", host.host),
+            None => {
+                let killed = if host.killed > 0 {
+                    format!(", {} of them by KILL", host.killed)
+                } else {
+                    String::new()
+                };
+                writeln!(text, " {}: {} processes ended{killed}", host.host, host.found)
+            }
+        };
+        for left in &host.left {
+            let _ = writeln!(text, " ✗ {}: process {} is still there", host.host, clean(left));
+        }
+    }
+    text
+}

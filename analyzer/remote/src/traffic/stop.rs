@@ -1,0 +1,69 @@
+//! The end of a run: its own processes, by the id in their environment, and no others.
+
+use std::time::Duration;
+
+use super::parallel::{Machines, each};
+use super::record::{HostRecord, RunRecord};
+use super::script::{self, Place};
+use super::start::MAX_ANSWER_BYTES;
+
+/// Time of a host beyond that of a connection: 3 s from TERM to KILL, on a busy host.
+const STOP_PATIENCE: Duration = Duration::from_mins(2);
+/// Processes that are named.
+const MAX_LEFT: usize = 100;
+
+/// A host on which a run was ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Stopped {
+    /// Its name.
+    pub host: String,
+    /// Processes of the run that lived.
+    pub found: u64,
+    /// Those that had to be killed.
+    pub killed: u64,
+    /// Processes that are still there: pid and program.
+    pub left: Vec<String>,
+    /// Why the host gave no answer.
+    pub error: Option<String>,
+}
+
+/// Ends a run's processes on all its hosts. A run that has ended is ended again without harm.
+pub fn stop(record: &RunRecord, machines: &Machines) -> Vec<Stopped> {
+    each(&record.hosts, |host| {
+        let mut stopped = match of_host(record, machines, host) {
+            Ok(text) => parse(&text),
+            Err(error) => Stopped {
+                error: Some(error),
+                ..Stopped::default()
+            },
+        };
+        stopped.host.clone_from(&host.name);
+        stopped
+    })
+}
+
+fn of_host(record: &RunRecord, machines: &Machines, host: &HostRecord) -> Result<String, String> {
+    let machine = machines.get(&host.name).ok_or("it is not known")?;
+    let place = Place {
+        id: &record.id,
+        host: &host.name,
+    };
+    let script = script::stop(place).map_err(|error| error.to_string())?;
+    let answer = machine
+        .run_within(&script, STOP_PATIENCE, MAX_ANSWER_BYTES)
+        .map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn parse(text: &str) -> Stopped {
+    let mut stopped = Stopped::default();
+    for line in text.lines() {
+        match line.split_once('=') {
+            Some(("found", count)) => stopped.found = count.parse().unwrap_or(0),
+            Some(("killed", count)) => stopped.killed = count.parse().unwrap_or(0),
+            Some(("left", process)) if stopped.left.len() < MAX_LEFT => stopped.left.push(process.to_owned()),
+            _ => {}
+        }
+    }
+    stopped
+}
