@@ -98,7 +98,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Inventory> {
     Ok(inventory)
 }
 
-#[cfg(all(test, feature = "probe"))]
+#[cfg(feature = "probe")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

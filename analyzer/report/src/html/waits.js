@@ -25,14 +25,16 @@ const portName = (node, port) => [node ?? "unknown", port].filter((part) => part
 function waitGraph() {
   const ports = new Map(),
     edges = new Map();
-  const add = (node, port) => {
-    const key = portName(node, port);
+  // Ports that nobody names are one only where there is one root: else they would join what does not belong together.
+  const roots = new Set(model.run.waits.filter((row) => row.is_root).map((row) => portName(row.waits_for_node, row.waits_for_port)));
+  const add = (node, port, other) => {
+    const key = node == null && port == null && roots.size > 1 ? `unknown beside ${other}` : portName(node, port);
     if (!ports.has(key)) ports.set(key, { key, node: node ?? "unknown", port: port ?? "", next: new Set(), before: new Set(), root: null });
     return ports.get(key);
   };
   for (const row of model.run.waits) {
-    const from = add(row.node, row.port),
-      to = add(row.waits_for_node, row.waits_for_port);
+    const from = add(row.node, row.port, portName(row.waits_for_node, row.waits_for_port)),
+      to = add(row.waits_for_node, row.waits_for_port, portName(row.node, row.port));
     if (row.is_root) to.root = row.root_kind;
     if (from === to) continue;
     from.next.add(to);
