@@ -84,6 +84,7 @@ impl Simulation<'_> {
         }
         if port.pause_log[usize::from(class)].is_none() {
             port.pause_log[usize::from(class)] = Some(number(self.log.pauses.len()));
+            port.count.transitions[usize::from(class)] += 1;
             self.log.pauses.push(Paused {
                 port: id,
                 class,
@@ -98,6 +99,9 @@ impl Simulation<'_> {
         let open = self.topology.ports[id.index()].pause_log[usize::from(class)].take();
         if let Some(pause) = open.and_then(|place| self.log.pauses.get_mut(place as usize)) {
             pause.end = Some(self.now);
+            let count = &mut self.topology.ports[id.index()].count;
+            let paused = &mut count.paused[usize::from(class)];
+            *paused = paused.plus(self.now.since(pause.begin));
         }
     }
 

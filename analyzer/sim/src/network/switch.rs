@@ -87,6 +87,21 @@ impl Simulation<'_> {
         let (bytes, priority) = (u64::from(packet.bytes), packet.priority);
         let class = self.pause_class(priority);
         if let Err(reason) = self.admit(switch, ingress, egress, priority, bytes) {
+            let (place, queue) = (
+                if reason == Reason::Headroom {
+                    ingress
+                } else {
+                    egress
+                },
+                usize::from(priority),
+            );
+            let count = &mut self.topology.ports[place.index()].count;
+            let dropped = if reason == Reason::Headroom {
+                &mut count.refused
+            } else {
+                &mut count.dropped
+            };
+            dropped[queue].add(&packet);
             self.drop_packet(id, egress, reason);
             return;
         }
@@ -99,6 +114,7 @@ impl Simulation<'_> {
             && state.marking.happens(marking_probability(config, queued))
         {
             let place = number(self.log.marks.len());
+            self.topology.ports[egress.index()].count.marked[usize::from(priority)].add(&packet);
             let changed = self.pool.change(id);
             changed.mark();
             changed.mark = place;
@@ -124,6 +140,8 @@ impl Simulation<'_> {
         let port = &mut self.topology.ports[egress.index()];
         port.queued[usize::from(priority)] += bytes;
         port.queues[usize::from(priority)].push_back(id);
+        let peak = &mut port.count.peak[usize::from(priority)];
+        *peak = (queued + bytes).max(*peak);
         self.log.queued(egress, priority, queued + bytes);
         if let Some(class) = class {
             let from = &mut self.topology.ports[ingress.index()];

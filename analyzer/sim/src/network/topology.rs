@@ -8,6 +8,7 @@ use roce_wire::{Address, MacAddress};
 
 use crate::Error;
 use crate::engine::events::{PacketId, PortId};
+use crate::network::count::PortCount;
 use crate::scenario::{Scenario, Topology as Shape};
 use crate::units::{Rate, Time};
 
@@ -62,6 +63,8 @@ pub(crate) struct Port {
     pub impairments: Vec<u32>,
     /// Taps at it.
     pub taps: Vec<u32>,
+    /// What it counts.
+    pub count: PortCount,
 }
 
 /// A switch's place in the network.
@@ -226,6 +229,7 @@ impl Topology {
                 pausing: [false; CLASSES],
                 impairments: Vec::new(),
                 taps: Vec::new(),
+                count: PortCount::default(),
             });
             if let Node::Switch(switch) = node {
                 self.switches[switch as usize].ports.push(own);

@@ -8,6 +8,7 @@
 
 mod any_order;
 mod books;
+mod counters;
 mod dcqcn;
 mod duplicates;
 mod fluid;
