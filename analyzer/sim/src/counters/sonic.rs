@@ -26,7 +26,7 @@ fn identifier(kind: u64, port: usize, index: u64) -> String {
     format!("oid:{:#x}", kind << 48 | (port as u64 + 1) << 8 | index)
 }
 
-fn hash(values: Map<String, Value>) -> Value {
+fn hash(values: &Map<String, Value>) -> Value {
     json!({ "expireat": 0.0, "ttl": -0.001, "type": "hash", "value": values })
 }
 
@@ -49,22 +49,22 @@ pub(super) fn dump(node: &str, ports: &[Port], reading: &Reading) -> Dump {
         };
         let id = identifier(PORT, lane, 0);
         name(port.sonic.clone(), &mut port_names, &id);
-        counters.insert(format!("COUNTERS:{id}"), hash(of_port(reading, place)));
+        counters.insert(format!("COUNTERS:{id}"), hash(&of_port(reading, place)));
         for queue in 0..8_u8 {
             let id = identifier(QUEUE, lane, u64::from(queue));
             name(format!("{}:{queue}", port.sonic), &mut queue_names, &id);
-            counters.insert(format!("COUNTERS:{id}"), hash(of_queue(reading, place, queue)));
+            counters.insert(format!("COUNTERS:{id}"), hash(&of_queue(reading, place, queue)));
             let id = identifier(PRIORITY_GROUP, lane, u64::from(queue));
             name(format!("{}:{queue}", port.sonic), &mut group_names, &id);
             let refused = reading.counts[place].refused[usize::from(queue)].packets;
             let group = numbers([("SAI_INGRESS_PRIORITY_GROUP_STAT_DROPPED_PACKETS", refused)]);
-            counters.insert(format!("COUNTERS:{id}"), hash(group));
+            counters.insert(format!("COUNTERS:{id}"), hash(&group));
         }
     }
     let names = json!({
-        "COUNTERS_PORT_NAME_MAP": hash(port_names),
-        "COUNTERS_QUEUE_NAME_MAP": hash(queue_names),
-        "COUNTERS_PG_NAME_MAP": hash(group_names),
+        "COUNTERS_PORT_NAME_MAP": hash(&port_names),
+        "COUNTERS_QUEUE_NAME_MAP": hash(&queue_names),
+        "COUNTERS_PG_NAME_MAP": hash(&group_names),
     });
     [
         (NAMES, format!("{names:#}\n")),

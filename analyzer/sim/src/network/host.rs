@@ -107,6 +107,9 @@ impl Simulation<'_> {
             if self.topology.ports[port.index()].is_paused(priority, now) {
                 self.hosts[host as usize].ready.push_back(end);
                 self.waits(end, Waits::Paused);
+                if self.has_work(end) {
+                    self.note_wait(port, priority, end.0);
+                }
                 continue;
             }
             self.ends[end.index()].queued = Queued::Idle;

@@ -1,5 +1,7 @@
 //! Counters of ports: they agree with the truth, which comes from other places, and frames are conserved.
 
+#![expect(clippy::float_cmp, reason = "counts below 2^53 are exact")]
+
 use std::collections::BTreeMap;
 
 use roce_model::SampleRow;
@@ -101,13 +103,13 @@ fn the_last_readings_are_the_totals_of_the_truth() {
     assert_eq!(last.total("port_cnp_sent"), truth.cnps.len() as f64);
     assert_eq!(last.total("port_cnp_handled"), truth.cnps.len() as f64);
     // Time of pauses, by port: from the list of pauses, to its resolution of 1 ns for each.
-    let mut paused: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    let mut silent: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for pause in &truth.pauses {
-        let own = paused.entry(object(&pause.place)).or_default();
+        let own = silent.entry(object(&pause.place)).or_default();
         own.0 += (pause.end - pause.begin) as f64 / 1e9;
         own.1 += 1.0;
     }
-    for (port, (seconds, count)) in &paused {
+    for (port, (seconds, count)) in &silent {
         let is_host = port.starts_with('h');
         let names = if is_host {
             ("pfc_receive_paused_seconds", "pfc_transitions")
@@ -201,21 +203,21 @@ fn frames_are_conserved_on_each_link() {
             let name = name[usize::from(direction == "received")];
             last.get(end["port"].as_str().unwrap(), name, "")
         };
-        let lost = |from: &serde_json::Value, to: &serde_json::Value| {
+        let missing = |from: &serde_json::Value, to: &serde_json::Value| {
             let place = format!(
                 "{}->{}",
                 from["node"].as_str().unwrap(),
                 to["node"].as_str().unwrap()
             );
             let losses = truth.losses.iter();
-            let lost = losses.filter(|loss| loss.place == place && loss.reason == LossReason::Random);
-            lost.count() as f64
+            let own = losses.filter(|loss| loss.place == place && loss.reason == LossReason::Random);
+            own.count() as f64
         };
         let mut in_flight = 0.0;
         let document = counters.neighbors();
         for link in document["links"].as_array().unwrap() {
             for (from, to) in [(&link["a"], &link["b"]), (&link["b"], &link["a"])] {
-                let own = number(from, "sent") - number(to, "received") - lost(from, to);
+                let own = number(from, "sent") - number(to, "received") - missing(from, to);
                 assert!(own >= 0.0, "{}: {from} to {to}: {own}", demo.name);
                 in_flight += own;
             }

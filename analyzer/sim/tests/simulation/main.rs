@@ -21,6 +21,8 @@ mod shape;
 mod spray;
 mod traffic;
 mod transmissions;
+mod uplinks;
+mod waits;
 
 use roce_capture::{Options, Reader};
 use roce_sim::truth::Flow;
