@@ -97,7 +97,7 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = SELECTION)]
     pub(crate) max_input: Option<u64>,
 
-    /// Join the samples of another run: a folder that `live -o` or `host counters -o` wrote (can be repeated)
+    /// Join the samples of another run: a folder that `live -o` or `host counters -o` wrote, or a file of JSON lines (can be repeated)
     ///
     /// They become rows of the table `samples` and tracks of the report. A capture that lies in the folder gives them its clock.
     #[arg(long, value_name = "DIR", help_heading = NETWORK)]

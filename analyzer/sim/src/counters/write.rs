@@ -15,7 +15,8 @@ use crate::Error;
 /// Columns of a row of the table `samples`, in its order. An absent value is null.
 #[derive(Serialize)]
 struct Line<'a> {
-    time: u64,
+    /// As text: it is beyond what a browser's numbers hold.
+    time: String,
     source: &'a str,
     node: &'a str,
     object: &'a str,
@@ -34,7 +35,7 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn new(row: &'a SampleRow) -> Self {
         Self {
-            time: row.time.0,
+            time: row.time.0.to_string(),
             source: row.source,
             node: &row.node,
             object: &row.object,
