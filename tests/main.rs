@@ -11,6 +11,7 @@ mod cli;
 mod command;
 mod compare;
 mod copies;
+mod counters;
 #[cfg(feature = "parquet")]
 mod dataset;
 mod demos;

@@ -1,5 +1,5 @@
-//! The counters of one switch at one time as a SONiC switch answers `sonic-db-dump`: maps of names to object identifiers, and one
-//! hash of numbers, as strings, for each object.
+//! The counters of one switch at one time as a SONiC switch answers: `sonic-db-dump` with maps of names to object identifiers and one
+//! hash of numbers, as strings, for each object; and `show lldp table` with its neighbours.
 //!
 //! Names of the fields are those of SAI (saiport.h, saiqueue.h, saibuffer.h), which SONiC's database COUNTERS_DB takes over.
 
@@ -9,13 +9,18 @@ use super::{Port, Reading, sum};
 use crate::network::count::Traffic;
 use crate::network::topology::LINK_CLASS;
 
-/// Answer to the question for the names of all objects, and to that for all their numbers: command line and text.
-pub(super) type Dump = [(&'static str, String); 2];
+/// Answers by their command lines.
+pub(super) type Dump = Vec<(&'static str, String)>;
 
 /// The command for the names of ports, queues and priority groups.
 const NAMES: &str = "sonic-db-dump -n COUNTERS_DB -k 'COUNTERS_*_MAP' -y";
 /// The command for all numbers.
 const NUMBERS: &str = "sonic-db-dump -n COUNTERS_DB -k 'COUNTERS:oid:*' -y";
+
+/// The command for states of ports.
+const STATES: &str = "sonic-db-dump -n APPL_DB -k 'PORT_TABLE:*' -y";
+/// The command for the other ends of cables.
+const LLDP: &str = "show lldp table";
 
 /// SAI's types of objects, in the upper 16 bits of an identifier (saitypes.h).
 const PORT: u64 = 0x01;
@@ -41,6 +46,14 @@ fn numbers<const N: usize>(values: [(&str, u64); N]) -> Map<String, Value> {
 /// The answers of the switch `node`. Its ports are those of `ports` with that name.
 pub(super) fn dump(node: &str, ports: &[Port], reading: &Reading) -> Dump {
     let (mut port_names, mut queue_names, mut group_names) = (Map::new(), Map::new(), Map::new());
+    let (mut queue_types, mut states) = (Map::new(), Map::new());
+    let mut neighbors = lldp(["LocalPort", "RemoteDevice", "RemotePortID", "Capability"]);
+    neighbors += &lldp([
+        "-----------",
+        "---------------",
+        "---------------",
+        "------------",
+    ]);
     let mut counters = Map::new();
     let own = ports.iter().enumerate().filter(|(_, port)| port.node == node);
     for (lane, (place, port)) in own.enumerate() {
@@ -49,10 +62,20 @@ pub(super) fn dump(node: &str, ports: &[Port], reading: &Reading) -> Dump {
         };
         let id = identifier(PORT, lane, 0);
         name(port.sonic.clone(), &mut port_names, &id);
+        states.insert(format!("PORT_TABLE:{}", port.sonic), hash(&state(port)));
+        let peer = &ports[port.peer];
+        let other = if peer.is_host { &peer.name } else { &peer.sonic };
+        neighbors += &lldp([
+            &port.sonic,
+            &peer.node,
+            other,
+            if peer.is_host { "O" } else { "BR" },
+        ]);
         counters.insert(format!("COUNTERS:{id}"), hash(&of_port(reading, place)));
         for queue in 0..8_u8 {
             let id = identifier(QUEUE, lane, u64::from(queue));
             name(format!("{}:{queue}", port.sonic), &mut queue_names, &id);
+            queue_types.insert(id.clone(), json!("SAI_QUEUE_TYPE_UNICAST"));
             counters.insert(format!("COUNTERS:{id}"), hash(&of_queue(reading, place, queue)));
             let id = identifier(PRIORITY_GROUP, lane, u64::from(queue));
             name(format!("{}:{queue}", port.sonic), &mut group_names, &id);
@@ -64,12 +87,33 @@ pub(super) fn dump(node: &str, ports: &[Port], reading: &Reading) -> Dump {
     let names = json!({
         "COUNTERS_PORT_NAME_MAP": hash(&port_names),
         "COUNTERS_QUEUE_NAME_MAP": hash(&queue_names),
+        "COUNTERS_QUEUE_TYPE_MAP": hash(&queue_types),
         "COUNTERS_PG_NAME_MAP": hash(&group_names),
     });
-    [
+    vec![
         (NAMES, format!("{names:#}\n")),
         (NUMBERS, format!("{:#}\n", Value::Object(counters))),
+        (STATES, format!("{:#}\n", Value::Object(states))),
+        (LLDP, neighbors),
     ]
+}
+
+/// A line of `show lldp table`.
+fn lldp([port, device, other, capability]: [&str; 4]) -> String {
+    format!("{port:<11}  {device:<15}  {other:<15}  {capability}\n")
+}
+
+/// State of a port, whose speed is in Mbit/s.
+fn state(port: &Port) -> Map<String, Value> {
+    let mut state = numbers([("speed", port.rate.0 / 1_000_000), ("mtu", 9_100)]);
+    for (name, value) in [
+        ("admin_status", "up"),
+        ("oper_status", "up"),
+        ("description", port.name.as_str()),
+    ] {
+        state.insert(name.to_owned(), Value::String(value.to_owned()));
+    }
+    state
 }
 
 fn of_port(reading: &Reading, place: usize) -> Map<String, Value> {

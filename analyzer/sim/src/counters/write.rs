@@ -53,8 +53,9 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Name of the file that has the answer to a command: characters outside `[A-Za-z0-9.-]` become `_`.
-fn file_name(command: &str) -> String {
+/// Name of the file that has the answer to a command: characters outside `[A-Za-z0-9.-]` become `_`, and the ending says the form.
+fn file_name(command: &str, text: &str) -> String {
+    let ending = if text.starts_with('{') { "json" } else { "txt" };
     let kept = |c: char| {
         if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') {
             c
@@ -62,7 +63,7 @@ fn file_name(command: &str) -> String {
             '_'
         }
     };
-    format!("{}.json", command.chars().map(kept).collect::<String>())
+    format!("{}.{ending}", command.chars().map(kept).collect::<String>())
 }
 
 impl Counters {
@@ -137,7 +138,7 @@ impl Counters {
 
     fn record(&self, folder: &Directory, node: &str, reading: &Reading) -> Result<(), Error> {
         for (command, text) in sonic::dump(node, &self.ports, reading) {
-            write_text(folder, &file_name(command), &text)?;
+            write_text(folder, &file_name(command, &text), &text)?;
         }
         Ok(())
     }
@@ -175,8 +176,9 @@ mod tests {
     #[test]
     fn commands_name_their_files() {
         assert_eq!(
-            file_name("sonic-db-dump -n COUNTERS_DB -k 'COUNTERS:oid:*' -y"),
+            file_name("sonic-db-dump -n COUNTERS_DB -k 'COUNTERS:oid:*' -y", "{}"),
             "sonic-db-dump_-n_COUNTERS_DB_-k__COUNTERS_oid____-y.json"
         );
+        assert_eq!(file_name("show lldp table", "LocalPort"), "show_lldp_table.txt");
     }
 }

@@ -296,5 +296,11 @@ fn a_folder_has_rows_neighbors_and_recorded_switches() {
         field("after"),
         last.get("leaf2:h4", "switch_queue_transmitted_packets", "3")
     );
+    let lldp = std::fs::read_to_string(folder.join("leaf2/after/show_lldp_table.txt")).unwrap();
+    let line = lldp.lines().find(|line| line.starts_with(port)).unwrap();
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>(),
+        [port, "h4", "h4", "O"]
+    );
     std::fs::remove_dir_all(folder).unwrap();
 }
