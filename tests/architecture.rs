@@ -64,7 +64,13 @@ pub(crate) const ARROWS: [(&str, &[&str]); 18] = [
     ),
     (
         "roce-truth",
-        &["roce-model", "roce-verdict", "roce-sim", "roce-analyze"],
+        &[
+            "roce-model",
+            "roce-verdict",
+            "roce-report",
+            "roce-sim",
+            "roce-analyze",
+        ],
     ),
     ("xtask", &[]),
 ];
@@ -148,6 +154,11 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "roce-sim",
         "engine/",
         "a run's state has the states of all parts, and all parts change the run's state",
+    ),
+    (
+        "roce-sim",
+        "counters",
+        "as engine/: a run has readings of counters, which are made of its ports",
     ),
     ("roce-sim", "network/", "as engine/"),
     (

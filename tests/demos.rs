@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 use crate::command::{command, document, ran, run, total};
 
-const DEMOS: [&str; 15] = [
+const DEMOS: [&str; 16] = [
     "clean",
     "incast",
     "no-ecn",
@@ -18,6 +18,7 @@ const DEMOS: [&str; 15] = [
     "lossy",
     "rnr",
     "pause-storm",
+    "pause-origin",
     "capture-loss",
     "span-doubled",
     "sprayed",

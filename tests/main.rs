@@ -14,6 +14,7 @@ mod compare;
 #[cfg(feature = "probe")]
 mod configure;
 mod copies;
+mod counters;
 #[cfg(feature = "parquet")]
 mod dataset;
 mod demos;

@@ -57,10 +57,20 @@ pub enum Error {
         /// Why.
         source: roce_report::Error,
     },
+    /// A line of a file of samples is no row.
+    #[error("{}: line {line} {what}\nhint: each line is a JSON object with the columns of the table `samples`", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A folder whose samples are wanted has none.
     #[error(
         "{}: holds no samples: neither a dataset with the table `samples` nor a recording\nhint: give a folder that `live -o` or \
-         `host counters -o` wrote",
+         `host counters -o` wrote, or a file of JSON lines",
         dir.display()
     )]
     NoSamples {

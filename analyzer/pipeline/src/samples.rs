@@ -1,4 +1,6 @@
-//! Samples that another run left in its folder: the table `samples` of its dataset, or the notes of its recording.
+//! Samples that another run left: the table `samples` of its dataset, the notes of its recording, or a file of JSON lines.
+
+mod lines;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -6,16 +8,19 @@ use std::path::{Path, PathBuf};
 use roce_capture::{Correction, Options, Reader};
 use roce_model::{Columns, Recorded, SampleColumns, SampleRow, Sink, SinkError};
 
+use self::lines::Lines;
 use crate::error::Error;
 
 /// Rows that go to the sinks together.
 const BATCH: usize = 4096;
 
-/// Samples in a folder that `live -o` or `host counters -o` wrote.
+/// Samples in a folder that `live -o` or `host counters -o` wrote, or in a file of JSON lines.
 #[derive(Clone, Debug)]
 pub struct StoredSamples {
     dir: PathBuf,
     kind: Kind,
+    /// The file itself, if it is one of JSON lines.
+    file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +28,7 @@ enum Kind {
     #[cfg(feature = "parquet")]
     Dataset,
     Recording,
+    Lines,
 }
 
 /// Change of the samples on their way: only those of a time, moved to another clock.
@@ -35,14 +41,22 @@ pub struct Moved {
 }
 
 impl StoredSamples {
-    /// The samples in `dir`. Of a folder with both, the dataset's.
+    /// The samples in `dir`: of a folder with both, the dataset's. A regular file is one of JSON lines.
     ///
     /// # Errors
     /// It has neither a table `samples` nor a recording.
     pub fn find(dir: &Path) -> Result<Self, Error> {
+        if dir.is_file() {
+            return Ok(Self {
+                dir: dir.parent().map_or_else(PathBuf::new, Path::to_path_buf),
+                kind: Kind::Lines,
+                file: Some(dir.to_path_buf()),
+            });
+        }
         let found = |kind| Self {
             dir: dir.to_path_buf(),
             kind,
+            file: None,
         };
         #[cfg(feature = "parquet")]
         if dir.join(SampleColumns::TABLE.name).is_dir() {
@@ -89,6 +103,17 @@ impl StoredSamples {
                     emit(&mut rows?)?;
                 }
                 Ok(())
+            }
+            Kind::Lines => {
+                let Some(file) = &self.file else { return Ok(()) };
+                let mut rows = Vec::new();
+                for row in Lines::open(file)? {
+                    rows.push(row?);
+                    if rows.len() >= BATCH {
+                        emit(&mut rows)?;
+                    }
+                }
+                emit(&mut rows)
             }
             Kind::Recording => {
                 let path = self.dir.join(Recorded::FILE);

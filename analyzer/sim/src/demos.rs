@@ -51,6 +51,7 @@ demos![
         "pause-storm",
         "a host sends pauses, and a flow to another host suffers"
     ),
+    ("pause-origin", "a full port two switches away stops another flow"),
     (
         "capture-loss",
         "the capture lost records; the network lost nothing"

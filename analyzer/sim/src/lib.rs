@@ -27,6 +27,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
+mod counters;
 mod engine;
 mod error;
 mod network;
@@ -39,8 +40,9 @@ pub mod scenario;
 pub mod truth;
 pub mod units;
 
+pub use counters::Counters;
 pub use engine::random;
-pub use engine::run::{Capture, OutputPlan, simulate, simulate_in_memory};
+pub use engine::run::{Capture, OutputPlan, simulate, simulate_in_memory, simulate_with_counters};
 pub use error::Error;
 pub use record::{frame, tap};
 pub use scenario::Scenario;

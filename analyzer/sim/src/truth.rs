@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) mod judge;
 mod parts;
 mod transmissions;
+mod uplinks;
+mod waits;
 
 pub use parts::{
     ByCause, CaptureLoss, CeMark, Cnp, EpisodeKind, Finding, HoleClass, LossReason, Nak, NakKind, PacketKind,
@@ -18,6 +20,8 @@ pub use parts::{
 pub use transmissions::{
     Duplicate, DuplicateAtTap, Evidence, Late, Limits, LossAtTap, LossSide, Retransmission,
 };
+pub use uplinks::{Collision, FairRate, Uplink, UplinkFlow, UplinkGroup};
+pub use waits::{FlowShare, OtherRoot, PauseRoot, PauseRootKind, PausedPort};
 
 /// Settings of a run, and the events in it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -57,6 +61,15 @@ pub struct Truth {
     pub retransmission_runs: Vec<RetransmissionRun>,
     /// Times in which a port was not allowed to send.
     pub pauses: Vec<Pause>,
+    /// Flows that waited because of pauses, and the roots of these.
+    #[serde(default)]
+    pub pause_roots: Vec<PauseRoot>,
+    /// Equal-cost ports, and what took them. Empty where each packet chooses its path.
+    #[serde(default)]
+    pub uplinks: Vec<UplinkGroup>,
+    /// Rates of flows beside their fair shares, where there are equal-cost ports.
+    #[serde(default)]
+    pub fair_rates: Vec<FairRate>,
     /// Intervals in which something was congested.
     pub episodes: Vec<Episode>,
     /// Findings that an analysis has to make, and the taps where it can.

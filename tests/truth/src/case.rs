@@ -9,12 +9,15 @@ use roce_model::{FlowRow, SinkError, TapRow};
 use roce_sim::scenario::TapTable;
 use roce_sim::truth::{Connection, Flow, Loss, LossSide, Tap};
 use roce_sim::units::Time;
-use roce_sim::{OutputPlan, Scenario, Truth, simulate};
+use roce_sim::{Counters, OutputPlan, Scenario, Truth, simulate, simulate_with_counters};
 
 use crate::families::Family;
 use crate::plan::RandomScenario;
 use crate::runs::covers;
 use crate::seen::{Event, Seen};
+
+/// Readings of counters in one run.
+const READINGS: u64 = 16;
 
 /// A scenario's truth, and the results of its analysis.
 #[derive(Debug)]
@@ -39,13 +42,24 @@ impl Case {
         let parsed = Scenario::parse(&scenario.toml)?;
         let path = folder.join(format!("{}-{seed}.pcapng", family.name));
         let plan = OutputPlan::Files { path };
-        let mut truth = simulate(&parsed, &plan)?;
+        let mut arguments: Vec<OsString> = ["--format", "none", "--threads", "1"].map(OsString::from).into();
+        let mut truth = if scenario.counters {
+            // Sixteen readings: some happen between two, as with any counter.
+            let every = Time(parsed.duration.0 / READINGS);
+            let (truth, counters) = simulate_with_counters(&parsed, &plan, every)?;
+            let place = folder.join(format!("{}-{seed}-counters", family.name));
+            counters.write(&place)?;
+            arguments.push("--samples".into());
+            arguments.push(place.join(Counters::SAMPLES).into());
+            truth
+        } else {
+            simulate(&parsed, &plan)?
+        };
         // Results name captures of one folder by their names.
         for tap in &mut truth.taps {
             let name = Path::new(&tap.file).file_name();
             tap.file = name.unwrap_or_default().to_string_lossy().into_owned();
         }
-        let mut arguments: Vec<OsString> = ["--format", "none", "--threads", "1"].map(OsString::from).into();
         arguments.extend(scenario.arguments.iter().map(OsString::from));
         arguments.extend(plan.paths(&parsed).into_iter().map(OsString::from));
         let mut results = Seen::default();

@@ -2,7 +2,10 @@
 
 use crate::case::Case;
 use crate::scores::Scores;
-use crate::{clocks, cnps, counts, episodes, findings, holes, hops, pairing, reads, retransmissions};
+use crate::{
+    clocks, cnps, counts, episodes, findings, holes, hops, imbalance, pairing, provenance, reads,
+    retransmissions,
+};
 
 /// All scores of a case.
 pub(crate) fn compare(case: &Case) -> Scores {
@@ -18,6 +21,8 @@ pub(crate) fn compare(case: &Case) -> Scores {
     episodes::compare(case, scores.of_class("episodes"));
     clocks::compare(case, scores.of_class("clocks"));
     findings::compare(case, &mut scores);
+    provenance::compare(case, &mut scores);
+    imbalance::compare(case, &mut scores);
     findings::healthy(case, &mut scores);
     scores.drop_empty();
     scores

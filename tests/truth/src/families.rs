@@ -11,6 +11,8 @@ mod mixed;
 mod notifications;
 mod one_direction;
 mod paced;
+mod path_imbalance;
+mod pause_origin;
 mod pauses;
 mod reads;
 mod refusals;
@@ -158,6 +160,16 @@ pub const FAMILIES: &[Family] = &[
         about: "anything with anything",
         make: Make::Scenario(mixed::scenario),
     },
+    family(
+        "pause-origin",
+        "pauses over two levels of switches, and where they come from",
+        pause_origin::plan,
+    ),
+    family(
+        "path-imbalance",
+        "a hash puts flows on equal-cost uplinks",
+        path_imbalance::plan,
+    ),
 ];
 
 impl Family {

@@ -16,6 +16,7 @@ use crate::reactions;
 use crate::score::Said;
 use crate::scores::Scores;
 use crate::signs::{Sign, Signs};
+use crate::{imbalance, provenance};
 
 /// Jain's index below this is unfair, as the simulator's truth has it.
 const UNFAIR: f64 = 0.8;
@@ -45,6 +46,8 @@ const KNOWN: &[&str] = &[
     "capture.quality",
     "path.spread",
 ];
+/// The ids that `provenance` and `imbalance` judge.
+const ELSEWHERE: &[&str] = &[provenance::FINDING, imbalance::FINDING];
 /// Findings that are no fault of the network or its hosts: a capture with them can be healthy.
 const HARMLESS: &[&str] = &["ecn.working", "mtu", "capture.quality", "loss.capture"];
 
@@ -66,6 +69,9 @@ pub(crate) fn compare(case: &Case, scores: &mut Scores) {
         }
     }
     for finding in said {
+        if ELSEWHERE.contains(&finding.id) {
+            continue;
+        }
         if !KNOWN.contains(&finding.id) {
             if finding.severity > Severity::Ok {
                 *scores.not_judged.entry(finding.id).or_default() += 1;
@@ -137,6 +143,8 @@ fn is_right(case: &Case, happened: &[Finding], finding: &FindingRow) -> bool {
             .losses
             .iter()
             .any(|loss| loss.reason == roce_sim::truth::LossReason::Icrc && !loss.recorded_by.is_empty()),
+        provenance::FINDING => provenance::is_right(case, finding),
+        imbalance::FINDING => imbalance::is_right(case, finding),
         "capture.quality" => taps.any(|tap| is_poor(case, tap)),
         _ => false,
     }
@@ -201,10 +209,20 @@ pub(crate) fn is_healthy(case: &Case) -> bool {
         && truth.losses.is_empty()
         && truth.retransmission_runs.is_empty()
         && truth.naks.is_empty()
-        && truth.pauses.is_empty()
+        && hardly_pauses(case)
+        && !imbalance::happened(case)
         && happened(case)
             .iter()
             .all(|finding| HARMLESS.contains(&finding.id.as_str()))
+}
+
+/// True if no port was paused for half a percent of the run.
+fn hardly_pauses(case: &Case) -> bool {
+    let mut ports: BTreeMap<&str, u64> = BTreeMap::new();
+    for pause in &case.truth.pauses {
+        *ports.entry(&pause.place).or_default() += pause.end - pause.begin;
+    }
+    ports.values().all(|paused| paused * 200 < case.truth.duration_ns)
 }
 
 /// Findings at warning or over in a healthy case: there should be none. `healthy` counts cases, `false warnings`

@@ -17,6 +17,8 @@ pub struct RandomScenario {
     pub healthy: bool,
     /// Arguments of the analysis.
     pub arguments: Vec<String>,
+    /// The analysis is given the counters of all ports.
+    pub counters: bool,
 }
 
 /// Ranges that a network is drawn from.
@@ -63,6 +65,13 @@ pub(crate) struct Plan {
     pub(crate) tables: String,
     pub(crate) healthy: bool,
     pub(crate) arguments: Vec<String>,
+    /// Spines above two leaves or more.
+    pub(crate) spines: u64,
+    /// Rate of the links between switches, in Gbit/s; 0: as much as half of the hosts have.
+    pub(crate) uplink: u64,
+    /// The leaves are in a ring.
+    pub(crate) ring: bool,
+    pub(crate) counters: bool,
 }
 
 /// Bytes of headers and trailer of a WRITE's first packet on Ethernet and IPv4: 14 + 20 + 8 + 12 + 16 + 4 + 4.
@@ -101,6 +110,10 @@ impl Plan {
             tables: String::new(),
             healthy: false,
             arguments: Vec::new(),
+            spines: 2,
+            uplink: 0,
+            ring: false,
+            counters: false,
         }
     }
 
@@ -157,6 +170,7 @@ impl Plan {
     /// The scenario.
     pub(crate) fn finish(self, family: &'static str, seed: u64) -> RandomScenario {
         let topology = match self.leaves {
+            _ if self.ring => "ring",
             0 => "direct",
             1 => "leaf",
             _ => "leaf-spine",
@@ -167,11 +181,15 @@ impl Plan {
             self.duration, self.hosts, self.gigabits, self.ipv6, self.network
         );
         if self.leaves > 1 {
+            let uplink = match (self.ring, self.uplink) {
+                (true, _) => self.gigabits,
+                (false, 0) => self.gigabits * self.hosts.div_ceil(2),
+                (false, uplink) => uplink,
+            };
             let _ = writeln!(
                 toml,
-                "leaves = {}\nspines = 2\nuplink_rate = \"{}Gbps\"",
-                self.leaves,
-                self.gigabits * self.hosts.div_ceil(2)
+                "leaves = {}\nspines = {}\nuplink_rate = \"{uplink}Gbps\"",
+                self.leaves, self.spines
             );
         }
         if self.vlan {
@@ -191,6 +209,7 @@ impl Plan {
             toml,
             healthy: self.healthy,
             arguments: self.arguments,
+            counters: self.counters,
         }
     }
 }

@@ -30,6 +30,9 @@ pub const CLASSES: &[&str] = &[
     "CNP attribution",
     "episodes",
     "clocks",
+    "pause roots",
+    "pause chain",
+    "ECMP collisions",
 ];
 
 /// The score of each class.

@@ -1,6 +1,9 @@
 //! Results of the analysis for a case: its rows, kept as they come.
 
 use roce_model::{Columns as _, EventColumns, FlowRow, RunSummary, Sink, SinkError};
+use serde::{Deserialize, Deserializer};
+
+use crate::score::Said;
 
 /// An event, as the table has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,6 +24,69 @@ pub struct Event {
     pub detail: String,
 }
 
+/// A row of the table `waits`: a port that waits for another one.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Wait {
+    /// The flow that waits because of it.
+    pub victim_flow: String,
+    /// The paused port.
+    pub paused_node: String,
+    /// Its name.
+    pub paused_port: String,
+    /// The port that it waits for.
+    pub waits_for_node: String,
+    /// Its name.
+    pub waits_for_port: String,
+    /// Begin, in nanoseconds since the epoch.
+    #[serde(deserialize_with = "time")]
+    pub from_time: u64,
+    /// End.
+    #[serde(deserialize_with = "time")]
+    pub to_time: u64,
+    /// The port that is waited for is the root.
+    pub root: bool,
+    /// Kind of the root.
+    pub root_kind: String,
+    /// The part of the root's queue that belongs to the flow.
+    pub share: Option<f64>,
+    /// How sure the analysis is.
+    pub confidence: String,
+}
+
+impl Wait {
+    /// The confidence of the row.
+    pub(crate) fn said(&self) -> Said {
+        let mut all = Said::ALL.into_iter();
+        all.find(|said| said.name() == self.confidence)
+            .unwrap_or(Said::Plain)
+    }
+}
+
+/// A time: a number, or its digits.
+fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    let text = value.as_str().and_then(|text| text.parse().ok());
+    Ok(value.as_u64().or(text).unwrap_or_default())
+}
+
+/// The rows under the key `waits` of the document of a run; none without it. A column that is absent from a row or null has its
+/// default.
+fn waits(run: &RunSummary) -> Result<Vec<Wait>, SinkError> {
+    let mut text = Vec::new();
+    roce_report::json::document(run, &[], &mut text)?;
+    let document: serde_json::Value = serde_json::from_slice(&text)?;
+    let rows = document.get("waits").and_then(serde_json::Value::as_array);
+    let rows = rows.into_iter().flatten().map(|row| {
+        let mut row = row.clone();
+        if let Some(fields) = row.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
+        }
+        serde_json::from_value(row)
+    });
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// All results of one run of the analysis.
 #[derive(Debug, Default)]
 pub struct Seen {
@@ -28,6 +94,8 @@ pub struct Seen {
     pub flows: Vec<FlowRow>,
     /// The events.
     pub events: Vec<Event>,
+    /// Ports that wait for each other.
+    pub waits: Vec<Wait>,
     /// The rest.
     pub summary: RunSummary,
 }
@@ -59,6 +127,7 @@ impl Sink for Seen {
 
     fn finish(&mut self, run: &RunSummary) -> Result<(), SinkError> {
         self.summary = run.clone();
+        self.waits = waits(run)?;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 use roce_truth::{REACH, Table, family_of, run_all};
 
 /// Captures of the part: each family has its share of them.
-const CASES: u64 = 416;
+const CASES: u64 = 442;
 
 /// Precision and recall that hold today, a little below what was measured. What is to be reached is in `REACH`; a class
 /// that has reached it is asserted by it, and leaves this list.

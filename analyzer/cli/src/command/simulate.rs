@@ -8,7 +8,8 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use roce_files::{Access, Place, read_text};
 use roce_model::text::clean;
-use roce_sim::{OutputPlan, Scenario, demos};
+use roce_sim::units::Time;
+use roce_sim::{Counters, OutputPlan, Scenario, demos};
 
 /// Maximum size of a scenario: larger files are refused.
 const MAX_SCENARIO_BYTES: u64 = 1 << 20;
@@ -19,16 +20,32 @@ pub(crate) struct Simulate {
     pub(crate) scenario: PathBuf,
 
     /// Write the capture to FILE; with several taps, each has a file with its name before the extension (FILE-TAP.pcapng)
-    #[arg(short, long, value_name = "FILE", required_unless_present = "truth")]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["truth", "counters"])]
     pub(crate) output: Option<PathBuf>,
 
     /// Write the truth as JSON: what happened, and what each tap could see; '-' is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<PathBuf>,
 
+    /// Write the counters of all ports into DIR: samples.jsonl, neighbors.json, and a recorded SONiC switch for each switch
+    #[arg(long, value_name = "DIR")]
+    pub(crate) counters: Option<PathBuf>,
+
+    /// Time between two readings of the counters
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = parse_time, requires = "counters")]
+    pub(crate) counters_every: Time,
+
     /// Replace a value of the scenario, such as switch.kmin=100KB or flow.0.message=1MiB (can be repeated)
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_override)]
     pub(crate) set: Vec<(String, String)>,
+}
+
+fn parse_time(text: &str) -> Result<Time, String> {
+    match text.parse::<Time>() {
+        Ok(Time::ZERO) => Err("a time above 0 is expected, such as 1ms".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn parse_override(text: &str) -> Result<(String, String), String> {
@@ -47,8 +64,17 @@ pub(crate) fn simulate(arguments: &Simulate) -> anyhow::Result<ExitCode> {
         .output
         .clone()
         .map_or(OutputPlan::Discard, |path| OutputPlan::Files { path });
-    let truth = roce_sim::simulate(&scenario, &plan)?;
     let mut written = plan.paths(&scenario);
+    let truth = match &arguments.counters {
+        None => roce_sim::simulate(&scenario, &plan)?,
+        Some(dir) => {
+            let every = arguments.counters_every;
+            let (truth, counters) = roce_sim::simulate_with_counters(&scenario, &plan, every)?;
+            counters.write(dir)?;
+            written.extend([Counters::SAMPLES, Counters::NEIGHBORS].map(|name| dir.join(name)));
+            truth
+        }
+    };
     let mut out = Vec::new();
     if let Some(path) = &arguments.truth {
         let json = truth.to_json().context("the truth cannot be written as JSON")?;

@@ -103,10 +103,11 @@ pub(crate) struct Analyse {
     #[arg(long, value_name = "FILE", help_heading = NETWORK)]
     pub(crate) fabric: Option<PathBuf>,
 
-    /// Join the samples of another run: a folder that `live -o`, `host counters -o` or `fabric switch -o` wrote (can be repeated)
+    /// Join the samples of another run: a folder that `live -o`, `host counters -o` or `fabric switch -o` wrote, or a file of JSON lines
+    /// (can be repeated)
     ///
     /// They become rows of the table `samples` and tracks of the report. A capture that lies in the folder gives them its clock.
-    #[arg(long, value_name = "DIR", help_heading = NETWORK)]
+    #[arg(long, value_name = "DIR|FILE", help_heading = NETWORK)]
     pub(crate) samples: Vec<PathBuf>,
 
     /// Key of the capture, for the column `capture` of all tables [default: its path relative to what was given]

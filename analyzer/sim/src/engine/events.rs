@@ -92,6 +92,8 @@ pub(crate) enum Event {
     Drained { host: u32 },
     /// All ranks of a job begin their first step.
     Train { job: u32 },
+    /// All counters are read.
+    Read,
     /// A rank has finished computing.
     Computed { job: u32, rank: u32 },
 }

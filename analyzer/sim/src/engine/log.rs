@@ -4,14 +4,15 @@
 
 mod facts;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use facts::{
     Delayed, Duplicate, Effect, FlowCount, Loss, Mark, Notification, Paused, RankStep, Reason, Refusal,
-    Retransmitted, Run, Silence,
+    Retransmitted, Run, Silence, Uplinked,
 };
 
 use crate::engine::events::PortId;
+use crate::network::cause::Cause;
 use crate::network::packet::{Kind, Packet};
 use crate::units::Time;
 use crate::workload::requester::Trigger;
@@ -29,6 +30,10 @@ pub(crate) struct Log {
     pub runs: Vec<Run>,
     pub retransmitted: Vec<Retransmitted>,
     pub pauses: Vec<Paused>,
+    /// Why ports paused their neighbours.
+    pub causes: Vec<Cause>,
+    /// Data frames, and their bytes, of each flow by each of several equal-cost ports.
+    pub uplinks: BTreeMap<(PortId, u32), Uplinked>,
     pub silences: Vec<Silence>,
     pub steps: Vec<RankStep>,
     /// The run that sent a PSN of a flow again first.

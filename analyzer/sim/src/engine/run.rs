@@ -7,6 +7,7 @@ use roce_model::FlowKey;
 use roce_wire::{Qpn, Service};
 
 use crate::Error;
+use crate::counters::Counters;
 use crate::dcqcn::NotificationPoint;
 use crate::engine::events::{EndpointId, Event, Events};
 use crate::engine::log::{FlowCount, Log};
@@ -93,6 +94,27 @@ impl OutputPlan {
 /// # Errors
 /// When a file cannot be written, or the scenario names what is not there.
 pub fn simulate(scenario: &Scenario, plan: &OutputPlan) -> Result<Truth, Error> {
+    simulate_files(scenario, plan, None).map(|(truth, _)| truth)
+}
+
+/// Runs a scenario as [`simulate`] does, and reads the counters of all ports: at the begin, each time `every` has passed, and at the
+/// end.
+///
+/// # Errors
+/// As those of [`simulate`], and when the readings are too many to be kept.
+pub fn simulate_with_counters(
+    scenario: &Scenario,
+    plan: &OutputPlan,
+    every: Time,
+) -> Result<(Truth, Counters), Error> {
+    simulate_files(scenario, plan, Some(every))
+}
+
+fn simulate_files(
+    scenario: &Scenario,
+    plan: &OutputPlan,
+    every: Option<Time>,
+) -> Result<(Truth, Counters), Error> {
     let names = observer::files(scenario);
     let paths = plan.paths(scenario);
     let mut outputs = Vec::with_capacity(names.len());
@@ -106,11 +128,11 @@ pub fn simulate(scenario: &Scenario, plan: &OutputPlan) -> Result<Truth, Error> 
             None => (name, Output::Discard),
         });
     }
-    let (truth, outputs) = run(scenario, outputs)?;
+    let (truth, outputs, counters) = run(scenario, outputs, every)?;
     for output in outputs {
         output.finish()?;
     }
-    Ok(truth)
+    Ok((truth, counters))
 }
 
 /// Runs a scenario and keeps its captures in memory.
@@ -122,7 +144,7 @@ pub fn simulate_in_memory(scenario: &Scenario) -> Result<(Truth, Vec<Capture>), 
     let outputs = names.map(|(name, _)| (name, Output::Memory(Vec::new())));
     let outputs: Vec<_> = outputs.collect();
     let names: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
-    let (truth, outputs) = run(scenario, outputs)?;
+    let (truth, outputs, _) = run(scenario, outputs, None)?;
     let captures = names.into_iter().zip(outputs).map(|(name, output)| Capture {
         name,
         bytes: output.into_bytes(),
@@ -130,12 +152,24 @@ pub fn simulate_in_memory(scenario: &Scenario) -> Result<(Truth, Vec<Capture>), 
     Ok((truth, captures.collect()))
 }
 
-fn run(scenario: &Scenario, outputs: Vec<(String, Output)>) -> Result<(Truth, Vec<Output>), Error> {
+fn run(
+    scenario: &Scenario,
+    outputs: Vec<(String, Output)>,
+    every: Option<Time>,
+) -> Result<(Truth, Vec<Output>, Counters), Error> {
     let files: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
     let mut simulation = Simulation::new(scenario, outputs)?;
+    simulation.counters = Counters::new(scenario, &simulation.topology, every)?;
+    if every.is_some() {
+        simulation.events.at(Time::ZERO, Event::Read);
+    }
     simulation.go();
+    if every.is_some() {
+        simulation.read_counters();
+    }
     let outputs = simulation.observer.finish()?;
-    Ok((judge::truth(&simulation, &files), outputs))
+    let truth = judge::truth(&simulation, &files);
+    Ok((truth, outputs, simulation.counters))
 }
 
 /// Everything there is, at one moment.
@@ -158,6 +192,8 @@ pub(crate) struct Simulation<'s> {
     pub storms: Vec<Option<Time>>,
     pub observer: Observer,
     pub log: Log,
+    /// Readings of all ports' counters.
+    pub counters: Counters,
     /// The flows: those of all ends, then those of queue pair 1.
     pub keys: Vec<FlowKey>,
     /// Pairs of hosts that exchange messages of the connection manager; their flows follow those of the ends.
@@ -203,6 +239,7 @@ impl<'s> Simulation<'s> {
             storms: vec![None; scenario.pause.len()],
             observer: Observer::default(),
             log: Log::default(),
+            counters: Counters::default(),
             keys: Vec::new(),
             management: Vec::new(),
         };
@@ -343,6 +380,13 @@ impl<'s> Simulation<'s> {
             Event::Drained { host } => self.drained(host),
             Event::Train { job } => self.begin_training(job),
             Event::Computed { job, rank } => self.computed(job, rank),
+            Event::Read => {
+                self.read_counters();
+                let next = self.now.plus(self.counters.every());
+                if next < self.scenario.duration {
+                    self.events.at(next, Event::Read);
+                }
+            }
         }
     }
 }

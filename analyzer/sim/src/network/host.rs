@@ -107,6 +107,9 @@ impl Simulation<'_> {
             if self.topology.ports[port.index()].is_paused(priority, now) {
                 self.hosts[host as usize].ready.push_back(end);
                 self.waits(end, Waits::Paused);
+                if self.has_work(end) {
+                    self.note_wait(port, priority, end.0);
+                }
                 continue;
             }
             self.ends[end.index()].queued = Queued::Idle;
@@ -180,6 +183,8 @@ impl Simulation<'_> {
         own.timer_armed = false;
         if own.requester.deadline <= now && !own.closed {
             own.requester.timed_out(now);
+            let host = own.host;
+            self.count_at(host, |count| count.ack_timeouts += 1);
         }
         self.kick(end);
     }
@@ -230,11 +235,15 @@ impl Simulation<'_> {
                 self.kick(end);
             }
             Kind::Nak => {
+                let host = self.ends[end.index()].host;
+                self.count_at(host, |count| count.sequence_naks += 1);
                 let (done, _) = self.ends[end.index()].requester.refused(packet.seq, now);
                 self.messages_done(end, &done);
                 self.kick(end);
             }
             Kind::RnrNak => {
+                let host = self.ends[end.index()].host;
+                self.count_at(host, |count| count.rnr_naks += 1);
                 let (done, wait) = self.ends[end.index()].requester.not_ready(packet.seq, now);
                 if let Some(wait) = wait {
                     let timer = roce_wire::RnrTimer::new(self.scenario.nic.rnr_timer);
@@ -246,6 +255,12 @@ impl Simulation<'_> {
             }
             Kind::FatalNak => self.ends[end.index()].requester.fail(),
             Kind::Cnp => {
+                let own = &mut self.ends[end.index()];
+                let (host, reacts) = (own.host, own.reaction.is_some());
+                self.count_at(host, |count| {
+                    count.cnps_handled += u64::from(reacts);
+                    count.cnps_ignored += u64::from(!reacts);
+                });
                 let own = &mut self.ends[end.index()];
                 let Some(reaction) = &mut own.reaction else { return };
                 let time = Nanos(now.nanos());

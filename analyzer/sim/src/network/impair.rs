@@ -86,6 +86,7 @@ impl Simulation<'_> {
             }
             let state = &mut self.impairments[index];
             if state.loses(table, &packet) {
+                self.topology.ports[id.index()].count.link_lost += 1;
                 self.drop_packet(packet_id, id, Reason::Random);
                 return None;
             }
@@ -129,6 +130,7 @@ impl Simulation<'_> {
                 port: id,
                 recorded: 0,
             });
+            self.topology.ports[id.index()].count.link_doubled += 1;
             let copy = self.pool.add(&copy);
             self.travel(id, copy, arrives.plus(after));
         }

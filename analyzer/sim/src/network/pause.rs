@@ -1,10 +1,13 @@
 //! Pause frames: saying them, obeying them, and the hosts that send them of their own accord.
 
+use std::collections::BTreeSet;
+
 use roce_wire::MacAddress;
 
 use crate::engine::events::{EndpointId, Event, PortId};
 use crate::engine::log::Paused;
 use crate::engine::run::Simulation;
+use crate::network::cause::Cause;
 use crate::network::packet::{Kind, Packet};
 use crate::network::switch::pause_time;
 use crate::network::topology::{LINK_CLASS, Node, number};
@@ -74,6 +77,8 @@ impl Simulation<'_> {
 
     fn set_pause(&mut self, id: PortId, class: u8, quanta: u16) {
         let now = self.now;
+        let peer = self.topology.ports[id.index()].peer;
+        let cause = self.topology.ports[peer.index()].cause[usize::from(class)];
         let port = &mut self.topology.ports[id.index()];
         let until = now.plus(pause_time(port.rate, u64::from(quanta)));
         port.paused_until[usize::from(class)] = until;
@@ -84,12 +89,16 @@ impl Simulation<'_> {
         }
         if port.pause_log[usize::from(class)].is_none() {
             port.pause_log[usize::from(class)] = Some(number(self.log.pauses.len()));
+            port.count.transitions[usize::from(class)] += 1;
             self.log.pauses.push(Paused {
                 port: id,
                 class,
                 begin: now,
                 end: None,
+                cause,
+                waiting: BTreeSet::new(),
             });
+            self.note_waiting(id);
         }
         self.events.at(until, Event::PauseOver { port: id, class });
     }
@@ -98,6 +107,9 @@ impl Simulation<'_> {
         let open = self.topology.ports[id.index()].pause_log[usize::from(class)].take();
         if let Some(pause) = open.and_then(|place| self.log.pauses.get_mut(place as usize)) {
             pause.end = Some(self.now);
+            let count = &mut self.topology.ports[id.index()].count;
+            let paused = &mut count.paused[usize::from(class)];
+            *paused = paused.plus(self.now.since(pause.begin));
         }
     }
 
@@ -124,6 +136,7 @@ impl Simulation<'_> {
         let longest = pause_time(rate, 65_535);
         let end = self.storms[storm as usize].unwrap_or_else(|| self.now.plus(table.on));
         self.storms[storm as usize] = Some(end);
+        self.set_cause(port, class, Cause::Storm);
         let left = end.since(self.now);
         let quanta = left.0.div_ceil(pause_time(rate, 1).0.max(1));
         self.say_pause(port, class, u16::try_from(quanta).unwrap_or(u16::MAX));
@@ -171,6 +184,7 @@ impl Simulation<'_> {
             self.events.at(now.plus(wait), Event::Drained { host });
             let port = self.topology.hosts[host as usize].port;
             let class = self.pause_class(priority).unwrap_or(priority);
+            self.set_cause(port, class, Cause::Slow);
             self.say_pause(port, class, self.scenario.switch.quanta);
             self.refresh_later(port, class);
         }

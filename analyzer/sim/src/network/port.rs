@@ -60,6 +60,7 @@ impl Simulation<'_> {
         self.pass(id, packet_id, Direction::Outbound);
         let packet = *self.pool.packet(packet_id);
         let port = &mut self.topology.ports[id.index()];
+        port.count.sends(&packet, matches!(node, Node::Host(_)));
         let time = port.rate.time_of(u64::from(packet.bytes + Frame::LINE_OVERHEAD));
         let delay = port.delay;
         port.busy = true;
@@ -103,6 +104,9 @@ impl Simulation<'_> {
     /// The last bit of a packet came in at a port.
     pub(crate) fn arrive(&mut self, id: PortId, packet: PacketId) {
         self.pass(id, packet, Direction::Inbound);
+        let is_host = self.is_host_port(id);
+        let count = &mut self.topology.ports[id.index()].count;
+        count.receives(self.pool.packet(packet), is_host);
         if self.pool.packet(packet).kind == Kind::Pause {
             let pause = self.pool.take(packet);
             self.obey_pause(id, &pause.frame);

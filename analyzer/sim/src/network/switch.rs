@@ -6,7 +6,7 @@
 use roce_wire::Ecn;
 
 use crate::engine::events::{Event, PacketId, PortId};
-use crate::engine::log::{Mark, Reason};
+use crate::engine::log::{Mark, Reason, Uplinked};
 use crate::engine::rng::Stream;
 use crate::engine::run::Simulation;
 use crate::network::packet::{Kind, Packet};
@@ -83,10 +83,26 @@ impl Simulation<'_> {
             self.drop_packet(id, ingress, Reason::TailDrop);
             return;
         };
+        self.note_uplink(switch, egress, &packet);
         let config = &self.scenario.switch;
         let (bytes, priority) = (u64::from(packet.bytes), packet.priority);
         let class = self.pause_class(priority);
         if let Err(reason) = self.admit(switch, ingress, egress, priority, bytes) {
+            let (place, queue) = (
+                if reason == Reason::Headroom {
+                    ingress
+                } else {
+                    egress
+                },
+                usize::from(priority),
+            );
+            let count = &mut self.topology.ports[place.index()].count;
+            let dropped = if reason == Reason::Headroom {
+                &mut count.refused
+            } else {
+                &mut count.dropped
+            };
+            dropped[queue].add(&packet);
             self.drop_packet(id, egress, reason);
             return;
         }
@@ -99,6 +115,7 @@ impl Simulation<'_> {
             && state.marking.happens(marking_probability(config, queued))
         {
             let place = number(self.log.marks.len());
+            self.topology.ports[egress.index()].count.marked[usize::from(priority)].add(&packet);
             let changed = self.pool.change(id);
             changed.mark();
             changed.mark = place;
@@ -118,23 +135,52 @@ impl Simulation<'_> {
         }
         let changed = self.pool.change(id);
         changed.ingress = ingress;
-        if self.scenario.network.topology == Topology::LeafSpine {
+        if matches!(
+            self.scenario.network.topology,
+            Topology::LeafSpine | Topology::Ring
+        ) {
             changed.hop();
         }
         let port = &mut self.topology.ports[egress.index()];
+        port.growth[usize::from(priority)].add(&packet, queued == 0, self.now);
         port.queued[usize::from(priority)] += bytes;
         port.queues[usize::from(priority)].push_back(id);
+        let peak = &mut port.count.peak[usize::from(priority)];
+        *peak = (queued + bytes).max(*peak);
         self.log.queued(egress, priority, queued + bytes);
+        if packet.kind.is_data() {
+            self.note_wait(egress, priority, packet.flow);
+        }
         if let Some(class) = class {
             let from = &mut self.topology.ports[ingress.index()];
             from.held[usize::from(class)] += bytes;
             if from.held[usize::from(class)] > config.xoff.0 && !from.pausing[usize::from(class)] {
                 from.pausing[usize::from(class)] = true;
+                self.note_cause(switch, ingress, class);
                 self.say_pause(ingress, class, config.quanta);
                 self.refresh_later(ingress, class);
             }
         }
         self.transmit(egress);
+    }
+
+    /// Notes the one of several equal-cost ports that data takes.
+    fn note_uplink(&mut self, switch: u32, egress: PortId, packet: &Packet) {
+        let ways = self.topology.switches[switch as usize]
+            .routes
+            .get(packet.to as usize);
+        if !packet.kind.is_data() || ways.is_none_or(|ways| ways.len() < 2) {
+            return;
+        }
+        let data = self.log.uplinks.entry((egress, packet.flow)).or_insert(Uplinked {
+            packets: 0,
+            bytes: 0,
+            first: self.now,
+            last: self.now,
+        });
+        data.packets += 1;
+        data.bytes += u64::from(packet.bytes);
+        data.last = self.now;
     }
 
     /// Port towards a host.
@@ -214,6 +260,7 @@ impl Simulation<'_> {
         *held = held.saturating_sub(sending.bytes);
         if from.pausing[usize::from(class)] && *held <= xon {
             from.pausing[usize::from(class)] = false;
+            self.cause_ends(sending.ingress, class);
             self.say_pause(sending.ingress, class, 0);
         }
     }

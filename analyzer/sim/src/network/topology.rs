@@ -8,6 +8,8 @@ use roce_wire::{Address, MacAddress};
 
 use crate::Error;
 use crate::engine::events::{PacketId, PortId};
+use crate::network::cause::Growth;
+use crate::network::count::PortCount;
 use crate::scenario::{Scenario, Topology as Shape};
 use crate::units::{Rate, Time};
 
@@ -62,6 +64,12 @@ pub(crate) struct Port {
     pub impairments: Vec<u32>,
     /// Taps at it.
     pub taps: Vec<u32>,
+    /// Why it keeps its neighbour paused, or did so last, by class: a place in the log.
+    pub cause: [Option<u32>; CLASSES],
+    /// Growth of its queues, by priority.
+    pub growth: [Growth; 8],
+    /// What it counts.
+    pub count: PortCount,
 }
 
 /// A switch's place in the network.
@@ -116,6 +124,7 @@ impl Topology {
         match network.topology {
             Shape::Direct => topology.direct(network.rate, network.delay),
             Shape::Leaf => topology.leaves(1, &rates, network.delay),
+            Shape::Ring => topology.leaves(network.leaves, &rates, network.delay),
             Shape::LeafSpine => {
                 topology.leaves(network.leaves, &rates, network.delay);
                 topology.spines(
@@ -124,6 +133,12 @@ impl Topology {
                     network.uplink_delay.unwrap_or(network.delay),
                 );
             }
+        }
+        if network.topology == Shape::Ring {
+            topology.ring(
+                network.uplink_rate.unwrap_or(network.rate),
+                network.uplink_delay.unwrap_or(network.delay),
+            );
         }
         for (index, impairment) in scenario.impairment.iter().enumerate() {
             let port = topology.port_towards(&impairment.from, &impairment.to)?;
@@ -180,6 +195,20 @@ impl Topology {
         }
     }
 
+    /// A link from each leaf to the next, and from the last to the first. Packets for hosts of other leaves go that way round.
+    fn ring(&mut self, rate: Rate, delay: Time) {
+        let leaves = number(self.switches.len());
+        for leaf in 0..leaves {
+            let next = (leaf + 1) % leaves;
+            let (forth, _) = self.link(Node::Switch(leaf), Node::Switch(next), rate, delay);
+            for host in 0..self.hosts.len() {
+                if self.leaf_of(host) != leaf {
+                    self.switches[leaf as usize].routes[host].push(forth);
+                }
+            }
+        }
+    }
+
     /// The leaf of a host.
     fn leaf_of(&self, host: usize) -> u32 {
         let peer = self.ports[self.hosts[host].port.index()].peer;
@@ -226,6 +255,9 @@ impl Topology {
                 pausing: [false; CLASSES],
                 impairments: Vec::new(),
                 taps: Vec::new(),
+                cause: [None; CLASSES],
+                growth: [Growth::default(); 8],
+                count: PortCount::default(),
             });
             if let Node::Switch(switch) = node {
                 self.switches[switch as usize].ports.push(own);

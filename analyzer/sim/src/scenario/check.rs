@@ -45,6 +45,18 @@ impl Scenario {
                 }
             }
         }
+        if network.topology == Topology::Ring {
+            let most = MAX_SWITCHES.min(network.hosts);
+            if !(3..=most).contains(&network.leaves) {
+                return wrong(format!(
+                    "network.leaves is {}: a ring has 3 to {most}, each with a host",
+                    network.leaves
+                ));
+            }
+            if network.spray.is_some() {
+                return wrong("network.spray: a ring has one path".to_owned());
+            }
+        }
         if network.vlan.is_some_and(|vlan| vlan > 4_094) {
             return wrong("network.vlan is 0 to 4094".to_owned());
         }

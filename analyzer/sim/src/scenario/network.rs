@@ -14,6 +14,9 @@ pub enum Topology {
     Leaf,
     /// Hosts are spread over leaves, in blocks; each leaf has a link to each spine.
     LeafSpine,
+    /// Hosts are spread over leaves, in blocks; each leaf has a link to the next, the last one to the first. All packets go round in
+    /// that direction, so that buffers can wait for each other in a circle.
+    Ring,
     /// Two hosts, one cable.
     Direct,
 }
@@ -32,7 +35,7 @@ pub struct Network {
     /// Propagation delay of the hosts' links.
     #[serde(default = "delay")]
     pub delay: Time,
-    /// Number of leaf switches (`leaf-spine`).
+    /// Number of leaf switches (`leaf-spine`, `ring`).
     #[serde(default = "two")]
     pub leaves: u32,
     /// Number of spine switches (`leaf-spine`).

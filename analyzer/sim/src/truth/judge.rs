@@ -8,6 +8,8 @@ mod flows;
 mod holes;
 mod packets;
 mod transmissions;
+mod uplinks;
+mod waits;
 
 use std::collections::HashMap;
 
@@ -42,6 +44,9 @@ pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
         retransmissions: transmissions::retransmissions(simulation, &names),
         retransmission_runs: packets::runs(simulation, &names),
         pauses: packets::pauses(simulation, &names),
+        pause_roots: Vec::new(),
+        uplinks: Vec::new(),
+        fair_rates: Vec::new(),
         episodes: Vec::new(),
         findings: Vec::new(),
         steps: steps(simulation),
@@ -49,6 +54,8 @@ pub(crate) fn truth(simulation: &Simulation<'_>, files: &[String]) -> Truth {
         queues: queues(simulation),
         taps,
     };
+    truth.pause_roots = waits::pause_roots(simulation, &names, &truth.pauses);
+    (truth.uplinks, truth.fair_rates) = uplinks::uplinks(simulation, &names, &truth.flows);
     truth.episodes = episodes::episodes(simulation, &names, &truth);
     truth.findings = findings::findings(simulation, &truth);
     truth

@@ -179,6 +179,7 @@ fn each_demo_shows_what_it_is_for() {
         ("lossy", &["loss.network"]),
         ("rnr", &["rnr"]),
         ("pause-storm", &["pause.storm"]),
+        ("pause-origin", &["pause.storm"]),
         ("capture-loss", &["loss.capture"]),
         ("span-doubled", &[]),
         ("sprayed", &[]),

@@ -8,6 +8,7 @@
 
 mod any_order;
 mod books;
+mod counters;
 mod dcqcn;
 mod duplicates;
 mod fluid;
@@ -20,6 +21,8 @@ mod shape;
 mod spray;
 mod traffic;
 mod transmissions;
+mod uplinks;
+mod waits;
 
 use roce_capture::{Options, Reader};
 use roce_sim::truth::Flow;

@@ -28,6 +28,7 @@ pub(crate) fn scenario(seed: u64) -> RandomScenario {
         toml,
         healthy: clean,
         arguments,
+        counters: false,
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) const LESSONS: &[(&str, &str)] = &[
     ("lossy", include_str!("lessons/lossy.toml")),
     ("rnr", include_str!("lessons/rnr.toml")),
     ("pause-storm", include_str!("lessons/pause-storm.toml")),
+    ("pause-origin", include_str!("lessons/pause-origin.toml")),
     ("capture-loss", include_str!("lessons/capture-loss.toml")),
     ("span-doubled", include_str!("lessons/span-doubled.toml")),
     ("sprayed", include_str!("lessons/sprayed.toml")),

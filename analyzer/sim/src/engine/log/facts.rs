@@ -1,5 +1,7 @@
 //! The single facts of a run.
 
+use std::collections::BTreeSet;
+
 use crate::engine::events::{EndpointId, PortId};
 use crate::network::packet::Kind;
 use crate::units::Time;
@@ -143,12 +145,16 @@ pub(crate) struct Run {
 }
 
 /// A time in which a port was not allowed to send a class.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Paused {
     pub port: PortId,
     pub class: u8,
     pub begin: Time,
     pub end: Option<Time>,
+    /// Why the neighbour sent the pause: a place in the log.
+    pub cause: Option<u32>,
+    /// Flows whose data waited at the port.
+    pub waiting: BTreeSet<u32>,
 }
 
 /// A flow that sent nothing although it had something to send.
@@ -170,6 +176,15 @@ pub(crate) struct RankStep {
     pub compute: Time,
     pub begin: Time,
     pub end: Option<Time>,
+}
+
+/// Data of a flow that took one of several equal-cost ports.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uplinked {
+    pub packets: u64,
+    pub bytes: u64,
+    pub first: Time,
+    pub last: Time,
 }
 
 /// Counts of a flow.

@@ -1,0 +1,164 @@
+//! Rows of the table `samples` as JSON lines: one object with the table's columns in each line, as `run.json` has rows.
+//!
+//! Leaves to the reader's caller what becomes of the rows.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use roce_files::open_regular;
+use roce_model::{Cell, Column, ColumnType, Columns as _, Counter, Nanos, SampleColumns, SampleRow};
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+
+/// Longest line: a row has 14 values, of which names are the longest.
+const MAX_LINE_BYTES: u64 = 16 << 10;
+
+/// The rows of a file, in its order.
+pub(super) struct Lines {
+    path: PathBuf,
+    file: BufReader<File>,
+    /// Number of the last line that was read.
+    line: u64,
+}
+
+impl Lines {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no regular file.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            path: path.to_path_buf(),
+            file: BufReader::new(open_regular(path)?),
+            line: 0,
+        })
+    }
+
+    fn wrong(&self, what: impl Into<String>) -> Error {
+        Error::Line {
+            path: self.path.clone(),
+            line: self.line,
+            what: what.into(),
+        }
+    }
+
+    /// The next row; `None` at the end of the file.
+    fn next_row(&mut self) -> Result<Option<SampleRow>, Error> {
+        loop {
+            let mut text = Vec::new();
+            self.line += 1;
+            let limited = &mut (&mut self.file).take(MAX_LINE_BYTES + 1);
+            let read = limited.read_until(b'\n', &mut text);
+            let count = read.map_err(|source| Error::Io {
+                path: self.path.clone(),
+                what: "cannot be read",
+                source,
+            })?;
+            if count == 0 {
+                return Ok(None);
+            }
+            if count as u64 > MAX_LINE_BYTES {
+                return Err(self.wrong(format!("is longer than {MAX_LINE_BYTES} bytes")));
+            }
+            if !text.trim_ascii().is_empty() {
+                return self.row(&text).map(Some);
+            }
+        }
+    }
+
+    fn row(&self, text: &[u8]) -> Result<SampleRow, Error> {
+        let fields: Map<String, Value> = serde_json::from_slice(text)
+            .map_err(|error| self.wrong(format!("is no JSON object: {error}")))?;
+        let row = SampleColumns::row(|column| cell(column, fields.get(column.name)))
+            .map_err(|column| self.wrong(format!("has no value of the right kind as \"{}\"", column.name)))?;
+        if Counter::from_name(row.counter).is_none() {
+            return Err(self.wrong(format!("has a counter that is not known, \"{}\"", row.counter)));
+        }
+        Ok(row)
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<SampleRow, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_row().transpose()
+    }
+}
+
+/// A value as a cell of a column. Times are numbers, or text of decimal digits.
+fn cell<'a>(column: &'static Column, value: Option<&'a Value>) -> Cell<'a> {
+    match value {
+        None | Some(Value::Null | Value::Array(_) | Value::Object(_)) => Cell::Null,
+        Some(Value::Bool(value)) => Cell::Bool(*value),
+        Some(Value::String(text)) => Cell::parse(column.kind, text).unwrap_or(Cell::Null),
+        Some(Value::Number(number)) => match (number.as_u64(), column.kind) {
+            (Some(count), ColumnType::Time) => Cell::Time(Nanos(count)),
+            (Some(count), ColumnType::U32) => u32::try_from(count).map_or(Cell::Null, Cell::U32),
+            (Some(count), ColumnType::U64) => Cell::U64(count),
+            (_, ColumnType::F64) => number.as_f64().map_or(Cell::Null, Cell::F64),
+            _ => Cell::Null,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn read(text: &str) -> Vec<Result<SampleRow, Error>> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        Lines::open(file.path()).unwrap().collect()
+    }
+
+    const ROW: &str = r#"{"time":"1767225600001000000","source":"switch","node":"leaf1","object":"leaf1:h1","counter":"switch_priority_pfc_received_frames","priority":3,"queue":null,"detail":"port","kind":"cumulative","value":12.0,"change":2.0,"interval_ns":1000000,"unit":"frames","reset":false}"#;
+
+    #[test]
+    fn a_line_is_a_row() {
+        let rows = read(&format!(
+            "{ROW}\n\n{}\n",
+            ROW.replace("\"1767225600001000000\"", "7")
+        ));
+        let [Ok(row), Ok(other)] = rows.as_slice() else {
+            panic!("{rows:?}");
+        };
+        assert_eq!(row.time, Nanos(1_767_225_600_001_000_000));
+        assert_eq!(
+            (row.source, &*row.node, &*row.object),
+            ("switch", "leaf1", "leaf1:h1")
+        );
+        assert_eq!(
+            (row.priority, row.queue.as_deref(), row.value),
+            (Some(3), None, 12.0)
+        );
+        assert_eq!(
+            (row.change, row.interval_ns, row.reset),
+            (Some(2.0), Some(1_000_000), false)
+        );
+        assert_eq!(other.time, Nanos(7));
+    }
+
+    #[test]
+    fn what_is_no_row_is_named_with_its_line() {
+        let long = format!("{{\"time\":\"{}\"}}", "1".repeat(20_000));
+        for (bad, what) in [
+            ("[1]", "is no JSON object"),
+            ("{\"time\":", "is no JSON object"),
+            (&ROW.replace("\"value\":12.0", "\"value\":\"x\""), "\"value\""),
+            (&ROW.replace("\"priority\":3", "\"priority\":300"), "\"priority\""),
+            (
+                &ROW.replace("pfc_received_frames", "nothing"),
+                "a counter that is not known",
+            ),
+            (&long, "longer than"),
+        ] {
+            let rows = read(&format!("{ROW}\n{bad}\n"));
+            let error = rows[1].as_ref().unwrap_err().to_string();
+            assert!(error.contains(": line 2 ") && error.contains(what), "{error}");
+        }
+    }
+}
