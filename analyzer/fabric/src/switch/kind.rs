@@ -4,13 +4,13 @@
 const MAX_NAME: usize = 64;
 
 /// The canonical name and the label `kind` of an interface whose numbers are part of a reading; `None` of management ports, interfaces
-/// without a port (`Vlan10`, `Loopback0`), and words that are no interface.
+/// without a port (`Vlan10`, `Loopback0`), parts of a port (`swp1.100`: its numbers are in the port's), and words that are no interface.
 ///
 /// `Et1/1` of EOS' tables is `Ethernet1/1`; `PortChannel7`, `Port-Channel7` and `Po7` are `port-channel7`. `eth0` of SONiC and Cumulus
 /// Linux is their port for management. `Ethernet-BP0` of a SONiC chassis connects its chips.
 pub(super) fn counted(name: &str) -> Option<(String, &'static str)> {
     let name = name.trim();
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:".contains(&byte);
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_/:".contains(&byte);
     if name.len() > MAX_NAME || !name.bytes().all(is_name) || !name.bytes().any(|byte| byte.is_ascii_digit())
     {
         return None;
@@ -75,6 +75,8 @@ mod tests {
             "---------",
             "swp",
             "x=1",
+            "swp1.100",
+            "Ethernet1/1.5",
             "Ethernet 0",
             "\u{e9}1",
         ] {
