@@ -65,7 +65,7 @@ const GROUPS: &[Group] = &[
             (
                 &["fabric"],
                 "fabric",
-                "switches and hypervisors: counters, pauses, configuration",
+                "switches, hypervisors: counters, pauses, settings",
             ),
             (
                 &["traffic"],

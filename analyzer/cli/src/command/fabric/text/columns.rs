@@ -90,15 +90,15 @@ mod tests {
                 Column::new("errors", true, 24, vec!["0".to_owned()]),
             ]
         };
-        // 13, 8 and 8 columns of characters.
+        // 11, 6 and 6 characters, each with a blank before it and behind it; the last one needs none behind it.
         assert_eq!(
             lay(columns(), 28),
-            " interface     PFC in   errors\n Ethernet1/1    1,000        0\n"
+            " interface    PFC in  errors\n Ethernet1/1   1,000       0\n"
         );
         let narrow = lay(columns(), 22);
         assert_eq!(
             narrow,
-            " interface     PFC in\n Ethernet1/1    1,000\n all 0 or not known: errors\n"
+            " interface    PFC in\n Ethernet1/1   1,000\n all 0 or not known: errors\n"
         );
     }
 }
