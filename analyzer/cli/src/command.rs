@@ -11,6 +11,8 @@ pub(crate) mod devices;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 #[cfg(feature = "probe")]
+pub(crate) mod fleet;
+#[cfg(feature = "probe")]
 mod gpu_tool;
 #[cfg(feature = "probe")]
 pub(crate) mod host;

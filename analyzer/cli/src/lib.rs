@@ -26,6 +26,8 @@ use command::devices::Devices;
 #[cfg(feature = "probe")]
 use command::doctor::Doctor;
 #[cfg(feature = "probe")]
+use command::fleet::Fleet;
+#[cfg(feature = "probe")]
 use command::host::Host;
 #[cfg(feature = "live")]
 use command::live::Live;
@@ -120,6 +122,9 @@ enum Command {
     // Its options have the description.
     #[cfg(feature = "probe")]
     Doctor(Box<Doctor>),
+    /// Capture on many hosts at once; run commands and checks there
+    #[cfg(feature = "probe")]
+    Fleet(Fleet),
     /// Show what this host's devices count: counters before and after
     #[cfg(feature = "probe")]
     Host(Host),
@@ -192,6 +197,8 @@ pub fn main() -> ExitCode {
         Some(Command::Devices(arguments)) => command::devices::devices(arguments),
         #[cfg(feature = "probe")]
         Some(Command::Doctor(arguments)) => command::doctor::doctor(arguments),
+        #[cfg(feature = "probe")]
+        Some(Command::Fleet(arguments)) => arguments.run(),
         #[cfg(feature = "probe")]
         Some(Command::Host(arguments)) => command::host::host(arguments),
         #[cfg(feature = "probe")]

@@ -63,6 +63,11 @@ const GROUPS: &[Group] = &[
                 "counters, devices and GPUs; the same for Prometheus",
             ),
             (
+                &["fleet"],
+                "fleet capture -o DIR",
+                "captures on many hosts at once, collected and joined",
+            ),
+            (
                 &["traffic"],
                 "traffic results FILE",
                 "results of perftest, iperf3, nccl-tests, PyTorch",
