@@ -20,6 +20,8 @@ mod doctor;
 mod documents;
 #[cfg(feature = "http")]
 mod endpoint;
+#[cfg(feature = "probe")]
+mod fleet;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;

@@ -1,7 +1,7 @@
 # What runs in the VM: perftest and rping between two Soft-RoCE devices, while a live run with the probe and tcpdump watch both ends.
 # /mnt/set says which scenarios: smoke or full. Results are in /mnt/out: `up` says that it has come so far that they can be had; what
 # runs.txt has is what was started: a line for each process, `scenario role pid comm`. Behind it, two hosts are recorded (hosts.sh) and
-# judged by doctor (doctor.sh).
+# judged by doctor (doctor.sh), and four are captured at once (fleet.sh).
 cd /mnt
 out=/mnt/out
 set=$(cat set)
@@ -125,6 +125,7 @@ echo "second signal: exit code $?" | tee $out/second.code.txt
 filters > $out/filters.after.txt
 . ./hosts.sh
 . ./doctor.sh
+. ./fleet.sh
 mkdir $out/live
 cp /run/live/recording.pcapng.zst $out/live/
 cp /run/va0.pcap /run/vb0.pcap $out/

@@ -16,6 +16,8 @@ pub(crate) mod fleet;
 mod gpu_tool;
 #[cfg(feature = "probe")]
 pub(crate) mod host;
+#[cfg_attr(not(feature = "probe"), path = "command/without_fleet.rs")]
+pub(crate) mod joined;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 #[cfg(feature = "probe")]

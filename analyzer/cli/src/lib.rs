@@ -29,6 +29,7 @@ use command::doctor::Doctor;
 use command::fleet::Fleet;
 #[cfg(feature = "probe")]
 use command::host::Host;
+use command::joined::is_fleet;
 #[cfg(feature = "live")]
 use command::live::Live;
 #[cfg(feature = "probe")]
@@ -320,7 +321,7 @@ fn mistaken_command(captures: &[PathBuf]) -> Option<anyhow::Error> {
 /// An error for a folder in the place of the only capture, unless it has a recorded run.
 fn mistaken_folder(captures: &[PathBuf]) -> Option<anyhow::Error> {
     let [folder] = captures else { return None };
-    if !folder.is_dir() || is_recording(folder) {
+    if !folder.is_dir() || is_recording(folder) || is_fleet(folder) {
         return None;
     }
     let path = folder.to_string_lossy();

@@ -59,6 +59,7 @@ pub mod stored;
 mod summary;
 mod taps;
 
+pub use align::KnownClock;
 pub use captures::{Analysed, Captures};
 pub use clock::{RunStart, time_of_day};
 pub use error::Error;

@@ -129,8 +129,11 @@ impl Feed for LiveFeed {
     fn next(&mut self) -> Next {
         match self.stream.next(PATIENCE) {
             Captured::Run(run) => {
-                self.keep(|file| file.write(&run));
-                self.check_size();
+                // Frames behind the last one that has room are analysed, and not kept.
+                if self.full.is_none() {
+                    self.keep(|file| file.write(&run));
+                    self.check_size();
+                }
                 Next::Work(Work {
                     run,
                     capture: Arc::clone(&self.name),

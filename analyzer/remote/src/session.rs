@@ -255,7 +255,8 @@ impl Session {
     /// Writes a line to the script. False: it does not read any more.
     pub fn say(&mut self, line: &str) -> bool {
         let input = self.input.as_mut();
-        input.is_some_and(|input| writeln!(input, "{line}").and_then(|()| input.flush()).is_ok())
+        let line = format!("{line}\n");
+        input.is_some_and(|input| input.write_all(line.as_bytes()).is_ok())
     }
 
     /// Closes the script's standard input.

@@ -1,16 +1,19 @@
 # True while the controller is there: it writes a line each second. Waits for up to a second.
 quiet=0
 is_followed() {
-  beat=$(timeout 1 dd bs=64 count=1 2> /dev/null <&3)
-  code=$?
-  if [ -n "$beat" ]; then
-    quiet=0
-  elif [ $code -eq 0 ]; then
-    return 1
-  else
-    quiet=$((quiet + 1))
-    [ $quiet -lt "$silence" ]
-  fi
+  # The exit code stands behind what was read: an end is nothing and 0.
+  beat=$(
+    timeout 1 dd bs=64 count=1 2> /dev/null <&3
+    echo $?
+  )
+  case $beat in
+    0) return 1 ;;
+    1[0-9][0-9])
+      quiet=$((quiet + 1))
+      [ $quiet -lt "$silence" ]
+      ;;
+    *) quiet=0 ;;
+  esac
 }
 bytes_of_all() {
   total=0
