@@ -237,3 +237,36 @@ fn a_small_disk_ends_the_capture_and_keeps_the_file() {
         }
     }
 }
+
+#[test]
+fn a_second_interruption_leaves_the_files_for_later() {
+    let Some(hosts) = Hosts::new(1) else { return };
+    let running = hosts.started("run", &[]);
+    wait_for_pids(&hosts, "run");
+    hosts.send(frames(), 4_000);
+    running.signal(Signal::INT);
+    running.signal(Signal::INT);
+    // Signals of one kind that are pending together are one.
+    let mut running = running;
+    wait("the run ends", || {
+        if running.0.try_wait().unwrap().is_none() {
+            running.signal(Signal::INT);
+        }
+        running.0.try_wait().unwrap().is_some()
+    });
+    let ran = running.ended();
+    if ran.code == Some(0) {
+        // It had collected everything before the second one came.
+        return;
+    }
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("`roce-analyze fleet collect DIR` goes on"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(hosts.manifest("run")["state"], "incomplete");
+    let collected = hosts.fleet(&["collect", "run"]);
+    assert_eq!(collected.code, Some(0), "{collected:?}");
+    assert_eq!(hosts.manifest("run")["hosts"][0]["frames"], frames().len());
+}

@@ -16,7 +16,7 @@ use crate::live::{Running, ip, send_by, skip, whole};
 /// The interface of every host.
 pub(crate) const INTERFACE: &str = "rdma0";
 /// The longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A bridge and hosts `h1`, `h2`, ... at it; a folder for everything that a run writes.
 pub(crate) struct Hosts {

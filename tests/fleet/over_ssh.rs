@@ -1,5 +1,6 @@
 //! The same over a real sshd in each namespace, with keys of its own.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,7 +36,7 @@ fn reached(count: usize) -> Option<Hosts> {
         let host_key = hosts.path(&format!("key{host}"));
         assert!(key(&host_key));
         let public = fs::read_to_string(host_key.with_extension("pub")).unwrap();
-        known += &format!("{} {public}", address(host));
+        let _ = write!(known, "{} {public}", address(host));
         let pid_file = hosts.path(&format!("sshd{host}.pid"));
         let config = hosts.path(&format!("sshd{host}.conf"));
         let text = format!(
@@ -65,7 +66,8 @@ fn reached(count: usize) -> Option<Hosts> {
             return None;
         }
         hosts.daemons.push(daemon);
-        inventory += &format!(
+        let _ = write!(
+            inventory,
             "[[host]]\nname = \"h{host}\"\naddress = \"{}\"\nuser = \"root\"\ninterfaces = [\"{INTERFACE}\"]\n",
             address(host)
         );

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::hosts::{Hosts, INTERFACE, frames, sha256};
+use super::hosts::{Hosts, INTERFACE, frames, sha256, wait};
 use crate::captures::Capture;
 use crate::command::{document, total};
 use crate::live::whole;
@@ -214,6 +214,24 @@ fn commands_run_on_all_hosts() {
     );
     let ran = hosts.fleet(&["run", "h2", "--", "surely-no-such-command"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+#[test]
+fn a_command_that_hangs_is_given_up_and_ended() {
+    let Some(hosts) = Hosts::new(1) else { return };
+    // Nobody else sleeps for so long.
+    let seconds = format!("6{}", std::process::id());
+    let ran = hosts.fleet(&["run", "--timeout", "1s", "--", "sleep", &seconds]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("h1: no answer within 1 s"), "{}", ran.stderr);
+    let sleeps = || {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        lines
+            .into_iter()
+            .any(|line| line == format!("sleep\0{seconds}\0").as_bytes())
+    };
+    wait("the command ends", || !sleeps());
 }
 
 #[test]

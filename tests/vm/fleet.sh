@@ -1,6 +1,6 @@
 # Four hosts in an incast: `fleet capture` at the ports of four Soft-RoCE devices while three of them write to the second one. Each port is
 # in a network namespace of its own, which is a host of the inventory; the devices are in the first namespace, which Soft-RoCE wants.
-# Sourced by run.sh.
+# Sourced by run.sh. The shell of the image has an `ip` of its own, without namespaces: the inventory names the real one.
 #
 # Results: $out/fleet/capture.txt and capture.code, fleet.json, report.json and report.code; incast.txt is what perftest printed.
 mkdir -p $out/fleet
@@ -11,13 +11,13 @@ for n in 1 2 3 4; do
   ip link add f$n type veth peer name port netns h$n
   ip link set f$n address 02:00:00:00:01:0$n up
   ip -n h$n link set port up
-  ip -n h$n link add up type veth peer name p$n netns fsw
-  ip -n h$n link set up up
+  ip -n h$n link add uplink type veth peer name p$n netns fsw
+  ip -n h$n link set uplink up
   ip -n fsw link set p$n up
   # What comes at one side of the namespace leaves at the other.
-  for device in port up; do ip netns exec h$n tc qdisc add dev $device clsact; done
-  ip netns exec h$n tc filter add dev port ingress matchall action mirred egress redirect dev up
-  ip netns exec h$n tc filter add dev up ingress matchall action mirred egress redirect dev port
+  for device in port uplink; do ip netns exec h$n tc qdisc add dev $device clsact; done
+  ip netns exec h$n tc filter add dev port ingress matchall action mirred egress redirect dev uplink
+  ip netns exec h$n tc filter add dev uplink ingress matchall action mirred egress redirect dev port
   ip addr add 10.78.0.$n/24 dev f$n
   echo 1 > /proc/sys/net/ipv4/conf/f$n/accept_local
   echo 0 > /proc/sys/net/ipv4/conf/f$n/rp_filter
@@ -39,7 +39,7 @@ for n in 1 2 3 4; do
 [[host]]
 name = "h$n"
 address = "local"
-prefix = "ip netns exec h$n"
+prefix = "/usr/bin/ip netns exec h$n"
 interfaces = ["port"]
 EOF
 done

@@ -38,8 +38,11 @@ pub(super) fn gather(book: &Book, targets: &[Option<Target>], interrupts: &Inter
     std::thread::scope(|scope| {
         scope.spawn(|| show(book, &done, &is_over));
         each(&rows, MAX_AT_ONCE, |at, row| {
-            if let (Some(Some(target)), Some(done), true) = (targets.get(at), done.get(at), row.is_pending())
-            {
+            if let (Some(Some(target)), Some(done), true) = (
+                targets.get(at),
+                done.get(at),
+                row.is_pending() && !interrupts.ends_all(),
+            ) {
                 fetch(book, at, target, done, interrupts);
             }
         });

@@ -23,6 +23,20 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Time for the end of ssh behind the end of the output.
 const FINISH_PATIENCE: Duration = Duration::from_secs(30);
 
+/// Runs a command whose standard error joins its output, so that lines of both are in order. It ends when standard input does: a host that
+/// is given up, or loses its connection, keeps no process. The number is that of a child that was not waited for: nobody else has it.
+const FOLLOWED: &str = "\
+exec 3<&0 2>&1 < /dev/null
+COMMAND &
+pid=$!
+(cat <&3; kill $pid) > /dev/null 2>&1 &
+watch=$!
+wait $pid
+code=$?
+kill $watch 2> /dev/null
+exit $code
+";
+
 /// Run a command on all hosts; each line of output has the host's name in front
 ///
 /// Its arguments are quoted: pipes and variables need `sh -c '...'`. The exit code is 0 if it succeeded on all hosts, 1 on some, 2 on none.
@@ -46,11 +60,8 @@ pub(super) struct Run {
 
 pub(super) fn run(arguments: &Run) -> anyhow::Result<ExitCode> {
     let targets = targets(&arguments.inventory, &arguments.names)?;
-    // Standard error joins the output: lines of both are in order.
-    let script = format!(
-        "exec 2>&1 < /dev/null; {}",
-        quoted(arguments.command.iter().map(String::as_str))?
-    );
+    let words = quoted(arguments.command.iter().map(String::as_str))?;
+    let script = FOLLOWED.replace("COMMAND", &words);
     let width = targets
         .iter()
         .map(|target| target.name().chars().count())
