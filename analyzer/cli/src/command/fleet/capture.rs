@@ -249,7 +249,16 @@ fn run(arguments: &Capture, targets: &[Target], book: &Book, interrupts: &Interr
         return Ok(());
     }
     let jobs = jobs(arguments, targets, &ready, &book.now());
-    book.change(|manifest| manifest.state = RunState::Capturing);
+    // All of it is on disk before the first capture starts: whoever collects after a failure finds every one of them.
+    book.change(|manifest| {
+        manifest.state = RunState::Capturing;
+        for job in &jobs {
+            if let Some(row) = manifest.hosts.get_mut(job.at) {
+                row.state = HostState::Capturing;
+                row.start_ns = Some(job.capture.start_ns);
+            }
+        }
+    });
     let control = Control::new(interrupts);
     std::thread::scope(|scope| {
         for job in &jobs {

@@ -63,6 +63,7 @@ fn show(book: &Book, done: &[AtomicU64], is_over: &std::sync::atomic::AtomicBool
     let bar = bar(Some(0));
     while !is_over.load(Ordering::Relaxed) {
         std::thread::sleep(EVERY);
+        book.settle();
         let rows = book.now().hosts;
         bar.set_length(
             rows.iter()

@@ -58,10 +58,6 @@ pub(super) fn follow(job: &Job<'_>, book: &Book, control: &Control<'_>) {
 /// Follows the script until it closes its output.
 fn watch(job: &Job<'_>, book: &Book, control: &Control<'_>, report: &mut Report) -> anyhow::Result<()> {
     let script = job.capture.script()?;
-    book.host(job.at, |row| {
-        row.state = HostState::Capturing;
-        row.start_ns = Some(job.capture.start_ns);
-    });
     let mut session = job.target.machine.session(&script)?;
     let length = job
         .capture
@@ -82,7 +78,7 @@ fn watch(job: &Job<'_>, book: &Book, control: &Control<'_>, report: &mut Report)
                     control.capturing.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            Line::Silence => {}
+            Line::Silence => book.settle(),
             Line::Closed => break,
         }
         if beat.elapsed() >= BEAT {
