@@ -219,15 +219,21 @@ pub(super) fn capture(arguments: &Capture) -> anyhow::Result<ExitCode> {
     };
     let book = Book::new(folder, manifest)?;
     let interrupts = Interrupts::default();
-    interrupts.over(|| run(arguments, &targets, &book, &interrupts))?;
+    let said = interrupts.over(|| run(arguments, &targets, &book, &interrupts))?;
     let manifest = book.now();
-    let good = table::print(&manifest, &arguments.output)?;
+    let good = table::print(&manifest, &arguments.output, &said)?;
     Ok(exit_code(good, manifest.hosts.len()))
 }
 
-/// Asks, captures, collects.
-fn run(arguments: &Capture, targets: &[Target], book: &Book, interrupts: &Interrupts) -> anyhow::Result<()> {
+/// Asks, captures, collects. Returns the number of warnings that were said of each host before its capture.
+fn run(
+    arguments: &Capture,
+    targets: &[Target],
+    book: &Book,
+    interrupts: &Interrupts,
+) -> anyhow::Result<Vec<usize>> {
     let (rows, ready): (Vec<_>, Vec<_>) = prepare(targets, &arguments.wanted())?.into_iter().unzip();
+    let said: Vec<usize> = rows.iter().map(|row| row.warnings.len()).collect();
     let failed = ready.iter().filter(|ready| ready.is_none()).count();
     let start_ns = start(arguments);
     book.change(|manifest| {
@@ -246,7 +252,7 @@ fn run(arguments: &Capture, targets: &[Target], book: &Book, interrupts: &Interr
                 row.error = Some("nothing was captured: see the other hosts, or the interruption".to_owned());
             }
         });
-        return Ok(());
+        return Ok(said);
     }
     let jobs = jobs(arguments, targets, &ready, &book.now());
     // All of it is on disk before the first capture starts: whoever collects after a failure finds every one of them.
@@ -275,7 +281,7 @@ fn run(arguments: &Capture, targets: &[Target], book: &Book, interrupts: &Interr
     });
     let targets: Vec<Option<Target>> = targets.iter().cloned().map(Some).collect();
     gather(book, &targets, interrupts);
-    Ok(())
+    Ok(said)
 }
 
 /// The planned start by this machine's clock.

@@ -67,6 +67,8 @@ pub(super) fn collect(arguments: &Collect) -> anyhow::Result<ExitCode> {
         }
     }
     let folder = Directory::named(&arguments.folder, Access::Private)?;
+    // Warnings of the command before were said by it.
+    let said: Vec<usize> = manifest.hosts.iter().map(|row| row.warnings.len()).collect();
     let book = Book::new(folder, manifest)?;
     // A host that failed to be reached is asked once more: its old error is not true any more.
     book.change(|manifest| {
@@ -80,6 +82,6 @@ pub(super) fn collect(arguments: &Collect) -> anyhow::Result<ExitCode> {
         Ok(())
     })?;
     let manifest = book.now();
-    let good = table::print(&manifest, &arguments.folder)?;
+    let good = table::print(&manifest, &arguments.folder, &said)?;
     Ok(exit_code(good, manifest.hosts.len()))
 }

@@ -15,11 +15,11 @@ pub(super) fn is_good(row: &HostRow) -> bool {
     row.state == HostState::Collected && row.error.is_none()
 }
 
-/// Prints the table. Returns the number of good hosts.
+/// Prints the table, and warnings but for the first `said` of each host. Returns the number of good hosts.
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub(super) fn print(manifest: &Manifest, folder: &Path) -> std::io::Result<usize> {
+pub(super) fn print(manifest: &Manifest, folder: &Path, said: &[usize]) -> std::io::Result<usize> {
     let head = [
         "host",
         "how",
@@ -39,8 +39,9 @@ pub(super) fn print(manifest: &Manifest, folder: &Path) -> std::io::Result<usize
     let total = manifest.hosts.len();
     let _ = writeln!(text, " {good} of {total} hosts captured.{}", clocks(manifest));
     anstream::stdout().write_all(text.as_bytes())?;
-    for row in &manifest.hosts {
-        for warning in &row.warnings {
+    for (at, row) in manifest.hosts.iter().enumerate() {
+        let said = said.get(at).copied().unwrap_or(0);
+        for warning in row.warnings.iter().skip(said) {
             messages::warn(&row.name, warning);
         }
         if let Some(error) = &row.error {
