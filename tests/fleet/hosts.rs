@@ -201,7 +201,7 @@ impl Hosts {
         running.take().unwrap().ended()
     }
 
-    /// Sends frames, so many a second at most: those of one side by the first host, those of the other side by the second one.
+    /// Sends frames, at most `rate` a second: those of one side by the first host, those of the other side by the second one.
     pub(crate) fn send(&self, frames: Vec<Vec<u8>>, rate: u32) {
         let all = [1, self.count.min(2)].map(|host| self.namespace(host));
         send_by(&[&all[0], &all[1]], INTERFACE, frames, Some(rate));

@@ -1,4 +1,4 @@
-//! The same over a real sshd in each namespace, with keys of its own.
+//! Runs over a real sshd in each namespace, with keys of its own.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What runs over local hosts capture, collect and say.
+//! Runs over local hosts: captures, collection, messages, commands and checks.
 
 use std::fs;
 
@@ -216,7 +216,7 @@ fn commands_run_on_all_hosts() {
 #[test]
 fn a_command_that_hangs_is_given_up_and_ended() {
     let Some(hosts) = Hosts::new(1) else { return };
-    // Nobody else sleeps for so long.
+    // Nobody else sleeps for this time.
     let seconds = format!("6{}", std::process::id());
     let ran = hosts.fleet(&["run", "--timeout", "1s", "--", "sleep", &seconds]);
     assert_eq!(ran.code, Some(2), "{ran:?}");

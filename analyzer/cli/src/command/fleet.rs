@@ -27,7 +27,7 @@ Examples:
   roce-analyze fleet run -- uname -r                           a command on all hosts
   roce-analyze fleet doctor                                    checks of all hosts, and of their differences
 
-Exit codes: 0 all hosts, 1 some of them, 2 none, or an error. No password is asked for, and no unknown host key is accepted.";
+Exit codes: 0 all hosts, 1 some of them, 2 none, or an error. ssh gets no password, and accepts no unknown host key.";
 
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]

@@ -13,7 +13,7 @@ use crate::output::messages;
 pub(crate) struct Joined {
     /// The arguments with the captures in place of the folder.
     pub(crate) arguments: Analyse,
-    /// What is known of each capture's clock.
+    /// Offset of each capture's clock, where it was measured.
     pub(crate) clocks: Vec<Option<KnownClock>>,
     /// Name of each capture in results.
     pub(crate) names: Vec<String>,

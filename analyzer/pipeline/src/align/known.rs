@@ -1,4 +1,4 @@
-//! What is known of captures before they are read: the machine of each, and how far its clock is ahead, as whoever captured measured it.
+//! Facts about captures before they are read: the machine of each, and how far its clock is ahead, as whoever captured measured it.
 //!
 //! Packets that two captures share are more exact by far: a known clock counts where there are none.
 

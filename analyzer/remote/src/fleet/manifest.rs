@@ -107,7 +107,7 @@ pub struct HostRow {
     pub state: HostState,
     /// Why it failed.
     pub error: Option<String>,
-    /// What is to be known of its capture.
+    /// Notes for readers of its capture.
     pub warnings: Vec<String>,
     /// Name of the check that failed: `capture.blind`.
     pub check: Option<String>,

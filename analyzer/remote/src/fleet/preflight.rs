@@ -1,4 +1,4 @@
-//! What a host is asked before a capture: its system, tools, rights, interfaces, free disk and clock, by one script.
+//! Questions to a host before a capture: its system, tools, rights, interfaces, free disk and clock, by one script.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const MAX_ENTRIES: usize = 1_024;
 /// Bit of CAP_NET_RAW in a set of capabilities (Linux include/uapi/linux/capability.h).
 const NET_RAW: u32 = 13;
 
-/// What a host answers.
+/// Answers of a host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
     /// Release of the kernel.

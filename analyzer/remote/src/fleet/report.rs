@@ -1,4 +1,4 @@
-//! What a capture says of itself at its end: files, counters, messages, exit code.
+//! Report of a capture at its end: files, counters, messages, exit code.
 
 use std::collections::BTreeMap;
 
@@ -153,7 +153,7 @@ impl Report {
 impl Rise {
     /// Bytes that are a few packets of management: a capture may miss those at its edges.
     pub const MIN_BYTES: u64 = 64 << 10;
-    /// The same as packets.
+    /// As many packets are a few of management, too.
     pub const MIN_PACKETS: u64 = 64;
 
     /// True if RDMA traffic passed that a capture must have seen.

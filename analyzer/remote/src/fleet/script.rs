@@ -9,7 +9,7 @@ use crate::machine::{RemoteError, quoted};
 /// Filter of RoCE and pauses: UDP port 4791 is RoCEv2's, 0x8808 is the type of MAC control frames. `vlan` moves the offsets of all that
 /// follows it, so it is last (pcap-filter(7)).
 pub const ROCE_FILTER: &str = "udp port 4791 or ether proto 0x8808 or (vlan and udp port 4791)";
-/// A capture ends when its standard input is silent for so long: the controller writes a line each second.
+/// Silence of its standard input that ends a capture: the controller writes a line each second.
 pub const SILENCE: Duration = Duration::from_secs(15);
 /// Period of those lines.
 pub const BEAT: Duration = Duration::from_secs(1);

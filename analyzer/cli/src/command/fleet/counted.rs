@@ -5,7 +5,7 @@ use std::path::Path;
 use roce_capture::{Options, Reader};
 use roce_model::Nanos;
 
-/// What a file has.
+/// Counts of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Counted {
     /// Frames.

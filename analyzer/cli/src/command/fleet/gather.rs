@@ -1,4 +1,4 @@
-//! What hosts have captured is fetched, counted and removed there.
+//! Files that hosts have captured are fetched, counted and removed there.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -156,7 +156,7 @@ fn found(book: &Book, at: usize, target: &Target, place: &Place, interrupts: &In
     }
 }
 
-/// What a run has left on a host.
+/// Report about the files that a run has left on a host.
 fn ask(machine: &Machine, place: &Place) -> Result<Report, RemoteError> {
     let answer = machine.run_within(&look(place)?, LOOK_PATIENCE, MAX_ANSWER_BYTES)?;
     let mut report = Report::default();

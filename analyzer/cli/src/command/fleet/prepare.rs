@@ -25,7 +25,7 @@ const MEAN_FRAME_BYTES: u64 = 1_082;
 /// Bytes of a record in a file beside its packet.
 const RECORD_BYTES: u64 = 32;
 
-/// What hosts are asked for.
+/// Wishes of a run that hosts have to meet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     pub(super) interfaces: Vec<String>,

@@ -71,7 +71,7 @@ pub(super) fn exit_code(good: usize, all: usize) -> ExitCode {
     })
 }
 
-/// Does something with all, at most so many at once; results are in their order.
+/// Does something with all, with a limit of how many at once; results are in their order.
 pub(super) fn each<T: Sync, R: Send>(
     all: &[T],
     at_once: usize,

@@ -1,4 +1,4 @@
-//! A host's capture, and what the threads of a run tell each other.
+//! A host's capture, and the state that the threads of a run share.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -19,7 +19,7 @@ pub(super) struct Job<'a> {
     pub(super) start_ns: i64,
 }
 
-/// What the threads of a run tell each other.
+/// State that the threads of a run share.
 pub(super) struct Control<'a> {
     pub(super) interrupts: &'a Interrupts,
     /// Captures are to end: the command has ended.
