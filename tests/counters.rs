@@ -54,8 +54,8 @@ fn counters_join_the_captures_of_their_run() {
             && row["counter"] == "switch_priority_pfc_transitions"
             && row["priority"] == 3
     });
-    let pauses = truth["pauses"].as_array().unwrap().iter();
-    let pauses = pauses.filter(|pause| pause["place"] == "spine1->leaf2").count();
+    let in_truth = truth["pauses"].as_array().unwrap().iter();
+    let in_truth = in_truth.filter(|pause| pause["place"] == "spine1->leaf2").count();
     assert!(pauses > 0);
     assert_eq!(
         paused.unwrap()["value"].as_f64(),

@@ -15,6 +15,8 @@ use rustix::process::geteuid;
 use crate::cli::{refusal, refused};
 use crate::command::ran;
 pub(crate) use net::{A_MOMENT, NOBODY, Net, Running, as_nobody, for_everybody, results, skip, text, whole};
+#[cfg(feature = "probe")]
+pub(crate) use net::{ip, send_by};
 
 #[test]
 fn without_the_capability_it_says_how_to_give_it() {

@@ -28,6 +28,8 @@ mod endpoint;
 mod fabric;
 #[cfg(feature = "probe")]
 mod fabric_ssh;
+#[cfg(feature = "probe")]
+mod fleet;
 #[cfg(feature = "parquet")]
 mod folder;
 mod golden;

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::captures::root;
 
 /// Files that take a standard stream, and what keeps text from outside from steering a terminal there.
-const WRITERS: [(&str, &str); 26] = [
+const WRITERS: [(&str, &str); 28] = [
     (
         "analyzer/cli/src/lib.rs",
         "the manual page and completions: our own text",
@@ -69,6 +69,14 @@ const WRITERS: [(&str, &str); 26] = [
     (
         "analyzer/cli/src/command/traffic",
         "tables are cleaned where they are laid out, documents are escaped",
+    ),
+    (
+        "analyzer/cli/src/command/fleet/run.rs",
+        "names and lines are cleaned",
+    ),
+    (
+        "analyzer/cli/src/command/fleet/table.rs",
+        "the table cleans its cells",
     ),
     ("analyzer/cli/src/command/explain.rs", "our own text"),
     (

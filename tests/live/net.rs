@@ -33,7 +33,8 @@ pub(crate) struct Net {
     name: String,
 }
 
-fn ip(arguments: &[&str]) -> Result<(), String> {
+/// Runs `ip`.
+pub(crate) fn ip(arguments: &[&str]) -> Result<(), String> {
     let output = Command::new("ip")
         .args(arguments)
         .output()
@@ -153,25 +154,43 @@ impl Net {
 
     /// Sends frames out of an interface inside, so many a second at most.
     pub(crate) fn send(&self, device: &'static str, frames: Vec<Vec<u8>>, rate: Option<u32>) {
-        let namespace = fs::File::open(format!("/run/netns/{}", self.name)).unwrap();
-        let sender = std::thread::spawn(move || {
+        send_in(&self.name, device, frames, rate);
+    }
+}
+
+/// Sends frames out of an interface of a network namespace, so many a second at most.
+fn send_in(namespace: &str, device: &'static str, frames: Vec<Vec<u8>>, rate: Option<u32>) {
+    send_by(&[namespace], device, frames, rate);
+}
+
+/// Sends frames out of an interface of network namespaces, so many a second at most: those of the first frame's source by the first one,
+/// others by the last one.
+pub(crate) fn send_by(namespaces: &[&str], device: &'static str, frames: Vec<Vec<u8>>, rate: Option<u32>) {
+    let open = |name: &&str| fs::File::open(format!("/run/netns/{name}")).unwrap();
+    let namespaces: Vec<fs::File> = namespaces.iter().map(open).collect();
+    let sender = std::thread::spawn(move || {
+        let mut injectors = Vec::new();
+        for namespace in &namespaces {
             move_into_link_name_space(
-                std::os::fd::AsFd::as_fd(&namespace),
+                std::os::fd::AsFd::as_fd(namespace),
                 Some(LinkNameSpaceType::Network),
             )
             .unwrap();
-            let mut injector = Injector::open(device).unwrap();
-            let begun = Instant::now();
-            for (number, frame) in (0..).zip(&frames) {
-                if let Some(rate) = rate {
-                    let due = Duration::from_secs(1) * number / rate;
-                    std::thread::sleep(due.saturating_sub(begun.elapsed()));
-                }
-                injector.send(frame).unwrap();
+            injectors.push(Injector::open(device).unwrap());
+        }
+        let last = injectors.len() - 1;
+        let begun = Instant::now();
+        for (number, frame) in (0..).zip(&frames) {
+            if let Some(rate) = rate {
+                let due = Duration::from_secs(1) * number / rate;
+                std::thread::sleep(due.saturating_sub(begun.elapsed()));
             }
-        });
-        sender.join().unwrap();
-    }
+            // The source is behind the destination in an Ethernet header.
+            let by = if frame[6..12] == frames[0][6..12] { 0 } else { last };
+            injectors[by].send(frame).unwrap();
+        }
+    });
+    sender.join().unwrap();
 }
 
 impl Drop for Net {

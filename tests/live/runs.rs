@@ -263,3 +263,76 @@ fn an_ordinary_user_with_the_capability_captures_and_gives_it_up() {
     let seen = live.ended().good().json();
     assert_eq!(total(&seen, "frames"), count);
 }
+
+#[test]
+fn a_run_ends_with_its_standard_input() {
+    let Some(net) = Net::new() else { return };
+    let folder = tempdir().unwrap();
+    // Standard input is /dev/null, which has ended.
+    let live = net.live(
+        folder.path(),
+        &[
+            "-i",
+            "v1",
+            "--format",
+            "none",
+            "-w",
+            "kept.pcapng",
+            "--until-stdin-closes",
+        ],
+    );
+    live.ended().good();
+    assert!(folder.path().join("kept.pcapng").exists());
+    // A start that is never reached.
+    let far = ["-i", "v1", "--format", "none", "--at", "+1h"];
+    let refused = net.live(folder.path(), &far).ended();
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let day = ["-i", "v1", "--format", "none", "--at", "2100-01-01T00:00:00Z"];
+    let refused = net.live(folder.path(), &day).ended();
+    assert!(
+        refused.stderr.contains("a run waits for at most 24"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_filter_takes_some_frames() {
+    let Some(net) = Net::new() else { return };
+    let folder = tempdir().unwrap();
+    let wrong = net
+        .live(folder.path(), &["-i", "v1", "--filter", "udp prot 4791"])
+        .ended();
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(
+        wrong.stderr.contains("v1: the filter cannot be used"),
+        "{wrong:?}"
+    );
+    let file = folder.path().join("kept.pcapng");
+    let mut live = net.live(
+        folder.path(),
+        &[
+            "-i",
+            "v1",
+            "--format",
+            "json",
+            "-w",
+            text(&file),
+            "--filter",
+            "udp port 4791",
+        ],
+    );
+    live.captures_into(&file);
+    let frames = whole("rping");
+    let golden = Capture::named("rping").golden();
+    // Ethernet, and a type that IEEE 802 keeps for experiments.
+    let mut others = vec![vec![2; 60]; 5];
+    for frame in &mut others {
+        frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+    }
+    net.send("v0", others, None);
+    net.send("v0", frames, Some(2_000));
+    live.signal(Signal::INT);
+    let seen = live.ended().good().json();
+    assert_eq!(total(&seen, "roce_packets"), golden.of("roce_packets"));
+    assert_eq!(total(&seen, "frames"), golden.of("roce_packets"));
+}

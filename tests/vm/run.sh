@@ -1,7 +1,7 @@
 # What runs in the VM: perftest and rping between two Soft-RoCE devices, while a live run with the probe and tcpdump watch both ends.
 # /mnt/set says which scenarios: smoke or full. Results are in /mnt/out: `up` says that it has come so far that they can be had; what
 # runs.txt has is what was started: a line for each process, `scenario role pid comm`. Behind it, two hosts are recorded (hosts.sh), runs of
-# traffic are started and stopped (traffic.sh), and doctor judges the setup (doctor.sh).
+# traffic are started and stopped (traffic.sh), doctor judges the setup (doctor.sh), and four hosts are captured at once (fleet.sh).
 cd /mnt
 out=/mnt/out
 set=$(cat set)
@@ -126,6 +126,7 @@ filters > $out/filters.after.txt
 . ./hosts.sh
 . ./traffic.sh
 . ./doctor.sh
+. ./fleet.sh
 mkdir $out/live
 cp /run/live/recording.pcapng.zst $out/live/
 cp /run/va0.pcap /run/vb0.pcap $out/

@@ -3,7 +3,9 @@
 //! QEMU emulates the processor, so that it works wherever QEMU does. What is booted is made by `tests/vm/image.sh` from Debian's
 //! packages (`packages.sh`), what runs inside is `tests/vm/run.sh`, and `tests/independent/check_vm.py` holds the run's results against
 //! tcpdump's files and the driver's counters. Behind it `check_doctor.py` compares doctor's verdicts over settings that were made wrong
-//! on purpose, `check_traffic.py` the runs of `traffic` between the devices, and `check_hosts.py` and a browser the samples of two hosts beside their merged captures. The smoke run takes the program that the tests use, so that nothing more is built for it;
+//! on purpose, `check_traffic.py` the runs of `traffic` between the devices, `check_fleet.py` what `fleet capture` collected from four hosts in
+//! an incast, and `check_hosts.py` and a browser the samples of two hosts beside their merged captures. The smoke run takes the program that
+//! the tests use, so that nothing more is built for it;
 //! the full set, with floods of dropped packets, one that is optimised: an emulated processor is slow. Where there is no QEMU, or nothing
 //! to make an image of, this says so and is skipped. A VM that does not come up is tried once more; what ran is judged once.
 //!
@@ -205,6 +207,7 @@ fn image(workspace: &Workspace, kernel: &str, share: &Path, set: Set) -> Result<
         ("hosts.sh", "hosts.sh"),
         ("doctor.sh", "doctor.sh"),
         ("traffic.sh", "traffic.sh"),
+        ("fleet.sh", "fleet.sh"),
         (set.script(), "run.sh"),
     ] {
         let (from, to) = (scripts.join(script), share.join(name));
@@ -323,6 +326,8 @@ fn check(workspace: &Workspace, python: &Path, share: &Path, set: Set) -> Result
     execute(verdicts.arg("tests/independent/check_doctor.py").arg(&results))?;
     let mut runs = workspace.command(python);
     execute(runs.arg("tests/independent/check_traffic.py").arg(&results))?;
+    let mut fleet = workspace.command(python);
+    execute(fleet.arg("tests/independent/check_fleet.py").arg(&results))?;
     two_hosts(workspace, python, &results.join("hosts"))
 }
 

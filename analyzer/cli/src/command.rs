@@ -14,9 +14,13 @@ pub(crate) mod explain;
 #[cfg(feature = "probe")]
 pub(crate) mod fabric;
 #[cfg(feature = "probe")]
+pub(crate) mod fleet;
+#[cfg(feature = "probe")]
 mod gpu_tool;
 #[cfg(feature = "probe")]
 pub(crate) mod host;
+#[cfg_attr(not(feature = "probe"), path = "command/without_fleet.rs")]
+pub(crate) mod joined;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 #[cfg(feature = "probe")]

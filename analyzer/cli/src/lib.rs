@@ -29,7 +29,10 @@ use command::doctor::Doctor;
 #[cfg(feature = "probe")]
 use command::fabric::Fabric;
 #[cfg(feature = "probe")]
+use command::fleet::Fleet;
+#[cfg(feature = "probe")]
 use command::host::Host;
+use command::joined::is_fleet;
 #[cfg(feature = "live")]
 use command::live::Live;
 #[cfg(feature = "probe")]
@@ -128,6 +131,9 @@ enum Command {
     /// Read switches and hypervisors: PFC, pauses, drops, marks; print their configuration
     #[cfg(feature = "probe")]
     Fabric(Fabric),
+    /// Capture on many hosts at once; run commands and checks there
+    #[cfg(feature = "probe")]
+    Fleet(Fleet),
     /// Show what this host's devices count: counters before and after
     #[cfg(feature = "probe")]
     Host(Host),
@@ -210,6 +216,8 @@ pub fn main() -> ExitCode {
         Some(Command::Doctor(arguments)) => command::doctor::doctor(arguments),
         #[cfg(feature = "probe")]
         Some(Command::Fabric(arguments)) => command::fabric::fabric(arguments),
+        #[cfg(feature = "probe")]
+        Some(Command::Fleet(arguments)) => arguments.run(),
         #[cfg(feature = "probe")]
         Some(Command::Host(arguments)) => command::host::host(arguments),
         #[cfg(feature = "probe")]
@@ -331,7 +339,7 @@ fn mistaken_command(captures: &[PathBuf]) -> Option<anyhow::Error> {
 /// An error for a folder in the place of the only capture, unless it has a recorded run.
 fn mistaken_folder(captures: &[PathBuf]) -> Option<anyhow::Error> {
     let [folder] = captures else { return None };
-    if !folder.is_dir() || is_recording(folder) {
+    if !folder.is_dir() || is_recording(folder) || is_fleet(folder) {
         return None;
     }
     let path = folder.to_string_lossy();

@@ -233,6 +233,47 @@ impl Directory {
         self.make(name, access)
     }
 
+    /// Opens the file `name` to write behind its end, and makes it if it is missing. Returns the bytes that it has.
+    ///
+    /// # Errors
+    /// If it is a link or no regular file, or cannot be opened.
+    pub fn append(&self, name: &str, access: Access) -> Result<(File, u64), Error> {
+        let failed = || Error::io("opened", &self.path_of(name));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NONBLOCK;
+        let file = open::strict(self.handle(), OsStr::new(name), flags, access.file())
+            .map_err(|errno| failed()(errno))?;
+        let found = fs::fstat(&file).map_err(|errno| failed()(errno))?;
+        if kind(found.st_mode) != FileType::RegularFile {
+            return Err(failed()(Errno::INVAL));
+        }
+        Ok((File::from(file), u64::try_from(found.st_size).unwrap_or(0)))
+    }
+
+    /// Opens the regular file `name` to read, through no link.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be opened.
+    pub fn open(&self, name: &str) -> Result<File, Error> {
+        let failed = || Error::io("opened", &self.path_of(name));
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = open::strict(self.handle(), OsStr::new(name), flags, Mode::empty())
+            .map_err(|errno| failed()(errno))?;
+        let found = fs::fstat(&file).map_err(|errno| failed()(errno))?;
+        if kind(found.st_mode) != FileType::RegularFile {
+            return Err(failed()(Errno::INVAL));
+        }
+        Ok(File::from(file))
+    }
+
+    /// Gives the file `from` the name `to`, in place of what has it.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+        fs::renameat(self.handle(), from, self.handle(), to)
+            .map_err(Error::io("renamed", &self.path_of(from)))
+    }
+
     /// Makes a file in place of another one.
     fn make(&self, name: &str, access: Access) -> Result<File, Error> {
         let path = self.path_of(name);

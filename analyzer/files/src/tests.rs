@@ -333,3 +333,37 @@ fn a_folder_is_given_away_and_not_what_has_its_name() {
     };
     assert_eq!((owner(&moved), owner(&victim)), ((54_321, 54_322), (0, 0)));
 }
+
+#[test]
+fn files_are_continued_read_and_named_and_links_are_not() {
+    use std::io::{Read as _, Write as _};
+    let dir = tempdir().unwrap();
+    let folder = Directory::named(dir.path(), Access::Private).unwrap();
+    let (mut file, bytes) = folder.append("a.part", Access::Private).unwrap();
+    assert_eq!(bytes, 0);
+    file.write_all(b"abc").unwrap();
+    let (mut file, bytes) = folder.append("a.part", Access::Private).unwrap();
+    assert_eq!(bytes, 3);
+    file.write_all(b"de").unwrap();
+    folder.rename("a.part", "a").unwrap();
+    let mut text = String::new();
+    folder.open("a").unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, "abcde");
+    assert_eq!(mode(&dir.path().join("a")), 0o600);
+    symlink(dir.path().join("a"), dir.path().join("link")).unwrap();
+    assert!(folder.append("link", Access::Private).is_err());
+    assert!(folder.open("link").is_err());
+    assert!(folder.append("../b", Access::Private).is_err());
+    assert!(folder.open("none").unwrap_err().is_not_found());
+    // A FIFO is not waited for.
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        dir.path().join("fifo"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    assert!(folder.append("fifo", Access::Private).is_err());
+    assert!(folder.open("fifo").is_err());
+}

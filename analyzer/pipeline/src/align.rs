@@ -5,6 +5,8 @@
 //! sessions are in it; a file that continues another one (rotated captures) has that one's. Streams can be read only
 //! once and are left out.
 
+mod alignment;
+mod known;
 mod look;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,6 +20,8 @@ use roce_flow::clocks::{self, Comparison, MIN_PACKETS, Offset, Stamped};
 use roce_model::Nanos;
 
 use crate::taps::{Apart, CONTINUES};
+pub(crate) use alignment::{Alignment, Clock};
+pub use known::KnownClock;
 use look::{Budget, Look, Sampled};
 
 /// Frames looked at in all files together, and their bytes: some seconds at the most. Longer ones are looked at from
@@ -35,51 +39,21 @@ const MAX_OFFSET: Nanos = Nanos(12 * 3_600 * Nanos::SECOND);
 /// Sightings of one packet that are compared with each other.
 const MAX_SIGHTINGS: usize = 8;
 
-/// Distances of the clocks of a run's inputs.
-#[derive(Debug)]
-pub(crate) struct Alignment {
-    /// For each input, what its clock was found to be, if it was compared with another one's.
-    pub(crate) clocks: Vec<Option<Clock>>,
-    /// Messages about inputs.
-    pub(crate) warnings: Vec<(usize, String)>,
-    /// Some inputs saw the same packets, or nothing says that they did not.
-    pub(crate) shared: bool,
-    /// Inputs whose clocks were aligned.
-    pub(crate) apart: Apart,
+/// Compares the clocks of the captures at `paths`; what is known of them is in `known`, in their order.
+pub(crate) fn align(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> Alignment {
+    let mut alignment = compared(paths, threads, known);
+    known::connect(&mut alignment, paths, known);
+    alignment.apart = std::mem::take(&mut alignment.apart).by_machine(machines(known));
+    alignment
 }
 
-/// Distance of an input's clock from that of another input.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Clock {
-    /// The input with the clock that it was compared with, directly or over others.
-    pub(crate) reference: usize,
-    /// Correction that is subtracted from its times.
-    pub(crate) correction: Correction,
-    /// By how much that can be wrong; `None`: bounded on one side only.
-    pub(crate) uncertainty_ns: Option<f64>,
+/// Number of each capture's machine.
+pub(crate) fn machines(known: &[Option<KnownClock>]) -> Vec<Option<u32>> {
+    known.iter().map(|known| Some(known.as_ref()?.machine)).collect()
 }
 
-impl Alignment {
-    /// No comparison of any input.
-    pub(crate) fn none(inputs: usize) -> Self {
-        Self {
-            clocks: vec![None; inputs],
-            warnings: Vec::new(),
-            shared: inputs > 1,
-            apart: Apart::default(),
-        }
-    }
-}
-
-impl Clock {
-    /// True if there is anything to correct.
-    pub(crate) fn is_off(&self) -> bool {
-        self.correction.ahead_ns != 0.0 || self.correction.faster_ppb != 0.0
-    }
-}
-
-/// Compares the clocks of the captures at `paths`.
-pub(crate) fn align(paths: &[&PathBuf], threads: u32) -> Alignment {
+/// Compares clocks by packets.
+fn compared(paths: &[&PathBuf], threads: u32, known: &[Option<KnownClock>]) -> Alignment {
     let mut alignment = Alignment {
         shared: false,
         ..Alignment::none(paths.len())
@@ -97,25 +71,29 @@ pub(crate) fn align(paths: &[&PathBuf], threads: u32) -> Alignment {
             "a stream can be read only once: its clock was not compared with those of the other inputs";
         alignment.warnings.push((stream, text.to_owned()));
     }
-    let close = close_in_time(paths, files);
+    let close = close_in_time(paths, files, known);
     if close.len() < 2 {
         return alignment;
     }
     let looks = look_into(paths, &close, threads);
     alignment.shared |= looks.iter().any(|(_, look)| !look.whole);
-    let groups = group(&looks);
+    let groups = group(&looks, known);
     Compared::new(&looks, &groups).conclude(paths, &mut alignment);
     alignment
 }
 
 /// Those of `files` that begin no further from another one than clocks can be apart.
-fn close_in_time(paths: &[&PathBuf], files: Vec<usize>) -> Vec<usize> {
+fn close_in_time(paths: &[&PathBuf], files: Vec<usize>, known: &[Option<KnownClock>]) -> Vec<usize> {
     if files.len() < 2 {
         return Vec::new();
     }
     let mut begins: Vec<(Nanos, usize)> = files
         .into_iter()
-        .filter_map(|input| Some((look::first_time(paths[input])?, input)))
+        .filter_map(|input| {
+            let first = look::first_time(paths[input])?;
+            let known = known.get(input).and_then(Option::as_ref);
+            Some((known::common(first, known), input))
+        })
         .collect();
     begins.sort_unstable();
     let close = |a: Option<&(Nanos, usize)>, b: Option<&(Nanos, usize)>| {
@@ -165,7 +143,8 @@ fn look_into(paths: &[&PathBuf], inputs: &[usize], threads: u32) -> Vec<(usize, 
 }
 
 /// The clock of each look, by number: a capture that continues another one has the same.
-fn group(looks: &[(usize, Look)]) -> Vec<usize> {
+fn group(looks: &[(usize, Look)], known: &[Option<KnownClock>]) -> Vec<usize> {
+    let machine = |input: usize| known.get(input).copied().flatten().map(|known| known.machine);
     let mut order: Vec<usize> = (0..looks.len()).collect();
     order.sort_by_key(|at| (looks[*at].1.first, *at));
     let mut clocks: Vec<usize> = (0..looks.len()).collect();
@@ -175,8 +154,9 @@ fn group(looks: &[(usize, Look)]) -> Vec<usize> {
         let look = &looks[at].1;
         let ends = ends.entry(&look.interfaces).or_default();
         let before = ends.iter().rposition(|end| {
-            let end = &looks[*end].1;
-            end.whole
+            let (ended, end) = &looks[*end];
+            machine(*ended) == machine(looks[at].0)
+                && end.whole
                 && end.last <= look.first
                 && look.first.since(end.last) <= CONTINUES
                 && shared(end, look) < MIN_PACKETS

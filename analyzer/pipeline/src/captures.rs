@@ -7,7 +7,7 @@ use roce_capture::{Correction, Merge};
 use roce_model::{InputSummary, Nanos, RunSummary, SampleColumns, Sink, SinkError};
 use roce_verdict::Verdicts;
 
-use crate::align::{Alignment, Clock, align};
+use crate::align::{Alignment, Clock, KnownClock, align, machines};
 use crate::clock::RunStart;
 use crate::error::{self, Error};
 use crate::feed::Source;
@@ -32,12 +32,32 @@ impl Captures {
     /// taps saw show that their clocks differ. A capture that cannot be opened does not stop the others.
     /// One with more than `max_bytes`, decompressed, ends there with an error.
     pub fn open(paths: &[PathBuf], threads: u32, align: bool, max_bytes: Option<u64>) -> Self {
+        Self::open_known(paths, threads, align, max_bytes, &[])
+    }
+
+    /// As [`open`](Self::open), with what is known of the captures' clocks, in their order.
+    pub fn open_known(
+        paths: &[PathBuf],
+        threads: u32,
+        align: bool,
+        max_bytes: Option<u64>,
+        known: &[Option<KnownClock>],
+    ) -> Self {
         let mut opened = inputs::open(paths, threads > 1, max_bytes);
         let failed = std::mem::take(&mut opened.failed);
+        let known: Vec<Option<KnownClock>> = opened
+            .places
+            .iter()
+            .map(|place| known.get(*place).copied().flatten())
+            .collect();
         let alignment = if align {
-            align_clocks(paths, &mut opened, threads)
+            align_clocks(paths, &mut opened, threads, &known)
         } else {
-            Alignment::none(opened.readers.len())
+            let none = Alignment::none(opened.readers.len());
+            Alignment {
+                apart: none.apart.by_machine(machines(&known)),
+                ..none
+            }
         };
         Self {
             paths: paths.to_vec(),
@@ -226,13 +246,18 @@ impl Sink for Analysed {
 }
 
 /// Finds the distances of the inputs' clocks, and has their times corrected.
-fn align_clocks(paths: &[PathBuf], opened: &mut inputs::Opened, threads: u32) -> Alignment {
+fn align_clocks(
+    paths: &[PathBuf],
+    opened: &mut inputs::Opened,
+    threads: u32,
+    known: &[Option<KnownClock>],
+) -> Alignment {
     let paths: Vec<&PathBuf> = opened
         .places
         .iter()
         .filter_map(|place| paths.get(*place))
         .collect();
-    let alignment = align(&paths, threads);
+    let alignment = align(&paths, threads, known);
     for (reader, clock) in opened.readers.iter_mut().zip(&alignment.clocks) {
         if let Some(clock) = clock.filter(Clock::is_off) {
             reader.correct(clock.correction);

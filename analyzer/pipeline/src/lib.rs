@@ -60,6 +60,7 @@ pub mod stored;
 mod summary;
 mod taps;
 
+pub use align::KnownClock;
 pub use annotate::{Known, Selection, Written};
 pub use captures::{Analysed, Captures};
 pub use clock::{RunStart, time_of_day};

@@ -44,6 +44,10 @@ pub struct LiveFeed {
     /// Files that keep the packets.
     files: Vec<PacketFiles>,
     stop: Stop,
+    /// Size of a file at which the run ends.
+    max_bytes: Option<u64>,
+    /// The size that a file had when it ended the run.
+    pub full: Option<u64>,
     /// Errors; the run ends at the first one.
     pub errors: Vec<Error>,
 }
@@ -61,7 +65,30 @@ impl LiveFeed {
             interfaces,
             files,
             stop,
+            max_bytes: None,
+            full: None,
             errors: Vec::new(),
+        }
+    }
+
+    /// The feed that ends when the packets of a file have this many bytes on disk.
+    #[must_use]
+    pub fn until(self, max_bytes: Option<u64>) -> Self {
+        Self { max_bytes, ..self }
+    }
+
+    /// Ends the run if a file has its largest size.
+    fn check_size(&mut self) {
+        let Some(most) = self.max_bytes.filter(|_| self.full.is_none()) else {
+            return;
+        };
+        self.full = self
+            .files
+            .iter_mut()
+            .map(PacketFiles::bytes)
+            .find(|bytes| *bytes >= most);
+        if self.full.is_some() {
+            self.stop.stop();
         }
     }
 
@@ -102,7 +129,11 @@ impl Feed for LiveFeed {
     fn next(&mut self) -> Next {
         match self.stream.next(PATIENCE) {
             Captured::Run(run) => {
-                self.keep(|file| file.write(&run));
+                // Frames behind the last one that has room are analysed, and not kept.
+                if self.full.is_none() {
+                    self.keep(|file| file.write(&run));
+                    self.check_size();
+                }
                 Next::Work(Work {
                     run,
                     capture: Arc::clone(&self.name),

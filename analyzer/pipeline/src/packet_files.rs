@@ -50,6 +50,8 @@ pub struct PacketFiles {
     /// The time of the last frame.
     last: Nanos,
     number: u32,
+    /// Bytes of the files before the open one.
+    closed_bytes: u64,
     file: Open,
 }
 
@@ -155,6 +157,7 @@ impl PacketFiles {
             lost,
             last: Nanos(0),
             number: 1,
+            closed_bytes: 0,
             file,
         })
     }
@@ -167,12 +170,18 @@ impl PacketFiles {
         if self.is_full() {
             self.number += 1;
             let next = begin(&self.about, &self.interfaces, &self.lost, self.number)?;
-            let ended = std::mem::replace(&mut self.file, next);
+            let mut ended = std::mem::replace(&mut self.file, next);
+            self.closed_bytes += ended.writer.output().bytes();
             end(ended, &self.interfaces, &self.lost, self.last)?;
         }
         self.add(run)
             .map_err(|error| cannot_write(&self.file.place, error))?;
         self.flush()
+    }
+
+    /// Bytes that all files have on disk.
+    pub fn bytes(&mut self) -> u64 {
+        self.closed_bytes + self.file.writer.output().bytes()
     }
 
     fn is_full(&mut self) -> bool {

@@ -17,16 +17,31 @@ pub(crate) struct Apart {
     clocks: Vec<Option<usize>>,
     /// Clocks that stamped the same packets, the lower number first.
     pairs: BTreeSet<(usize, usize)>,
+    /// For each input, the number of its machine, if that is known.
+    machines: Vec<Option<u32>>,
 }
 
 impl Apart {
     /// Inputs with the numbers of their clocks, and the pairs of clocks that stamped the same packets.
     pub(crate) const fn new(clocks: Vec<Option<usize>>, pairs: BTreeSet<(usize, usize)>) -> Self {
-        Self { clocks, pairs }
+        Self {
+            clocks,
+            pairs,
+            machines: Vec::new(),
+        }
     }
 
-    /// True if the two inputs saw the same packets.
+    /// The same with the machine of each input.
+    pub(crate) fn by_machine(self, machines: Vec<Option<u32>>) -> Self {
+        Self { machines, ..self }
+    }
+
+    /// True if the two inputs saw the same packets, or are of two machines.
     pub(crate) fn are(&self, a: usize, b: usize) -> bool {
+        let machine = |input: usize| self.machines.get(input).copied().flatten();
+        if machine(a).zip(machine(b)).is_some_and(|(a, b)| a != b) {
+            return true;
+        }
         let clock = |input: usize| self.clocks.get(input).copied().flatten();
         clock(a)
             .zip(clock(b))

@@ -49,6 +49,12 @@ pub enum RemoteError {
         /// The last line of its standard error.
         text: String,
     },
+    /// The caller did not go on.
+    #[error("interrupted")]
+    Interrupted,
+    /// Bytes of a file cannot be read or written here.
+    #[error("a file cannot be read or written here: {0}")]
+    Sink(std::io::Error),
     /// A text cannot be an argument of a command.
     #[error("'{0}' cannot be an argument: it has a NUL character")]
     Argument(String),
@@ -122,6 +128,11 @@ impl Machine {
     /// Its name in results.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Longest time of one command, as the inventory has it.
+    pub fn patience(&self) -> Duration {
+        self.ssh.timeout
     }
 
     /// True if it is this machine.
@@ -249,7 +260,7 @@ impl Machine {
     }
 
     /// The output of a command, and why it failed.
-    fn judged(&self, ended: Ended) -> Result<Said, RemoteError> {
+    pub(crate) fn judged(&self, ended: Ended) -> Result<Said, RemoteError> {
         use std::os::unix::process::ExitStatusExt as _;
         let text = || last_line(&ended.errors);
         let signal = ended.status.signal().map_or(-1, |signal| 128 + signal);

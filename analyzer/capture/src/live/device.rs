@@ -71,6 +71,12 @@ impl Device {
         if name == "any" && handle.list_datalinks().is_ok_and(|links| links.contains(&COOKED)) {
             handle.set_datalink(COOKED).map_err(failed)?;
         }
+        if let Some(filter) = &options.filter {
+            handle.filter(filter, true).map_err(|error| Error::Filter {
+                device: name.to_owned(),
+                reason: error.to_string(),
+            })?;
+        }
         let link = u16::try_from(handle.get_datalink().0).unwrap_or(u16::MAX);
         let interface = Interface {
             link: link_type(link),

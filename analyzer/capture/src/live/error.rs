@@ -1,7 +1,7 @@
 //! Options of capturing from devices, and errors of it.
 
 /// Options of capturing from devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bytes kept of each frame at most.
     pub snaplen: u32,
@@ -9,6 +9,8 @@ pub struct Options {
     pub buffer: u32,
     /// True to capture frames for other hosts, too (promiscuous mode).
     pub promiscuous: bool,
+    /// Filter of pcap-filter(7) that frames have to pass; `None`: all frames.
+    pub filter: Option<String>,
 }
 
 impl Default for Options {
@@ -17,6 +19,7 @@ impl Default for Options {
             snaplen: 384,
             buffer: 64 << 20,
             promiscuous: false,
+            filter: None,
         }
     }
 }
@@ -30,6 +33,16 @@ pub enum Error {
     Missing {
         /// The device.
         device: String,
+    },
+    /// The filter is not understood, or the device's frames cannot be filtered by it.
+    #[error(
+        "{device}: the filter cannot be used: {reason}\nhint: pcap-filter(7) has the language: udp port 4791"
+    )]
+    Filter {
+        /// The device.
+        device: String,
+        /// libpcap's reason.
+        reason: String,
     },
     /// It is an RDMA device, and libpcap was built without support for them.
     #[error(

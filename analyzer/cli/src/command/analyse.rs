@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use roce_model::{Nanos, Recorded, RunKey, RunSummary, Sink};
-use roce_pipeline::{Analysed, Captures, Moved, RunStart, StoredSamples, as_live};
+use roce_pipeline::{Analysed, Captures, KnownClock, Moved, RunStart, StoredSamples, as_live};
 use roce_report::{HtmlReport, JsonReport};
 
+use crate::command::joined::joined;
 use crate::command::player::Player;
 use crate::options::arguments::{Analyse, Format};
 use crate::options::duration::Moment;
@@ -28,7 +29,14 @@ pub(crate) fn run(arguments: &Analyse) -> anyhow::Result<ExitCode> {
 pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> anyhow::Result<ExitCode> {
     #[cfg(feature = "live")]
     if let Some((arguments, recorded)) = crate::command::recorded::recorded(arguments)? {
-        return analyse(&arguments, Some(&recorded), beside, None, RunStart::now());
+        return analyse(
+            &arguments,
+            Some(&recorded),
+            beside,
+            None,
+            RunStart::now(),
+            Known::default(),
+        );
     }
     #[cfg(not(feature = "live"))]
     if let Some(dir) = arguments
@@ -43,7 +51,21 @@ pub(crate) fn run_beside(arguments: &Analyse, beside: Option<&mut dyn Sink>) -> 
             Recorded::FILE
         );
     }
-    analyse(arguments, None, beside, None, RunStart::now())
+    if let Some(joined) = joined(arguments)? {
+        let known = Known {
+            clocks: &joined.clocks,
+            names: &joined.names,
+        };
+        return analyse(&joined.arguments, None, beside, None, RunStart::now(), known);
+    }
+    analyse(arguments, None, beside, None, RunStart::now(), Known::default())
+}
+
+/// What is known of captures beside them: those of a fleet run.
+#[derive(Clone, Copy, Default)]
+struct Known<'a> {
+    clocks: &'a [Option<KnownClock>],
+    names: &'a [String],
 }
 
 /// Analyses captures, or a recorded run, at the pace of `player`.
@@ -54,7 +76,7 @@ pub(crate) fn replay(
     player: &Player,
     begun: RunStart,
 ) -> anyhow::Result<ExitCode> {
-    analyse(arguments, live, None, Some(player), begun)
+    analyse(arguments, live, None, Some(player), begun, Known::default())
 }
 
 /// Analyses captures; the only input of a `live` run that was recorded is called as it was then.
@@ -64,6 +86,7 @@ fn analyse(
     mut beside: Option<&mut dyn Sink>,
     player: Option<&Player>,
     begun: RunStart,
+    known: Known<'_>,
 ) -> anyhow::Result<ExitCode> {
     let settings = RunSettings::from_captures(
         arguments,
@@ -71,11 +94,12 @@ fn analyse(
     )?;
     let threads = settings.threads;
 
-    let mut captures = Captures::open(
+    let mut captures = Captures::open_known(
         &arguments.captures,
         threads,
         !arguments.no_align,
         arguments.max_input,
+        known.clocks,
     );
     for error in captures.errors() {
         messages::error(error);
@@ -126,6 +150,9 @@ fn analyse(
     let mut inputs = analysed.inputs(arguments.hash)?;
     if let (Some(recorded), [input]) = (live, inputs.as_mut_slice()) {
         as_live(input, &recorded.input);
+    }
+    for (input, name) in inputs.iter_mut().zip(known.names) {
+        input.input.clone_from(name);
     }
     if let (Some(capture), [input]) = (&arguments.capture, inputs.as_mut_slice()) {
         input.input.clone_from(capture);

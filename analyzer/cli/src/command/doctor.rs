@@ -16,8 +16,10 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use roce_fabric::doctor::{self, Host, Judgement, Plan, Status};
+use roce_fabric::inventory::Cluster;
 use roce_model::Nanos;
 use roce_probe::{SnapshotOptions, add_second_reading, recorded_snapshot, running_snapshot};
+use roce_remote::Machine;
 
 use crate::options::arguments::DocumentFormat;
 use crate::options::duration::parse_duration;
@@ -178,13 +180,89 @@ pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
         return record(arguments, path);
     }
     let plan = plan(arguments)?;
-    let (mut hosts, mut all_read) = hosts(arguments)?;
+    let read = hosts(arguments)?;
+    let shown = Shown {
+        only: &arguments.only,
+        fail_on: &arguments.fail_on,
+        fix_commands: arguments.fix_commands,
+        all: arguments.all,
+        format: arguments.format,
+    };
+    judged(read, &plan, &shown)
+}
+
+/// What of the outcomes is shown, and which of them fail the run.
+struct Shown<'a> {
+    only: &'a [String],
+    fail_on: &'a [String],
+    fix_commands: bool,
+    all: bool,
+    format: DocumentFormat,
+}
+
+// Options of checks of an inventory's hosts. (A comment for the compiler would become the help's first line.)
+#[derive(Args, Debug)]
+pub(crate) struct FleetOptions {
+    /// Run only these groups or checks, separated by commas; `--explain list` has all checks
+    #[arg(long, value_name = "GROUP", value_delimiter = ',', value_parser = parse_group)]
+    only: Vec<String>,
+
+    /// Exit with 1 if a check ends with this severity or worse (info, warning, critical), or if one of these checks warns
+    #[arg(long, value_name = "SEVERITY", value_delimiter = ',', value_parser = parse_severity)]
+    fail_on: Vec<String>,
+
+    /// Watch counters for this time: errors of links, CNPs
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Nanos>,
+
+    /// Print commands that would fix the failed checks; none is run
+    #[arg(long)]
+    fix_commands: bool,
+
+    /// Show all checks, also those that are ok or do not apply
+    #[arg(long)]
+    all: bool,
+
+    /// Format of standard output
+    #[arg(long, value_enum, default_value = "text")]
+    format: DocumentFormat,
+}
+
+/// Checks hosts of an inventory, and shows the outcomes.
+pub(crate) fn doctor_of_machines(
+    options: &FleetOptions,
+    machines: &[Machine],
+    cluster: &Cluster,
+) -> anyhow::Result<ExitCode> {
+    let plan = Plan {
+        priority: cluster.priority,
+        dscp: cluster.dscp,
+        cnp_dscp: cluster.cnp_dscp,
+        ..Plan::default()
+    };
+    let read = over_ssh(machines, options.duration);
+    let shown = Shown {
+        only: &options.only,
+        fail_on: &options.fail_on,
+        fix_commands: options.fix_commands,
+        all: options.all,
+        format: options.format,
+    };
+    judged(read, &plan, &shown)
+}
+
+/// Judges hosts, and shows the outcomes; false: one of several could not be read.
+fn judged(
+    (mut hosts, mut all_read): (Vec<Host>, bool),
+    plan: &Plan,
+    shown: &Shown<'_>,
+) -> anyhow::Result<ExitCode> {
     distinguish(&mut hosts);
-    let fleet = doctor::judge_fleet(&hosts, &plan, &arguments.only);
+    let fleet = doctor::judge_fleet(&hosts, plan, shown.only);
     let examined: Vec<Examined> = hosts
         .into_iter()
         .map(|host| Examined {
-            judgements: without_fleet(doctor::judge(&host, &plan, &arguments.only)),
+            judgements: without_fleet(doctor::judge(&host, plan, shown.only)),
             recommended: doctor::recommended(&host),
             host,
         })
@@ -201,15 +279,15 @@ pub(crate) fn doctor(arguments: &Doctor) -> anyhow::Result<ExitCode> {
             );
         }
     }
-    if arguments.fix_commands {
+    if shown.fix_commands {
         text::fix_commands(&examined, &fleet)?;
     } else {
-        match arguments.format {
-            DocumentFormat::Text => text::print(&examined, &fleet, arguments.all)?,
+        match shown.format {
+            DocumentFormat::Text => text::print(&examined, &fleet, shown.all)?,
             DocumentFormat::Json => json::print(&examined, &fleet)?,
         }
     }
-    let failed = failed(&examined, &fleet, &arguments.fail_on);
+    let failed = failed(&examined, &fleet, shown.fail_on);
     if !failed.is_empty() {
         messages::failed("--fail-on", &failed.join(", "));
     }
@@ -297,23 +375,26 @@ fn hosts(arguments: &Doctor) -> anyhow::Result<(Vec<Host>, bool)> {
         return Ok((hosts?, true));
     }
     if !arguments.host.is_empty() {
-        let seconds = arguments
-            .duration
-            .map(|duration| duration.0.div_ceil(1_000_000_000));
-        let mut hosts = Vec::new();
-        let mut all_read = true;
-        for (name, read) in ssh::read_all(&arguments.host, seconds)? {
-            match read {
-                Ok(host) => hosts.push(host),
-                Err(error) => {
-                    all_read = false;
-                    messages::warn(&name, &format!("{error:#}"));
-                }
-            }
-        }
-        return Ok((hosts, all_read));
+        return Ok(over_ssh(&ssh::named(&arguments.host)?, arguments.duration));
     }
     Ok((vec![running(arguments)?], true))
+}
+
+/// Hosts over ssh; false: one could not be read.
+fn over_ssh(machines: &[Machine], duration: Option<Nanos>) -> (Vec<Host>, bool) {
+    let seconds = duration.map(|duration| duration.0.div_ceil(1_000_000_000));
+    let mut hosts = Vec::new();
+    let mut all_read = true;
+    for (name, read) in ssh::read_all(machines, seconds) {
+        match read {
+            Ok(host) => hosts.push(host),
+            Err(error) => {
+                all_read = false;
+                messages::warn(&name, &format!("{error:#}"));
+            }
+        }
+    }
+    (hosts, all_read)
 }
 
 /// A recorded host: a folder, or the file that `--record` wrote.

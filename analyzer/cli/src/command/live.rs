@@ -3,6 +3,7 @@
 //! The main thread opens the devices, gives up its rights (`confinement`) and then only waits for signals and timers, which tokio
 //! carries. The analysis runs on its own thread, as for files; between it and the devices' threads is one bounded queue (`roce_capture::live`).
 
+mod bounds;
 #[cfg_attr(not(feature = "probe"), path = "live/without_host.rs")]
 mod host;
 #[cfg_attr(not(feature = "http"), path = "live/without_metrics.rs")]
@@ -41,6 +42,7 @@ use crate::output::messages::{self, sink_error};
 use crate::output::screen::{self, Stage};
 use crate::output::style::{style, terminal};
 use crate::sandbox::{self, Outputs};
+use bounds::Bounds;
 use host::{Host, HostArguments, Threads};
 use metrics::{Metrics, MetricsArguments};
 
@@ -84,6 +86,9 @@ pub(crate) struct Live {
     /// End the run after this time, such as 30s
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     duration: Option<Nanos>,
+
+    #[command(flatten)]
+    bounds: Bounds,
 
     /// Reporting interval: one status line, or one screen update, per interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
@@ -155,6 +160,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     if !arguments.shape.processes.processes().is_empty() && !arguments.host.has_probe() {
         bail!("--pid, --comm and --cgroup need --probe: without it the owner of a queue pair is unknown");
     }
+    arguments.bounds.wait()?;
     let begun = RunStart::now();
     let settings = RunSettings::from_arguments(&Analyse {
         captures: Vec::new(),
@@ -211,7 +217,7 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
     // From here on a signal ends the run instead of the process.
     let signals = Signals::take(has_screen)?;
     let stop = Stop::default();
-    let end = host::end_switch(&stop);
+    let end = arguments.bounds.followed(host::end_switch(&stop))?;
     let filtered = host.filtered();
     let (prepared, threads) = Prepared::new(arguments, settings.bin, files, devices, host, &end, &stop)?;
     let stage = has_screen.then(|| watched(arguments, &settings, &prepared, &end));
@@ -258,6 +264,7 @@ fn open_devices(arguments: &Live) -> anyhow::Result<Vec<Device>> {
         snaplen: arguments.snaplen,
         buffer: arguments.buffer,
         promiscuous: arguments.promiscuous,
+        filter: arguments.bounds.filter.clone(),
     };
     let by_libpcap = arguments.interface.iter().filter(|_| arguments.host.by_libpcap());
     let devices = by_libpcap.map(|name| Device::open(name, &options));
@@ -450,7 +457,7 @@ impl Prepared {
         let threads = host.start(outlets, stream.notes(), every, end, stop)?;
         let prepared = Self {
             counters: Arc::clone(stream.counters()),
-            feed: LiveFeed::new(stream, &input, bin, kept, stop.clone()),
+            feed: LiveFeed::new(stream, &input, bin, kept, stop.clone()).until(arguments.bounds.max_size()),
             input,
             key,
             seed,
@@ -507,6 +514,9 @@ impl Prepared {
             .map(|sink| &mut **sink as &mut dyn Sink)
             .collect();
         let (mut done, verdicts) = run_live(self.feed, &plan, borrowed, ticks).map_err(sink_error)?;
+        if let Some(bytes) = done.feed.full {
+            messages::warn(&self.input, &format!("ended at --max-size: {bytes} bytes"));
+        }
         let errors: Vec<String> = std::mem::take(&mut done.feed.errors)
             .into_iter()
             .map(|error| {

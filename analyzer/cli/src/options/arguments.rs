@@ -49,7 +49,7 @@ const RUN: &str = "Run";
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Analyse {
-    /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input; the folder of a recorded live run
+    /// Captures: pcap or pcapng, plain, gzip or zstd; '-' is standard input; the folder of a recorded live run or of a fleet run
     #[arg(value_name = "CAPTURE", required_unless_present = "explain")]
     pub(crate) captures: Vec<PathBuf>,
 

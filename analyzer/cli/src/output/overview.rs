@@ -32,9 +32,9 @@ const GROUPS: &[Group] = &[
                 "the HTML page of such results, of several hosts too",
             ),
             (
-                &["compare"],
-                "compare A B",
-                "differences of two runs that stand out of the noise",
+                &["compare", "annotate"],
+                "compare, annotate",
+                "differences of two runs; comments for Wireshark",
             ),
             (
                 &["replay"],
@@ -63,14 +63,14 @@ const GROUPS: &[Group] = &[
                 "counters, devices and GPUs; the same for Prometheus",
             ),
             (
-                &["fabric"],
-                "fabric",
-                "switches, hypervisors: counters, pauses, settings",
+                &["fabric", "fleet"],
+                "fabric, fleet capture",
+                "switches, hypervisors; captures on many hosts",
             ),
             (
                 &["traffic"],
-                "traffic results FILE",
-                "results of perftest, iperf3, nccl-tests, PyTorch",
+                "traffic run PLAN",
+                "perftest on many hosts; results of traffic tools",
             ),
         ],
     ),

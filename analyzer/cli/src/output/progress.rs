@@ -58,7 +58,8 @@ impl Drop for Progress {
     }
 }
 
-fn bar(total: Option<u64>) -> ProgressBar {
+/// A bar of bytes on standard error, if that is a terminal.
+pub(crate) fn bar(total: Option<u64>) -> ProgressBar {
     let template = match total {
         Some(_) => "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} ETA {eta}",
         None => "{spinner} {bytes} {binary_bytes_per_sec} {elapsed}",

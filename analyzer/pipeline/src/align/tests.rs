@@ -50,7 +50,7 @@ fn capture(folder: &TempDir, name: &str, psns: std::ops::Range<u32>, there: i64,
 }
 
 fn aligned(paths: &[PathBuf]) -> Alignment {
-    align(&paths.iter().collect::<Vec<_>>(), 2)
+    align(&paths.iter().collect::<Vec<_>>(), 2, &[])
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn what_cannot_belong_together_is_not_read() {
     assert_eq!(found.clocks, [None, None, None]);
     assert!(!found.apart.are(0, 1));
     let all: Vec<&PathBuf> = paths.iter().collect();
-    assert!(close_in_time(&all, vec![0, 1, 2]).is_empty());
+    assert!(close_in_time(&all, vec![0, 1, 2], &[]).is_empty());
     // One alone costs nothing either.
     assert!(!aligned(&paths[..1]).shared);
 }
@@ -196,5 +196,88 @@ fn repeated_packets_are_left_out() {
     assert_eq!(
         kept,
         [(0, false), (10_000, true), (600_000, false), (700_000, true)]
+    );
+}
+
+/// A day and two hours in nanoseconds, as a time and as an offset.
+const DAY: (i64, f64) = (86_400_000_000_000, 8.64e13);
+const HOURS: (i64, f64) = (7_200_000_000_000, 7.2e12);
+
+fn known(machine: u32, ahead_ns: f64) -> KnownClock {
+    KnownClock {
+        machine,
+        ahead_ns,
+        uncertainty_ns: 1e6,
+    }
+}
+
+fn aligned_with(paths: &[PathBuf], known: &[KnownClock]) -> Alignment {
+    let known: Vec<_> = known.iter().copied().map(Some).collect();
+    align(&paths.iter().collect::<Vec<_>>(), 2, &known)
+}
+
+#[test]
+fn a_known_clock_connects_captures_that_begin_over_twelve_hours_apart() {
+    let folder = tempdir().unwrap();
+    // One link; b's clock is 24 h ahead, and 10 us pass in each direction.
+    let paths = [
+        capture(&folder, "a.pcap", 0..1_000, 0, 0),
+        capture(&folder, "b.pcap", 0..1_000, DAY.0 + 10_000, DAY.0 - 10_000),
+    ];
+    assert_eq!(aligned(&paths).clocks, [None, None], "of different days");
+    // The measurement is wrong by 3 ms: packets say it better.
+    let clocks = aligned_with(&paths, &[known(0, 0.0), known(1, DAY.1 - 3e6)]).clocks;
+    let clock = clocks[1].unwrap();
+    assert_eq!((clocks[0], clock.reference), (None, 0));
+    assert!((clock.correction.ahead_ns - DAY.1).abs() < 100.0, "{clock:?}");
+}
+
+#[test]
+fn a_known_clock_moves_captures_without_common_packets() {
+    let folder = tempdir().unwrap();
+    // Seconds 0 to 1 and 2 to 3: no packet in both; c is what b saw, 5 s ahead of it.
+    let paths = [
+        capture(&folder, "a.pcap", 0..1_000, 0, 0),
+        capture(&folder, "b.pcap", 2_000..3_000, HOURS.0, HOURS.0),
+        capture(
+            &folder,
+            "c.pcap",
+            2_000..3_000,
+            HOURS.0 + 5_000_010_000,
+            HOURS.0 + 4_999_990_000,
+        ),
+    ];
+    let ahead = [known(0, 0.0), known(1, HOURS.1), known(2, HOURS.1 + 5e9)];
+    let clocks = aligned_with(&paths, &ahead).clocks;
+    assert_eq!(clocks[0], None);
+    let (b, c) = (clocks[1].unwrap(), clocks[2].unwrap());
+    assert_eq!((b.reference, c.reference), (0, 0));
+    assert!((b.correction.ahead_ns - HOURS.1).abs() < 1.0, "{b:?}");
+    // What is known of both clocks, 1 ms each.
+    assert_eq!(b.uncertainty_ns, Some(2e6));
+    assert!((c.correction.ahead_ns - HOURS.1 - 5e9).abs() < 100.0, "{c:?}");
+    // A difference within the uncertainty is none.
+    let same = [known(0, 0.0), known(1, 1.9e6), known(2, 5e9)];
+    assert_eq!(aligned_with(&paths, &same).clocks[1], None);
+}
+
+#[test]
+fn captures_of_two_machines_do_not_continue_each_other() {
+    let folder = tempdir().unwrap();
+    // b begins 1 ms behind a's end, as a rotated file would.
+    let paths = [
+        capture(&folder, "a.pcap", 0..500, 0, 0),
+        capture(&folder, "b.pcap", 501..1_000, 0, 0),
+    ];
+    assert!(!aligned(&paths).apart.are(0, 1));
+    assert!(
+        aligned_with(&paths, &[known(0, 0.0), known(1, 0.0)])
+            .apart
+            .are(0, 1)
+    );
+    assert!(
+        !aligned_with(&paths, &[known(0, 0.0), known(0, 0.0)])
+            .apart
+            .are(0, 1)
     );
 }

@@ -70,7 +70,10 @@ fn has_section(text: &str) -> bool {
 fn failed(error: &RemoteError) -> Unanswered {
     let text = error.to_string().lines().next().unwrap_or_default().to_owned();
     let reason = match error {
-        RemoteError::Start { .. } | RemoteError::Unreachable(_) => Reason::Unreachable,
+        RemoteError::Start { .. }
+        | RemoteError::Unreachable(_)
+        | RemoteError::Interrupted
+        | RemoteError::Sink(_) => Reason::Unreachable,
         RemoteError::NoAnswer(_) => Reason::Timeout,
         RemoteError::NotFound(_) | RemoteError::Argument(_) => Reason::Unsupported,
         RemoteError::Failed { text, .. } => refusal(text).map_or(Reason::Parse, |refused| refused.reason),

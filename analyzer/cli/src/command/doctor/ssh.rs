@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use roce_fabric::doctor::Host;
 use roce_fabric::inventory::SshSettings;
-use roce_remote::{Machine, RemoteError};
+use roce_remote::{Machine, RemoteError, quoted};
 
 use super::archive;
 use crate::sandbox;
@@ -20,21 +20,30 @@ const MAX_BYTES: u64 = 64 << 20;
 /// The longest that a host may take, beside the time for which counters are watched.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Reads hosts, some at once, in the order of their names. What they sent is decoded when all have answered: behind it nothing is
-/// started any more, and a hostile recording finds no right to start anything.
-pub(super) fn read_all(
-    names: &[String],
-    seconds: Option<u64>,
-) -> anyhow::Result<Vec<(String, anyhow::Result<Host>)>> {
+/// Hosts that are named for ssh.
+///
+/// # Errors
+/// A name is none.
+pub(super) fn named(names: &[String]) -> anyhow::Result<Vec<Machine>> {
     if let Some(name) = names.iter().find(|name| name.starts_with('-') || name.is_empty()) {
         bail!("'{name}' is no name of a host");
     }
+    let ssh = Arc::new(SshSettings::default());
+    Ok(names
+        .iter()
+        .map(|name| Machine::new(name, name, None, &ssh))
+        .collect())
+}
+
+/// Reads hosts, some at once, in their order. What they sent is decoded when all have answered: behind it nothing is
+/// started any more, and a hostile recording finds no right to start anything.
+pub(super) fn read_all(machines: &[Machine], seconds: Option<u64>) -> Vec<(String, anyhow::Result<Host>)> {
     let mut all = Vec::new();
-    for chunk in names.chunks(MAX_AT_ONCE) {
+    for chunk in machines.chunks(MAX_AT_ONCE) {
         let read = std::thread::scope(|scope| {
             let threads: Vec<_> = chunk
                 .iter()
-                .map(|name| scope.spawn(move || read(name, seconds)))
+                .map(|machine| scope.spawn(move || read(machine, seconds)))
                 .collect();
             let results = threads.into_iter().map(|thread| {
                 let result = thread.join();
@@ -42,22 +51,27 @@ pub(super) fn read_all(
             });
             results.collect::<Vec<_>>()
         });
-        all.extend(chunk.iter().cloned().zip(read));
+        all.extend(chunk.iter().map(|machine| machine.name().to_owned()).zip(read));
     }
     sandbox::offline();
     let decoded = all.into_iter().map(|(name, bytes)| {
         let host = bytes.and_then(|bytes: Vec<u8>| archive::read(bytes.as_slice(), &name));
         (name, host)
     });
-    Ok(decoded.collect())
+    decoded.collect()
 }
 
 /// The recording that a host sends.
-fn read(name: &str, seconds: Option<u64>) -> anyhow::Result<Vec<u8>> {
+fn read(machine: &Machine, seconds: Option<u64>) -> anyhow::Result<Vec<u8>> {
     let duration = seconds.map_or_else(String::new, |seconds| format!(" --duration {seconds}s"));
     let patience = PATIENCE + Duration::from_secs(seconds.unwrap_or(0));
-    let machine = Machine::new(name, name, None, &Arc::new(SshSettings::default()));
-    let script = format!("roce-analyze doctor --record -{duration}");
+    // On this machine it is this very program, which may not be installed.
+    let own = std::env::current_exe().ok().filter(|_| machine.is_local());
+    let own = own
+        .as_deref()
+        .and_then(|path| path.to_str())
+        .unwrap_or("roce-analyze");
+    let script = format!("{} doctor --record -{duration}", quoted([own])?);
     machine
         .run_within(&script, patience, MAX_BYTES)
         .map_err(|error| match error {

@@ -1,0 +1,345 @@
+//! A script on a machine that goes on while this process reads its lines and writes to its standard input; and bytes from or to one.
+//!
+//! The child is in a process group of its own: a Ctrl-C at the terminal reaches this process alone, which decides what ends.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::time::{Duration, Instant};
+
+use crate::machine::{Machine, RemoteError};
+use crate::program::Ended;
+
+/// Bytes of one line; a longer one is cut into several.
+const MAX_LINE_BYTES: u64 = 16 << 10;
+/// Lines that wait to be read; the script waits when there are more.
+const MAX_WAITING_LINES: usize = 256;
+/// Bytes of standard error that are kept: the last ones.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+/// Bytes of a block of a file.
+const BLOCK_BYTES: usize = 256 << 10;
+/// Blocks that wait to be written.
+const MAX_WAITING_BLOCKS: usize = 4;
+/// Period of looking at a child that should end.
+const LOOK: Duration = Duration::from_millis(10);
+/// Time for standard error behind the end of the child.
+const ERRORS_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The next line of a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Line {
+    /// A line without its end. Bytes that are no UTF-8 are replaced.
+    Text(String),
+    /// None came in time.
+    Silence,
+    /// The script has closed its output.
+    Closed,
+}
+
+/// A running script. Dropped, ssh or the local shell is ended, which closes the script's standard input.
+#[derive(Debug)]
+pub struct Session {
+    machine: Machine,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    errors: Receiver<Vec<u8>>,
+}
+
+impl Machine {
+    /// Starts a POSIX shell script whose standard input is open.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn session(&self, script: &str) -> Result<Session, RemoteError> {
+        let mut child = started(&mut self.shell(script)?, Stdio::piped())?;
+        let (sender, lines) = sync_channel(MAX_WAITING_LINES);
+        if let Some(pipe) = child.stdout.take() {
+            std::thread::spawn(move || read_lines(pipe, &sender));
+        }
+        Ok(Session {
+            machine: self.clone(),
+            input: child.stdin.take(),
+            errors: errors_of(&mut child),
+            child,
+            lines,
+        })
+    }
+
+    /// Copies the standard output of a script to `sink`. Returns its number of bytes. `goes_on` is asked before each block.
+    ///
+    /// # Errors
+    /// If the script fails, the sink fails, nothing comes for `stall`, or `goes_on` says no (as [`RemoteError::Interrupted`]).
+    pub fn fetch(
+        &self,
+        script: &str,
+        sink: &mut dyn Write,
+        stall: Duration,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<u64, RemoteError> {
+        let mut child = started(&mut self.shell(script)?, Stdio::null())?;
+        let errors = errors_of(&mut child);
+        let (sender, blocks) = sync_channel(MAX_WAITING_BLOCKS);
+        if let Some(pipe) = child.stdout.take() {
+            std::thread::spawn(move || read_blocks(pipe, &sender));
+        }
+        let result = drain(&blocks, sink, stall, goes_on);
+        match result {
+            Ok(bytes) => {
+                ended(self, &mut child, &errors, stall)?;
+                Ok(bytes)
+            }
+            Err(error) => {
+                end(&mut child);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives a script the bytes of `source` as its standard input, and returns its output, up to 64 KiB.
+    ///
+    /// # Errors
+    /// If the script fails, the source cannot be read, or it takes longer than `patience` behind the last byte.
+    pub fn feed(
+        &self,
+        script: &str,
+        source: &mut dyn Read,
+        patience: Duration,
+    ) -> Result<Vec<u8>, RemoteError> {
+        let mut child = started(&mut self.shell(script)?, Stdio::piped())?;
+        let errors = errors_of(&mut child);
+        let (sender, output) = channel();
+        if let Some(pipe) = child.stdout.take() {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                // Bytes that cannot be read are absent.
+                let _ = pipe.take(64 << 10).read_to_end(&mut bytes);
+                let _ = sender.send(bytes);
+            });
+        }
+        let copied = match child.stdin.take() {
+            Some(mut input) => io::copy(source, &mut input).map(drop),
+            None => Ok(()),
+        };
+        // A script that fails says why; the broken pipe is a result of that.
+        ended(self, &mut child, &errors, patience)?;
+        copied.map_err(RemoteError::Sink)?;
+        Ok(output.recv_timeout(patience).unwrap_or_default())
+    }
+}
+
+fn started(command: &mut Command, input: Stdio) -> Result<Child, RemoteError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    command
+        .process_group(0)
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|source| RemoteError::Start { program, source })
+}
+
+/// Reads standard error in another thread, and keeps its end.
+fn errors_of(child: &mut Child) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    if let Some(mut pipe) = child.stderr.take() {
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            let mut block = [0; 4096];
+            while let Ok(read @ 1..) = pipe.read(&mut block) {
+                kept.extend_from_slice(&block[..read]);
+                if kept.len() > 2 * MAX_ERROR_BYTES {
+                    kept.drain(..kept.len() - MAX_ERROR_BYTES);
+                }
+            }
+            let _ = sender.send(kept);
+        });
+    }
+    receiver
+}
+
+fn read_lines(pipe: impl Read, sender: &SyncSender<String>) {
+    let mut reader = BufReader::new(pipe);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(1..) => {}
+            _ => return,
+        }
+        while line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+            line.pop();
+        }
+        if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_blocks(mut pipe: impl Read, sender: &SyncSender<Vec<u8>>) {
+    loop {
+        let mut block = vec![0; BLOCK_BYTES];
+        match pipe.read(&mut block) {
+            Ok(read @ 1..) => {
+                block.truncate(read);
+                if sender.send(block).is_err() {
+                    return;
+                }
+            }
+            _ => return,
+        }
+    }
+}
+
+fn drain(
+    blocks: &Receiver<Vec<u8>>,
+    sink: &mut dyn Write,
+    stall: Duration,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<u64, RemoteError> {
+    let mut bytes = 0;
+    loop {
+        if !goes_on() {
+            return Err(RemoteError::Interrupted);
+        }
+        match blocks.recv_timeout(stall) {
+            Ok(block) => {
+                sink.write_all(&block).map_err(RemoteError::Sink)?;
+                bytes += block.len() as u64;
+            }
+            Err(RecvTimeoutError::Timeout) => return Err(RemoteError::NoAnswer(stall)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(bytes),
+        }
+    }
+}
+
+/// Waits for a child's end, and judges it.
+fn ended(
+    machine: &Machine,
+    child: &mut Child,
+    errors: &Receiver<Vec<u8>>,
+    patience: Duration,
+) -> Result<(), RemoteError> {
+    let Some(status) = waited(child, patience) else {
+        end(child);
+        return Err(RemoteError::NoAnswer(patience));
+    };
+    let ended = Ended {
+        status,
+        output: Vec::new(),
+        errors: errors.recv_timeout(ERRORS_PATIENCE).unwrap_or_default(),
+    };
+    let said = machine.judged(ended)?;
+    said.failure.map_or(Ok(()), Err)
+}
+
+fn waited(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if start.elapsed() < patience => std::thread::sleep(LOOK),
+            _ => return None,
+        }
+    }
+}
+
+/// Ends ssh, or the local shell: a process that this one has started, and not waited for.
+fn end(child: &mut Child) {
+    // It may have ended in between.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+impl Session {
+    /// Writes a line to the script. False: it does not read any more.
+    pub fn say(&mut self, line: &str) -> bool {
+        let input = self.input.as_mut();
+        let line = format!("{line}\n");
+        input.is_some_and(|input| input.write_all(line.as_bytes()).is_ok())
+    }
+
+    /// Closes the script's standard input.
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// The script's next line.
+    pub fn line(&self, patience: Duration) -> Line {
+        match self.lines.recv_timeout(patience) {
+            Ok(text) => Line::Text(text),
+            Err(RecvTimeoutError::Timeout) => Line::Silence,
+            Err(RecvTimeoutError::Disconnected) => Line::Closed,
+        }
+    }
+
+    /// Closes the script's standard input, and waits for its end.
+    ///
+    /// # Errors
+    /// If it failed, the connection was lost, or it does not end.
+    pub fn finish(mut self, patience: Duration) -> Result<(), RemoteError> {
+        self.input = None;
+        let machine = self.machine.clone();
+        ended(&machine, &mut self.child, &self.errors, patience)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.input = None;
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            end(&mut self.child);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use roce_fabric::inventory::SshSettings;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn here() -> Machine {
+        Machine::new("here", "local", None, &Arc::new(SshSettings::default()))
+    }
+
+    #[test]
+    fn a_session_answers_line_by_line_and_ends_with_its_input() {
+        let mut session = here()
+            .session("while read -r line; do echo \"got $line\"; done; echo over")
+            .unwrap();
+        assert!(session.say("one"));
+        assert_eq!(session.line(PATIENCE), Line::Text("got one".to_owned()));
+        assert_eq!(session.line(Duration::from_millis(20)), Line::Silence);
+        session.close_input();
+        assert_eq!(session.line(PATIENCE), Line::Text("over".to_owned()));
+        assert_eq!(session.line(PATIENCE), Line::Closed);
+        session.finish(PATIENCE).unwrap();
+        let failed = here().session("echo why >&2; exit 4").unwrap().finish(PATIENCE);
+        assert!(
+            matches!(&failed, Err(RemoteError::Failed { code: 4, text }) if text == "why"),
+            "{failed:?}"
+        );
+    }
+
+    #[test]
+    fn files_come_and_go_as_bytes() {
+        let mut sink = Vec::new();
+        // 1,000,000 bytes, from the second one on.
+        let script = "head -c 1000000 /dev/zero | tail -c +2";
+        let bytes = here().fetch(script, &mut sink, PATIENCE, &|| true).unwrap();
+        assert_eq!((bytes, sink.len()), (999_999, 999_999));
+        let stalled = here().fetch("echo; sleep 60", &mut sink, Duration::from_millis(100), &|| true);
+        assert!(matches!(stalled, Err(RemoteError::NoAnswer(_))), "{stalled:?}");
+        let stopped = here().fetch("echo; sleep 60", &mut sink, PATIENCE, &|| false);
+        assert!(matches!(stopped, Err(RemoteError::Interrupted)), "{stopped:?}");
+        let text = vec![b'x'; 300_000];
+        let answer = here().feed("wc -c", &mut text.as_slice(), PATIENCE).unwrap();
+        assert_eq!(String::from_utf8(answer).unwrap().trim(), "300000");
+    }
+}
