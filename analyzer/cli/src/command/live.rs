@@ -149,20 +149,9 @@ fn parse_buffer(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "64KiB to 1GiB".to_owned())
 }
 
-/// Analyses devices.
-pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
-    if let Some(cleaned) = arguments.host.cleanup() {
-        return cleaned;
-    }
-    arguments.host.can_be_had()?;
-    // Input from outside is parsed while no right is in effect.
-    let confinement = Confinement::begin(arguments.user.as_deref(), arguments.no_sandbox)?;
-    if !arguments.shape.processes.processes().is_empty() && !arguments.host.has_probe() {
-        bail!("--pid, --comm and --cgroup need --probe: without it the owner of a queue pair is unknown");
-    }
-    arguments.bounds.wait()?;
-    let begun = RunStart::now();
-    let settings = RunSettings::from_arguments(&Analyse {
+/// The settings of an analysis with these options.
+fn settings(arguments: &Live) -> anyhow::Result<RunSettings> {
+    RunSettings::from_arguments(&Analyse {
         captures: Vec::new(),
         output: arguments.output.clone(),
         overwrite: arguments.overwrite,
@@ -178,7 +167,23 @@ pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
         capture: None,
         names: Names::default(),
         hash: false,
-    })?;
+    })
+}
+
+/// Analyses devices.
+pub(crate) fn live(arguments: &Live) -> anyhow::Result<ExitCode> {
+    if let Some(cleaned) = arguments.host.cleanup() {
+        return cleaned;
+    }
+    arguments.host.can_be_had()?;
+    // Input from outside is parsed while no right is in effect.
+    let confinement = Confinement::begin(arguments.user.as_deref(), arguments.no_sandbox)?;
+    if !arguments.shape.processes.processes().is_empty() && !arguments.host.has_probe() {
+        bail!("--pid, --comm and --cgroup need --probe: without it the owner of a queue pair is unknown");
+    }
+    arguments.bounds.wait()?;
+    let begun = RunStart::now();
+    let settings = settings(arguments)?;
     let interval = Duration::from_nanos(arguments.interval.0);
     let gpus = arguments.host.gpus(interval, &arguments.names)?;
     sandbox::raise()?;
