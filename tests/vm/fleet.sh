@@ -1,8 +1,9 @@
-# Four hosts in an incast: `fleet capture` at the ports of four Soft-RoCE devices while three of them write to the second one. Each port is
-# in a network namespace of its own, which is a host of the inventory; the devices are in the first namespace, which Soft-RoCE wants.
+# Four hosts in an incast: `fleet capture` at the ports of four Soft-RoCE devices while `traffic run` has three of them write to
+# the second one. Each port is in a network namespace of its own, which is a host of the inventory; the devices are in the first
+# namespace, which Soft-RoCE wants.
 # Sourced by run.sh. The shell of the image has an `ip` of its own, without namespaces: the inventory names the real one.
 #
-# Results: $out/fleet/capture.txt and capture.code, fleet.json, report.json and report.code; incast.txt is what perftest printed.
+# Results: $out/fleet/capture.txt and capture.code, fleet.json, report.json and report.code; incast.txt and traffic.json are of `traffic run`.
 mkdir -p $out/fleet
 modprobe cls_u32 || echo "no module cls_u32"
 ip netns add fsw
@@ -44,28 +45,44 @@ interfaces = ["port"]
 EOF
 done
 
-# Three senders, one receiver.
-cat > /run/incast.sh << EOF
-servers='' clients=''
-for n in 1 3 4; do
-  ib_write_bw -d rf2 -F --tclass=106 -x 1 -n 20 -s 16384 -p 1900\$n &
-  servers="\$servers \$!"
-done
-sleep 2
-for n in 1 3 4; do
-  timeout 60 ib_write_bw -d rf\$n -F --tclass=106 -x 1 -n 20 -s 16384 -p 1900\$n 10.78.0.2 &
-  clients="\$clients \$!"
-done
-code=0
-for client in \$clients; do wait \$client || code=\$?; done
-kill \$servers 2> /dev/null
-wait \$servers
-exit \$code
+# Three senders, one receiver: a plan of traffic over the devices, whose hosts are this one. Few messages are under way, because an emulated
+# processor answers late.
+for n in 1 2 3 4; do
+  cat >> /run/fabric.toml << EOF
+[[host]]
+name = "s$n"
+address = "local"
 EOF
-/run/roce-analyze fleet capture --hosts /run/fabric.toml -o /run/fleet --remote-folder /run/captures --counters -- \
-  bash -c 'bash /run/incast.sh > /run/incast.txt 2>&1' > $out/fleet/capture.txt 2>&1
+done
+printf '%s\n' '[ssh]' 'timeout = "120s"' >> /run/fabric.toml
+cat > /run/incast.toml << EOF
+name = "incast"
+tool = "ib_write_bw"
+duration = "4s"
+grace = "60s"
+ports = "19001-19003"
+tclass = 106
+options = ["-t", "2", "-u", "19"]
+EOF
+for n in 1 3 4; do
+  cat >> /run/incast.toml << EOF
+[[pair]]
+from = { at = "s$n:rf$n", address = "10.78.0.$n" }
+to = { at = "s2:rf2", address = "10.78.0.2" }
+streams = [ { size = 16384 } ]
+EOF
+done
+mkdir -p -m 700 /run/user
+export XDG_STATE_HOME=/run/state XDG_RUNTIME_DIR=/run/user
+cd /run
+/run/roce-analyze fleet capture h1 h2 h3 h4 --hosts fabric.toml -o incast --remote-folder /run/captures --counters -- \
+  bash -c '/run/roce-analyze traffic run incast.toml --fabric fabric.toml -o traffic-incast > incast.txt 2>&1' > $out/fleet/capture.txt 2>&1
 echo $? > $out/fleet/capture.code
-/run/roce-analyze /run/fleet --format json > $out/fleet/report.json 2> $out/fleet/report.txt
+/run/roce-analyze incast --format json > $out/fleet/report.json 2> $out/fleet/report.txt
 echo $? > $out/fleet/report.code
-cp /run/fleet/fleet.json /run/incast.txt $out/fleet/
+/run/roce-analyze incast > $out/fleet/report-text.txt 2>&1
+cp incast/fleet.json incast.txt fabric.toml incast.toml $out/fleet/
+cp traffic-incast/run.json $out/fleet/traffic.json
+unset XDG_STATE_HOME XDG_RUNTIME_DIR
+cd /mnt
 echo "fleet: exit codes $(cat $out/fleet/capture.code) and $(cat $out/fleet/report.code), after $(cut -d' ' -f1 /proc/uptime) s"

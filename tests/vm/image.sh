@@ -39,7 +39,7 @@ cp -L /lib64/ld-linux-x86-64.so.2 "$root/usr/lib64/"
 
 # kmod is what its name is. The modules, with those that they need.
 kmod() { (name=$1; shift; export LD_LIBRARY_PATH=$libraries; exec -a "$name" "$(unpacked kmod)" "$@"); }
-modules="virtio_pci virtio_rng 9p 9pnet_virtio veth bridge ib_core ib_uverbs rdma_cm rdma_ucm rdma_rxe sch_red sch_netem sch_tbf sch_prio sch_ingress
+modules="virtio_pci virtio_rng 9p 9pnet_virtio veth ib_core ib_uverbs rdma_cm rdma_ucm rdma_rxe sch_red sch_netem sch_tbf sch_prio sch_ingress
   act_mirred cls_matchall cls_u32 cls_bpf crc32_generic crc32_pclmul"
 kmod depmod -b "$kernel/image" "$version"
 for module in $modules; do

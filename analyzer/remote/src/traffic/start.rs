@@ -158,7 +158,7 @@ fn look(
     };
     let place = Place { id: setup.id, host };
     let script = script::prepare(place, needs).map_err(|error| error.to_string())?;
-    let patience = setup.ssh.connect_timeout + LOOK_PATIENCE;
+    let patience = (setup.ssh.connect_timeout + LOOK_PATIENCE).max(setup.ssh.timeout);
     let answer = machine.run_within(&script, patience, MAX_ANSWER_BYTES);
     let answer = answer.map_err(|error| error.to_string())?;
     Ok(HostFacts::parse(&String::from_utf8_lossy(&answer)))
