@@ -1,0 +1,179 @@
+//! Runs without packets, names from strangers, more flows than tracks, and rows in unusual orders.
+
+use super::*;
+
+#[test]
+fn perfetto_a_run_without_packets_is_a_trace() {
+    let empty = Rows {
+        run: nothing().run,
+        ..Rows::default()
+    };
+    let trace = empty.trace();
+    assert_eq!(trace.on("about this trace").len(), 1);
+    Rows::default().trace();
+    let one = key(1, 2, 3);
+    let single = Rows {
+        keys: vec![one],
+        timeline: vec![row(one.id(), 0, 1)],
+        flows: vec![closed(&one, None)],
+        ..Rows::default()
+    };
+    let trace = single.trace();
+    assert!((trace.integral(trace.counters("rate")[0]) - 8_000.0).abs() < 0.5);
+}
+
+#[test]
+fn perfetto_hostile_names_do_not_steer_a_viewer() {
+    let mut rows = Rows {
+        run: trouble().run,
+        ..Rows::default()
+    };
+    let evil = "\u{1b}]0;x\u{7}\"</script>\\\u{202e}";
+    rows.run.key.host = evil.into();
+    rows.run.taps = vec![TapRow {
+        interface: Some(evil.into()),
+        ..TapRow::default()
+    }];
+    rows.samples = vec![SampleRow {
+        time: at(1),
+        node: evil.into(),
+        object: evil.repeat(1_000).into(),
+        kind: "gauge",
+        ..SampleRow::default()
+    }];
+    rows.events = vec![EventRow {
+        time: at(1),
+        kind: EventKind::Asynchronous,
+        source: roce_model::EventSource::Ebpf,
+        object: Some(evil.into()),
+        detail: Some(evil.into()),
+        ..EventRow::default()
+    }];
+    let trace = rows.trace();
+    let names = trace.tracks.values().map(|track| &track.name);
+    let events = trace.events.iter();
+    let facts = events.flat_map(|event| event.facts.values().chain([&event.name]));
+    let texts: Vec<&String> = names.chain(facts).collect();
+    assert!(
+        texts.iter().any(|text| text.contains("]0;x?\"</script>")),
+        "the names are there"
+    );
+    for text in texts {
+        assert!(!text.contains(roce_model::text::steers), "{text:?}");
+        assert!(text.chars().count() <= 515 + 2 * 515, "{} characters", text.len());
+    }
+}
+
+#[test]
+fn perfetto_many_flows_are_summed_by_pair_of_hosts() {
+    const FLOWS: u32 = 100_000;
+    // Flow n sends n packets, to one of 4 receivers; 1,000 senders with 100 flows each, so that 1,000 pairs of hosts exchange data.
+    let keys: Vec<FlowKey> = (0..FLOWS)
+        .map(|flow| key(flow / 100 + 1, (flow / 100 % 4) as u8, flow))
+        .collect();
+    let mut sink = TraceReport::new(Vec::new(), TraceForm::Perfetto);
+    sink.begin(Nanos(MILLISECOND)).unwrap();
+    for (chunk, first) in keys.chunks(1_000).zip((0..).step_by(1_000)) {
+        sink.flows_opened(chunk).unwrap();
+        let mut rows = TimelineColumns::default();
+        for (key, flow) in chunk.iter().zip(first..) {
+            rows.push(&row(key.id(), u64::from(flow % 50), flow));
+        }
+        sink.timeline(&rows).unwrap();
+        let closed: Vec<FlowRow> = chunk.iter().map(|key| closed(key, None)).collect();
+        sink.flows_closed(&closed).unwrap();
+    }
+    sink.finish(&RunSummary::default()).unwrap();
+    let bytes = sink.into_inner();
+    assert!(bytes.len() < 5_000_000, "{} bytes", bytes.len());
+    let trace = Trace::read(&bytes);
+    trace.check();
+    let named = |part: &str| {
+        trace
+            .tracks
+            .values()
+            .filter(|track| track.name.contains(part))
+            .count()
+    };
+    assert_eq!(named(" QP 0x"), gather::MAX_CONNECTIONS);
+    assert_eq!(named(": other flows"), gather::MAX_SUMS);
+    assert_eq!(named("other flows ("), 1);
+    assert!(
+        named("10.1.134.159 > ") == 0 && named("QP 0x1869f") == 1,
+        "the largest flow has a track"
+    );
+    let about = trace.on("about this trace")[0];
+    assert_eq!(about.facts["connections"], "256");
+    assert_eq!(
+        about.facts["flows_summed"],
+        (FLOWS as usize - gather::MAX_CONNECTIONS).to_string()
+    );
+    // 1,000 bytes in each of 0 + 1 + ... + 99,999 packets.
+    let bits: f64 = trace
+        .counters("rate")
+        .into_iter()
+        .map(|track| trace.integral(track))
+        .sum();
+    let expected = 8_000.0 * f64::from(FLOWS) * f64::from(FLOWS - 1) / 2.0;
+    assert!((bits / expected - 1.0).abs() < 1e-9, "{bits} and {expected}");
+}
+
+#[test]
+fn perfetto_traffic_at_two_taps_counts_once() {
+    let one = key(1, 2, 3);
+    let mut rows = Rows {
+        keys: vec![one],
+        ..Rows::default()
+    };
+    for (tap, packets) in [(0, 90), (1, 100)] {
+        rows.timeline.push(TimelineRow {
+            tap: TapId(tap),
+            ..row(one.id(), 0, packets)
+        });
+        rows.flows.push(FlowRow {
+            tap: TapId(tap),
+            counted: tap == 1,
+            ..closed(&one, None)
+        });
+    }
+    let trace = rows.trace();
+    let rates = trace.counters("rate");
+    assert_eq!(rates.len(), 1);
+    assert!((trace.integral(rates[0]) - 800_000.0).abs() < 0.5);
+    assert_eq!(trace.on("about this trace")[0].facts["series_seen_again"], "1");
+}
+
+#[test]
+fn perfetto_flows_can_close_before_their_rows_come() {
+    let rows = incast();
+    let mut sink = TraceReport::new(Vec::new(), TraceForm::Perfetto);
+    sink.begin(Nanos(MILLISECOND)).unwrap();
+    sink.flows_opened(&rows.keys).unwrap();
+    sink.flows_closed(&rows.flows).unwrap();
+    let (mut timeline, mut events) = (TimelineColumns::default(), EventColumns::default());
+    timeline.extend(&rows.timeline);
+    events.extend(&rows.events);
+    sink.timeline(&timeline).unwrap();
+    sink.events(&events).unwrap();
+    sink.finish(&rows.run).unwrap();
+    assert_eq!(sink.into_inner(), rows.written(TraceForm::Perfetto));
+}
+
+#[test]
+fn perfetto_overlapping_steps_get_lanes() {
+    let step = |step, start, end| StepRow {
+        step,
+        start_time: at(start),
+        end_time: at(end),
+        ..StepRow::default()
+    };
+    let mut rows = Rows::default();
+    rows.run.steps = vec![step(1, 0, 10), step(2, 5, 15), step(3, 10, 20), step(4, 12, 13)];
+    let trace = rows.trace();
+    let lanes = trace
+        .tracks
+        .values()
+        .filter(|track| track.name.starts_with("steps "));
+    // Steps 1 and 3 share a lane; 2 overlaps both, and 4 overlaps 2 and 3.
+    assert_eq!(lanes.count(), 3);
+}
