@@ -1,4 +1,4 @@
-//! What all parts of the trace's end share: the events, the arrows between causes and victims, and counts of what is left out.
+//! Parts that all of the trace's end share: the events, the arrows between causes and victims, and counts of the rest that is left out.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -10,7 +10,7 @@ use super::form::Form;
 use super::gather::{Shown, Subject};
 use crate::moments::{Moments, event};
 
-/// Events by whom they are about.
+/// Events, and the places of those of each flow.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     rows: Vec<EventRow>,

@@ -1,4 +1,4 @@
-//! What a trace consists of: tracks and slices, and texts that are fit to be shown.
+//! Tracks and slices, of which a trace consists, and texts that are fit to be shown.
 
 use roce_model::text::clean;
 use roce_model::{Evidence, Nanos};

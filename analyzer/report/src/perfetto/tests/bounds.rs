@@ -177,3 +177,32 @@ fn perfetto_overlapping_steps_get_lanes() {
     // Steps 1 and 3 share a lane; 2 overlaps both, and 4 overlaps 2 and 3.
     assert_eq!(lanes.count(), 3);
 }
+
+#[test]
+fn perfetto_long_runs_have_wider_slots_and_whole_sums() {
+    // 600,000 bins are more than 2^19, of which half stay when slots are made wider: 2^18, and 600,000 / 4 are 150,000.
+    const BINS: u64 = 600_000;
+    let one = key(1, 2, 3);
+    let mut sink = TraceReport::new(Vec::new(), TraceForm::Perfetto);
+    sink.begin(Nanos(MILLISECOND)).unwrap();
+    sink.flows_opened(&[one]).unwrap();
+    for first in (0..BINS).step_by(1_000) {
+        let mut rows = TimelineColumns::default();
+        for bin in first..first + 1_000 {
+            // One packet and two by turns: slots of two bins and more are equal, so that the counter does not change.
+            rows.push(&row(one.id(), bin, 1 + u32::from(bin % 2 == 0)));
+        }
+        sink.timeline(&rows).unwrap();
+    }
+    sink.flows_closed(&[closed(&one, None)]).unwrap();
+    sink.finish(&RunSummary::default()).unwrap();
+    let bytes = sink.into_inner();
+    assert!(bytes.len() < 10_000, "{} bytes", bytes.len());
+    let trace = Trace::read(&bytes);
+    trace.check();
+    let slot: u64 = trace.on("about this trace")[0].facts["slot_ns"].parse().unwrap();
+    assert_eq!(slot, 4 * MILLISECOND);
+    // 1.5 packets of 1,000 bytes in each bin.
+    let bits = trace.integral(trace.counters("rate")[0]);
+    assert!((bits / 7_200_000_000.0 - 1.0).abs() < 1e-9, "{bits}");
+}
