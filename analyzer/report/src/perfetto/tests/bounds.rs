@@ -206,3 +206,82 @@ fn perfetto_long_runs_have_wider_slots_and_whole_sums() {
     let bits = trace.integral(trace.counters("rate")[0]);
     assert!((bits / 7_200_000_000.0 - 1.0).abs() < 1e-9, "{bits}");
 }
+
+/// Numbers that look random: a linear congruential generator (Knuth, MMIX).
+struct Numbers(u64);
+
+impl Numbers {
+    /// A number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+#[test]
+fn perfetto_traces_of_any_rows_are_well_formed() {
+    for seed in 0..60 {
+        let mut numbers = Numbers(seed);
+        let keys: Vec<FlowKey> = (0..=numbers.below(8))
+            .map(|flow| {
+                key(
+                    1 + u32::from(flow % 2 == 0),
+                    9,
+                    0x11 + u32::try_from(flow).unwrap(),
+                )
+            })
+            .collect();
+        let mut rows = Rows {
+            keys: keys.clone(),
+            ..Rows::default()
+        };
+        let flow = |numbers: &mut Numbers| {
+            // Some rows are of flows that nobody opened.
+            let place = usize::try_from(numbers.below(9)).unwrap();
+            keys.get(place).map_or(FlowId(77), FlowKey::id)
+        };
+        for _ in 0..numbers.below(60) {
+            let packets = u32::try_from(numbers.below(4)).unwrap();
+            rows.timeline.push(TimelineRow {
+                ce: packets / 2,
+                retransmitted_packets: packets / 3,
+                tap: TapId(u32::from(numbers.below(5) == 0)),
+                ack_rtt_max_ns: (packets > 1).then(|| numbers.below(100)),
+                ..row(flow(&mut numbers), numbers.below(20), packets)
+            });
+            let kind = numbers.below(EventKind::ALL.len() as u64);
+            rows.events.push(EventRow {
+                time: Nanos(START + numbers.below(20 * MILLISECOND)),
+                kind: EventKind::ALL[usize::try_from(kind).unwrap()],
+                flow_id: (numbers.below(4) > 0).then(|| flow(&mut numbers)),
+                psn: Some(u32::try_from(numbers.below(10)).unwrap()),
+                value: (numbers.below(2) > 0).then(|| numbers.below(3 * MILLISECOND)),
+                detail: Some(["nak", "rnr", "timeout"][usize::try_from(numbers.below(3)).unwrap()].into()),
+                ..EventRow::default()
+            });
+        }
+        for episode in 0..u32::try_from(numbers.below(30)).unwrap() {
+            let start = numbers.below(20);
+            rows.run.episodes.push(EpisodeRow {
+                episode,
+                start_time: at(start),
+                end_time: at(start + numbers.below(4)),
+                flow_ids: format!("{} {} zz", flow(&mut numbers), flow(&mut numbers)).into(),
+                ..EpisodeRow::default()
+            });
+            rows.run.steps.push(StepRow {
+                step: episode,
+                start_time: at(numbers.below(20)),
+                end_time: at(numbers.below(20)),
+                outlier: true,
+                episode: Some(u32::try_from(numbers.below(40)).unwrap()),
+                ..StepRow::default()
+            });
+        }
+        rows.events.sort_by_key(|event| event.time);
+        rows.trace();
+    }
+}
