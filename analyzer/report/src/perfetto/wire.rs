@@ -1,10 +1,10 @@
 //! The wire format of Protocol Buffers, as far as a trace needs it: varints, 64-bit numbers, and fields that begin with their length
 //! (protobuf.dev, "Encoding"). The messages themselves are left to `protobuf`.
 //!
-//! Crates that were looked at: `prost` 0.14 (well kept; needs `protoc` or generated code for a schema of 900 kB, of which seven messages
-//! are used), `micropb` 0.7 (made for devices without heap; the same generator), `quick-protobuf` 0.8 (no release since 2022),
-//! `perfetto-protos` 0.51 (the whole schema: minutes of compilation), `tracing-perfetto` 0.1 (records spans of the program itself).
-//! Writing takes fewer lines than any of their set-ups; the tests read what is written with an independent decoder.
+//! Crates that were looked at: `prost` 0.14 (well kept; needs `protoc` or generated code, for a schema of which nine messages are used),
+//! `micropb` 0.7 (for devices without a heap; needs the same), `quick-protobuf` 0.8 (its generator is a program of its own),
+//! `perfetto-protos` 0.51 (the whole schema, generated), `tracing-perfetto` 0.1 (records spans of the program itself).
+//! Writing takes fewer lines than their set-up; the tests read what is written with an independent decoder, and by Perfetto's schema.
 
 /// Wire types.
 const VARINT: u32 = 0;
